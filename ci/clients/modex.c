@@ -1,0 +1,116 @@
+/* modex: direct modex. Every rank gets every rank's keys with no fence before, in different orders,
+ * from ranks of which one commits late; and a key that nobody put ends with an error in time.
+ */
+#include "client.h"
+
+static long rounds = 3, bytes = 1000, late_ms = 300, timeout = 2, grace = 10;
+
+enum order { FORWARD, BACKWARD, SHUFFLED, ORDERS };
+
+static pmix_rank_t nth(enum order order, pmix_rank_t i, long round)
+{
+    const pmix_rank_t n = client.size;
+    switch (order) {
+    case FORWARD:
+        return i;
+    case BACKWARD:
+        return n - 1 - i;
+    default: /* an own start on each rank; a stride of n - 1 or 1 visits all */
+        return (pmix_rank_t)((mix(client.me.rank + (uint64_t)round) + (uint64_t)i * (n - 1)) % n);
+    }
+}
+
+static void put_round(long round, unsigned char *blob)
+{
+    memset(blob, (int)(client.me.rank + round), (size_t)bytes);
+    put_u64(PMIX_GLOBAL, mix(client.me.rank + (uint64_t)round), "m%ld.number", round);
+    put_bytes(PMIX_GLOBAL, blob, (size_t)bytes, "m%ld.blob", round);
+    commit();
+}
+
+static void get_round(long round, unsigned char *blob)
+{
+    enum order order = (enum order)((client.me.rank + round) % ORDERS);
+    for (pmix_rank_t i = 0; i < client.size; i++) {
+        pmix_rank_t rank = order == SHUFFLED && client.size < 2 ? i : nth(order, i, round);
+        step("round %ld, direct get of rank %u", round, rank);
+        CHECK_EQ(get_u64(rank, "m%ld.number", round), mix(rank + (uint64_t)round), "number");
+        unsigned char *found = get_bytes(rank, (size_t)bytes, "m%ld.blob", round);
+        memset(blob, (int)(rank + round), (size_t)bytes);
+        CHECK(!memcmp(found, blob, (size_t)bytes), "%ld bytes of rank %u: found others", bytes,
+              rank);
+        free(found);
+    }
+}
+
+/* A directive that is a flag makes the get of a key that nobody put fail at once. */
+static void check_absent_with(const char *directive)
+{
+    pmix_info_t info;
+    bool yes = true;
+    PMIX_INFO_LOAD(&info, directive, &yes, PMIX_BOOL);
+    for (pmix_rank_t rank = 0; rank < client.size; rank++) {
+        uint64_t begin = now_ns();
+        step("get of an absent key of rank %u with %s", rank, directive);
+        pmix_status_t status = try_get(rank, "m.nobody-put-this", &info, 1);
+        CHECK(status == PMIX_ERR_NOT_FOUND,
+              "absent key of rank %u with %s: expected NOT_FOUND, "
+              "found %s",
+              rank, directive, PMIx_Error_string(status));
+        CHECK(now_ns() - begin < (uint64_t)grace * 1000000000u,
+              "absent key of rank %u with %s: expected an answer at once, found %llu ms", rank,
+              directive, (unsigned long long)(now_ns() - begin) / 1000000u);
+    }
+    PMIX_INFO_DESTRUCT(&info);
+}
+
+/* With PMIX_TIMEOUT: the library may know at once that there is no such key, or wait. */
+static void check_absent_in_time(pmix_rank_t rank)
+{
+    pmix_info_t info;
+    int seconds = (int)timeout;
+    uint64_t begin = now_ns();
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &seconds, PMIX_INT);
+    step("get of an absent key of rank %u with PMIX_TIMEOUT %d", rank, seconds);
+    pmix_status_t status = try_get(rank, "m.nor-this", &info, 1);
+    CHECK(status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT,
+          "absent key of rank %u with PMIX_TIMEOUT: expected NOT_FOUND or TIMEOUT, found %s", rank,
+          PMIx_Error_string(status));
+    CHECK(now_ns() - begin < (uint64_t)(timeout + grace) * 1000000000u,
+          "absent key of rank %u: expected an answer in %ld s, found %llu ms", rank,
+          timeout + grace, (unsigned long long)(now_ns() - begin) / 1000000u);
+    PMIX_INFO_DESTRUCT(&info);
+}
+
+int main(int argc, char **argv)
+{
+    const struct option_number options[] = {
+        {"rounds", &rounds, "rounds with new keys", NULL},
+        {"bytes", &bytes, "bytes of a rank's blob", NULL},
+        {"late", &late_ms, "ms by which one rank commits late", NULL},
+        {"timeout", &timeout, "PMIX_TIMEOUT of the get of an absent key, s", NULL},
+        {"grace", &grace, "how long an answer may take beyond that, s", NULL},
+        {0}};
+    client_init("modex", options, argc, argv);
+    unsigned char *blob = malloc((size_t)bytes + 1);
+    for (long round = 0; round < rounds; round++) {
+        /* In the first round the request comes before the commit: the host has to hold it. */
+        if (round == 0 && client.me.rank == client.size - 1)
+            sleep_ms(late_ms);
+        step("round %ld, commit", round);
+        put_round(round, blob);
+        /* Later the process has committed before; only a barrier says that it has again. */
+        if (round > 0)
+            fence_all(false);
+        get_round(round, blob);
+    }
+    free(blob);
+    check_absent_with(PMIX_OPTIONAL);
+    check_absent_with(PMIX_IMMEDIATE);
+    check_absent_in_time((client.me.rank + 1) % client.size);
+    check_absent_in_time((client.me.rank + client.size / 2) % client.size);
+    step("last fence"); /* nobody leaves while others still ask for its data */
+    fence_all(false);
+    return client_pass("%ld rounds of direct gets among %u ranks; absent keys end in time", rounds,
+                       client.size);
+}

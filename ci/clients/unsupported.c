@@ -1,0 +1,213 @@
+/* unsupported: calls that a host need not do are answered in time, whatever the answer, and the job
+ * works on.
+ *
+ * Rank 0 makes the calls, one at a time, while the others wait in a fence; connect and disconnect
+ * are made by all. A call counts as hanging after --deadline seconds.
+ */
+#include "client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+static long deadline = 10, connect = 1;
+
+/* One call's answer. Not freed: a late callback still writes to it. */
+struct call {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    bool done;
+    pmix_status_t status;
+};
+
+static struct call *call_new(void)
+{
+    struct call *call = calloc(1, sizeof *call);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&call->lock, NULL);
+    pthread_cond_init(&call->answered, &attributes);
+    return call;
+}
+
+/* The callbacks: PMIx's thread. */
+
+static void op_done(pmix_status_t status, void *cbdata)
+{
+    struct call *call = cbdata;
+    pthread_mutex_lock(&call->lock);
+    call->done = true;
+    call->status = status;
+    pthread_cond_signal(&call->answered);
+    pthread_mutex_unlock(&call->lock);
+}
+
+static void info_done(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *cbdata,
+                      pmix_release_cbfunc_t release, void *release_cbdata)
+{
+    (void)info, (void)ninfo;
+    if (release)
+        release(release_cbdata);
+    op_done(status, cbdata);
+}
+
+static void lookup_done(pmix_status_t status, pmix_pdata_t data[], size_t ndata, void *cbdata)
+{
+    (void)data, (void)ndata;
+    op_done(status, cbdata);
+}
+
+static void spawn_done(pmix_status_t status, pmix_nspace_t nspace, void *cbdata)
+{
+    (void)nspace;
+    op_done(status, cbdata);
+}
+
+static void credential_done(pmix_status_t status, pmix_byte_object_t *credential,
+                            pmix_info_t info[], size_t ninfo, void *cbdata)
+{
+    (void)credential, (void)info, (void)ninfo;
+    op_done(status, cbdata);
+}
+
+/* The calls; each returns what PMIx returned: only after SUCCESS the callback comes. */
+
+static pmix_status_t do_publish(struct call *call)
+{
+    static pmix_info_t info;
+    PMIX_INFO_LOAD(&info, "unsupported.service", "here", PMIX_STRING);
+    return PMIx_Publish_nb(&info, 1, op_done, call);
+}
+
+static pmix_status_t do_lookup(struct call *call)
+{
+    static char *keys[] = {"unsupported.service", NULL};
+    return PMIx_Lookup_nb(keys, NULL, 0, lookup_done, call);
+}
+
+static pmix_status_t do_unpublish(struct call *call)
+{
+    static char *keys[] = {"unsupported.service", NULL};
+    return PMIx_Unpublish_nb(keys, NULL, 0, op_done, call);
+}
+
+static pmix_status_t do_spawn(struct call *call)
+{
+    static pmix_app_t app;
+    static char *argv[] = {"/bin/true", NULL};
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = argv[0];
+    app.argv = argv;
+    app.maxprocs = 1;
+    return PMIx_Spawn_nb(NULL, 0, &app, 1, spawn_done, call);
+}
+
+static pmix_status_t do_allocate(struct call *call)
+{
+    static pmix_info_t info;
+    uint64_t nodes = 1;
+    PMIX_INFO_LOAD(&info, PMIX_ALLOC_NUM_NODES, &nodes, PMIX_UINT64);
+    return PMIx_Allocation_request_nb(PMIX_ALLOC_EXTEND, &info, 1, info_done, call);
+}
+
+static pmix_status_t do_job_control(struct call *call)
+{
+    static pmix_info_t info;
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_CHECKPOINT, "unsupported", PMIX_STRING);
+    return PMIx_Job_control_nb(&client.all, 1, &info, 1, info_done, call);
+}
+
+static pmix_status_t do_monitor(struct call *call)
+{
+    static pmix_info_t info, directive;
+    int32_t often = 60;
+    PMIX_INFO_LOAD(&info, PMIX_MONITOR_HEARTBEAT, NULL, PMIX_POINTER);
+    PMIX_INFO_LOAD(&directive, PMIX_MONITOR_HEARTBEAT_TIME, &often, PMIX_UINT32);
+    return PMIx_Process_monitor_nb(&info, PMIX_MONITOR_HEARTBEAT_ALERT, &directive, 1, info_done,
+                                   call);
+}
+
+static pmix_status_t do_query(struct call *call)
+{
+    static pmix_query_t query;
+    static char *keys[] = {PMIX_QUERY_NAMESPACES, NULL};
+    PMIX_QUERY_CONSTRUCT(&query);
+    query.keys = keys;
+    return PMIx_Query_info_nb(&query, 1, info_done, call);
+}
+
+static pmix_status_t do_credential(struct call *call)
+{
+    return PMIx_Get_credential_nb(NULL, 0, credential_done, call);
+}
+
+static pmix_status_t do_connect(struct call *call)
+{
+    return PMIx_Connect_nb(&client.all, 1, NULL, 0, op_done, call);
+}
+
+static pmix_status_t do_disconnect(struct call *call)
+{
+    return PMIx_Disconnect_nb(&client.all, 1, NULL, 0, op_done, call);
+}
+
+static pmix_status_t run(const char *name, pmix_status_t (*start)(struct call *call))
+{
+    struct call *call = call_new();
+    struct timespec until;
+    int waited = 0;
+    step("%s", name);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += deadline;
+    pmix_status_t status = start(call);
+    if (status == PMIX_SUCCESS) {
+        pthread_mutex_lock(&call->lock);
+        while (!call->done && waited != ETIMEDOUT)
+            waited = pthread_cond_timedwait(&call->answered, &call->lock, &until);
+        status = call->status;
+        pthread_mutex_unlock(&call->lock);
+    }
+    CHECK(waited != ETIMEDOUT, "%s: expected an answer within %ld s, found none", name, deadline);
+    if (client.me.rank == 0)
+        printf("unsupported: %s: %s\n", name, PMIx_Error_string(status));
+    return status;
+}
+
+static const struct {
+    const char *name;
+    pmix_status_t (*start)(struct call *call);
+} calls[] = {{"publish", do_publish},
+             {"lookup", do_lookup},
+             {"unpublish", do_unpublish},
+             {"allocation request", do_allocate},
+             {"job control", do_job_control},
+             {"monitor", do_monitor},
+             {"query", do_query},
+             {"credential", do_credential},
+             {"spawn", do_spawn}};
+
+int main(int argc, char **argv)
+{
+    const struct option_number options[] = {
+        {"deadline", &deadline, "s that a call may take", NULL},
+        {"connect", &connect, "0: leave out connect and disconnect", NULL},
+        {0}};
+    const size_t ncalls = sizeof calls / sizeof *calls;
+    client_init("unsupported", options, argc, argv);
+    for (size_t i = 0; client.me.rank == 0 && i < ncalls; i++)
+        run(calls[i].name, calls[i].start);
+    step("fence after rank 0's calls");
+    fence_all(true);
+    if (connect && run("connect", do_connect) == PMIX_SUCCESS)
+        run("disconnect", do_disconnect);
+    step("fence after connect");
+    fence_all(false);
+    put_u64(PMIX_GLOBAL, client.me.rank, "unsupported.after");
+    commit();
+    fence_all(true);
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        CHECK_EQ(get_u64(r, "unsupported.after"), r, "a number exchanged afterwards");
+    return client_pass("%zu calls answered within %ld s each, fences work after them",
+                       ncalls + 2 * (size_t)connect, deadline);
+}

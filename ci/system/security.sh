@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# ci/system/security.sh: what a step's servers may do and what they hold.
+# shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/slurm [OPTION]... -- ci/system/security.sh BUILDDIR
+
+Run as root. Starts a step of the user alice with a poisoned environment and looks at
+its muster-servers through /proc: user, groups and capabilities are alice's and no
+more; the environment, the directory and the descriptors are the server's own;
+slurmstepd and srun have no libpmix loaded. Prints "ok", "not ok" with the reason and "skip"
+lines; non-zero status when any failed.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+spool=$(spool_dir)
+if [ "$(id -u)" != 0 ]; then skip security 'needs root'; summary; exit; fi
+
+all_hold() { [ "$(grep -c '^HOLD rank' "$work/hold.log")" = 8 ]; }
+
+# field PID NAME: a line of /proc/PID/status without its name
+field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
+
+# The inodes of a process's sockets and pipes: one that two processes have is shared.
+shareable() {
+  local fd
+  for fd in "/proc/$1/fd"/*; do readlink "$fd"; done 2>/dev/null | grep -E '^(socket|pipe):' | sort -u
+}
+
+check_identity() {
+  local pid=$1 uid gid
+  uid=$(id -u alice) gid=$(id -g alice)
+  check "server $pid: user ids" "expected $uid four times, found $(field "$pid" Uid)" \
+    [ "$(field "$pid" Uid)" = "$uid"$'\t'"$uid"$'\t'"$uid"$'\t'"$uid" ]
+  check "server $pid: group ids" "expected $gid four times, found $(field "$pid" Gid)" \
+    [ "$(field "$pid" Gid)" = "$gid"$'\t'"$gid"$'\t'"$gid"$'\t'"$gid" ]
+  local expected found
+  expected=$(id -G alice | tr ' ' '\n' | sort -nu | tr '\n' ' ')
+  found=$( { field "$pid" Groups | tr ' ' '\n' | grep .; echo "$gid"; } | sort -nu | tr '\n' ' ')
+  check "server $pid: groups" "expected $expected, found $found" [ "$expected" = "$found" ]
+  local set
+  for set in CapInh CapPrm CapEff CapAmb; do
+    check "server $pid: $set" "expected none, found $(field "$pid" $set)" \
+      [ "$(field "$pid" $set)" = 0000000000000000 ]
+  done
+}
+
+check_environment() {
+  local pid=$1 foreign
+  foreign=$(tr '\0' '\n' <"/proc/$pid/environ" |
+    grep -vE '^(PATH|LC_ALL|LANG|SLURM_CONF|TMPDIR|PMIX_MCA_psec|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
+  check "server $pid: environment" "found $foreign" [ -z "$foreign" ]
+  check "server $pid: nothing of the user's environment" 'found the poison' \
+    bash -c "! grep -qa poison /proc/$pid/environ"
+  check "server $pid: directory" "expected /, found $(readlink "/proc/$pid/cwd")" \
+    [ "$(readlink "/proc/$pid/cwd")" = / ]
+}
+
+check_descriptors() {
+  local pid=$1 foreign shared daemon
+  foreign=$(for fd in "/proc/$pid/fd"/*; do readlink "$fd"; done |
+    grep -vE '^(socket:|pipe:|anon_inode:|/dev/null$|/dev/urandom$|/dev/shm/|/memfd:|/tmp/muster\.)' | tr '\n' ' ')
+  check "server $pid: descriptors" "found $foreign" [ -z "$foreign" ]
+  for daemon in $(pids_of slurmd) $(pids_of slurmstepd) $(pids_of slurmctld) $(pids_of munged); do
+    shared=$(comm -12 <(shareable "$pid") <(shareable "$daemon") | tr '\n' ' ')
+    [ -z "$shared" ] || not_ok "server $pid: shares nothing" \
+      "$shared with $(cat "/proc/$daemon/comm") $daemon"
+  done
+}
+
+check_task() {
+  local task=$1 server shared
+  for server in $servers; do
+    shared=$(comm -12 <(shareable "$task") <(shareable "$server") | tr '\n' ' ')
+    [ -z "$shared" ] || not_ok "task $task: shares nothing" "$shared with server $server"
+  done
+}
+
+list_leftovers >"$work/before"
+touch "$work/hold.log"
+setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all \
+  env HOME=/tmp USER=alice LOGNAME=alice POISON=poison LD_LIBRARY_PATH=/poison \
+  PMIX_MCA_poison=1 \
+  srun --mpi="$MPI" -N4 -n8 "$clients/hold" --sleep 600 --seconds 700 >"$work/hold.log" 2>&1 </dev/null &
+step=$!
+if ! until_true 20 all_hold; then
+  not_ok 'start of a step of alice' "$(why "$work/hold.log" 'unknown (not up after 20 s)')"
+  kill $step
+  wait $step
+  summary
+  exit
+fi
+servers=$(new_leftovers "$work/before" | sed -n 's/^process muster-server //p')
+check 'a server on each node' "expected 4, found $(wc -w <<<"$servers")" [ "$(wc -w <<<"$servers")" = 4 ]
+for server in $servers; do
+  check_identity "$server"
+  check_environment "$server"
+  check_descriptors "$server"
+done
+for task in $(pids_of hold); do check_task "$task"; done
+# slurmd and slurmctld load all mpi plugins, so Slurm's own mpi/pmix brings libpmix into those.
+for daemon in slurmstepd srun; do
+  for pid in $(pids_of $daemon); do
+    check "$daemon $pid: no libpmix" 'it is loaded' bash -c "! grep -q libpmix /proc/$pid/maps"
+  done
+done
+new_leftovers "$work/before" | sed -n 's/^directory //p' | while read -r dir; do stat -c '%U %a %n' "$dir"; done >"$work/dirs"
+check 'directories are for alice alone' "found $(tr '\n' ' ' <"$work/dirs")" bash -c "! grep -qv '^alice 700 ' '$work/dirs'"
+new_leftovers "$work/before" | sed -n 's/^socket //p' | grep muster | while read -r s; do stat -c '%U %a %n' "$s"; done >"$work/sockets"
+check 'sockets are for alice alone' "found $(tr '\n' ' ' <"$work/sockets")" bash -c "! grep -qv '^alice 600 ' '$work/sockets'"
+kill $step
+wait $step 2>/dev/null
+check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 10 nothing_new "$work/before"
+summary

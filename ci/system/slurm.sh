@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# ci/system/slurm.sh: all test clients through srun --mpi=muster, in several shapes of step.
+# shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/slurm [OPTION]... -- ci/system/slurm.sh BUILDDIR [NAME]...
+
+Runs the clients in BUILDDIR (or BUILDDIR/ci/clients), or only those NAMEd, by srun and
+prints a line for each: "ok", "not ok" with the reason, or "skip". Ends with non-zero
+status when any failed. MPI=NAME takes another plugin than muster. Needs four nodes.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+shift
+wanted=" $* "
+
+shapes=('-N4 -n8' '-N1 -n4' '-N4 -n16' '-N2 -n3' '-N4 -n8 --distribution=cyclic')
+
+# What Open MPI needs for several nodes on one machine.
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
+
+# run SHAPE NAME [ARG]...: one client in one shape
+run() {
+  local shape=$1 name=$2 log="$work/$2.log" status
+  shift 2
+  case $wanted in '  '|*" $name "*) ;; *) return 0 ;; esac
+  local what="$name${*:+ $*} ($shape)"
+  if [ ! -x "$clients/$name" ]; then skip "$what" 'not built'; return; fi
+  # shellcheck disable=SC2086  # a shape is several words
+  timeout 120 srun --mpi="$MPI" $shape "$clients/$name" "$@" --seconds 100 >"$log" 2>&1 </dev/null
+  status=$?
+  grep '^BENCH' "$log" | sed 's/^/# /'
+  if grep -q "^SKIP $name:" "$log"; then
+    skip "$what" "$(sed -n "s/^SKIP $name: //p" "$log" | head -n 1)"
+  elif [ $status != 0 ]; then
+    not_ok "$what" "$(why "$log" $status)"
+  elif [ "$(grep -c "^PASS $name:" "$log")" != 1 ]; then
+    not_ok "$what" "expected PASS once, found it $(grep -c "^PASS $name:" "$log") times"
+  else
+    ok "$what"
+  fi
+}
+
+# The lines that every rank of a step of N logs come out of srun.
+check_logged() {
+  local shape=$1 n=$2
+  case $wanted in '  '|*' logq '*) ;; *) return 0 ;; esac
+  local found
+  found=$(grep -o 'logq: rank [0-9]* wrote this' "$work/logq.log" | sort -u | wc -l)
+  check "logq's lines ($shape)" "expected $n, found $found" [ "$found" = "$n" ]
+}
+
+for shape in "${shapes[@]}"; do
+  for name in exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
+    unsupported logq; do
+    run "$shape" $name
+  done
+  n=${shape#*-n}
+  check_logged "$shape" "${n%% *}"
+  run "$shape" groups --groups 200
+done
+run '-N4 -n8' groups --groups 300 --same-id 1
+run '-N4 -n8' groups --groups 1000 --warmup 100 --leak 1
+run '-N4 -n8' groups_many --groups 200 --rounds 3
+run '-N4 -n8' exchange --bytes 1000000 --rounds 3
+run '-N4 -n8' bench_collectives
+run '-N4 -n16' bench_collectives --bytes 100000 --rounds 20
+
+# Open MPI 6.0.0rc2 does not connect between nodes that are one machine.
+mpi_shapes=("${shapes[@]}")
+case $(mpicc --showme:version 2>/dev/null) in *'Open MPI 6.'*) mpi_shapes=('-N1 -n4' '-N1 -n2') ;; esac
+for shape in "${mpi_shapes[@]}"; do
+  n=${shape#*-n}
+  for name in mpi_hello mpi_ring mpi_sessions; do
+    run "$shape" $name --ranks "${n%% *}"
+  done
+done
+summary

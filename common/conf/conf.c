@@ -1,0 +1,210 @@
+/** @file
+ * Settings from text: each key of the text has its row, each value is checked against it.
+ *
+ * Order: the text is checked and parsed; then its keys, in the order in which they stand, are
+ * looked up in the table (unknown, escaped and second ones are errors, which json-c would not
+ * tell); only then values are taken, so that a value is surely that of the key's only place.
+ */
+#include "common/conf/conf.h"
+#include "common/conf/conf_json.h"
+#include "common/conf/conf_schema.h"
+#include "common/conf/conf_text.h"
+#include <json-c/json.h>
+#include <string.h>
+
+/** The keys that the text gives, in its order. */
+struct given {
+    size_t n;
+    struct {
+        const struct conf_row *row;     /**< borrowed from the table */
+        const struct conf_row *section; /**< whose key it is; NULL: top level */
+        size_t at, value;               /**< where the key and its value are in the text */
+    } keys[CONF_ROWS_MAX];
+};
+
+static int fail_unknown(const struct conf_text *t, const struct conf_key *key,
+                        const struct conf_row *section, struct err *err)
+{
+    const struct conf_row *row;
+    char shown[CONF_SHOWN], full[2 * CONF_SHOWN], known[256] = "";
+
+    conf_text_show(shown, key->name, key->len);
+    snprintf(full, sizeof(full), "%s%s%s", section ? section->key : "", section ? "." : "", shown);
+    if (memchr(key->name, '\\', key->len))
+        return conf_text_fail_key(t, key->at, full, err, "unknown; keys are written without \\");
+    row = conf_row_nearest(section, key->name, key->len);
+    if (row)
+        return conf_text_fail_key(t, key->at, full, err, "unknown; did you mean \"%s\"?", row->key);
+    row = conf_row_elsewhere(key->name, key->len);
+    if (row && conf_row_in(row, NULL))
+        return conf_text_fail_key(t, key->at, full, err,
+                                  "unknown here; \"%s\" belongs to the top level", row->key);
+    if (row)
+        return conf_text_fail_key(
+            t, key->at, full, err, "unknown here; write \"%.*s\": {\"%s\": ...}",
+            (int)(conf_row_leaf(row) - row->key - 1), row->key, conf_row_leaf(row));
+    for (row = conf_rows; row->key; row++) {
+        size_t used = strlen(known);
+
+        if (conf_row_in(row, section))
+            snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
+                     conf_row_leaf(row));
+    }
+    return conf_text_fail_key(t, key->at, full, err, "unknown; known here: %s", known);
+}
+
+static const struct conf_row *take_key(const struct conf_text *t, const struct conf_key *key,
+                                       const struct conf_row *section, struct given *given,
+                                       struct err *err)
+{
+    const struct conf_row *row = conf_row_find(section, key->name, key->len);
+
+    if (!row) {
+        fail_unknown(t, key, section, err);
+        return NULL;
+    }
+    for (size_t i = 0; i < given->n; i++) {
+        if (given->keys[i].row != row)
+            continue;
+        conf_text_fail_key(t, key->at, row->key, err,
+                           "given twice, first on line %u; remove one of the two",
+                           conf_text_line(t, given->keys[i].at));
+        return NULL;
+    }
+    given->keys[given->n].row = row;
+    given->keys[given->n].section = section;
+    given->keys[given->n].at = key->at;
+    given->keys[given->n].value = key->value;
+    given->n++;
+    return row;
+}
+
+/* Keys inside what should be a plain value are passed over: that value's type is the error. */
+static int take_keys(const struct conf_text *t, struct given *given, struct err *err)
+{
+    struct conf_key key = {0};
+    const struct conf_row *top = NULL;
+
+    while (conf_text_next_key(t, &key)) {
+        if (key.depth == 1) {
+            top = take_key(t, &key, NULL, given, err);
+            if (!top)
+                return -1;
+        } else if (key.depth == 2 && top && top->kind == CONF_SECTION) {
+            if (!take_key(t, &key, top, given, err))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* As it is written: json-c would tell a number too large by what it made of it. */
+static void show_value(const struct conf_text *t, size_t at, char out[static CONF_SHOWN + 16])
+{
+    char shown[CONF_SHOWN];
+    size_t len;
+
+    switch (t->buf[at]) {
+    case '{':
+        strcpy(out, "an object");
+        return;
+    case '[':
+        strcpy(out, "an array");
+        return;
+    case '"':
+        len = conf_text_string_end(t, at) - at;
+        break;
+    default:
+        len = strcspn(t->buf + at, ",}] \t\r\n");
+        break;
+    }
+    conf_text_show(shown, t->buf + at, len);
+    snprintf(out, CONF_SHOWN + 16, "%s%s", t->buf[at] == '"' ? "the text " : "", shown);
+}
+
+static int fail_value(const struct conf_text *t, size_t at, size_t value_at,
+                      const struct conf_row *row, bool is_int, struct err *err)
+{
+    char shown[CONF_SHOWN + 16], range[96], example[96];
+    bool number = row->kind == CONF_NUMBER;
+
+    show_value(t, value_at, shown);
+    conf_row_range(row, range, sizeof(range));
+    conf_row_example(row, example, sizeof(example));
+    if (number && is_int)
+        return conf_text_fail_key(t, at, row->key, err,
+                                  "%s is out of range; give %s, for example %s", shown, range,
+                                  example);
+    return conf_text_fail_key(t, at, row->key, err, "found %s; give %s%s, for example %s", shown,
+                              number ? "a whole number, " : "", range, example);
+}
+
+static bool take_value(const struct conf_row *row, struct json_object *value, struct conf *conf)
+{
+    switch (row->kind) {
+    case CONF_SECTION:
+        return json_object_is_type(value, json_type_object);
+    case CONF_NUMBER: {
+        int64_t n = json_object_get_int64(value);
+
+        if (!json_object_is_type(value, json_type_int) || n < row->min || n > row->max)
+            return false;
+        conf_row_set(row, conf, (int)n);
+        return true;
+    }
+    case CONF_WORD:
+        if (!json_object_is_type(value, json_type_string))
+            return false;
+        for (const struct conf_word *w = row->words; w->word; w++) {
+            size_t len = strlen(w->word);
+
+            if (len == (size_t)json_object_get_string_len(value) &&
+                !memcmp(w->word, json_object_get_string(value), len)) {
+                conf_row_set(row, conf, w->value);
+                return true;
+            }
+        }
+        return false;
+    }
+    return false;
+}
+
+static int take_values(const struct conf_text *t, const struct given *given,
+                       struct json_object *root, struct conf *conf, struct err *err)
+{
+    for (size_t i = 0; i < given->n; i++) {
+        const struct conf_row *row = given->keys[i].row, *section = given->keys[i].section;
+        struct json_object *in = root, *value = NULL;
+
+        if (section)
+            json_object_object_get_ex(root, section->key, &in);
+        json_object_object_get_ex(in, conf_row_leaf(row), &value);
+        if (!take_value(row, value, conf))
+            return fail_value(t, given->keys[i].at, given->keys[i].value, row,
+                              json_object_is_type(value, json_type_int), err);
+    }
+    return 0;
+}
+
+int conf_parse(struct conf *conf, const char *name, const char *text, size_t len, struct err *err)
+{
+    struct conf parsed = *conf;
+    struct given given = {0};
+    struct json_object *root;
+    struct conf_text t;
+    int rc = -1;
+
+    if (conf_text_open(&t, name, text, len, err) < 0)
+        return -1;
+    root = conf_json_parse(&t, err);
+    if (root) {
+        rc = take_keys(&t, &given, err);
+        if (rc == 0)
+            rc = take_values(&t, &given, root, &parsed, err);
+        json_object_put(root);
+    }
+    conf_text_close(&t);
+    if (rc == 0)
+        *conf = parsed;
+    return rc;
+}

@@ -1,0 +1,86 @@
+/** @file
+ * The settings of muster, read from `muster.json`.
+ *
+ * A step is not started on a guess: whatever is wrong with the file is an error that gives file,
+ * line, key and remedy. The keys stand in one table (conf_schema.c) that drives parsing, defaults,
+ * ranges and help; a new key is one row there and one field here.
+ */
+#ifndef MUSTER_CONF_CONF_H
+#define MUSTER_CONF_CONF_H
+
+#include "common/util/err.h"
+#include "common/util/log.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/** The largest `muster.json` that is read, in bytes. */
+#define CONF_FILE_MAX (1024 * 1024)
+
+/** What happens when a task ends between PMIx_Init and PMIx_Finalize. */
+enum conf_task_loss {
+    CONF_TASK_LOSS_END_STEP, /**< the step is ended with a message */
+    CONF_TASK_LOSS_CONTINUE, /**< the survivors go on; operations with the lost task fail */
+};
+
+/** How long an operation may wait, in seconds; 0: for ever. PMIX_TIMEOUT of the caller wins. */
+struct conf_timeouts {
+    int construct; /**< group construct and connect */
+    int destruct;  /**< group destruct and disconnect */
+    int fence;     /**< fence */
+    int get;       /**< direct modex */
+    int query;     /**< query */
+    int peer; /**< how long a peer server may be unreachable until it counts as lost; never 0 */
+};
+
+/** All settings. Plain values: nothing to free, copies are independent. */
+struct conf {
+    enum log_level log_level; /**< the least severe message that is logged */
+    struct conf_timeouts timeouts;
+    int stall_report; /**< seconds until an operation that waits is reported; 0: never */
+    int tree_arity;   /**< children of a server in the tree of a collective */
+    enum conf_task_loss on_task_loss;
+};
+
+/** Sets every field to its default. @thread any */
+void conf_defaults(struct conf *conf);
+
+/**
+ * Reads a settings file: the defaults, and over them what the file gives.
+ *
+ * No file at @p path is no error: the defaults stand. Symbolic links are followed, but one that
+ * leads nowhere is an error, as is every file that is not regular, not readable or that others
+ * than root and @p trusted_uid could have written.
+ *
+ * @param conf        set on success, else untouched
+ * @param path        the file
+ * @param trusted_uid who may own the file, besides root; 0: root only
+ * @param err         what is wrong and what to do, led by @p path and the line
+ * @return 0, or -1 with @p err set
+ * @thread any
+ */
+int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, struct err *err);
+
+/**
+ * Reads settings from text: JSON in UTF-8, one object, with comments as in C.
+ *
+ * Keys that the text does not give keep their value in @p conf, so that one source can be laid
+ * over another.
+ *
+ * @param conf  initialised by the caller; untouched on failure
+ * @param name  what to call the text in messages, as a file name
+ * @param text  borrowed for the call; needs no NUL at its end
+ * @param len   of @p text in bytes, at most CONF_FILE_MAX
+ * @return 0, or -1 with @p err set
+ * @thread any
+ */
+int conf_parse(struct conf *conf, const char *name, const char *text, size_t len, struct err *err);
+
+/**
+ * Writes the settings in the form that conf_parse() reads, with a comment for each key. The
+ * caller checks @p out by ferror(). docs/muster.json.example is what this writes for the defaults.
+ * @thread any
+ */
+void conf_dump(const struct conf *conf, FILE *out);
+
+#endif

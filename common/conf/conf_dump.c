@@ -1,0 +1,55 @@
+/** @file
+ * Settings as text, with a comment for each key.
+ */
+#include "common/conf/conf_schema.h"
+
+static void dump_value(const struct conf_row *row, const struct conf *conf, FILE *out)
+{
+    int value = conf_row_get(row, conf);
+
+    if (row->kind == CONF_NUMBER)
+        fprintf(out, "%d", value);
+    else
+        fprintf(out, "\"%s\"", conf_row_word(row, value));
+}
+
+static void dump_comment(const struct conf_row *row, const char *indent, FILE *out)
+{
+    char range[96];
+
+    fprintf(out, "%s// %s\n", indent, row->help);
+    if (row->kind == CONF_SECTION)
+        return;
+    conf_row_range(row, range, sizeof(range));
+    fprintf(out, "%s// %s; default ", indent, range);
+    if (row->kind == CONF_NUMBER)
+        fprintf(out, "%d\n", row->def);
+    else
+        fprintf(out, "\"%s\"\n", conf_row_word(row, row->def));
+}
+
+void conf_dump(const struct conf *conf, FILE *out)
+{
+    const struct conf_row *section = NULL;
+
+    fprintf(out, "// Settings of muster. A key that is left out has its default.\n{\n");
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        bool more = row[1].key && (!section || conf_row_in(row + 1, section));
+        const char *indent = section ? "        " : "    ";
+
+        dump_comment(row, indent, out);
+        fprintf(out, "%s\"%s\": ", indent, conf_row_leaf(row));
+        if (row->kind == CONF_SECTION) {
+            fprintf(out, "{\n");
+            section = row;
+            continue;
+        }
+        dump_value(row, conf, out);
+        fprintf(out, "%s\n", more ? "," : "");
+        if (section && !more) {
+            fprintf(out, "    }%s\n", row[1].key ? "," : "");
+            section = NULL;
+        }
+    }
+    fprintf(out, "}\n");
+}

@@ -1,0 +1,228 @@
+/** @file
+ * The table of settings, and what is found by it.
+ */
+#include "common/conf/conf_schema.h"
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define DAY 86400
+#define FIELD(name) .offset = offsetof(struct conf, name)
+#define SECONDS(lo, hi, value) .min = (lo), .max = (hi), .def = (value), .unit = "seconds"
+
+_Static_assert(sizeof(enum log_level) == sizeof(int), "fields are set as int");
+_Static_assert(sizeof(enum conf_task_loss) == sizeof(int), "fields are set as int");
+
+static const struct conf_word log_levels[] = {
+    {"error", LOG_LEVEL_ERROR},
+    {"warning", LOG_LEVEL_WARNING},
+    {"info", LOG_LEVEL_INFO},
+    {"debug", LOG_LEVEL_DEBUG},
+    {NULL, 0},
+};
+
+static const struct conf_word task_losses[] = {
+    {"end-step", CONF_TASK_LOSS_END_STEP},
+    {"continue", CONF_TASK_LOSS_CONTINUE},
+    {NULL, 0},
+};
+
+/* clang-format off */
+const struct conf_row conf_rows[] = {
+    {"log_level", CONF_WORD, FIELD(log_level), .def = LOG_LEVEL_WARNING, .words = log_levels,
+     .help = "The least severe message that is logged."},
+    {"timeouts", CONF_SECTION,
+     .help = "How long an operation may wait; 0: for ever. A caller's PMIX_TIMEOUT wins."},
+    {"timeouts.construct", CONF_NUMBER, FIELD(timeouts.construct), SECONDS(0, DAY, 0),
+     .help = "Group construct and connect."},
+    {"timeouts.destruct", CONF_NUMBER, FIELD(timeouts.destruct), SECONDS(0, DAY, 0),
+     .help = "Group destruct and disconnect."},
+    {"timeouts.fence", CONF_NUMBER, FIELD(timeouts.fence), SECONDS(0, DAY, 0),
+     .help = "Fence."},
+    {"timeouts.get", CONF_NUMBER, FIELD(timeouts.get), SECONDS(0, DAY, 120),
+     .help = "Get of what another node's process has put (direct modex)."},
+    {"timeouts.query", CONF_NUMBER, FIELD(timeouts.query), SECONDS(0, DAY, 10),
+     .help = "Query."},
+    {"timeouts.peer", CONF_NUMBER, FIELD(timeouts.peer), SECONDS(1, 3600, 30),
+     .help = "How long another node's server may be unreachable until it counts as lost."},
+    {"stall_report", CONF_NUMBER, FIELD(stall_report), SECONDS(0, DAY, 60),
+     .help = "An operation that waits so long is logged with who is missing; 0: never."},
+    {"tree_arity", CONF_NUMBER, FIELD(tree_arity), .min = 2, .max = 1024, .def = 16,
+     .help = "How many servers each server of a collective gathers from."},
+    {"on_task_loss", CONF_WORD, FIELD(on_task_loss), .def = CONF_TASK_LOSS_END_STEP,
+     .words = task_losses,
+     .help = "What happens when a task ends between PMIx_Init and PMIx_Finalize."},
+    {.key = NULL},
+};
+/* clang-format on */
+
+_Static_assert(sizeof(conf_rows) / sizeof(conf_rows[0]) <= CONF_ROWS_MAX, "raise CONF_ROWS_MAX");
+
+const char *conf_row_leaf(const struct conf_row *row)
+{
+    const char *dot = strrchr(row->key, '.');
+
+    return dot ? dot + 1 : row->key;
+}
+
+bool conf_row_in(const struct conf_row *row, const struct conf_row *section)
+{
+    const char *leaf = conf_row_leaf(row);
+    size_t len;
+
+    if (!section)
+        return leaf == row->key;
+    len = strlen(section->key);
+    return leaf == row->key + len + 1 && !strncmp(row->key, section->key, len);
+}
+
+static bool same(const char *known, const char *name, size_t len)
+{
+    return strlen(known) == len && !memcmp(known, name, len);
+}
+
+const struct conf_row *conf_row_find(const struct conf_row *section, const char *name, size_t len)
+{
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        if (conf_row_in(row, section) && same(conf_row_leaf(row), name, len))
+            return row;
+    }
+    return NULL;
+}
+
+/* Levenshtein's distance, case aside; a name too long to be a slip of any key is far away. */
+static size_t distance(const char *known, const char *name, size_t len)
+{
+    size_t cost[33], known_len = strlen(known);
+
+    if (known_len > 32 || len > known_len + 2)
+        return 99;
+    for (size_t j = 0; j <= known_len; j++)
+        cost[j] = j;
+    for (size_t i = 1; i <= len; i++) {
+        size_t diagonal = cost[0];
+
+        cost[0] = i;
+        for (size_t j = 1; j <= known_len; j++) {
+            int a = tolower((unsigned char)name[i - 1]), b = tolower((unsigned char)known[j - 1]);
+            size_t best = diagonal + (a != b);
+
+            diagonal = cost[j];
+            if (best > cost[j] + 1)
+                best = cost[j] + 1;
+            if (best > cost[j - 1] + 1)
+                best = cost[j - 1] + 1;
+            cost[j] = best;
+        }
+    }
+    return cost[known_len];
+}
+
+const struct conf_row *conf_row_nearest(const struct conf_row *section, const char *name,
+                                        size_t len)
+{
+    const struct conf_row *nearest = NULL;
+    size_t least = 3;
+
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        size_t far = conf_row_in(row, section) ? distance(conf_row_leaf(row), name, len) : 99;
+
+        if (far < least) {
+            least = far;
+            nearest = row;
+        }
+    }
+    return nearest;
+}
+
+const struct conf_row *conf_row_elsewhere(const char *name, size_t len)
+{
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        if (same(row->key, name, len) || same(conf_row_leaf(row), name, len))
+            return row;
+    }
+    return NULL;
+}
+
+/* Appends as far as there is room. */
+static void __attribute__((format(printf, 3, 4)))
+append(char *out, size_t size, const char *fmt, ...)
+{
+    size_t used = strlen(out);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(out + used, size - used, fmt, ap);
+    va_end(ap);
+}
+
+void conf_row_range(const struct conf_row *row, char *out, size_t size)
+{
+    out[0] = '\0';
+    switch (row->kind) {
+    case CONF_SECTION:
+        append(out, size, "an object of settings");
+        break;
+    case CONF_NUMBER:
+        append(out, size, "%d to %d%s%s", row->min, row->max, row->unit ? " " : "",
+               row->unit ? row->unit : "");
+        break;
+    case CONF_WORD:
+        for (const struct conf_word *w = row->words; w->word; w++) {
+            const char *join = w == row->words ? "" : w[1].word ? ", " : " or ";
+
+            append(out, size, "%s\"%s\"", join, w->word);
+        }
+        break;
+    }
+}
+
+void conf_row_example(const struct conf_row *row, char *out, size_t size)
+{
+    out[0] = '\0';
+    append(out, size, "\"%s\": ", conf_row_leaf(row));
+    switch (row->kind) {
+    case CONF_SECTION:
+        append(out, size, "{");
+        conf_row_example(row + 1, out + strlen(out), size - strlen(out));
+        append(out, size, "}");
+        break;
+    case CONF_NUMBER:
+        append(out, size, "%d", row->def ? row->def : row->max < 60 ? row->max : 60);
+        break;
+    case CONF_WORD:
+        append(out, size, "\"%s\"", conf_row_word(row, row->def));
+        break;
+    }
+}
+
+int conf_row_get(const struct conf_row *row, const struct conf *conf)
+{
+    int value;
+
+    memcpy(&value, (const char *)conf + row->offset, sizeof(value));
+    return value;
+}
+
+void conf_row_set(const struct conf_row *row, struct conf *conf, int value)
+{
+    memcpy((char *)conf + row->offset, &value, sizeof(value));
+}
+
+const char *conf_row_word(const struct conf_row *row, int value)
+{
+    for (const struct conf_word *w = row->words; w->word; w++) {
+        if (w->value == value)
+            return w->word;
+    }
+    return "?";
+}
+
+void conf_defaults(struct conf *conf)
+{
+    memset(conf, 0, sizeof(*conf));
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        if (row->kind != CONF_SECTION)
+            conf_row_set(row, conf, row->def);
+    }
+}

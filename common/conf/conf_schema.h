@@ -1,0 +1,79 @@
+/** @file
+ * The table of settings. Internal to common/conf.
+ *
+ * A key is written with its section: "timeouts.fence". Its leaf is what stands in the file.
+ */
+#ifndef MUSTER_CONF_CONF_SCHEMA_H
+#define MUSTER_CONF_CONF_SCHEMA_H
+
+#include "common/conf/conf.h"
+#include <stdbool.h>
+
+/** What a value is. */
+enum conf_kind {
+    CONF_SECTION, /**< an object of further keys; no field */
+    CONF_NUMBER,  /**< a whole number from min to max */
+    CONF_WORD,    /**< one of the given words; the field has the word's value */
+};
+
+/** A word that a key may have. */
+struct conf_word {
+    const char *word; /**< NULL ends the list */
+    int value;
+};
+
+/** One key. */
+struct conf_row {
+    const char *key;               /**< with section; NULL ends the table */
+    enum conf_kind kind;           /**< what its value is */
+    size_t offset;                 /**< of the field in struct conf: an int, or an enum */
+    int def, min, max;             /**< default (for words: of the field); range, both included */
+    const char *unit;              /**< of the number, "seconds"; NULL for none */
+    const struct conf_word *words; /**< CONF_WORD */
+    const char *help;              /**< what it does; one line of at most 80 bytes */
+};
+
+/** At most so many rows; conf_schema.c checks it when it is compiled. */
+#define CONF_ROWS_MAX 64
+
+/** The rows. A section stands above its keys, which follow without a gap. */
+extern const struct conf_row conf_rows[];
+
+/** The key without its section; points into @p row. */
+const char *conf_row_leaf(const struct conf_row *row);
+
+/** Whether @p row is a key of @p section; NULL: of the top level. */
+bool conf_row_in(const struct conf_row *row, const struct conf_row *section);
+
+/** The row called @p name in @p section (NULL: top level). @return NULL if there is none */
+const struct conf_row *conf_row_find(const struct conf_row *section, const char *name, size_t len);
+
+/**
+ * The row of @p section that @p name was probably meant to be: the nearest within two edits,
+ * case aside. @return NULL if there is none
+ */
+const struct conf_row *conf_row_nearest(const struct conf_row *section, const char *name,
+                                        size_t len);
+
+/**
+ * The row that is called @p name, with or without its section, but stands at another level.
+ * @return NULL if there is none
+ */
+const struct conf_row *conf_row_elsewhere(const char *name, size_t len);
+
+/** Writes the value that a key may have, `"error" or "info"` or `2 to 1024`, to @p out. */
+void conf_row_range(const struct conf_row *row, char *out, size_t size);
+
+/** Writes a right setting, `"fence": 60`, to @p out. */
+void conf_row_example(const struct conf_row *row, char *out, size_t size);
+
+/** The field's value. */
+int conf_row_get(const struct conf_row *row, const struct conf *conf);
+
+/** Sets the field. */
+void conf_row_set(const struct conf_row *row, struct conf *conf, int value);
+
+/** The word that stands for @p value; "?" for none, which only a caller's mistake brings. */
+const char *conf_row_word(const struct conf_row *row, int value);
+
+#endif

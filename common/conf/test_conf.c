@@ -1,0 +1,249 @@
+/** @file
+ * Settings: every key, defaults, overlay, broken input, the dump and the example file.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/conf/conf_schema.h"
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char sample[] =
+    "// settings\n"
+    "{ /* \"no_key\": 1 **/\n"
+    "    \"log_level\": \"debug\", // {\n"
+    "    \"timeouts\": {\n"
+    "        \"construct\": 1, \"destruct\": 2, /* \xc3\xa9 */ \"fence\": 3,\n"
+    "        \"get\": 4, \"query\": 86400,\n"
+    "        \"peer\": 3600\n"
+    "    },\n"
+    "    \"stall_report\": 0,\n"
+    "    \"tree_arity\": 1024,\n"
+    "    \"on_task_loss\": \"continue\"\n"
+    "} // end";
+
+static int parse(struct conf *conf, const char *text, size_t len, struct err *err)
+{
+    *err = (struct err){0};
+    return conf_parse(conf, "muster.json", text, len, err);
+}
+
+static void assert_same(const struct conf *a, const struct conf *b)
+{
+    assert_memory_equal(a, b, sizeof(*a)); /* ints only, so no padding */
+}
+
+static void test_defaults(void **state)
+{
+    struct conf conf, empty;
+    struct err err;
+
+    (void)state;
+    conf_defaults(&conf);
+    assert_int_equal(conf.log_level, LOG_LEVEL_WARNING);
+    assert_int_equal(conf.timeouts.construct, 0);
+    assert_int_equal(conf.timeouts.destruct, 0);
+    assert_int_equal(conf.timeouts.fence, 0);
+    assert_int_equal(conf.timeouts.get, 120);
+    assert_int_equal(conf.timeouts.query, 10);
+    assert_int_equal(conf.timeouts.peer, 30);
+    assert_int_equal(conf.stall_report, 60);
+    assert_int_equal(conf.tree_arity, 16);
+    assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_END_STEP);
+    conf_defaults(&empty);
+    assert_int_equal(parse(&empty, "{}", 2, &err), 0);
+    assert_same(&conf, &empty);
+}
+
+static void test_every_key(void **state)
+{
+    struct conf conf;
+    struct err err;
+
+    (void)state;
+    conf_defaults(&conf);
+    assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
+    assert_int_equal(conf.log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(conf.timeouts.construct, 1);
+    assert_int_equal(conf.timeouts.destruct, 2);
+    assert_int_equal(conf.timeouts.fence, 3);
+    assert_int_equal(conf.timeouts.get, 4);
+    assert_int_equal(conf.timeouts.query, 86400);
+    assert_int_equal(conf.timeouts.peer, 3600);
+    assert_int_equal(conf.stall_report, 0);
+    assert_int_equal(conf.tree_arity, 1024);
+    assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_CONTINUE);
+}
+
+/* Both ends of each range and each word are taken, what is beyond an end is not. */
+static void test_every_row(void **state)
+{
+    (void)state;
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        const char *leaf = conf_row_leaf(row);
+        bool top = leaf == row->key;
+        char text[128];
+        struct conf conf;
+        struct err err;
+
+        conf_defaults(&conf);
+        for (int i = -1; row->kind == CONF_NUMBER && i <= 2; i++) {
+            int value = i < 1 ? row->min + i : row->max + i - 1;
+            int rc = i == -1 || i == 2 ? -1 : 0;
+
+            snprintf(text, sizeof(text), top ? "{\"%s\": %d}" : "{\"timeouts\": {\"%s\": %d}}",
+                     leaf, value);
+            assert_int_equal(parse(&conf, text, strlen(text), &err), rc);
+            if (rc == 0)
+                assert_int_equal(conf_row_get(row, &conf), value);
+        }
+        for (const struct conf_word *w = row->words; w && w->word; w++) {
+            snprintf(text, sizeof(text), "{\"%s\": \"%s\"}", leaf, w->word);
+            assert_int_equal(parse(&conf, text, strlen(text), &err), 0);
+            assert_int_equal(conf_row_get(row, &conf), w->value);
+        }
+        assert_true(strlen(row->help) <= 80);
+    }
+}
+
+/* A second source changes only what it gives; a source that is wrong changes nothing. */
+static void test_overlay(void **state)
+{
+    const char *wrong = "{\"tree_arity\": 8, \"stall_report\": -1}";
+    struct conf conf, before;
+    struct err err;
+
+    (void)state;
+    conf_defaults(&conf);
+    assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
+    assert_int_equal(parse(&conf, "{\"tree_arity\": 7}", 17, &err), 0);
+    assert_int_equal(conf.tree_arity, 7);
+    assert_int_equal(conf.timeouts.fence, 3);
+    before = conf;
+    assert_int_equal(parse(&conf, wrong, strlen(wrong), &err), -1);
+    assert_same(&conf, &before);
+}
+
+/* Whatever comes, there is an answer: 0, or -1 with a text. The sanitizers watch the rest. */
+static void try_copy(const char *text, size_t len)
+{
+    char *copy = malloc(len ? len : 1); /* no NUL behind it: reading on is seen */
+    struct conf conf;
+    struct err err;
+    int rc;
+
+    assert_non_null(copy);
+    memcpy(copy, text, len);
+    conf_defaults(&conf);
+    rc = parse(&conf, copy, len, &err);
+    assert_int_equal(rc, err.text[0] ? -1 : 0);
+    free(copy);
+}
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    for (size_t len = 0; len <= strlen(sample); len++)
+        try_copy(sample, len);
+}
+
+static void test_flipped(void **state)
+{
+    char text[sizeof(sample)];
+
+    (void)state;
+    for (size_t i = 0; i < strlen(sample); i++) {
+        for (int byte = 0; byte < 256; byte++) {
+            memcpy(text, sample, sizeof(text));
+            text[i] = (char)byte;
+            try_copy(text, strlen(sample));
+        }
+    }
+}
+
+/* Several bytes at once, from a fixed seed; signs of JSON are more likely than others. */
+static void test_garbled(void **state)
+{
+    static const char signs[] = "{}[]\"\\:,/*'\n\t 0-.";
+    uint32_t seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        char text[sizeof(sample)];
+
+        memcpy(text, sample, sizeof(text));
+        for (int i = 0; i < 1 + round % 8; i++) {
+            seed = seed * 1664525 + 1013904223;
+            text[(seed >> 8) % strlen(sample)] = signs[(seed >> 24) % (sizeof(signs) - 1)];
+        }
+        try_copy(text, strlen(sample));
+    }
+}
+
+static char *dump(const struct conf *conf)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    assert_non_null(out);
+    conf_dump(conf, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void test_dump_is_read_back(void **state)
+{
+    struct conf conf, again;
+    struct err err;
+    char *text;
+
+    (void)state;
+    conf_defaults(&conf);
+    assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
+    text = dump(&conf);
+    conf_defaults(&again);
+    assert_int_equal(parse(&again, text, strlen(text), &err), 0);
+    assert_same(&conf, &again);
+    free(text);
+}
+
+/* docs/muster.json.example is the dump of the defaults; found from where we were compiled. */
+static void test_example(void **state)
+{
+    static const char here[] = __FILE__, below[] = "common/conf/test_conf.c";
+    char path[sizeof(here) + 64], text[8192];
+    struct conf conf;
+    char *expected;
+    FILE *in;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%.*sdocs/muster.json.example",
+             (int)(strlen(here) - strlen(below)), here);
+    in = fopen(path, "r");
+    if (!in)
+        fail_msg("%s: cannot be opened; run the test where it was compiled", path);
+    text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
+    fclose(in);
+    conf_defaults(&conf);
+    expected = dump(&conf);
+    assert_string_equal(text, expected);
+    free(expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_every_key),
+        cmocka_unit_test(test_every_row), cmocka_unit_test(test_overlay),
+        cmocka_unit_test(test_truncated), cmocka_unit_test(test_flipped),
+        cmocka_unit_test(test_garbled),   cmocka_unit_test(test_dump_is_read_back),
+        cmocka_unit_test(test_example),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/** @file
+ * Settings from a file: missing, links, what is no file, who owns and may write it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include <cmocka.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/muster-conf-XXXXXX";
+static char path[64], other[64];
+
+static int make_dir(void **state)
+{
+    (void)state;
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(path, sizeof(path), "%s/muster.json", dir);
+    snprintf(other, sizeof(other), "%s/other.json", dir);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    return rmdir(dir);
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    if (unlink(path) < 0 && errno == EISDIR)
+        rmdir(path);
+    unlink(other);
+    return 0;
+}
+
+static void write_file(const char *name, const char *text, mode_t mode)
+{
+    FILE *out = fopen(name, "w");
+
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(chmod(name, mode), 0);
+}
+
+/* Expects path to be refused with "PATH" and the message behind it, and conf to stay. */
+static void refuse(uid_t trusted_uid, const char *message)
+{
+    char expected[600];
+    struct conf conf = {.tree_arity = 77};
+    struct err err = {0};
+
+    snprintf(expected, sizeof(expected), "%s%s", path, message);
+    assert_int_equal(conf_load(&conf, path, trusted_uid, &err), -1);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(conf.tree_arity, 77);
+}
+
+static void test_missing(void **state)
+{
+    struct conf conf, defaults;
+    struct err err = {0};
+
+    (void)state;
+    conf_defaults(&defaults);
+    memset(&conf, 0x55, sizeof(conf));
+    assert_int_equal(conf_load(&conf, path, 0, &err), 0);
+    assert_memory_equal(&conf, &defaults, sizeof(conf));
+    memset(&conf, 0x55, sizeof(conf));
+    assert_int_equal(conf_load(&conf, "/nowhere/at/all/muster.json", 0, &err), 0);
+    assert_memory_equal(&conf, &defaults, sizeof(conf));
+    assert_string_equal(err.text, "");
+}
+
+static void test_file_over_defaults(void **state)
+{
+    struct conf conf = {.tree_arity = 77};
+    struct err err = {0};
+
+    (void)state;
+    write_file(path, "{\"stall_report\": 5}\n", 0644);
+    assert_int_equal(conf_load(&conf, path, geteuid(), &err), 0);
+    assert_int_equal(conf.stall_report, 5);
+    assert_int_equal(conf.tree_arity, 16);
+}
+
+static void test_link(void **state)
+{
+    struct conf conf;
+    struct err err = {0};
+
+    (void)state;
+    write_file(other, "{\"stall_report\": 5}\n", 0644);
+    assert_int_equal(symlink(other, path), 0);
+    assert_int_equal(conf_load(&conf, path, geteuid(), &err), 0);
+    assert_int_equal(conf.stall_report, 5);
+    unlink(other);
+    refuse(geteuid(), ": a symbolic link that leads nowhere; correct or remove it");
+    unlink(path);
+    assert_int_equal(symlink(path, path), 0);
+    refuse(geteuid(),
+           ": cannot be opened: Too many levels of symbolic links; correct or remove it");
+}
+
+static void test_mistake_names_path_and_line(void **state)
+{
+    (void)state;
+    write_file(path, "{\n\"stall_report\": -5}\n", 0644);
+    refuse(geteuid(), " line 2: key \"stall_report\": -5 is out of range; give 0 to 86400 seconds, "
+                      "for example \"stall_report\": 60");
+}
+
+static void test_not_regular(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(path, 0755), 0);
+    refuse(geteuid(), ": a directory, not a regular file; put a file in its place or remove it");
+    rmdir(path);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    refuse(geteuid(), ": a device, pipe or socket, not a regular file; put a file in its place or "
+                      "remove it");
+}
+
+static void test_writable(void **state)
+{
+    (void)state;
+    write_file(path, "{}", 0664);
+    refuse(geteuid(), ": group or others may write it (mode 0664); chmod go-w it");
+    write_file(path, "{}", 0602);
+    refuse(geteuid(), ": group or others may write it (mode 0602); chmod go-w it");
+}
+
+static void test_too_large(void **state)
+{
+    FILE *out;
+
+    (void)state;
+    write_file(path, "{}", 0644);
+    out = fopen(path, "a");
+    assert_non_null(out);
+    for (int i = 0; i < CONF_FILE_MAX; i++)
+        putc('\n', out);
+    assert_int_equal(fclose(out), 0);
+    refuse(geteuid(), ": larger than 1048576 bytes, the most that settings may take; is it the "
+                      "right file?");
+}
+
+/* A file of uid 1234: as root by chown, else it is ours that is not trusted. */
+static void test_owner(void **state)
+{
+    uid_t owner = geteuid() == 0 ? 1234 : geteuid();
+    struct conf conf;
+    struct err err = {0};
+    char message[200];
+
+    (void)state;
+    write_file(path, "{}", 0644);
+    if (geteuid() == 0)
+        assert_int_equal(chown(path, owner, (gid_t)-1), 0);
+    snprintf(message, sizeof(message), ": belongs to uid %u, must belong to root; chown it to root",
+             (unsigned)owner);
+    refuse(0, message);
+    snprintf(message, sizeof(message),
+             ": belongs to uid %u, must belong to root or uid 4321; chown it", (unsigned)owner);
+    refuse(4321, message);
+    assert_int_equal(conf_load(&conf, path, owner, &err), 0);
+}
+
+/* Root reads everything, so as root this is done as another. */
+static void test_not_readable(void **state)
+{
+    uid_t uid = geteuid() == 0 ? 1234 : geteuid();
+    bool was_root = geteuid() == 0;
+    char message[200];
+
+    (void)state;
+    write_file(path, "{}", 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+    if (was_root)
+        assert_int_equal(seteuid(uid), 0);
+    snprintf(message, sizeof(message),
+             ": not readable for uid %u; chmod a+r the file and a+x its directories",
+             (unsigned)uid);
+    refuse(uid, message);
+    if (was_root)
+        assert_int_equal(seteuid(0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_missing, remove_files),
+        cmocka_unit_test_teardown(test_file_over_defaults, remove_files),
+        cmocka_unit_test_teardown(test_link, remove_files),
+        cmocka_unit_test_teardown(test_mistake_names_path_and_line, remove_files),
+        cmocka_unit_test_teardown(test_not_regular, remove_files),
+        cmocka_unit_test_teardown(test_writable, remove_files),
+        cmocka_unit_test_teardown(test_too_large, remove_files),
+        cmocka_unit_test_teardown(test_owner, remove_files),
+        cmocka_unit_test_teardown(test_not_readable, remove_files),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

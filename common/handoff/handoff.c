@@ -1,0 +1,80 @@
+#include "common/handoff/handoff.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct handoff {
+    pthread_mutex_t lock;
+    struct handoff_item *head, **tail;
+    int fd; /* eventfd: readable while the queue is not empty */
+    struct event *event;
+};
+
+void handoff_run(struct handoff *handoff)
+{
+    uint64_t count;
+    if (read(handoff->fd, &count, sizeof count) < 0)
+        count = 0; /* EAGAIN: somebody ran the queue before */
+    pthread_mutex_lock(&handoff->lock);
+    struct handoff_item *item = handoff->head;
+    handoff->head = NULL;
+    handoff->tail = &handoff->head;
+    pthread_mutex_unlock(&handoff->lock);
+    while (item != NULL) {
+        struct handoff_item *next = item->next;
+        item->run(item);
+        item = next;
+    }
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    handoff_run(arg);
+}
+
+struct handoff *handoff_new(struct event_base *base)
+{
+    struct handoff *handoff = calloc(1, sizeof *handoff);
+    if (handoff == NULL)
+        return NULL;
+    pthread_mutex_init(&handoff->lock, NULL);
+    handoff->tail = &handoff->head;
+    handoff->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    handoff->event = event_new(base, handoff->fd, EV_READ | EV_PERSIST, on_wake, handoff);
+    if (handoff->fd < 0 || handoff->event == NULL || event_add(handoff->event, NULL) != 0) {
+        handoff_free(handoff);
+        return NULL;
+    }
+    return handoff;
+}
+
+void handoff_post(struct handoff *handoff, struct handoff_item *item)
+{
+    const uint64_t one = 1;
+    item->next = NULL;
+    pthread_mutex_lock(&handoff->lock);
+    int wake = handoff->head == NULL;
+    *handoff->tail = item;
+    handoff->tail = &item->next;
+    pthread_mutex_unlock(&handoff->lock);
+    /* Cannot fail: the counter never comes near its limit. */
+    if (wake && write(handoff->fd, &one, sizeof one) < 0)
+        abort();
+}
+
+void handoff_free(struct handoff *handoff)
+{
+    if (handoff == NULL)
+        return;
+    if (handoff->event != NULL)
+        event_free(handoff->event);
+    if (handoff->fd >= 0)
+        close(handoff->fd);
+    pthread_mutex_destroy(&handoff->lock);
+    free(handoff);
+}

@@ -1,0 +1,34 @@
+/** @file
+ * From any thread to the loop: a queue with one wake.
+ *
+ * The PMIx thread copies its arguments into an item and posts it; everything else happens on the
+ * loop, so that no tracker needs a lock.
+ */
+#ifndef MUSTER_HANDOFF_HANDOFF_H
+#define MUSTER_HANDOFF_HANDOFF_H
+
+#include <event2/event.h>
+
+/** Stands first in whatever is posted. */
+struct handoff_item {
+    struct handoff_item *next; /**< the queue's */
+    /** Called on the loop, in the order of posting; owns the item. */
+    void (*run)(struct handoff_item *item);
+};
+
+struct handoff;
+
+/** @return a queue into @p base, or NULL. @thread the loop's */
+struct handoff *handoff_new(struct event_base *base);
+
+/** Posts an item, which now belongs to the queue. @thread any */
+void handoff_post(struct handoff *handoff, struct handoff_item *item);
+
+/** Runs what was posted; the loop does so by itself. @thread the loop's */
+void handoff_run(struct handoff *handoff);
+
+/** Frees the queue; nobody may post any more, what was posted has been run.
+ * @thread the loop's */
+void handoff_free(struct handoff *handoff);
+
+#endif

@@ -1,0 +1,97 @@
+#include "common/notify/answer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* An answer has no owner to ask, and libpmix is one per process. */
+static bool libpmix_is_gone;
+
+void answer_no_more(void)
+{
+    libpmix_is_gone = true;
+}
+
+bool answer_wanted(void)
+{
+    return !libpmix_is_gone;
+}
+
+struct answer answer_op(pmix_op_cbfunc_t callback, void *cbdata)
+{
+    return (struct answer){.kind = ANSWER_OP, .callback.op = callback, .cbdata = cbdata};
+}
+
+struct answer answer_modex(pmix_modex_cbfunc_t callback, void *cbdata)
+{
+    return (struct answer){.kind = ANSWER_MODEX, .callback.modex = callback, .cbdata = cbdata};
+}
+
+struct answer answer_info(pmix_info_cbfunc_t callback, void *cbdata)
+{
+    return (struct answer){.kind = ANSWER_INFO, .callback.info = callback, .cbdata = cbdata};
+}
+
+/* @thread PMIx's */
+static void release_data(void *data)
+{
+    free(data);
+}
+
+struct infos {
+    pmix_info_t *info;
+    size_t ninfo;
+};
+
+/* @thread PMIx's */
+static void release_infos(void *arg)
+{
+    struct infos *infos = arg;
+    PMIX_INFO_FREE(infos->info, infos->ninfo);
+    free(infos);
+}
+
+static void give(struct answer *answer, enum answer_kind kind)
+{
+    assert(!answer->given && answer->kind == kind);
+    (void)kind;
+    answer->given = true;
+}
+
+void answer_status(struct answer *answer, pmix_status_t status)
+{
+    switch (answer->kind) {
+    case ANSWER_OP:
+        give(answer, ANSWER_OP);
+        if (answer->callback.op != NULL && !libpmix_is_gone)
+            answer->callback.op(status, answer->cbdata);
+        break;
+    case ANSWER_MODEX:
+        answer_data(answer, status, NULL, 0);
+        break;
+    case ANSWER_INFO:
+        answer_infos(answer, status, NULL, 0);
+        break;
+    }
+}
+
+void answer_data(struct answer *answer, pmix_status_t status, char *data, size_t len)
+{
+    give(answer, ANSWER_MODEX);
+    if (answer->callback.modex != NULL && !libpmix_is_gone)
+        answer->callback.modex(status, data, len, answer->cbdata, release_data, data);
+    else
+        free(data);
+}
+
+void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo)
+{
+    struct infos *infos = info != NULL ? malloc(sizeof *infos) : NULL;
+    give(answer, ANSWER_INFO);
+    if (infos != NULL)
+        *infos = (struct infos){info, ninfo};
+    if (answer->callback.info != NULL && !libpmix_is_gone)
+        answer->callback.info(status, info, ninfo, answer->cbdata,
+                              infos != NULL ? release_infos : NULL, infos);
+    else if (infos != NULL)
+        release_infos(infos);
+}

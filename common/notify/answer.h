@@ -1,0 +1,48 @@
+/** @file
+ * A callback of libpmix that is called exactly once.
+ *
+ * An upcall returns PMIX_SUCCESS only when its callback will be called once, and any other status
+ * only when it never will be. Every request carries one answer; giving it twice is an error of
+ * ours and ends the process.
+ */
+#ifndef MUSTER_NOTIFY_ANSWER_H
+#define MUSTER_NOTIFY_ANSWER_H
+
+#include <pmix_server.h>
+#include <stdbool.h>
+
+/** Which kind of callback waits. */
+enum answer_kind { ANSWER_OP, ANSWER_MODEX, ANSWER_INFO };
+
+struct answer {
+    enum answer_kind kind;
+    bool given;
+    union {
+        pmix_op_cbfunc_t op;
+        pmix_modex_cbfunc_t modex;
+        pmix_info_cbfunc_t info;
+    } callback; /**< NULL: nobody wants to know */
+    void *cbdata;
+};
+
+struct answer answer_op(pmix_op_cbfunc_t callback, void *cbdata);
+struct answer answer_modex(pmix_modex_cbfunc_t callback, void *cbdata);
+struct answer answer_info(pmix_info_cbfunc_t callback, void *cbdata);
+
+/** Answers with a status alone. @thread any but PMIx's inside the upcall itself */
+void answer_status(struct answer *answer, pmix_status_t status);
+
+/** Answers a modex callback. @param data malloc()ed, taken over; may be NULL */
+void answer_data(struct answer *answer, pmix_status_t status, char *data, size_t len);
+
+/** Answers an info callback. @param info from PMIX_INFO_CREATE, taken over; may be NULL */
+void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo);
+
+/** libpmix has ended: answers that are given from now on only free what they carry.
+ * @thread the loop's */
+void answer_no_more(void);
+
+/** @return whether libpmix still takes answers. @thread the loop's */
+bool answer_wanted(void);
+
+#endif

@@ -1,0 +1,25 @@
+/** @file
+ * Tells libpmix's server of the step's namespace and of its local processes.
+ */
+#ifndef MUSTER_NSPACE_REGISTER_H
+#define MUSTER_NSPACE_REGISTER_H
+
+#include "common/nspace/nspace.h"
+
+/**
+ * Registers the namespace with all its keys, and the processes of this node as clients
+ * (PMIx_server_register_nspace, PMIx_server_register_client).
+ * @return 0, or -1 with the reason in @p err
+ * @thread any but PMIx's; blocks until libpmix is done
+ */
+int register_namespace(const struct nspace *ns, struct err *err);
+
+/**
+ * The environment that the process in @p slot of this node must be started with
+ * (PMIx_server_setup_fork).
+ * @param env NULL-terminated "K=V" strings; the caller frees them and the array
+ * @return 0, or -1 with the reason in @p err
+ */
+int register_environment(const struct nspace *ns, uint32_t slot, char ***env, struct err *err);
+
+#endif

@@ -1,0 +1,229 @@
+/** @file
+ * What the launcher's plugin and muster-server say to each other over the control socket.
+ *
+ *     boot message   str  version of muster: MUSTER_VERSION of both ends
+ *                    str  session, nspace, label, tmpdir
+ *                    u32  step, node
+ *                    u32  nnodes, then for each: str name, u32 ntasks, ntasks × u32 rank
+ *                    u32  ntasks of the step
+ *                    u32  nsettings, then for each: str key, str value
+ *
+ * The reader checks all that later code relies on, so that nothing behind it checks again.
+ */
+#include "common/server/boot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_MAX_LEN = 255, /* PMIX_MAX_NSLEN, and plenty for a node's name */
+    VALUE_MAX_LEN = 4096,
+};
+
+void boot_write(const struct boot *boot, struct wire_out *out)
+{
+    wire_put_str(out, MUSTER_VERSION);
+    wire_put_str(out, boot->session);
+    wire_put_str(out, boot->nspace);
+    wire_put_str(out, boot->label);
+    wire_put_str(out, boot->tmpdir);
+    wire_put_u32(out, boot->step);
+    wire_put_u32(out, boot->node);
+    wire_put_u32(out, boot->nnodes);
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
+        const struct boot_node *node = &boot->nodes[i];
+
+        wire_put_str(out, node->name);
+        wire_put_u32(out, node->ntasks);
+        for (uint32_t k = 0; k < node->ntasks; k++)
+            wire_put_u32(out, node->ranks[k]);
+    }
+    wire_put_u32(out, boot->ntasks);
+    wire_put_u32(out, boot->nsettings);
+    for (uint32_t i = 0; i < boot->nsettings; i++) {
+        wire_put_str(out, boot->settings[i].key);
+        wire_put_str(out, boot->settings[i].value);
+    }
+}
+
+/* A name becomes part of paths, log lines and PMIx namespaces. */
+static bool name_ok(const char *s)
+{
+    if (!s || *s == '\0')
+        return false;
+    for (; *s != '\0'; s++) {
+        if ((unsigned char)*s < 0x20 || *s == 0x7f || *s == '/')
+            return false;
+    }
+    return true;
+}
+
+static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
+{
+    char version[64];
+
+    wire_get_str(in, version, sizeof(version));
+    if (in->bad)
+        return err_set(err, "the boot message has no version");
+    if (strcmp(version, MUSTER_VERSION) != 0)
+        return err_set(err,
+                       "the launcher's plugin is muster %s and muster-server is %s: install both "
+                       "of one build",
+                       version, MUSTER_VERSION);
+    boot->session = wire_get_strdup(in, NAME_MAX_LEN);
+    boot->nspace = wire_get_strdup(in, NAME_MAX_LEN);
+    boot->label = wire_get_strdup(in, NAME_MAX_LEN);
+    boot->tmpdir = wire_get_strdup(in, VALUE_MAX_LEN);
+    boot->step = wire_get_u32(in);
+    boot->node = wire_get_u32(in);
+    if (in->bad)
+        return err_set(err, "the boot message is cut short in its head");
+    if (!name_ok(boot->session) || !name_ok(boot->nspace) || !name_ok(boot->label))
+        return err_set(err, "the boot message has no proper session, namespace or label");
+    if (boot->tmpdir[0] != '/')
+        return err_set(err, "the boot message has no absolute path of a temporary directory");
+    return 0;
+}
+
+static int read_node(struct boot_node *node, struct wire_in *in, struct err *err)
+{
+    node->name = wire_get_strdup(in, NAME_MAX_LEN);
+    node->ntasks = wire_get_count(in, 4);
+    if (in->bad)
+        return err_set(err, "the boot message is cut short in its nodes");
+    if (!name_ok(node->name))
+        return err_set(err, "the boot message has a node without a proper name");
+    node->ranks = calloc(node->ntasks ? node->ntasks : 1, sizeof(*node->ranks));
+    if (!node->ranks)
+        return err_set(err, "out of memory");
+    for (uint32_t k = 0; k < node->ntasks; k++)
+        node->ranks[k] = wire_get_u32(in);
+    return 0;
+}
+
+static int read_nodes(struct boot *boot, struct wire_in *in, struct err *err)
+{
+    boot->nnodes = wire_get_count(in, 8);
+    if (in->bad || boot->nnodes == 0) {
+        boot->nnodes = 0;
+        return err_set(err, "the boot message has no nodes, or more than it has room for");
+    }
+    if (boot->node >= boot->nnodes)
+        return err_set(err, "the boot message names node %u of %u", boot->node, boot->nnodes);
+    boot->nodes = calloc(boot->nnodes, sizeof(*boot->nodes));
+    if (!boot->nodes)
+        return err_set(err, "out of memory");
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
+        if (read_node(&boot->nodes[i], in, err) < 0)
+            return -1;
+    }
+    boot->ntasks = wire_get_u32(in);
+    return in->bad ? err_set(err, "the boot message is cut short behind its nodes") : 0;
+}
+
+/* Every rank of 0 to ntasks - 1 lives on one node. */
+static int check_ranks(const struct boot *boot, struct err *err)
+{
+    uint64_t total = 0;
+    unsigned char *seen;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        total += boot->nodes[i].ntasks;
+    if (total != boot->ntasks || total == 0)
+        return err_set(err, "the boot message has %llu ranks for %u tasks",
+                       (unsigned long long)total, boot->ntasks);
+    /* total ranks were in the message, so this is no larger than what was received */
+    seen = calloc(boot->ntasks, 1);
+    if (!seen)
+        return err_set(err, "out of memory");
+    for (uint32_t i = 0; i < boot->nnodes && rc == 0; i++) {
+        const struct boot_node *node = &boot->nodes[i];
+
+        for (uint32_t k = 0; k < node->ntasks && rc == 0; k++) {
+            if (node->ranks[k] >= boot->ntasks || seen[node->ranks[k]]++)
+                rc = err_set(err, "the boot message has rank %u twice or out of range",
+                             node->ranks[k]);
+        }
+    }
+    free(seen);
+    return rc;
+}
+
+static int read_settings(struct boot *boot, struct wire_in *in, struct err *err)
+{
+    uint32_t n = wire_get_count(in, 8);
+
+    if (in->bad)
+        return err_set(err, "the boot message has more settings than it has room for");
+    boot->settings = calloc(n ? n : 1, sizeof(*boot->settings));
+    if (!boot->settings)
+        return err_set(err, "out of memory");
+    boot->nsettings = n;
+    for (uint32_t i = 0; i < n; i++) {
+        boot->settings[i].key = wire_get_strdup(in, NAME_MAX_LEN);
+        boot->settings[i].value = wire_get_strdup(in, VALUE_MAX_LEN);
+        if (in->bad)
+            return err_set(err, "the boot message is cut short in its settings");
+    }
+    return 0;
+}
+
+int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
+{
+    struct wire_in in;
+
+    *boot = (struct boot){0};
+    wire_in_init(&in, data, len);
+    if (read_head(boot, &in, err) < 0 || read_nodes(boot, &in, err) < 0 ||
+        check_ranks(boot, err) < 0 || read_settings(boot, &in, err) < 0)
+        return -1;
+    if (!wire_end(&in))
+        return err_set(err, "the boot message is longer than its content");
+    return 0;
+}
+
+const char *boot_setting(const struct boot *boot, const char *key)
+{
+    for (uint32_t i = 0; i < boot->nsettings; i++) {
+        if (strcmp(boot->settings[i].key, key) == 0)
+            return boot->settings[i].value;
+    }
+    return NULL;
+}
+
+void boot_set(struct boot *boot, const char *key, const char *value)
+{
+    struct boot_setting *settings =
+        realloc(boot->settings, (boot->nsettings + 1) * sizeof(*settings));
+    struct boot_setting add = {strdup(key), strdup(value)};
+
+    if (settings)
+        boot->settings = settings;
+    if (!settings || !add.key || !add.value) {
+        /* The reader names a setting that it misses, which says enough when memory ran out. */
+        free(add.key);
+        free(add.value);
+        return;
+    }
+    settings[boot->nsettings++] = add;
+}
+
+void boot_free(struct boot *boot)
+{
+    for (uint32_t i = 0; boot->nodes && i < boot->nnodes; i++) {
+        free(boot->nodes[i].name);
+        free(boot->nodes[i].ranks);
+    }
+    for (uint32_t i = 0; i < boot->nsettings; i++) {
+        free(boot->settings[i].key);
+        free(boot->settings[i].value);
+    }
+    free(boot->nodes);
+    free(boot->settings);
+    free(boot->session);
+    free(boot->nspace);
+    free(boot->label);
+    free(boot->tmpdir);
+    *boot = (struct boot){0};
+}

@@ -1,0 +1,146 @@
+/* muster-server: libpmix's server of one job step on one node, as the job's user.
+ *
+ * The launcher's plugin starts it with a control socket (boot.h); by hand it does nothing. */
+#include "common/nspace/register.h"
+#include "common/server/server.h"
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <event2/thread.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int read_all(int fd, void *data, size_t len)
+{
+    char *p = data;
+    while (len > 0) {
+        ssize_t n = read(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int write_all(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+    while (len > 0) {
+        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The launcher waits with a deadline of its own, and ends us when it passes. */
+static int read_boot(struct boot *boot, struct err *err)
+{
+    unsigned char head[4];
+    struct wire_in in;
+    if (read_all(BOOT_FD_CONTROL, head, sizeof head) != 0)
+        return err_set(err, "no boot message came");
+    wire_in_init(&in, head, sizeof head);
+    uint32_t len = wire_get_u32(&in);
+    void *data = len <= BOOT_MAX ? malloc(len + 1) : NULL;
+    int rc = data == NULL || read_all(BOOT_FD_CONTROL, data, len) != 0
+                 ? err_set(err, "the boot message is cut or too long")
+                 : boot_read(boot, data, len, err);
+    free(data);
+    return rc;
+}
+
+static int send_environment(const struct server *server, struct err *err)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    struct wire_out out = {0};
+    int rc = 0;
+    for (uint32_t slot = 0; slot < here->ntasks && rc == 0; slot++) {
+        char **env = NULL;
+        rc = register_environment(server->nspace, slot, &env, err);
+        for (char **e = env; e != NULL && *e != NULL; e++) {
+            wire_put_u32(&out, slot);
+            wire_put_str(&out, *e);
+            free(*e);
+        }
+        free(env);
+    }
+    wire_put_u32(&out, BOOT_READY);
+    if (rc == 0 && (out.failed || write_all(BOOT_FD_CONTROL, out.data, out.len) != 0))
+        rc = err_set(err, "the launcher does not take the environment");
+    wire_out_free(&out);
+    return rc;
+}
+
+static void send_failure(const struct err *err)
+{
+    struct wire_out out = {0};
+    wire_put_u32(&out, BOOT_FAILED);
+    wire_put_str(&out, err->text);
+    if (out.failed || write_all(BOOT_FD_CONTROL, out.data, out.len) != 0)
+        log_error("%s", err->text);
+    wire_out_free(&out);
+}
+
+/* Step by step; each needs the ones before. @return 0 after a good life */
+static int serve(struct server *server, struct err *err)
+{
+    const char *path = getenv("MUSTER_CONF");
+    conf_defaults(&server->conf);
+    if (conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
+                  path != NULL ? getuid() : 0, err) != 0)
+        return -1;
+    if (read_boot(&server->boot, err) != 0)
+        return -1;
+    char prefix[256];
+    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
+             server->boot.nodes[server->boot.node].name);
+    log_open(NULL, NULL, server->conf.log_level, prefix);
+    if (server_open(server, err) != 0 || upcall_open(server, err) != 0)
+        return -1;
+    int rc = register_namespace(server->nspace, err) != 0 ? -1 : send_environment(server, err);
+    if (rc == 0) {
+        log_info("ready: %u of %u tasks, libpmix %u.%u.%u",
+                 server->boot.nodes[server->boot.node].ntasks, server->boot.ntasks,
+                 server->library >> 16, server->library >> 8 & 255, server->library & 255);
+        server_run(server);
+    }
+    server_leave(server);
+    upcall_close();
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    struct server server = {0};
+    struct err err = {0};
+    int type;
+    socklen_t len = sizeof type;
+    if (argc != 1 || getsockopt(BOOT_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &len) != 0) {
+        fprintf(stderr, "muster-server is started by muster's plugin in the resource manager; "
+                        "see the README of muster\n");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    fcntl(BOOT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
+    fcntl(BOOT_FD_LISTEN, F_SETFD, FD_CLOEXEC);
+    int rc = serve(&server, &err);
+    if (rc != 0)
+        send_failure(&err);
+    server_close(&server);
+    return rc == 0 ? 0 : 1;
+}

@@ -1,0 +1,130 @@
+/** @file
+ * The one engine for collectives: fence, group construct and destruct.
+ *
+ * An operation is one rollup over the servers that host its participants. Each server makes one
+ * local call when its own participants are complete. Contributions go up a tree (tree.h), each
+ * identified by its sender's slot, so that a duplicate counts once; the root decides; the release
+ * goes down the same tree, and every server answers its local call with the same result.
+ *
+ * A frame may arrive before the local call: it opens the tracker, the call completes it. Calls of
+ * one signature on one server are served one after another, as the standard orders them.
+ *
+ * Nothing is remembered of an operation that succeeded, since all contributions were used up by
+ * then. Of one that failed a record stays: it answers the local call that comes late, and its
+ * generation, which every later contribution repeats, tells stragglers from the next operation of
+ * the same signature. docs/collectives.md has the table of states.
+ *
+ * The engine knows neither PMIx nor a resource manager; time, frames and places are injected.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_TRACKER_ENGINE_H
+#define MUSTER_TRACKER_ENGINE_H
+
+#include "common/tracker/signature.h"
+
+/** Asks the root for a context id. */
+enum { ENGINE_WANT_CONTEXT_ID = 1 };
+
+/** What one server contributed. */
+struct engine_entry {
+    uint32_t slot;    /**< position of the server among the operation's servers */
+    int32_t status;   /**< 0, or why its participants cannot take part */
+    uint32_t flags;   /**< ENGINE_WANT_… */
+    const void *data; /**< borrowed */
+    size_t len;       /**< bytes */
+};
+
+/** The outcome, the same on every server. */
+struct engine_result {
+    int32_t status;                     /**< 0, or the first failure */
+    uint64_t context_id;                /**< 0 when none was asked for */
+    uint32_t nentries;                  /**< 0 when status is not 0 */
+    const struct engine_entry *entries; /**< ascending by slot; borrowed until done() returns */
+};
+
+/** One local call. The caller owns it, and keeps it until done() was called, exactly once. */
+struct engine_call {
+    struct engine_call *next; /**< the engine's */
+    void *sig;                /**< signature_write(); the caller's, stays put */
+    size_t siglen;
+    int32_t status; /**< as in engine_entry */
+    uint32_t flags;
+    const void *data; /**< the caller's, stays put until done() */
+    size_t len;
+    uint32_t timeout; /**< seconds until the operation fails; 0: none */
+    /** Answers; may call the engine again and may free the call. */
+    void (*done)(struct engine_call *call, const struct engine_result *result);
+};
+
+/** Status codes of the host's protocol that the engine itself gives. */
+struct engine_codes {
+    int32_t timeout; /**< the deadline passed */
+    int32_t lost;    /**< a server that takes part is gone */
+    int32_t invalid; /**< the participants are not known here */
+    int32_t library; /**< servers with different PMIx libraries */
+    int32_t closing; /**< this server is leaving */
+};
+
+/** Everything that the engine needs of its surroundings. */
+struct engine_env {
+    void *arg;        /**< handed to every function below */
+    uint32_t self;    /**< index of this server */
+    uint32_t arity;   /**< of the tree */
+    uint32_t library; /**< the PMIx library's version; must be the same on every server */
+    uint64_t ids;     /**< context ids start after this number */
+    uint32_t id_step; /**< and are this far apart */
+    uint32_t stall;   /**< seconds until an operation that waits is reported; 0: never */
+    struct engine_codes codes;
+
+    /** Milliseconds of a clock that only moves forwards. */
+    uint64_t (*now)(void *arg);
+    /** The servers that host @p sig's participants, ascending, each once.
+     * @param nodes malloc()ed here, freed by the engine
+     * @return 0, or -1 when a participant is unknown */
+    int (*servers)(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n);
+    /** @return 0, or why @p sig cannot be done as far as this server's own participants go: one of
+     * them has ended */
+    int32_t (*local_status)(void *arg, const struct signature *sig);
+    /** Sends a frame; takes the bytes out of @p frame. Delivery is at most once. */
+    void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    /** Writes who is missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
+    void (*missing)(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                    char *buf, size_t cap);
+};
+
+struct engine;
+
+/** @return a new engine, or NULL when out of memory; @p env is copied */
+struct engine *engine_new(const struct engine_env *env);
+
+/** Makes a local call; it is answered through its done(), perhaps before this returns. */
+void engine_call(struct engine *engine, struct engine_call *call);
+
+/** Takes the body of a FRAME_CONTRIB of server @p from. */
+void engine_contrib(struct engine *engine, uint32_t from, const void *body, size_t len);
+
+/** Takes the body of a FRAME_RELEASE of server @p from. */
+void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len);
+
+/** A participant of this server has ended: asks local_status() again for what still waits for it. */
+void engine_local_loss(struct engine *engine);
+
+/** Server @p node is gone for good: fails what waits for it, now and later. */
+void engine_lost(struct engine *engine, uint32_t node);
+
+/** @return milliseconds until engine_tick() is due, or -1 for never */
+int64_t engine_next(const struct engine *engine);
+
+/** Does what is due: deadlines, stall reports, partial contributions, forgetting. */
+void engine_tick(struct engine *engine);
+
+/** @return the number of trackers, records of failed operations included */
+uint32_t engine_count(const struct engine *engine);
+
+/** Answers every call that waits, and all that come later, with the closing code. */
+void engine_close(struct engine *engine);
+
+/** Frees all; closed before. */
+void engine_free(struct engine *engine);
+
+#endif

@@ -1,0 +1,163 @@
+#include "common/tracker/procset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct procset_part *part_of(struct procset *set, const char *nspace)
+{
+    for (uint32_t i = 0; i < set->nparts; i++)
+        if (strcmp(set->parts[i].nspace, nspace) == 0)
+            return &set->parts[i];
+    size_t len = strlen(nspace);
+    if (len == 0 || len > PROCSET_NAME_MAX)
+        return NULL;
+    struct procset_part *parts = realloc(set->parts, (set->nparts + 1) * sizeof *parts);
+    if (parts == NULL)
+        return NULL;
+    set->parts = parts;
+    struct procset_part *part = &parts[set->nparts++];
+    *part = (struct procset_part){0};
+    memcpy(part->nspace, nspace, len + 1);
+    return part;
+}
+
+static int push(struct procset_part *part, uint32_t first, uint32_t last)
+{
+    /* Callers mostly add ranks in order: grow the last range instead of the array. */
+    if (part->nranges > 0) {
+        struct procset_range *end = &part->ranges[part->nranges - 1];
+        if (first == end->last + 1 && first != 0) {
+            end->last = last;
+            return 0;
+        }
+    }
+    if (part->nranges == part->cap) {
+        uint32_t cap = part->cap ? 2 * part->cap : 4;
+        struct procset_range *ranges = realloc(part->ranges, cap * sizeof *ranges);
+        if (ranges == NULL)
+            return -1;
+        part->ranges = ranges;
+        part->cap = cap;
+    }
+    part->ranges[part->nranges++] = (struct procset_range){first, last};
+    return 0;
+}
+
+int procset_add(struct procset *set, const char *nspace, uint32_t first, uint32_t last)
+{
+    struct procset_part *part = part_of(set, nspace);
+    return part == NULL || first > last ? -1 : push(part, first, last);
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct procset_range *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct procset_part *x = a, *y = b;
+    return strcmp(x->nspace, y->nspace);
+}
+
+void procset_canonical(struct procset *set)
+{
+    if (set->nparts > 1)
+        qsort(set->parts, set->nparts, sizeof *set->parts, by_name);
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        struct procset_part *part = &set->parts[i];
+        qsort(part->ranges, part->nranges, sizeof *part->ranges, by_first);
+        uint32_t n = 0;
+        for (uint32_t j = 1; j < part->nranges; j++) {
+            struct procset_range *end = &part->ranges[n], *next = &part->ranges[j];
+            if (next->first <= end->last || next->first == end->last + 1) {
+                if (next->last > end->last)
+                    end->last = next->last;
+            } else {
+                part->ranges[++n] = *next;
+            }
+        }
+        part->nranges = n + 1;
+    }
+}
+
+uint64_t procset_size(const struct procset *set)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < set->nparts; i++)
+        for (uint32_t j = 0; j < set->parts[i].nranges; j++)
+            n += (uint64_t)set->parts[i].ranges[j].last - set->parts[i].ranges[j].first + 1;
+    return n;
+}
+
+bool procset_has(const struct procset *set, const char *nspace, uint32_t rank)
+{
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        const struct procset_part *part = &set->parts[i];
+        if (strcmp(part->nspace, nspace) != 0)
+            continue;
+        for (uint32_t j = 0; j < part->nranges; j++)
+            if (rank >= part->ranges[j].first && rank <= part->ranges[j].last)
+                return true;
+    }
+    return false;
+}
+
+void procset_write(const struct procset *set, struct wire_out *out)
+{
+    wire_put_u32(out, set->nparts);
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        const struct procset_part *part = &set->parts[i];
+        wire_put_str(out, part->nspace);
+        wire_put_u32(out, part->nranges);
+        for (uint32_t j = 0; j < part->nranges; j++) {
+            wire_put_u32(out, part->ranges[j].first);
+            wire_put_u32(out, part->ranges[j].last);
+        }
+    }
+}
+
+static bool read_part(struct procset_part *part, const char *before, struct wire_in *in)
+{
+    wire_get_str(in, part->nspace, sizeof part->nspace);
+    uint32_t n = wire_get_count(in, 8);
+    if (in->bad || n == 0 || part->nspace[0] == '\0' ||
+        (before != NULL && strcmp(before, part->nspace) >= 0))
+        return false;
+    part->ranges = calloc(n, sizeof *part->ranges);
+    if (part->ranges == NULL)
+        return false;
+    part->nranges = part->cap = n;
+    for (uint32_t j = 0; j < n; j++) {
+        struct procset_range *r = &part->ranges[j];
+        r->first = wire_get_u32(in);
+        r->last = wire_get_u32(in);
+        if (r->first > r->last || (j > 0 && (uint64_t)r[-1].last + 1 >= r->first))
+            return false;
+    }
+    return true;
+}
+
+void procset_read(struct procset *set, struct wire_in *in)
+{
+    uint32_t n = wire_get_count(in, 4 + 1 + 4 + 8);
+    set->parts = n > 0 ? calloc(n, sizeof *set->parts) : NULL;
+    if (n > 0 && set->parts == NULL)
+        in->bad = true;
+    const char *before = NULL;
+    for (uint32_t i = 0; i < n && !in->bad; i++) {
+        set->nparts = i + 1;
+        if (!read_part(&set->parts[i], before, in))
+            in->bad = true;
+        before = set->parts[i].nspace;
+    }
+}
+
+void procset_free(struct procset *set)
+{
+    for (uint32_t i = 0; i < set->nparts; i++)
+        free(set->parts[i].ranges);
+    free(set->parts);
+    *set = (struct procset){0};
+}

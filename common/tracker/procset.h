@@ -1,0 +1,51 @@
+/** @file
+ * A set of processes: namespaces by name, each with ranges of ranks, in one canonical order, so
+ * that equal sets have equal bytes on every server. Knows no PMIx.
+ */
+#ifndef MUSTER_TRACKER_PROCSET_H
+#define MUSTER_TRACKER_PROCSET_H
+
+#include "common/transport/wire.h"
+
+enum { PROCSET_NAME_MAX = 255 /**< bytes of a namespace's name, PMIX_MAX_NSLEN */ };
+
+/** The ranks first..last, both included. */
+struct procset_range {
+    uint32_t first, last;
+};
+
+/** The members within one namespace. */
+struct procset_part {
+    char nspace[PROCSET_NAME_MAX + 1];
+    uint32_t nranges, cap;
+    struct procset_range *ranges; /**< ascending, disjoint, not adjacent once canonical */
+};
+
+/** All zero is the empty set. */
+struct procset {
+    uint32_t nparts;
+    struct procset_part *parts; /**< ascending by strcmp() of their names once canonical */
+};
+
+/** Adds first..last of @p nspace; procset_canonical() must follow the last one.
+ * @return 0, or -1: out of memory or a name that is empty or too long */
+int procset_add(struct procset *set, const char *nspace, uint32_t first, uint32_t last);
+
+/** Sorts and joins what was added, without duplicates. */
+void procset_canonical(struct procset *set);
+
+/** @return the number of processes */
+uint64_t procset_size(const struct procset *set);
+
+/** @return whether @p rank of @p nspace is a member; the set is canonical */
+bool procset_has(const struct procset *set, const char *nspace, uint32_t rank);
+
+/** Appends a canonical set. */
+void procset_write(const struct procset *set, struct wire_out *out);
+
+/** Reads a set into an all-zero @p set; what is not canonical makes the cursor bad. */
+void procset_read(struct procset *set, struct wire_in *in);
+
+void procset_free(struct procset *set);
+
+#endif

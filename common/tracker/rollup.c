@@ -1,0 +1,171 @@
+/* Contributions up the tree, the root's decision, the release down.
+ *
+ * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 number
+ *          of the sender's call (0: not made yet), u32 library, u32 timeout, entries
+ * RELEASE: block signature, u64 generation (0 when it succeeded), u64 number of the receiver's
+ *          call as it last said (0: it said none), i32 status, u64 context id, entries
+ * entries: u32 count, { u32 slot, i32 status, u32 flags, block data }…
+ */
+#include "common/tracker/tracker.h"
+
+#include "common/util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void put_entry(struct wire_out *out, const struct engine_entry *entry)
+{
+    wire_put_u32(out, entry->slot);
+    wire_put_i32(out, entry->status);
+    wire_put_u32(out, entry->flags);
+    wire_put_block(out, entry->data, entry->len);
+}
+
+static struct engine_entry entry_of(const struct tracker *t, uint32_t slot)
+{
+    const struct tracker_slot *s = &t->slots[slot];
+    return (struct engine_entry){slot, s->status, s->flags, s->data, s->len};
+}
+
+bool rollup_put(struct tracker *t, const struct engine_entry *entry)
+{
+    struct tracker_slot *s = &t->slots[entry->slot];
+    if (s->have)
+        return false;
+    if (entry->len > 0) {
+        s->data = malloc(entry->len);
+        if (s->data == NULL)
+            return false;
+        memcpy(s->data, entry->data, entry->len);
+    }
+    s->have = true;
+    s->status = entry->status;
+    s->flags = entry->flags;
+    s->len = entry->len;
+    return true;
+}
+
+void rollup_up(struct engine *engine, struct tracker *t)
+{
+    struct wire_out out = {0};
+    uint32_t count = 0;
+    wire_put_u8(&out, FRAME_CONTRIB);
+    wire_put_block(&out, t->sig, t->siglen);
+    wire_put_u64(&out, t->failure.generation);
+    wire_put_u64(&out, t->call != NULL ? t->number : 0);
+    wire_put_u32(&out, engine->env.library);
+    wire_put_u32(&out, t->timeout);
+    size_t at = out.len;
+    wire_put_u32(&out, 0);
+    for (uint32_t i = 0; i < t->tree.n; i++) {
+        if (!t->slots[i].have || t->slots[i].sent)
+            continue;
+        struct engine_entry entry = entry_of(t, i);
+        put_entry(&out, &entry);
+        t->slots[i].sent = true;
+        count++;
+    }
+    wire_set_u32(&out, at, count);
+    uint32_t parent = tree_parent(&t->tree, t->self);
+    if (count > 0 && parent != TREE_NONE)
+        engine->env.send(engine->env.arg, t->nodes[parent], &out);
+    wire_out_free(&out);
+}
+
+static void release_to(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t generation,
+                       const struct engine_result *result)
+{
+    struct wire_out out = {0};
+    if (tracker_node_lost(engine, t->nodes[slot])) {
+        /* Nobody else reaches those below it. */
+        for (uint32_t i = 0; i < t->tree.arity; i++) {
+            uint32_t child = tree_child(&t->tree, slot, i);
+            if (child == TREE_NONE)
+                break;
+            release_to(engine, t, child, generation, result);
+        }
+        return;
+    }
+    wire_put_u8(&out, FRAME_RELEASE);
+    wire_put_block(&out, t->sig, t->siglen);
+    wire_put_u64(&out, generation);
+    wire_put_u64(&out, t->slots != NULL ? t->slots[slot].call : 0);
+    wire_put_i32(&out, result->status);
+    wire_put_u64(&out, result->context_id);
+    wire_put_u32(&out, result->nentries);
+    for (uint32_t i = 0; i < result->nentries; i++)
+        put_entry(&out, &result->entries[i]);
+    engine->env.send(engine->env.arg, t->nodes[slot], &out);
+    wire_out_free(&out);
+}
+
+void rollup_down(struct engine *engine, struct tracker *t, uint64_t generation,
+                 const struct engine_result *result)
+{
+    for (uint32_t i = 0; i < t->tree.arity; i++) {
+        uint32_t child = tree_child(&t->tree, t->self, i);
+        if (child == TREE_NONE)
+            break;
+        release_to(engine, t, child, generation, result);
+    }
+}
+
+void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
+{
+    struct engine_result result = {.status = status};
+    struct engine_entry *entries = NULL;
+    uint64_t generation = 0;
+    if (status == 0) {
+        entries = calloc(t->tree.n, sizeof *entries);
+        uint32_t flags = 0;
+        for (uint32_t i = 0; entries != NULL && i < t->tree.n; i++) {
+            entries[i] = entry_of(t, i);
+            flags |= entries[i].flags;
+        }
+        result.entries = entries;
+        result.nentries = entries != NULL ? t->tree.n : 0;
+        if (flags & ENGINE_WANT_CONTEXT_ID) {
+            engine->next_id += engine->env.id_step;
+            result.context_id = engine->next_id;
+        }
+    } else {
+        generation = ++engine->generations;
+        t->failure.generation = generation;
+    }
+    rollup_down(engine, t, generation, &result);
+    tracker_end(engine, t, &result);
+    free(entries);
+}
+
+void rollup_progress(struct engine *engine, struct tracker *t)
+{
+    bool complete = true;
+    int32_t status = 0;
+    for (uint32_t i = 0; i < t->tree.n; i++) {
+        if (!t->slots[i].have && tree_below(&t->tree, t->self, i))
+            complete = false;
+        if (t->slots[i].have && t->slots[i].status != 0 && status == 0)
+            status = t->slots[i].status;
+    }
+    if (t->self == t->tree.root) {
+        /* One failure is everybody's: nobody waits for the rest. */
+        if (status != 0 || complete)
+            rollup_decide(engine, t, status);
+        return;
+    }
+    if (tracker_node_lost(engine, t->nodes[tree_parent(&t->tree, t->self)])) {
+        struct engine_result result = {.status = engine->env.codes.lost};
+        rollup_down(engine, t, 0, &result);
+        tracker_end(engine, t, &result);
+    } else if (complete && t->state == TRACKER_GATHER) {
+        tracker_move(engine, t, TRACKER_COMPLETE);
+        t->flush = 0;
+        rollup_up(engine, t);
+    } else if (status != 0 || t->flushed) {
+        t->flushed = true;
+        t->flush = 0;
+        rollup_up(engine, t);
+    } else if (t->flush == 0) {
+        t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    }
+}

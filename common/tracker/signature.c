@@ -1,0 +1,53 @@
+#include "common/tracker/signature.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void signature_write(struct wire_out *out, enum coll_kind kind, const char *id,
+                     const struct procset *members)
+{
+    wire_put_u8(out, (uint8_t)kind);
+    wire_put_str(out, id);
+    procset_write(members, out);
+}
+
+int signature_read(struct signature *sig, const void *data, size_t len)
+{
+    struct wire_in in;
+    *sig = (struct signature){0};
+    wire_in_init(&in, data, len);
+    uint8_t kind = wire_get_u8(&in);
+    wire_get_str(&in, sig->id, sizeof sig->id);
+    procset_read(&sig->members, &in);
+    if (!wire_end(&in) || kind == 0 || kind >= COLL_KIND_END || sig->members.nparts == 0)
+        return -1;
+    sig->kind = kind;
+    return 0;
+}
+
+void signature_free(struct signature *sig)
+{
+    procset_free(&sig->members);
+}
+
+void signature_describe(const void *data, size_t len, char *buf, size_t cap)
+{
+    struct signature sig;
+    if (signature_read(&sig, data, len) != 0)
+        snprintf(buf, cap, "an operation that makes no sense");
+    else if (sig.kind == COLL_FENCE)
+        snprintf(buf, cap, "fence of %" PRIu64 " processes", procset_size(&sig.members));
+    else
+        snprintf(buf, cap, "group \"%s\" %s", sig.id,
+                 sig.kind == COLL_CONSTRUCT ? "construct" : "destruct");
+    signature_free(&sig);
+}
+
+uint64_t signature_hash(const void *data, size_t len)
+{
+    const unsigned char *p = data;
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * 0x100000001b3u;
+    return h;
+}

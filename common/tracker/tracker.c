@@ -1,0 +1,221 @@
+/* The life of a tracker: the table of states, opening and ending. */
+#include "common/tracker/tracker.h"
+
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const state_names[TRACKER_STATES] = {"idle", "early", "gather", "sent"};
+static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete", "end"};
+
+enum { NO_ROW = -1 };
+
+/* An empty row is a state in which the event cannot happen. */
+static const int table[TRACKER_STATES][TRACKER_EVENTS] = {
+    /*                  CALL            CHILD           COMPLETE      END */
+    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW},
+    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE},
+    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE},
+    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE},
+};
+
+bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event)
+{
+    int next = table[t->state][event];
+    char what[320];
+    if (next == NO_ROW) {
+        signature_describe(t->sig, t->siglen, what, sizeof what);
+        log_warning("%s: %s cannot happen in state %s; ignored", what, event_names[event],
+                    state_names[t->state]);
+        return false;
+    }
+    if (log_wants(LOG_LEVEL_DEBUG) && (enum tracker_state)next != t->state) {
+        signature_describe(t->sig, t->siglen, what, sizeof what);
+        log_debug("tracker: %s: %s: %s -> %s after %llu ms", what, event_names[event],
+                  state_names[t->state], state_names[next],
+                  t->slots == NULL
+                      ? 0ull
+                      : (unsigned long long)(engine->env.now(engine->env.arg) - t->opened));
+    }
+    t->state = (enum tracker_state)next;
+    return true;
+}
+
+struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
+{
+    uint64_t hash = signature_hash(sig, len);
+    struct tracker *t;
+    LIST_FOREACH(t, &engine->buckets[hash % ENGINE_BUCKETS], bucket)
+        if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
+            return t;
+    return NULL;
+}
+
+uint32_t tracker_slot_of(const struct tracker *t, uint32_t node)
+{
+    uint32_t low = 0, high = t->tree.n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (t->nodes[mid] < node)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < t->tree.n && t->nodes[low] == node ? low : TREE_NONE;
+}
+
+static struct tracker *tracker_new(struct engine *engine, const void *bytes, size_t len)
+{
+    struct signature sig;
+    struct tracker *t = calloc(1, sizeof *t);
+    if (t == NULL || signature_read(&sig, bytes, len) != 0) {
+        free(t);
+        return NULL;
+    }
+    if (engine->env.servers(engine->env.arg, &sig, &t->nodes, &t->tree.n) != 0)
+        t->tree.n = 0;
+    signature_free(&sig);
+    t->self = t->tree.n > 0 ? tracker_slot_of(t, engine->env.self) : TREE_NONE;
+    t->sig = malloc(len);
+    if (t->self == TREE_NONE || t->sig == NULL) {
+        free(t->nodes);
+        free(t->sig);
+        free(t);
+        return NULL;
+    }
+    memcpy(t->sig, bytes, len);
+    t->siglen = len;
+    t->hash = signature_hash(bytes, len);
+    t->tree.arity = engine->env.arity;
+    t->tree.root = (uint32_t)(t->hash % t->tree.n);
+    TAILQ_INSERT_TAIL(&engine->all, t, all);
+    LIST_INSERT_HEAD(&engine->buckets[t->hash % ENGINE_BUCKETS], t, bucket);
+    engine->count++;
+    return t;
+}
+
+struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len)
+{
+    struct tracker *t = tracker_find(engine, sig, len);
+    return t != NULL ? t : tracker_new(engine, sig, len);
+}
+
+static void free_slots(struct tracker_slot *slots, uint32_t n)
+{
+    for (uint32_t i = 0; slots != NULL && i < n; i++)
+        free(slots[i].data);
+    free(slots);
+}
+
+void tracker_free(struct engine *engine, struct tracker *t)
+{
+    TAILQ_REMOVE(&engine->all, t, all);
+    LIST_REMOVE(t, bucket);
+    engine->count--;
+    free_slots(t->slots, t->tree.n);
+    free(t->nodes);
+    free(t->sig);
+    free(t);
+}
+
+bool tracker_node_lost(const struct engine *engine, uint32_t node)
+{
+    for (uint32_t i = 0; i < engine->nlost; i++)
+        if (engine->lost[i] == node)
+            return true;
+    return false;
+}
+
+void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot)
+{
+    /* What hangs below a lost server has nobody else to send it up: it is lost to this operation
+     * too. Servers that are not below us are reported by those that they are below. */
+    for (uint32_t i = 0; i < t->tree.n; i++) {
+        if (i == t->self || !tree_below(&t->tree, t->self, i) || !tree_below(&t->tree, slot, i))
+            continue;
+        struct engine_entry entry = {.slot = i, .status = engine->env.codes.lost};
+        rollup_put(t, &entry);
+    }
+}
+
+void tracker_open(struct engine *engine, struct tracker *t)
+{
+    t->slots = calloc(t->tree.n, sizeof *t->slots);
+    t->opened = engine->env.now(engine->env.arg);
+    t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
+    t->deadline = t->flush = 0;
+    t->timeout = 0;
+    t->flushed = false;
+    for (uint32_t i = 0; t->slots != NULL && i < engine->nlost; i++) {
+        uint32_t slot = tracker_slot_of(t, engine->lost[i]);
+        if (slot != TREE_NONE)
+            tracker_lost(engine, t, slot);
+    }
+}
+
+void tracker_local_loss(struct engine *engine, struct tracker *t)
+{
+    struct signature sig;
+    struct engine_entry own = {.slot = t->self};
+    if (t->call == NULL && signature_read(&sig, t->sig, t->siglen) == 0)
+        own.status = engine->env.local_status(engine->env.arg, &sig);
+    if (t->call == NULL)
+        signature_free(&sig);
+    if (own.status != 0)
+        rollup_put(t, &own);
+}
+
+void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout)
+{
+    if (timeout == 0 || (t->timeout != 0 && t->timeout <= timeout))
+        return;
+    t->timeout = timeout;
+    t->deadline = engine->env.now(engine->env.arg) + timeout * 1000ull;
+    if (t->self != t->tree.root)
+        t->deadline += ENGINE_GRACE_MS; /* the root's word comes first */
+}
+
+void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
+{
+    struct engine_call *call = t->call;
+    struct tracker_slot *slots = t->slots; /* the result may point into them */
+    tracker_move(engine, t, TRACKER_END);
+    t->call = NULL;
+    t->slots = NULL;
+    t->deadline = t->report = t->flush = 0;
+    if (result->status != 0) {
+        t->failure.status = result->status;
+        t->failure.at = engine->env.now(engine->env.arg);
+        t->failure.owed += call == NULL;
+    }
+    uint32_t n = t->tree.n;
+    bool waiting = t->queue != NULL; /* then t stays, whatever done() does */
+    if (!waiting && t->failure.generation == 0 && t->failure.owed == 0)
+        tracker_free(engine, t);
+    if (call != NULL)
+        call->done(call, result);
+    free_slots(slots, n);
+    if (waiting) {
+        struct engine_call *next = t->queue;
+        t->queue = next->next;
+        tracker_start(engine, t, next);
+    }
+}
+
+void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t cap)
+{
+    uint32_t *nodes = calloc(t->tree.n, sizeof *nodes), n = 0;
+    struct signature sig;
+    char what[320], who[512] = "";
+    signature_describe(t->sig, t->siglen, what, sizeof what);
+    for (uint32_t i = 0; nodes != NULL && i < t->tree.n; i++)
+        if (!t->slots[i].have && tree_below(&t->tree, t->self, i))
+            nodes[n++] = t->nodes[i];
+    if (signature_read(&sig, t->sig, t->siglen) == 0)
+        engine->env.missing(engine->env.arg, &sig, nodes, n, who, sizeof who);
+    signature_free(&sig);
+    snprintf(buf, cap, "%s: %u of %u nodes missing: %s", what, n, t->tree.n, who);
+    free(nodes);
+}

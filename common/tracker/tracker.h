@@ -1,0 +1,138 @@
+/** @file
+ * A tracker: what one server knows of one signature. Private to common/tracker.
+ */
+#ifndef MUSTER_TRACKER_TRACKER_H
+#define MUSTER_TRACKER_TRACKER_H
+
+#include "common/tracker/engine.h"
+#include "common/tracker/tree.h"
+#include "common/transport/frame.h"
+
+#include <sys/queue.h>
+
+/** Where the current operation of a signature stands on this server. */
+enum tracker_state {
+    TRACKER_IDLE,   /**< no operation; kept for the record of a failed one */
+    TRACKER_EARLY,  /**< remote contributions are here, the local call is not */
+    TRACKER_GATHER, /**< the local call is here, contributions from below are missing */
+    TRACKER_SENT,   /**< all of our subtree went up; the release is awaited */
+    TRACKER_STATES,
+};
+
+/** What can happen to a tracker. */
+enum tracker_event {
+    TRACKER_CALL,     /**< the local call */
+    TRACKER_CHILD,    /**< a contribution from below that is new */
+    TRACKER_COMPLETE, /**< the whole subtree has contributed */
+    TRACKER_END,      /**< decided here or released from above */
+    TRACKER_EVENTS,
+};
+
+/** One server's contribution. */
+struct tracker_slot {
+    bool have; /**< it is here */
+    bool sent; /**< it went up */
+    int32_t status;
+    uint32_t flags;
+    void *data; /**< owned */
+    size_t len;
+    uint64_t call; /**< number of the call that the slot's own server made; echoed to it */
+};
+
+/** The last failure of a signature. */
+struct tracker_failure {
+    uint64_t generation; /**< the root's number of it; 0: none is remembered */
+    uint64_t at;         /**< when it was learnt, ms */
+    int32_t status;
+    uint32_t owed; /**< local calls that were not made yet: they get this status at once */
+};
+
+struct tracker {
+    TAILQ_ENTRY(tracker) all;
+    LIST_ENTRY(tracker) bucket;
+    void *sig; /**< owned copy */
+    size_t siglen;
+    uint64_t hash;
+
+    struct tree tree;
+    uint32_t self;   /**< our slot */
+    uint32_t *nodes; /**< slot → server */
+
+    enum tracker_state state;
+    struct tracker_slot *slots; /**< tree.n of them, NULL while IDLE */
+    struct engine_call *call;   /**< the call that is served */
+    struct engine_call *queue;  /**< calls that wait for their turn */
+    uint64_t number;            /**< our number of the current call */
+    uint32_t timeout;           /**< the shortest one asked for, seconds; 0: none */
+    uint64_t opened;            /**< when the current operation was first heard of, ms */
+    uint64_t deadline;          /**< ms; 0: none */
+    uint64_t report;            /**< next stall report, ms; 0: none */
+    uint64_t flush;             /**< when what is here goes up although more is missing; 0: never */
+    bool flushed;               /**< from now on everything goes up at once */
+    struct tracker_failure failure;
+};
+
+TAILQ_HEAD(tracker_list, tracker);
+LIST_HEAD(tracker_bucket, tracker);
+
+enum {
+    ENGINE_BUCKETS = 256,
+    ENGINE_FLUSH_MS = 500,           /**< so that the root can name single servers */
+    ENGINE_GRACE_MS = 5000,          /**< after the deadline, for the root's word to arrive */
+    ENGINE_STRAGGLER_MS = 600000,    /**< a contribution may be this late */
+    ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see tracker_is_straggler() */
+};
+
+struct engine {
+    struct engine_env env;
+    struct tracker_list all;
+    struct tracker_bucket buckets[ENGINE_BUCKETS];
+    uint32_t count;
+    uint64_t numbers, generations, next_id;
+    uint32_t nlost;
+    uint32_t *lost; /**< servers that are gone */
+    bool closing;
+};
+
+/* tracker.c: the table of states, and what every operation needs */
+
+/** Moves along the table; a missing row is an error of ours: it is logged and refused. */
+bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event);
+/** @return the tracker of a signature, made when there was none; NULL: not a signature whose
+ * participants include this server */
+struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len);
+struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len);
+void tracker_free(struct engine *engine, struct tracker *t);
+/** Opens the current operation. */
+void tracker_open(struct engine *engine, struct tracker *t);
+/** Serves @p call now; none is being served. */
+void tracker_start(struct engine *engine, struct tracker *t, struct engine_call *call);
+/** Ends the current operation here: answers the local call or owes it, forgets the rest. */
+void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
+/** Takes the shorter of two timeouts and arms the deadline. */
+void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout);
+/** Marks the slot of a lost server, and what is below it, when that is ours to report. */
+void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot);
+/** Contributes the failure of our own participants, who will not call any more. */
+void tracker_local_loss(struct engine *engine, struct tracker *t);
+/** @return the slot of server @p node, or TREE_NONE */
+uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
+bool tracker_node_lost(const struct engine *engine, uint32_t node);
+/** Writes the line about who is missing: "group "x" construct: 3 of 8 servers missing: …". */
+void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t cap);
+
+/* rollup.c: up and down the tree */
+
+/** Stores a contribution unless its slot has one. @return whether it was new */
+bool rollup_put(struct tracker *t, const struct engine_entry *entry);
+/** Goes as far as the contributions allow: sends up, or decides at the root. */
+void rollup_progress(struct engine *engine, struct tracker *t);
+/** Decides at the root: releases everybody and ends. @p status 0 needs every contribution. */
+void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
+/** Sends the contributions that have not gone up yet. */
+void rollup_up(struct engine *engine, struct tracker *t);
+/** Passes a result on to the children. */
+void rollup_down(struct engine *engine, struct tracker *t, uint64_t generation,
+                 const struct engine_result *result);
+
+#endif

@@ -1,0 +1,158 @@
+/* ASK:    u64 id, u8 topic, body…
+ * ANSWER: u64 id, i32 status, data… */
+#include "common/transport/ask.h"
+
+#include "common/util/log.h"
+
+#include <stdlib.h>
+#include <sys/queue.h>
+
+struct question {
+    TAILQ_ENTRY(question) entry;
+    uint64_t id;
+    uint32_t node;
+    uint64_t deadline; /* ms; 0: none */
+    ask_done_fn *done;
+    void *arg;
+};
+
+struct asks {
+    struct ask_env env;
+    uint64_t ids;
+    TAILQ_HEAD(, question) open;
+    bool *lost; /* per node */
+    bool closing;
+};
+
+struct asks *asks_new(const struct ask_env *env)
+{
+    struct asks *asks = calloc(1, sizeof *asks);
+    if (asks == NULL)
+        return NULL;
+    asks->env = *env;
+    TAILQ_INIT(&asks->open);
+    asks->lost = calloc(env->nnodes, sizeof *asks->lost);
+    if (asks->lost == NULL) {
+        free(asks);
+        return NULL;
+    }
+    return asks;
+}
+
+void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
+               uint32_t timeout, ask_done_fn *done, void *arg)
+{
+    struct wire_out out = {0};
+    struct question *q = asks->lost[node] || asks->closing ? NULL : calloc(1, sizeof *q);
+    if (q == NULL) {
+        done(arg, asks->closing ? asks->env.closing : asks->env.lost, NULL, 0);
+        return;
+    }
+    q->id = ++asks->ids;
+    q->node = node;
+    q->deadline = timeout > 0 ? asks->env.now(asks->env.arg) + timeout * 1000ull : 0;
+    q->done = done;
+    q->arg = arg;
+    TAILQ_INSERT_TAIL(&asks->open, q, entry);
+    wire_put_u8(&out, FRAME_ASK);
+    wire_put_u64(&out, q->id);
+    wire_put_u8(&out, (uint8_t)topic);
+    wire_put_raw(&out, body, len);
+    asks->env.send(asks->env.arg, node, &out);
+}
+
+static void answer(struct asks *asks, struct question *q, int32_t status, const void *data,
+                   size_t len)
+{
+    TAILQ_REMOVE(&asks->open, q, entry);
+    q->done(q->arg, status, data, len);
+    free(q);
+}
+
+void asks_reply(struct asks *asks, uint32_t node, uint64_t id, int32_t status, const void *data,
+                size_t len)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_ANSWER);
+    wire_put_u64(&out, id);
+    wire_put_i32(&out, status);
+    wire_put_raw(&out, data, len);
+    asks->env.send(asks->env.arg, node, &out);
+}
+
+void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const void *body,
+                size_t len)
+{
+    struct wire_in in;
+    struct question *q;
+    wire_in_init(&in, body, len);
+    uint64_t id = wire_get_u64(&in);
+    if (type == FRAME_ASK) {
+        uint8_t topic = wire_get_u8(&in);
+        if (in.bad || topic >= ASK_TOPICS || asks->env.serve[topic] == NULL)
+            asks_reply(asks, from, id, asks->env.unsupported, NULL, 0);
+        else
+            asks->env.serve[topic](asks->env.arg, from, id, in.p, (size_t)(in.end - in.p));
+        return;
+    }
+    int32_t status = wire_get_i32(&in);
+    TAILQ_FOREACH(q, &asks->open, entry)
+        if (q->id == id && q->node == from && !in.bad) {
+            answer(asks, q, status, in.p, status == 0 ? (size_t)(in.end - in.p) : 0);
+            return;
+        }
+    log_debug("transport: an answer of node %u that nobody waits for was dropped", from);
+}
+
+void asks_lost(struct asks *asks, uint32_t node)
+{
+    struct question *q, *next;
+    asks->lost[node] = true;
+    for (q = TAILQ_FIRST(&asks->open); q != NULL; q = next) {
+        next = TAILQ_NEXT(q, entry);
+        if (q->node != node)
+            continue;
+        answer(asks, q, asks->env.lost, NULL, 0);
+        next = TAILQ_FIRST(&asks->open); /* done() may have asked again */
+    }
+}
+
+int64_t asks_next(const struct asks *asks)
+{
+    const struct question *q;
+    uint64_t at = UINT64_MAX, now = asks->env.now(asks->env.arg);
+    TAILQ_FOREACH(q, &asks->open, entry)
+        if (q->deadline != 0 && q->deadline < at)
+            at = q->deadline;
+    return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
+}
+
+void asks_tick(struct asks *asks)
+{
+    uint64_t now = asks->env.now(asks->env.arg);
+    struct question *q;
+    do {
+        TAILQ_FOREACH(q, &asks->open, entry)
+            if (q->deadline != 0 && q->deadline <= now)
+                break;
+        if (q != NULL)
+            answer(asks, q, asks->env.timeout, NULL, 0);
+    } while (q != NULL);
+}
+
+void asks_close(struct asks *asks)
+{
+    struct question *q;
+    asks->closing = true;
+    while ((q = TAILQ_FIRST(&asks->open)) != NULL)
+        answer(asks, q, asks->env.closing, NULL, 0);
+}
+
+void asks_free(struct asks *asks)
+{
+    if (asks == NULL)
+        return;
+    asks_close(asks);
+    free(asks->lost);
+    free(asks);
+}

@@ -1,0 +1,63 @@
+/** @file
+ * Questions from one server to another, each answered once: by the other side, by its loss, or by
+ * its deadline.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_TRANSPORT_ASK_H
+#define MUSTER_TRANSPORT_ASK_H
+
+#include "common/transport/frame.h"
+#include "common/transport/wire.h"
+
+/** What can be asked. */
+enum ask_topic {
+    ASK_MODEX = 1, /**< a process's data: str namespace, u32 rank */
+    ASK_QUERY,     /**< groups and sets: see common/nspace/registry.h */
+    ASK_TOPICS,
+};
+
+/** Takes an answer. @param data borrowed, NULL with @p len 0 when @p status is not 0 */
+typedef void ask_done_fn(void *arg, int32_t status, const void *data, size_t len);
+
+/** Takes a question; ask_reply() answers it, now or later. @param body borrowed */
+typedef void ask_serve_fn(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+
+struct asks;
+
+/** Surroundings; see engine.h. */
+struct ask_env {
+    void *arg;
+    uint32_t nnodes;
+    int32_t timeout, lost, unsupported, closing; /**< codes that are given here */
+    uint64_t (*now)(void *arg);                  /**< ms */
+    void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    ask_serve_fn *serve[ASK_TOPICS];
+};
+
+struct asks *asks_new(const struct ask_env *env);
+
+/** Asks server @p node; @p done is called exactly once.
+ * @param timeout seconds; 0: none */
+void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
+               uint32_t timeout, ask_done_fn *done, void *arg);
+
+/** Answers question @p id of server @p node. */
+void asks_reply(struct asks *asks, uint32_t node, uint64_t id, int32_t status, const void *data,
+                size_t len);
+
+/** Takes the body of a FRAME_ASK or FRAME_ANSWER. */
+void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const void *body,
+                size_t len);
+
+/** Server @p node is gone for good. */
+void asks_lost(struct asks *asks, uint32_t node);
+
+/** @return milliseconds until asks_tick() is due, or -1 for never */
+int64_t asks_next(const struct asks *asks);
+void asks_tick(struct asks *asks);
+
+/** Answers all questions, and those that come later, with the closing code. */
+void asks_close(struct asks *asks);
+void asks_free(struct asks *asks);
+
+#endif

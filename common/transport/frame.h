@@ -1,0 +1,15 @@
+/** @file
+ * What servers of one step say to each other. docs/wire.md draws it.
+ */
+#ifndef MUSTER_TRANSPORT_FRAME_H
+#define MUSTER_TRANSPORT_FRAME_H
+
+/** The type of a frame, its first byte after the link's header. */
+enum frame_type {
+    FRAME_CONTRIB = 1, /**< a collective's contributions, towards the root */
+    FRAME_RELEASE,     /**< its result, away from the root */
+    FRAME_ASK,         /**< a question to one server */
+    FRAME_ANSWER,      /**< its answer */
+};
+
+#endif

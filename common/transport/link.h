@@ -1,0 +1,38 @@
+/** @file
+ * Frames between the servers of one step, each delivered at most once.
+ *
+ * A back end may deliver bytes twice, and later ones first. Every frame is numbered by its sender
+ * for its receiver; the receiver keeps a window of the numbers that it has seen.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_TRANSPORT_LINK_H
+#define MUSTER_TRANSPORT_LINK_H
+
+#include "common/transport/frame.h"
+#include "common/transport/wire.h"
+
+struct link;
+
+/** Where frames go. */
+struct link_env {
+    void *arg;
+    uint32_t self, nnodes;
+    uint64_t step; /**< tells this step's frames from another's */
+    /** Hands bytes to the back end. @param data malloc()ed, taken over */
+    void (*send)(void *arg, uint32_t node, void *data, size_t len);
+    /** Takes one new frame. @param body borrowed */
+    void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
+};
+
+/** @return a link, or NULL when out of memory */
+struct link *link_new(const struct link_env *env);
+
+/** Sends a frame that begins with its type byte; takes the bytes out of @p frame. */
+void link_send(struct link *link, uint32_t node, struct wire_out *frame);
+
+/** Takes what the back end received: one or more frames, one after another. */
+void link_receive(struct link *link, const void *data, size_t len);
+
+void link_free(struct link *link);
+
+#endif

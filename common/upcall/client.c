@@ -1,0 +1,129 @@
+/* Clients come and go; PMIx_Abort. */
+#include "common/upcall/client.h"
+
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MAX = 256 };
+
+/* A client's change of state. */
+struct change {
+    struct request request;
+    uint32_t rank;
+    bool connected;
+};
+
+/* @thread the loop's */
+static void run_change(struct handoff_item *item)
+{
+    struct change *change = (struct change *)item;
+    struct server *server = upcall_server();
+    uint32_t node;
+    if (nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
+        node == server->boot.node) {
+        uint32_t slot = server->nspace->local_of[change->rank];
+        server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
+        log_debug("upcall: rank %u %s", change->rank,
+                  change->connected ? "connected" : "finalized");
+    }
+    answer_status(&change->request.answer, PMIX_SUCCESS);
+    free(change);
+}
+
+static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_op_cbfunc_t cbfunc,
+                                 void *cbdata)
+{
+    struct change *change = calloc(1, sizeof *change);
+    if (change == NULL)
+        return PMIX_ERR_NOMEM;
+    change->rank = proc->rank;
+    change->connected = connected;
+    change->request.answer = answer_op(cbfunc, cbdata);
+    return upcall_post(&change->request, run_change);
+}
+
+pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
+                                      pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void)object;
+    return post_change(proc, true, cbfunc, cbdata);
+}
+
+pmix_status_t upcall_client_connected2(const pmix_proc_t *proc, void *object, pmix_info_t info[],
+                                       size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void)info;
+    (void)ninfo;
+    return upcall_client_connected(proc, object, cbfunc, cbdata);
+}
+
+pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
+                                      pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void)object;
+    return post_change(proc, false, cbfunc, cbdata);
+}
+
+struct abort {
+    struct request request;
+    uint32_t rank;
+    int status;
+    char text[TEXT_MAX];
+};
+
+/* @thread the loop's */
+static void run_abort(struct handoff_item *item)
+{
+    struct abort *a = (struct abort *)item;
+    struct server *server = upcall_server();
+    char why[2 * TEXT_MAX];
+    snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d: %s", a->rank,
+             server->boot.nodes[server->boot.node].name, a->status, a->text);
+    log_error("%s; ending step %s", why, server->boot.label);
+    server->ending = true;
+    server->rm_ops->abort(server->rm, why);
+    answer_status(&a->request.answer, PMIX_SUCCESS);
+    free(a);
+}
+
+/* Whether the processes to abort are the whole namespace: the step ends as one. */
+static bool is_all(const struct server *server, const pmix_proc_t procs[], size_t nprocs)
+{
+    struct procset set = {0};
+    bool all = procs == NULL || nprocs == 0;
+    for (size_t i = 0; i < nprocs && !all; i++) {
+        if (procs[i].rank == PMIX_RANK_WILDCARD)
+            all = strcmp(procs[i].nspace, server->boot.nspace) == 0;
+        else
+            procset_add(&set, procs[i].nspace, procs[i].rank, procs[i].rank);
+    }
+    procset_canonical(&set);
+    all = all || procset_size(&set) >= server->boot.ntasks;
+    procset_free(&set);
+    return all;
+}
+
+pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, const char msg[],
+                           pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t cbfunc,
+                           void *cbdata)
+{
+    (void)object;
+    if (!is_all(upcall_server(), procs, nprocs)) {
+        log_error("rank %u: PMIx_Abort of some of the processes is not supported: a step is ended "
+                  "as a whole; give no processes, or all",
+                  proc->rank);
+        return PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED;
+    }
+    struct abort *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return PMIX_ERR_NOMEM;
+    a->rank = proc->rank;
+    a->status = status;
+    snprintf(a->text, sizeof a->text, "%s", msg != NULL ? msg : "");
+    a->request.answer = answer_op(cbfunc, cbdata);
+    return upcall_post(&a->request, run_abort);
+}

@@ -1,0 +1,215 @@
+/* fence_nb and group: from libpmix's thread to the engine, and its result back. */
+#include "common/upcall/collective.h"
+
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PMIX_PROC_DATA
+#define PMIX_PROC_DATA "pmix.pdata"
+#endif
+
+static struct collective *new_collective(enum coll_kind kind, const char *id,
+                                         const pmix_proc_t procs[], size_t nprocs)
+{
+    struct collective *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->kind = kind;
+    c->nprocs = nprocs;
+    c->procs = malloc(nprocs * sizeof *procs + 1);
+    c->id = strdup(id);
+    if (c->procs == NULL || c->id == NULL) {
+        collective_free(c);
+        return NULL;
+    }
+    if (nprocs > 0)
+        memcpy(c->procs, procs, nprocs * sizeof *procs);
+    return c;
+}
+
+void collective_free(struct collective *c)
+{
+    procset_free(&c->members);
+    free(c->call.sig);
+    free(c->payload);
+    free(c->procs);
+    free(c->id);
+    free(c);
+}
+
+static bool is_true(const pmix_info_t *info)
+{
+    return info->value.type == PMIX_UNDEF ||
+           (info->value.type == PMIX_BOOL && info->value.data.flag);
+}
+
+/* The directives that every collective has. Each of several local copies counts: the shortest
+ * timeout, and the first status that is a failure. @thread PMIx's */
+static void read_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
+{
+    for (size_t i = 0; i < ninfo; i++) {
+        uint32_t seconds = 0;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS)) {
+            if (info[i].value.type == PMIX_STATUS && c->call.status == PMIX_SUCCESS)
+                c->call.status = info[i].value.data.status;
+        } else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT)) {
+            pmix_status_t rc;
+            PMIX_VALUE_GET_NUMBER(rc, &info[i].value, seconds, uint32_t);
+            if (rc == PMIX_SUCCESS && seconds > 0 &&
+                (c->call.timeout == 0 || seconds < c->call.timeout))
+                c->call.timeout = seconds;
+        } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ASSIGN_CONTEXT_ID) && is_true(&info[i])) {
+            c->call.flags |= ENGINE_WANT_CONTEXT_ID;
+        }
+    }
+}
+
+/* Sorted, with wildcards expanded: the canonical participants. */
+static int expand(struct server *server, struct collective *c)
+{
+    const struct boot *boot = &server->boot;
+    const struct boot_node *here = &boot->nodes[boot->node];
+    int rc = 0;
+    for (size_t i = 0; i < c->nprocs && rc == 0; i++) {
+        const pmix_proc_t *p = &c->procs[i];
+        if (p->rank == PMIX_RANK_WILDCARD && strcmp(p->nspace, boot->nspace) == 0)
+            rc = procset_add(&c->members, p->nspace, 0, boot->ntasks - 1);
+        else if (p->rank == PMIX_RANK_LOCAL_PEERS || p->rank == PMIX_RANK_LOCAL_NODE)
+            for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
+                rc = procset_add(&c->members, boot->nspace, here->ranks[k], here->ranks[k]);
+        else
+            rc = procset_add(&c->members, p->nspace, p->rank, p->rank);
+    }
+    procset_canonical(&c->members);
+    return rc;
+}
+
+static uint32_t default_timeout(const struct server *server, enum coll_kind kind)
+{
+    const struct conf_timeouts *t = &server->conf.timeouts;
+    return (uint32_t)(kind == COLL_FENCE       ? t->fence
+                      : kind == COLL_CONSTRUCT ? t->construct
+                                               : t->destruct);
+}
+
+/* @thread the loop's */
+static void on_done(struct engine_call *call, const struct engine_result *result)
+{
+    struct collective *c = (struct collective *)((char *)call - offsetof(struct collective, call));
+    collective_complete(c, result);
+}
+
+/* @thread the loop's */
+static void run(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    struct engine_result failed = {.status = PMIX_ERR_NOMEM};
+    struct wire_out sig = {0};
+    if (expand(c->server, c) != 0) {
+        collective_complete(c, &failed);
+        return;
+    }
+    signature_write(&sig, c->kind, c->id, &c->members);
+    if (sig.failed) {
+        wire_out_free(&sig);
+        collective_complete(c, &failed);
+        return;
+    }
+    c->call.sig = wire_out_take(&sig, &c->call.siglen);
+    c->call.data = c->payload;
+    c->call.len = c->len;
+    if (c->call.timeout == 0)
+        c->call.timeout = default_timeout(c->server, c->kind);
+    c->call.done = on_done;
+    log_debug("handoff: %s of %zu processes", c->kind == COLL_FENCE ? "fence" : c->id, c->nprocs);
+    engine_call(c->server->engine, &c->call);
+}
+
+pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                           size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t cbfunc,
+                           void *cbdata)
+{
+    struct collective *c =
+        procs == NULL || nprocs == 0 ? NULL : new_collective(COLL_FENCE, "", procs, nprocs);
+    if (c == NULL)
+        return PMIX_ERR_BAD_PARAM;
+    c->server = upcall_server();
+    c->payload = data; /* libpmix hands the buffer over to the host */
+    c->len = data != NULL ? ndata : 0;
+    c->request.answer = answer_modex(cbfunc, cbdata);
+    read_directives(c, info, ninfo);
+    return upcall_post(&c->request, run);
+}
+
+/* What the other servers need of a contribution to a group: endpoint data, group info.
+ * @thread PMIx's */
+static int pack_group(struct collective *c, const pmix_info_t info[], size_t ninfo)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {0};
+    pmix_status_t rc = PMIX_SUCCESS;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA) ||
+            PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO) ||
+            PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA))
+            rc = PMIx_Data_pack(NULL, &buffer, (void *)&info[i], 1, PMIX_INFO);
+    if (rc == PMIX_SUCCESS && buffer.bytes_used > 0)
+        rc = PMIx_Data_unload(&buffer, &bytes);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    c->payload = bytes.bytes;
+    c->len = bytes.size;
+    return rc == PMIX_SUCCESS ? 0 : -1;
+}
+
+/* Why a group operation cannot be done, or NULL. Only what is known to be impossible is refused;
+ * the other participants must not be left waiting, hence this travels as a contribution's status. */
+static const char *refusal(const pmix_info_t info[], size_t ninfo, size_t nprocs)
+{
+    if (nprocs == 0)
+        return "joining as an added member (a construct without processes)";
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], "pmix.grp.btstrp"))
+            return "PMIX_GROUP_BOOTSTRAP";
+        if (PMIX_CHECK_KEY(&info[i], "pmix.grp.add"))
+            return "PMIX_GROUP_ADD_MEMBERS";
+    }
+    return NULL;
+}
+
+/* A group operation always returns PMIX_SUCCESS: a synchronous error hangs the other local
+ * participants, on 4.2.2 the whole server. */
+pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_proc_t procs[],
+                           size_t nprocs, const pmix_info_t directives[], size_t ndirs,
+                           pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    if (cbfunc == NULL)
+        return PMIX_SUCCESS;
+    if (op == PMIX_GROUP_DESTRUCT)
+        for (size_t i = 0; i < ndirs; i++)
+            /* 5.0 calls twice with the same cbdata, of which only one may be answered. */
+            if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) && is_true(&directives[i]))
+                return PMIX_OPERATION_SUCCEEDED;
+    enum coll_kind kind = op == PMIX_GROUP_CONSTRUCT ? COLL_CONSTRUCT : COLL_DESTRUCT;
+    struct collective *c = new_collective(kind, group, procs, nprocs);
+    if (c == NULL)
+        return PMIX_ERR_NOMEM;
+    c->server = upcall_server();
+    c->request.answer = answer_info(cbfunc, cbdata);
+    read_directives(c, directives, ndirs);
+    const char *what = refusal(directives, ndirs, nprocs);
+    if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT)
+        what = "an unknown operation";
+    if (what != NULL) {
+        log_error("group \"%s\": %s is not supported by this version of muster", group, what);
+        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+        return upcall_post(&c->request, nprocs > 0 ? run : collective_refuse);
+    }
+    if (kind == COLL_CONSTRUCT && pack_group(c, directives, ndirs) != 0 && c->call.status == 0)
+        c->call.status = PMIX_ERR_PACK_FAILURE;
+    return upcall_post(&c->request, run);
+}

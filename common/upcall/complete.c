@@ -1,0 +1,245 @@
+/* The result of a collective, back into libpmix. */
+#include "common/nspace/procs.h"
+#include "common/upcall/collective.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PMIX_PROC_DATA
+#define PMIX_PROC_DATA "pmix.pdata"
+#endif
+
+/* What a completed construct returns and what libpmix has to store before. */
+struct outcome {
+    struct handoff_item item; /* posted when libpmix has stored it */
+    struct collective *collective;
+    pmix_status_t status;
+    pmix_info_t *info; /* for the callback */
+    size_t ninfo, cap;
+    pmix_info_t *store; /* for PMIx_server_register_resources */
+    size_t nstore, store_cap;
+    pmix_byte_object_t endpoints; /* up to 5.x: all servers' blobs, joined */
+};
+
+static void complete_fence(struct collective *c, const struct engine_result *result)
+{
+    size_t len = 0, at = 0;
+    for (uint32_t i = 0; i < result->nentries; i++)
+        len += result->entries[i].len;
+    char *data = len > 0 ? malloc(len) : NULL;
+    pmix_status_t status = len > 0 && data == NULL ? PMIX_ERR_NOMEM : result->status;
+    for (uint32_t i = 0; data != NULL && i < result->nentries; i++) {
+        if (result->entries[i].len > 0)
+            memcpy(data + at, result->entries[i].data, result->entries[i].len);
+        at += result->entries[i].len;
+    }
+    answer_data(&c->request.answer, status, data, at);
+    collective_free(c);
+}
+
+static pmix_info_t *grow(pmix_info_t **array, size_t *n, size_t *cap)
+{
+    if (*n == *cap) {
+        size_t want = *cap > 0 ? 2 * *cap : 8;
+        pmix_info_t *more = realloc(*array, want * sizeof *more);
+        if (more == NULL)
+            return NULL;
+        *array = more;
+        *cap = want;
+    }
+    PMIX_INFO_CONSTRUCT(&(*array)[*n]);
+    return &(*array)[(*n)++];
+}
+
+static pmix_info_t *add_info(struct outcome *o)
+{
+    pmix_info_t *info = grow(&o->info, &o->ninfo, &o->cap);
+    if (info == NULL)
+        o->status = PMIX_ERR_NOMEM;
+    return info;
+}
+
+static pmix_info_t *add_store(struct outcome *o)
+{
+    pmix_info_t *info = grow(&o->store, &o->nstore, &o->store_cap);
+    if (info == NULL)
+        o->status = PMIX_ERR_NOMEM;
+    return info;
+}
+
+static void add_endpoints(struct outcome *o, const pmix_byte_object_t *blob)
+{
+    char *bytes = realloc(o->endpoints.bytes, o->endpoints.size + blob->size);
+    if (bytes == NULL) {
+        o->status = PMIX_ERR_NOMEM;
+        return;
+    }
+    memcpy(bytes + o->endpoints.size, blob->bytes, blob->size);
+    o->endpoints.bytes = bytes;
+    o->endpoints.size += blob->size;
+}
+
+/* One pmix_info_t of one server's contribution. */
+static void add_contribution(struct outcome *o, pmix_info_t *info, bool has_context_id)
+{
+    pmix_info_t *to;
+    if (PMIX_CHECK_KEY(info, PMIX_GROUP_ENDPT_DATA) && info->value.type == PMIX_BYTE_OBJECT) {
+        if (info->value.data.bo.size > 0)
+            add_endpoints(o, &info->value.data.bo);
+    } else if (PMIX_CHECK_KEY(info, PMIX_PROC_DATA)) {
+        if ((to = add_store(o)) != NULL) {
+            PMIX_INFO_XFER(to, info);
+            PMIX_LOAD_KEY(to->key, PMIX_GROUP_ENDPT_DATA);
+        }
+    } else if (PMIX_CHECK_KEY(info, PMIX_GROUP_INFO) && has_context_id) {
+        /* libpmix stores group info by context id only, and refuses it without one. */
+        if ((to = add_store(o)) != NULL)
+            PMIX_INFO_XFER(to, info);
+        if ((to = add_info(o)) != NULL)
+            PMIX_INFO_XFER(to, info);
+    }
+}
+
+static void add_entry(struct outcome *o, const struct engine_entry *entry, bool has_context_id)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {.bytes = malloc(entry->len + 1), .size = entry->len};
+    if (bytes.bytes == NULL) {
+        o->status = PMIX_ERR_NOMEM;
+        return;
+    }
+    memcpy(bytes.bytes, entry->data, entry->len);
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t rc = PMIx_Data_load(&buffer, &bytes);
+    while (rc == PMIX_SUCCESS) {
+        pmix_info_t info;
+        int32_t one = 1;
+        PMIX_INFO_CONSTRUCT(&info);
+        rc = PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO);
+        if (rc == PMIX_SUCCESS)
+            add_contribution(o, &info, has_context_id);
+        PMIX_INFO_DESTRUCT(&info);
+    }
+    if (rc != PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER) {
+        log_error("group \"%s\": a contribution cannot be read: %s", o->collective->id,
+                  PMIx_Error_string(rc));
+        o->status = rc;
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+/* PMIX_GROUP_MEMBERSHIP: sorted, without wildcards, the same on every server. */
+static void add_membership(struct outcome *o)
+{
+    pmix_info_t *info = add_info(o);
+    if (info != NULL && !procs_load(info, PMIX_GROUP_MEMBERSHIP, &o->collective->members))
+        o->status = PMIX_ERR_NOMEM;
+}
+
+/* @thread the loop's */
+static void finish(struct handoff_item *item)
+{
+    struct outcome *o = (struct outcome *)item;
+    struct collective *c = o->collective;
+    if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT)
+        registry_add(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+    answer_infos(&c->request.answer, o->status, o->info, o->ninfo);
+    for (size_t i = 0; i < o->nstore; i++)
+        PMIX_INFO_DESTRUCT(&o->store[i]);
+    free(o->store);
+    free(o->endpoints.bytes);
+    collective_free(c);
+    free(o);
+}
+
+#if PMIX_VERSION_MAJOR >= 6
+/* @thread PMIx's */
+static void on_stored(pmix_status_t status, void *arg)
+{
+    struct outcome *o = arg;
+    if (status != PMIX_SUCCESS) {
+        log_error("group \"%s\": libpmix does not store the members' data: %s", o->collective->id,
+                  PMIx_Error_string(status));
+        o->status = status;
+    }
+    o->item.run = finish;
+    handoff_post(o->collective->server->handoff, &o->item);
+}
+
+/* From libpmix 6 on the host stores the members' data before it answers. */
+static void store(struct outcome *o)
+{
+    pmix_status_t rc = PMIX_OPERATION_SUCCEEDED;
+    if (o->nstore > 0 && o->status == PMIX_SUCCESS)
+        rc = PMIx_server_register_resources(o->store, o->nstore, on_stored, o);
+    if (rc == PMIX_SUCCESS)
+        return;
+    if (rc != PMIX_OPERATION_SUCCEEDED)
+        o->status = rc;
+    finish(&o->item);
+}
+#else
+/* Up to libpmix 5 the members' data travel in one blob that libpmix itself stores. */
+static void store(struct outcome *o)
+{
+    pmix_info_t *info = o->endpoints.size > 0 ? add_info(o) : NULL;
+    if (info != NULL)
+        PMIX_INFO_LOAD(info, PMIX_GROUP_ENDPT_DATA, &o->endpoints, PMIX_BYTE_OBJECT);
+    finish(&o->item);
+}
+#endif
+
+static void complete_construct(struct collective *c, const struct engine_result *result)
+{
+    struct outcome *o = calloc(1, sizeof *o);
+    if (o == NULL) {
+        answer_status(&c->request.answer, PMIX_ERR_NOMEM);
+        collective_free(c);
+        return;
+    }
+    size_t id = (size_t)result->context_id;
+    pmix_info_t *info;
+    o->collective = c;
+    if (id != 0 && (info = add_info(o)) != NULL)
+        PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    add_membership(o);
+    for (uint32_t i = 0; i < result->nentries; i++)
+        if (result->entries[i].len > 0)
+            add_entry(o, &result->entries[i], id != 0);
+    if (id != 0 && o->nstore > 0 && (info = add_store(o)) != NULL)
+        PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    store(o);
+}
+
+void collective_complete(struct collective *c, const struct engine_result *result)
+{
+    if (c->kind == COLL_FENCE) {
+        complete_fence(c, result);
+        return;
+    }
+    if (c->kind == COLL_CONSTRUCT && result->status == 0) {
+        complete_construct(c, result);
+        return;
+    }
+    if (c->kind == COLL_DESTRUCT && result->status == 0) {
+        struct outcome *o = calloc(1, sizeof *o);
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+        if (o != NULL) {
+            o->collective = c;
+            add_membership(o); /* libpmix 6 and 7 fail a destruct without it */
+            finish(&o->item);
+            return;
+        }
+    }
+    answer_status(&c->request.answer, result->status);
+    collective_free(c);
+}
+
+void collective_refuse(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    answer_status(&c->request.answer, c->call.status);
+    collective_free(c);
+}

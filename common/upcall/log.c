@@ -1,0 +1,75 @@
+/* log: PMIx_Log of a client, to where the host's own messages go. */
+#include "common/util/log.h"
+
+#include "common/upcall/upcall.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+struct note {
+    struct request request;
+    pmix_status_t status;
+};
+
+/* @thread the loop's */
+static void run(struct handoff_item *item)
+{
+    struct note *note = (struct note *)item;
+    answer_status(&note->request.answer, note->status);
+    free(note);
+}
+
+/* One channel. @return whether it is one of ours */
+static bool write_one(const pmix_proc_t *client, const pmix_info_t *data)
+{
+    bool is_syslog = PMIX_CHECK_KEY(data, PMIX_LOG_SYSLOG) ||
+                     PMIX_CHECK_KEY(data, PMIX_LOG_LOCAL_SYSLOG);
+    if (!is_syslog && !PMIX_CHECK_KEY(data, PMIX_LOG_STDERR) &&
+        !PMIX_CHECK_KEY(data, PMIX_LOG_STDOUT))
+        return false;
+    if (data->value.type != PMIX_STRING || data->value.data.string == NULL)
+        return false;
+    if (is_syslog) {
+        syslog(LOG_USER | LOG_NOTICE, "%s rank %u: %s", client->nspace, client->rank,
+               data->value.data.string);
+        return true;
+    }
+    /* The launcher writes our errors to the user's terminal; a line each. */
+    const char *text = data->value.data.string;
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+        if (len > 0)
+            log_error("rank %u: %.*s", client->rank, (int)len, text);
+        text += len + (text[len] == '\n');
+    }
+    return true;
+}
+
+pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+                          const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
+                          void *cbdata)
+{
+    (void)directives;
+    (void)ndirs;
+    size_t done = 0;
+    struct note *note = calloc(1, sizeof *note);
+    if (note == NULL)
+        return PMIX_ERR_NOMEM;
+    for (size_t i = 0; i < ndata; i++)
+        done += write_one(client, &data[i]);
+    note->status = done == 0      ? PMIX_ERR_NOT_SUPPORTED
+                   : done < ndata ? PMIX_ERR_PARTIAL_SUCCESS
+                                  : PMIX_SUCCESS;
+    note->request.answer = answer_op(cbfunc, cbdata);
+    return upcall_post(&note->request, run);
+}
+
+void upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+                const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    pmix_status_t rc = upcall_log2(client, data, ndata, directives, ndirs, cbfunc, cbdata);
+    if (rc != PMIX_SUCCESS)
+        cbfunc(rc, cbdata);
+}

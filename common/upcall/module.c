@@ -1,0 +1,98 @@
+/* The pmix_server_module_t, and libpmix's server's start and end. */
+#include "common/upcall/client.h"
+#include "common/upcall/refused.h"
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libpmix gives an upcall no pointer of ours. Set before PMIx_server_init, cleared after
+ * PMIx_server_finalize. */
+static struct server *the_server;
+
+struct server *upcall_server(void)
+{
+    return the_server;
+}
+
+pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item))
+{
+    request->item.run = run;
+    handoff_post(the_server->handoff, &request->item);
+    return PMIX_SUCCESS;
+}
+
+/* No entry is NULL: libpmix 4.2's server deadlocks on one that is. */
+static pmix_server_module_t module = {
+    .client_connected = upcall_client_connected,
+    .client_connected2 = upcall_client_connected2,
+    .client_finalized = upcall_client_finalized,
+    .abort = upcall_abort,
+    .fence_nb = upcall_fence,
+    .direct_modex = upcall_direct_modex,
+    .group = upcall_group,
+    .query = upcall_query,
+    .log = upcall_log,
+    .publish = refused_publish,
+    .lookup = refused_lookup,
+    .unpublish = refused_unpublish,
+    .spawn = refused_spawn,
+    .connect = refused_connect,
+    .disconnect = refused_disconnect,
+    .register_events = refused_register_events,
+    .deregister_events = refused_deregister_events,
+    .listener = refused_listener,
+    .notify_event = refused_notify_event,
+    .tool_connected = refused_tool_connected,
+    .allocate = refused_allocate,
+    .job_control = refused_job_control,
+    .monitor = refused_monitor,
+    .get_credential = refused_get_credential,
+    .validate_credential = refused_validate_credential,
+    .iof_pull = refused_iof_pull,
+    .push_stdin = refused_push_stdin,
+    .fabric = refused_fabric,
+#if PMIX_VERSION_MAJOR >= 6
+    .tool_connected2 = refused_tool_connected2,
+    .log2 = upcall_log2,
+#endif
+#if PMIX_VERSION_MAJOR >= 7
+    .session_control = refused_session_control,
+    .resource_block = refused_resource_block,
+#endif
+};
+
+int upcall_open(struct server *server, struct err *err)
+{
+    const struct boot *boot = &server->boot;
+    pmix_info_t *info = NULL;
+    pmix_rank_t rank = boot->node;
+    pmix_nspace_t name;
+    /* The server is no member of the step's namespace: it has one of its own. */
+    PMIX_LOAD_NSPACE(name, "muster.");
+    strncat(name, boot->nspace, sizeof name - strlen(name) - 1);
+    the_server = server;
+    PMIX_INFO_CREATE(info, 5);
+    /* The macro may use its arguments more than once. */
+    PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TMPDIR, boot->tmpdir, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[3], PMIX_SYSTEM_TMPDIR, boot->tmpdir, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot->nodes[boot->node].name, PMIX_STRING);
+    pmix_status_t rc = PMIx_server_init(&module, info, 5);
+    PMIX_INFO_FREE(info, 5);
+    if (rc != PMIX_SUCCESS)
+        return err_set(err, "PMIx_server_init of libpmix %s failed: %s", PMIx_Get_version(),
+                       PMIx_Error_string(rc));
+    return 0;
+}
+
+void upcall_close(void)
+{
+    pmix_status_t rc = PMIx_server_finalize();
+    if (rc != PMIX_SUCCESS)
+        log_warning("PMIx_server_finalize: %s", PMIx_Error_string(rc));
+    answer_no_more();
+}

@@ -1,0 +1,269 @@
+/* libpmix has kinds of callbacks for these that nothing else here needs, hence a small answer of
+ * their own. The callback is called from the loop, as libpmix expects it from another thread. */
+#include "common/upcall/refused.h"
+
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+
+/* A callback that will say no. */
+struct refusal {
+    struct handoff_item item;
+    enum { SAY_OP, SAY_INFO, SAY_LOOKUP, SAY_SPAWN, SAY_TOOL, SAY_CREDENTIAL, SAY_VALIDATION } kind;
+    union {
+        pmix_op_cbfunc_t op;
+        pmix_info_cbfunc_t info;
+        pmix_lookup_cbfunc_t lookup;
+        pmix_spawn_cbfunc_t spawn;
+        pmix_tool_connection_cbfunc_t tool;
+        pmix_credential_cbfunc_t credential;
+        pmix_validation_cbfunc_t validation;
+        void (*any)(void);
+    } say;
+    void *cbdata;
+    const char *what;
+};
+
+/* @thread the loop's */
+static void run(struct handoff_item *item)
+{
+    struct refusal *r = (struct refusal *)item;
+    const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED;
+    pmix_nspace_t nobody = "";
+    pmix_proc_t tool;
+    log_info("%s was asked for, which muster does not serve", r->what);
+    if (r->say.any != NULL && answer_wanted()) {
+        switch (r->kind) {
+        case SAY_OP:
+            r->say.op(no, r->cbdata);
+            break;
+        case SAY_INFO:
+            r->say.info(no, NULL, 0, r->cbdata, NULL, NULL);
+            break;
+        case SAY_LOOKUP:
+            r->say.lookup(no, NULL, 0, r->cbdata);
+            break;
+        case SAY_SPAWN:
+            r->say.spawn(no, nobody, r->cbdata);
+            break;
+        case SAY_TOOL:
+            PMIX_LOAD_PROCID(&tool, "", PMIX_RANK_UNDEF);
+            r->say.tool(no, &tool, r->cbdata);
+            break;
+        case SAY_CREDENTIAL:
+            r->say.credential(no, NULL, NULL, 0, r->cbdata);
+            break;
+        case SAY_VALIDATION:
+            r->say.validation(no, NULL, 0, r->cbdata);
+            break;
+        }
+    }
+    free(r);
+}
+
+static pmix_status_t refuse(const struct refusal *how)
+{
+    struct refusal *r = malloc(sizeof *r);
+    if (r == NULL)
+        return PMIX_ERR_NOMEM;
+    *r = *how;
+    r->item.run = run;
+    handoff_post(upcall_server()->handoff, &r->item);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t refuse_op(const char *what, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    return refuse(&(struct refusal){
+        .kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
+}
+
+static pmix_status_t refuse_info(const char *what, pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    return refuse(&(struct refusal){
+        .kind = SAY_INFO, .say.info = cbfunc, .cbdata = cbdata, .what = what});
+}
+
+#define UNUSED(x) (void)(x)
+
+pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                              pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(proc), UNUSED(info), UNUSED(ninfo);
+    return refuse_op("PMIx_Publish", cbfunc, cbdata);
+}
+
+pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                             size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
+    return refuse(&(struct refusal){
+        .kind = SAY_LOOKUP, .say.lookup = cbfunc, .cbdata = cbdata, .what = "PMIx_Lookup"});
+}
+
+pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
+    return refuse_op("PMIx_Unpublish", cbfunc, cbdata);
+}
+
+pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+                            const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
+                            void *cbdata)
+{
+    UNUSED(proc), UNUSED(job_info), UNUSED(ninfo), UNUSED(apps), UNUSED(napps);
+    return refuse(&(struct refusal){
+        .kind = SAY_SPAWN, .say.spawn = cbfunc, .cbdata = cbdata, .what = "PMIx_Spawn"});
+}
+
+pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
+    return refuse_op("PMIx_Connect", cbfunc, cbdata);
+}
+
+pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs,
+                                 const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc,
+                                 void *cbdata)
+{
+    UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
+    return refuse_op("PMIx_Disconnect", cbfunc, cbdata);
+}
+
+pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes,
+                                      const pmix_info_t info[], size_t ninfo,
+                                      pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(codes), UNUSED(ncodes), UNUSED(info), UNUSED(ninfo);
+    return refuse_op("a registration for events of the environment", cbfunc, cbdata);
+}
+
+pmix_status_t refused_deregister_events(pmix_status_t *codes, size_t ncodes,
+                                        pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(codes), UNUSED(ncodes);
+    return refuse_op("the end of a registration for events", cbfunc, cbdata);
+}
+
+pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(fd), UNUSED(cbfunc), UNUSED(cbdata);
+    return PMIX_ERR_NOT_SUPPORTED;
+}
+
+pmix_status_t refused_notify_event(pmix_status_t code, const pmix_proc_t *source,
+                                   pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
+                                   pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(code), UNUSED(source), UNUSED(range), UNUSED(info), UNUSED(ninfo);
+    return refuse_op("an event for other nodes", cbfunc, cbdata);
+}
+
+pmix_status_t refused_tool_connected2(pmix_info_t *info, size_t ninfo,
+                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(info), UNUSED(ninfo);
+    return refuse(&(struct refusal){
+        .kind = SAY_TOOL, .say.tool = cbfunc, .cbdata = cbdata, .what = "a tool's connection"});
+}
+
+void refused_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
+                            void *cbdata)
+{
+    refused_tool_connected2(info, ninfo, cbfunc, cbdata);
+}
+
+pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
+                               const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
+                               void *cbdata)
+{
+    UNUSED(client), UNUSED(directive), UNUSED(info), UNUSED(ninfo);
+    return refuse_info("PMIx_Allocation_request", cbfunc, cbdata);
+}
+
+pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                                  size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                  pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(requestor), UNUSED(targets), UNUSED(ntargets), UNUSED(info), UNUSED(ninfo);
+    return refuse_info("PMIx_Job_control", cbfunc, cbdata);
+}
+
+pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *monitor,
+                              pmix_status_t error, const pmix_info_t info[], size_t ninfo,
+                              pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(requestor), UNUSED(monitor), UNUSED(error), UNUSED(info), UNUSED(ninfo);
+    return refuse_info("PMIx_Process_monitor", cbfunc, cbdata);
+}
+
+pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t info[],
+                                     size_t ninfo, pmix_credential_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(proc), UNUSED(info), UNUSED(ninfo);
+    return refuse(&(struct refusal){.kind = SAY_CREDENTIAL,
+                                    .say.credential = cbfunc,
+                                    .cbdata = cbdata,
+                                    .what = "PMIx_Get_credential"});
+}
+
+pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_byte_object_t *cred,
+                                          const pmix_info_t info[], size_t ninfo,
+                                          pmix_validation_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(proc), UNUSED(cred), UNUSED(info), UNUSED(ninfo);
+    return refuse(&(struct refusal){.kind = SAY_VALIDATION,
+                                    .say.validation = cbfunc,
+                                    .cbdata = cbdata,
+                                    .what = "PMIx_Validate_credential"});
+}
+
+pmix_status_t refused_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                               size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
+                               void *cbdata)
+{
+    UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo), UNUSED(channels);
+    return refuse_op("PMIx_IOF_pull", cbfunc, cbdata);
+}
+
+pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
+                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                 const pmix_byte_object_t *bo, pmix_op_cbfunc_t cbfunc,
+                                 void *cbdata)
+{
+    UNUSED(source), UNUSED(targets), UNUSED(ntargets), UNUSED(info), UNUSED(ninfo), UNUSED(bo);
+    return refuse_op("PMIx_IOF_push", cbfunc, cbdata);
+}
+
+pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
+                             const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
+                             void *cbdata)
+{
+    UNUSED(requestor), UNUSED(op), UNUSED(info), UNUSED(ninfo);
+    return refuse_info("fabric information", cbfunc, cbdata);
+}
+
+#if PMIX_VERSION_MAJOR >= 7
+pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
+                                      const pmix_info_t info[], size_t ninfo,
+                                      pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(requestor), UNUSED(session), UNUSED(info), UNUSED(ninfo);
+    return refuse_info("PMIx_Session_control", cbfunc, cbdata);
+}
+
+pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
+                                     pmix_resource_block_directive_t directive, const char *block,
+                                     const pmix_resource_unit_t *units, size_t nunits,
+                                     const pmix_info_t *info, size_t ninfo,
+                                     pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    UNUSED(requestor), UNUSED(directive), UNUSED(block), UNUSED(units), UNUSED(nunits);
+    UNUSED(info), UNUSED(ninfo);
+    return refuse_op("PMIx_Resource_block", cbfunc, cbdata);
+}
+#endif

@@ -1,0 +1,73 @@
+/** @file
+ * Upcalls that muster does not serve: each answers PMIX_ERR_NOT_SUPPORTED through its callback.
+ * @thread PMIx's
+ */
+#ifndef MUSTER_UPCALL_REFUSED_H
+#define MUSTER_UPCALL_REFUSED_H
+
+#include <pmix_server.h>
+
+pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                              pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                             size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+                            const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
+                            void *cbdata);
+pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs,
+                                 const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc,
+                                 void *cbdata);
+pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes,
+                                      const pmix_info_t info[], size_t ninfo,
+                                      pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_deregister_events(pmix_status_t *codes, size_t ncodes,
+                                        pmix_op_cbfunc_t cbfunc, void *cbdata);
+/** Has no callback: libpmix listens itself. */
+pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_notify_event(pmix_status_t code, const pmix_proc_t *source,
+                                   pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
+                                   pmix_op_cbfunc_t cbfunc, void *cbdata);
+void refused_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
+                            void *cbdata);
+pmix_status_t refused_tool_connected2(pmix_info_t *info, size_t ninfo,
+                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
+                               const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
+                               void *cbdata);
+pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                                  size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                  pmix_info_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *monitor,
+                              pmix_status_t error, const pmix_info_t info[], size_t ninfo,
+                              pmix_info_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t info[],
+                                     size_t ninfo, pmix_credential_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_byte_object_t *cred,
+                                          const pmix_info_t info[], size_t ninfo,
+                                          pmix_validation_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                               size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
+                               void *cbdata);
+pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
+                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                 const pmix_byte_object_t *bo, pmix_op_cbfunc_t cbfunc,
+                                 void *cbdata);
+pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
+                             const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
+                             void *cbdata);
+#if PMIX_VERSION_MAJOR >= 7
+pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
+                                      const pmix_info_t info[], size_t ninfo,
+                                      pmix_info_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
+                                     pmix_resource_block_directive_t directive, const char *block,
+                                     const pmix_resource_unit_t *units, size_t nunits,
+                                     const pmix_info_t *info, size_t ninfo,
+                                     pmix_op_cbfunc_t cbfunc, void *cbdata);
+#endif
+
+#endif

@@ -1,0 +1,15 @@
+/** @file
+ * An error with its text. The first one wins: what comes later is usually its consequence.
+ */
+#ifndef MUSTER_UTIL_ERR_H
+#define MUSTER_UTIL_ERR_H
+
+/** Owned by the caller, usually on its stack; all zero means no error. */
+struct err {
+    char text[512]; /**< what failed, who, and what to do; empty: no error */
+};
+
+/** Sets the text unless one is set already. @return -1, so that callers can return it */
+int err_set(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,52 @@
+/** @file
+ * Messages to whoever runs the process that we live in.
+ *
+ * The core does not know its host: whoever owns the process gives a sink, and until then messages
+ * go to standard error. Every line is one message, prefixed by the sink's owner with the step and
+ * node that it speaks of.
+ */
+#ifndef MUSTER_UTIL_LOG_H
+#define MUSTER_UTIL_LOG_H
+
+/** Levels, with the numbers of syslog(3), so that they mean the same to every sink. */
+enum log_level {
+    LOG_LEVEL_ERROR = 3,   /**< an operation or the step fails; the user must see it */
+    LOG_LEVEL_WARNING = 4, /**< something is odd, nothing failed */
+    LOG_LEVEL_INFO = 6,    /**< what an admin wants to see of a healthy step */
+    LOG_LEVEL_DEBUG = 7,   /**< a line a transition */
+};
+
+/**
+ * Takes one message.
+ * @param arg   as given to log_open()
+ * @param level severity
+ * @param text  one line, no newline; borrowed
+ * @thread any: a sink locks for itself
+ */
+typedef void log_sink_fn(void *arg, enum log_level level, const char *text);
+
+/**
+ * Sends messages of at most @p level to @p sink; a NULL sink means standard error, each line
+ * with the `<N>` prefix of sd-daemon(3).
+ * @param prefix copied; stands before each message ("4711.0 c07"), NULL for none
+ * @thread call before any other thread logs
+ */
+void log_open(log_sink_fn *sink, void *arg, enum log_level level, const char *prefix);
+
+/** Whether a message of @p level would be written. @thread any */
+int log_wants(enum log_level level);
+
+/** Writes one message, cut to 1,000 bytes; bytes that are no printable ASCII or UTF-8 text become
+ * '?', because peers and users choose parts of it. @thread any */
+void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)                                                                             \
+    do {                                                                                           \
+        if (log_wants(LOG_LEVEL_DEBUG))                                                            \
+            log_write(LOG_LEVEL_DEBUG, __VA_ARGS__);                                               \
+    } while (0)
+
+#endif

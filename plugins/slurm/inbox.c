@@ -1,0 +1,133 @@
+/* One connection a message: u32 uid of the sender, u32 length, that many bytes, end of file. */
+#include "plugins/slurm/rm_slurm.h"
+
+#include "common/util/log.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    MESSAGE_TIMEOUT_S = 30, /* for all of a message; slurmd writes it in one go */
+    HEADER = 8,
+    LENGTH_MAX = 1 << 30, /* Slurm's own bound */
+    CONNECTIONS_MAX = 4096,
+};
+
+struct connection {
+    TAILQ_ENTRY(connection) entry;
+    struct inbox *inbox;
+    struct bufferevent *bev;
+};
+
+struct inbox {
+    const struct rm_host *host;
+    struct event_base *base;
+    struct evconnlistener *listener;
+    TAILQ_HEAD(, connection) open;
+    unsigned count;
+};
+
+static void drop(struct connection *c)
+{
+    TAILQ_REMOVE(&c->inbox->open, c, entry);
+    c->inbox->count--;
+    bufferevent_free(c->bev);
+    free(c);
+}
+
+static void deliver(struct inbox *inbox, struct evbuffer *input)
+{
+    struct wire_in in;
+    size_t len = evbuffer_get_length(input);
+    const unsigned char *data = evbuffer_pullup(input, -1);
+    wire_in_init(&in, data, len);
+    uint32_t uid = wire_get_u32(&in), length = wire_get_u32(&in);
+    if (in.bad || uid != getuid() || length != len - HEADER)
+        log_warning("a message of %zu bytes that slurmd did not write so was dropped", len);
+    else
+        inbox->host->receive(inbox->host->arg, data + HEADER, length);
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+    struct connection *c = arg;
+    if (evbuffer_get_length(bufferevent_get_input(bev)) > (size_t)LENGTH_MAX + HEADER) {
+        log_warning("a message that is too long was dropped");
+        drop(c);
+    }
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    struct connection *c = arg;
+    if (what & BEV_EVENT_EOF)
+        deliver(c->inbox, bufferevent_get_input(bev));
+    else
+        log_warning("a message broke off");
+    drop(c);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *addr,
+                      int addrlen, void *arg)
+{
+    struct inbox *inbox = arg;
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    const struct timeval timeout = {.tv_sec = MESSAGE_TIMEOUT_S};
+    (void)listener;
+    (void)addr;
+    (void)addrlen;
+    struct connection *c = calloc(1, sizeof *c);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || cred.uid != getuid() ||
+        c == NULL || inbox->count >= CONNECTIONS_MAX) {
+        log_warning("a connection of uid %d was refused", (int)cred.uid);
+        free(c);
+        evutil_closesocket(fd);
+        return;
+    }
+    c->inbox = inbox;
+    c->bev = bufferevent_socket_new(inbox->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (c->bev == NULL) {
+        free(c);
+        evutil_closesocket(fd);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&inbox->open, c, entry);
+    inbox->count++;
+    bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
+    bufferevent_set_timeouts(c->bev, &timeout, NULL);
+    bufferevent_enable(c->bev, EV_READ);
+}
+
+struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *host)
+{
+    struct inbox *inbox = calloc(1, sizeof *inbox);
+    if (inbox == NULL)
+        return NULL;
+    inbox->host = host;
+    inbox->base = base;
+    TAILQ_INIT(&inbox->open);
+    evutil_make_socket_nonblocking(fd);
+    inbox->listener = evconnlistener_new(base, on_accept, inbox,
+                                         LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (inbox->listener == NULL) {
+        free(inbox);
+        return NULL;
+    }
+    return inbox;
+}
+
+void inbox_close(struct inbox *inbox)
+{
+    if (inbox == NULL)
+        return;
+    while (!TAILQ_EMPTY(&inbox->open))
+        drop(TAILQ_FIRST(&inbox->open));
+    evconnlistener_free(inbox->listener);
+    free(inbox);
+}

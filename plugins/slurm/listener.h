@@ -1,0 +1,32 @@
+/** @file
+ * The Unix socket in slurmd's spool directory that messages from other nodes arrive at.
+ */
+#ifndef MUSTER_SLURM_LISTENER_H
+#define MUSTER_SLURM_LISTENER_H
+
+#include "common/util/err.h"
+#include "plugins/slurm/facts.h"
+
+#include <sys/un.h>
+
+/** `<spool>/muster.<job>.<step>`: mode 0600, the job's user's. */
+struct listener {
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /**< empty: there is none */
+    int fd;                                                 /**< owned, -1 once the server has it */
+};
+
+/**
+ * Removes the sockets of steps that ended without us, and makes this step's. The server, being the
+ * user, could do neither in a directory that is root's.
+ * @return 0, or -1 with the reason in @p err and nothing left behind
+ * @thread slurmstepd's main thread
+ */
+int listener_open(struct listener *listener, const struct facts *facts, struct err *err);
+
+/** Closes our descriptor: the server has its own. */
+void listener_pass(struct listener *listener);
+
+/** Closes and removes it. */
+void listener_remove(struct listener *listener);
+
+#endif

@@ -1,0 +1,348 @@
+/* The back end for Slurm, loaded by muster-server: bytes to other servers of the step by
+ * slurm_forward_data, bytes from them over the socket that the plugin made, the step's end.
+ *
+ * slurm_forward_data blocks for a millisecond or more, so a few threads call it. What is queued
+ * for one node goes as one message, one at a time, so that order is kept. A message that fails is
+ * sent again until the node counts as lost; it may have arrived nevertheless (link.h copes).
+ *
+ * slurmd on the receiving side connects to the socket as the sender's uid, so SO_PEERCRED vouches
+ * for it; the socket's mode refuses everybody else (DESIGN: Trust). */
+#include "plugins/slurm/rm_slurm.h"
+
+#include "common/handoff/handoff.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    THREADS_MAX = 8,
+    MESSAGE_MAX = 64 << 20, /* bytes that are sent at once, unless one frame is longer */
+    RETRY_FIRST_MS = 10,
+    RETRY_MAX_MS = 500,
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* A peer that is lost, on its way to the loop. */
+struct loss {
+    struct handoff_item item;
+    struct rm *rm;
+    uint32_t node;
+    char why[128];
+};
+
+/* @thread the loop's */
+static void run_loss(struct handoff_item *item)
+{
+    struct loss *loss = (struct loss *)item;
+    struct rm *rm = loss->rm;
+    if (!rm->closing)
+        rm->host.lost(rm->host.arg, loss->node, loss->why);
+    free(loss);
+}
+
+static void free_queue(struct outgoing *queue)
+{
+    while (queue != NULL) {
+        struct outgoing *next = queue->next;
+        free(queue->data);
+        free(queue);
+        queue = next;
+    }
+}
+
+/* @thread a sender's, locked */
+static void lose(struct rm *rm, uint32_t node, int rc)
+{
+    struct peer *peer = &rm->peers[node];
+    struct loss *loss = calloc(1, sizeof *loss);
+    peer->lost = true;
+    free_queue(peer->queue);
+    peer->queue = NULL;
+    peer->tail = &peer->queue;
+    if (loss == NULL)
+        return;
+    loss->item.run = run_loss;
+    loss->rm = rm;
+    loss->node = node;
+    snprintf(loss->why, sizeof loss->why, "%s", slurm_abi_strerror(rc));
+    handoff_post(rm->handoff, &loss->item);
+}
+
+/* Takes as much of the queue as makes one message. @thread a sender's, locked */
+static struct outgoing *take(struct peer *peer, size_t *len)
+{
+    struct outgoing *list = peer->queue, *last = list;
+    *len = list->len;
+    while (last->next != NULL && *len + last->next->len <= MESSAGE_MAX) {
+        last = last->next;
+        *len += last->len;
+    }
+    peer->queue = last->next;
+    if (peer->queue == NULL)
+        peer->tail = &peer->queue;
+    last->next = NULL;
+    return list;
+}
+
+static void put_back(struct peer *peer, struct outgoing *list)
+{
+    struct outgoing *last = list;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = peer->queue;
+    if (peer->queue == NULL)
+        peer->tail = &last->next;
+    peer->queue = list;
+}
+
+static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, size_t len)
+{
+    char *name = rm->boot->nodes[node].name, *data = list->data;
+    if (list->next != NULL) {
+        size_t at = 0;
+        data = malloc(len);
+        if (data == NULL)
+            return ENOMEM;
+        for (const struct outgoing *o = list; o != NULL; at += o->len, o = o->next)
+            memcpy(data + at, o->data, o->len);
+    }
+    int rc = slurm_abi_forward_data(&name, rm->address, (uint32_t)len, data);
+    if (data != list->data)
+        free(data);
+    return rc;
+}
+
+/* A peer that was reached before and has no listening socket any more has left, or has died: its
+ * plugin makes the socket before the server starts. @thread a sender's, locked */
+static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
+{
+    struct peer *peer = &rm->peers[node];
+    uint64_t now = now_ms();
+    put_back(peer, list);
+    if (peer->failing_since == 0) {
+        peer->failing_since = now;
+        peer->retry_ms = RETRY_FIRST_MS;
+        log_debug("transport: %s is not reached yet: %s", rm->boot->nodes[node].name,
+                  slurm_abi_strerror(rc));
+    }
+    bool gone = rc == ECONNREFUSED || (rc == ENOENT && peer->reached);
+    if (gone || now >= peer->failing_since + rm->peer_ms || (rm->closing && now >= rm->close_by)) {
+        lose(rm, node, rc);
+        return;
+    }
+    peer->not_before = now + peer->retry_ms;
+    peer->retry_ms = peer->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : peer->retry_ms * 2;
+}
+
+/* @thread a sender's, locked; unlocks while it sends */
+static void send_to(struct rm *rm, uint32_t node)
+{
+    struct peer *peer = &rm->peers[node];
+    size_t len;
+    struct outgoing *list = take(peer, &len);
+    peer->busy = true;
+    pthread_mutex_unlock(&rm->lock);
+    int rc = transmit(rm, node, list, len);
+    pthread_mutex_lock(&rm->lock);
+    peer->busy = false;
+    if (rc == 0) {
+        peer->reached = true;
+        peer->failing_since = peer->not_before = 0;
+        free_queue(list);
+    } else {
+        failed(rm, node, list, rc);
+    }
+}
+
+/* The next node that can be sent to, or when there will be one. @thread a sender's, locked */
+static bool next_node(struct rm *rm, uint32_t *node, uint64_t *when)
+{
+    uint64_t now = now_ms();
+    *when = UINT64_MAX;
+    for (uint32_t i = 0; i < rm->boot->nnodes; i++) {
+        uint32_t n = (rm->turn + i) % rm->boot->nnodes;
+        const struct peer *peer = &rm->peers[n];
+        if (peer->queue == NULL || peer->busy)
+            continue;
+        if (peer->not_before <= now) {
+            *node = n;
+            rm->turn = n + 1;
+            return true;
+        }
+        if (peer->not_before < *when)
+            *when = peer->not_before;
+    }
+    return false;
+}
+
+static bool idle(const struct rm *rm)
+{
+    for (uint32_t i = 0; i < rm->boot->nnodes; i++)
+        if (rm->peers[i].queue != NULL || rm->peers[i].busy)
+            return false;
+    return true;
+}
+
+/* @thread a sender's, locked; unlocks while it calls slurmctld */
+static void kill_step(struct rm *rm)
+{
+    rm->kill = false;
+    pthread_mutex_unlock(&rm->lock);
+    if (slurm_abi_kill_step(rm->job, rm->step, SIGKILL) != 0)
+        log_error("step %s could not be ended: %s; end it with: scancel %s", rm->boot->label,
+                  slurm_abi_strerror(errno), rm->boot->label);
+    pthread_mutex_lock(&rm->lock);
+}
+
+static void wait_until(struct rm *rm, uint64_t when)
+{
+    struct timespec t = {.tv_sec = (time_t)(when / 1000), .tv_nsec = (long)(when % 1000) * 1000000};
+    if (when == UINT64_MAX)
+        pthread_cond_wait(&rm->wake, &rm->lock);
+    else
+        pthread_cond_timedwait(&rm->wake, &rm->lock, &t);
+}
+
+static void *sender(void *arg)
+{
+    struct rm *rm = arg;
+    uint32_t node = 0;
+    uint64_t when;
+    pthread_mutex_lock(&rm->lock);
+    while (!rm->closing || (now_ms() < rm->close_by && !idle(rm))) {
+        if (rm->kill)
+            kill_step(rm);
+        else if (next_node(rm, &node, &when))
+            send_to(rm, node);
+        else
+            wait_until(rm, rm->closing && when > rm->close_by ? rm->close_by : when);
+    }
+    pthread_cond_broadcast(&rm->wake);
+    pthread_mutex_unlock(&rm->lock);
+    return NULL;
+}
+
+static void slurm_send(struct rm *rm, uint32_t node, void *data, size_t len)
+{
+    struct outgoing *o = calloc(1, sizeof *o);
+    pthread_mutex_lock(&rm->lock);
+    if (o == NULL || rm->peers[node].lost) {
+        free(data);
+        free(o);
+    } else {
+        o->data = data;
+        o->len = len;
+        *rm->peers[node].tail = o;
+        rm->peers[node].tail = &o->next;
+        pthread_cond_signal(&rm->wake);
+    }
+    pthread_mutex_unlock(&rm->lock);
+}
+
+static void slurm_abort(struct rm *rm, const char *why)
+{
+    (void)why; /* srun has shown it: it is in the server's log */
+    pthread_mutex_lock(&rm->lock);
+    rm->kill = true;
+    pthread_cond_signal(&rm->wake);
+    pthread_mutex_unlock(&rm->lock);
+}
+
+static int start_threads(struct rm *rm, struct err *err)
+{
+    sigset_t all, before;
+    uint32_t want = rm->boot->nnodes < 2 ? 1 : rm->boot->nnodes - 1;
+    if (want > THREADS_MAX)
+        want = THREADS_MAX;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (rm->nthreads < want && pthread_create(&rm->threads[rm->nthreads], NULL, sender, rm) == 0)
+        rm->nthreads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rm->nthreads > 0 ? 0 : err_set(err, "no thread can be started: %s", strerror(errno));
+}
+
+static void slurm_close(struct rm *rm, unsigned ms)
+{
+    struct timespec t;
+    pthread_mutex_lock(&rm->lock);
+    rm->closing = true;
+    rm->close_by = now_ms() + ms;
+    pthread_cond_broadcast(&rm->wake);
+    pthread_mutex_unlock(&rm->lock);
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += ms / 1000 + 1;
+    for (uint32_t i = 0; i < rm->nthreads; i++)
+        if (pthread_timedjoin_np(rm->threads[i], NULL, &t) != 0)
+            _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
+    inbox_close(rm->inbox);
+    if (rm->handoff != NULL)
+        handoff_run(rm->handoff);
+    handoff_free(rm->handoff);
+    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++)
+        free_queue(rm->peers[i].queue);
+    free(rm->peers);
+    pthread_mutex_destroy(&rm->lock);
+    pthread_cond_destroy(&rm->wake);
+    free(rm);
+}
+
+static int read_settings(struct rm *rm, struct err *err)
+{
+    const char *job = boot_setting(rm->boot, "job"), *step = boot_setting(rm->boot, "step");
+    const char *address = boot_setting(rm->boot, "address");
+    if (job == NULL || step == NULL || address == NULL)
+        return err_set(err, "the plugin's boot message lacks job, step or address");
+    rm->job = (uint32_t)strtoul(job, NULL, 10);
+    rm->step = (uint32_t)strtoul(step, NULL, 10);
+    rm->address = (char *)address;
+    return 0;
+}
+
+static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
+                             struct event_base *base, const struct rm_host *host, struct err *err)
+{
+    pthread_condattr_t attr;
+    struct rm *rm = calloc(1, sizeof *rm);
+    if (rm == NULL)
+        return NULL;
+    rm->boot = boot;
+    rm->host = *host;
+    rm->peer_ms = (uint64_t)conf->timeouts.peer * 1000;
+    pthread_mutex_init(&rm->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&rm->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    rm->peers = calloc(boot->nnodes, sizeof *rm->peers);
+    for (uint32_t i = 0; rm->peers != NULL && i < boot->nnodes; i++)
+        rm->peers[i].tail = &rm->peers[i].queue;
+    rm->handoff = handoff_new(base);
+    rm->inbox = inbox_open(BOOT_FD_LISTEN, base, &rm->host);
+    slurm_abi_init(NULL);
+    if (rm->peers == NULL || rm->handoff == NULL || rm->inbox == NULL)
+        err_set(err, "out of memory");
+    else if (read_settings(rm, err) == 0 && start_threads(rm, err) == 0)
+        return rm;
+    slurm_close(rm, 0);
+    return NULL;
+}
+
+__attribute__((visibility("default"))) const struct rm_ops muster_rm = {
+    .name = "slurm",
+    .open = slurm_open,
+    .send = slurm_send,
+    .abort = slurm_abort,
+    .close = slurm_close,
+};

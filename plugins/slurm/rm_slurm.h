@@ -1,0 +1,60 @@
+/** @file
+ * State of the back end for Slurm. Private to rm_slurm.c and inbox.c.
+ */
+#ifndef MUSTER_SLURM_RM_SLURM_H
+#define MUSTER_SLURM_RM_SLURM_H
+
+#include "common/handoff/handoff.h"
+#include "common/transport/rm.h"
+#include "shims/slurm/slurm_abi.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/** Reads what slurmd writes to our socket. */
+struct inbox;
+
+/** Listens on @p fd, which it takes over. @thread the loop's
+ * @param host borrowed until inbox_close() */
+struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *host);
+void inbox_close(struct inbox *inbox);
+
+/** Bytes that wait for a node. */
+struct outgoing {
+    struct outgoing *next;
+    char *data;
+    size_t len;
+};
+
+/** Another server, by node index; guarded by the lock. */
+struct peer {
+    struct outgoing *queue, **tail;
+    bool busy;              /**< a thread is sending to it */
+    bool reached;           /**< something has arrived there before */
+    bool lost;              /**< it was given up: nothing is sent any more */
+    uint64_t failing_since; /**< ms; 0: it is not failing */
+    uint64_t not_before;    /**< ms: when to try again */
+    uint32_t retry_ms;
+};
+
+struct rm {
+    const struct boot *boot;
+    struct rm_host host;
+    uint32_t job, step;
+    char *address;    /**< where servers listen; slurmd puts its node's name for %n */
+    uint64_t peer_ms; /**< how long a node may fail until it is lost */
+    struct handoff *handoff;
+    struct inbox *inbox;
+
+    pthread_mutex_t lock; /**< guards all below */
+    pthread_cond_t wake;  /**< something to send, to kill, or the end */
+    struct peer *peers;
+    uint32_t turn; /**< where the next look for work begins */
+    bool kill;     /**< the step is to be ended */
+    bool closing;
+    uint64_t close_by; /**< ms */
+    pthread_t threads[8];
+    uint32_t nthreads;
+};
+
+#endif

@@ -1,0 +1,332 @@
+/** @file
+ * Watches the server and the tasks while the step runs.
+ *
+ * One thread, woken by what happens and by nothing else:
+ *
+ *     eventfd         watch_stop()
+ *     control socket  end of file: the server is dead; writable: what it has not taken yet
+ *     relay           the server's standard error
+ *     task pipe       a task says its pid, from the hook that runs in it before it execs
+ *     pidfds          a task ended
+ *
+ * All signals are blocked in it. slurmstepd changes the effective uid of all its threads while it
+ * launches tasks, so it may be the user for a while: what needs root's rights is tried again.
+ */
+#include "plugins/slurm/watch.h"
+
+#include "common/transport/wire.h"
+#include "common/util/log.h"
+#include "shims/slurm/slurm_abi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+enum {
+    POLL_STOP,
+    POLL_CONTROL,
+    POLL_RELAY,
+    POLL_TASKS,
+    POLL_FIRST_TASK, /* from here on a pidfd each */
+};
+
+enum {
+    KILL_TRIES = 5,
+    KILL_RETRY_MS = 1000,
+};
+
+/* What the task hook writes; small enough to be written at once. */
+struct task_note {
+    uint32_t slot;
+    int32_t pid;
+};
+
+struct watch {
+    const struct facts *facts;
+    struct launch *launch;
+    pthread_t thread;
+    int stop;        /* eventfd */
+    int tasks[2];    /* pipe of task notes */
+    uint32_t ntasks; /* on this node */
+    bool *noted;     /* by slot: its note came */
+    uint32_t *slots; /* by poll index less POLL_FIRST_TASK */
+    struct pollfd *fds;
+    nfds_t nfds;
+    struct wire_out pending; /* ends of tasks that the server has not taken yet */
+    size_t sent;             /* bytes of pending that it has */
+    int kill_tries;          /* left, once the server is dead */
+};
+
+/* Without a server the layout may be unknown too, and any one note is enough. */
+static uint32_t local_tasks(const struct facts *facts, const struct launch *launch)
+{
+    return launch ? facts->boot.nodes[facts->boot.node].ntasks : 1;
+}
+
+/* Never blocks: a server that does not read must not hold up the rest. */
+static void send_pending(struct watch *watch)
+{
+    while (watch->sent < watch->pending.len) {
+        ssize_t n = send(watch->launch->control, watch->pending.data + watch->sent,
+                         watch->pending.len - watch->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return; /* full, or dead: then its end of file comes */
+        watch->sent += (size_t)n;
+    }
+    watch->pending.len = watch->sent = 0;
+}
+
+static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_t code)
+{
+    log_debug("task slot %u of %s ended on node %s: signal %u, exit code %d", slot,
+              watch->facts->boot.label, watch->facts->node, sig, (int)code);
+    wire_put_u32(&watch->pending, slot);
+    wire_put_u32(&watch->pending, sig);
+    wire_put_u32(&watch->pending, code);
+    send_pending(watch);
+}
+
+/* Asks how the process ended and leaves it for slurmstepd to reap, which may have been faster. */
+static void task_ended(struct watch *watch, uint32_t slot, int pidfd)
+{
+    siginfo_t info = {0};
+
+    if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 ||
+        info.si_pid == 0)
+        report_end(watch, slot, 0, WATCH_CODE_UNKNOWN);
+    else if (info.si_code == CLD_EXITED)
+        report_end(watch, slot, 0, (uint32_t)info.si_status);
+    else
+        report_end(watch, slot, (uint32_t)info.si_status, 0);
+    close(pidfd);
+}
+
+static void task_started(struct watch *watch, const struct task_note *note)
+{
+    int pidfd = -1;
+
+    if (note->slot >= watch->ntasks || watch->noted[note->slot] || note->pid <= 0)
+        return;
+    watch->noted[note->slot] = true;
+    errno = ENOSYS;
+#ifdef SYS_pidfd_open
+    pidfd = (int)syscall(SYS_pidfd_open, note->pid, 0);
+#endif
+    if (pidfd >= 0) {
+        fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+        watch->slots[watch->nfds - POLL_FIRST_TASK] = note->slot;
+        watch->fds[watch->nfds++] = (struct pollfd){pidfd, POLLIN, 0};
+    } else if (errno == ESRCH) {
+        report_end(watch, note->slot, 0, WATCH_CODE_UNKNOWN);
+    } else {
+        /* Without it the server still sees its client's connection close. */
+        log_debug("cannot watch task slot %u of %s: %s", note->slot, watch->facts->boot.label,
+                  strerror(errno));
+    }
+}
+
+static void kill_step(struct watch *watch)
+{
+    const struct facts *facts = watch->facts;
+
+    watch->kill_tries--;
+    if (slurm_abi_kill_step(facts->job, facts->step, SIGKILL) == SLURM_ABI_SUCCESS)
+        watch->kill_tries = 0;
+    else if (watch->kill_tries == 0)
+        log_error("cannot end step %u.%u from node %s: %s; its tasks hang: scancel %u.%u",
+                  facts->job, facts->step, facts->node, slurm_abi_strerror(errno), facts->job,
+                  facts->step);
+}
+
+static void read_notes(struct watch *watch)
+{
+    struct task_note note;
+
+    while (read(watch->tasks[0], &note, sizeof(note)) == sizeof(note)) {
+        if (watch->launch) {
+            task_started(watch, &note);
+        } else if (!watch->noted[0]) {
+            watch->noted[0] = true;
+            watch->kill_tries = KILL_TRIES;
+            kill_step(watch);
+        }
+    }
+}
+
+static void server_died(struct watch *watch)
+{
+    watch->fds[POLL_CONTROL].fd = -1;
+    relay_drain(&watch->launch->relay);
+    log_error("muster-server of step %s died on node %s: ending the step, since its tasks would "
+              "wait for it for ever",
+              watch->facts->boot.label, watch->facts->node);
+    watch->kill_tries = KILL_TRIES;
+    kill_step(watch);
+}
+
+static void control_ready(struct watch *watch, short events)
+{
+    char buf[256];
+    ssize_t n;
+
+    if (events & POLLOUT)
+        send_pending(watch);
+    if ((events & ~POLLOUT) == 0)
+        return;
+    n = recv(watch->launch->control, buf, sizeof(buf), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        server_died(watch);
+    /* else: the server has nothing to say here, whatever it says */
+}
+
+static void tasks_ready(struct watch *watch)
+{
+    for (nfds_t i = POLL_FIRST_TASK; i < watch->nfds;) {
+        if (watch->fds[i].revents == 0) {
+            i++;
+            continue;
+        }
+        task_ended(watch, watch->slots[i - POLL_FIRST_TASK], watch->fds[i].fd);
+        /* the last one takes its place */
+        watch->nfds--;
+        watch->fds[i] = watch->fds[watch->nfds];
+        watch->slots[i - POLL_FIRST_TASK] = watch->slots[watch->nfds - POLL_FIRST_TASK];
+    }
+}
+
+/* The thread. */
+static void *run(void *arg)
+{
+    struct watch *watch = arg;
+    struct pollfd *fds = watch->fds;
+
+    for (;;) {
+        int n;
+
+        fds[POLL_RELAY].fd = watch->launch ? watch->launch->relay.fd : -1;
+        fds[POLL_CONTROL].events = watch->sent < watch->pending.len ? POLLIN | POLLOUT : POLLIN;
+        n = poll(fds, watch->nfds, watch->kill_tries > 0 ? KILL_RETRY_MS : -1);
+        if (n < 0)
+            continue;
+        if (fds[POLL_STOP].revents)
+            return NULL;
+        if (n == 0)
+            kill_step(watch);
+        /* ends before notes: these append to the array */
+        tasks_ready(watch);
+        if (fds[POLL_TASKS].revents)
+            read_notes(watch);
+        if (fds[POLL_RELAY].revents)
+            relay_read(&watch->launch->relay);
+        if (fds[POLL_CONTROL].revents && fds[POLL_CONTROL].fd >= 0)
+            control_ready(watch, fds[POLL_CONTROL].revents);
+    }
+}
+
+static void watch_free(struct watch *watch)
+{
+    for (nfds_t i = POLL_FIRST_TASK; watch->fds && i < watch->nfds; i++)
+        close(watch->fds[i].fd);
+    for (int i = 0; i < 2; i++) {
+        if (watch->tasks[i] >= 0)
+            close(watch->tasks[i]);
+    }
+    if (watch->stop >= 0)
+        close(watch->stop);
+    wire_out_free(&watch->pending);
+    free(watch->noted);
+    free(watch->slots);
+    free(watch->fds);
+    free(watch);
+}
+
+static int prepare(struct watch *watch)
+{
+    size_t n = watch->ntasks;
+
+    watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watch->stop < 0 || pipe2(watch->tasks, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    watch->noted = calloc(n + 1, sizeof(*watch->noted));
+    watch->slots = calloc(n + 1, sizeof(*watch->slots));
+    watch->fds = calloc(n + POLL_FIRST_TASK, sizeof(*watch->fds));
+    if (!watch->noted || !watch->slots || !watch->fds)
+        return -1;
+    watch->nfds = POLL_FIRST_TASK;
+    watch->fds[POLL_STOP] = (struct pollfd){watch->stop, POLLIN, 0};
+    watch->fds[POLL_CONTROL] =
+        (struct pollfd){watch->launch ? watch->launch->control : -1, POLLIN, 0};
+    watch->fds[POLL_RELAY] = (struct pollfd){-1, POLLIN, 0};
+    watch->fds[POLL_TASKS] = (struct pollfd){watch->tasks[0], POLLIN, 0};
+    return 0;
+}
+
+struct watch *watch_start(const struct facts *facts, struct launch *launch, struct err *err)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+    sigset_t all, before;
+    int rc;
+
+    if (!watch) {
+        err_set(err, "out of memory");
+        return NULL;
+    }
+    *watch = (struct watch){.facts = facts,
+                            .launch = launch,
+                            .stop = -1,
+                            .tasks = {-1, -1},
+                            .ntasks = local_tasks(facts, launch)};
+    if (prepare(watch) < 0) {
+        err_set(err, "cannot watch the step on node %s: %s", facts->node, strerror(errno));
+        watch_free(watch);
+        return NULL;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    rc = pthread_create(&watch->thread, NULL, run, watch);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) {
+        err_set(err, "cannot start a thread on node %s: %s", facts->node, strerror(rc));
+        watch_free(watch);
+        return NULL;
+    }
+    return watch;
+}
+
+void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
+{
+    struct task_note note = {slot, pid};
+
+    /* A full pipe means thousands of tasks at once and costs one notice, not the task. */
+    if (write(watch->tasks[1], &note, sizeof(note)) < 0)
+        log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
+                  strerror(errno));
+}
+
+void watch_stop(struct watch *watch)
+{
+    uint64_t one = 1;
+
+    if (!watch)
+        return;
+    if (write(watch->stop, &one, sizeof(one)) < 0)
+        log_debug("eventfd: %s", strerror(errno));
+    pthread_join(watch->thread, NULL);
+    watch_free(watch);
+}

@@ -1,0 +1,42 @@
+/** @file
+ * Watches the server and the tasks while the step runs.
+ */
+#ifndef MUSTER_SLURM_WATCH_H
+#define MUSTER_SLURM_WATCH_H
+
+#include "common/util/err.h"
+#include "plugins/slurm/facts.h"
+#include "plugins/slurm/launch.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/** Exit code of a task that slurmstepd had reaped before we could ask. */
+#define WATCH_CODE_UNKNOWN 0xffffffffU
+
+struct watch;
+
+/**
+ * Starts a thread that
+ * - logs what the server writes to its standard error,
+ * - ends the step when the server dies, since its tasks would wait for ever,
+ * - tells the server how each task ended.
+ * @param facts borrowed until watch_stop()
+ * @param launch borrowed for the thread alone; NULL: no server could be started, and the thread
+ *        ends the step as soon as a task of ours is there, before others wait for it
+ * @return NULL with the reason in @p err
+ * @thread slurmstepd's main thread
+ */
+struct watch *watch_start(const struct facts *facts, struct launch *launch, struct err *err);
+
+/**
+ * Has a task's end watched.
+ * @param slot its number on this node
+ * @thread the task's process between fork and exec, as the user
+ */
+void watch_task(const struct watch *watch, uint32_t slot, pid_t pid);
+
+/** Ends the thread and frees @p watch, which may be NULL. */
+void watch_stop(struct watch *watch);
+
+#endif

@@ -1,0 +1,90 @@
+/** @file
+ * Compares slurm_abi.h with Slurm's public headers. Compiled, never run, and only where there are
+ * headers; a layout or signature that differs does not compile.
+ *
+ * The two structures that MPI plugins alone see are in no public header. They are composed here
+ * from the public types as Slurm's sources compose them, which catches a change in their parts.
+ */
+#include "shims/slurm/slurm_abi.h"
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/slurm_version.h>
+#include <slurm/spank.h>
+
+/* 26.05 puts macros over functions to take old arguments. */
+#undef slurm_kill_job_step
+#undef slurm_job_step_layout_get
+
+#define SAME_SIZE(ours, theirs)                                                                    \
+    _Static_assert(sizeof(ours) == sizeof(theirs), #theirs " has another size")
+#define SAME_FIELD(ours, theirs, field)                                                            \
+    _Static_assert(offsetof(ours, field) == offsetof(theirs, field) &&                             \
+                       sizeof(((ours *)0)->field) == sizeof(((theirs *)0)->field),                 \
+                   #theirs "." #field " lies elsewhere")
+#define SAME_TYPE(function, ...)                                                                   \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(function), __VA_ARGS__),                \
+                   #function " has other arguments")
+
+_Static_assert(SLURM_VERSION_NUMBER == MUSTER_SLURM_VERSION,
+               "the headers are of another Slurm than MUSTER_SLURM_VERSION");
+_Static_assert(NO_VAL == SLURM_ABI_NO_VAL, "NO_VAL differs");
+_Static_assert(SLURM_SUCCESS == SLURM_ABI_SUCCESS && SLURM_ERROR == SLURM_ABI_ERROR,
+               "return codes differ");
+
+SAME_SIZE(struct slurm_abi_step_id, slurm_step_id_t);
+#if SLURM_ABI_SLUID
+SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, sluid);
+#endif
+SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, job_id);
+SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, step_het_comp);
+SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, step_id);
+
+SAME_SIZE(struct slurm_abi_step_layout, slurm_step_layout_t);
+#if SLURM_ABI_LAYOUT_FRONT_END
+SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, front_end);
+#endif
+SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, node_cnt);
+SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, node_list);
+SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tasks);
+SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, task_cnt);
+SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tids);
+
+struct step_info {
+    uint32_t het_job_id, het_job_task_offset;
+    slurm_step_id_t step_id;
+    slurm_step_layout_t *step_layout;
+};
+struct task_info {
+    slurm_addr_t *client;
+    uint32_t gtaskid;
+    int ltaskid;
+    uint32_t ltasks, nnodes, nodeid, ntasks;
+#if SLURM_ABI_TASK_SELF
+    slurm_addr_t *self;
+#endif
+    slurm_step_id_t step_id;
+};
+SAME_SIZE(struct slurm_abi_step_info, struct step_info);
+SAME_FIELD(struct slurm_abi_step_info, struct step_info, step_id);
+SAME_FIELD(struct slurm_abi_step_info, struct step_info, step_layout);
+SAME_SIZE(struct slurm_abi_task_info, struct task_info);
+SAME_FIELD(struct slurm_abi_task_info, struct task_info, ltaskid);
+SAME_FIELD(struct slurm_abi_task_info, struct task_info, ntasks);
+SAME_FIELD(struct slurm_abi_task_info, struct task_info, step_id);
+
+#if SLURM_ABI_KILL == 1
+SAME_TYPE(slurm_kill_job_step, int(uint32_t, uint32_t, uint16_t));
+#elif SLURM_ABI_KILL == 2
+SAME_TYPE(slurm_kill_job_step, int(uint32_t, uint32_t, uint16_t, uint16_t));
+#else
+SAME_TYPE(slurm_kill_job_step, int(slurm_step_id_t *, uint16_t, uint16_t));
+#endif
+SAME_TYPE(slurm_load_ctl_conf, int(time_t, slurm_conf_t **));
+SAME_TYPE(SLURM_ABI_FREE_CONF, void(slurm_conf_t *));
+SAME_TYPE(slurm_print_ctl_conf, void(FILE *, slurm_conf_t *));
+SAME_TYPE(slurm_job_step_layout_get, slurm_step_layout_t *(slurm_step_id_t *));
+SAME_TYPE(slurm_job_step_layout_free, void(slurm_step_layout_t *));
+SAME_TYPE(slurm_error, void(const char *, ...));
+SAME_TYPE(slurm_info, void(const char *, ...));
+SAME_TYPE(slurm_debug, void(const char *, ...));

@@ -1,0 +1,234 @@
+/** @file
+ * What we use of Slurm's binary interface, declared by release.
+ *
+ * An MPI plugin needs a few structures and functions that Slurm's public headers lack, and
+ * distributions ship those headers for one release only. So all of it stands here, under names of
+ * our own, for the release that MUSTER_SLURM_VERSION names; abi_check.c compares what the public
+ * headers do have with them. The functions keep Slurm's names for the linker. Nothing is linked:
+ * they resolve from the process that loads the plugin (srun, slurmctld, slurmd, slurmstepd all
+ * carry them).
+ *
+ * To support another release: add its row, then build with its headers.
+ */
+#ifndef MUSTER_SLURM_ABI_H
+#define MUSTER_SLURM_ABI_H
+
+#include <pwd.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <time.h>
+
+/** Release of a version, micro left out: 0x1605 is 22.05. Layouts do not change within one. */
+#define SLURM_ABI_RELEASE (MUSTER_SLURM_VERSION >> 8)
+
+/*  What changed between the releases:
+ *
+ *  release  step layout  task info  step id  slurm_kill_job_step  freeing slurm.conf
+ *  22.05    front end    self       plain    (job, step, sig)     slurm_free_ctl_conf
+ *  23.02    front end    self       plain    (job, step, sig)     slurm_free_ctl_conf
+ *  23.11    both         -          plain    + flags              slurm_free_ctl_conf
+ *  24.05    both         -          plain    + flags              slurm_free_ctl_conf
+ *  24.11    both         -          sluid    + flags              slurm_free_ctl_conf
+ *  25.05    cpt          -          sluid    + flags              slurm_free_ctl_conf
+ *  25.11    cpt          -          sluid    (id, sig, flags)     slurm_free_ctl_conf
+ *  26.05    cpt          -          sluid    (id, sig, flags)     slurm_free_conf
+ */
+#if SLURM_ABI_RELEASE == 0x1605 || SLURM_ABI_RELEASE == 0x1702
+#define SLURM_ABI_LAYOUT_FRONT_END 1
+#define SLURM_ABI_LAYOUT_CPT 0
+#define SLURM_ABI_TASK_SELF 1
+#define SLURM_ABI_SLUID 0
+#define SLURM_ABI_KILL 1
+#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
+#elif SLURM_ABI_RELEASE == 0x170b || SLURM_ABI_RELEASE == 0x1805
+#define SLURM_ABI_LAYOUT_FRONT_END 1
+#define SLURM_ABI_LAYOUT_CPT 1
+#define SLURM_ABI_TASK_SELF 0
+#define SLURM_ABI_SLUID 0
+#define SLURM_ABI_KILL 2
+#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
+#elif SLURM_ABI_RELEASE == 0x180b
+#define SLURM_ABI_LAYOUT_FRONT_END 1
+#define SLURM_ABI_LAYOUT_CPT 1
+#define SLURM_ABI_TASK_SELF 0
+#define SLURM_ABI_SLUID 1
+#define SLURM_ABI_KILL 2
+#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
+#elif SLURM_ABI_RELEASE == 0x1905
+#define SLURM_ABI_LAYOUT_FRONT_END 0
+#define SLURM_ABI_LAYOUT_CPT 1
+#define SLURM_ABI_TASK_SELF 0
+#define SLURM_ABI_SLUID 1
+#define SLURM_ABI_KILL 2
+#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
+#elif SLURM_ABI_RELEASE == 0x190b
+#define SLURM_ABI_LAYOUT_FRONT_END 0
+#define SLURM_ABI_LAYOUT_CPT 1
+#define SLURM_ABI_TASK_SELF 0
+#define SLURM_ABI_SLUID 1
+#define SLURM_ABI_KILL 3
+#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
+#elif SLURM_ABI_RELEASE == 0x1a05
+#define SLURM_ABI_LAYOUT_FRONT_END 0
+#define SLURM_ABI_LAYOUT_CPT 1
+#define SLURM_ABI_TASK_SELF 0
+#define SLURM_ABI_SLUID 1
+#define SLURM_ABI_KILL 3
+#define SLURM_ABI_FREE_CONF slurm_free_conf
+#else
+#error "muster does not know this Slurm release: add its row to shims/slurm/slurm_abi.h"
+#endif
+
+/** Gives a declaration the name that Slurm's function has for the linker. */
+#define SLURM_ABI_NAME(name) SLURM_ABI_LABEL(name)
+#define SLURM_ABI_LABEL(name) __asm__(#name)
+#define SLURM_ABI_PRINTF __attribute__((format(printf, 1, 2)))
+
+enum { SLURM_ABI_SUCCESS = 0, SLURM_ABI_ERROR = -1 };
+
+/** "Not set", in every field that has such a state. */
+#define SLURM_ABI_NO_VAL 0xfffffffeU
+
+/** slurm_step_id_t */
+struct slurm_abi_step_id {
+#if SLURM_ABI_SLUID
+    uint64_t sluid;
+#endif
+    uint32_t job_id;
+    uint32_t step_het_comp; /**< component of a heterogeneous step, or SLURM_ABI_NO_VAL */
+    uint32_t step_id;
+};
+
+/** slurm_step_layout_t: who runs where. */
+struct slurm_abi_step_layout {
+#if SLURM_ABI_LAYOUT_CPT
+    uint16_t *cpt_compact_array;
+    uint32_t cpt_compact_cnt;
+    uint32_t *cpt_compact_reps;
+#endif
+#if SLURM_ABI_LAYOUT_FRONT_END
+    char *front_end;
+#endif
+#if SLURM_ABI_LAYOUT_CPT
+    void *alias_addrs;
+#endif
+    uint32_t node_cnt;
+    char *node_list; /**< a hostlist, in the order of the arrays below */
+    uint16_t plane_size;
+    uint16_t start_protocol_ver;
+    uint16_t *tasks; /**< tasks on each node */
+    uint32_t task_cnt;
+    uint32_t task_dist;
+    uint32_t **tids; /**< by node and local task: the rank in the step */
+};
+
+/** mpi_step_info_t: what srun knows before it launches. */
+struct slurm_abi_step_info {
+    uint32_t het_job_id; /**< 0 or SLURM_ABI_NO_VAL: no heterogeneous job */
+    uint32_t het_job_task_offset;
+    struct slurm_abi_step_id step_id;
+    struct slurm_abi_step_layout *step_layout; /**< all components together */
+};
+
+/** mpi_task_info_t: what slurmstepd tells of the task that it is about to start. */
+struct slurm_abi_task_info {
+    void *client;
+    uint32_t gtaskid; /**< rank in the step, all components together */
+    int ltaskid;      /**< slot on this node */
+    uint32_t ltasks;
+    uint32_t nnodes;
+    uint32_t nodeid;
+    uint32_t ntasks; /**< of the step, all components together */
+#if SLURM_ABI_TASK_SELF
+    void *self;
+#endif
+    struct slurm_abi_step_id step_id;
+};
+
+/** Mode of slurm_abi_stepd_getpw(): the step's record, whoever it is. */
+enum { SLURM_ABI_GETPW_MATCH_ALWAYS = 1 };
+
+/** Reads slurm.conf; a process that Slurm did not start calls it first. @param conf NULL: the
+ * file that SLURM_CONF names, or the compiled-in one */
+void slurm_abi_init(const char *conf) SLURM_ABI_NAME(slurm_init);
+
+/* Messages. Each is one line, written where the host process logs. */
+void slurm_abi_error(const char *fmt, ...) SLURM_ABI_NAME(slurm_error) SLURM_ABI_PRINTF;
+void slurm_abi_info(const char *fmt, ...) SLURM_ABI_NAME(slurm_info) SLURM_ABI_PRINTF;
+void slurm_abi_debug(const char *fmt, ...) SLURM_ABI_NAME(slurm_debug) SLURM_ABI_PRINTF;
+const char *slurm_abi_strerror(int errnum) SLURM_ABI_NAME(slurm_strerror);
+
+/* slurmstepd's own record, asked over its own socket. */
+int slurm_abi_stepd_connect(const char *directory, const char *nodename,
+                            struct slurm_abi_step_id *step_id, uint16_t *protocol_version)
+    SLURM_ABI_NAME(slurm_stepd_connect);
+uid_t slurm_abi_stepd_get_uid(int fd, uint16_t protocol_version)
+    SLURM_ABI_NAME(slurm_stepd_get_uid);
+/** @return a record whose strings and itself the caller frees with slurm_abi_xfree() */
+struct passwd *slurm_abi_stepd_getpw(int fd, uint16_t protocol_version, int mode, uid_t uid,
+                                     const char *name) SLURM_ABI_NAME(slurm_stepd_getpw);
+/** Frees Slurm's memory and sets the pointer to NULL. */
+void slurm_abi_xfree(void **p) SLURM_ABI_NAME(slurm_xfree);
+
+/** TmpFS of the process's own slurm.conf, its %n and %h expanded. @return freed by
+ * slurm_abi_xfree() */
+char *slurm_abi_get_tmp_fs(const char *node) SLURM_ABI_NAME(slurm_get_tmp_fs);
+
+/* Asked from slurmctld. slurm.conf's structure is not declared, since it changes with every
+ * release: it is printed, as lines "Key    = value". */
+int slurm_abi_load_conf(time_t update_time, void **conf) SLURM_ABI_NAME(slurm_load_ctl_conf);
+void slurm_abi_print_conf(FILE *out, void *conf) SLURM_ABI_NAME(slurm_print_ctl_conf);
+void slurm_abi_free_conf(void *conf) SLURM_ABI_NAME(SLURM_ABI_FREE_CONF);
+struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id *step_id)
+    SLURM_ABI_NAME(slurm_job_step_layout_get);
+void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
+    SLURM_ABI_NAME(slurm_job_step_layout_free);
+
+void *slurm_abi_hostlist_create(const char *hostlist) SLURM_ABI_NAME(slurm_hostlist_create);
+/** @return the first host, taken out of the list; the caller frees it with free() */
+char *slurm_abi_hostlist_shift(void *hostlist) SLURM_ABI_NAME(slurm_hostlist_shift);
+void slurm_abi_hostlist_destroy(void *hostlist) SLURM_ABI_NAME(slurm_hostlist_destroy);
+
+/** @return 1 when set */
+int slurm_abi_env_overwrite(char ***env, const char *name, const char *value)
+    SLURM_ABI_NAME(slurm_env_array_overwrite);
+
+/** Sends bytes to a Unix socket on other nodes; see rm_slurm.c, which calls it. */
+int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const char *data)
+    SLURM_ABI_NAME(slurm_forward_data);
+
+/* Its arguments changed; slurm_abi_kill_step() has one signature. */
+#if SLURM_ABI_KILL == 1
+int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig)
+    SLURM_ABI_NAME(slurm_kill_job_step);
+#elif SLURM_ABI_KILL == 2
+int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig, uint16_t flags)
+    SLURM_ABI_NAME(slurm_kill_job_step);
+#else
+int slurm_abi_raw_kill(struct slurm_abi_step_id *id, uint16_t sig, uint16_t flags)
+    SLURM_ABI_NAME(slurm_kill_job_step);
+#endif
+/** A step's id. @p het_comp is SLURM_ABI_NO_VAL for all but heterogeneous steps. */
+static inline struct slurm_abi_step_id slurm_abi_step_id(uint32_t job, uint32_t step,
+                                                         uint32_t het_comp)
+{
+    return (struct slurm_abi_step_id){.job_id = job, .step_het_comp = het_comp, .step_id = step};
+}
+
+/** Asks slurmctld to signal all tasks of a step. @return 0, or -1 with errno set */
+static inline int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig)
+{
+#if SLURM_ABI_KILL == 1
+    return slurm_abi_raw_kill(job, step, sig);
+#elif SLURM_ABI_KILL == 2
+    return slurm_abi_raw_kill(job, step, sig, 0);
+#else
+    struct slurm_abi_step_id id = slurm_abi_step_id(job, step, SLURM_ABI_NO_VAL);
+
+    return slurm_abi_raw_kill(&id, sig, 0);
+#endif
+}
+
+#endif
