@@ -317,3 +317,18 @@ void fence_all(bool collect)
 {
     fence_of(&client.all, 1, collect);
 }
+
+const uint64_t *nodes_of_ranks(void)
+{
+    static uint64_t *nodes;
+    if (nodes)
+        return nodes;
+    step("exchange of node ids");
+    nodes = calloc(client.size, sizeof *nodes);
+    put_u64(PMIX_GLOBAL, get_u64(client.me.rank, PMIX_NODEID), "client.node");
+    commit();
+    fence_all(true);
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        nodes[r] = get_u64(r, "client.node");
+    return nodes;
+}

@@ -132,6 +132,14 @@ void fence_of(const pmix_proc_t *procs, size_t nprocs, bool collect);
 /** PMIx_Get whose status the caller judges. @return that status; a value is released */
 pmix_status_t try_get(pmix_rank_t rank, const char *key, const pmix_info_t *info, size_t ninfo);
 
+/**
+ * Which node a rank is on, from what each rank was told of itself: the first call is a fence of the
+ * whole job. The host's own word on other ranks is for exchange.c to check, as libpmix 4.2.2 does
+ * not find the PMIX_NODEID of a rank on another node.
+ * @return a node id, allocated for all ranks once
+ */
+const uint64_t *nodes_of_ranks(void);
+
 /** Orders uint64_t for qsort(). */
 int compare_u64(const void *a, const void *b);
 

@@ -39,8 +39,12 @@ static bool trusted(pmix_rank_t rank)
 
 static struct place place_of(pmix_rank_t rank)
 {
-    struct place place = {.node = get_u64(rank, PMIX_NODEID),
-                          .host = get_string(rank, PMIX_HOSTNAME)};
+    struct place place = {.host = get_string(rank, PMIX_HOSTNAME)};
+    /* libpmix 4.2.2 does not find the node id of a rank on another node, under any host. */
+    if (LIBPMIX >= 50000 || listed(peers, rank))
+        place.node = get_u64(rank, PMIX_NODEID);
+    else
+        place.node = nodes_of_ranks()[rank];
     if (trusted(rank)) {
         place.local_rank = get_u64(rank, PMIX_LOCAL_RANK);
         place.node_rank = get_u64(rank, PMIX_NODE_RANK);
@@ -115,6 +119,7 @@ static void check_job(void)
     step("job info");
     CHECK(universe >= client.size || !strict, "universe: expected at least %u, found %llu",
           client.size, (unsigned long long)universe);
+    nodes_of_ranks();
     places[client.me.rank] = place_of(client.me.rank);
     publish_own_place(&places[client.me.rank]);
     free(places[client.me.rank].host);

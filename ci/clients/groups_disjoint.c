@@ -16,7 +16,7 @@ static void read_nodes(void)
 {
     uint64_t *all = calloc(client.size, sizeof *all);
     for (pmix_rank_t r = 0; r < client.size; r++)
-        all[r] = get_u64(r, PMIX_NODEID);
+        all[r] = nodes_of_ranks()[r];
     qsort(all, client.size, sizeof *all, compare_u64);
     for (pmix_rank_t r = 0; r < client.size; r++)
         if (r == 0 || all[r] != all[r - 1])
@@ -29,7 +29,7 @@ static unsigned half_of(pmix_rank_t rank, long round)
 {
     if (shared)
         return round % 2 ? rank % 2 : rank >= client.size / 2;
-    uint64_t node = get_u64(rank, PMIX_NODEID), index = 0;
+    uint64_t node = nodes_of_ranks()[rank], index = 0;
     while (nodes[index] != node)
         index++;
     return round % 2 ? index % 2 : index >= nnodes / 2;

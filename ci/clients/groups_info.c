@@ -11,7 +11,7 @@ static long rounds = 3;
 
 static bool same_node(pmix_rank_t rank)
 {
-    return get_u64(rank, PMIX_NODEID) == get_u64(client.me.rank, PMIX_NODEID);
+    return nodes_of_ranks()[rank] == nodes_of_ranks()[client.me.rank];
 }
 
 static bool all_on_one_node(const pmix_proc_t *members, size_t n)
@@ -139,6 +139,7 @@ int main(int argc, char **argv)
 {
     const struct option_number options[] = {{"rounds", &rounds, "groups of each kind", NULL}, {0}};
     client_init("groups_info", options, argc, argv);
+    nodes_of_ranks(); /* its fence is of the whole job */
     pmix_proc_t *members = calloc(client.size, sizeof *members);
     size_t *contexts = calloc((size_t)rounds * 3, sizeof *contexts);
     for (long number = 0; number < rounds * 3; number++)

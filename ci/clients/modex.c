@@ -5,6 +5,10 @@
 
 static long rounds = 3, bytes = 1000, late_ms = 300, timeout = 2, grace = 10;
 
+/* libpmix 4.2.2: a get from a rank of the same node that has not committed now and then ends with
+ * NOT_FOUND, under any host, when it comes while the ranks start. */
+#define LIBRARY_WAITS_FOR_COMMIT (LIBPMIX >= 50000)
+
 enum order { FORWARD, BACKWARD, SHUFFLED, ORDERS };
 
 static pmix_rank_t nth(enum order order, pmix_rank_t i, long round)
@@ -100,7 +104,7 @@ int main(int argc, char **argv)
         step("round %ld, commit", round);
         put_round(round, blob);
         /* Later the process has committed before; only a barrier says that it has again. */
-        if (round > 0)
+        if (round > 0 || !LIBRARY_WAITS_FOR_COMMIT)
             fence_all(false);
         get_round(round, blob);
     }

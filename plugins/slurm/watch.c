@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,6 +35,16 @@
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
+
+/* PIDFD_GET_INFO of Linux 6.15, which headers of today mostly lack. */
+struct pidfd_exit {
+    uint64_t mask;
+    uint64_t cgroupid;
+    uint32_t ids[11];
+    int32_t status; /* as of wait(2) */
+};
+#define PIDFD_EXIT_GET _IOWR(0xff, 11, struct pidfd_exit)
+#define PIDFD_EXIT_MASK (UINT64_C(1) << 3)
 
 enum {
     POLL_STOP,
@@ -102,6 +113,19 @@ static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_
     send_pending(watch);
 }
 
+/* How a process ended that slurmstepd has reaped already, where the kernel remembers. */
+static void reaped(struct watch *watch, uint32_t slot, int pidfd)
+{
+    struct pidfd_exit info = {.mask = PIDFD_EXIT_MASK};
+
+    if (ioctl(pidfd, PIDFD_EXIT_GET, &info) < 0 || (info.mask & PIDFD_EXIT_MASK) == 0)
+        report_end(watch, slot, 0, WATCH_CODE_UNKNOWN);
+    else if (WIFSIGNALED(info.status))
+        report_end(watch, slot, (uint32_t)WTERMSIG(info.status), 0);
+    else
+        report_end(watch, slot, 0, (uint32_t)WEXITSTATUS(info.status));
+}
+
 /* Asks how the process ended and leaves it for slurmstepd to reap, which may have been faster. */
 static void task_ended(struct watch *watch, uint32_t slot, int pidfd)
 {
@@ -109,7 +133,7 @@ static void task_ended(struct watch *watch, uint32_t slot, int pidfd)
 
     if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 ||
         info.si_pid == 0)
-        report_end(watch, slot, 0, WATCH_CODE_UNKNOWN);
+        reaped(watch, slot, pidfd);
     else if (info.si_code == CLD_EXITED)
         report_end(watch, slot, 0, (uint32_t)info.si_status);
     else
