@@ -10,7 +10,7 @@
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
  *                       or slot BOOT_FAILED and a block with one sentence
- *     plugin → server   { u32 slot, u32 signal or 0, u32 exit code }…
+ *     plugin → server   { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
  */
@@ -25,6 +25,7 @@ enum {
     BOOT_FD_LISTEN = 4,
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
+    BOOT_CODE_UNKNOWN = 0xffffffff,
     BOOT_MAX = 64 << 20,       /**< bytes of a boot message */
     BOOT_ENV_MAX = 64 << 10,   /**< bytes of one "K=V" */
     BOOT_ENV_COUNT = 256,      /**< strings of one task */

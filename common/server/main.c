@@ -4,6 +4,7 @@
 #include "common/nspace/register.h"
 #include "common/server/server.h"
 #include "common/upcall/upcall.h"
+#include "common/util/empty_dir.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -95,6 +97,16 @@ static void send_failure(const struct err *err)
     wire_out_free(&out);
 }
 
+/* The launcher does it too; but when it was killed nobody else does. */
+static void remove_tmpdir(const struct boot *boot)
+{
+    int fd = open(boot->tmpdir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        empty_dir(fd);
+    if (rmdir(boot->tmpdir) != 0 && errno != ENOENT)
+        log_warning("%s cannot be removed: %s", boot->tmpdir, strerror(errno));
+}
+
 /* Step by step; each needs the ones before. @return 0 after a good life */
 static int serve(struct server *server, struct err *err)
 {
@@ -120,6 +132,7 @@ static int serve(struct server *server, struct err *err)
     }
     server_leave(server);
     upcall_close();
+    remove_tmpdir(&server->boot);
     return rc;
 }
 
@@ -136,6 +149,10 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+#ifndef MUSTER_SANITIZED /* the leak sanitizer traces the process */
+    /* We live outside of the job's cgroup: the user's processes must not get into ours. */
+    prctl(PR_SET_DUMPABLE, 0);
+#endif
     fcntl(BOOT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
     fcntl(BOOT_FD_LISTEN, F_SETFD, FD_CLOEXEC);
     int rc = serve(&server, &err);

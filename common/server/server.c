@@ -3,6 +3,7 @@
 
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <dlfcn.h>
@@ -10,7 +11,6 @@
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { GOODBYE_MS = 1000 /* what frames under way may take once the step has ended */ };
@@ -18,12 +18,10 @@ enum { GOODBYE_MS = 1000 /* what frames under way may take once the step has end
 /* Steps of one session have ranges of their own, so that no id comes twice in a session. */
 enum { CONTEXT_ID_STEP_SHIFT = 40 };
 
-static uint64_t now_ms(void *arg)
+static uint64_t clock_of(void *arg)
 {
-    struct timespec t;
     (void)arg;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)now_ms();
 }
 
 static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
@@ -105,7 +103,7 @@ static int open_core(struct server *server, struct err *err)
                   .invalid = PMIX_ERR_NOT_FOUND,
                   .library = PMIX_ERR_NOT_SUPPORTED,
                   .closing = PMIX_ERR_UNREACH},
-        .now = now_ms,
+        .now = clock_of,
         .servers = servers_of,
         .local_status = local_status,
         .send = send_frame,
@@ -118,7 +116,7 @@ static int open_core(struct server *server, struct err *err)
         .lost = PMIX_ERR_LOST_CONNECTION,
         .unsupported = PMIX_ERR_NOT_SUPPORTED,
         .closing = PMIX_ERR_UNREACH,
-        .now = now_ms,
+        .now = clock_of,
         .send = send_frame,
         .serve = {[ASK_MODEX] = upcall_serve_modex, [ASK_QUERY] = upcall_serve_query},
     };
@@ -213,7 +211,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     engine_tick(server->engine);
     asks_tick(server->asks);
-    tasks_tick(server, now_ms(NULL));
+    tasks_tick(server, now_ms());
 }
 
 int server_open(struct server *server, struct err *err)
@@ -244,7 +242,7 @@ void server_run(struct server *server)
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base)) {
         int64_t ms = earliest(earliest(engine_next(server->engine), asks_next(server->asks)),
-                              tasks_next(server, now_ms(NULL)));
+                              tasks_next(server, now_ms()));
         if (ms >= 0) {
             struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
             evtimer_add(server->timer, &tv);

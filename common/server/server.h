@@ -36,7 +36,7 @@ struct server {
     struct handoff *handoff;
     struct nspace *nspace;
     struct task *tasks; /**< slot → task */
-    uint64_t report_losses; /**< when losses are told, ms; 0: there are none */
+    int64_t report_losses; /**< when losses are told, ms; 0: there are none */
     bool ending;        /**< the step is being ended: more deaths are no news */
     struct registry *registry;
     struct engine *engine;

@@ -1,20 +1,15 @@
 #include "common/server/tasks.h"
 
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <pmix_common.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-enum { TOGETHER_MS = 100 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
+/* The RM ends all tasks of a node within less; an operation that fails for the loss takes longer to
+ * reach the tasks that then end, and with them the user's terminal. */
+enum { TOGETHER_MS = 5 };
 
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
@@ -31,7 +26,7 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
     if (lost) {
         task->lost = true;
         if (server->report_losses == 0)
-            server->report_losses = now_ms() + TOGETHER_MS;
+            server->report_losses = now_ms() + (here->ntasks > 1 ? TOGETHER_MS : 0);
     }
     engine_local_loss(server->engine);
 }
@@ -46,11 +41,11 @@ int32_t tasks_status(const struct server *server, const struct signature *sig)
     return 0;
 }
 
-int64_t tasks_next(const struct server *server, uint64_t now)
+int64_t tasks_next(const struct server *server, int64_t now)
 {
     if (server->report_losses == 0)
         return -1;
-    return server->report_losses <= now ? 0 : (int64_t)(server->report_losses - now);
+    return server->report_losses <= now ? 0 : server->report_losses - now;
 }
 
 static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)
@@ -60,12 +55,15 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
     if (task->sig != 0)
         snprintf(buf, cap, "rank %u on %s was killed by signal %u (%s) before PMIx_Finalize",
                  here->ranks[slot], here->name, task->sig, strsignal((int)task->sig));
+    else if (task->code == BOOT_CODE_UNKNOWN)
+        snprintf(buf, cap, "rank %u on %s ended without PMIx_Finalize", here->ranks[slot],
+                 here->name);
     else
         snprintf(buf, cap, "rank %u on %s ended with exit code %u and without PMIx_Finalize",
                  here->ranks[slot], here->name, task->code);
 }
 
-void tasks_tick(struct server *server, uint64_t now)
+void tasks_tick(struct server *server, int64_t now)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     uint32_t lost = 0, first = 0;

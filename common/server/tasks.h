@@ -19,7 +19,7 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
 int32_t tasks_status(const struct server *server, const struct signature *sig);
 
 /** @return milliseconds until tasks_tick() is due, or -1 for never */
-int64_t tasks_next(const struct server *server, uint64_t now);
-void tasks_tick(struct server *server, uint64_t now);
+int64_t tasks_next(const struct server *server, int64_t now);
+void tasks_tick(struct server *server, int64_t now);
 
 #endif

@@ -65,17 +65,26 @@ static bool counts(const struct registry *r, uint32_t i, enum registry_kind kind
     return r->entries[i].kind == kind;
 }
 
-static void load_names(pmix_info_t *info, const struct registry *r, enum registry_kind kind,
+static bool load_names(pmix_info_t *info, const struct registry *r, enum registry_kind kind,
                        size_t n)
 {
-    pmix_data_array_t *array = NULL;
-    PMIX_DATA_ARRAY_CREATE(array, n, PMIX_STRING);
-    char **names = array->array;
+    /* By hand: libpmix 5 makes no array of nothing. */
+    pmix_data_array_t *array = calloc(1, sizeof *array);
+    char **names = calloc(n + 1, sizeof *names);
+    if (array == NULL || names == NULL) {
+        free(array);
+        free(names);
+        return false;
+    }
     for (uint32_t i = 0, k = 0; i < r->n; i++)
         if (counts(r, i, kind))
             names[k++] = strdup(r->entries[i].id);
+    array->type = PMIX_STRING;
+    array->size = n;
+    array->array = names;
     info->value.type = PMIX_DATA_ARRAY;
     info->value.data.darray = array;
+    return true;
 }
 
 static bool load_members(pmix_info_t *info, const struct registry *r, enum registry_kind kind,
@@ -104,10 +113,8 @@ static bool load(pmix_info_t *info, const struct query *q, const struct item *it
         info->value.data.size = n;
         return true;
     }
-    if (item->wanted == WANT_GROUP_NAMES || item->wanted == WANT_PSET_NAMES) {
-        load_names(info, q->found, kind, n);
-        return true;
-    }
+    if (item->wanted == WANT_GROUP_NAMES || item->wanted == WANT_PSET_NAMES)
+        return load_names(info, q->found, kind, n);
     return load_members(info, q->found, kind, item->id);
 }
 

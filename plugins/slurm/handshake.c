@@ -6,7 +6,7 @@
  */
 #include "plugins/slurm/handshake.h"
 
-#include "plugins/slurm/deadline.h"
+#include "common/util/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -45,6 +45,8 @@ static void deliver(struct inbox *inbox, struct evbuffer *input)
     struct wire_in in;
     size_t len = evbuffer_get_length(input);
     const unsigned char *data = evbuffer_pullup(input, -1);
+    if (len == 0)
+        return; /* a plugin that sweeps old sockets looked whether we are here */
     wire_in_init(&in, data, len);
     uint32_t uid = wire_get_u32(&in), length = wire_get_u32(&in);
     if (in.bad || uid != getuid() || length != len - HEADER)

@@ -14,7 +14,7 @@
 
 #include "common/server/boot.h"
 #include "common/util/log.h"
-#include "plugins/slurm/deadline.h"
+#include "common/util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "plugins/slurm/relay.h"
 
 #include "common/util/log.h"
-#include "plugins/slurm/deadline.h"
+#include "common/util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>

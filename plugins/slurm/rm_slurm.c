@@ -10,13 +10,14 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/handoff/handoff.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum {
@@ -25,13 +26,6 @@ enum {
     RETRY_FIRST_MS = 10,
     RETRY_MAX_MS = 500,
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* A peer that is lost, on its way to the loop. */
 struct loss {
@@ -128,7 +122,7 @@ static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, s
 static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
 {
     struct peer *peer = &rm->peers[node];
-    uint64_t now = now_ms();
+    int64_t now = now_ms();
     put_back(peer, list);
     if (peer->failing_since == 0) {
         peer->failing_since = now;
@@ -166,10 +160,10 @@ static void send_to(struct rm *rm, uint32_t node)
 }
 
 /* The next node that can be sent to, or when there will be one. @thread a sender's, locked */
-static bool next_node(struct rm *rm, uint32_t *node, uint64_t *when)
+static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
 {
-    uint64_t now = now_ms();
-    *when = UINT64_MAX;
+    int64_t now = now_ms();
+    *when = INT64_MAX;
     for (uint32_t i = 0; i < rm->boot->nnodes; i++) {
         uint32_t n = (rm->turn + i) % rm->boot->nnodes;
         const struct peer *peer = &rm->peers[n];
@@ -205,10 +199,10 @@ static void kill_step(struct rm *rm)
     pthread_mutex_lock(&rm->lock);
 }
 
-static void wait_until(struct rm *rm, uint64_t when)
+static void wait_until(struct rm *rm, int64_t when)
 {
     struct timespec t = {.tv_sec = (time_t)(when / 1000), .tv_nsec = (long)(when % 1000) * 1000000};
-    if (when == UINT64_MAX)
+    if (when == INT64_MAX)
         pthread_cond_wait(&rm->wake, &rm->lock);
     else
         pthread_cond_timedwait(&rm->wake, &rm->lock, &t);
@@ -218,7 +212,7 @@ static void *sender(void *arg)
 {
     struct rm *rm = arg;
     uint32_t node = 0;
-    uint64_t when;
+    int64_t when;
     pthread_mutex_lock(&rm->lock);
     while (!rm->closing || (now_ms() < rm->close_by && !idle(rm))) {
         if (rm->kill)
@@ -319,7 +313,7 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
         return NULL;
     rm->boot = boot;
     rm->host = *host;
-    rm->peer_ms = (uint64_t)conf->timeouts.peer * 1000;
+    rm->peer_ms = (int64_t)conf->timeouts.peer * 1000;
     pthread_mutex_init(&rm->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

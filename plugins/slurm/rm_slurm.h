@@ -32,8 +32,8 @@ struct peer {
     bool busy;              /**< a thread is sending to it */
     bool reached;           /**< something has arrived there before */
     bool lost;              /**< it was given up: nothing is sent any more */
-    uint64_t failing_since; /**< ms; 0: it is not failing */
-    uint64_t not_before;    /**< ms: when to try again */
+    int64_t failing_since; /**< ms; 0: it is not failing */
+    int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
 };
 
@@ -42,7 +42,7 @@ struct rm {
     struct rm_host host;
     uint32_t job, step;
     char *address;    /**< where servers listen; slurmd puts its node's name for %n */
-    uint64_t peer_ms; /**< how long a node may fail until it is lost */
+    int64_t peer_ms; /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;
 
@@ -52,7 +52,7 @@ struct rm {
     uint32_t turn; /**< where the next look for work begins */
     bool kill;     /**< the step is to be ended */
     bool closing;
-    uint64_t close_by; /**< ms */
+    int64_t close_by; /**< ms */
     pthread_t threads[8];
     uint32_t nthreads;
 };

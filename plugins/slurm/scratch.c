@@ -7,10 +7,10 @@
  */
 #include "plugins/slurm/scratch.h"
 
+#include "common/util/clock.h"
+#include "common/util/empty_dir.h"
 #include "common/util/log.h"
-#include "plugins/slurm/deadline.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,7 +24,6 @@
 
 enum {
     REMOVE_MS = 5000, /* for the child that removes a tree */
-    DEPTH_MAX = 64,   /* of a tree: each level takes a descriptor */
     NAME_TRIES = 100,
 };
 
@@ -112,35 +111,6 @@ int scratch_make(struct scratch *scratch, const char *tmpfs, const char *label,
     return 0;
 }
 
-/* Empties the directory fd and closes it. Runs as the user. */
-static void empty_tree(int fd, int depth)
-{
-    DIR *dir = fdopendir(fd);
-    struct dirent *entry;
-
-    if (!dir) {
-        close(fd);
-        return;
-    }
-    rewinddir(dir);
-    while ((entry = readdir(dir))) {
-        const char *name = entry->d_name;
-        int sub;
-
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
-        if (unlinkat(fd, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
-            continue;
-        sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (sub >= 0 && depth < DEPTH_MAX)
-            empty_tree(sub, depth + 1);
-        else if (sub >= 0)
-            close(sub);
-        unlinkat(fd, name, AT_REMOVEDIR);
-    }
-    closedir(dir);
-}
-
 /* Waits for a child of ours, by force in the end. */
 static void wait_bounded(pid_t pid)
 {
@@ -170,7 +140,7 @@ void scratch_remove(struct scratch *scratch, const struct identity *user)
         pid = fork();
         if (pid == 0) {
             if (identity_become(user) == 0)
-                empty_tree(scratch->dir, 0);
+                empty_dir(scratch->dir);
             _exit(0);
         }
         if (pid > 0)

@@ -119,7 +119,7 @@ static void reaped(struct watch *watch, uint32_t slot, int pidfd)
     struct pidfd_exit info = {.mask = PIDFD_EXIT_MASK};
 
     if (ioctl(pidfd, PIDFD_EXIT_GET, &info) < 0 || (info.mask & PIDFD_EXIT_MASK) == 0)
-        report_end(watch, slot, 0, WATCH_CODE_UNKNOWN);
+        report_end(watch, slot, 0, BOOT_CODE_UNKNOWN);
     else if (WIFSIGNALED(info.status))
         report_end(watch, slot, (uint32_t)WTERMSIG(info.status), 0);
     else
@@ -157,7 +157,7 @@ static void task_started(struct watch *watch, const struct task_note *note)
         watch->slots[watch->nfds - POLL_FIRST_TASK] = note->slot;
         watch->fds[watch->nfds++] = (struct pollfd){pidfd, POLLIN, 0};
     } else if (errno == ESRCH) {
-        report_end(watch, note->slot, 0, WATCH_CODE_UNKNOWN);
+        report_end(watch, note->slot, 0, BOOT_CODE_UNKNOWN);
     } else {
         /* Without it the server still sees its client's connection close. */
         log_debug("cannot watch task slot %u of %s: %s", note->slot, watch->facts->boot.label,

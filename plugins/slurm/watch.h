@@ -11,9 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** Exit code of a task that slurmstepd had reaped before we could ask; before Linux 6.15 the two
- * race for each. */
-#define WATCH_CODE_UNKNOWN 0xffffffffU
 
 struct watch;
 

@@ -1,8 +1,8 @@
 /** @file
  * Points in time that waits are bounded by, on the clock that nobody sets.
  */
-#ifndef MUSTER_SLURM_DEADLINE_H
-#define MUSTER_SLURM_DEADLINE_H
+#ifndef MUSTER_UTIL_CLOCK_H
+#define MUSTER_UTIL_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
