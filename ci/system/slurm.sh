@@ -64,7 +64,9 @@ for shape in "${shapes[@]}"; do
   run "$shape" groups --groups 200
 done
 run '-N4 -n8' groups --groups 300 --same-id 1
-run '-N4 -n8' groups --groups 1000 --warmup 100 --leak 1
+# Up to 5.0 libpmix itself leaks what it tracks of a group, some KB for each local member.
+case $(pmix_major) in 4 | 5) rss=65536 ;; *) rss=512 ;; esac
+run '-N4 -n8' groups --groups 1000 --warmup 100 --leak 1 --rss $rss
 run '-N4 -n8' groups_many --groups 200 --rounds 3
 run '-N4 -n8' exchange --bytes 1000000 --rounds 3
 run '-N4 -n8' bench_collectives

@@ -45,8 +45,8 @@ static int push(struct procset_part *part, uint32_t first, uint32_t last)
 
 int procset_add(struct procset *set, const char *nspace, uint32_t first, uint32_t last)
 {
-    struct procset_part *part = part_of(set, nspace);
-    return part == NULL || first > last ? -1 : push(part, first, last);
+    struct procset_part *part = first > last ? NULL : part_of(set, nspace);
+    return part == NULL ? -1 : push(part, first, last);
 }
 
 static int by_first(const void *a, const void *b)

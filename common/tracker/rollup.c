@@ -1,9 +1,11 @@
 /* Contributions up the tree, the root's decision, the release down.
  *
  * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 number
- *          of the sender's call (0: not made yet), u32 library, u32 timeout, entries
- * RELEASE: block signature, u64 generation (0 when it succeeded), u64 number of the receiver's
- *          call as it last said (0: it said none), i32 status, u64 context id, entries
+ *          of the sender's call (0: not made yet), u32 library, u32 timeout in s (0: none),
+ *          u64 ms left of it, entries
+ * RELEASE: block signature, u64 generation (0: it succeeded, or the root has not spoken), u64
+ *          number of the receiver's call as it last said (0: it said none), i32 status, u64
+ *          context id, entries
  * entries: u32 count, { u32 slot, i32 status, u32 flags, block data }…
  */
 #include "common/tracker/tracker.h"
@@ -45,6 +47,13 @@ bool rollup_put(struct tracker *t, const struct engine_entry *entry)
     return true;
 }
 
+/* A deadline is one moment for all, however long a contribution waits on its way up. */
+static uint64_t time_left(const struct engine *engine, const struct tracker *t)
+{
+    uint64_t now = engine->env.now(engine->env.arg) + ENGINE_GRACE_MS;
+    return t->deadline > now ? t->deadline - now : 0;
+}
+
 void rollup_up(struct engine *engine, struct tracker *t)
 {
     struct wire_out out = {0};
@@ -55,6 +64,7 @@ void rollup_up(struct engine *engine, struct tracker *t)
     wire_put_u64(&out, t->call != NULL ? t->number : 0);
     wire_put_u32(&out, engine->env.library);
     wire_put_u32(&out, t->timeout);
+    wire_put_u64(&out, time_left(engine, t));
     size_t at = out.len;
     wire_put_u32(&out, 0);
     for (uint32_t i = 0; i < t->tree.n; i++) {
@@ -72,9 +82,10 @@ void rollup_up(struct engine *engine, struct tracker *t)
     wire_out_free(&out);
 }
 
-static void release_to(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t generation,
-                       const struct engine_result *result)
+static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
+                       const struct tracker_release *release, bool current)
 {
+    const struct engine_result *result = &release->result;
     struct wire_out out = {0};
     if (tracker_node_lost(engine, t->nodes[slot])) {
         /* Nobody else reaches those below it. */
@@ -82,14 +93,14 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot, 
             uint32_t child = tree_child(&t->tree, slot, i);
             if (child == TREE_NONE)
                 break;
-            release_to(engine, t, child, generation, result);
+            release_to(engine, t, child, release, current);
         }
         return;
     }
     wire_put_u8(&out, FRAME_RELEASE);
     wire_put_block(&out, t->sig, t->siglen);
-    wire_put_u64(&out, generation);
-    wire_put_u64(&out, t->slots != NULL ? t->slots[slot].call : 0);
+    wire_put_u64(&out, release->generation);
+    wire_put_u64(&out, current && t->slots != NULL ? t->slots[slot].call : 0);
     wire_put_i32(&out, result->status);
     wire_put_u64(&out, result->context_id);
     wire_put_u32(&out, result->nentries);
@@ -99,41 +110,48 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot, 
     wire_out_free(&out);
 }
 
-void rollup_down(struct engine *engine, struct tracker *t, uint64_t generation,
-                 const struct engine_result *result)
+void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
+                 bool current)
 {
     for (uint32_t i = 0; i < t->tree.arity; i++) {
         uint32_t child = tree_child(&t->tree, t->self, i);
         if (child == TREE_NONE)
             break;
-        release_to(engine, t, child, generation, result);
+        release_to(engine, t, child, release, current);
     }
+}
+
+/* The contributions of all, for the result; NULL when out of memory. */
+static struct engine_entry *all_entries(const struct tracker *t, uint32_t *flags)
+{
+    struct engine_entry *entries = calloc(t->tree.n, sizeof *entries);
+    for (uint32_t i = 0; entries != NULL && i < t->tree.n; i++) {
+        entries[i] = entry_of(t, i);
+        *flags |= entries[i].flags;
+    }
+    return entries;
 }
 
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
 {
-    struct engine_result result = {.status = status};
-    struct engine_entry *entries = NULL;
-    uint64_t generation = 0;
+    uint32_t flags = 0;
+    struct engine_entry *entries = status == 0 ? all_entries(t, &flags) : NULL;
+    if (status == 0 && entries == NULL)
+        status = engine->env.codes.invalid;
+    struct tracker_release release = {.result.status = status};
     if (status == 0) {
-        entries = calloc(t->tree.n, sizeof *entries);
-        uint32_t flags = 0;
-        for (uint32_t i = 0; entries != NULL && i < t->tree.n; i++) {
-            entries[i] = entry_of(t, i);
-            flags |= entries[i].flags;
-        }
-        result.entries = entries;
-        result.nentries = entries != NULL ? t->tree.n : 0;
+        release.result.entries = entries;
+        release.result.nentries = t->tree.n;
         if (flags & ENGINE_WANT_CONTEXT_ID) {
             engine->next_id += engine->env.id_step;
-            result.context_id = engine->next_id;
+            release.result.context_id = engine->next_id;
         }
     } else {
-        generation = ++engine->generations;
-        t->failure.generation = generation;
+        release.generation = ++engine->generations;
+        t->failure.generation = release.generation;
     }
-    rollup_down(engine, t, generation, &result);
-    tracker_end(engine, t, &result);
+    rollup_down(engine, t, &release, true);
+    tracker_end(engine, t, &release.result);
     free(entries);
 }
 
@@ -154,9 +172,7 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         return;
     }
     if (tracker_node_lost(engine, t->nodes[tree_parent(&t->tree, t->self)])) {
-        struct engine_result result = {.status = engine->env.codes.lost};
-        rollup_down(engine, t, 0, &result);
-        tracker_end(engine, t, &result);
+        tracker_give_up(engine, t, engine->env.codes.lost);
     } else if (complete && t->state == TRACKER_GATHER) {
         tracker_move(engine, t, TRACKER_COMPLETE);
         t->flush = 0;

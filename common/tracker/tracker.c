@@ -8,17 +8,18 @@
 #include <string.h>
 
 static const char *const state_names[TRACKER_STATES] = {"idle", "early", "gather", "sent"};
-static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete", "end"};
+static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete", "end",
+                                                        "again"};
 
 enum { NO_ROW = -1 };
 
 /* An empty row is a state in which the event cannot happen. */
 static const int table[TRACKER_STATES][TRACKER_EVENTS] = {
-    /*                  CALL            CHILD           COMPLETE      END */
-    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW},
-    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE},
-    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE},
-    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE},
+    /*                  CALL            CHILD           COMPLETE      END           AGAIN */
+    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW, NO_ROW},
+    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE, TRACKER_IDLE},
+    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER},
+    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER},
 };
 
 bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event)
@@ -70,7 +71,8 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
 {
     struct signature sig;
     struct tracker *t = calloc(1, sizeof *t);
-    if (t == NULL || signature_read(&sig, bytes, len) != 0) {
+    if (signature_read(&sig, bytes, len) != 0 || t == NULL) {
+        signature_free(&sig);
         free(t);
         return NULL;
     }
@@ -115,9 +117,38 @@ void tracker_free(struct engine *engine, struct tracker *t)
     LIST_REMOVE(t, bucket);
     engine->count--;
     free_slots(t->slots, t->tree.n);
+    free(t->failure.owed);
     free(t->nodes);
     free(t->sig);
     free(t);
+}
+
+void tracker_tidy(struct engine *engine, struct tracker *t)
+{
+    const struct tracker_failure *f = &t->failure;
+    if (t->state == TRACKER_IDLE && t->queue == NULL && f->generation == 0 &&
+        f->nowed == 0 && !f->given_up)
+        tracker_free(engine, t);
+}
+
+void tracker_owe(struct tracker *t, int32_t status)
+{
+    struct tracker_failure *f = &t->failure;
+    int32_t *owed = realloc(f->owed, (f->nowed + 1ul) * sizeof *owed);
+    if (owed == NULL)
+        return;
+    f->owed = owed;
+    owed[f->nowed++] = status;
+}
+
+bool tracker_owed(struct tracker *t, int32_t *status)
+{
+    struct tracker_failure *f = &t->failure;
+    if (f->nowed == 0)
+        return false;
+    *status = f->owed[0];
+    memmove(f->owed, f->owed + 1, --f->nowed * sizeof *f->owed);
+    return true;
 }
 
 bool tracker_node_lost(const struct engine *engine, uint32_t node)
@@ -140,6 +171,15 @@ void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot)
     }
 }
 
+static void mark_lost(struct engine *engine, struct tracker *t)
+{
+    for (uint32_t i = 0; i < engine->nlost; i++) {
+        uint32_t slot = tracker_slot_of(t, engine->lost[i]);
+        if (slot != TREE_NONE)
+            tracker_lost(engine, t, slot);
+    }
+}
+
 void tracker_open(struct engine *engine, struct tracker *t)
 {
     t->slots = calloc(t->tree.n, sizeof *t->slots);
@@ -148,11 +188,8 @@ void tracker_open(struct engine *engine, struct tracker *t)
     t->deadline = t->flush = 0;
     t->timeout = 0;
     t->flushed = false;
-    for (uint32_t i = 0; t->slots != NULL && i < engine->nlost; i++) {
-        uint32_t slot = tracker_slot_of(t, engine->lost[i]);
-        if (slot != TREE_NONE)
-            tracker_lost(engine, t, slot);
-    }
+    if (t->slots != NULL)
+        mark_lost(engine, t);
 }
 
 void tracker_local_loss(struct engine *engine, struct tracker *t)
@@ -167,14 +204,50 @@ void tracker_local_loss(struct engine *engine, struct tracker *t)
         rollup_put(t, &own);
 }
 
-void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout)
+void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uint64_t left)
 {
-    if (timeout == 0 || (t->timeout != 0 && t->timeout <= timeout))
+    if (timeout == 0)
+        return;
+    if (left > timeout * 1000ull)
+        left = timeout * 1000ull;
+    uint64_t deadline = engine->env.now(engine->env.arg) + left;
+    if (t->self != t->tree.root)
+        deadline += ENGINE_GRACE_MS; /* the root's word comes first */
+    if (t->deadline != 0 && t->deadline <= deadline)
         return;
     t->timeout = timeout;
-    t->deadline = engine->env.now(engine->env.arg) + timeout * 1000ull;
-    if (t->self != t->tree.root)
-        t->deadline += ENGINE_GRACE_MS; /* the root's word comes first */
+    t->deadline = deadline;
+}
+
+void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
+{
+    struct tracker_release release = {.result.status = status};
+    t->failure.given_up = true;
+    rollup_down(engine, t, &release, true);
+    tracker_end(engine, t, &release.result);
+}
+
+void tracker_again(struct engine *engine, struct tracker *t)
+{
+    tracker_move(engine, t, TRACKER_AGAIN);
+    t->flush = 0;
+    t->flushed = false;
+    if (t->state == TRACKER_IDLE) {
+        free_slots(t->slots, t->tree.n);
+        t->slots = NULL;
+        t->deadline = t->report = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < t->tree.n; i++) {
+        struct tracker_slot *s = &t->slots[i];
+        s->sent = false;
+        if (i == t->self)
+            continue;
+        free(s->data);
+        *s = (struct tracker_slot){.call = s->call};
+    }
+    mark_lost(engine, t);
+    rollup_progress(engine, t);
 }
 
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
@@ -186,18 +259,17 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     t->slots = NULL;
     t->deadline = t->report = t->flush = 0;
     if (result->status != 0) {
-        t->failure.status = result->status;
         t->failure.at = engine->env.now(engine->env.arg);
-        t->failure.owed += call == NULL;
+        if (call == NULL)
+            tracker_owe(t, result->status);
     }
     uint32_t n = t->tree.n;
-    bool waiting = t->queue != NULL; /* then t stays, whatever done() does */
-    if (!waiting && t->failure.generation == 0 && t->failure.owed == 0)
-        tracker_free(engine, t);
+    bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
+    tracker_tidy(engine, t);
     if (call != NULL)
         call->done(call, result);
     free_slots(slots, n);
-    if (waiting) {
+    if (waiting && !engine->closing && t->call == NULL) {
         struct engine_call *next = t->queue;
         t->queue = next->next;
         tracker_start(engine, t, next);

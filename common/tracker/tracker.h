@@ -25,6 +25,7 @@ enum tracker_event {
     TRACKER_CHILD,    /**< a contribution from below that is new */
     TRACKER_COMPLETE, /**< the whole subtree has contributed */
     TRACKER_END,      /**< decided here or released from above */
+    TRACKER_AGAIN,    /**< what was said counts no more and must be said again */
     TRACKER_EVENTS,
 };
 
@@ -39,12 +40,19 @@ struct tracker_slot {
     uint64_t call; /**< number of the call that the slot's own server made; echoed to it */
 };
 
-/** The last failure of a signature. */
+/** What is remembered of a signature's failures. */
 struct tracker_failure {
-    uint64_t generation; /**< the root's number of it; 0: none is remembered */
+    uint64_t generation; /**< the root's number of the last one; 0: none is remembered */
     uint64_t at;         /**< when it was learnt, ms */
-    int32_t status;
-    uint32_t owed; /**< local calls that were not made yet: they get this status at once */
+    bool given_up;       /**< one ended here without the root's word, which may still come */
+    uint32_t nowed;      /**< local calls that were not made yet: they are answered at once */
+    int32_t *owed;       /**< with these, in this order */
+};
+
+/** A result on its way down. */
+struct tracker_release {
+    uint64_t generation; /**< the root's number of the failure; 0: none, or not the root's word */
+    struct engine_result result;
 };
 
 struct tracker {
@@ -80,7 +88,7 @@ enum {
     ENGINE_FLUSH_MS = 500,           /**< so that the root can name single servers */
     ENGINE_GRACE_MS = 5000,          /**< after the deadline, for the root's word to arrive */
     ENGINE_STRAGGLER_MS = 600000,    /**< a contribution may be this late */
-    ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see tracker_is_straggler() */
+    ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see is_straggler() */
 };
 
 struct engine {
@@ -109,8 +117,20 @@ void tracker_open(struct engine *engine, struct tracker *t);
 void tracker_start(struct engine *engine, struct tracker *t, struct engine_call *call);
 /** Ends the current operation here: answers the local call or owes it, forgets the rest. */
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
-/** Takes the shorter of two timeouts and arms the deadline. */
-void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout);
+/** Takes the earlier of two deadlines.
+ * @param timeout seconds asked for; 0: none
+ * @param left    milliseconds of them that are left */
+void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uint64_t left);
+/** Ends the current operation here and below without the root's word. */
+void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status);
+/** Forgets what came from below and says again what is ours; those below were told to, too. */
+void tracker_again(struct engine *engine, struct tracker *t);
+/** The next local call will be answered with @p status, after those owed before. */
+void tracker_owe(struct tracker *t, int32_t status);
+/** @return whether a call is owed; then it is owed no more and its status is in @p status */
+bool tracker_owed(struct tracker *t, int32_t *status);
+/** Frees a tracker that has no operation and remembers nothing. */
+void tracker_tidy(struct engine *engine, struct tracker *t);
 /** Marks the slot of a lost server, and what is below it, when that is ours to report. */
 void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot);
 /** Contributes the failure of our own participants, who will not call any more. */
@@ -131,8 +151,8 @@ void rollup_progress(struct engine *engine, struct tracker *t);
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
 /** Sends the contributions that have not gone up yet. */
 void rollup_up(struct engine *engine, struct tracker *t);
-/** Passes a result on to the children. */
-void rollup_down(struct engine *engine, struct tracker *t, uint64_t generation,
-                 const struct engine_result *result);
+/** Passes a result on to the children. @param current whether it is for the current operation */
+void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
+                 bool current);
 
 #endif

@@ -9,10 +9,17 @@
 
 enum { HEADER = 8 + 4 + 8, WINDOW = 1024 };
 
-/* What was seen of one sender: every number up to low, and some after it. */
+/* A frame that waits for those before it; without data there is none. */
+struct held {
+    unsigned char *data; /* type byte and body; owned */
+    size_t len;
+};
+
+/* What came from one sender: every number up to low, and some after it. */
 struct window {
     uint64_t low;
-    uint64_t bits[WINDOW / 64]; /* bit n % WINDOW: number n, low < n <= low + WINDOW */
+    uint32_t nheld;
+    struct held held[WINDOW]; /* at n % WINDOW: number n, low < n <= low + WINDOW */
 };
 
 struct link {
@@ -55,33 +62,66 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     wire_out_free(frame);
 }
 
-static uint64_t *word(struct window *w, uint64_t number, uint64_t *bit)
+static void deliver(struct link *link, uint32_t from, const unsigned char *data, size_t len)
 {
-    *bit = 1ull << (number % 64);
-    return &w->bits[number % WINDOW / 64];
+    link->env.deliver(link->env.arg, from, (enum frame_type)data[0], data + 1, len - 1);
 }
 
-/* Whether a number is new; it is marked as seen. */
-static bool is_new(struct window *w, uint64_t number, uint32_t from)
+/* Delivers the next number if it is held, and counts it as seen either way. */
+static void next(struct link *link, struct window *w, uint32_t from)
 {
-    uint64_t bit, *at;
-    if (number <= w->low)
-        return false;
+    struct held held = w->held[++w->low % WINDOW];
+    if (held.data == NULL)
+        return;
+    w->held[w->low % WINDOW] = (struct held){0};
+    w->nheld--;
+    deliver(link, from, held.data, held.len);
+    free(held.data);
+}
+
+static void hold(struct window *w, uint64_t number, const unsigned char *data, size_t len)
+{
+    struct held *held = &w->held[number % WINDOW];
+    if (held->data != NULL)
+        return; /* it came before */
+    held->data = malloc(len);
+    if (held->data == NULL)
+        return;
+    memcpy(held->data, data, len);
+    held->len = len;
+    w->nheld++;
+}
+
+/* Delivers a frame in its turn, unless it was before. */
+static void take(struct link *link, struct window *w, uint32_t from, uint64_t number,
+                 const unsigned char *data, size_t len)
+{
+    if (number <= w->low) {
+        log_debug("transport: a repeated frame of node %u was dropped", from);
+        return;
+    }
     if (number > w->low + WINDOW) {
         log_warning("frames of node %u are missing: %llu came while %llu is awaited", from,
                     (unsigned long long)number, (unsigned long long)w->low + 1);
-        memset(w->bits, 0, sizeof w->bits);
+        while (w->nheld > 0)
+            next(link, w, from);
         w->low = number - 1;
     }
-    at = word(w, number, &bit);
-    if (*at & bit)
-        return false;
-    *at |= bit;
-    for (at = word(w, w->low + 1, &bit); *at & bit; at = word(w, w->low + 1, &bit)) {
-        *at &= ~bit;
-        w->low++;
+    if (number != w->low + 1) {
+        hold(w, number, data, len);
+        return;
     }
-    return true;
+    w->low++;
+    deliver(link, from, data, len);
+    while (w->held[(w->low + 1) % WINDOW].data != NULL)
+        next(link, w, from);
+}
+
+static void free_window(struct window *w)
+{
+    for (uint32_t i = 0; w != NULL && i < WINDOW; i++)
+        free(w->held[i].data);
+    free(w);
 }
 
 static void receive_one(struct link *link, const void *data, size_t len)
@@ -91,8 +131,7 @@ static void receive_one(struct link *link, const void *data, size_t len)
     uint64_t step = wire_get_u64(&in);
     uint32_t from = wire_get_u32(&in);
     uint64_t number = wire_get_u64(&in);
-    uint8_t type = wire_get_u8(&in);
-    if (in.bad || step != link->env.step || from >= link->env.nnodes || from == link->env.self ||
+    if (in.bad || in.p == in.end || step != link->env.step || from >= link->env.nnodes || from == link->env.self ||
         number == 0) {
         log_warning("%zu bytes that are no frame of this step were dropped", len);
         return;
@@ -101,11 +140,7 @@ static void receive_one(struct link *link, const void *data, size_t len)
         link->windows[from] = calloc(1, sizeof **link->windows);
     if (link->windows[from] == NULL)
         return;
-    if (is_new(link->windows[from], number, from))
-        link->env.deliver(link->env.arg, from, (enum frame_type)type, in.p,
-                          (size_t)(in.end - in.p));
-    else
-        log_debug("transport: a repeated frame of node %u was dropped", from);
+    take(link, link->windows[from], from, number, in.p, (size_t)(in.end - in.p));
 }
 
 void link_receive(struct link *link, const void *data, size_t len)
@@ -128,7 +163,7 @@ void link_free(struct link *link)
     if (link == NULL)
         return;
     for (uint32_t i = 0; link->windows != NULL && i < link->env.nnodes; i++)
-        free(link->windows[i]);
+        free_window(link->windows[i]);
     free(link->windows);
     free(link->sent);
     free(link);

@@ -1,8 +1,10 @@
 /** @file
- * Frames between the servers of one step, each delivered at most once.
+ * Frames between the servers of one step, each delivered at most once and in the order of sending.
  *
  * A back end may deliver bytes twice, and later ones first. Every frame is numbered by its sender
- * for its receiver; the receiver keeps a window of the numbers that it has seen.
+ * for its receiver; the receiver keeps a window of frames whose turn has not come. Only when the
+ * window is full are those given up that are missing: the engine takes a result that overtakes the
+ * one before it for the result of the wrong operation.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_TRANSPORT_LINK_H

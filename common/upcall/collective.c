@@ -181,6 +181,27 @@ static const char *refusal(const pmix_info_t info[], size_t ninfo, size_t nprocs
     return NULL;
 }
 
+/* @thread the loop's */
+static void run_forget(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    if (expand(c->server, c) == 0)
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+    collective_free(c);
+}
+
+/* A destruct that libpmix has done by itself; 5.0 tells us twice with the same cbdata, of which
+ * only one may be answered, hence the synchronous answer. */
+static pmix_status_t forget_local(const char *group, const pmix_proc_t procs[], size_t nprocs)
+{
+    struct collective *c = new_collective(COLL_DESTRUCT, group, procs, nprocs);
+    if (c != NULL) {
+        c->server = upcall_server();
+        upcall_post(&c->request, run_forget);
+    }
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
 /* A group operation always returns PMIX_SUCCESS: a synchronous error hangs the other local
  * participants, on 4.2.2 the whole server. */
 pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_proc_t procs[],
@@ -191,9 +212,8 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         return PMIX_SUCCESS;
     if (op == PMIX_GROUP_DESTRUCT)
         for (size_t i = 0; i < ndirs; i++)
-            /* 5.0 calls twice with the same cbdata, of which only one may be answered. */
             if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) && is_true(&directives[i]))
-                return PMIX_OPERATION_SUCCEEDED;
+                return forget_local(group, procs, nprocs);
     enum coll_kind kind = op == PMIX_GROUP_CONSTRUCT ? COLL_CONSTRUCT : COLL_DESTRUCT;
     struct collective *c = new_collective(kind, group, procs, nprocs);
     if (c == NULL)

@@ -1,0 +1,209 @@
+/* What comes from other servers: contributions and releases. rollup.c draws them. */
+#include "common/tracker/tracker.h"
+
+#include "common/util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether a contribution belongs to an operation that has failed here already. Its sender repeats
+ * the generation of the last failure that it knows, and it learns of ours before it calls again:
+ * so a lower one is late. We forget sooner than it does, so that it never looks late by that. */
+static bool is_straggler(struct engine *engine, const struct tracker *t, uint64_t known)
+{
+    return t->failure.generation > known &&
+           engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+}
+
+static bool get_entry(struct wire_in *in, const struct tracker *t, struct engine_entry *entry)
+{
+    entry->slot = wire_get_u32(in);
+    entry->status = wire_get_i32(in);
+    entry->flags = wire_get_u32(in);
+    entry->data = wire_get_block(in, &entry->len);
+    if (entry->slot >= t->tree.n)
+        in->bad = true;
+    return !in->bad;
+}
+
+/* Reads all entries before any is used: a frame counts as a whole or not at all. */
+static struct engine_entry *get_entries(struct wire_in *in, const struct tracker *t, uint32_t count)
+{
+    struct engine_entry *entries = calloc(count + 1ul, sizeof *entries);
+    for (uint32_t i = 0; entries != NULL && i < count; i++)
+        if (!get_entry(in, t, &entries[i]))
+            break;
+    if (!wire_end(in)) {
+        free(entries);
+        entries = NULL;
+    }
+    return entries;
+}
+
+static bool other_library(const struct engine *engine, const struct tracker *t, uint32_t from,
+                          uint32_t library)
+{
+    if (library == engine->env.library)
+        return false;
+    char what[320];
+    signature_describe(t->sig, t->siglen, what, sizeof what);
+    log_error("%s: node %u runs libpmix %u.%u.%u and this node %u.%u.%u; every node of an "
+              "operation needs the same one: install one version everywhere",
+              what, from, library >> 16, library >> 8 & 255, library & 255,
+              engine->env.library >> 16, engine->env.library >> 8 & 255, engine->env.library & 255);
+    return true;
+}
+
+/* A contribution's fields before its entries. */
+struct contrib {
+    uint32_t slot; /* of the sender */
+    uint64_t known, number;
+    uint32_t library, timeout;
+    uint64_t left;
+    uint32_t count;
+};
+
+static void take_contrib(struct engine *engine, struct tracker *t, const struct contrib *contrib,
+                         struct engine_entry *entries)
+{
+    uint32_t from = t->nodes[contrib->slot];
+    if (t->state == TRACKER_IDLE)
+        tracker_open(engine, t);
+    if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
+        return;
+    tracker_local_loss(engine, t);
+    t->slots[contrib->slot].call = contrib->number;
+    tracker_arm(engine, t, contrib->timeout, contrib->left);
+    bool other = other_library(engine, t, from, contrib->library);
+    for (uint32_t i = 0; i < contrib->count; i++) {
+        if (other && entries[i].status == 0)
+            entries[i].status = engine->env.codes.library;
+        if (!tree_below(&t->tree, contrib->slot, entries[i].slot) || !rollup_put(t, &entries[i]))
+            log_debug("tracker: slot %u of node %u's contribution ignored", entries[i].slot, from);
+    }
+    rollup_progress(engine, t);
+}
+
+void engine_contrib(struct engine *engine, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    struct contrib contrib;
+    size_t siglen;
+    wire_in_init(&in, body, len);
+    const void *sig = wire_get_block(&in, &siglen);
+    contrib.known = wire_get_u64(&in);
+    contrib.number = wire_get_u64(&in);
+    contrib.library = wire_get_u32(&in);
+    contrib.timeout = wire_get_u32(&in);
+    contrib.left = wire_get_u64(&in);
+    contrib.count = wire_get_count(&in, 16);
+    struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
+    contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
+    struct engine_entry *entries = t == NULL ? NULL : get_entries(&in, t, contrib.count);
+    if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self ||
+        !tree_below(&t->tree, t->self, contrib.slot))
+        log_warning("a contribution of node %u that does not belong here was dropped", from);
+    else if (is_straggler(engine, t, contrib.known))
+        log_debug("tracker: a straggler's contribution of node %u was dropped", from);
+    else if (t->state == TRACKER_SENT)
+        log_debug("tracker: a contribution of node %u came after its subtree was complete", from);
+    else {
+        take_contrib(engine, t, &contrib, entries);
+        t = NULL; /* may be gone */
+    }
+    free(entries);
+    if (t != NULL)
+        tracker_tidy(engine, t);
+}
+
+/* The root's word on an operation that was given up here already. Above, what we have sent since
+ * then looks late, and so does here what came from below: with what was learnt, all that still
+ * stands is said again. */
+static void stale_release(struct engine *engine, struct tracker *t,
+                          const struct tracker_release *release)
+{
+    t->failure.given_up = false;
+    if (release->generation <= t->failure.generation)
+        return;
+    t->failure.generation = release->generation;
+    t->failure.at = engine->env.now(engine->env.arg);
+    rollup_down(engine, t, release, false);
+    if (t->state != TRACKER_IDLE)
+        tracker_again(engine, t);
+}
+
+/* Whether a release that names no call of ours says what is not known here yet. */
+static bool is_news(const struct tracker *t, const struct tracker_release *release, bool loss)
+{
+    if (loss)
+        return t->state != TRACKER_IDLE;
+    return release->result.status == 0 || release->generation > t->failure.generation;
+}
+
+static void take_release(struct engine *engine, struct tracker *t, uint64_t number,
+                         const struct tracker_release *release)
+{
+    const struct engine_result *result = &release->result;
+    bool stands = t->state != TRACKER_IDLE;
+    /* The loss of a server is for good: true of whatever stands here, given up before or not. */
+    bool loss = release->generation == 0 && result->status == engine->env.codes.lost;
+    if (number != 0 ? t->call == NULL || number != t->number : t->failure.given_up && !loss) {
+        stale_release(engine, t, release);
+        return;
+    }
+    if (result->status == 0 && t->state != TRACKER_SENT) {
+        log_warning("a release came before the local call; dropped");
+        return;
+    }
+    if (number == 0 && !is_news(t, release, loss))
+        return; /* known already, by another way */
+    if (release->generation > t->failure.generation)
+        t->failure.generation = release->generation;
+    /* Without a generation it is not the root's word, which may still come. */
+    t->failure.given_up = result->status != 0 && release->generation == 0;
+    rollup_down(engine, t, release, true);
+    if (stands) {
+        tracker_end(engine, t, result);
+    } else {
+        t->failure.at = engine->env.now(engine->env.arg);
+        tracker_owe(t, result->status);
+    }
+}
+
+void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    struct tracker_release release = {0};
+    struct engine_result *result = &release.result;
+    size_t siglen;
+    wire_in_init(&in, body, len);
+    const void *sig = wire_get_block(&in, &siglen);
+    release.generation = wire_get_u64(&in);
+    uint64_t number = wire_get_u64(&in);
+    result->status = wire_get_i32(&in);
+    result->context_id = wire_get_u64(&in);
+    result->nentries = wire_get_count(&in, 16);
+    struct tracker *t = in.bad || engine->closing ? NULL
+                        : result->status != 0     ? tracker_get(engine, sig, siglen)
+                                                  : tracker_find(engine, sig, siglen);
+    if (t == NULL) {
+        log_debug("tracker: a release of node %u that nobody waits for was dropped", from);
+        return;
+    }
+    uint32_t slot = tracker_slot_of(t, from);
+    struct engine_entry *entries = get_entries(&in, t, result->nentries);
+    bool good = entries != NULL && slot != TREE_NONE && slot != t->self &&
+                tree_below(&t->tree, slot, t->self) &&
+                result->nentries == (result->status == 0 ? t->tree.n : 0) &&
+                (result->status == 0 || result->context_id == 0);
+    for (uint32_t i = 0; good && i < result->nentries; i++)
+        good = entries[i].slot == i && entries[i].status == 0;
+    result->entries = entries;
+    if (!good) {
+        log_warning("a malformed release of node %u was dropped", from);
+        tracker_tidy(engine, t);
+    } else {
+        take_release(engine, t, number, &release);
+    }
+    free(entries);
+}

@@ -1,0 +1,100 @@
+/** @file
+ * Servers of one step in one process, for tests: a seeded network and a virtual clock.
+ *
+ * Every server is an engine, a link and its asks, wired as muster-server wires them; the network
+ * between the links delays, reorders, repeats and loses frames, cuts servers off and lets them die.
+ * All of it follows from the seed. Time moves only in loopback_run(), from one event to the next.
+ *
+ * Ranks live where their numbers say: rank r of any namespace is on server r. A signature with a
+ * rank beyond the last server has unknown participants.
+ * @thread one
+ */
+#ifndef MUSTER_TRANSPORT_LOOPBACK_H
+#define MUSTER_TRANSPORT_LOOPBACK_H
+
+#include "common/tracker/engine.h"
+#include "common/transport/ask.h"
+#include "common/transport/link.h"
+
+/** The status codes of the servers' engines and asks. */
+enum loopback_code {
+    LOOPBACK_TIMEOUT = -24,
+    LOOPBACK_LOST = -101,
+    LOOPBACK_INVALID = -46,
+    LOOPBACK_LIBRARY = -47,
+    LOOPBACK_CLOSING = -25,
+    LOOPBACK_UNSUPPORTED = -48,
+};
+
+/** splitmix64: the same numbers on every machine. */
+struct loopback_random {
+    uint64_t state; /**< the seed */
+};
+
+uint64_t loopback_random(struct loopback_random *random);
+
+/** @return a number in 0..n-1; @p n is at least 1 */
+uint32_t loopback_below(struct loopback_random *random, uint32_t n);
+
+/** A network. */
+struct loopback_conf {
+    uint32_t nnodes, arity;
+    uint64_t seed;
+    uint32_t delay_min, delay_max; /**< ms that a frame takes */
+    bool reorder;                  /**< later frames of a pair may overtake earlier ones */
+    uint32_t duplicate, drop;      /**< frames of 1000 that come twice, or never */
+    uint32_t stall;                /**< the engines' stall report, seconds; 0: never */
+    void *arg;                     /**< of the two functions */
+    /** Sees the bytes of each frame that is sent; false loses it. May be NULL. */
+    bool (*filter)(void *arg, uint32_t from, uint32_t to, const void *data, size_t len);
+    /** Serves ASK_MODEX; may be NULL, and then the topic is unknown. @param node who is asked */
+    void (*serve)(void *arg, uint32_t node, uint32_t from, uint64_t id, const void *body,
+                  size_t len);
+};
+
+struct loopback;
+
+/** @return a network with all its servers; aborts when out of memory */
+struct loopback *loopback_new(const struct loopback_conf *conf);
+
+/** Closes the servers that still live, which answers what waits, and frees all. */
+void loopback_free(struct loopback *net);
+
+struct engine *loopback_engine(struct loopback *net, uint32_t node);
+struct link *loopback_link(struct loopback *net, uint32_t node);
+struct asks *loopback_asks(struct loopback *net, uint32_t node);
+
+/** @return the virtual clock, ms; starts at 1000 */
+uint64_t loopback_now(const struct loopback *net);
+
+/** @return the network's random numbers, for decisions that shall follow from its seed */
+struct loopback_random *loopback_numbers(struct loopback *net);
+
+/** Calls @p run at @p at, which is not past. */
+void loopback_at(struct loopback *net, uint64_t at, void (*run)(struct loopback *net, void *arg),
+                 void *arg);
+
+/** Lets @p ms pass: delivers and ticks whatever is due until then, in order of time and then of
+ * sending. */
+void loopback_run(struct loopback *net, uint64_t ms);
+
+/** Server @p node is gone now: its engine is closed, frames to it are lost, and each other server
+ * is told after between @p min and @p max ms of its own. What it sent before may still arrive
+ * until then. */
+void loopback_kill(struct loopback *net, uint32_t node, uint32_t min, uint32_t max);
+
+/** @return whether @p node was killed */
+bool loopback_dead(const struct loopback *net, uint32_t node);
+
+/** Until @p until, frames between servers of different @p sides stay under way, as with a
+ * transport that repeats what is not confirmed. @param sides one value a server; copied */
+void loopback_partition(struct loopback *net, const uint8_t *sides, uint64_t until);
+
+/** What the engine's local_status says on @p node from now on; tells the engine.
+ * @param status 0, or the failure of the server's participants */
+void loopback_local_status(struct loopback *net, uint32_t node, int32_t status);
+
+/** Gives @p node a new engine with another version of the PMIx library. Before its first frame. */
+void loopback_library(struct loopback *net, uint32_t node, uint32_t library);
+
+#endif
