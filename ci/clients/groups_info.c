@@ -14,20 +14,17 @@ static bool same_node(pmix_rank_t rank)
     return nodes_of_ranks()[rank] == nodes_of_ranks()[client.me.rank];
 }
 
-static bool all_on_one_node(const pmix_proc_t *members, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!same_node(members[i].rank))
-            return false;
-    return true;
-}
+/* In libpmix 5.0.2 to 5.0.11 a client does not find group info that it asks its server for: of a
+ * reserved key the server fetches that key alone (_satisfy_request()), pmix_hash_fetch() drops the
+ * value's qualifier, and the client stores it bare but looks for it with the context id: NOT_FOUND,
+ * for good. The info arrives whole only along with a key that the member has put and the client
+ * has not got yet, as the answer to that is all that the member has. 6.0 keeps the qualifier. */
+#define INFO_COMES_ALONG (LIBPMIX >= 50000 && LIBPMIX < 60000)
 
-/* libpmix 5.0.7 drops the group info of a group whose members are all on one node, as its server
- * calls the host before it has collected it; and a client there does not find its own. */
-static bool library_loses_info(const pmix_proc_t *members, size_t n, pmix_rank_t rank)
+/* A client has all the keys that it has put itself, so its own info never comes along. */
+static bool library_loses_info(pmix_rank_t rank)
 {
-    return LIBPMIX >= 50000 && LIBPMIX < 60000 &&
-           (rank == client.me.rank || all_on_one_node(members, n));
+    return INFO_COMES_ALONG && rank == client.me.rank;
 }
 
 static uint64_t local_cid(pmix_rank_t rank, long number)
@@ -124,10 +121,12 @@ static size_t one_group(long number, pmix_proc_t *members)
     put_endpoint(number);
     size_t context = construct(number, id, members, n);
     for (size_t i = 0; i < n; i++) {
+        if (!INFO_COMES_ALONG)
+            check_info(members[i].rank, number, context); /* before anything else came along */
         check_endpoint(members[i].rank, number, "global");
         if (!same_node(members[i].rank))
             check_endpoint(members[i].rank, number, "remote");
-        if (!library_loses_info(members, n, members[i].rank))
+        if (!library_loses_info(members[i].rank))
             check_info(members[i].rank, number, context);
     }
     step("group %ld, destruct", number);
@@ -140,6 +139,8 @@ int main(int argc, char **argv)
     const struct option_number options[] = {{"rounds", &rounds, "groups of each kind", NULL}, {0}};
     client_init("groups_info", options, argc, argv);
     nodes_of_ranks(); /* its fence is of the whole job */
+    if (INFO_COMES_ALONG)
+        fence_all(false); /* or its gets bring along the first group's endpoints, but no info yet */
     pmix_proc_t *members = calloc(client.size, sizeof *members);
     size_t *contexts = calloc((size_t)rounds * 3, sizeof *contexts);
     for (long number = 0; number < rounds * 3; number++)
@@ -148,7 +149,7 @@ int main(int argc, char **argv)
     for (long number = 0; number < rounds * 3; number++) {
         size_t n = choose_members(number, members);
         for (size_t i = 0; i < n; i++)
-            if (!library_loses_info(members, n, members[i].rank))
+            if (!library_loses_info(members[i].rank))
                 check_info(members[i].rank, number, contexts[number]);
     }
     free(contexts);

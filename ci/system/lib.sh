@@ -77,8 +77,11 @@ list_leftovers() {
   local pid
   for pid in $(pids_of muster-server); do echo "process muster-server $pid"; done
   find "$spool" -type s 2>/dev/null | sed 's/^/socket /'
-  find /tmp -maxdepth 1 -name 'muster.*' 2>/dev/null | sed 's/^/directory /'
-  find /dev/shm -maxdepth 1 -iname '*pmix*' 2>/dev/null | sed 's/^/shared memory /'
+  # Each node has a /tmp and a /dev/shm of its own, seen through its slurmd.
+  for pid in $(pids_of slurmd); do
+    find "/proc/$pid/root/tmp" -maxdepth 1 -name 'muster.*' 2>/dev/null | sed 's/^/directory /'
+    find "/proc/$pid/root/dev/shm" -mindepth 1 2>/dev/null | sed 's/^/shared memory /'
+  done
 }
 
 # new_leftovers BEFORE: what is there now and was not in the file BEFORE

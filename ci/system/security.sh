@@ -56,17 +56,20 @@ check_environment() {
   check "server $pid: environment" "found $foreign" [ -z "$foreign" ]
   check "server $pid: nothing of the user's environment" 'found the poison' \
     bash -c "! grep -qa poison /proc/$pid/environ"
-  check "server $pid: directory" "expected /, found $(readlink "/proc/$pid/cwd")" \
-    [ "$(readlink "/proc/$pid/cwd")" = / ]
+  check "server $pid: directory" "expected $(readlink "/proc/$pid/root"), found $(readlink "/proc/$pid/cwd")" \
+    [ "$(readlink "/proc/$pid/cwd")" = "$(readlink "/proc/$pid/root")" ]
 }
 
 check_descriptors() {
-  local pid=$1 foreign shared daemon
-  foreign=$(for fd in "/proc/$pid/fd"/*; do readlink "$fd"; done |
+  local pid=$1 foreign shared daemon root
+  root=$(readlink "/proc/$pid/root")
+  foreign=$(for fd in "/proc/$pid/fd"/*; do readlink "$fd"; done | sed "s|^${root%/}/|/|" |
     grep -vE '^(socket:|pipe:|anon_inode:|/dev/null$|/dev/urandom$|/dev/shm/|/memfd:|/tmp/muster\.)' | tr '\n' ' ')
   check "server $pid: descriptors" "found $foreign" [ -z "$foreign" ]
   for daemon in $(pids_of slurmd) $(pids_of slurmstepd) $(pids_of slurmctld) $(pids_of munged); do
-    shared=$(comm -12 <(shareable "$pid") <(shareable "$daemon") | tr '\n' ' ')
+    # But for the pipe that slurmstepd made for what this server says.
+    shared=$(comm -12 <(shareable "$pid") <(shareable "$daemon") |
+      grep -vxF "$(readlink "/proc/$pid/fd/2")" | tr '\n' ' ')
     [ -z "$shared" ] || not_ok "server $pid: shares nothing" \
       "$shared with $(cat "/proc/$daemon/comm") $daemon"
   done

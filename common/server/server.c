@@ -254,8 +254,30 @@ void server_run(struct server *server)
     }
 }
 
+void server_hold(struct server *server, struct handoff_item *item)
+{
+    struct handoff_item **end = &server->held;
+    while (*end != NULL)
+        end = &(*end)->next;
+    item->next = NULL;
+    *end = item;
+}
+
+void server_resume(struct server *server)
+{
+    struct handoff_item *item = server->held;
+    server->held = NULL;
+    while (item != NULL) {
+        struct handoff_item *next = item->next;
+        item->run(item);
+        item = next;
+    }
+}
+
 void server_leave(struct server *server)
 {
+    server->ending = true;
+    server_resume(server);
     engine_close(server->engine);
     asks_close(server->asks);
 }

@@ -36,6 +36,7 @@ struct server {
     struct handoff *handoff;
     struct nspace *nspace;
     struct task *tasks; /**< slot → task */
+    struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
     int64_t report_losses; /**< when losses are told, ms; 0: there are none */
     bool ending;        /**< the step is being ended: more deaths are no news */
     struct registry *registry;
@@ -58,6 +59,12 @@ int server_open(struct server *server, struct err *err);
 
 /** Runs until the launcher shuts its side. @thread the loop's */
 void server_run(struct server *server);
+
+/** Has @p item run once a loss of tasks was told. @thread the loop's */
+void server_hold(struct server *server, struct handoff_item *item);
+
+/** Runs what was held. @thread the loop's */
+void server_resume(struct server *server);
 
 /** Answers whoever still waits; requests that come later are refused. @thread the loop's, before
  * libpmix ends */

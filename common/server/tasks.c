@@ -9,7 +9,7 @@
 
 /* The RM ends all tasks of a node within less; an operation that fails for the loss takes longer to
  * reach the tasks that then end, and with them the user's terminal. */
-enum { TOGETHER_MS = 5 };
+enum { TOGETHER_MS = 5, NOTICE_MS = 50 };
 
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
@@ -25,10 +25,10 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
               lost ? ", without PMIx_Finalize" : "");
     if (lost) {
         task->lost = true;
-        if (server->report_losses == 0)
-            server->report_losses = now_ms() + (here->ntasks > 1 ? TOGETHER_MS : 0);
+        server->report_losses = now_ms() + (here->ntasks > 1 ? TOGETHER_MS : 0);
+    } else {
+        engine_local_loss(server->engine);
     }
-    engine_local_loss(server->engine);
 }
 
 int32_t tasks_status(const struct server *server, const struct signature *sig)
@@ -39,6 +39,18 @@ int32_t tasks_status(const struct server *server, const struct signature *sig)
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
             return PMIX_ERR_PROC_TERM_WO_SYNC;
     return 0;
+}
+
+bool tasks_loss_is_told(struct server *server)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (server->tasks[k].told)
+            return true;
+    if (server->ending || server->report_losses != 0)
+        return server->ending;
+    server->report_losses = now_ms() + NOTICE_MS; /* it must be on its way */
+    return false;
 }
 
 int64_t tasks_next(const struct server *server, int64_t now)
@@ -63,34 +75,37 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
                  here->ranks[slot], here->name, task->code);
 }
 
-void tasks_tick(struct server *server, int64_t now)
+/* Says who is lost, and ends the step if that is the setting. */
+static void tell(struct server *server)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
-    uint32_t lost = 0, first = 0;
-    char text[256];
-    if (server->report_losses == 0 || server->report_losses > now)
-        return;
-    server->report_losses = 0;
-    for (uint32_t k = here->ntasks; k-- > 0;)
-        if (server->tasks[k].lost) {
-            lost++;
-            first = k;
-        }
-    describe(server, first, text, sizeof text);
-    if (server->ending || (lost == here->ntasks && lost > 1)) {
-        log_info("%s, and so were %u others here", text, lost - 1);
-        return;
-    }
+    uint32_t lost = 0;
+    char text[256] = "";
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        lost += server->tasks[k].lost;
+    /* All at once: the RM has ended them, and says so itself. */
+    bool quiet = server->ending || (lost == here->ntasks && lost > 1);
+    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !quiet && lost > 0;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         if (!server->tasks[k].lost || server->tasks[k].told)
             continue;
         server->tasks[k].told = true;
         describe(server, k, text, sizeof text);
-        log_error("%s%s", text,
-                  server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP ? "; ending the step" : "");
+        log_write(quiet ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s", text,
+                  end ? "; ending the step" : "");
     }
-    if (server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP) {
+    if (end) {
         server->ending = true;
         server->rm_ops->abort(server->rm, text);
     }
+}
+
+void tasks_tick(struct server *server, int64_t now)
+{
+    if (server->report_losses == 0 || server->report_losses > now)
+        return;
+    server->report_losses = 0;
+    tell(server);
+    engine_local_loss(server->engine);
+    server_resume(server);
 }

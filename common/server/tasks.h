@@ -18,6 +18,12 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
 /** @return 0, or PMIX_ERR_PROC_TERM_WO_SYNC when a participant on this node has ended */
 int32_t tasks_status(const struct server *server, const struct signature *sig);
 
+/** Whether a loss has been told already, or there is none to wait for any more: libpmix notices a
+ * lost client before the launcher tells us how it ended, and who reads the job's output should
+ * find the reason before its consequences. Asked when a failure of local participants is handed
+ * up; after a false, server_resume() is called within milliseconds. */
+bool tasks_loss_is_told(struct server *server);
+
 /** @return milliseconds until tasks_tick() is due, or -1 for never */
 int64_t tasks_next(const struct server *server, int64_t now);
 void tasks_tick(struct server *server, int64_t now);

@@ -122,6 +122,8 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
 static void stale_release(struct engine *engine, struct tracker *t,
                           const struct tracker_release *release)
 {
+    if (release->generation == 0 && release->result.status != 0)
+        return; /* another server that gave up */
     t->failure.given_up = false;
     if (release->generation <= t->failure.generation)
         return;

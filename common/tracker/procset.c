@@ -67,6 +67,8 @@ void procset_canonical(struct procset *set)
         qsort(set->parts, set->nparts, sizeof *set->parts, by_name);
     for (uint32_t i = 0; i < set->nparts; i++) {
         struct procset_part *part = &set->parts[i];
+        if (part->nranges == 0)
+            continue; /* memory ran out for its first one */
         qsort(part->ranges, part->nranges, sizeof *part->ranges, by_first);
         uint32_t n = 0;
         for (uint32_t j = 1; j < part->nranges; j++) {

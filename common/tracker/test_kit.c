@@ -221,8 +221,7 @@ void kit_assert_logged(const struct kit *kit, const char *text)
         fail_msg("\"%s\" was not logged; the log is:\n%s", text, kit->log);
 }
 
-struct tree kit_tree(const struct kit *kit, const struct kit_op *op, uint32_t arity)
+struct tree kit_tree(const struct kit_op *op, uint32_t arity)
 {
-    (void)kit;
     return (struct tree){op->n, (uint32_t)(signature_hash(op->sig, op->siglen) % op->n), arity};
 }

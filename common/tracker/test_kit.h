@@ -89,6 +89,6 @@ uint32_t kit_trackers(const struct kit *kit);
 void kit_assert_logged(const struct kit *kit, const char *text);
 
 /** @return the tree of @p op, as the engines make it */
-struct tree kit_tree(const struct kit *kit, const struct kit_op *op, uint32_t arity);
+struct tree kit_tree(const struct kit_op *op, uint32_t arity);
 
 #endif

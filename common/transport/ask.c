@@ -98,7 +98,8 @@ void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const vo
     int32_t status = wire_get_i32(&in);
     TAILQ_FOREACH(q, &asks->open, entry)
         if (q->id == id && q->node == from && !in.bad) {
-            answer(asks, q, status, in.p, status == 0 ? (size_t)(in.end - in.p) : 0);
+            answer(asks, q, status, status == 0 ? in.p : NULL,
+                   status == 0 ? (size_t)(in.end - in.p) : 0);
             return;
         }
     log_debug("transport: an answer of node %u that nobody waits for was dropped", from);

@@ -19,7 +19,7 @@ struct held {
 struct window {
     uint64_t low;
     uint32_t nheld;
-    struct held held[WINDOW]; /* at n % WINDOW: number n, low < n <= low + WINDOW */
+    struct held *held; /* at n % WINDOW: number n, low < n <= low + WINDOW; NULL while none is */
 };
 
 struct link {
@@ -49,7 +49,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     wire_put_u32(&out, (uint32_t)(HEADER + frame->len));
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
-    wire_put_u64(&out, ++link->sent[node]);
+    wire_put_u64(&out, link->sent[node] + 1);
     wire_put_raw(&out, frame->data, frame->len);
     if (frame->failed || out.failed || frame->len > UINT32_MAX - HEADER) {
         log_error("a frame to node %u could not be built: out of memory", node);
@@ -57,6 +57,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     } else {
         size_t len;
         void *data = wire_out_take(&out, &len);
+        link->sent[node]++;
         link->env.send(link->env.arg, node, data, len);
     }
     wire_out_free(frame);
@@ -70,19 +71,24 @@ static void deliver(struct link *link, uint32_t from, const unsigned char *data,
 /* Delivers the next number if it is held, and counts it as seen either way. */
 static void next(struct link *link, struct window *w, uint32_t from)
 {
-    struct held held = w->held[++w->low % WINDOW];
+    struct held *at = &w->held[++w->low % WINDOW], held = *at;
     if (held.data == NULL)
         return;
-    w->held[w->low % WINDOW] = (struct held){0};
-    w->nheld--;
+    *at = (struct held){0};
+    if (--w->nheld == 0) { /* most peers never need it */
+        free(w->held);
+        w->held = NULL;
+    }
     deliver(link, from, held.data, held.len);
     free(held.data);
 }
 
 static void hold(struct window *w, uint64_t number, const unsigned char *data, size_t len)
 {
-    struct held *held = &w->held[number % WINDOW];
-    if (held->data != NULL)
+    if (w->held == NULL)
+        w->held = calloc(WINDOW, sizeof *w->held);
+    struct held *held = w->held != NULL ? &w->held[number % WINDOW] : NULL;
+    if (held == NULL || held->data != NULL)
         return; /* it came before */
     held->data = malloc(len);
     if (held->data == NULL)
@@ -113,14 +119,16 @@ static void take(struct link *link, struct window *w, uint32_t from, uint64_t nu
     }
     w->low++;
     deliver(link, from, data, len);
-    while (w->held[(w->low + 1) % WINDOW].data != NULL)
+    while (w->nheld > 0 && w->held[(w->low + 1) % WINDOW].data != NULL)
         next(link, w, from);
 }
 
 static void free_window(struct window *w)
 {
-    for (uint32_t i = 0; w != NULL && i < WINDOW; i++)
+    for (uint32_t i = 0; w != NULL && w->held != NULL && i < WINDOW; i++)
         free(w->held[i].data);
+    if (w != NULL)
+        free(w->held);
     free(w);
 }
 
@@ -131,8 +139,8 @@ static void receive_one(struct link *link, const void *data, size_t len)
     uint64_t step = wire_get_u64(&in);
     uint32_t from = wire_get_u32(&in);
     uint64_t number = wire_get_u64(&in);
-    if (in.bad || in.p == in.end || step != link->env.step || from >= link->env.nnodes || from == link->env.self ||
-        number == 0) {
+    if (in.bad || in.p == in.end || step != link->env.step || from >= link->env.nnodes ||
+        from == link->env.self || number == 0) {
         log_warning("%zu bytes that are no frame of this step were dropped", len);
         return;
     }

@@ -1,4 +1,4 @@
-#include "common/transport/loopback_events.h"
+#include "common/transport/loopback_private.h"
 
 #include <stdlib.h>
 

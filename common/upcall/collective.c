@@ -1,6 +1,7 @@
 /* fence_nb and group: from libpmix's thread to the engine, and its result back. */
 #include "common/upcall/collective.h"
 
+#include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -56,6 +57,7 @@ static void read_directives(struct collective *c, const pmix_info_t info[], size
         if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS)) {
             if (info[i].value.type == PMIX_STATUS && c->call.status == PMIX_SUCCESS)
                 c->call.status = info[i].value.data.status;
+            c->lost = c->call.status != PMIX_SUCCESS;
         } else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT)) {
             pmix_status_t rc;
             PMIX_VALUE_GET_NUMBER(rc, &info[i].value, seconds, uint32_t);
@@ -109,6 +111,11 @@ static void run(struct handoff_item *item)
     struct collective *c = (struct collective *)item;
     struct engine_result failed = {.status = PMIX_ERR_NOMEM};
     struct wire_out sig = {0};
+    if (c->call.status != PMIX_SUCCESS && c->lost && !tasks_loss_is_told(c->server)) {
+        c->lost = false; /* once */
+        server_hold(c->server, item);
+        return;
+    }
     if (expand(c->server, c) != 0) {
         collective_complete(c, &failed);
         return;

@@ -1,0 +1,149 @@
+/** @file
+ * Tests of the step's namespace: where ranks are, and how those that are missing are named.
+ */
+#include "common/nspace/nspace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Three nodes with tasks, one without; the ranks are placed cyclically. */
+static uint32_t r0[] = {0, 3, 6}, r1[] = {1, 4}, r3[] = {2, 5};
+static struct boot_node nodes[] = {
+    {"c07", 3, r0}, {"c08", 2, r1}, {"c09", 0, NULL}, {"c10", 2, r3}};
+static const struct boot boot = {
+    .nspace = "slurm.4711.0", .label = "4711.0", .nnodes = 4, .ntasks = 7, .nodes = nodes};
+
+static struct nspace *ns;
+
+static int open_nspace(void **state)
+{
+    (void)state;
+    ns = nspace_new(&boot);
+    return ns == NULL;
+}
+
+static int close_nspace(void **state)
+{
+    (void)state;
+    nspace_free(ns);
+    return 0;
+}
+
+static struct signature fence_of(const char *name, uint32_t first, uint32_t last)
+{
+    struct signature sig = {.kind = COLL_FENCE};
+    procset_add(&sig.members, name, first, last);
+    procset_canonical(&sig.members);
+    return sig;
+}
+
+static void the_node_of_a_rank(void **state)
+{
+    static const uint32_t where[] = {0, 1, 3, 0, 1, 3, 0}, local[] = {0, 0, 0, 1, 1, 1, 2};
+    uint32_t node = 99;
+    (void)state;
+    for (uint32_t rank = 0; rank < 7; rank++) {
+        assert_int_equal(nspace_node(ns, "slurm.4711.0", rank, &node), 0);
+        assert_int_equal(node, where[rank]);
+        assert_int_equal(ns->local_of[rank], local[rank]);
+    }
+    assert_int_equal(nspace_node(ns, "slurm.4711.0", 7, &node), -1);
+    assert_int_equal(nspace_node(ns, "slurm.4711.0", 0xffffffff, &node), -1);
+    assert_int_equal(nspace_node(ns, "slurm.4711", 0, &node), -1);
+    assert_int_equal(nspace_node(ns, "", 0, &node), -1);
+}
+
+/* The servers of ranks first..last of name, as digits; "?" when they are unknown. */
+static void assert_servers(const char *name, uint32_t first, uint32_t last, const char *expected)
+{
+    struct signature sig = fence_of(name, first, last);
+    uint32_t *found = NULL, n = 0;
+    char text[8] = "?";
+    if (nspace_servers(ns, &sig, &found, &n) == 0) {
+        assert_true(n < sizeof text);
+        for (uint32_t i = 0; i < n; i++)
+            text[i] = (char)('0' + found[i]);
+        text[n] = '\0';
+    }
+    assert_string_equal(text, expected);
+    free(found);
+    signature_free(&sig);
+}
+
+static void the_servers_of_a_signature(void **state)
+{
+    (void)state;
+    assert_servers("slurm.4711.0", 0, 6, "013"); /* ascending, each once, none without tasks */
+    assert_servers("slurm.4711.0", 3, 3, "0");
+    assert_servers("slurm.4711.0", 4, 5, "13");
+    assert_servers("slurm.4711.0", 0, 7, "?");
+    assert_servers("slurm.4711.0", 0, 0xffffffff, "?");
+    assert_servers("slurm.4711.0", 0xffffffff, 0xffffffff, "?");
+    assert_servers("slurm.4711.1", 0, 0, "?");
+}
+
+static void a_part_that_is_unknown(void **state)
+{
+    struct signature sig = fence_of("slurm.4711.0", 0, 6);
+    uint32_t *found = NULL, n = 0;
+    (void)state;
+    procset_add(&sig.members, "zzz", 0, 0);
+    procset_canonical(&sig.members);
+    assert_int_equal(nspace_servers(ns, &sig, &found, &n), -1);
+    free(found);
+    signature_free(&sig);
+}
+
+static void who_is_missing(void **state)
+{
+    const uint32_t all[] = {0, 1, 3}, one[] = {3}, beyond[] = {9};
+    struct signature sig = fence_of("slurm.4711.0", 0, 5);
+    char buf[200];
+    (void)state;
+    nspace_missing(ns, &sig, all, 3, buf, sizeof buf);
+    /* rank 6 is on c07 and takes no part */
+    assert_string_equal(buf, "ranks 0,3 on c07, ranks 1,4 on c08, ranks 2,5 on c10");
+    nspace_missing(ns, &sig, one, 1, buf, sizeof buf);
+    assert_string_equal(buf, "ranks 2,5 on c10");
+    nspace_missing(ns, &sig, one, 0, buf, sizeof buf);
+    assert_string_equal(buf, "");
+    nspace_missing(ns, &sig, beyond, 1, buf, sizeof buf);
+    assert_string_equal(buf, "");
+    signature_free(&sig);
+}
+
+/* In a buffer of any size: what fits, "..." where it was cut, never a byte too many. */
+static void who_is_missing_in_little_room(void **state)
+{
+    const uint32_t all[] = {0, 1, 3};
+    struct signature sig = fence_of("slurm.4711.0", 0, 6);
+    char whole[200];
+    (void)state;
+    nspace_missing(ns, &sig, all, 3, whole, sizeof whole);
+    nspace_missing(ns, &sig, all, 3, NULL, 0);
+    for (size_t cap = 1; cap <= strlen(whole) + 6; cap++) {
+        char *buf = malloc(cap);
+        assert_non_null(buf);
+        nspace_missing(ns, &sig, all, 3, buf, cap);
+        size_t len = strlen(buf);
+        assert_true(len < cap);
+        if (strcmp(buf, whole) != 0 && cap > 4)
+            assert_non_null(strstr(buf, "..."));
+        free(buf);
+    }
+    signature_free(&sig);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_nspace, close_nspace)
+    const struct CMUnitTest tests[] = {
+        TEST(the_node_of_a_rank), TEST(the_servers_of_a_signature),    TEST(a_part_that_is_unknown),
+        TEST(who_is_missing),     TEST(who_is_missing_in_little_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/** @file
+ * Tests of losses: servers that die, participants that end, libraries that differ.
+ */
+#include "common/tracker/test_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 7 };
+
+static const struct loopback_conf seven = {
+    .nnodes = N, .arity = 2, .seed = 7, .delay_max = 20, .reorder = true};
+
+/* Asserts that every call on a server that lives was answered once, with status. */
+static void assert_survivors(const struct kit *kit, int32_t status)
+{
+    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+        assert_int_equal(call->answers, 1);
+        if (!loopback_dead(kit->net, call->op->nodes[call->slot]))
+            assert_int_equal(call->status, status);
+    }
+    assert_string_equal(kit->fault, "");
+}
+
+static void call_some(struct kit *kit, struct kit_op *op, uint32_t but, uint32_t first,
+                      uint32_t step)
+{
+    for (uint32_t slot = first; slot < op->n; slot += step)
+        if (slot != but && op->made[slot] == 0)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+}
+
+/* Root, interior and leaf: each server dies once before, amid and after the others' calls. */
+static void a_server_dies_without_its_call(void **state)
+{
+    (void)state;
+    for (uint32_t victim = 0; victim < N; victim++)
+        for (int when = 0; when < 3; when++) {
+            struct kit *kit = kit_new(&seven);
+            struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "loss", NULL, N);
+            if (when > 0)
+                call_some(kit, op, victim, 0, when == 1 ? 2 : 1);
+            loopback_run(kit->net, 1000);
+            loopback_kill(kit->net, victim, 0, 300);
+            loopback_run(kit->net, when == 2 ? 1000 : 100);
+            call_some(kit, op, victim, 0, 1);
+            loopback_run(kit->net, 10000);
+            assert_survivors(kit, LOOPBACK_LOST);
+            loopback_run(kit->net, 2 * ENGINE_REMEMBER_MS);
+            assert_int_equal(kit_trackers(kit), 0);
+            kit_end(kit);
+        }
+}
+
+/* A server that dies after it has contributed leaves those below it without a way up. */
+static void a_server_dies_after_its_call(void **state)
+{
+    struct tree tree;
+    (void)state;
+    for (uint32_t place = 1; place < 3; place++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+        tree = kit_tree(op, 2);
+        uint32_t victim = tree_child(&tree, tree.root, place - 1);
+        kit_call(kit, op, victim, (struct kit_ask){0});
+        loopback_run(kit->net, 1000); /* its own contribution is at the root by now */
+        loopback_kill(kit->net, victim, 0, 300);
+        call_some(kit, op, victim, 0, 1);
+        loopback_run(kit->net, 10000);
+        assert_survivors(kit, LOOPBACK_LOST);
+        kit_end(kit);
+    }
+}
+
+static void after_a_loss_the_others_go_on(void **state)
+{
+    const uint32_t others[] = {0, 1, 2, 4, 5, 6};
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *all = kit_op(kit, COLL_FENCE, "", NULL, N);
+    struct kit_op *rest = kit_op(kit, COLL_FENCE, "", others, N - 1);
+    (void)state;
+    loopback_kill(kit->net, 3, 0, 0);
+    loopback_run(kit->net, 10);
+    call_some(kit, all, 3, 0, 1);
+    loopback_run(kit->net, 5000);
+    assert_survivors(kit, LOOPBACK_LOST);
+    kit_call_all(kit, rest, (struct kit_ask){0});
+    loopback_run(kit->net, 5000);
+    for (struct kit_call *call = kit->calls; call != NULL; call = call->next)
+        assert_int_equal(call->status, call->op == rest ? 0 : LOOPBACK_LOST);
+    kit_end(kit);
+}
+
+/* @param before whether the loss is known before the first contribution comes */
+static void lose_participants(uint32_t place, bool before)
+{
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "end", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t where = place == 0 ? tree.root : tree_child(&tree, tree.root, place - 1);
+    if (before)
+        loopback_local_status(kit->net, where, -88);
+    call_some(kit, op, where, 0, 1);
+    loopback_run(kit->net, 2000);
+    if (!before) {
+        assert_int_equal(kit->calls->answers, 0);
+        loopback_local_status(kit->net, where, -88);
+        loopback_run(kit->net, 2000);
+    }
+    kit_assert_all(kit, -88);
+    kit_end(kit);
+}
+
+static void a_participant_ends_without_its_call(void **state)
+{
+    (void)state;
+    for (uint32_t place = 0; place < 3; place++) {
+        lose_participants(place, true);
+        lose_participants(place, false);
+    }
+}
+
+static void a_contribution_before_the_end_stands(void **state)
+{
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+    (void)state;
+    call_some(kit, op, TREE_NONE, 0, 2);
+    loopback_run(kit->net, 2000);
+    for (uint32_t slot = 0; slot < N; slot += 2)
+        loopback_local_status(kit->net, slot, -88);
+    call_some(kit, op, TREE_NONE, 1, 2);
+    loopback_run(kit->net, 2000);
+    kit_assert_all(kit, 0);
+    kit_end(kit);
+}
+
+static void a_call_with_a_failure_is_everybodys(void **state)
+{
+    (void)state;
+    for (uint32_t slot = 0; slot < N; slot++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "refused", NULL, N);
+        for (uint32_t i = 0; i < N; i++)
+            kit_call(kit, op, i, (struct kit_ask){.status = i == slot ? -99 : 0});
+        loopback_run(kit->net, 5000);
+        kit_assert_all(kit, -99);
+        loopback_run(kit->net, 2 * ENGINE_REMEMBER_MS);
+        assert_int_equal(kit_trackers(kit), 0);
+        kit_end(kit);
+    }
+}
+
+static void libraries_that_differ(void **state)
+{
+    (void)state;
+    for (uint32_t node = 0; node < N; node++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "mixed", NULL, N);
+        loopback_library(kit->net, node, 5 << 16 | 1 << 8 | 7);
+        kit_call_all(kit, op, (struct kit_ask){0});
+        loopback_run(kit->net, 5000);
+        kit_assert_all(kit, LOOPBACK_LIBRARY);
+        kit_assert_logged(kit, "5.1.7");
+        kit_assert_logged(kit, "4.2.2");
+        kit_end(kit);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_dies_without_its_call),
+        cmocka_unit_test(a_server_dies_after_its_call),
+        cmocka_unit_test(after_a_loss_the_others_go_on),
+        cmocka_unit_test(a_participant_ends_without_its_call),
+        cmocka_unit_test(a_contribution_before_the_end_stands),
+        cmocka_unit_test(a_call_with_a_failure_is_everybodys),
+        cmocka_unit_test(libraries_that_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/** @file
+ * Tests of deadlines, stall reports, forgetting and closing.
+ */
+#include "common/tracker/test_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 7, LATENCY_MS = 1000 };
+
+static const struct loopback_conf seven = {
+    .nnodes = N, .arity = 2, .seed = 7, .delay_max = 20, .reorder = true};
+
+static void a_timeout_is_everybodys(void **state)
+{
+    (void)state;
+    for (uint32_t absent = 0; absent < N; absent++) {
+        char who[128];
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "ocean", NULL, N);
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != absent)
+                kit_call(kit, op, slot, (struct kit_ask){.timeout = 30});
+        loopback_run(kit->net, 29000);
+        assert_int_equal(kit->calls->answers, 0);
+        loopback_run(kit->net, 1000 + LATENCY_MS);
+        kit_assert_all(kit, LOOPBACK_TIMEOUT);
+        snprintf(who, sizeof who,
+                 "timed out after 30 s: group \"ocean\" construct: 1 of 7 nodes missing: rank %u",
+                 absent);
+        kit_assert_logged(kit, who);
+        kit_call(kit, op, absent, (struct kit_ask){.timeout = 30});
+        assert_int_equal(kit->calls->answers, 1);
+        kit_assert_all(kit, LOOPBACK_TIMEOUT);
+        loopback_run(kit->net, 2 * ENGINE_REMEMBER_MS);
+        assert_int_equal(kit_trackers(kit), 0);
+        kit_end(kit);
+    }
+}
+
+static void the_shortest_timeout_counts(void **state)
+{
+    (void)state;
+    for (uint32_t shortest = 0; shortest < N - 1; shortest++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+        for (uint32_t slot = 0; slot < N - 1; slot++)
+            kit_call(kit, op, slot,
+                     (struct kit_ask){.timeout = slot == shortest ? 5
+                                                 : slot % 2       ? 60
+                                                                  : 0});
+        uint64_t start = loopback_now(kit->net);
+        loopback_run(kit->net, 200000);
+        kit_assert_all(kit, LOOPBACK_TIMEOUT);
+        for (struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+            assert_true(call->answered_at >= start + 5000);
+            assert_true(call->answered_at <= start + 5000 + LATENCY_MS);
+        }
+        kit_end(kit);
+    }
+}
+
+/* A shorter timeout that starts later must not move the deadline back. */
+static void the_earliest_deadline_counts(void **state)
+{
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+    uint64_t start = loopback_now(kit->net);
+    (void)state;
+    kit_call(kit, op, 0, (struct kit_ask){.timeout = 10});
+    loopback_run(kit->net, 8000);
+    for (uint32_t slot = 1; slot < N - 1; slot++)
+        kit_call(kit, op, slot, (struct kit_ask){.timeout = 9});
+    loopback_run(kit->net, 60000);
+    kit_assert_all(kit, LOOPBACK_TIMEOUT);
+    assert_in_range(kit->calls->answered_at, start + 10000, start + 10000 + LATENCY_MS);
+    kit_end(kit);
+}
+
+/* The way up is long and waits at every server: the deadline is still that of the caller. */
+static void a_deadline_is_one_moment_for_all(void **state)
+{
+    enum { DEEP = 100 };
+    struct loopback_conf conf = seven;
+    conf.nnodes = DEEP;
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, DEEP);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t leaf = tree.root;
+    (void)state;
+    while (tree_child(&tree, leaf, 0) != TREE_NONE)
+        leaf = tree_child(&tree, leaf, 0);
+    uint64_t start = loopback_now(kit->net);
+    kit_call(kit, op, leaf, (struct kit_ask){.timeout = 6});
+    for (uint32_t slot = 0; slot < DEEP; slot++)
+        if (slot != leaf && slot % 5 != 0)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 60000);
+    kit_assert_all(kit, LOOPBACK_TIMEOUT);
+    assert_in_range(kit->calls->answered_at, start + 6000, start + 6000 + LATENCY_MS);
+    kit_end(kit);
+}
+
+/* Servers cut off from the root end by themselves; what the root says later harms nobody. */
+static void the_roots_word_does_not_come(void **state)
+{
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint8_t sides[N] = {0};
+    uint32_t absent = tree_child(&tree, tree.root, 1);
+    (void)state;
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != absent)
+            kit_call(kit, op, slot, (struct kit_ask){.timeout = 5});
+    loopback_run(kit->net, 3000);
+    sides[tree.root] = 1;
+    loopback_partition(kit->net, sides, loopback_now(kit->net) + 20000);
+    loopback_run(kit->net, 5000 + ENGINE_GRACE_MS);
+    kit_assert_all(kit, LOOPBACK_TIMEOUT);
+    kit_assert_logged(kit, "no word of node");
+    /* Calls of the next operation stand already when the root's word on this one comes. */
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != absent)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 20000);
+    kit_call(kit, op, absent, (struct kit_ask){0});
+    assert_int_equal(kit->calls->status, LOOPBACK_TIMEOUT);
+    kit_call(kit, op, absent, (struct kit_ask){0});
+    loopback_run(kit->net, 5000);
+    for (struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, call->instance == 0 ? LOOPBACK_TIMEOUT : 0);
+    }
+    kit_check_agreement(kit);
+    kit_end(kit);
+}
+
+static void a_stall_is_reported_and_ends_nothing(void **state)
+{
+    struct loopback_conf conf = seven;
+    conf.stall = 3;
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "slow", NULL, N);
+    (void)state;
+    for (uint32_t slot = 2; slot < N; slot++)
+        kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 2500);
+    assert_string_equal(kit->log, "");
+    loopback_run(kit->net, 6000);
+    kit_assert_logged(kit, "waiting for 3 s: group \"slow\" construct: 2 of 7 nodes missing: "
+                           "rank 0, rank 1");
+    kit_assert_logged(kit, "waiting for 6 s: ");
+    kit_call(kit, op, 0, (struct kit_ask){0});
+    kit_call(kit, op, 1, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    kit_assert_all(kit, 0);
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(engine_next(loopback_engine(kit->net, i)), -1);
+    kit_end(kit);
+}
+
+static void closing_answers_all(void **state)
+{
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+    (void)state;
+    kit_call(kit, op, 0, (struct kit_ask){0});
+    kit_call(kit, op, 0, (struct kit_ask){0});
+    kit_call(kit, op, 0, (struct kit_ask){0});
+    engine_close(loopback_engine(kit->net, 0));
+    kit_assert_all(kit, LOOPBACK_CLOSING);
+    assert_int_equal(engine_count(loopback_engine(kit->net, 0)), 0);
+    kit_call(kit, op, 0, (struct kit_ask){0});
+    kit_assert_all(kit, LOOPBACK_CLOSING);
+    kit_call(kit, op, 1, (struct kit_ask){.timeout = 1});
+    loopback_run(kit->net, 10000); /* its frames are dropped, and nothing breaks */
+    assert_int_equal(engine_count(loopback_engine(kit->net, 0)), 0);
+    kit_end(kit);
+}
+
+static void close_engine(struct kit_call *call)
+{
+    engine_close(loopback_engine(call->kit->net, call->op->nodes[call->slot]));
+}
+
+static void closing_from_an_answer(void **state)
+{
+    const uint32_t alone[] = {0};
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+    (void)state;
+    kit_call(kit, op, 0, (struct kit_ask){.status = -9, .then = close_engine});
+    kit_call(kit, op, 0, (struct kit_ask){0}); /* queued, unless 0 is the root */
+    for (uint32_t slot = 1; slot < N; slot++)
+        kit_call(kit, op, slot, (struct kit_ask){0});
+    kit_call(kit, kit_op(kit, COLL_FENCE, "", alone, 1), 0, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    for (struct kit_call *call = kit->calls; call != NULL; call = call->next)
+        assert_int_equal(call->answers, 1);
+    kit_end(kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_timeout_is_everybodys),
+        cmocka_unit_test(the_shortest_timeout_counts),
+        cmocka_unit_test(the_earliest_deadline_counts),
+        cmocka_unit_test(a_deadline_is_one_moment_for_all),
+        cmocka_unit_test(the_roots_word_does_not_come),
+        cmocka_unit_test(a_stall_is_reported_and_ends_nothing),
+        cmocka_unit_test(closing_answers_all),
+        cmocka_unit_test(closing_from_an_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

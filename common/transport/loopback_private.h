@@ -1,0 +1,65 @@
+/** @file
+ * What the loopback is made of. Private to common/transport/loopback*.c.
+ */
+#ifndef MUSTER_TRANSPORT_LOOPBACK_PRIVATE_H
+#define MUSTER_TRANSPORT_LOOPBACK_PRIVATE_H
+
+#include "common/transport/loopback.h"
+
+/** A frame under way when data is set, else a function to call. */
+struct loopback_event {
+    uint64_t at, number; /**< ms; sequence among those of one time */
+    uint32_t from, to;
+    void *data; /**< owned */
+    size_t len;
+    void (*run)(struct loopback *net, void *arg);
+    void *arg;
+};
+
+/** A binary heap, ordered by time and then by sequence; all zero is empty. */
+struct loopback_events {
+    struct loopback_event *heap;
+    size_t n, cap;
+    uint64_t numbers;
+};
+
+/** Adds an event, whose number is given here; aborts when out of memory. */
+void loopback_push(struct loopback_events *events, struct loopback_event event);
+
+/** @return the first event, which is taken out; there is one */
+struct loopback_event loopback_pop(struct loopback_events *events);
+
+/** @return @p p, unless it is NULL: tests do not go on without memory */
+void *loopback_must(void *p);
+
+/** One server. */
+struct loopback_node {
+    struct loopback *net;
+    uint32_t index;
+    struct engine_env env;
+    struct engine *engine;
+    struct link *link;
+    struct asks *asks;
+    bool dead;
+    int32_t local_status;
+    uint64_t due;     /**< of engine and asks, ms; UINT64_MAX: never */
+    bool *told;       /**< whose loss it knows */
+    uint64_t *latest; /**< per sender: arrival of its last frame, ms */
+};
+
+/** The network. */
+struct loopback {
+    struct loopback_conf conf;
+    struct loopback_random random;
+    uint64_t now, cut_until;
+    struct loopback_node *nodes;
+    uint8_t *sides;
+    struct loopback_events events;
+};
+
+/** Makes server @p index. */
+void loopback_open_node(struct loopback *net, uint32_t index);
+
+void loopback_close_node(struct loopback_node *node);
+
+#endif

@@ -1,0 +1,272 @@
+/** @file
+ * Tests of questions: each is answered once, by the other side, its loss, or its deadline.
+ */
+#include "common/transport/ask.h"
+#include "common/transport/loopback.h"
+#include "common/util/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A loopback of three servers; those asked answer at once, or keep the question. */
+static struct {
+    struct loopback *net;
+    bool keep;
+    uint32_t asked, from;
+    uint64_t id;
+} world;
+
+/* What a question got. */
+struct got {
+    unsigned answers;
+    int32_t status;
+    bool data;
+    char text[32];
+    size_t len;
+    uint64_t at;
+};
+
+static void serve(void *arg, uint32_t node, uint32_t from, uint64_t id, const void *body,
+                  size_t len)
+{
+    (void)arg;
+    world.asked++;
+    world.from = from;
+    world.id = id;
+    assert_int_equal(len, 4);
+    assert_memory_equal(body, "ping", 4);
+    if (!world.keep)
+        asks_reply(loopback_asks(world.net, node), from, id, 0, "pong", 4);
+}
+
+static void take(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct got *got = arg;
+    got->answers++;
+    got->status = status;
+    got->data = data != NULL;
+    got->len = len;
+    got->at = loopback_now(world.net);
+    if (len > 0 && len < sizeof got->text)
+        memcpy(got->text, data, len);
+}
+
+static void silent(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    (void)text;
+}
+
+static int open_world(void **state)
+{
+    const struct loopback_conf conf = {
+        .nnodes = 3, .arity = 2, .seed = 3, .delay_max = 20, .duplicate = 300, .serve = serve};
+    (void)state;
+    memset(&world, 0, sizeof world);
+    world.net = loopback_new(&conf);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    loopback_free(world.net);
+    return 0;
+}
+
+static void ask(struct got *got, uint32_t node, uint32_t timeout)
+{
+    *got = (struct got){0};
+    asks_send(loopback_asks(world.net, 0), node, ASK_MODEX, "ping", 4, timeout, take, got);
+}
+
+static void an_answer(void **state)
+{
+    struct got got[20];
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        ask(&got[i], 1 + (uint32_t)i % 2, 0);
+    loopback_run(world.net, 1000);
+    assert_int_equal(world.asked, 20);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(got[i].answers, 1);
+        assert_int_equal(got[i].status, 0);
+        assert_int_equal(got[i].len, 4);
+        assert_string_equal(got[i].text, "pong");
+    }
+    assert_int_equal(asks_next(loopback_asks(world.net, 0)), -1);
+}
+
+static void a_refusal_has_no_data(void **state)
+{
+    struct got got;
+    (void)state;
+    world.keep = true;
+    ask(&got, 1, 0);
+    loopback_run(world.net, 100);
+    asks_reply(loopback_asks(world.net, 1), 0, world.id, -5, "ignored", 7);
+    loopback_run(world.net, 100);
+    assert_int_equal(got.answers, 1);
+    assert_int_equal(got.status, -5);
+    assert_false(got.data);
+    assert_int_equal(got.len, 0);
+}
+
+static void a_deadline(void **state)
+{
+    struct got two, five, none;
+    (void)state;
+    world.keep = true;
+    uint64_t start = loopback_now(world.net);
+    ask(&five, 1, 5);
+    ask(&two, 2, 2);
+    ask(&none, 2, 0);
+    assert_int_equal(asks_next(loopback_asks(world.net, 0)), 2000);
+    loopback_run(world.net, 60000);
+    assert_int_equal(two.status, LOOPBACK_TIMEOUT);
+    assert_int_equal(two.at, start + 2000);
+    assert_int_equal(five.status, LOOPBACK_TIMEOUT);
+    assert_int_equal(five.at, start + 5000);
+    assert_int_equal(none.answers, 0);
+    /* an answer after the deadline is nobody's; ids ascend, so the last one asked is none's */
+    for (uint64_t id = world.id - 2; id <= world.id; id++)
+        asks_reply(loopback_asks(world.net, 2), 0, id, 0, "pong", 4);
+    loopback_run(world.net, 100);
+    assert_int_equal(two.answers, 1);
+    assert_int_equal(five.answers, 1);
+    assert_int_equal(none.answers, 1);
+    assert_int_equal(none.status, 0);
+}
+
+static void a_loss(void **state)
+{
+    struct got lost[3], other, after;
+    (void)state;
+    world.keep = true;
+    for (int i = 0; i < 3; i++)
+        ask(&lost[i], 1, 0);
+    ask(&other, 2, 0);
+    loopback_run(world.net, 100);
+    loopback_kill(world.net, 1, 10, 10);
+    loopback_run(world.net, 100);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lost[i].answers, 1);
+        assert_int_equal(lost[i].status, LOOPBACK_LOST);
+    }
+    assert_int_equal(other.answers, 0);
+    ask(&after, 1, 0); /* at once */
+    assert_int_equal(after.answers, 1);
+    assert_int_equal(after.status, LOOPBACK_LOST);
+    asks_close(loopback_asks(world.net, 0));
+    assert_int_equal(other.answers, 1);
+}
+
+static void an_unknown_topic(void **state)
+{
+    static const uint8_t topics[] = {0, ASK_QUERY, ASK_TOPICS, 255};
+    (void)state;
+    for (size_t i = 0; i < sizeof topics; i++) {
+        struct got got = {0};
+        asks_send(loopback_asks(world.net, 0), 1, (enum ask_topic)topics[i], "ping", 4, 0, take,
+                  &got);
+        loopback_run(world.net, 100);
+        assert_int_equal(got.answers, 1);
+        assert_int_equal(got.status, LOOPBACK_UNSUPPORTED);
+    }
+    assert_int_equal(world.asked, 0);
+}
+
+static void closing(void **state)
+{
+    struct got got, after;
+    (void)state;
+    ask(&got, 1, 5);
+    asks_close(loopback_asks(world.net, 0));
+    assert_int_equal(got.answers, 1);
+    assert_int_equal(got.status, LOOPBACK_CLOSING);
+    ask(&after, 1, 5);
+    assert_int_equal(after.answers, 1);
+    assert_int_equal(after.status, LOOPBACK_CLOSING);
+    loopback_run(world.net, 10000);
+    assert_int_equal(got.answers, 1);
+}
+
+static void an_answer_of_the_wrong_server(void **state)
+{
+    struct got got;
+    (void)state;
+    world.keep = true;
+    ask(&got, 1, 0);
+    loopback_run(world.net, 100);
+    asks_reply(loopback_asks(world.net, 2), 0, world.id, 0, "pong", 4);
+    asks_reply(loopback_asks(world.net, 1), 0, world.id + 1, 0, "pong", 4);
+    loopback_run(world.net, 100);
+    assert_int_equal(got.answers, 0);
+    asks_reply(loopback_asks(world.net, 1), 0, world.id, 0, "pong", 4);
+    asks_reply(loopback_asks(world.net, 1), 0, world.id, 0, "pong", 4);
+    loopback_run(world.net, 100);
+    assert_int_equal(got.answers, 1);
+}
+
+static void cut_frames(void **state)
+{
+    struct got got;
+    struct asks *asks = loopback_asks(world.net, 0);
+    (void)state;
+    world.keep = true;
+    ask(&got, 1, 0);
+    loopback_run(world.net, 100);
+    for (size_t len = 0; len < 12; len++) {
+        unsigned char answer[12] = {0, 0, 0, 0, 0, 0, 0, (unsigned char)world.id};
+        asks_frame(asks, 1, FRAME_ANSWER, answer, len);
+        assert_int_equal(got.answers, 0);
+    }
+    for (size_t len = 0; len < 9; len++)
+        asks_frame(asks, 1, FRAME_ASK, "\0\0\0\0\0\0\0\1\1", len);
+    loopback_run(world.net, 100);
+    assert_int_equal(world.asked, 1);
+    asks_close(asks);
+    assert_int_equal(got.answers, 1);
+}
+
+static void ask_again(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct got *got = arg;
+    take(&got[0], status, data, len);
+    ask(&got[1], 1, 0);
+}
+
+static void asking_from_an_answer(void **state)
+{
+    struct got got[2] = {{0}};
+    (void)state;
+    world.keep = true;
+    asks_send(loopback_asks(world.net, 0), 1, ASK_MODEX, "ping", 4, 0, ask_again, got);
+    loopback_run(world.net, 100);
+    asks_lost(loopback_asks(world.net, 0), 1);
+    assert_int_equal(got[0].answers, 1);
+    assert_int_equal(got[1].answers, 1);
+    assert_int_equal(got[1].status, LOOPBACK_LOST);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+    const struct CMUnitTest tests[] = {
+        TEST(an_answer),
+        TEST(a_refusal_has_no_data),
+        TEST(a_deadline),
+        TEST(a_loss),
+        TEST(an_unknown_topic),
+        TEST(closing),
+        TEST(an_answer_of_the_wrong_server),
+        TEST(cut_frames),
+        TEST(asking_from_an_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

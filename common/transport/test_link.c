@@ -1,0 +1,269 @@
+/** @file
+ * Tests of the link: each frame once, in order, and nothing that is not ours.
+ */
+#include "common/transport/link.h"
+#include "common/transport/loopback.h"
+#include "common/util/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { FRAMES = 3000, WINDOW = 1024, STEP = 99 };
+
+/* Two ends: what the sender's back end was given, and what the receiver delivered. */
+static struct {
+    struct link *sender, *receiver;
+    void *bytes[FRAMES];
+    size_t len[FRAMES];
+    uint32_t nsent;
+    uint32_t got[FRAMES], ngot;
+} ends;
+
+static void keep(void *arg, uint32_t node, void *data, size_t len)
+{
+    (void)arg;
+    assert_int_equal(node, 1);
+    ends.bytes[ends.nsent] = data;
+    ends.len[ends.nsent++] = len;
+}
+
+static void take(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+{
+    struct wire_in in;
+    (void)arg;
+    assert_int_equal(from, 0);
+    assert_int_equal(type, FRAME_ASK);
+    wire_in_init(&in, body, len);
+    ends.got[ends.ngot++] = wire_get_u32(&in);
+    assert_true(wire_end(&in));
+}
+
+static void silent(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    (void)text;
+}
+
+static int open_ends(void **state)
+{
+    const struct link_env sender = {NULL, 0, 3, STEP, keep, take};
+    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take};
+    (void)state;
+    memset(&ends, 0, sizeof ends);
+    ends.sender = link_new(&sender);
+    ends.receiver = link_new(&receiver);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+    return ends.sender == NULL || ends.receiver == NULL;
+}
+
+static int close_ends(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < ends.nsent; i++)
+        free(ends.bytes[i]);
+    link_free(ends.sender);
+    link_free(ends.receiver);
+    return 0;
+}
+
+/* Sends frames 0..n-1, each of which says its number. */
+static void send_frames(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct wire_out out = {0};
+        wire_put_u8(&out, FRAME_ASK);
+        wire_put_u32(&out, i);
+        link_send(ends.sender, 1, &out);
+        assert_null(out.data); /* the bytes were taken */
+    }
+    assert_int_equal(ends.nsent, n);
+}
+
+static void receive(uint32_t i)
+{
+    link_receive(ends.receiver, ends.bytes[i], ends.len[i]);
+}
+
+static void assert_got(uint32_t first, uint32_t n)
+{
+    assert_int_equal(ends.ngot, n);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(ends.got[i], first + i);
+}
+
+static void repeated_frames(void **state)
+{
+    (void)state;
+    send_frames(2 * WINDOW);
+    for (uint32_t i = 0; i < 2 * WINDOW; i++) {
+        receive(i);
+        receive(i);
+        receive(i / 2);
+    }
+    assert_got(0, 2 * WINDOW);
+}
+
+static void frames_in_any_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct loopback_random random = {seed};
+        uint32_t order[WINDOW];
+        send_frames(WINDOW);
+        for (uint32_t i = 0; i < WINDOW; i++) {
+            uint32_t k = loopback_below(&random, i + 1);
+            order[i] = i;
+            order[i] = order[k];
+            order[k] = i;
+        }
+        for (uint32_t i = 0; i < WINDOW; i++) {
+            receive(order[i]);
+            receive(order[loopback_below(&random, i + 1)]);
+        }
+        assert_got(0, WINDOW);
+        close_ends(NULL);
+        open_ends(NULL);
+    }
+}
+
+static void the_first_frame_comes_last(void **state)
+{
+    (void)state;
+    send_frames(WINDOW);
+    for (uint32_t i = 1; i < WINDOW; i++)
+        receive(i);
+    assert_int_equal(ends.ngot, 0);
+    receive(0);
+    assert_got(0, WINDOW);
+}
+
+static void beyond_the_window(void **state)
+{
+    (void)state;
+    send_frames(WINDOW + 3);
+    receive(3); /* held */
+    receive(1); /* held */
+    receive(WINDOW + 1);
+    /* 0 and 2 are given up, in order: 1, 3, and the one that did not fit */
+    assert_int_equal(ends.ngot, 3);
+    assert_int_equal(ends.got[0], 1);
+    assert_int_equal(ends.got[1], 3);
+    assert_int_equal(ends.got[2], WINDOW + 1);
+    receive(0);
+    receive(2);
+    receive(3);
+    assert_int_equal(ends.ngot, 3);
+    receive(WINDOW + 2);
+    assert_int_equal(ends.ngot, 4);
+}
+
+static void a_number_out_of_all_bounds(void **state)
+{
+    (void)state;
+    send_frames(3);
+    unsigned char *bytes = ends.bytes[1];
+    memset(bytes + 4 + 8 + 4, 0xff, 8);
+    receive(2); /* held */
+    receive(1);
+    assert_int_equal(ends.ngot, 2);
+    receive(0);
+    assert_int_equal(ends.ngot, 2);
+}
+
+/* What another step, another sender or nobody wrote. */
+static void frames_that_are_not_ours(void **state)
+{
+    static const struct {
+        size_t at;
+        unsigned char bend;
+    } bends[] = {
+        {4, 1},             /* step */
+        {11, 1},            /* step */
+        {4 + 8, 1},         /* sender 0x1000000 */
+        {4 + 8 + 3, 1},     /* sender 1: the receiver itself */
+        {4 + 8 + 3, 3},     /* sender 3: there is none */
+        {4 + 8 + 4 + 7, 1}, /* number 0 */
+    };
+    (void)state;
+    send_frames(1);
+    for (size_t i = 0; i < sizeof bends / sizeof *bends; i++) {
+        unsigned char *bytes = ends.bytes[0];
+        bytes[bends[i].at] ^= bends[i].bend;
+        receive(0);
+        bytes[bends[i].at] ^= bends[i].bend;
+    }
+    assert_int_equal(ends.ngot, 0);
+    receive(0);
+    assert_got(0, 1);
+}
+
+static void several_frames_in_one_buffer(void **state)
+{
+    unsigned char all[1000];
+    size_t len = 0;
+    (void)state;
+    send_frames(5);
+    for (uint32_t i = 5; i-- > 0;) {
+        memcpy(all + len, ends.bytes[i], ends.len[i]);
+        len += ends.len[i];
+    }
+    link_receive(ends.receiver, all, len);
+    assert_got(0, 5);
+}
+
+static void cut_frames(void **state)
+{
+    (void)state;
+    send_frames(2);
+    for (size_t len = 0; len < ends.len[0]; len++) {
+        void *exact = malloc(len > 0 ? len : 1);
+        assert_non_null(exact);
+        memcpy(exact, ends.bytes[0], len);
+        link_receive(ends.receiver, exact, len);
+        free(exact);
+    }
+    /* a frame whose own length leaves no room for its header or its type */
+    for (uint32_t size = 0; size <= 8 + 4 + 8; size++) {
+        unsigned char bytes[4 + 20];
+        memcpy(bytes, ends.bytes[0], sizeof bytes);
+        bytes[3] = (unsigned char)size;
+        link_receive(ends.receiver, bytes, 4 + size);
+    }
+    assert_int_equal(ends.ngot, 0);
+    receive(0);
+    receive(1);
+    assert_got(0, 2);
+}
+
+/* A frame that cannot be built must not leave a gap that the receiver waits for. */
+static void a_failed_frame_leaves_no_gap(void **state)
+{
+    struct wire_out failed = {.failed = true};
+    (void)state;
+    link_send(ends.sender, 1, &failed);
+    send_frames(1);
+    receive(0);
+    assert_got(0, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
+    const struct CMUnitTest tests[] = {
+        TEST(repeated_frames),
+        TEST(frames_in_any_order),
+        TEST(the_first_frame_comes_last),
+        TEST(beyond_the_window),
+        TEST(a_number_out_of_all_bounds),
+        TEST(frames_that_are_not_ours),
+        TEST(several_frames_in_one_buffer),
+        TEST(cut_frames),
+        TEST(a_failed_frame_leaves_no_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
