@@ -208,8 +208,7 @@ static int register_clients(const struct boot *boot, struct err *err)
     pmix_proc_t proc;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         PMIX_LOAD_PROCID(&proc, boot->nspace, here->ranks[k]);
-        pmix_status_t rc =
-            PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL);
+        pmix_status_t rc = PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL);
         if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
             return err_set(err, "libpmix does not register rank %u: %s", here->ranks[k],
                            PMIx_Error_string(rc));
@@ -232,10 +231,10 @@ int register_namespace(const struct nspace *ns, struct err *err)
         for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++)
             put_proc(&list, boot, i, k);
     }
-    pmix_status_t rc = list.failed ? PMIX_ERR_NOMEM
-                                   : PMIx_server_register_nspace(
-                                         name, (int)boot->nodes[boot->node].ntasks, list.info,
-                                         list.n, NULL, NULL);
+    pmix_status_t rc = list.failed
+                           ? PMIX_ERR_NOMEM
+                           : PMIx_server_register_nspace(name, (int)boot->nodes[boot->node].ntasks,
+                                                         list.info, list.n, NULL, NULL);
     free_infos(&list);
     if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
         return err_set(err, "libpmix does not register namespace %s: %s", boot->nspace,

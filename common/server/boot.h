@@ -26,9 +26,9 @@ enum {
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
     BOOT_CODE_UNKNOWN = 0xffffffff,
-    BOOT_MAX = 64 << 20,       /**< bytes of a boot message */
-    BOOT_ENV_MAX = 64 << 10,   /**< bytes of one "K=V" */
-    BOOT_ENV_COUNT = 256,      /**< strings of one task */
+    BOOT_MAX = 64 << 20,     /**< bytes of a boot message */
+    BOOT_ENV_MAX = 64 << 10, /**< bytes of one "K=V" */
+    BOOT_ENV_COUNT = 256,    /**< strings of one task */
 };
 
 /** One node of the step. */
@@ -38,8 +38,8 @@ struct boot_node {
     uint32_t *ranks; /**< ascending local order: slot → rank in the namespace */
 };
 
-/** A setting for the server's RM back end. Two are the server's own: "backend", the back end's name,
- * and "preload", a shared object that the back end needs, if any. */
+/** A setting for the server's RM back end. Two are the server's own: "backend", the back end's
+ * name, and "preload", a shared object that the back end needs, if any. */
 struct boot_setting {
     char *key, *value;
 };

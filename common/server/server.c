@@ -179,8 +179,9 @@ static int check_library(struct server *server, struct err *err)
         sscanf(digits, "%u.%u.%u", &major, &minor, &release);
     server->library = major << 16 | minor << 8 | release;
     if (major != PMIX_VERSION_MAJOR)
-        return err_set(err, "muster was built for libpmix %d and libpmix %u.%u.%u is installed; "
-                            "build it again",
+        return err_set(err,
+                       "muster was built for libpmix %d and libpmix %u.%u.%u is installed; "
+                       "build it again",
                        (int)PMIX_VERSION_MAJOR, major, minor, release);
     return 0;
 }

@@ -23,7 +23,7 @@ enum task_state {
 
 struct task {
     enum task_state state;
-    bool lost, told; /**< it ended between PMIx_Init and PMIx_Finalize; that was said */
+    bool lost, told;    /**< it ended between PMIx_Init and PMIx_Finalize; that was said */
     uint32_t sig, code; /**< how it ended */
 };
 
@@ -35,10 +35,10 @@ struct server {
     struct event *timer;   /**< the earliest deadline of engine and asks */
     struct handoff *handoff;
     struct nspace *nspace;
-    struct task *tasks; /**< slot → task */
+    struct task *tasks;        /**< slot → task */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
-    int64_t report_losses; /**< when losses are told, ms; 0: there are none */
-    bool ending;        /**< the step is being ended: more deaths are no news */
+    int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
+    bool ending;               /**< the step is being ended: more deaths are no news */
     struct registry *registry;
     struct engine *engine;
     struct asks *asks;

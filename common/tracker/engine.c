@@ -72,8 +72,8 @@ static struct tracker *first(struct engine *engine, uint64_t arg,
 {
     struct tracker *t;
     TAILQ_FOREACH(t, &engine->all, all)
-        if (is(engine, t, arg))
-            return t;
+    if (is(engine, t, arg))
+        return t;
     return NULL;
 }
 
@@ -180,8 +180,7 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
         if (t->self != t->tree.root)
             return;
         tracker_missing(engine, t, text, sizeof text);
-        log_warning("waiting for %llu s: %s",
-                    (unsigned long long)((now - t->opened) / 1000), text);
+        log_warning("waiting for %llu s: %s", (unsigned long long)((now - t->opened) / 1000), text);
     }
 }
 
@@ -190,8 +189,8 @@ int64_t engine_next(const struct engine *engine)
     uint64_t at = UINT64_MAX, now = engine->env.now(engine->env.arg);
     const struct tracker *t;
     TAILQ_FOREACH(t, &engine->all, all)
-        if (due_at(t) < at)
-            at = due_at(t);
+    if (due_at(t) < at)
+        at = due_at(t);
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
 

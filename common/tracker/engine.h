@@ -51,7 +51,7 @@ struct engine_call {
     uint32_t flags;
     const void *data; /**< the caller's, stays put until done() */
     size_t len;
-    uint32_t timeout; /**< seconds until the operation fails; 0: none */
+    uint32_t timeout; /**< seconds from its turn until the operation fails; 0: none */
     /** Answers; may call the engine again and may free the call. */
     void (*done)(struct engine_call *call, const struct engine_result *result);
 };
@@ -106,7 +106,8 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
 /** Takes the body of a FRAME_RELEASE of server @p from. */
 void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len);
 
-/** A participant of this server has ended: asks local_status() again for what still waits for it. */
+/** A participant of this server has ended: asks local_status() again for what still waits for it.
+ */
 void engine_local_loss(struct engine *engine);
 
 /** Server @p node is gone for good: fails what waits for it, now and later. */

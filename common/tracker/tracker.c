@@ -49,8 +49,8 @@ struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
     uint64_t hash = signature_hash(sig, len);
     struct tracker *t;
     LIST_FOREACH(t, &engine->buckets[hash % ENGINE_BUCKETS], bucket)
-        if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
-            return t;
+    if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
+        return t;
     return NULL;
 }
 
@@ -126,8 +126,8 @@ void tracker_free(struct engine *engine, struct tracker *t)
 void tracker_tidy(struct engine *engine, struct tracker *t)
 {
     const struct tracker_failure *f = &t->failure;
-    if (t->state == TRACKER_IDLE && t->queue == NULL && f->generation == 0 &&
-        f->nowed == 0 && !f->given_up)
+    if (t->state == TRACKER_IDLE && t->queue == NULL && f->generation == 0 && f->nowed == 0 &&
+        !f->given_up)
         tracker_free(engine, t);
 }
 

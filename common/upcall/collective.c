@@ -162,8 +162,7 @@ static int pack_group(struct collective *c, const pmix_info_t info[], size_t nin
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA) ||
-            PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO) ||
-            PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA))
+            PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO) || PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA))
             rc = PMIx_Data_pack(NULL, &buffer, (void *)&info[i], 1, PMIX_INFO);
     if (rc == PMIX_SUCCESS && buffer.bytes_used > 0)
         rc = PMIx_Data_unload(&buffer, &bytes);
@@ -174,7 +173,8 @@ static int pack_group(struct collective *c, const pmix_info_t info[], size_t nin
 }
 
 /* Why a group operation cannot be done, or NULL. Only what is known to be impossible is refused;
- * the other participants must not be left waiting, hence this travels as a contribution's status. */
+ * the other participants must not be left waiting, hence this travels as a contribution's status.
+ */
 static const char *refusal(const pmix_info_t info[], size_t ninfo, size_t nprocs)
 {
     if (nprocs == 0)

@@ -14,7 +14,7 @@ struct collective {
     char *id; /**< group id, or "" */
     pmix_proc_t *procs;
     size_t nprocs;
-    bool lost; /**< libpmix handed up that a local participant is lost */
+    bool lost;              /**< libpmix handed up that a local participant is lost */
     struct procset members; /**< procs, sorted and expanded; set on the loop */
     char *payload;          /**< contribution: modex bytes, or packed pmix_info_t */
     size_t len;

@@ -24,8 +24,8 @@ static void run(struct handoff_item *item)
 /* One channel. @return whether it is one of ours */
 static bool write_one(const pmix_proc_t *client, const pmix_info_t *data)
 {
-    bool is_syslog = PMIX_CHECK_KEY(data, PMIX_LOG_SYSLOG) ||
-                     PMIX_CHECK_KEY(data, PMIX_LOG_LOCAL_SYSLOG);
+    bool is_syslog =
+        PMIX_CHECK_KEY(data, PMIX_LOG_SYSLOG) || PMIX_CHECK_KEY(data, PMIX_LOG_LOCAL_SYSLOG);
     if (!is_syslog && !PMIX_CHECK_KEY(data, PMIX_LOG_STDERR) &&
         !PMIX_CHECK_KEY(data, PMIX_LOG_STDOUT))
         return false;

@@ -96,7 +96,8 @@ static bool load_members(pmix_info_t *info, const struct registry *r, enum regis
             e = &r->entries[i];
     if (e == NULL)
         return false;
-    return procs_load(info, keys[kind == REGISTRY_GROUP ? WANT_GROUP_MEMBERS : WANT_PSET_MEMBERS], &e->members);
+    return procs_load(info, keys[kind == REGISTRY_GROUP ? WANT_GROUP_MEMBERS : WANT_PSET_MEMBERS],
+                      &e->members);
 }
 
 /* One key's answer. @return whether there is one */

@@ -76,14 +76,14 @@ static pmix_status_t refuse(const struct refusal *how)
 
 static pmix_status_t refuse_op(const char *what, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    return refuse(&(struct refusal){
-        .kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
+    return refuse(
+        &(struct refusal){.kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
 }
 
 static pmix_status_t refuse_info(const char *what, pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
-    return refuse(&(struct refusal){
-        .kind = SAY_INFO, .say.info = cbfunc, .cbdata = cbdata, .what = what});
+    return refuse(
+        &(struct refusal){.kind = SAY_INFO, .say.info = cbfunc, .cbdata = cbdata, .what = what});
 }
 
 #define UNUSED(x) (void)(x)
@@ -126,17 +126,15 @@ pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pm
     return refuse_op("PMIx_Connect", cbfunc, cbdata);
 }
 
-pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs,
-                                 const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc,
-                                 void *cbdata)
+pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
     return refuse_op("PMIx_Disconnect", cbfunc, cbdata);
 }
 
-pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes,
-                                      const pmix_info_t info[], size_t ninfo,
-                                      pmix_op_cbfunc_t cbfunc, void *cbdata)
+pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
+                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(codes), UNUSED(ncodes), UNUSED(info), UNUSED(ninfo);
     return refuse_op("a registration for events of the environment", cbfunc, cbdata);
@@ -259,8 +257,8 @@ pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t ses
 pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
                                      pmix_resource_block_directive_t directive, const char *block,
                                      const pmix_resource_unit_t *units, size_t nunits,
-                                     const pmix_info_t *info, size_t ninfo,
-                                     pmix_op_cbfunc_t cbfunc, void *cbdata)
+                                     const pmix_info_t *info, size_t ninfo, pmix_op_cbfunc_t cbfunc,
+                                     void *cbdata)
 {
     UNUSED(requestor), UNUSED(directive), UNUSED(block), UNUSED(units), UNUSED(nunits);
     UNUSED(info), UNUSED(ninfo);

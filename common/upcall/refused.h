@@ -18,12 +18,10 @@ pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[
                             void *cbdata);
 pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs,
-                                 const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc,
-                                 void *cbdata);
-pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes,
-                                      const pmix_info_t info[], size_t ninfo,
-                                      pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
+                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_deregister_events(pmix_status_t *codes, size_t ncodes,
                                         pmix_op_cbfunc_t cbfunc, void *cbdata);
 /** Has no callback: libpmix listens itself. */
@@ -66,8 +64,8 @@ pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t ses
 pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
                                      pmix_resource_block_directive_t directive, const char *block,
                                      const pmix_resource_unit_t *units, size_t nunits,
-                                     const pmix_info_t *info, size_t ninfo,
-                                     pmix_op_cbfunc_t cbfunc, void *cbdata);
+                                     const pmix_info_t *info, size_t ninfo, pmix_op_cbfunc_t cbfunc,
+                                     void *cbdata);
 #endif
 
 #endif

@@ -13,8 +13,8 @@
 #include "plugins/slurm/launch.h"
 
 #include "common/server/boot.h"
-#include "common/util/log.h"
 #include "common/util/clock.h"
+#include "common/util/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

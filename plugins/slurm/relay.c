@@ -6,8 +6,8 @@
  */
 #include "plugins/slurm/relay.h"
 
-#include "common/util/log.h"
 #include "common/util/clock.h"
+#include "common/util/log.h"
 
 #include <errno.h>
 #include <stdio.h>

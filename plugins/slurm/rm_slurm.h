@@ -29,9 +29,9 @@ struct outgoing {
 /** Another server, by node index; guarded by the lock. */
 struct peer {
     struct outgoing *queue, **tail;
-    bool busy;              /**< a thread is sending to it */
-    bool reached;           /**< something has arrived there before */
-    bool lost;              /**< it was given up: nothing is sent any more */
+    bool busy;             /**< a thread is sending to it */
+    bool reached;          /**< something has arrived there before */
+    bool lost;             /**< it was given up: nothing is sent any more */
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
@@ -41,7 +41,7 @@ struct rm {
     const struct boot *boot;
     struct rm_host host;
     uint32_t job, step;
-    char *address;    /**< where servers listen; slurmd puts its node's name for %n */
+    char *address;   /**< where servers listen; slurmd puts its node's name for %n */
     int64_t peer_ms; /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;

@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-
 struct watch;
 
 /**
