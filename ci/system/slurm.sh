@@ -23,8 +23,8 @@ shapes=('-N4 -n8' '-N1 -n4' '-N4 -n16' '-N2 -n3' '-N4 -n8 --distribution=cyclic'
 
 [ -z "${SHORT:-}" ] || shapes=('-N4 -n8')
 
-# What Open MPI needs for several nodes on one machine.
-export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
+# What Open MPI needs for several nodes on one machine, and more ranks than cores.
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
 
 # run SHAPE NAME [ARG]...: one client in one shape
 run() {

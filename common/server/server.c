@@ -277,6 +277,7 @@ void server_resume(struct server *server)
 
 void server_leave(struct server *server)
 {
+    tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
     server->ending = true;
     server_resume(server);
     engine_close(server->engine);

@@ -71,9 +71,9 @@ static struct tracker *first(struct engine *engine, uint64_t arg,
                              bool (*is)(const struct engine *, const struct tracker *, uint64_t))
 {
     struct tracker *t;
-    TAILQ_FOREACH(t, &engine->all, all)
-    if (is(engine, t, arg))
-        return t;
+    TAILQ_FOREACH (t, &engine->all, all)
+        if (is(engine, t, arg))
+            return t;
     return NULL;
 }
 
@@ -188,9 +188,9 @@ int64_t engine_next(const struct engine *engine)
 {
     uint64_t at = UINT64_MAX, now = engine->env.now(engine->env.arg);
     const struct tracker *t;
-    TAILQ_FOREACH(t, &engine->all, all)
-    if (due_at(t) < at)
-        at = due_at(t);
+    TAILQ_FOREACH (t, &engine->all, all)
+        if (due_at(t) < at)
+            at = due_at(t);
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
 
@@ -207,10 +207,32 @@ uint32_t engine_count(const struct engine *engine)
     return engine->count;
 }
 
+static bool is_open(const struct engine *engine, const struct tracker *t, uint64_t unused)
+{
+    (void)engine;
+    (void)unused;
+    return t->state == TRACKER_EARLY || t->state == TRACKER_GATHER;
+}
+
+/* Tells the other servers of an operation that ours will not take part any more. */
+static void take_leave(struct engine *engine, struct tracker *t)
+{
+    struct engine_entry own = {.slot = t->self, .status = engine->env.codes.closing};
+    if (t->self == t->tree.root) {
+        rollup_decide(engine, t, own.status);
+        return;
+    }
+    rollup_put(t, &own);
+    rollup_up(engine, t);
+    tracker_give_up(engine, t, own.status);
+}
+
 void engine_close(struct engine *engine)
 {
     struct tracker *t;
     engine->closing = true;
+    while ((t = first(engine, 0, is_open)) != NULL)
+        take_leave(engine, t);
     while ((t = TAILQ_FIRST(&engine->all)) != NULL) {
         struct engine_call *call = t->call, *queue = t->queue;
         tracker_free(engine, t);

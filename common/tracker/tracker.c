@@ -48,9 +48,9 @@ struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
 {
     uint64_t hash = signature_hash(sig, len);
     struct tracker *t;
-    LIST_FOREACH(t, &engine->buckets[hash % ENGINE_BUCKETS], bucket)
-    if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
-        return t;
+    LIST_FOREACH (t, &engine->buckets[hash % ENGINE_BUCKETS], bucket)
+        if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
+            return t;
     return NULL;
 }
 

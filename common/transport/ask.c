@@ -96,12 +96,12 @@ void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const vo
         return;
     }
     int32_t status = wire_get_i32(&in);
-    TAILQ_FOREACH(q, &asks->open, entry)
-    if (q->id == id && q->node == from && !in.bad) {
-        answer(asks, q, status, status == 0 ? in.p : NULL,
-               status == 0 ? (size_t)(in.end - in.p) : 0);
-        return;
-    }
+    TAILQ_FOREACH (q, &asks->open, entry)
+        if (q->id == id && q->node == from && !in.bad) {
+            answer(asks, q, status, status == 0 ? in.p : NULL,
+                   status == 0 ? (size_t)(in.end - in.p) : 0);
+            return;
+        }
     log_debug("transport: an answer of node %u that nobody waits for was dropped", from);
 }
 
@@ -122,9 +122,9 @@ int64_t asks_next(const struct asks *asks)
 {
     const struct question *q;
     uint64_t at = UINT64_MAX, now = asks->env.now(asks->env.arg);
-    TAILQ_FOREACH(q, &asks->open, entry)
-    if (q->deadline != 0 && q->deadline < at)
-        at = q->deadline;
+    TAILQ_FOREACH (q, &asks->open, entry)
+        if (q->deadline != 0 && q->deadline < at)
+            at = q->deadline;
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
 
@@ -133,9 +133,9 @@ void asks_tick(struct asks *asks)
     uint64_t now = asks->env.now(asks->env.arg);
     struct question *q;
     do {
-        TAILQ_FOREACH(q, &asks->open, entry)
-        if (q->deadline != 0 && q->deadline <= now)
-            break;
+        TAILQ_FOREACH (q, &asks->open, entry)
+            if (q->deadline != 0 && q->deadline <= now)
+                break;
         if (q != NULL)
             answer(asks, q, asks->env.timeout, NULL, 0);
     } while (q != NULL);

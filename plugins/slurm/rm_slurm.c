@@ -214,7 +214,7 @@ static void *sender(void *arg)
     uint32_t node = 0;
     int64_t when;
     pthread_mutex_lock(&rm->lock);
-    while (!rm->closing || (now_ms() < rm->close_by && !idle(rm))) {
+    while (rm->kill || !rm->closing || (now_ms() < rm->close_by && !idle(rm))) {
         if (rm->kill)
             kill_step(rm);
         else if (next_node(rm, &node, &when))
