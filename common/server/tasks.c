@@ -79,19 +79,26 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
 static void tell(struct server *server)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
-    uint32_t lost = 0;
+    uint32_t lost = 0, killed = 0, failed = 0;
     char text[256] = "";
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        lost += server->tasks[k].lost;
-    /* All at once: the RM has ended them, and says so itself. */
-    bool quiet = server->ending || (lost == here->ntasks && lost > 1);
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        lost += task->lost;
+        killed += task->lost && task->sig != 0 && task->sig == server->tasks[0].sig;
+        failed += task->lost && (task->sig != 0 || task->code != 0);
+    }
+    /* All at once by one signal: the RM has ended them, and says so itself. */
+    bool quiet = server->ending || (killed == here->ntasks && killed > 1);
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !quiet && lost > 0;
     for (uint32_t k = 0; k < here->ntasks; k++) {
-        if (!server->tasks[k].lost || server->tasks[k].told)
+        const struct task *task = &server->tasks[k];
+        if (!task->lost || task->told)
             continue;
         server->tasks[k].told = true;
+        /* Those that only left when another failed are no news beside it. */
+        bool follower = failed > 0 && task->sig == 0 && task->code == 0;
         describe(server, k, text, sizeof text);
-        log_write(quiet ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s", text,
+        log_write(quiet || follower ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s", text,
                   end ? "; ending the step" : "");
     }
     if (end) {

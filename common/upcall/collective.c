@@ -225,12 +225,17 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     struct collective *c = new_collective(kind, group, procs, nprocs);
     if (c == NULL)
         return PMIX_ERR_NOMEM;
+    if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT) {
+        /* From 7 on, PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
+         * a member is lost. The loss itself fails it everywhere (tasks.h). */
+        log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
+        c->request.answer = answer_info(cbfunc, cbdata);
+        return upcall_post(&c->request, collective_refuse);
+    }
     c->server = upcall_server();
     c->request.answer = answer_info(cbfunc, cbdata);
     read_directives(c, directives, ndirs);
     const char *what = refusal(directives, ndirs, nprocs);
-    if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT)
-        what = "an unknown operation";
     if (what != NULL) {
         log_error("group \"%s\": %s is not supported by this version of muster", group, what);
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
