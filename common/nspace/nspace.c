@@ -57,12 +57,15 @@ int nspace_servers(const struct nspace *ns, const struct signature *sig, uint32_
     return rc;
 }
 
+/* Appends what fits; once something did not, the text ends in "..." for good. */
 static void append(char *buf, size_t cap, const char *text)
 {
     size_t len = strlen(buf);
-    if (len + strlen(text) + 5 < cap)
+    if (len >= 3 && strcmp(buf + len - 3, "...") == 0)
+        return;
+    if (len + strlen(text) + 4 <= cap)
         strcpy(buf + len, text);
-    else if (len + 4 < cap && (len < 3 || strcmp(buf + len - 3, "...") != 0))
+    else if (len + 4 <= cap)
         strcpy(buf + len, "...");
 }
 
