@@ -83,6 +83,35 @@ check_task() {
   done
 }
 
+# bob connects to a server of alice, as anybody on the node can, and is shut out when a client comes.
+check_stranger() {
+  local server port
+  list_leftovers >"$work/before"
+  # shellcheck disable=SC2016  # $0 is the inner shell's
+  setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp \
+    srun --mpi="$MPI" -N1 -n1 bash -c 'touch "$0.up"; sleep 4; exec "$1"' "$MUSTER_CI_DIR/shared/stranger" \
+    "$clients/modex" >"$work/stranger.log" 2>&1 </dev/null &
+  if ! until_true 20 [ -e "$MUSTER_CI_DIR/shared/stranger.up" ]; then
+    not_ok 'stranger: start' "$(why "$work/stranger.log" 'not up')"
+    return
+  fi
+  server=$(new_leftovers "$work/before" | sed -n 's/^process muster-server //p' | head -n 1)
+  port=$(ss -Hltnp | sed -n "s/.*127\.0\.0\.1:\([0-9]*\) .*pid=$server,.*/\1/p" | head -n 1)
+  # shellcheck disable=SC2016
+  setpriv --reuid bob --regid "$(id -g bob)" --clear-groups --inh-caps=-all timeout 15 \
+    bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && cat <&3' "$port" >"$work/bob" 2>&1
+  check 'stranger: is shut out' "port $port of server $server: $(head -c 200 "$work/bob")" [ $? = 0 ]
+  wait $!
+  check 'stranger: the client goes on' "$(why "$work/stranger.log" $?)" grep -q '^PASS modex' "$work/stranger.log"
+  if [ "$(pmix_major)" -lt 6 ]; then
+    skip 'stranger: is named' "libpmix $(pmix_major) itself ends a connection that says nothing"
+    return
+  fi
+  check 'stranger: is named' "$(head -n 3 "$work/stranger.log" | tr '\n' ';')" \
+    grep -q "a connection of uid $(id -u bob) .* was closed" "$work/stranger.log"
+}
+
+check_stranger
 list_leftovers >"$work/before"
 touch "$work/hold.log"
 setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all \

@@ -2,6 +2,7 @@
 #include "common/upcall/client.h"
 
 #include "common/util/log.h"
+#include "common/util/owner.h"
 
 #include <pmix.h>
 #include <stdio.h>
@@ -50,6 +51,8 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     (void)object;
+    /* Whoever connects does so now, this client or somebody who claims to be it. */
+    owner_shut_foreign();
     return post_change(proc, true, cbfunc, cbdata);
 }
 
