@@ -46,7 +46,7 @@ start() {
 scenario() {
   local name=$1 options=$2 fault=$3 says=$4 begin beside
   shift 4
-  start beside '' --sleep 8 || return
+  start beside '' --sleep 4 || return
   beside=$step
   list_leftovers >"$work/before"
   begin=$SECONDS

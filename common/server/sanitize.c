@@ -4,6 +4,13 @@
 
 const char *__lsan_default_suppressions(void);
 int __lsan_is_turned_off(void);
+const char *__tsan_default_suppressions(void);
+
+/* libpmix stops its listening thread through a pipe that it closes without a lock. */
+const char *__tsan_default_suppressions(void)
+{
+    return "race:libpmix.so\nmutex:libpmix.so\n";
+}
 
 /* What libpmix and libslurm leak is not ours to mend. */
 const char *__lsan_default_suppressions(void)

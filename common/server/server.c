@@ -46,6 +46,9 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_RELEASE:
         engine_release(server->engine, from, body, len);
         return;
+    case FRAME_WANTED:
+        engine_wanted(server->engine, from, body, len);
+        return;
     case FRAME_ASK:
     case FRAME_ANSWER:
         asks_frame(server->asks, from, type, body, len);

@@ -4,6 +4,7 @@
 #include "common/util/log.h"
 
 #include <pmix_common.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,9 +88,11 @@ static void tell(struct server *server)
         killed += task->lost && task->sig != 0 && task->sig == server->tasks[0].sig;
         failed += task->lost && (task->sig != 0 || task->code != 0);
     }
-    /* All at once by one signal: the RM has ended them, and says so itself. */
-    bool quiet = server->ending || (killed == here->ntasks && killed > 1);
-    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !quiet && lost > 0;
+    /* All at once by such a signal: most likely the RM has ended them, and it says so itself. */
+    bool quiet = server->ending || (killed == here->ntasks && killed > 1 &&
+                                    (server->tasks[0].sig == SIGKILL ||
+                                     server->tasks[0].sig == SIGTERM));
+    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending && lost > 0;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
         if (!task->lost || task->told)

@@ -172,9 +172,10 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
     } else if (t->deadline != 0 && t->deadline <= now) {
         expire(engine, t);
     } else if (t->flush != 0 && t->flush <= now) {
-        t->flush = 0;
+        t->flush = now + ENGINE_ASK_MS;
         t->flushed = true;
         rollup_up(engine, t);
+        rollup_ask(engine, t);
     } else {
         t->report += engine->env.stall * 1000ull;
         if (t->self != t->tree.root)

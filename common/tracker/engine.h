@@ -106,6 +106,9 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
 /** Takes the body of a FRAME_RELEASE of server @p from. */
 void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len);
 
+/** Takes the body of a FRAME_WANTED of server @p from. */
+void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_t len);
+
 /** A participant of this server has ended: asks local_status() again for what still waits for it.
  */
 void engine_local_loss(struct engine *engine);

@@ -209,3 +209,35 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
     }
     free(entries);
 }
+
+/* Somebody above waits for us. As long as our participants live, they may still call; when one has
+ * ended, nobody else will say so. */
+void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    struct signature parts;
+    size_t siglen;
+    int32_t status = 0;
+    wire_in_init(&in, body, len);
+    const void *sig = wire_get_block(&in, &siglen);
+    uint64_t known = wire_get_u64(&in);
+    struct tracker *t = !wire_end(&in) || engine->closing ? NULL : tracker_get(engine, sig, siglen);
+    if (t == NULL)
+        return;
+    uint32_t slot = tracker_slot_of(t, from);
+    if (t->state == TRACKER_IDLE && slot != TREE_NONE && slot != t->self &&
+        tree_below(&t->tree, slot, t->self) && !is_straggler(engine, t, known) &&
+        signature_read(&parts, sig, siglen) == 0) {
+        status = engine->env.local_status(engine->env.arg, &parts);
+        signature_free(&parts);
+    }
+    if (status == 0) {
+        tracker_tidy(engine, t);
+        return;
+    }
+    tracker_open(engine, t);
+    if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
+        return;
+    tracker_local_loss(engine, t);
+    rollup_progress(engine, t);
+}

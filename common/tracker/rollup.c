@@ -6,6 +6,7 @@
  * RELEASE: block signature, u64 generation (0: it succeeded, or the root has not spoken), u64
  *          number of the receiver's call as it last said (0: it said none), i32 status, u64
  *          context id, entries
+ * WANTED:  block signature, u64 generation of the last failure that the sender knows
  * entries: u32 count, { u32 slot, i32 status, u32 flags, block data }…
  */
 #include "common/tracker/tracker.h"
@@ -121,6 +122,23 @@ void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_
     }
 }
 
+void rollup_ask(struct engine *engine, struct tracker *t)
+{
+    for (uint32_t i = 0; i < t->tree.arity; i++) {
+        uint32_t child = tree_child(&t->tree, t->self, i);
+        struct wire_out out = {0};
+        if (child == TREE_NONE)
+            break;
+        if (t->slots[child].have || tracker_node_lost(engine, t->nodes[child]))
+            continue;
+        wire_put_u8(&out, FRAME_WANTED);
+        wire_put_block(&out, t->sig, t->siglen);
+        wire_put_u64(&out, t->failure.generation);
+        engine->env.send(engine->env.arg, t->nodes[child], &out);
+        wire_out_free(&out);
+    }
+}
+
 /* The contributions of all, for the result; NULL when out of memory. */
 static struct engine_entry *all_entries(const struct tracker *t, uint32_t *flags)
 {
@@ -165,6 +183,8 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         if (t->slots[i].have && t->slots[i].status != 0 && status == 0)
             status = t->slots[i].status;
     }
+    if (t->flush == 0 && !complete)
+        t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
     if (t->self == t->tree.root) {
         /* One failure is everybody's: nobody waits for the rest. */
         if (status != 0 || complete)
@@ -179,9 +199,6 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         rollup_up(engine, t);
     } else if (status != 0 || t->flushed) {
         t->flushed = true;
-        t->flush = 0;
         rollup_up(engine, t);
-    } else if (t->flush == 0) {
-        t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
     }
 }

@@ -209,6 +209,8 @@ static bool show(void *arg, uint32_t from, uint32_t to, const void *data, size_t
         return true;
     wire_in_init(&in, (const unsigned char *)data + 4 + 8 + 4 + 8, len - 4 - 8 - 4 - 8);
     uint8_t type = wire_get_u8(&in);
+    if (type == FRAME_WANTED)
+        return true;
     const void *sig = wire_get_block(&in, &siglen);
     signature_describe(sig, siglen, what, sizeof what);
     uint64_t a = wire_get_u64(&in), b = wire_get_u64(&in);

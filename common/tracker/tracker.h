@@ -75,7 +75,8 @@ struct tracker {
     uint64_t opened;            /**< when the current operation was first heard of, ms */
     uint64_t deadline;          /**< ms; 0: none */
     uint64_t report;            /**< next stall report, ms; 0: none */
-    uint64_t flush;             /**< when what is here goes up although more is missing; 0: never */
+    uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
+                       is asked for; 0: never */
     bool flushed;               /**< from now on everything goes up at once */
     struct tracker_failure failure;
 };
@@ -86,6 +87,7 @@ LIST_HEAD(tracker_bucket, tracker);
 enum {
     ENGINE_BUCKETS = 256,
     ENGINE_FLUSH_MS = 500,           /**< so that the root can name single servers */
+    ENGINE_ASK_MS = 5000,            /**< between two questions for what is missing */
     ENGINE_GRACE_MS = 5000,          /**< after the deadline, for the root's word to arrive */
     ENGINE_STRAGGLER_MS = 600000,    /**< a contribution may be this late */
     ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see is_straggler() */
@@ -149,6 +151,9 @@ bool rollup_put(struct tracker *t, const struct engine_entry *entry);
 void rollup_progress(struct engine *engine, struct tracker *t);
 /** Decides at the root: releases everybody and ends. @p status 0 needs every contribution. */
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
+/** Tells the children whose contribution is missing that it is awaited: one that is gone is noticed
+ * by that, and one whose participants have ended says so. */
+void rollup_ask(struct engine *engine, struct tracker *t);
 /** Sends the contributions that have not gone up yet. */
 void rollup_up(struct engine *engine, struct tracker *t);
 /** Passes a result on to the children. @param current whether it is for the current operation */

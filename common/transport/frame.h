@@ -10,6 +10,7 @@ enum frame_type {
     FRAME_RELEASE,     /**< its result, away from the root */
     FRAME_ASK,         /**< a question to one server */
     FRAME_ANSWER,      /**< its answer */
+    FRAME_WANTED,      /**< a collective's contribution is awaited, away from the root */
 };
 
 #endif

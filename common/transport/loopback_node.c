@@ -58,6 +58,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         engine_contrib(node->engine, from, body, len);
     else if (type == FRAME_RELEASE)
         engine_release(node->engine, from, body, len);
+    else if (type == FRAME_WANTED)
+        engine_wanted(node->engine, from, body, len);
     else
         asks_frame(node->asks, from, type, body, len);
 }

@@ -27,7 +27,9 @@ static void run_change(struct handoff_item *item)
     if (nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
         node == server->boot.node) {
         uint32_t slot = server->nspace->local_of[change->rank];
-        server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
+        /* Its end may have been told first, by another way. */
+        if (server->tasks[slot].state != TASK_ENDED)
+            server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
         log_debug("upcall: rank %u %s", change->rank,
                   change->connected ? "connected" : "finalized");
     }

@@ -25,6 +25,7 @@ enum {
     MESSAGE_MAX = 64 << 20, /* bytes that are sent at once, unless one frame is longer */
     RETRY_FIRST_MS = 10,
     RETRY_MAX_MS = 500,
+    KILL_TRIES = 5,
 };
 
 /* A peer that is lost, on its way to the loop. */
@@ -191,11 +192,20 @@ static bool idle(const struct rm *rm)
 /* @thread a sender's, locked; unlocks while it calls slurmctld */
 static void kill_step(struct rm *rm)
 {
+    const struct timespec nap = {.tv_sec = 1};
+    int tries = 0;
     rm->kill = false;
     pthread_mutex_unlock(&rm->lock);
-    if (slurm_abi_kill_step(rm->job, rm->step, SIGKILL) != 0)
-        log_error("step %s could not be ended: %s; end it with: scancel %s", rm->boot->label,
-                  slurm_abi_strerror(errno), rm->boot->label);
+    while (slurm_abi_kill_step(rm->job, rm->step, SIGKILL) != 0) {
+        if (errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
+            break; /* it is ending, or has ended */
+        if (++tries == KILL_TRIES) {
+            log_error("step %s could not be ended: %s; end it with: scancel %s", rm->boot->label,
+                      slurm_abi_strerror(errno), rm->boot->label);
+            break;
+        }
+        nanosleep(&nap, NULL);
+    }
     pthread_mutex_lock(&rm->lock);
 }
 
@@ -256,7 +266,7 @@ static void slurm_abort(struct rm *rm, const char *why)
 static int start_threads(struct rm *rm, struct err *err)
 {
     sigset_t all, before;
-    uint32_t want = rm->boot->nnodes < 2 ? 1 : rm->boot->nnodes - 1;
+    uint32_t want = rm->boot->nnodes; /* one for each peer, and one to end the step */
     if (want > THREADS_MAX)
         want = THREADS_MAX;
     sigfillset(&all);

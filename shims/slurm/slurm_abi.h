@@ -88,6 +88,9 @@
 
 enum { SLURM_ABI_SUCCESS = 0, SLURM_ABI_ERROR = -1 };
 
+/** Numbers of slurm_errno.h that are told apart. */
+enum { SLURM_ABI_INVALID_JOB_ID = 2017, SLURM_ABI_ALREADY_DONE = 2021 };
+
 /** "Not set", in every field that has such a state. */
 #define SLURM_ABI_NO_VAL 0xfffffffeU
 
