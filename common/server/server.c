@@ -299,6 +299,7 @@ void server_close(struct server *server)
     link_free(server->link);
     registry_free(server->registry);
     nspace_free(server->nspace);
+    owner_cache_free(&server->owners);
     free(server->tasks);
     if (server->control != NULL)
         event_free(server->control);

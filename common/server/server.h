@@ -12,6 +12,7 @@
 #include "common/transport/ask.h"
 #include "common/transport/link.h"
 #include "common/transport/rm.h"
+#include "common/util/owner.h"
 
 /** How far a task of this node has come. */
 enum task_state {
@@ -34,6 +35,7 @@ struct server {
     struct event *control; /**< the launcher's socket */
     struct event *timer;   /**< the earliest deadline of engine and asks */
     struct handoff *handoff;
+    struct owner_cache owners; /**< clients' connections; libpmix's thread alone uses it */
     struct nspace *nspace;
     struct task *tasks;        /**< slot → task */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */

@@ -89,9 +89,9 @@ static void tell(struct server *server)
         failed += task->lost && (task->sig != 0 || task->code != 0);
     }
     /* All at once by such a signal: most likely the RM has ended them, and it says so itself. */
-    bool quiet = server->ending || (killed == here->ntasks && killed > 1 &&
-                                    (server->tasks[0].sig == SIGKILL ||
-                                     server->tasks[0].sig == SIGTERM));
+    bool quiet =
+        server->ending || (killed == here->ntasks && killed > 1 &&
+                           (server->tasks[0].sig == SIGKILL || server->tasks[0].sig == SIGTERM));
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending && lost > 0;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];

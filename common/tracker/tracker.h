@@ -77,7 +77,7 @@ struct tracker {
     uint64_t report;            /**< next stall report, ms; 0: none */
     uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
                        is asked for; 0: never */
-    bool flushed;               /**< from now on everything goes up at once */
+    bool flushed;   /**< from now on everything goes up at once */
     struct tracker_failure failure;
 };
 

@@ -2,7 +2,6 @@
 #include "common/upcall/client.h"
 
 #include "common/util/log.h"
-#include "common/util/owner.h"
 
 #include <pmix.h>
 #include <stdio.h>
@@ -54,7 +53,7 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
 {
     (void)object;
     /* Whoever connects does so now, this client or somebody who claims to be it. */
-    owner_shut_foreign();
+    owner_cut_foreign(&upcall_server()->owners);
     return post_change(proc, true, cbfunc, cbdata);
 }
 

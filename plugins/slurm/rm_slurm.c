@@ -70,7 +70,9 @@ static void lose(struct rm *rm, uint32_t node, int rc)
     loss->item.run = run_loss;
     loss->rm = rm;
     loss->node = node;
-    snprintf(loss->why, sizeof loss->why, "%s", slurm_abi_strerror(rc));
+    snprintf(loss->why, sizeof loss->why, "%s",
+             rc == ENOENT && peer->reached ? "it has left, for its tasks have ended"
+                                           : slurm_abi_strerror(rc));
     handoff_post(rm->handoff, &loss->item);
 }
 

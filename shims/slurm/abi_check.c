@@ -89,5 +89,6 @@ SAME_TYPE(slurm_error, void(const char *, ...));
 SAME_TYPE(slurm_info, void(const char *, ...));
 SAME_TYPE(slurm_debug, void(const char *, ...));
 
-_Static_assert((int)ESLURM_INVALID_JOB_ID == (int)SLURM_ABI_INVALID_JOB_ID, "ESLURM_INVALID_JOB_ID");
+_Static_assert((int)ESLURM_INVALID_JOB_ID == (int)SLURM_ABI_INVALID_JOB_ID,
+               "ESLURM_INVALID_JOB_ID");
 _Static_assert((int)ESLURM_ALREADY_DONE == (int)SLURM_ABI_ALREADY_DONE, "ESLURM_ALREADY_DONE");
