@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef PMIX_PROC_DATA
-#define PMIX_PROC_DATA "pmix.pdata"
-#endif
-
 static struct collective *new_collective(enum coll_kind kind, const char *id,
                                          const pmix_proc_t procs[], size_t nprocs)
 {

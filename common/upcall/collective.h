@@ -6,6 +6,10 @@
 
 #include "common/upcall/upcall.h"
 
+#ifndef PMIX_PROC_DATA /* a process's data in a group's contribution; in no header before 6 */
+#define PMIX_PROC_DATA "pmix.pdata"
+#endif
+
 /** Made on libpmix's thread, used and freed on the loop. */
 struct collective {
     struct request request; /**< first */

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef PMIX_PROC_DATA
-#define PMIX_PROC_DATA "pmix.pdata"
-#endif
-
 /* What a completed construct returns and what libpmix has to store before. */
 struct outcome {
     struct handoff_item item; /* posted when libpmix has stored it */
