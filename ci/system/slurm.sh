@@ -28,14 +28,23 @@ export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMP
 
 # run SHAPE NAME [ARG]...: one client in one shape
 run() {
-  local shape=$1 name=$2 log="$work/$2.log" status
+  local shape=$1 name=$2 log="$work/$2.log" status seconds=100 tries=0
   shift 2
+  case $name in mpi_*) seconds=40 tries=3 ;; esac
   case $wanted in '  '|*" $name "*) ;; *) return 0 ;; esac
   local what="$name${*:+ $*} ($shape)"
   if [ ! -x "$clients/$name" ]; then skip "$what" 'not built'; return; fi
   # shellcheck disable=SC2086  # a shape is several words
-  timeout 120 srun --mpi="$MPI" $shape "$clients/$name" "$@" --seconds 100 >"$log" 2>&1 </dev/null
+  timeout 120 srun --mpi="$MPI" $shape "$clients/$name" "$@" --seconds "$seconds" >"$log" 2>&1 </dev/null
   status=$?
+  # A known fault that is not understood yet, and rare: docs/limits.md, "Open MPI". Said, and run again.
+  while [ $status != 0 ] && [ $tries -gt 0 ] && grep -q '^rank.*watchdog: still in: MPI_' "$log"; do
+    skip "$what: one try" "it hung in $(sed -n 's/^rank.*watchdog: still in: //p' "$log" | head -n 1); see docs/limits.md"
+    tries=$((tries - 1))
+    # shellcheck disable=SC2086
+    timeout 120 srun --mpi="$MPI" $shape "$clients/$name" "$@" --seconds "$seconds" >"$log" 2>&1 </dev/null
+    status=$?
+  done
   grep '^BENCH' "$log" | sed 's/^/# /'
   if grep -q "^SKIP $name:" "$log"; then
     skip "$what" "$(sed -n "s/^SKIP $name: //p" "$log" | head -n 1)"

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ADDRESS_MAX = 48, PORTS_MAX = 16 };
+enum { ADDRESS_MAX = 48, PORTS_MAX = 16, LOOKS = 8 };
 
 union address {
     struct sockaddr any;
@@ -73,26 +73,36 @@ static bool is_accepted(int fd, const in_port_t *ports, int nports, struct conne
     return false;
 }
 
-/* Whether the other end belongs to us. A socket that nobody has any more is in the table without an
- * owner, or not at all: nobody is not us. An IPv4 client of an IPv6 listener is in the other table
- * under its own form: libpmix uses one family at both ends. */
-static bool is_ours(const struct connection *c)
+enum owner { OWNER_UNKNOWN, OWNER_US, OWNER_OTHER };
+
+/* One look at the other end. A socket that nobody has any more is in the table without an inode, or
+ * not at all. An IPv4 client of an IPv6 listener is in the other table under its own form: libpmix
+ * uses one family at both ends. */
+static enum owner look(const struct connection *c)
 {
     char line[512], from[ADDRESS_MAX], to[ADDRESS_MAX];
     unsigned owner;
     unsigned long inode;
-    bool ours = false;
+    enum owner found = OWNER_UNKNOWN;
     FILE *f = fopen(c->v6 ? "/proc/net/tcp6" : "/proc/net/tcp", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+    while (f != NULL && found == OWNER_UNKNOWN && fgets(line, sizeof line, f) != NULL)
         if (sscanf(line, "%*s %47s %47s %*s %*s %*s %*s %u %*s %lu", from, to, &owner, &inode) ==
                 4 &&
-            strcmp(from, c->there) == 0 && strcmp(to, c->here) == 0) {
-            ours = owner == geteuid() && inode != 0;
-            break;
-        }
+            strcmp(from, c->there) == 0 && strcmp(to, c->here) == 0 && inode != 0)
+            found = owner == geteuid() ? OWNER_US : OWNER_OTHER;
     if (f != NULL)
         fclose(f);
-    return ours;
+    return found;
+}
+
+/* The table is read in pieces and may skip an entry while others come and go: so what is not there
+ * is looked for again. Nobody is not us. */
+static bool is_ours(const struct connection *c)
+{
+    enum owner owner = OWNER_UNKNOWN;
+    for (int i = 0; i < LOOKS && owner == OWNER_UNKNOWN; i++)
+        owner = look(c);
+    return owner == OWNER_US;
 }
 
 /* Puts a socket whose other end is closed in the place of @p fd. */
