@@ -26,7 +26,7 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
               lost ? ", without PMIx_Finalize" : "");
     if (lost) {
         task->lost = true;
-        server->report_losses = now_ms() + (here->ntasks > 1 ? TOGETHER_MS : 0);
+        server->report_losses = now_ms() + TOGETHER_MS;
     } else {
         engine_local_loss(server->engine);
     }

@@ -29,6 +29,8 @@ static void run_change(struct handoff_item *item)
         /* Its end may have been told first, by another way. */
         if (server->tasks[slot].state != TASK_ENDED)
             server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
+        else if (!change->connected)
+            server->tasks[slot].lost = false; /* it did finalize */
         log_debug("upcall: rank %u %s", change->rank,
                   change->connected ? "connected" : "finalized");
     }
