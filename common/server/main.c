@@ -112,10 +112,10 @@ static int serve(struct server *server, struct err *err)
 {
     const char *path = getenv("MUSTER_CONF");
     conf_defaults(&server->conf);
-    if (conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
+    /* The boot message first: a launcher that cannot send it would not read why. */
+    if (read_boot(&server->boot, err) != 0 ||
+        conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
                   path != NULL ? getuid() : 0, err) != 0)
-        return -1;
-    if (read_boot(&server->boot, err) != 0)
         return -1;
     char prefix[256];
     snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
