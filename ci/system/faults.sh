@@ -8,8 +8,10 @@ usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR
 
 A task is killed, leaves without PMIx_Finalize or aborts, a muster-server is killed, a
 job is cancelled. Each time the step ends within 15 s and says why, a step beside it
-goes on and passes, and within 5 s nothing of the lost one is left. Prints "ok", "not
-ok" with the reason and "skip" lines; non-zero status when any failed.
+goes on and passes, and within 5 s nothing of the lost one is left. A slurmd that stops
+answering, is killed and started anew does no harm; a mistake in muster.json ends a step
+at once with its place. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
+status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -106,6 +108,41 @@ cancel() { scancel -n "$1"; }
 ends_with_task=
 [ "$(pmix_major)" -ge 7 ] || ends_with_task=--kill-on-bad-exit=1
 
+slurmd_of() { pgrep -f "slurmd .*-N $1\$"; }
+
+# Somebody has connected to the port of node2's slurmd (state 01), and waits.
+node2_is_asked() { awk '$2 ~ /:426A$/ && $4 == "01" { n++ } END { exit !n }' /proc/net/tcp; }
+
+# What was sent to a slurmd that is killed breaks off, and is sent again to the next one.
+restart_slurmd() {
+  local slurmd status
+  start restart '' --sleep 2 || return
+  slurmd=$(slurmd_of node2)
+  kill -STOP "$slurmd"
+  check 'restart: a message is on its way' "nobody asked the slurmd of node2" until_true 10 node2_is_asked
+  # In the node's namespaces, which a process of the step is in too.
+  kill -9 "$slurmd"
+  nsenter --target "$(pgrep -f 'slurmstepd: ' | while read -r pid; do
+    [ "$(nsenter --target "$pid" --uts hostname)" != node2 ] || echo "$pid"
+  done | head -n 1)" --mount --uts --root --wd slurmd -D -N node2 </dev/null >/dev/null 2>&1 &
+  wait "$step"
+  status=$?
+  check 'restart: the step goes on' "$(why "$work/restart.log" $status)" [ $status = 0 ]
+}
+
+# mistake TEXT SAYS: a step under this muster.json ends at once and says why
+mistake() {
+  local conf=/opt/muster/etc/muster/muster.json status
+  mkdir -p "${conf%/*}"
+  printf '%s\n' "$1" >$conf
+  chmod 644 $conf
+  timeout 20 srun --mpi="$MPI" -N2 -n2 "$clients/hold" --sleep 1 >"$work/mistake.log" 2>&1
+  status=$?
+  rm $conf
+  check "mistake in muster.json: $1" "status $status; $(tail -n 3 "$work/mistake.log" | tr '\n' ';')" \
+    eval "[ $status != 0 ] && [ $status != 124 ] && grep -qE '$2' '$work/mistake.log'"
+}
+
 names_rank='(rank|task) 3|:3([^0-9]|$)'
 scenario kill-in-fence '' itself "muster.*($names_rank)" --victim 3 --how kill --in fence
 one_status kill-in-fence
@@ -121,6 +158,10 @@ if [ "$MPI" = muster ]; then
     scenario "server-in-$where" '' kill_server 'muster.*(server|node[0-9])' \
       --victim 7 --delay 60000 --how exit --in $where
   done
+  restart_slurmd
+  mistake '{ "timeouts": { "peer": "soon" } }' 'muster.json line 1: .*peer'
+  mistake '{ "timeout": 3 }' 'muster.json line 1: .*timeout'
+  mistake '{ "timeouts": ' 'muster.json line [12] '
 fi
 scenario cancel-in-sleep '' cancel '' --sleep 60
 scenario cancel-in-construct '' cancel '' --victim 7 --delay 60000 --how exit --in construct

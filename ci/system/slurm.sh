@@ -37,7 +37,7 @@ run() {
   # shellcheck disable=SC2086  # a shape is several words
   timeout 120 srun --mpi="$MPI" $shape "$clients/$name" "$@" --seconds "$seconds" >"$log" 2>&1 </dev/null
   status=$?
-  # A known fault that is not understood yet, and rare: docs/limits.md, "Open MPI". Said, and run again.
+  # Open MPI's own, on a busy machine: docs/limits.md, "Open MPI". Said, and run again.
   while [ $status != 0 ] && [ $tries -gt 0 ] && grep -q '^rank.*watchdog: still in: MPI_' "$log"; do
     skip "$what: one try" "it hung in $(sed -n 's/^rank.*watchdog: still in: //p' "$log" | head -n 1); see docs/limits.md"
     tries=$((tries - 1))
