@@ -107,6 +107,15 @@ static void remove_tmpdir(const struct boot *boot)
         log_warning("%s cannot be removed: %s", boot->tmpdir, strerror(errno));
 }
 
+static bool done;
+
+/* A library that calls exit() in a thread of its own would wait for ever for the others. */
+static void on_exit_of_others(void)
+{
+    if (!done)
+        _exit(1);
+}
+
 /* Step by step; each needs the ones before. @return 0 after a good life */
 static int serve(struct server *server, struct err *err)
 {
@@ -128,6 +137,7 @@ static int serve(struct server *server, struct err *err)
         log_info("ready: %u of %u tasks, libpmix %u.%u.%u",
                  server->boot.nodes[server->boot.node].ntasks, server->boot.ntasks,
                  server->library >> 16, server->library >> 8 & 255, server->library & 255);
+        atexit(on_exit_of_others); /* after the libraries' own, hence called before those */
         server_run(server);
     }
     server_leave(server);
@@ -159,5 +169,6 @@ int main(int argc, char **argv)
     if (rc != 0)
         send_failure(&err);
     server_close(&server);
+    done = true;
     return rc == 0 ? 0 : 1;
 }
