@@ -35,6 +35,7 @@ enum {
     KILL_MS = 1000,  /* for a killed one to be gone */
     FD_FIRST_FREE = BOOT_FD_LISTEN + 1,
     ENV_MAX = 5,
+    FILES_WANTED = 65536, /* descriptors of the server */
 };
 
 /* What the child needs, all made before the fork. */
@@ -116,8 +117,14 @@ static void set_limits(void)
         setrlimit(RLIMIT_CORE, &limit);
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max; /* a connection a task and a peer */
-        setrlimit(RLIMIT_NOFILE, &limit);
+        rlim_t max = limit.rlim_max;
+
+        /* A connection a task and a peer, however few slurmd itself may have. */
+        limit.rlim_cur = limit.rlim_max = max < FILES_WANTED ? FILES_WANTED : max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0) { /* we are not root */
+            limit.rlim_cur = limit.rlim_max = max;
+            setrlimit(RLIMIT_NOFILE, &limit);
+        }
     }
 }
 
