@@ -168,7 +168,31 @@ part_missing() {
   under "$server"
 }
 
+# has_descriptors NAME: a held step whose server has many, and which passes
+has_descriptors() {
+  local limit
+  list_leftovers >"$work/before"
+  start "$1" --sleep 1 || return
+  limit=$(prlimit --pid "$(server_of | head -n 1)" --nofile --output SOFT --noheadings --raw)
+  check "$1: the server has descriptors" "found $limit" [ "$limit" -ge 65536 ]
+  wait "$step"
+  check "$1: the step" "$(why "$work/$1.log" $?)" grep -q '^PASS hold' "$work/$1.log"
+  clean "$1"
+}
+
 part_full() {
+  local limit slurmd
+  limit=$(ulimit -S -n)
+  ulimit -S -n 48   # Slurm gives it to the tasks
+  has_descriptors user-few-descriptors
+  ulimit -S -n "$limit"
+  slurmd=$(slurmd_of $bad)
+  limit=$(prlimit --pid "$slurmd" --nofile --output SOFT,HARD --noheadings --raw | tr ' ' ':')
+  prlimit --pid "$slurmd" --nofile=64:64
+  has_descriptors slurmd-few-descriptors
+  prlimit --pid "$slurmd" --nofile=16:16
+  refused slurmd-no-descriptors 'slurm:.'
+  prlimit --pid "$slurmd" --nofile="$limit"
   over /tmp -t tmpfs -o mode=1777,nr_inodes=1 muster
   refused tmp-full 'cannot make a directory .*No space'
   under /tmp

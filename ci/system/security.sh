@@ -54,7 +54,7 @@ check_identity() {
 check_environment() {
   local pid=$1 foreign
   foreign=$(tr '\0' '\n' <"/proc/$pid/environ" |
-    grep -vE '^(PATH|LC_ALL|LANG|SLURM_CONF|TMPDIR|PMIX_MCA_psec|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
+    grep -vE '^(PATH|LC_ALL|LANG|SLURM_CONF|TMPDIR|PMIX_MCA_psec|HWLOC_PLUGINS_BLACKLIST|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
   check "server $pid: environment" "found $foreign" [ -z "$foreign" ]
   check "server $pid: nothing of the user's environment" 'found the poison' \
     bash -c "! grep -qa poison /proc/$pid/environ"
