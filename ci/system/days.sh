@@ -63,16 +63,25 @@ of_job() { squeue -h -n "$1" -o %A; }
 
 tasks_of() { local pid; for pid in $(on_bad "^$clients/hold"); do ! grep -qsz "^SLURM_JOB_ID=$(of_job "$1")\$" "/proc/$pid/environ" || echo "$pid"; done; }
 stepd_of() { on_bad "^slurmstepd: \\[$(of_job "$1")\\."; }
-server_of() { new_leftovers "$work/before" | sed -n 's/^process muster-server //p' | grep -xFf <(on_bad muster-server); }
+server_of() { new_of_all "$work/before" | sed -n 's/^process muster-server //p' | grep -xFf <(on_bad muster-server); }
 
 # ---- judging ----
 
+# What list_leftovers lists, and tasks and slurmstepds.
+list_all() {
+  list_leftovers
+  pgrep -f "^$clients/" | sed 's/^/process task /'
+  pids_of slurmstepd | sed 's/^/process slurmstepd /'
+}
+new_of_all() { list_all | sort | comm -13 <(sort "$1") -; }
+nothing_new_of_all() { [ -z "$(new_of_all "$1")" ]; }
+
 # clean NAME: nothing of the step is left
 clean() {
-  if until_true $clean_bound nothing_new "$work/before"; then
+  if until_true $clean_bound nothing_new_of_all "$work/before"; then
     ok "$1: nothing is left"
   else
-    not_ok "$1: what is left" "$(new_leftovers "$work/before" | tr '\n' ';')"
+    not_ok "$1: what is left" "$(new_of_all "$work/before" | tr '\n' ';')"
   fi
 }
 
@@ -87,7 +96,7 @@ says() {
 # refused NAME PATTERN: a step over all nodes ends by itself, and says why
 refused() {
   local status begin=$SECONDS
-  list_leftovers >"$work/before"
+  list_all >"$work/before"
   timeout 30 srun --mpi=muster -J "$1" -N4 -n8 "$clients/start" >"$work/$1.log" 2>&1 </dev/null
   status=$?
   check "$1: the step ends with an error" "$(why "$work/$1.log" $status)" \
@@ -117,7 +126,7 @@ start() {
 harmed() {
   local name=$1 pattern=$2 fault=$3 begin
   shift 3
-  list_leftovers >"$work/before"
+  list_all >"$work/before"
   start "$name" "$@" || return
   begin=$SECONDS
   "$fault" "$name" || not_ok "$name: the harm" "nothing was there to be harmed"
@@ -171,7 +180,7 @@ part_missing() {
 # has_descriptors NAME: a held step whose server has many, and which passes
 has_descriptors() {
   local limit
-  list_leftovers >"$work/before"
+  list_all >"$work/before"
   start "$1" --sleep 1 || return
   limit=$(prlimit --pid "$(server_of | head -n 1)" --nofile --output SOFT --noheadings --raw)
   check "$1: the server has descriptors" "found $limit" [ "$limit" -ge 65536 ]
@@ -230,7 +239,7 @@ kill_node() {
 # swept NAME: what a killed slurmstepd and server left is removed by the next step on the node
 swept() {
   check "$1: a directory is left at first" 'expected one, found none' \
-    grep -q '^directory ' <(new_leftovers "$work/before")
+    grep -q '^directory ' <(new_of_all "$work/before")
   timeout 30 srun --mpi=muster -N4 -n8 "$clients/start" >"$work/next.log" 2>&1
   check "$1: the next step" "$(why "$work/next.log" $?)" [ $? = 0 ]
   clean "$1"
@@ -251,7 +260,7 @@ part_killed() {
 
 part_cancelled() {
   local i name status
-  list_leftovers >"$work/before"
+  list_all >"$work/before"
   for ((i = 0; i < cancels; i++)); do
     name=cancel$i
     timeout 30 srun --mpi=muster -J $name -N4 -n8 "$clients/hold" --sleep 60 >"$work/$name.log" 2>&1 </dev/null &
@@ -269,7 +278,7 @@ part_cancelled() {
 
 part_many() {
   local i failures pids=()
-  list_leftovers >"$work/before"
+  list_all >"$work/before"
   # shellcheck disable=SC2016
   failures=$(salloc -Q -N4 -n8 bash -c '
     for ((i = 0; i < $0; i++)); do timeout 30 srun --mpi=muster "$1" || echo "step $i: $?"; done' \

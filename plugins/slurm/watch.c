@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -313,6 +314,11 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
 {
     struct task_note note = {slot, pid};
 
+    /* Of a slurmstepd that was killed nobody could end the tasks, which wait for a server that has
+     * left with it. Our parent is its main thread, which ends last. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        log_debug("task slot %u on node %s may outlive slurmstepd: %s", slot, watch->facts->node,
+                  strerror(errno));
     /* A full pipe means thousands of tasks at once and costs one notice, not the task. */
     if (write(watch->tasks[1], &note, sizeof(note)) < 0)
         log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
