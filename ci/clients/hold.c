@@ -7,6 +7,7 @@
  */
 #include "group.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ enum how { BY_KILL, BY_EXIT, BY_ABORT };
 enum where { IN_SLEEP, IN_FENCE, IN_CONSTRUCT };
 
 static long victim = -1, how = BY_KILL, where = IN_SLEEP, sleep_s = 60, delay_ms = 500,
-            exit_status = 7;
+            exit_status = 7, until = 0;
 
 static _Noreturn void end_myself(void)
 {
@@ -48,6 +49,15 @@ static pmix_status_t construct_all(void)
     return status;
 }
 
+/* Sleeps for --sleep, or until the process --until has ended. */
+static void sleep_long(void)
+{
+    if (until == 0)
+        sleep_ms(1000 * sleep_s);
+    while (until != 0 && (kill((pid_t)until, 0) == 0 || errno == EPERM))
+        sleep_ms(50);
+}
+
 /* @return whether what was waited for ended as it should */
 static bool wait_for_victim(void)
 {
@@ -60,7 +70,7 @@ static bool wait_for_victim(void)
     else if (where == IN_CONSTRUCT)
         status = construct_all();
     else
-        sleep_ms(1000 * sleep_s);
+        sleep_long();
     printf("rank %u: %s returned %s after %.1f s\n", client.me.rank, names[where],
            PMIx_Error_string(status), (double)(now_ns() - begin) / 1e9);
     return where == IN_SLEEP || victim < 0 || status != PMIX_SUCCESS;
@@ -73,6 +83,7 @@ int main(int argc, char **argv)
         {"how", &how, "does it end", "kill|exit|abort"},
         {"in", &where, "are the others", "sleep|fence|construct"},
         {"sleep", &sleep_s, "s that a sleep takes", NULL},
+        {"until", &until, "process on this machine that a sleep lasts as long as, 0: none", NULL},
         {"delay", &delay_ms, "ms before the victim's end", NULL},
         {"status", &exit_status, "of an exit or an abort", NULL},
         {0}};

@@ -9,8 +9,10 @@ usage: ci/slurm [OPTION]... -- ci/system/security.sh BUILDDIR
 Run as root. Starts a step of the user alice with a poisoned environment and looks at
 its muster-servers through /proc: user, groups and capabilities are alice's and no
 more; the environment, the directory and the descriptors are the server's own;
-slurmstepd and srun have no libpmix loaded. Prints "ok", "not ok" with the reason and "skip"
-lines; non-zero status when any failed.
+slurmstepd and srun have no libpmix loaded. Writes malformed messages to the servers'
+sockets, as alice, bob and root: they are refused or dropped with a line in the log, and the
+step goes on to its end. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
+status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -52,7 +54,7 @@ check_identity() {
 check_environment() {
   local pid=$1 foreign
   foreign=$(tr '\0' '\n' <"/proc/$pid/environ" |
-    grep -vE '^(PATH|LC_ALL|LANG|SLURM_CONF|TMPDIR|PMIX_MCA_psec|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
+    grep -vE '^(PATH|LC_ALL|LANG|SLURM_CONF|TMPDIR|PMIX_MCA_psec|HWLOC_PLUGINS_BLACKLIST|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
   check "server $pid: environment" "found $foreign" [ -z "$foreign" ]
   check "server $pid: nothing of the user's environment" 'found the poison' \
     bash -c "! grep -qa poison /proc/$pid/environ"
@@ -111,17 +113,65 @@ check_stranger() {
     grep -q "not of the job's user was cut" "$work/stranger.log"
 }
 
+# tell SOCKET USER PACK VALUE...: USER writes perl's pack(PACK, VALUE...) to SOCKET and shuts it
+tell() {
+  local socket=$1 user=$2
+  shift 2
+  # shellcheck disable=SC2016  # perl's variables
+  setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --inh-caps=-all perl -MIO::Socket::UNIX -e '
+    $SIG{PIPE} = "IGNORE";
+    my $s = IO::Socket::UNIX->new(Peer => shift) or die "connect: $!\n";
+    my $format = shift;
+    syswrite $s, pack($format, @ARGV);
+    shutdown $s, 1;
+    sysread $s, my $end, 1' "$socket" "$@" 2>&1
+}
+
+# dropped WHAT LINE PACK VALUE...: alice's own server drops such a message, and says so in slurmd's log
+dropped() {
+  local what=$1 line=$2 seen
+  shift 2
+  seen=$(grep -cE "$line" "$node_log")
+  tell "$socket" alice "$@" >/dev/null
+  check "message: $what is dropped" "expected /$line/ in slurmd's log" \
+    until_true 5 more_lines "$line" "$seen" "$node_log"
+}
+more_lines() { [ "$(grep -cE "$1" "$3")" -gt "$2" ]; }
+
+# The server of alice's step on node1, at its socket.
+check_messages() {
+  local uid socket lines node_log=$MUSTER_CI_DIR/log/node1.log wrong='that slurmd did not write so was dropped'
+  uid=$(id -u alice)
+  socket=$(new_leftovers "$work/before" | sed -n 's/^socket //p' | grep '/node1/muster\.')
+  check 'message: bob cannot connect' 'he can' grep -q '^connect: Permission denied' <(tell "$socket" bob N 1)
+  # Of root's only the refusal is logged, at debug; the count says that it was not read.
+  lines=$(grep -c "$wrong" "$node_log")
+  tell "$socket" root n 1
+  dropped 'half a header' "$wrong" n 1
+  check 'message: root is refused' 'what it wrote was read' [ "$(grep -c "$wrong" "$node_log")" = $((lines + 1)) ]
+  dropped 'a header without a length' "$wrong" N "$uid"
+  dropped "another user's" "$wrong" NNa4 0 4 abcd
+  dropped 'a cut one' "$wrong" NNa4 "$uid" 400 abcd
+  dropped 'one with a tail' "$wrong" NNa40 "$uid" 4 abcd
+  dropped 'one that says to be oversized' "$wrong" NNa4 "$uid" 4294967295 abcd
+  dropped 'a frame that is garbage' 'a cut frame was dropped' NNa40 "$uid" 40 garbage
+  dropped 'a frame that is longer than its message' 'a cut frame was dropped' NNNa21 "$uid" 25 4294967295 x
+  dropped 'a frame of another step' 'no frame of this step' NNNNNNNNC "$uid" 25 21 1 2 1 0 1 1
+}
+
 check_stranger
+sleep infinity &
+token=$!
 list_leftovers >"$work/before"
 touch "$work/hold.log"
 setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all \
   env HOME=/tmp USER=alice LOGNAME=alice POISON=poison LD_LIBRARY_PATH=/poison \
   PMIX_MCA_poison=1 \
-  srun --mpi="$MPI" -N4 -n8 "$clients/hold" --sleep 600 --seconds 700 >"$work/hold.log" 2>&1 </dev/null &
+  srun --mpi="$MPI" -N4 -n8 "$clients/hold" --until $token --seconds 700 >"$work/hold.log" 2>&1 </dev/null &
 step=$!
 if ! until_true 20 all_hold; then
   not_ok 'start of a step of alice' "$(why "$work/hold.log" 'unknown (not up after 20 s)')"
-  kill $step
+  kill $step $token
   wait $step
   summary
   exit
@@ -144,7 +194,10 @@ new_leftovers "$work/before" | sed -n 's/^directory //p' | while read -r dir; do
 check 'directories are for alice alone' "found $(tr '\n' ' ' <"$work/dirs")" bash -c "! grep -qv '^alice 700 ' '$work/dirs'"
 new_leftovers "$work/before" | sed -n 's/^socket //p' | grep muster | while read -r s; do stat -c '%U %a %n' "$s"; done >"$work/sockets"
 check 'sockets are for alice alone' "found $(tr '\n' ' ' <"$work/sockets")" bash -c "! grep -qv '^alice 600 ' '$work/sockets'"
-kill $step
-wait $step 2>/dev/null
+check_messages
+kill $token
+wait $token 2>/dev/null
+wait $step
+check 'the step goes on to its end' "$(why "$work/hold.log" $?)" grep -q '^PASS hold' "$work/hold.log"
 check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 10 nothing_new "$work/before"
 summary

@@ -53,6 +53,10 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_ANSWER:
         asks_frame(server->asks, from, type, body, len);
         return;
+    case FRAME_ENDING:
+        log_debug("%s has the step ended", server->boot.nodes[from].name);
+        server->ending = true;
+        return;
     }
     log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
 }
@@ -276,6 +280,19 @@ void server_resume(struct server *server)
         item->run(item);
         item = next;
     }
+}
+
+void server_end_step(struct server *server, const char *why)
+{
+    server->ending = true;
+    for (uint32_t node = 0; node < server->boot.nnodes; node++) {
+        struct wire_out frame = {0};
+        if (node == server->boot.node)
+            continue;
+        wire_put_u8(&frame, FRAME_ENDING);
+        link_send(server->link, node, &frame);
+    }
+    server->rm_ops->abort(server->rm, why);
 }
 
 void server_leave(struct server *server)

@@ -68,6 +68,9 @@ void server_hold(struct server *server, struct handoff_item *item);
 /** Runs what was held. @thread the loop's */
 void server_resume(struct server *server);
 
+/** Has the RM end the step, and tells the other servers that it does. @thread the loop's */
+void server_end_step(struct server *server, const char *why);
+
 /** Answers whoever still waits; requests that come later are refused. @thread the loop's, before
  * libpmix ends */
 void server_leave(struct server *server);

@@ -104,10 +104,8 @@ static void tell(struct server *server)
         log_write(quiet || follower ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s", text,
                   end ? "; ending the step" : "");
     }
-    if (end) {
-        server->ending = true;
-        server->rm_ops->abort(server->rm, text);
-    }
+    if (end)
+        server_end_step(server, text);
 }
 
 void tasks_tick(struct server *server, int64_t now)

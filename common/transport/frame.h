@@ -11,6 +11,7 @@ enum frame_type {
     FRAME_ASK,         /**< a question to one server */
     FRAME_ANSWER,      /**< its answer */
     FRAME_WANTED,      /**< a collective's contribution is awaited, away from the root */
+    FRAME_ENDING,      /**< the sender has the RM end the step: tasks that now die are no news */
 };
 
 #endif

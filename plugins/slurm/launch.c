@@ -35,6 +35,7 @@ enum {
     KILL_MS = 1000,  /* for a killed one to be gone */
     FD_FIRST_FREE = BOOT_FD_LISTEN + 1,
     ENV_MAX = 5,
+    FILES_WANTED = 65536, /* descriptors of the server */
 };
 
 /* What the child needs, all made before the fork. */
@@ -116,8 +117,14 @@ static void set_limits(void)
         setrlimit(RLIMIT_CORE, &limit);
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max; /* a connection a task and a peer */
-        setrlimit(RLIMIT_NOFILE, &limit);
+        rlim_t max = limit.rlim_max;
+
+        /* A connection a task and a peer, however few slurmd itself may have. */
+        limit.rlim_cur = limit.rlim_max = max < FILES_WANTED ? FILES_WANTED : max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0) { /* we are not root */
+            limit.rlim_cur = limit.rlim_max = max;
+            setrlimit(RLIMIT_NOFILE, &limit);
+        }
     }
 }
 
@@ -143,6 +150,10 @@ static void become_server(const struct start *start)
     child_fails(STDERR_FILENO, "exec");
 }
 
+/* hwloc, in libpmix's server, looks for displays and OpenCL at each start and loads a large XML
+ * library beside its own small one: what no client of a server asks for. */
+#define HWLOC_WITHOUT "HWLOC_PLUGINS_BLACKLIST=hwloc_gl hwloc_opencl hwloc_xml_libxml"
+
 /* Nothing of prefork's environment, which is the user's: slurmstepd's own, and little of it. */
 static int make_env(struct start *start, struct err *err)
 {
@@ -151,11 +162,12 @@ static int make_env(struct start *start, struct err *err)
 
     start->env[n++] = strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin");
     start->env[n++] = strdup("LC_ALL=C");
+    start->env[n++] = strdup(HWLOC_WITHOUT);
     if (conf && asprintf(&start->env[n++], "SLURM_CONF=%s", conf) < 0)
         return err_set(err, "out of memory");
     if (muster && geteuid() != 0 && asprintf(&start->env[n++], "MUSTER_CONF=%s", muster) < 0)
         return err_set(err, "out of memory");
-    return start->env[0] && start->env[1] ? 0 : err_set(err, "out of memory");
+    return start->env[0] && start->env[1] && start->env[2] ? 0 : err_set(err, "out of memory");
 }
 
 /* Forks twice. @return the server's pid, or -1 with errno set */

@@ -16,9 +16,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 };
+enum {
+    BACKLOG = 1024,
+    BIRTH_S = 60, /* a socket that is not complete by then never will be */
+};
 
 /* slurmd reaches the socket as the user, so the user must be able to walk to it. */
 static int check_spool(const struct facts *facts, struct err *err)
@@ -72,8 +76,17 @@ static int is_stale(const char *path)
     return stale;
 }
 
-/* A killed slurmstepd leaves its socket behind. Names appear here only once somebody listens on
- * them (see make_socket), so what refuses a connection is dead. */
+/* Names "muster.…" appear only once somebody listens on them (see make_socket), so what refuses a
+ * connection is dead. */
+static bool may_be_left(const char *name, const struct stat *st)
+{
+    if (!S_ISSOCK(st->st_mode))
+        return false;
+    return strncmp(name, "muster.", 7) == 0 ||
+           (strncmp(name, "must~r.", 7) == 0 && time(NULL) > st->st_mtime + BIRTH_S);
+}
+
+/* A killed slurmstepd leaves its socket behind. */
 static void sweep(const char *spool)
 {
     DIR *dir = opendir(spool);
@@ -83,10 +96,10 @@ static void sweep(const char *spool)
         char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
         struct stat st;
 
-        if (strncmp(entry->d_name, "muster.", 7) != 0 ||
-            snprintf(path, sizeof(path), "%s/%s", spool, entry->d_name) >= (int)sizeof(path))
+        if (snprintf(path, sizeof(path), "%s/%s", spool, entry->d_name) >= (int)sizeof(path))
             continue;
-        if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && is_stale(path) && unlink(path) == 0)
+        if (lstat(path, &st) == 0 && may_be_left(entry->d_name, &st) && is_stale(path) &&
+            unlink(path) == 0)
             log_debug("removed %s, left by a step that was killed", path);
     }
     if (dir)

@@ -4,6 +4,9 @@
  * Root works in a directory that all may write, on a directory that a user owns, so: nothing is
  * looked up twice, links are never followed, and the tree is walked by a child that has become the
  * user, who can do no harm with it that the user cannot do anyway.
+ *
+ * Each directory is locked as long as its slurmstepd lives. One that nobody has locked was left by
+ * a step whose slurmstepd and server were killed, and the next step on the node removes it.
  */
 #include "plugins/slurm/scratch.h"
 
@@ -11,12 +14,14 @@
 #include "common/util/empty_dir.h"
 #include "common/util/log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +29,7 @@
 
 enum {
     REMOVE_MS = 5000, /* for the child that removes a tree */
+    SWEEP_MS = 500,   /* for all that others left: users can make such directories by hand */
     NAME_TRIES = 100,
 };
 
@@ -49,6 +55,88 @@ static int open_parent(const char *tmpfs, const struct identity *user, struct er
     return -1;
 }
 
+/* Waits for a child of ours, by force in the end. */
+static void wait_bounded(pid_t pid, int64_t deadline)
+{
+    struct timespec nap = {.tv_nsec = 1000000};
+
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        if (deadline_left(deadline) == 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            return;
+        }
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* Removes the entry and all below it, as the user. @return 0, or -1 with errno set */
+static int remove_tree(int parent, const char *name, int dir, const struct identity *user,
+                       int64_t deadline)
+{
+    pid_t pid;
+
+    /* Most servers leave it empty. */
+    if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno != ENOTEMPTY)
+        return -1;
+    pid = fork();
+    if (pid == 0) {
+        if (identity_become(user) == 0)
+            empty_dir(dir);
+        _exit(0);
+    }
+    if (pid > 0)
+        wait_bounded(pid, deadline);
+    return unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Whether it is "muster.<job>.<step>.<8 hexadecimal digits>", as make_dir() names them. */
+static bool is_ours(const char *name)
+{
+    unsigned job, step, random;
+    int end = 0;
+
+    return sscanf(name, "muster.%10u.%10u.%8x%n", &job, &step, &random, &end) == 3 && end > 0 &&
+           name[end] == '\0';
+}
+
+static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    /* Whoever it belongs to is who its content can harm. */
+    if (fstat(fd, &st) == 0 && (drop || st.st_uid == geteuid()) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        struct identity owner = {.uid = st.st_uid, .gid = st.st_gid, .drop = drop};
+
+        if (remove_tree(parent, name, fd, &owner, deadline) == 0)
+            log_debug("removed the directory %s, left by a step that was killed", name);
+    }
+    close(fd);
+}
+
+static void sweep(int parent, bool drop)
+{
+    int64_t deadline = now_ms() + SWEEP_MS;
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    while (dir && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
+        if (is_ours(entry->d_name))
+            sweep_one(parent, entry->d_name, drop, deadline);
+    }
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+}
+
 /* Makes a directory of a name that nobody can foresee, "muster.4711.0.xxxxxxxx". */
 static int make_dir(int parent, const char *label, char *name, size_t cap)
 {
@@ -66,21 +154,51 @@ static int make_dir(int parent, const char *label, char *name, size_t cap)
     return -1;
 }
 
-/* Opens what we made and gives it to the user by descriptor: what the name means by now does not
- * matter. */
+/* Opens and locks what we made and gives it to the user by descriptor: what the name means by now
+ * does not matter. @return its descriptor, or -1 with errno: EAGAIN when a sweep was faster */
 static int give_dir(int parent, const char *name, const struct identity *user)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
-    if (fd < 0)
+    if (fd < 0) {
+        errno = errno == ENOENT ? EAGAIN : errno;
         return -1;
-    if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || fchmod(fd, 0700) < 0 ||
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0) {
+        close(fd);
+        errno = EAGAIN;
+        return -1;
+    }
+    if (st.st_uid != geteuid() || fchmod(fd, 0700) < 0 ||
         (user->drop && fchown(fd, user->uid, user->gid) < 0)) {
         close(fd);
         return -1;
     }
     return fd;
+}
+
+/* Both; a name that a sweep takes away is made again. */
+static int make_and_give(int parent, const char *label, const struct identity *user, char *name,
+                         size_t cap)
+{
+    for (int i = 0; i < NAME_TRIES; i++) {
+        int fd;
+
+        if (make_dir(parent, label, name, cap) < 0)
+            return -1;
+        fd = give_dir(parent, name, user);
+        if (fd >= 0)
+            return fd;
+        if (errno != EAGAIN) {
+            int saved_errno = errno;
+
+            unlinkat(parent, name, AT_REMOVEDIR);
+            errno = saved_errno;
+            return -1;
+        }
+    }
+    return -1;
 }
 
 int scratch_make(struct scratch *scratch, const char *tmpfs, const char *label,
@@ -93,61 +211,34 @@ int scratch_make(struct scratch *scratch, const char *tmpfs, const char *label,
     scratch->parent = open_parent(tmpfs, user, err);
     if (scratch->parent < 0)
         return -1;
-    if (make_dir(scratch->parent, label, name, sizeof(name)) < 0) {
-        err_set(err, "cannot make a directory in TmpFS=%s: %s", tmpfs, strerror(errno));
+    sweep(scratch->parent, user->drop);
+    scratch->dir = make_and_give(scratch->parent, label, user, name, sizeof(name));
+    if (scratch->dir < 0) {
+        err_set(err, "cannot make a directory for uid %u in TmpFS=%s: %s", user->uid, tmpfs,
+                strerror(errno));
         close(scratch->parent);
         return -1;
     }
-    scratch->dir = give_dir(scratch->parent, name, user);
-    if (scratch->dir < 0 || asprintf(&scratch->path, "%s/%s", tmpfs, name) < 0) {
-        err_set(err, "cannot give %s/%s to uid %u: %s", tmpfs, name, user->uid, strerror(errno));
+    if (asprintf(&scratch->path, "%s/%s", tmpfs, name) < 0) {
         scratch->path = NULL;
         unlinkat(scratch->parent, name, AT_REMOVEDIR);
-        if (scratch->dir >= 0)
-            close(scratch->dir);
+        close(scratch->dir);
         close(scratch->parent);
-        return -1;
+        return err_set(err, "out of memory");
     }
     return 0;
-}
-
-/* Waits for a child of ours, by force in the end. */
-static void wait_bounded(pid_t pid)
-{
-    int64_t deadline = now_ms() + REMOVE_MS;
-    struct timespec nap = {.tv_nsec = 1000000};
-
-    while (waitpid(pid, NULL, WNOHANG) == 0) {
-        if (deadline_left(deadline) == 0) {
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-            return;
-        }
-        nanosleep(&nap, NULL);
-    }
 }
 
 void scratch_remove(struct scratch *scratch, const struct identity *user)
 {
     const char *name;
-    pid_t pid;
 
     if (!scratch->path)
         return;
     name = strrchr(scratch->path, '/') + 1;
-    /* Most servers leave it empty, or took it along. */
-    if (unlinkat(scratch->parent, name, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY) {
-        pid = fork();
-        if (pid == 0) {
-            if (identity_become(user) == 0)
-                empty_dir(scratch->dir);
-            _exit(0);
-        }
-        if (pid > 0)
-            wait_bounded(pid);
-        if (unlinkat(scratch->parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-            log_warning("cannot remove %s: %s", scratch->path, strerror(errno));
-    }
+    if (remove_tree(scratch->parent, name, scratch->dir, user, now_ms() + REMOVE_MS) < 0 &&
+        errno != ENOENT) /* many servers take it along */
+        log_warning("cannot remove %s: %s", scratch->path, strerror(errno));
     close(scratch->dir);
     close(scratch->parent);
     free(scratch->path);

@@ -11,10 +11,11 @@
 struct scratch {
     char *path; /**< owned; NULL: there is none */
     int parent; /**< TmpFS, open */
-    int dir;    /**< the directory itself, open: its name is the user's to change */
+    int dir;    /**< the directory itself, open, since its name is the user's to change; locked */
 };
 
 /**
+ * Removes the directories of steps that ended without us, and makes this step's.
  * @param label "<job>.<step>"
  * @return 0, or -1 with the reason in @p err and nothing left behind
  * @thread slurmstepd's main thread

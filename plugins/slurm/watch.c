@@ -10,13 +10,14 @@
  *     pidfds          a task ended
  *
  * All signals are blocked in it. slurmstepd changes the effective uid of all its threads while it
- * launches tasks, so it may be the user for a while: what needs root's rights is tried again.
+ * launches tasks, so it may be the user for a while: what needs root's rights is tried again, by
+ * the killer (killer.h), which asks slurmctld.
  */
 #include "plugins/slurm/watch.h"
 
 #include "common/transport/wire.h"
 #include "common/util/log.h"
-#include "shims/slurm/slurm_abi.h"
+#include "plugins/slurm/killer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -54,11 +56,6 @@ enum {
     POLL_FIRST_TASK, /* from here on a pidfd each */
 };
 
-enum {
-    KILL_TRIES = 5,
-    KILL_RETRY_MS = 1000,
-};
-
 /* What the task hook writes; small enough to be written at once. */
 struct task_note {
     uint32_t slot;
@@ -78,7 +75,7 @@ struct watch {
     nfds_t nfds;
     struct wire_out pending; /* ends of tasks that the server has not taken yet */
     size_t sent;             /* bytes of pending that it has */
-    int kill_tries;          /* left, once the server is dead */
+    struct killer *killer;   /* once the server is dead, or there was none */
 };
 
 /* Without a server the layout may be unknown too, and any one note is enough. */
@@ -165,19 +162,6 @@ static void task_started(struct watch *watch, const struct task_note *note)
     }
 }
 
-static void kill_step(struct watch *watch)
-{
-    const struct facts *facts = watch->facts;
-
-    watch->kill_tries--;
-    if (slurm_abi_kill_step(facts->job, facts->step, SIGKILL) == SLURM_ABI_SUCCESS)
-        watch->kill_tries = 0;
-    else if (watch->kill_tries == 0)
-        log_error("cannot end step %u.%u from node %s: %s; its tasks hang: scancel %u.%u",
-                  facts->job, facts->step, facts->node, slurm_abi_strerror(errno), facts->job,
-                  facts->step);
-}
-
 static void read_notes(struct watch *watch)
 {
     struct task_note note;
@@ -187,8 +171,7 @@ static void read_notes(struct watch *watch)
             task_started(watch, &note);
         } else if (!watch->noted[0]) {
             watch->noted[0] = true;
-            watch->kill_tries = KILL_TRIES;
-            kill_step(watch);
+            watch->killer = killer_start(watch->facts);
         }
     }
 }
@@ -200,8 +183,7 @@ static void server_died(struct watch *watch)
     log_error("muster-server of step %s died on node %s: ending the step, since its tasks would "
               "wait for it for ever",
               watch->facts->boot.label, watch->facts->node);
-    watch->kill_tries = KILL_TRIES;
-    kill_step(watch);
+    watch->killer = killer_start(watch->facts);
 }
 
 static void control_ready(struct watch *watch, short events)
@@ -241,17 +223,12 @@ static void *run(void *arg)
     struct pollfd *fds = watch->fds;
 
     for (;;) {
-        int n;
-
         fds[POLL_RELAY].fd = watch->launch ? watch->launch->relay.fd : -1;
         fds[POLL_CONTROL].events = watch->sent < watch->pending.len ? POLLIN | POLLOUT : POLLIN;
-        n = poll(fds, watch->nfds, watch->kill_tries > 0 ? KILL_RETRY_MS : -1);
-        if (n < 0)
+        if (poll(fds, watch->nfds, -1) < 0)
             continue;
         if (fds[POLL_STOP].revents)
             return NULL;
-        if (n == 0)
-            kill_step(watch);
         /* ends before notes: these append to the array */
         tasks_ready(watch);
         if (fds[POLL_TASKS].revents)
@@ -337,6 +314,11 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
 {
     struct task_note note = {slot, pid};
 
+    /* Of a slurmstepd that was killed nobody could end the tasks, which wait for a server that has
+     * left with it. Our parent is its main thread, which ends last. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        log_debug("task slot %u on node %s may outlive slurmstepd: %s", slot, watch->facts->node,
+                  strerror(errno));
     /* A full pipe means thousands of tasks at once and costs one notice, not the task. */
     if (write(watch->tasks[1], &note, sizeof(note)) < 0)
         log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
@@ -351,6 +333,7 @@ void watch_stop(struct watch *watch)
         return;
     if (write(watch->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    pthread_join(watch->thread, NULL);
+    pthread_join(watch->thread, NULL); /* it waits for nothing but us */
+    killer_stop(watch->killer);
     watch_free(watch);
 }

@@ -27,7 +27,7 @@ struct watch;
 struct watch *watch_start(const struct facts *facts, struct launch *launch, struct err *err);
 
 /**
- * Has a task's end watched.
+ * Has a task's end watched, and the task end with slurmstepd.
  * @param slot its number on this node
  * @thread the task's process between fork and exec, as the user
  */

@@ -1,0 +1,27 @@
+/** @file
+ * Ends the step when it cannot be served, from a thread of its own: slurmctld takes its time to
+ * answer, or does not answer at all, and nothing else waits for it.
+ */
+#ifndef MUSTER_SLURM_KILLER_H
+#define MUSTER_SLURM_KILLER_H
+
+#include "plugins/slurm/facts.h"
+
+struct killer;
+
+/**
+ * Starts the thread, which asks slurmctld to end the step and tries again for seconds.
+ * @param facts read before this returns
+ * @return NULL when there can be no thread; logged
+ * @thread the watch's, with all signals blocked
+ */
+struct killer *killer_start(const struct facts *facts);
+
+/**
+ * No further try. Waits a second for an answer that is on its way, then lets the thread go, which
+ * ends with the process. Frees @p killer, which may be NULL.
+ * @thread slurmstepd's main thread
+ */
+void killer_stop(struct killer *killer);
+
+#endif
