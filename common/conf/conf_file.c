@@ -118,10 +118,11 @@ static int find_tmpdir(const struct conf_text *t, char *tmpdir, struct err *err)
         if (key.depth != 1 || key.len != strlen("tmpdir") || memcmp(key.name, "tmpdir", key.len))
             continue;
         if (!conf_text_path(t, key.value, tmpdir))
-            return conf_text_fail_key(t, key.at, "tmpdir", err,
-                                      "give an absolute path of at most %d bytes without backslash, for "
-                                      "example \"tmpdir\": \"/tmp\"",
-                                      CONF_PATH_SIZE - 1);
+            return conf_text_fail_key(
+                t, key.at, "tmpdir", err,
+                "give an absolute path of at most %d bytes without backslash, for "
+                "example \"tmpdir\": \"/tmp\"",
+                CONF_PATH_SIZE - 1);
     }
     return 0;
 }
