@@ -140,20 +140,23 @@ configure() {
   chown "${3:-root}" $conf
 }
 
-# refused WHAT SAYS: a step ends at once and says why; then there are no settings any more
+# refused WHAT SAYS [LOG]...: a step ends at once and says why, to the user or else in a LOG; then
+# there are no settings any more
 refused() {
-  local status
+  local what=$1 says=$2 status
+  shift 2
   timeout 20 srun --mpi="$MPI" -N4 -n4 "$clients/hold" --sleep 1 >"$work/refused.log" 2>&1
   status=$?
   rm -f $conf
-  check "$1" "status $status; $(tail -n 3 "$work/refused.log" | tr '\n' ';')" \
-    eval "[ $status != 0 ] && [ $status != 124 ] && grep -qE '$2' '$work/refused.log'"
+  check "$what: the step fails" "status $status" eval "[ $status != 0 ] && [ $status != 124 ]"
+  check "$what: says why" "$(tail -n 3 "$work/refused.log" | tr '\n' ';')" \
+    until_true 5 grep -qE "$says" "$work/refused.log" "$@"
 }
 
 # mistake TEXT SAYS [MODE [OWNER]]: a step under this muster.json ends at once and says why
 mistake() {
   configure "$1" "${@:3}"
-  refused "mistake in muster.json: $*" "$2"
+  refused "muster.json: $*" "$2"
 }
 
 # arities NODE: a step under nodes of which one has other settings; each has a /tmp of its own
@@ -164,7 +167,8 @@ arities() {
   for k in 1 2 3 4; do echo '{}' >"/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
   echo '{ "tree_arity": 2 }' >"/proc/$(slurmd_of "$1")/root/tmp/muster.json"
   refused "tree_arity differs on $1" \
-    "tree_arity is (2 on node $1 and 16 on node $others|16 on node $others and 2 on node $1);"
+    "tree_arity is (2 on node $1 and 16 on node $others|16 on node $others and 2 on node $1);" \
+    "$MUSTER_CI_DIR"/log/node?.log
   for k in 1 2 3 4; do rm "/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
 }
 

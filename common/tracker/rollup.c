@@ -139,9 +139,22 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
     wire_out_free(&out);
 }
 
+/* Where settings differ, so do the trees: the root tells every server itself, and nobody else. */
+static void release_all(struct engine *engine, struct tracker *t,
+                        const struct tracker_release *release, bool current)
+{
+    for (uint32_t i = 0; t->self == t->tree.root && i < t->tree.n; i++)
+        if (i != t->self && !tracker_node_lost(engine, t->nodes[i]))
+            release_to(engine, t, i, release, current);
+}
+
 void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  bool current)
 {
+    if (release->result.status != 0 && release->result.status == engine->env.codes.library) {
+        release_all(engine, t, release, current);
+        return;
+    }
     for (uint32_t i = 0; i < t->tree.arity; i++) {
         uint32_t child = tree_child(&t->tree, t->self, i);
         if (child == TREE_NONE)
@@ -165,15 +178,6 @@ void rollup_ask(struct engine *engine, struct tracker *t)
         engine->env.send(engine->env.arg, t->nodes[child], &out);
         wire_out_free(&out);
     }
-}
-
-/* To every server at once: where the settings differ, so do the trees. */
-static void release_all(struct engine *engine, struct tracker *t,
-                        const struct tracker_release *release)
-{
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (i != t->self && !tracker_node_lost(engine, t->nodes[i]))
-            release_to(engine, t, i, release, true);
 }
 
 /* The contributions of all, for the result; NULL when out of memory. */
@@ -205,10 +209,7 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
         release.generation = ++engine->generations;
         t->failure.generation = release.generation;
     }
-    if (status != 0 && status == engine->env.codes.library)
-        release_all(engine, t, &release);
-    else
-        rollup_down(engine, t, &release, true);
+    rollup_down(engine, t, &release, true);
     tracker_end(engine, t, &release.result);
     free(entries);
 }
