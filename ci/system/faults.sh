@@ -10,7 +10,7 @@ A task is killed, leaves without PMIx_Finalize or aborts, a muster-server is kil
 job is cancelled. Each time the step ends within 15 s and says why, a step beside it
 goes on and passes, and within 5 s nothing of the lost one is left. A slurmd that stops
 answering, is killed and started anew does no harm; a mistake in muster.json ends a step
-at once with its place. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
+at once with its place, and so do settings that differ between nodes. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
 status when any failed.
 TXT
 }
@@ -130,17 +130,77 @@ restart_slurmd() {
   check 'restart: the step goes on' "$(why "$work/restart.log" $status)" [ $status = 0 ]
 }
 
-# mistake TEXT SAYS: a step under this muster.json ends at once and says why
-mistake() {
-  local conf=/opt/muster/etc/muster/muster.json status
+conf=/opt/muster/etc/muster/muster.json
+
+# configure TEXT [MODE [OWNER]]: the settings of all nodes
+configure() {
   mkdir -p "${conf%/*}"
   printf '%s\n' "$1" >$conf
-  chmod 644 $conf
-  timeout 20 srun --mpi="$MPI" -N2 -n2 "$clients/hold" --sleep 1 >"$work/mistake.log" 2>&1
+  chmod "${2:-644}" $conf
+  chown "${3:-root}" $conf
+}
+
+# refused WHAT SAYS [LOG]...: a step ends at once and says why, to the user or else in a LOG; then
+# there are no settings any more
+refused() {
+  local what=$1 says=$2 status
+  shift 2
+  timeout 20 srun --mpi="$MPI" -N4 -n4 "$clients/hold" --sleep 1 >"$work/refused.log" 2>&1
   status=$?
-  rm $conf
-  check "mistake in muster.json: $1" "status $status; $(tail -n 3 "$work/mistake.log" | tr '\n' ';')" \
-    eval "[ $status != 0 ] && [ $status != 124 ] && grep -qE '$2' '$work/mistake.log'"
+  rm -f $conf
+  check "$what: the step fails" "status $status" eval "[ $status != 0 ] && [ $status != 124 ]"
+  check "$what: says why" "$(tail -n 3 "$work/refused.log" | tr '\n' ';')" \
+    until_true 5 grep -qE "$says" "$work/refused.log" "$@"
+}
+
+# mistake TEXT SAYS [MODE [OWNER]]: a step under this muster.json ends at once and says why
+mistake() {
+  configure "$1" "${@:3}"
+  refused "muster.json: $*" "$2"
+}
+
+# arities NODE: a step under nodes of which one has other settings; each has a /tmp of its own
+arities() {
+  local k others='node[1-4]'
+  mkdir -p "${conf%/*}"
+  ln -s /tmp/muster.json $conf
+  for k in 1 2 3 4; do echo '{}' >"/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
+  echo '{ "tree_arity": 2 }' >"/proc/$(slurmd_of "$1")/root/tmp/muster.json"
+  refused "tree_arity differs on $1" \
+    "tree_arity is (2 on node $1 and 16 on node $others|16 on node $others and 2 on node $1);" \
+    "$MUSTER_CI_DIR"/log/node?.log
+  for k in 1 2 3 4; do rm "/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
+}
+
+# Where the servers' directories are, while they serve and afterwards.
+tmpdir() {
+  local dir=/run/slurm/tmpdir there
+  mkdir -m 1777 $dir
+  configure "{ \"tmpdir\": \"$dir\" }"
+  if start tmpdir '' --sleep 1; then
+    there=$(find $dir -maxdepth 1 -name 'muster.*' -user "$(id -u)" -perm 700 | wc -l)
+    check 'tmpdir: the servers are there' "found $there of 4 directories" [ "$there" = 4 ]
+    wait "$step"
+    check 'tmpdir: the step' "$(why "$work/tmpdir.log" $?)" grep -q '^PASS hold' "$work/tmpdir.log"
+    check 'tmpdir: nothing is left' "$(ls $dir)" rmdir $dir
+  fi
+  mistake "{ \"tmpdir\": \"$dir\" }" "cannot open the directory tmpdir=$dir: No such file"
+  mkdir -m 755 $dir
+  chown alice $dir
+  mistake "{ \"tmpdir\": \"$dir\" }" "tmpdir=$dir belongs to uid 2001 and has mode 0755"
+  chown root $dir
+  chmod 777 $dir
+  mistake "{ \"tmpdir\": \"$dir\" }" "tmpdir=$dir belongs to uid 0 and has mode 0777"
+  rmdir $dir
+}
+
+# What an admin may put into Slurm's own file.
+mpi_conf() {
+  local file=$MUSTER_CI_DIR/mpi.conf
+  [ ! -e "$file" ] || { skip 'a key in mpi.conf' "there is an mpi.conf"; return; }
+  printf '# MusterLogLevel=debug\nPMIxDebug=1 MusterTmpDir=/tmp\n' >"$file"
+  refused 'a key in mpi.conf' "$file line 2: key \"MusterTmpDir\": muster takes no settings"
+  rm "$file"
 }
 
 names_rank='(rank|task) 3|:3([^0-9]|$)'
@@ -162,6 +222,12 @@ if [ "$MPI" = muster ]; then
   mistake '{ "timeouts": { "peer": "soon" } }' 'muster.json line 1: .*peer'
   mistake '{ "timeout": 3 }' 'muster.json line 1: .*timeout'
   mistake '{ "timeouts": ' 'muster.json line [12] '
+  mistake '{}' 'muster.json: group or others may write it .mode 0664.' 664
+  mistake '{}' 'muster.json: belongs to uid 2001, must belong to root' 644 alice
+  arities node1
+  arities node4
+  tmpdir
+  mpi_conf
 fi
 scenario cancel-in-sleep '' cancel '' --sleep 60
 scenario cancel-in-construct '' cancel '' --victim 7 --delay 60000 --how exit --in construct

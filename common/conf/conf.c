@@ -15,6 +15,7 @@
 /** The keys that the text gives, in its order. */
 struct given {
     size_t n;
+    bool twice; /* a key stands twice, so json-c has one value for two places */
     struct {
         const struct conf_row *row;     /**< borrowed from the table */
         const struct conf_row *section; /**< whose key it is; NULL: top level */
@@ -66,6 +67,7 @@ static const struct conf_row *take_key(const struct conf_text *t, const struct c
     for (size_t i = 0; i < given->n; i++) {
         if (given->keys[i].row != row)
             continue;
+        given->twice = true;
         conf_text_fail_key(t, key->at, row->key, err,
                            "given twice, first on line %u; remove one of the two",
                            conf_text_line(t, given->keys[i].at));
@@ -79,23 +81,37 @@ static const struct conf_row *take_key(const struct conf_text *t, const struct c
     return row;
 }
 
-/* Keys inside what should be a plain value are passed over: that value's type is the error. */
-static int take_keys(const struct conf_text *t, struct given *given, struct err *err)
+/* Where mistakes go. */
+struct report {
+    conf_report_fn *fn;
+    void *arg;
+    bool any;
+};
+
+static void report(struct report *to, const struct err *err)
+{
+    to->any = true;
+    to->fn(to->arg, err->text);
+}
+
+/* Keys inside what should be a plain value are passed over: that value's type is the mistake. */
+static void take_keys(const struct conf_text *t, struct given *given, struct report *to)
 {
     struct conf_key key = {0};
-    const struct conf_row *top = NULL;
+    const struct conf_row *top = NULL, *row;
 
     while (conf_text_next_key(t, &key)) {
-        if (key.depth == 1) {
-            top = take_key(t, &key, NULL, given, err);
-            if (!top)
-                return -1;
-        } else if (key.depth == 2 && top && top->kind == CONF_SECTION) {
-            if (!take_key(t, &key, top, given, err))
-                return -1;
-        }
+        struct err err = {0};
+
+        if (key.depth == 1)
+            row = top = take_key(t, &key, NULL, given, &err);
+        else if (key.depth == 2 && top && top->kind == CONF_SECTION)
+            row = take_key(t, &key, top, given, &err);
+        else
+            continue;
+        if (!row)
+            report(to, &err);
     }
-    return 0;
 }
 
 /* As it is written: json-c would tell a number too large by what it made of it. */
@@ -139,7 +155,8 @@ static int fail_value(const struct conf_text *t, size_t at, size_t value_at,
                               number ? "a whole number, " : "", range, example);
 }
 
-static bool take_value(const struct conf_row *row, struct json_object *value, struct conf *conf)
+static bool take_value(const struct conf_text *t, size_t at, const struct conf_row *row,
+                       struct json_object *value, struct conf *conf)
 {
     switch (row->kind) {
     case CONF_SECTION:
@@ -165,46 +182,64 @@ static bool take_value(const struct conf_row *row, struct json_object *value, st
             }
         }
         return false;
+    case CONF_PATH:
+        return conf_text_path(t, at, conf_row_path(row, conf));
     }
     return false;
 }
 
-static int take_values(const struct conf_text *t, const struct given *given,
-                       struct json_object *root, struct conf *conf, struct err *err)
+static void take_values(const struct conf_text *t, const struct given *given,
+                        struct json_object *root, struct conf *conf, struct report *to)
 {
     for (size_t i = 0; i < given->n; i++) {
         const struct conf_row *row = given->keys[i].row, *section = given->keys[i].section;
         struct json_object *in = root, *value = NULL;
+        struct err err = {0};
 
         if (section)
             json_object_object_get_ex(root, section->key, &in);
         json_object_object_get_ex(in, conf_row_leaf(row), &value);
-        if (!take_value(row, value, conf))
-            return fail_value(t, given->keys[i].at, given->keys[i].value, row,
-                              json_object_is_type(value, json_type_int), err);
+        if (take_value(t, given->keys[i].value, row, value, conf))
+            continue;
+        fail_value(t, given->keys[i].at, given->keys[i].value, row,
+                   json_object_is_type(value, json_type_int), &err);
+        report(to, &err);
     }
-    return 0;
+}
+
+int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t len,
+                   conf_report_fn *fn, void *arg)
+{
+    struct report to = {fn, arg, false};
+    struct json_object *root = NULL;
+    struct conf parsed = *conf;
+    struct given given = {0};
+    struct err err = {0};
+    struct conf_text t;
+
+    if (conf_text_open(&t, name, text, len, &err) == 0) {
+        root = conf_json_parse(&t, &err);
+        if (root) {
+            take_keys(&t, &given, &to);
+            if (!given.twice)
+                take_values(&t, &given, root, &parsed, &to);
+            json_object_put(root);
+        }
+        conf_text_close(&t);
+    }
+    if (!root)
+        report(&to, &err);
+    if (!to.any)
+        *conf = parsed;
+    return to.any ? -1 : 0;
+}
+
+static void keep_first(void *arg, const char *mistake)
+{
+    err_set(arg, "%s", mistake);
 }
 
 int conf_parse(struct conf *conf, const char *name, const char *text, size_t len, struct err *err)
 {
-    struct conf parsed = *conf;
-    struct given given = {0};
-    struct json_object *root;
-    struct conf_text t;
-    int rc = -1;
-
-    if (conf_text_open(&t, name, text, len, err) < 0)
-        return -1;
-    root = conf_json_parse(&t, err);
-    if (root) {
-        rc = take_keys(&t, &given, err);
-        if (rc == 0)
-            rc = take_values(&t, &given, root, &parsed, err);
-        json_object_put(root);
-    }
-    conf_text_close(&t);
-    if (rc == 0)
-        *conf = parsed;
-    return rc;
+    return conf_parse_all(conf, name, text, len, keep_first, err);
 }

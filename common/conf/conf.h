@@ -23,6 +23,15 @@ enum conf_task_loss {
     CONF_TASK_LOSS_CONTINUE, /**< the survivors go on; operations with the lost task fail */
 };
 
+/** Where the messages of a server go. */
+enum conf_log_sink {
+    CONF_LOG_STDERR, /**< to its standard error, which the launcher's plugin carries on */
+    CONF_LOG_SYSLOG, /**< to the node's syslog; errors to standard error as well */
+};
+
+/** Room for a path. */
+#define CONF_PATH_SIZE 256
+
 /** How long an operation may wait, in seconds; 0: for ever. PMIX_TIMEOUT of the caller wins. */
 struct conf_timeouts {
     int construct; /**< group construct and connect */
@@ -36,11 +45,18 @@ struct conf_timeouts {
 /** All settings. Plain values: nothing to free, copies are independent. */
 struct conf {
     enum log_level log_level; /**< the least severe message that is logged */
+    enum conf_log_sink log_sink;
     struct conf_timeouts timeouts;
     int stall_report; /**< seconds until an operation that waits is reported; 0: never */
     int tree_arity;   /**< children of a server in the tree of a collective */
     enum conf_task_loss on_task_loss;
+    /** where servers' temporary directories are made; "": where the launcher says. The launcher's
+     * plugin alone uses it: see conf_file.h. The rest of the array is zero. */
+    char tmpdir[CONF_PATH_SIZE];
 };
+
+/** Takes one mistake: one line with its place and the remedy. @param arg as given */
+typedef void conf_report_fn(void *arg, const char *mistake);
 
 /** Sets every field to its default. @thread any */
 void conf_defaults(struct conf *conf);
@@ -61,6 +77,10 @@ void conf_defaults(struct conf *conf);
  */
 int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, struct err *err);
 
+/** As conf_load(), but reports every mistake. @return 0, or -1 when there was any */
+int conf_load_all(struct conf *conf, const char *path, uid_t trusted_uid, conf_report_fn *report,
+                  void *arg);
+
 /**
  * Reads settings from text: JSON in UTF-8, one object, with comments as in C.
  *
@@ -75,6 +95,14 @@ int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, struct err
  * @thread any
  */
 int conf_parse(struct conf *conf, const char *name, const char *text, size_t len, struct err *err);
+
+/**
+ * As conf_parse(), but reports every mistake: the first of syntax; else all of keys, and if no key
+ * stands twice, all of values.
+ * @return 0, or -1 when there was any
+ */
+int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t len,
+                   conf_report_fn *report, void *arg);
 
 /**
  * Writes the settings in the form that conf_parse() reads, with a comment for each key. The

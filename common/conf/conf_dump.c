@@ -5,12 +5,12 @@
 
 static void dump_value(const struct conf_row *row, const struct conf *conf, FILE *out)
 {
-    int value = conf_row_get(row, conf);
-
     if (row->kind == CONF_NUMBER)
-        fprintf(out, "%d", value);
+        fprintf(out, "%d", conf_row_get(row, conf));
+    else if (row->kind == CONF_WORD)
+        fprintf(out, "\"%s\"", conf_row_word(row, conf_row_get(row, conf)));
     else
-        fprintf(out, "\"%s\"", conf_row_word(row, value));
+        fprintf(out, "\"%s\"", (const char *)conf + row->offset);
 }
 
 static void dump_comment(const struct conf_row *row, const char *indent, FILE *out)
@@ -25,7 +25,7 @@ static void dump_comment(const struct conf_row *row, const char *indent, FILE *o
     if (row->kind == CONF_NUMBER)
         fprintf(out, "%d\n", row->def);
     else
-        fprintf(out, "\"%s\"\n", conf_row_word(row, row->def));
+        fprintf(out, "\"%s\"\n", row->kind == CONF_WORD ? conf_row_word(row, row->def) : "");
 }
 
 void conf_dump(const struct conf *conf, FILE *out)

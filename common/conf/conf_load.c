@@ -1,113 +1,36 @@
 /** @file
- * Settings from a file: whether it may be trusted, then its text.
- *
- * All checks are made on the open file, so that it cannot be exchanged between check and use.
+ * Settings from a file.
  */
-#include "common/conf/conf.h"
-#include "common/conf/conf_text.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
+#include "common/conf/conf_file.h"
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* O_NONBLOCK: a FIFO or device in the file's place must not hold us up before it is refused. */
-static int open_file(const char *path, int *fd, struct err *err)
+int conf_load_all(struct conf *conf, const char *path, uid_t trusted_uid, conf_report_fn *report,
+                  void *arg)
 {
-    const char *name = conf_text_short_name(path);
-    struct stat st;
-
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd >= 0)
-        return 0;
-    if (errno == ENOENT && lstat(path, &st) < 0 && errno == ENOENT)
-        return 0; /* no file: the defaults */
-    if (errno == ENOENT || errno == 0)
-        return err_set(err, "%s: a symbolic link that leads nowhere; correct or remove it", name);
-    if (errno == EACCES)
-        return err_set(err,
-                       "%s: not readable for uid %u; chmod a+r the file and a+x its directories",
-                       name, (unsigned)geteuid());
-    return err_set(err, "%s: cannot be opened: %s; correct or remove it", name, strerror(errno));
-}
-
-static int check_file(const char *path, int fd, uid_t trusted_uid, struct err *err)
-{
-    const char *name = conf_text_short_name(path);
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_set(err, "%s: cannot be examined: %s", name, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, "%s: %s, not a regular file; put a file in its place or remove it",
-                       name, S_ISDIR(st.st_mode) ? "a directory" : "a device, pipe or socket");
-    if (st.st_uid != 0 && st.st_uid != trusted_uid && trusted_uid == 0)
-        return err_set(err, "%s: belongs to uid %u, must belong to root; chown it to root", name,
-                       (unsigned)st.st_uid);
-    if (st.st_uid != 0 && st.st_uid != trusted_uid)
-        return err_set(err, "%s: belongs to uid %u, must belong to root or uid %u; chown it", name,
-                       (unsigned)st.st_uid, (unsigned)trusted_uid);
-    if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return err_set(err, "%s: group or others may write it (mode %04o); chmod go-w it", name,
-                       (unsigned)(st.st_mode & 07777));
-    return 0;
-}
-
-/* Reads up to size bytes. @return how many, or -1 */
-static ssize_t read_all(int fd, char *buf, size_t size)
-{
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = read(fd, buf + len, size - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
-static int load_fd(struct conf *conf, const char *path, int fd, struct err *err)
-{
-    const char *name = conf_text_short_name(path);
-    size_t size = CONF_FILE_MAX + 1; /* one more, so that conf_parse() sees a file too large */
-    char *text = malloc(size);
-    ssize_t len;
+    struct err err = {0};
+    struct conf loaded;
+    size_t len;
+    char *text;
     int rc;
 
-    if (!text)
-        return err_set(err, "%s: out of memory", name);
-    len = read_all(fd, text, size);
-    if (len < 0)
-        rc = err_set(err, "%s: cannot be read: %s", name, strerror(errno));
-    else
-        rc = conf_parse(conf, path, text, (size_t)len, err);
+    conf_defaults(&loaded);
+    rc = conf_file_read(path, trusted_uid, &text, &len, &err);
+    if (rc < 0)
+        report(arg, err.text);
+    else if (text)
+        rc = conf_parse_all(&loaded, path, text, len, report, arg);
     free(text);
+    if (rc == 0)
+        *conf = loaded;
     return rc;
+}
+
+static void keep_first(void *arg, const char *mistake)
+{
+    err_set(arg, "%s", mistake);
 }
 
 int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, struct err *err)
 {
-    struct conf loaded;
-    int fd, rc = 0;
-
-    conf_defaults(&loaded);
-    if (open_file(path, &fd, err) < 0)
-        return -1;
-    if (fd >= 0) {
-        rc = check_file(path, fd, trusted_uid, err);
-        if (rc == 0)
-            rc = load_fd(&loaded, path, fd, err);
-        close(fd);
-    }
-    if (rc == 0)
-        *conf = loaded;
-    return rc;
+    return conf_load_all(conf, path, trusted_uid, keep_first, err);
 }

@@ -12,12 +12,19 @@
 
 _Static_assert(sizeof(enum log_level) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_task_loss) == sizeof(int), "fields are set as int");
+_Static_assert(sizeof(enum conf_log_sink) == sizeof(int), "fields are set as int");
 
 static const struct conf_word log_levels[] = {
     {"error", LOG_LEVEL_ERROR},
     {"warning", LOG_LEVEL_WARNING},
     {"info", LOG_LEVEL_INFO},
     {"debug", LOG_LEVEL_DEBUG},
+    {NULL, 0},
+};
+
+static const struct conf_word log_sinks[] = {
+    {"stderr", CONF_LOG_STDERR},
+    {"syslog", CONF_LOG_SYSLOG},
     {NULL, 0},
 };
 
@@ -31,6 +38,8 @@ static const struct conf_word task_losses[] = {
 const struct conf_row conf_rows[] = {
     {"log_level", CONF_WORD, FIELD(log_level), .def = LOG_LEVEL_WARNING, .words = log_levels,
      .help = "The least severe message that is logged."},
+    {"log_sink", CONF_WORD, FIELD(log_sink), .def = CONF_LOG_STDERR, .words = log_sinks,
+     .help = "Where messages go; with \"syslog\", errors go to standard error as well."},
     {"timeouts", CONF_SECTION,
      .help = "How long an operation may wait; 0: for ever. A caller's PMIX_TIMEOUT wins."},
     {"timeouts.construct", CONF_NUMBER, FIELD(timeouts.construct), SECONDS(0, DAY, 0),
@@ -52,6 +61,8 @@ const struct conf_row conf_rows[] = {
     {"on_task_loss", CONF_WORD, FIELD(on_task_loss), .def = CONF_TASK_LOSS_END_STEP,
      .words = task_losses,
      .help = "What happens when a task ends between PMIx_Init and PMIx_Finalize."},
+    {"tmpdir", CONF_PATH, FIELD(tmpdir),
+     .help = "Where servers' temporary directories are made; \"\": where the launcher says."},
     {.key = NULL},
 };
 /* clang-format on */
@@ -174,6 +185,10 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size)
             append(out, size, "%s\"%s\"", join, w->word);
         }
         break;
+    case CONF_PATH:
+        append(out, size, "an absolute path of at most %d bytes without backslash",
+               CONF_PATH_SIZE - 1);
+        break;
     }
 }
 
@@ -193,6 +208,9 @@ void conf_row_example(const struct conf_row *row, char *out, size_t size)
     case CONF_WORD:
         append(out, size, "\"%s\"", conf_row_word(row, row->def));
         break;
+    case CONF_PATH:
+        append(out, size, "\"/tmp\"");
+        break;
     }
 }
 
@@ -209,6 +227,11 @@ void conf_row_set(const struct conf_row *row, struct conf *conf, int value)
     memcpy((char *)conf + row->offset, &value, sizeof(value));
 }
 
+char *conf_row_path(const struct conf_row *row, struct conf *conf)
+{
+    return (char *)conf + row->offset;
+}
+
 const char *conf_row_word(const struct conf_row *row, int value)
 {
     for (const struct conf_word *w = row->words; w->word; w++) {
@@ -222,7 +245,7 @@ void conf_defaults(struct conf *conf)
 {
     memset(conf, 0, sizeof(*conf));
     for (const struct conf_row *row = conf_rows; row->key; row++) {
-        if (row->kind != CONF_SECTION)
+        if (row->kind == CONF_NUMBER || row->kind == CONF_WORD)
             conf_row_set(row, conf, row->def);
     }
 }

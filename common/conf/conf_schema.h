@@ -14,6 +14,7 @@ enum conf_kind {
     CONF_SECTION, /**< an object of further keys; no field */
     CONF_NUMBER,  /**< a whole number from min to max */
     CONF_WORD,    /**< one of the given words; the field has the word's value */
+    CONF_PATH,    /**< an absolute path, or "" */
 };
 
 /** A word that a key may have. */
@@ -26,7 +27,8 @@ struct conf_word {
 struct conf_row {
     const char *key;               /**< with section; NULL ends the table */
     enum conf_kind kind;           /**< what its value is */
-    size_t offset;                 /**< of the field in struct conf: an int, or an enum */
+    size_t offset;                 /**< of the field in struct conf: an int, an enum, or for a
+                                        path char[CONF_PATH_SIZE] */
     int def, min, max;             /**< default (for words: of the field); range, both included */
     const char *unit;              /**< of the number, "seconds"; NULL for none */
     const struct conf_word *words; /**< CONF_WORD */
@@ -67,11 +69,14 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size);
 /** Writes a right setting, `"fence": 60`, to @p out. */
 void conf_row_example(const struct conf_row *row, char *out, size_t size);
 
-/** The field's value. */
+/** The field's value; not of a path. */
 int conf_row_get(const struct conf_row *row, const struct conf *conf);
 
-/** Sets the field. */
+/** Sets the field; not a path's. */
 void conf_row_set(const struct conf_row *row, struct conf *conf, int value);
+
+/** The field of a path: CONF_PATH_SIZE bytes, all zero behind its end. */
+char *conf_row_path(const struct conf_row *row, struct conf *conf);
 
 /** The word that stands for @p value; "?" for none, which only a caller's mistake brings. */
 const char *conf_row_word(const struct conf_row *row, int value);

@@ -116,6 +116,24 @@ size_t conf_text_string_end(const struct conf_text *t, size_t at)
     return at < t->len ? at + 1 : t->len;
 }
 
+bool conf_text_path(const struct conf_text *t, size_t at, char *out)
+{
+    size_t len = conf_text_string_end(t, at) - at;
+
+    if (at >= t->len || t->buf[at] != '"' || len < 2 || t->buf[at + len - 1] != '"')
+        return false;
+    len -= 2; /* the quotes */
+    if (len >= CONF_PATH_SIZE || (len > 0 && t->buf[at + 1] != '/'))
+        return false;
+    memset(out, 0, CONF_PATH_SIZE);
+    memcpy(out, t->buf + at + 1, len);
+    for (size_t i = 0; i < len; i++) {
+        if (out[i] == '\\' || (unsigned char)out[i] < ' ' || out[i] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
 static int check_string(const struct conf_text *t, size_t at, size_t end, struct err *err)
 {
     for (size_t i = at + 1; i < end; i++) {

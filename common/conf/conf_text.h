@@ -50,6 +50,14 @@ bool conf_text_next_key(const struct conf_text *t, struct conf_key *key);
 /** The offset behind the string whose quote is at @p at; the end of the text if it has no end. */
 size_t conf_text_string_end(const struct conf_text *t, size_t at);
 
+/**
+ * Takes the path whose quote is at @p at: absolute, or empty; no escapes, so that all who read it
+ * read the same; no control characters.
+ * @param out CONF_PATH_SIZE bytes, all of them written
+ * @return whether it was one
+ */
+bool conf_text_path(const struct conf_text *t, size_t at, char *out);
+
 /** Whether JSON takes @p c for a blank. */
 bool conf_text_is_blank(char c);
 

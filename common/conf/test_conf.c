@@ -16,6 +16,7 @@ static const char sample[] =
     "// settings\n"
     "{ /* \"no_key\": 1 **/\n"
     "    \"log_level\": \"debug\", // {\n"
+    "    \"log_sink\": \"syslog\", \"tmpdir\": \"/var/tmp\",\n"
     "    \"timeouts\": {\n"
     "        \"construct\": 1, \"destruct\": 2, /* \xc3\xa9 */ \"fence\": 3,\n"
     "        \"get\": 4, \"query\": 86400,\n"
@@ -34,7 +35,7 @@ static int parse(struct conf *conf, const char *text, size_t len, struct err *er
 
 static void assert_same(const struct conf *a, const struct conf *b)
 {
-    assert_memory_equal(a, b, sizeof(*a)); /* ints only, so no padding */
+    assert_memory_equal(a, b, sizeof(*a)); /* ints and a path with its zeros: no padding */
 }
 
 static void test_defaults(void **state)
@@ -45,6 +46,8 @@ static void test_defaults(void **state)
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(conf.log_level, LOG_LEVEL_WARNING);
+    assert_int_equal(conf.log_sink, CONF_LOG_STDERR);
+    assert_string_equal(conf.tmpdir, "");
     assert_int_equal(conf.timeouts.construct, 0);
     assert_int_equal(conf.timeouts.destruct, 0);
     assert_int_equal(conf.timeouts.fence, 0);
@@ -68,6 +71,8 @@ static void test_every_key(void **state)
     conf_defaults(&conf);
     assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
     assert_int_equal(conf.log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(conf.log_sink, CONF_LOG_SYSLOG);
+    assert_string_equal(conf.tmpdir, "/var/tmp");
     assert_int_equal(conf.timeouts.construct, 1);
     assert_int_equal(conf.timeouts.destruct, 2);
     assert_int_equal(conf.timeouts.fence, 3);
@@ -212,27 +217,67 @@ static void test_dump_is_read_back(void **state)
     free(text);
 }
 
-/* docs/muster.json.example is the dump of the defaults; found from where we were compiled. */
-static void test_example(void **state)
+/* Reads a file of the source tree, found from where we were compiled. */
+static void read_source(const char *name, char *text, size_t size)
 {
     static const char here[] = __FILE__, below[] = "common/conf/test_conf.c";
-    char path[sizeof(here) + 64], text[8192];
-    struct conf conf;
-    char *expected;
+    char path[sizeof(here) + 64];
     FILE *in;
 
-    (void)state;
-    snprintf(path, sizeof(path), "%.*sdocs/muster.json.example",
-             (int)(strlen(here) - strlen(below)), here);
+    snprintf(path, sizeof(path), "%.*s%s", (int)(strlen(here) - strlen(below)), here, name);
     in = fopen(path, "r");
     if (!in)
         fail_msg("%s: cannot be opened; run the test where it was compiled", path);
-    text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
+    text[fread(text, 1, size - 1, in)] = '\0';
     fclose(in);
+}
+
+/* docs/muster.json.example is the dump of the defaults. */
+static void test_example(void **state)
+{
+    struct conf conf;
+    char text[8192], *expected;
+
+    (void)state;
+    read_source("docs/muster.json.example", text, sizeof(text));
     conf_defaults(&conf);
     expected = dump(&conf);
     assert_string_equal(text, expected);
     free(expected);
+}
+
+/* man/muster.json.5 has every key with its range and its default, and no others. */
+static void test_man_page(void **state)
+{
+    char text[32768], *to = text;
+    unsigned rows = 0, found = 0;
+
+    (void)state;
+    read_source("man/muster.json.5", text, sizeof(text));
+    for (const char *from = text; *from != '\0'; from++) { /* roff's \- is a - */
+        if (from[0] != '\\' || from[1] != '-')
+            *to++ = *from;
+    }
+    *to = '\0';
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        char range[96], entry[256];
+
+        conf_row_range(row, range, sizeof(range));
+        if (row->kind == CONF_SECTION)
+            continue;
+        else if (row->kind == CONF_NUMBER)
+            snprintf(entry, sizeof(entry), "\n.TP\n.B %s\n%s; default %d\n", row->key, range,
+                     row->def);
+        else
+            snprintf(entry, sizeof(entry), "\n.TP\n.B %s\n%s; default \"%s\"\n", row->key, range,
+                     row->kind == CONF_WORD ? conf_row_word(row, row->def) : "");
+        if (!strstr(text, entry))
+            fail_msg("man/muster.json.5 lacks: %s", entry);
+        rows++;
+    }
+    for (const char *p = text; (p = strstr(p, "; default ")); p++)
+        found++;
+    assert_int_equal(found, rows);
 }
 
 int main(void)
@@ -242,7 +287,7 @@ int main(void)
         cmocka_unit_test(test_every_row), cmocka_unit_test(test_overlay),
         cmocka_unit_test(test_truncated), cmocka_unit_test(test_flipped),
         cmocka_unit_test(test_garbled),   cmocka_unit_test(test_dump_is_read_back),
-        cmocka_unit_test(test_example),
+        cmocka_unit_test(test_example),   cmocka_unit_test(test_man_page),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

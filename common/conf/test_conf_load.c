@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/conf/conf.h"
+#include "common/conf/conf_file.h"
 #include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -196,6 +196,53 @@ static void test_not_readable(void **state)
         assert_int_equal(seteuid(0), 0);
 }
 
+/* What the launcher's plugin takes out of the file, as root. */
+static void test_tmpdir(void **state)
+{
+    static const struct {
+        const char *text, *tmpdir;
+    } rows[] = {
+        {"{}", ""},
+        {"{\"tmpdir\": \"\"}", ""},
+        {"{\"tmpdir\": \"/var/tmp\"}", "/var/tmp"},
+        {"{ // \"tmpdir\": \"/no\"\n \"stall_report\": 3, \"tmpdir\"\n:\n \"/a b\" }", "/a b"},
+        {"{\"timeouts\": {\"tmpdir\": \"/no\"}}", ""}, /* for the server to refuse */
+        {"{\"x\": \"tmpdir\", \"tmpdirs\": \"/no\"}", ""},
+        {"[[[\"tmpdir\": \"/no\"", ""},
+        {"", ""},
+    };
+    static const char *const wrong[] = {
+        "{\"tmpdir\": 3}",       "{\"tmpdir\": \"tmp\"}", "{\"tmpdir\": \"/t\\u006dp\"}",
+        "{\"tmpdir\": [\"/\"]}", "{\"tmpdir\":",
+    };
+    char tmpdir[CONF_PATH_SIZE], expected[300];
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(conf_file_tmpdir(path, 0, tmpdir, &err), 0); /* no file */
+    assert_string_equal(tmpdir, "");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_file(path, rows[i].text, 0644);
+        assert_int_equal(conf_file_tmpdir(path, geteuid(), tmpdir, &err), 0);
+        assert_string_equal(tmpdir, rows[i].tmpdir);
+    }
+    snprintf(expected, sizeof(expected),
+             "%s line 1: key \"tmpdir\": give an absolute path of at most 255 bytes without "
+             "backslash, for example \"tmpdir\": \"/tmp\"",
+             path);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        write_file(path, wrong[i], 0644);
+        err = (struct err){0};
+        assert_int_equal(conf_file_tmpdir(path, geteuid(), tmpdir, &err), -1);
+        assert_string_equal(err.text, expected);
+    }
+    write_file(path, "{\"tmpdir\": \"/tmp\"}", 0666);
+    err = (struct err){0};
+    assert_int_equal(conf_file_tmpdir(path, geteuid(), tmpdir, &err), -1);
+    assert_non_null(strstr(err.text, "may write it"));
+    assert_string_equal(tmpdir, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +255,7 @@ int main(void)
         cmocka_unit_test_teardown(test_too_large, remove_files),
         cmocka_unit_test_teardown(test_owner, remove_files),
         cmocka_unit_test_teardown(test_not_readable, remove_files),
+        cmocka_unit_test_teardown(test_tmpdir, remove_files),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -19,12 +19,14 @@ static int parse(struct conf *conf, const char *text, size_t len, struct err *er
 
 static void assert_same(const struct conf *a, const struct conf *b)
 {
-    assert_memory_equal(a, b, sizeof(*a)); /* ints only, so no padding */
+    assert_memory_equal(a, b, sizeof(*a)); /* ints and a path with its zeros: no padding */
 }
 
 #define NUMBER "for example \"tree_arity\": 16"
 #define LEVELS                                                                                     \
     "\"error\", \"warning\", \"info\" or \"debug\", for example \"log_level\": \"warning\""
+#define PATH                                                                                       \
+    "an absolute path of at most 255 bytes without backslash, for example \"tmpdir\": \"/tmp\""
 #define VALUE "expected a value: a number, a text in double quotes or an object"
 
 static const struct {
@@ -34,8 +36,8 @@ static const struct {
     {"{\n \"tree_arty\": 4}", " line 2: key \"tree_arty\": unknown; did you mean \"tree_arity\"?"},
     {"{\"timeouts\": {\n\"Fense\": 4}}",
      " line 2: key \"timeouts.Fense\": unknown; did you mean \"timeouts.fence\"?"},
-    {"{\"zebra\": 4}", " line 1: key \"zebra\": unknown; known here: log_level, timeouts, "
-                       "stall_report, tree_arity, on_task_loss"},
+    {"{\"zebra\": 4}", " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
+                       "timeouts, stall_report, tree_arity, on_task_loss, tmpdir"},
     {"{\"timeouts\": {\"zebra\": 4}}", " line 1: key \"timeouts.zebra\": unknown; known here: "
                                        "construct, destruct, fence, get, query, peer"},
     {"{\"fence\": 4}",
@@ -46,11 +48,11 @@ static const struct {
                                             "\"tree_arity\" belongs to the top level"},
     {"{\"tree\\u005farity\": 4}",
      " line 1: key \"tree\\u005farity\": unknown; keys are written without \\"},
-    {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, timeouts, stall_report, "
-                  "tree_arity, on_task_loss"},
+    {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
+                  "stall_report, tree_arity, on_task_loss, tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
      " line 1: key \"\?\?zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
-     "log_level, timeouts, stall_report, tree_arity, on_task_loss"},
+     "log_level, log_sink, timeouts, stall_report, tree_arity, on_task_loss, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",
      " line 3: key \"tree_arity\": given twice, first on line 1; remove one of the two"},
     {"{\"timeouts\": {\"get\": 1,\n\"get\": 1}}",
@@ -86,6 +88,10 @@ static const struct {
     {"{\"on_task_loss\": \"\"}",
      " line 1: key \"on_task_loss\": found the text \"\"; give \"end-step\" or \"continue\", for "
      "example \"on_task_loss\": \"end-step\""},
+    {"{\"tmpdir\": \"tmp\"}", " line 1: key \"tmpdir\": found the text \"tmp\"; give " PATH},
+    {"{\"tmpdir\": \"\\/tmp\"}", " line 1: key \"tmpdir\": found the text \"\\/tmp\"; give " PATH},
+    {"{\"tmpdir\": \"/t\x7f\"}", " line 1: key \"tmpdir\": found the text \"/t?\"; give " PATH},
+    {"{\"tmpdir\": null}", " line 1: key \"tmpdir\": found null; give " PATH},
     {"{\"timeouts\": 4}", " line 1: key \"timeouts\": found 4; give an object of settings, for "
                           "example \"timeouts\": {\"construct\": 60}"},
     {"{\"timeouts\": [{\"zebra\": 1}]}",
@@ -152,6 +158,69 @@ static void test_mistakes(void **state)
     }
 }
 
+static void collect(void *arg, const char *mistake)
+{
+    char *all = arg;
+
+    snprintf(all + strlen(all), 2000 - strlen(all), "%s\n", mistake);
+}
+
+/* Mistakes of keys come before those of values; what is right is not taken either. */
+static void test_all_mistakes(void **state)
+{
+    static const char text[] =
+        "{\"zebras\": {\"fence\": 1},\n\"tree_arity\": 1,\n"
+        "\"timeouts\": {\"peer\": 0, \"fense\": 1, \"get\": 5},\n\"tmpdir\": 3}";
+    char all[2000] = "";
+    struct conf conf, before;
+
+    (void)state;
+    conf_defaults(&conf);
+    before = conf;
+    assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
+    assert_string_equal(
+        all, "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
+             "timeouts, stall_report, tree_arity, on_task_loss, tmpdir\n"
+             "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
+             "\"timeouts.fence\"?\n"
+             "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER
+             "\nmuster.json line 3: key \"timeouts.peer\": 0 is out of range; give 1 to 3600 "
+             "seconds, for example \"peer\": 30\n"
+             "muster.json line 4: key \"tmpdir\": found 3; give " PATH "\n");
+    assert_same(&conf, &before);
+}
+
+/* Of a key that stands twice, only that: which of its values the others would see is not said. */
+static void test_twice_hides_values(void **state)
+{
+    static const char text[] = "{\"timeouts\": {\"get\": -1},\n\"timeouts\": {}, \"tmpdir\": 3}";
+    char all[2000] = "";
+    struct conf conf;
+
+    (void)state;
+    conf_defaults(&conf);
+    assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
+    assert_string_equal(all, "muster.json line 2: key \"timeouts\": given twice, first on line 1; "
+                             "remove one of the two\n");
+}
+
+static void test_long_path(void **state)
+{
+    char text[400], path[CONF_PATH_SIZE + 1] = "/";
+    struct conf conf;
+    struct err err;
+
+    (void)state;
+    memset(path + 1, 'p', CONF_PATH_SIZE - 1);
+    conf_defaults(&conf);
+    for (int cut = 0; cut < 2; cut++) {
+        path[CONF_PATH_SIZE - cut] = '\0';
+        snprintf(text, sizeof(text), "{\"tmpdir\": \"%s\"}", path);
+        assert_int_equal(parse(&conf, text, strlen(text), &err), cut - 1);
+    }
+    assert_string_equal(conf.tmpdir, path);
+}
+
 static void test_bytes(void **state)
 {
     char name[1000], *large = calloc(1, CONF_FILE_MAX + 1);
@@ -198,6 +267,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_all_mistakes),
+        cmocka_unit_test(test_twice_hides_values),
+        cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_huge_number),
     };

@@ -1,11 +1,12 @@
 /* muster-server: libpmix's server of one job step on one node, as the job's user.
  *
- * The launcher's plugin starts it with a control socket (boot.h); by hand it does nothing. */
+ * The launcher's plugin starts it with a control socket (boot.h); by hand it checks settings. */
 #include "common/nspace/register.h"
+#include "common/server/check.h"
 #include "common/server/server.h"
 #include "common/upcall/upcall.h"
 #include "common/util/empty_dir.h"
-#include "common/util/log.h"
+#include "common/util/log_syslog.h"
 
 #include <errno.h>
 #include <event2/thread.h>
@@ -116,8 +117,25 @@ static void on_exit_of_others(void)
         _exit(1);
 }
 
+/* Messages as the settings have it. A node without syslog is no reason to end a step. */
+static void open_log(const struct server *server, struct log_syslog *syslog)
+{
+    char prefix[256];
+    struct err err = {0};
+    enum log_level level = server->conf.log_level;
+    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
+             server->boot.nodes[server->boot.node].name);
+    log_open(NULL, NULL, level, prefix);
+    if (server->conf.log_sink != CONF_LOG_SYSLOG)
+        return;
+    if (log_syslog_open(syslog, LOG_SYSLOG_PATH, "muster-server", &err) == 0)
+        log_open(log_syslog, syslog, level, prefix);
+    else
+        log_warning("log_sink is \"syslog\", but messages go to standard error: %s", err.text);
+}
+
 /* Step by step; each needs the ones before. @return 0 after a good life */
-static int serve(struct server *server, struct err *err)
+static int serve(struct server *server, struct log_syslog *syslog, struct err *err)
 {
     const char *path = getenv("MUSTER_CONF");
     conf_defaults(&server->conf);
@@ -126,10 +144,7 @@ static int serve(struct server *server, struct err *err)
         conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
                   path != NULL ? getuid() : 0, err) != 0)
         return -1;
-    char prefix[256];
-    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
-             server->boot.nodes[server->boot.node].name);
-    log_open(NULL, NULL, server->conf.log_level, prefix);
+    open_log(server, syslog);
     if (server_open(server, err) != 0 || upcall_open(server, err) != 0)
         return -1;
     int rc = register_namespace(server->nspace, err) != 0 ? -1 : send_environment(server, err);
@@ -148,14 +163,17 @@ static int serve(struct server *server, struct err *err)
 
 int main(int argc, char **argv)
 {
-    (void)argv;
     struct server server = {0};
+    struct log_syslog syslog = {.fd = -1};
     struct err err = {0};
     int type;
     socklen_t len = sizeof type;
-    if (argc != 1 || getsockopt(BOOT_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &len) != 0) {
-        fprintf(stderr, "muster-server is started by muster's plugin in the resource manager; "
-                        "see the README of muster\n");
+    if (argc > 1)
+        return check_main(argc, argv);
+    if (getsockopt(BOOT_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &len) != 0) {
+        fprintf(stderr, "muster-server is started by muster's plugin in the resource manager, "
+                        "once for each step and node; by hand it only checks settings: see "
+                        "muster-server --help\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -165,10 +183,12 @@ int main(int argc, char **argv)
 #endif
     fcntl(BOOT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
     fcntl(BOOT_FD_LISTEN, F_SETFD, FD_CLOEXEC);
-    int rc = serve(&server, &err);
+    int rc = serve(&server, &syslog, &err);
     if (rc != 0)
         send_failure(&err);
     server_close(&server);
+    log_open(NULL, NULL, LOG_LEVEL_WARNING, NULL);
+    log_syslog_close(&syslog);
     done = true;
     return rc == 0 ? 0 : 1;
 }

@@ -97,11 +97,12 @@ static void trim_cut(char *text, size_t len)
         p[lead - 1] = '\0';
 }
 
-static void write_stderr(enum log_level level, const char *text)
+void log_stderr(void *arg, enum log_level level, const char *text)
 {
     char line[TEXT_MAX + 16];
     int len = snprintf(line, sizeof(line), "<%d>%s\n", (int)level, text);
 
+    (void)arg;
     /* One write, so that lines of several threads or processes do not mix. */
     while (write(STDERR_FILENO, line, (size_t)len) < 0 && errno == EINTR)
         ;
@@ -141,6 +142,6 @@ void log_write(enum log_level level, const char *fmt, ...)
     if (out.sink)
         out.sink(out.arg, level, text);
     else
-        write_stderr(level, text);
+        log_stderr(NULL, level, text);
     errno = saved_errno;
 }

@@ -33,6 +33,9 @@ typedef void log_sink_fn(void *arg, enum log_level level, const char *text);
  */
 void log_open(log_sink_fn *sink, void *arg, enum log_level level, const char *prefix);
 
+/** The sink that a NULL sink means. */
+void log_stderr(void *arg, enum log_level level, const char *text);
+
 /** Whether a message of @p level would be written. @thread any */
 int log_wants(enum log_level level);
 

@@ -9,7 +9,8 @@
  *     user and group                     slurmstepd's own record, asked over that socket
  *     the user's other groups            the group database
  *     nodes, tasks and their ranks       slurmctld's record of the step
- *     TmpFS                              slurmstepd's own copy of slurm.conf
+ *     tmpdir                             muster.json, which is root's
+ *     TmpFS, its %n and %h expanded      slurmstepd's own copy of slurm.conf
  *     SlurmdSpoolDir with its %n         the directory itself where it names no node, else
  *                                        slurmctld's slurm.conf
  *
@@ -20,6 +21,7 @@
  */
 #include "plugins/slurm/facts.h"
 
+#include "common/conf/conf_file.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <dirent.h>
@@ -315,10 +317,22 @@ static char *find_template(const struct facts *facts, struct err *err)
     return template;
 }
 
+/* Where temporary directories are made: by muster.json if that says so, which is the file that the
+ * server will read: see make_env() in launch.c. */
 static int find_tmpfs(struct facts *facts, struct err *err)
 {
-    char *tmpfs = slurm_abi_get_tmp_fs(facts->node);
+    const char *path = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
+    char tmpdir[CONF_PATH_SIZE], *tmpfs;
 
+    if (conf_file_tmpdir(path ? path : MUSTER_CONF_PATH, path ? getuid() : 0, tmpdir, err) < 0)
+        return -1;
+    if (tmpdir[0] != '\0') {
+        facts->tmpfs_key = "tmpdir";
+        facts->tmpfs = strdup(tmpdir);
+        return facts->tmpfs ? 0 : err_set(err, "out of memory");
+    }
+    tmpfs = slurm_abi_get_tmp_fs(facts->node);
+    facts->tmpfs_key = "TmpFS";
     if (tmpfs && tmpfs[0] == '/')
         facts->tmpfs = strdup(tmpfs);
     if (!facts->tmpfs)

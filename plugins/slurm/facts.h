@@ -10,13 +10,14 @@
 
 /** A step on this node. */
 struct facts {
-    char *node;           /**< Slurm's name of this node */
-    char *spool;          /**< slurmd's spool directory here */
-    char *tmpfs;          /**< TmpFS, its %n and %h expanded */
-    uint32_t job;         /**< job id; a heterogeneous job's component has its own */
-    uint32_t step;        /**< step id */
-    struct identity user; /**< whose step it is */
-    struct boot boot;     /**< for the server: all but tmpdir and the setting "socket" */
+    char *node;            /**< Slurm's name of this node */
+    char *spool;           /**< slurmd's spool directory here */
+    char *tmpfs;           /**< where temporary directories are made */
+    const char *tmpfs_key; /**< the setting that it is from, "TmpFS" or "tmpdir" */
+    uint32_t job;          /**< job id; a heterogeneous job's component has its own */
+    uint32_t step;         /**< step id */
+    struct identity user;  /**< whose step it is */
+    struct boot boot;      /**< for the server: all but tmpdir and the setting "socket" */
 };
 
 /**

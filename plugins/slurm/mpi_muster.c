@@ -17,6 +17,7 @@
 #include "plugins/slurm/handshake.h"
 #include "plugins/slurm/launch.h"
 #include "plugins/slurm/listener.h"
+#include "plugins/slurm/mpi_conf.h"
 #include "plugins/slurm/scratch.h"
 #include "plugins/slurm/watch.h"
 #include "shims/slurm/slurm_abi.h"
@@ -88,15 +89,22 @@ void *mpi_p_conf_get_printable(void)
     return NULL;
 }
 
+/* No options: then Slurm has no table for us, and conf_get no answer. See mpi_conf.h. */
 void mpi_p_conf_options(void **options, int *count)
 {
     (void)options;
     (void)count;
 }
 
+/** Says in the daemons' logs what prefork will refuse steps for.
+ * @thread main, of slurmctld and slurmd when they start or are reconfigured */
 void mpi_p_conf_set(void *table)
 {
+    struct err err = {0};
+
     (void)table;
+    if (mpi_conf_check(&err) < 0)
+        log_error("%s", err.text);
 }
 
 /* A step over several components of a heterogeneous job, or over several groups of one. */
@@ -152,8 +160,9 @@ static int session_start(struct session *s, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
 
-    if (facts_read(&s->facts, err) < 0 ||
-        scratch_make(&s->scratch, s->facts.tmpfs, boot->label, &s->facts.user, err) < 0 ||
+    if (facts_read(&s->facts, err) < 0 || mpi_conf_check(err) < 0 ||
+        scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, boot->label, &s->facts.user,
+                     err) < 0 ||
         listener_open(&s->listener, &s->facts, err) < 0)
         return -1;
     boot->tmpdir = strdup(s->scratch.path);

@@ -33,20 +33,21 @@ enum {
     NAME_TRIES = 100,
 };
 
-/* Opens TmpFS if nobody but its owner can take our entry in it away. */
-static int open_parent(const char *tmpfs, const struct identity *user, struct err *err)
+/* Opens the directory if nobody but its owner can take our entry in it away. */
+static int open_parent(const char *key, const char *tmpfs, const struct identity *user,
+                       struct err *err)
 {
     int fd = open(tmpfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0) {
-        err_set(err, "cannot open the directory TmpFS=%s: %s", tmpfs, strerror(errno));
+        err_set(err, "cannot open the directory %s=%s: %s", key, tmpfs, strerror(errno));
     } else if (user->drop && (st.st_uid != 0 || ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
                                                  (st.st_mode & S_ISVTX) == 0))) {
         err_set(err,
-                "TmpFS=%s belongs to uid %u and has mode %04o: it has to be root's and, where "
+                "%s=%s belongs to uid %u and has mode %04o: it has to be root's and, where "
                 "others may write, sticky (mode 1777)",
-                tmpfs, st.st_uid, st.st_mode & 07777);
+                key, tmpfs, st.st_uid, st.st_mode & 07777);
     } else {
         return fd;
     }
@@ -201,20 +202,20 @@ static int make_and_give(int parent, const char *label, const struct identity *u
     return -1;
 }
 
-int scratch_make(struct scratch *scratch, const char *tmpfs, const char *label,
+int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *label,
                  const struct identity *user, struct err *err)
 {
     char name[128];
 
     scratch->path = NULL;
     scratch->dir = -1;
-    scratch->parent = open_parent(tmpfs, user, err);
+    scratch->parent = open_parent(key, tmpfs, user, err);
     if (scratch->parent < 0)
         return -1;
     sweep(scratch->parent, user->drop);
     scratch->dir = make_and_give(scratch->parent, label, user, name, sizeof(name));
     if (scratch->dir < 0) {
-        err_set(err, "cannot make a directory for uid %u in TmpFS=%s: %s", user->uid, tmpfs,
+        err_set(err, "cannot make a directory for uid %u in %s=%s: %s", user->uid, key, tmpfs,
                 strerror(errno));
         close(scratch->parent);
         return -1;

@@ -61,7 +61,7 @@ static void make(struct scratch *scratch)
 {
     struct err err = {0};
 
-    if (scratch_make(scratch, tmpfs, "4711.0", &user, &err) < 0)
+    if (scratch_make(scratch, "TmpFS", tmpfs, "4711.0", &user, &err) < 0)
         fail_msg("%s", err.text);
 }
 

@@ -179,6 +179,9 @@ void slurm_abi_xfree(void **p) SLURM_ABI_NAME(slurm_xfree);
  * slurm_abi_xfree() */
 char *slurm_abi_get_tmp_fs(const char *node) SLURM_ABI_NAME(slurm_get_tmp_fs);
 
+/** The path of a file beside slurm.conf. @return freed by slurm_abi_xfree() */
+char *slurm_abi_extra_conf_path(const char *name) SLURM_ABI_NAME(slurm_get_extra_conf_path);
+
 /* Asked from slurmctld. slurm.conf's structure is not declared, since it changes with every
  * release: it is printed, as lines "Key    = value". */
 int slurm_abi_load_conf(time_t update_time, void **conf) SLURM_ABI_NAME(slurm_load_ctl_conf);

@@ -1,0 +1,14 @@
+/** @file
+ * What muster-server does when an admin starts it by hand.
+ */
+#ifndef MUSTER_SERVER_CHECK_H
+#define MUSTER_SERVER_CHECK_H
+
+/**
+ * Runs by arguments: --check, --help or --version.
+ * @param argc at least 2
+ * @return exit status: 0, 1 for settings that are not right, 2 for wrong arguments
+ */
+int check_main(int argc, char **argv);
+
+#endif

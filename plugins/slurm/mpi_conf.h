@@ -1,0 +1,21 @@
+/** @file
+ * Slurm's mpi.conf, in which muster takes no settings.
+ *
+ * Slurm would read keys for us that we declare to it, but by structures that are in no public
+ * header and differ between releases; and what nobody declares it passes over in silence. So we
+ * look ourselves for what an admin may have put there in good faith.
+ */
+#ifndef MUSTER_SLURM_MPI_CONF_H
+#define MUSTER_SLURM_MPI_CONF_H
+
+#include "common/util/err.h"
+
+/**
+ * Looks whether mpi.conf beside slurm.conf has a key that begins with "muster", in any case; files
+ * that it includes are not looked at.
+ * @return 0, or -1 with file, line, key and remedy in @p err
+ * @thread any; in slurmctld, slurmd and slurmstepd
+ */
+int mpi_conf_check(struct err *err);
+
+#endif
