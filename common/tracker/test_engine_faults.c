@@ -169,6 +169,25 @@ static void libraries_that_differ(void **state)
     }
 }
 
+/* An engine that closes tells the others, who must still be there. */
+static void all_end_while_calls_wait(void **state)
+{
+    (void)state;
+    for (uint32_t node = 0; node < N; node++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "end", NULL, N);
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != node)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 100);
+        loopback_free(kit->net);
+        for (struct kit_call *call = kit->calls; call != NULL; call = call->next)
+            assert_int_equal(call->answers, 1);
+        kit->net = loopback_new(&seven);
+        kit_end(kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_contribution_before_the_end_stands),
         cmocka_unit_test(a_call_with_a_failure_is_everybodys),
         cmocka_unit_test(libraries_that_differ),
+        cmocka_unit_test(all_end_while_calls_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
