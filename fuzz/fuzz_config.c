@@ -64,11 +64,13 @@ void fuzz_seeds(void)
         "{ \"f\\xc3\\xa4nce\": [1, 2.5, true, null, \"\\\"\"] }",
     };
     struct conf conf;
+    char key[600];
     size_t len;
     conf_defaults(&conf);
     char *text = dump(&conf, &len);
     fuzz_seed(text, len);
     free(text);
+    fuzz_seed(key, (size_t)snprintf(key, sizeof key, "{ \"timeouts\": { \"%0500d\": 1 } }", 7));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         fuzz_seed(texts[i], strlen(texts[i]));
 }

@@ -106,10 +106,28 @@ static void seed(uint8_t how, const char *errors, uint32_t end)
     wire_out_free(&out);
 }
 
+/* As much as is taken, and more: a long line, and many strings. */
+static void seed_much(void)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, 0x50);
+    wire_put_u8(&out, 0);
+    for (int i = 0; i < 0x500; i++)
+        wire_put_u8(&out, i % 1100 == 1099 ? '\n' : 'x');
+    for (int i = 0; i < BOOT_ENV_COUNT + 2; i++) {
+        wire_put_u32(&out, 1);
+        wire_put_str(&out, "A=");
+    }
+    wire_put_u32(&out, BOOT_READY);
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+}
+
 void fuzz_seeds(void)
 {
     seed(0, "", BOOT_READY);
     seed(0, "<6>ready\n<3>no\n<7>x\nlibrary\n", BOOT_FAILED);
     seed(GONE, "<4>going\n", 7);
+    seed_much();
     seed(QUIET, "\x1b[2J\xff\n<9>\n", BOOT_READY);
 }

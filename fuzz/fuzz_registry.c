@@ -33,6 +33,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     return 0;
 }
 
+/* One entry, whose name is as long as it may be, or a byte longer. */
+static void seed_long_name(const struct procset *members, size_t len)
+{
+    struct wire_out out = {0};
+    char name[PROCSET_NAME_MAX + 1];
+    memset(name, 'x', sizeof name);
+    wire_put_u32(&out, 1);
+    wire_put_u8(&out, REGISTRY_PSET);
+    wire_put_block(&out, name, len);
+    procset_write(members, &out);
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+}
+
 void fuzz_seeds(void)
 {
     struct registry *registry = registry_new();
@@ -47,6 +61,8 @@ void fuzz_seeds(void)
     registry_add(registry, REGISTRY_GROUP, "ocean", &members);
     registry_write(registry, &out);
     fuzz_seed(out.data, out.len);
+    seed_long_name(&members, PROCSET_NAME_MAX);
+    seed_long_name(&members, PROCSET_NAME_MAX + 1);
     wire_out_free(&out);
     procset_free(&members);
     registry_free(registry);

@@ -79,8 +79,13 @@ static void seed(enum coll_kind kind, const char *id, const char *other, uint32_
 
 void fuzz_seeds(void)
 {
+    char name[PROCSET_NAME_MAX + 2] = "";
     seed(COLL_FENCE, "", NULL, 1);
     seed(COLL_CONSTRUCT, "ocean", NULL, 2);
     seed(COLL_DESTRUCT, "ocean", NULL, 5);
     seed(COLL_CONSTRUCT, "two", "atmosphere", 3);
+    memset(name, 'x', PROCSET_NAME_MAX); /* as long as may be, and a byte longer */
+    seed(COLL_CONSTRUCT, name, name, 1);
+    name[PROCSET_NAME_MAX] = 'x';
+    seed(COLL_CONSTRUCT, name, NULL, 1);
 }
