@@ -16,6 +16,7 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 # shellcheck source=ci/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
+plugins=$clients/../../plugins/slurm
 shift
 wanted=" $* "
 
@@ -95,4 +96,23 @@ for shape in "${mpi_shapes[@]}"; do
     run "$shape" $name --ranks "${n%% *}"
   done
 done
+
+# A plugin of another release says that it is, in one line with the remedy, before Slurm drops it.
+other_release() {
+  local this want
+  this=$(srun --version | cut -d' ' -f2 | cut -d- -f1)
+  want="is built for Slurm 23.02.99 and this is Slurm $this: build muster with -Dslurm_version=$this"
+  mkdir "$work/other"
+  cp "$plugins/mpi_muster_other.so" "$work/other/mpi_muster.so"
+  sed "s,:/opt/muster/lib/slurm,:$work/other," "$SLURM_CONF" >"$work/slurm.conf"
+  ! SLURM_CONF=$work/slurm.conf srun --mpi=muster -N1 true >"$work/other.log" 2>&1 </dev/null &&
+    [ "$(grep -cF "$want" "$work/other.log")" = 1 ]
+}
+if [ "$wanted" = '  ' ]; then
+  if other_release; then
+    ok 'a plugin of another Slurm release'
+  else
+    not_ok 'a plugin of another Slurm release' "$(tail -n 3 "$work/other.log")"
+  fi
+fi
 summary

@@ -222,6 +222,25 @@ static void an_arity_that_does_not_matter(void **state)
     kit_end(kit);
 }
 
+/* An engine that closes tells the others, who must still be there. */
+static void all_end_while_calls_wait(void **state)
+{
+    (void)state;
+    for (uint32_t node = 0; node < N; node++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "end", NULL, N);
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != node)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 100);
+        loopback_free(kit->net);
+        for (struct kit_call *call = kit->calls; call != NULL; call = call->next)
+            assert_int_equal(call->answers, 1);
+        kit->net = loopback_new(&seven);
+        kit_end(kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +253,7 @@ int main(void)
         cmocka_unit_test(libraries_that_differ),
         cmocka_unit_test(arities_that_differ),
         cmocka_unit_test(an_arity_that_does_not_matter),
+        cmocka_unit_test(all_end_while_calls_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

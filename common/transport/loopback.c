@@ -38,6 +38,11 @@ struct loopback *loopback_new(const struct loopback_conf *conf)
 
 void loopback_free(struct loopback *net)
 {
+    /* All of them close before any is freed: an engine that closes tells the others. */
+    for (uint32_t i = 0; i < net->conf.nnodes; i++) {
+        engine_close(net->nodes[i].engine);
+        asks_close(net->nodes[i].asks);
+    }
     for (uint32_t i = 0; i < net->conf.nnodes; i++)
         loopback_close_node(&net->nodes[i]);
     while (net->events.n > 0) {

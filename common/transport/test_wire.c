@@ -143,6 +143,25 @@ static void counts_are_bounded(void **state)
     assert_true(in.bad);
 }
 
+/* No bytes may be no pointer either, to which C adds not even 0. */
+static void nothing_from_nowhere(void **state)
+{
+    struct wire_out out = {0};
+    struct wire_in in;
+    size_t len;
+
+    (void)state;
+    wire_put_raw(&out, NULL, 0);
+    assert_false(out.failed);
+    assert_int_equal(out.len, 0);
+    wire_in_init(&in, out.data, out.len);
+    assert_non_null(in.p);
+    assert_true(wire_end(&in));
+    assert_null(wire_get_block(&in, &len));
+    assert_int_equal(len, 0);
+    assert_true(in.bad);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +171,7 @@ int main(void)
         cmocka_unit_test(bad_stays_bad),
         cmocka_unit_test(strings_are_bounded),
         cmocka_unit_test(counts_are_bounded),
+        cmocka_unit_test(nothing_from_nowhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,9 +67,9 @@ void wire_put_u64(struct wire_out *out, uint64_t v)
 
 void wire_put_raw(struct wire_out *out, const void *data, size_t len)
 {
-    unsigned char *p = reserve(out, len);
+    unsigned char *p = len > 0 ? reserve(out, len) : NULL;
 
-    if (p && len > 0)
+    if (p)
         memcpy(p, data, len);
 }
 
@@ -113,7 +113,9 @@ void wire_out_free(struct wire_out *out)
 
 void wire_in_init(struct wire_in *in, const void *data, size_t len)
 {
-    in->p = data;
+    static const unsigned char none[1];
+
+    in->p = len > 0 ? data : none;
     in->end = in->p + len;
     in->bad = false;
 }

@@ -8,7 +8,9 @@
  * they resolve from the process that loads the plugin (srun, slurmctld, slurmd, slurmstepd all
  * carry them).
  *
- * To support another release: add its row, then build with its headers.
+ * abi_layout.c has the sizes and offsets of every release as numbers. To support another release:
+ * add its row here, its numbers there and its name to plugins/slurm/meson.build; then build with
+ * its headers.
  */
 #ifndef MUSTER_SLURM_ABI_H
 #define MUSTER_SLURM_ABI_H
