@@ -36,6 +36,16 @@ struct boot_node {
     char *name;      /**< the RM's name of the node */
     uint32_t ntasks; /**< length of ranks */
     uint32_t *ranks; /**< ascending local order: slot → rank in the namespace */
+    uint32_t slots;  /**< processors here that the allocation has; 0: not known */
+};
+
+/** The allocation that the step runs in. */
+struct boot_allocation {
+    char *rm, *rm_version; /**< the RM and its release */
+    char *cluster;         /**< the RM's name of the cluster, or "" */
+    char *nodes;           /**< names of all nodes, separated by commas; "": not known */
+    uint32_t nnodes;       /**< how many; 0: not known */
+    uint32_t slots;        /**< processors on all of them; 0: not known */
 };
 
 /** A setting for the server's RM back end. Two are the server's own: "backend", the back end's
@@ -54,6 +64,7 @@ struct boot {
     uint32_t node; /**< index of this node in nodes */
     uint32_t nnodes, ntasks;
     struct boot_node *nodes;
+    struct boot_allocation allocation;
     uint32_t nsettings;
     struct boot_setting *settings; /**< for the RM back end */
 };
