@@ -141,6 +141,24 @@ static struct want rank_folder(uint32_t about)
     return (struct want){about == client.me.rank ? FOLDER : UNKNOWN, 0, NULL};
 }
 
+/* A task's binding is known on its own node. */
+static bool bound_here(pmix_rank_t about)
+{
+    return known.cpus[about] && here(known.node_of[about]);
+}
+
+static struct want rank_cpus(uint32_t about)
+{
+    static char cpus[300];
+    snprintf(cpus, sizeof cpus, "hwloc:%s", known.cpus[about] ? known.cpus[about] : "");
+    return text(bound_here(about) ? cpus : NULL);
+}
+
+static struct want rank_locality(uint32_t about)
+{
+    return (struct want){bound_here(about) ? SOME : UNKNOWN, 0, NULL};
+}
+
 /* One key, what it is about, and what it should be. */
 static const struct row {
     const char *name, *key;
@@ -207,6 +225,8 @@ static const struct row {
     ROW(PMIX_REINCARNATION, PROC, zero),
     ROW(PMIX_SPAWNED, PROC, no),
     ROW(PMIX_PROCDIR, PROC, rank_folder),
+    ROW(PMIX_CPUSET, PROC, rank_cpus),
+    ROW(PMIX_LOCALITY_STRING, PROC, rank_locality),
 };
 
 /* How a key is asked for. */
@@ -220,6 +240,7 @@ enum way {
 static const char *const way_names[] = {"without a qualifier", "in its realm", "in its realm by id",
                                         "in its realm by host name", "of a rank"};
 
+static long bound; /* expect that every rank is bound */
 static unsigned asked, left_out, failures;
 
 static __attribute__((format(printf, 4, 5))) void fail(const struct row *row, enum way way,
@@ -418,8 +439,11 @@ static void ask_all_ways(const struct row *row)
 
 int main(int argc, char **argv)
 {
-    client_init("keys", NULL, argc, argv);
+    const struct option_number options[] = {
+        {"bound", &bound, "1: every rank has to be bound to some processors", NULL}, {0}};
+    client_init("keys", options, argc, argv);
     known_find();
+    CHECK(!bound || known.cpus[client.me.rank], "expected to be bound, found all processors");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ask_all_ways(&rows[i]);
     CHECK(failures == 0, "%u of %u answers are not what they should be", failures, asked);

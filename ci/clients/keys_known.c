@@ -1,5 +1,6 @@
 #include "keys_known.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 struct known known;
@@ -7,14 +8,32 @@ struct known known;
 /* What each rank puts of itself. */
 struct self {
     uint32_t node, slot;
-    char host[64];
+    char host[64], cpus[256];
 };
+
+/* Where we may run, unless that is everywhere: "0-3,8". */
+static void find_cpus(char *text, size_t size)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) || CPU_COUNT(&set) >= sysconf(_SC_NPROCESSORS_ONLN))
+        return;
+    for (int cpu = 0, last; cpu < CPU_SETSIZE; cpu = last + 1) {
+        size_t at = strlen(text);
+        last = cpu;
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set))
+            last++;
+        snprintf(text + at, size - at, last > cpu ? "%s%d-%d" : "%s%d", at ? "," : "", cpu, last);
+    }
+}
 
 static struct self find_self(void)
 {
     const char *node = getenv("SLURM_NODEID"), *slot = getenv("SLURM_LOCALID");
     const char *name = getenv("SLURMD_NODENAME");
-    struct self self = {UINT32_MAX, UINT32_MAX, ""};
+    struct self self = {UINT32_MAX, UINT32_MAX, "", ""};
     if (node && slot) {
         self.node = (uint32_t)strtoul(node, NULL, 10);
         self.slot = (uint32_t)strtoul(slot, NULL, 10);
@@ -23,6 +42,7 @@ static struct self find_self(void)
         snprintf(self.host, sizeof self.host, "%s", name);
     else
         gethostname(self.host, sizeof self.host - 1);
+    find_cpus(self.cpus, sizeof self.cpus);
     return self;
 }
 
@@ -143,10 +163,13 @@ void known_find(void)
     known.nodes = calloc(client.size, sizeof *known.nodes);
     known.node_of = calloc(client.size, sizeof *known.node_of);
     known.slot_of = calloc(client.size, sizeof *known.slot_of);
+    known.cpus = calloc(client.size, sizeof *known.cpus);
     for (pmix_rank_t r = 0; r < client.size; r++) {
         struct self *other = get_bytes(r, sizeof *other, "keys.self");
         other->host[sizeof other->host - 1] = '\0';
         place(r, other);
+        if (other->cpus[0])
+            known.cpus[r] = strndup(other->cpus, sizeof other->cpus);
         free(other);
     }
     for (uint32_t i = 0; i < known.nnodes; i++) {

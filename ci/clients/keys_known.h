@@ -24,6 +24,7 @@ extern struct known {
     struct known_node *nodes;
     uint32_t *node_of;      /**< by rank: index in nodes */
     uint32_t *slot_of;      /**< by rank: place among its node's ranks */
+    char **cpus;            /**< by rank: "0-3,8" where it was bound at its start, or NULL */
     uint32_t step_slots;    /**< of the job's nodes; 0: not known */
     uint32_t session_slots; /**< of the allocation; 0: not known */
     uint32_t session_nodes; /**< 0: not known */

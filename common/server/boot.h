@@ -10,7 +10,8 @@
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
  *                       or slot BOOT_FAILED and a block with one sentence
- *     plugin → server   { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
+ *     plugin → server   { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 0 }, when a task starts
+ *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
  */
@@ -26,6 +27,7 @@ enum {
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
     BOOT_CODE_UNKNOWN = 0xffffffff,
+    BOOT_TASK_STARTED = 0x80000000,
     BOOT_MAX = 64 << 20,     /**< bytes of a boot message */
     BOOT_ENV_MAX = 64 << 10, /**< bytes of one "K=V" */
     BOOT_ENV_COUNT = 256,    /**< strings of one task */
