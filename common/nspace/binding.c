@@ -1,5 +1,6 @@
 #include "common/nspace/binding.h"
 
+#include "common/nspace/maps.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -11,25 +12,6 @@
 #include <string.h>
 
 enum { CPUS_MAX = 16384 /* the kernel refuses a set that is smaller than its own */ };
-
-char *binding_list(const void *set, size_t size)
-{
-    const cpu_set_t *cpus = set;
-    char *text = NULL;
-    size_t len, n = size * 8;
-    FILE *f = open_memstream(&text, &len);
-    if (f == NULL)
-        return NULL;
-    for (size_t cpu = 0, last; cpu < n; cpu = last + 1) {
-        last = cpu;
-        if (!CPU_ISSET_S(cpu, size, cpus))
-            continue;
-        while (last + 1 < n && CPU_ISSET_S(last + 1, size, cpus))
-            last++;
-        fprintf(f, last > cpu ? "%s%zu-%zu" : "%s%zu", ftell(f) > 0 ? "," : "", cpu, last);
-    }
-    return fclose(f) == 0 ? text : NULL;
-}
 
 static void store(const pmix_proc_t *proc, const char *key, char *text)
 {
@@ -69,7 +51,7 @@ static void learn(const pmix_proc_t *proc, pid_t pid, cpu_set_t *task, cpu_set_t
     }
     if (sched_getaffinity(0, size, own) == 0 && CPU_EQUAL_S(size, task, own))
         return;
-    list = binding_list(task, size);
+    list = map_cpus(task, size);
     if (list != NULL && asprintf(&text, "hwloc:%s", list) >= 0) {
         store_binding(proc, text);
         free(text);

@@ -17,8 +17,4 @@
  */
 void binding_learn(const struct nspace *ns, uint32_t slot, pid_t pid);
 
-/** The processors of a set as "0-3,8". @param size of the set in bytes
- * @return a string that the caller frees, or NULL when out of memory */
-char *binding_list(const void *set, size_t size);
-
 #endif

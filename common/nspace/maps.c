@@ -55,6 +55,24 @@ char *map_procs(const struct boot *boot)
     return finish(f, &text);
 }
 
+char *map_cpus(const cpu_set_t *set, size_t size)
+{
+    char *text = NULL;
+    size_t len, n = size * 8;
+    const char *before = "";
+    FILE *f = open_memstream(&text, &len);
+    for (size_t cpu = 0, last; f != NULL && cpu < n; cpu = last + 1) {
+        last = cpu;
+        if (!CPU_ISSET_S(cpu, size, set))
+            continue;
+        while (last + 1 < n && CPU_ISSET_S(last + 1, size, set))
+            last++;
+        fprintf(f, last > cpu ? "%s%zu-%zu" : "%s%zu", before, cpu, last);
+        before = ",";
+    }
+    return finish(f, &text);
+}
+
 /* count nodes from node on with ranks each, in the order of ranks */
 struct triple {
     uint32_t node, count, ranks;

@@ -73,6 +73,26 @@ static void ranks_and_nodes(void **state)
     free(procs);
 }
 
+static void check_cpus(const char *expected, int n, const int *cpus)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < n; i++)
+        CPU_SET(cpus[i], &set);
+    char *list = map_cpus(&set, sizeof set);
+    assert_string_equal(list, expected);
+    free(list);
+}
+
+static void processors(void **state)
+{
+    (void)state;
+    check_cpus("", 0, NULL);
+    check_cpus("0", 1, (int[]){0});
+    check_cpus("0-2,4,6-7", 6, (int[]){0, 1, 2, 4, 6, 7});
+    check_cpus("5,1022-1023", 3, (int[]){5, 1022, 1023});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +100,7 @@ int main(void)
         cmocka_unit_test(anl_of_cyclic_and_plane_layouts),
         cmocka_unit_test(anl_of_arbitrary_layouts),
         cmocka_unit_test(ranks_and_nodes),
+        cmocka_unit_test(processors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
