@@ -46,7 +46,7 @@ run() {
     timeout 120 srun --mpi="$MPI" $shape "$clients/$name" "$@" --seconds "$seconds" >"$log" 2>&1 </dev/null
     status=$?
   done
-  grep '^BENCH' "$log" | sed 's/^/# /'
+  grep -E '^(BENCH|NOTE)' "$log" | sed 's/^/# /'
   if grep -q "^SKIP $name:" "$log"; then
     skip "$what" "$(sed -n "s/^SKIP $name: //p" "$log" | head -n 1)"
   elif [ $status != 0 ]; then
@@ -67,8 +67,37 @@ check_logged() {
   check "logq's lines ($shape)" "expected $n, found $found" [ "$found" = "$n" ]
 }
 
+all_hold() { [ "$(grep -c '^HOLD rank' "$work/beside.log")" = 8 ]; }
+
+# A step beside another one of the same allocation.
+keys_beside() {
+  local job holder
+  case $wanted in '  '|*' keys '*) ;; *) return 0 ;; esac
+  job=$(salloc --no-shell -N4 -n16 2>&1 | sed -n 's/.*Granted job allocation //p')
+  srun --jobid="$job" --mpi="$MPI" --overlap -N4 -n8 "$clients/hold" --sleep 600 >"$work/beside.log" 2>&1 </dev/null &
+  holder=$!
+  if until_true 20 all_hold; then
+    run "--jobid=$job --overlap -N3 -n7 -m cyclic" keys
+    check 'the step beside it' "$(why "$work/beside.log" ended)" kill -0 $holder
+  else
+    not_ok 'start of a step to be beside' "$(why "$work/beside.log" 'unknown (not up after 20 s)')"
+  fi
+  scancel "$job"
+  wait $holder
+}
+
+# The keys in layouts that the other clients need not see.
+if [ -z "${SHORT:-}" ]; then
+  for shape in '-N4 -n10 -m plane=2' '-N3 -n7' '-N4 -n9 --ntasks-per-node=3 -m cyclic' '-N2 -n40 -O' '-N1 -n1'; do
+    run "$shape" keys
+  done
+  printf 'node%s\n' 3 1 3 4 1 1 4 >"$work/hosts"
+  SLURM_HOSTFILE=$work/hosts run '-n7 -m arbitrary' keys
+  keys_beside
+fi
+
 for shape in "${shapes[@]}"; do
-  for name in exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
+  for name in keys exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
     unsupported logq; do
     run "$shape" $name
   done

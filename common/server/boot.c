@@ -7,6 +7,9 @@
  *                    u32  nnodes, then for each: str name, u32 ntasks, ntasks × u32 rank
  *                    u32  ntasks of the step
  *                    u32  nsettings, then for each: str key, str value
+ *                    str  the RM's name, release and cluster, nodes of the allocation
+ *                    u32  nodes of the allocation, slots of the allocation
+ *                    nnodes × u32 slots of a node
  *
  * The reader checks all that later code relies on, so that nothing behind it checks again.
  */
@@ -18,7 +21,22 @@
 enum {
     NAME_MAX_LEN = 255, /* PMIX_MAX_NSLEN, and plenty for a node's name */
     VALUE_MAX_LEN = 4096,
+    LIST_MAX_LEN = 16 << 20, /* names of all nodes of an allocation */
 };
+
+static void write_allocation(const struct boot *boot, struct wire_out *out)
+{
+    const struct boot_allocation *alloc = &boot->allocation;
+
+    wire_put_str(out, alloc->rm);
+    wire_put_str(out, alloc->rm_version);
+    wire_put_str(out, alloc->cluster);
+    wire_put_str(out, alloc->nodes);
+    wire_put_u32(out, alloc->nnodes);
+    wire_put_u32(out, alloc->slots);
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        wire_put_u32(out, boot->nodes[i].slots);
+}
 
 void boot_write(const struct boot *boot, struct wire_out *out)
 {
@@ -44,6 +62,7 @@ void boot_write(const struct boot *boot, struct wire_out *out)
         wire_put_str(out, boot->settings[i].key);
         wire_put_str(out, boot->settings[i].value);
     }
+    write_allocation(boot, out);
 }
 
 /* A name becomes part of paths, log lines and PMIx namespaces. */
@@ -169,6 +188,21 @@ static int read_settings(struct boot *boot, struct wire_in *in, struct err *err)
     return 0;
 }
 
+static int read_allocation(struct boot *boot, struct wire_in *in, struct err *err)
+{
+    struct boot_allocation *alloc = &boot->allocation;
+
+    alloc->rm = wire_get_strdup(in, NAME_MAX_LEN);
+    alloc->rm_version = wire_get_strdup(in, NAME_MAX_LEN);
+    alloc->cluster = wire_get_strdup(in, NAME_MAX_LEN);
+    alloc->nodes = wire_get_strdup(in, LIST_MAX_LEN);
+    alloc->nnodes = wire_get_u32(in);
+    alloc->slots = wire_get_u32(in);
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        boot->nodes[i].slots = wire_get_u32(in);
+    return in->bad ? err_set(err, "the boot message is cut short in its allocation") : 0;
+}
+
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
 {
     struct wire_in in;
@@ -176,7 +210,8 @@ int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
     *boot = (struct boot){0};
     wire_in_init(&in, data, len);
     if (read_head(boot, &in, err) < 0 || read_nodes(boot, &in, err) < 0 ||
-        check_ranks(boot, err) < 0 || read_settings(boot, &in, err) < 0)
+        check_ranks(boot, err) < 0 || read_settings(boot, &in, err) < 0 ||
+        read_allocation(boot, &in, err) < 0)
         return -1;
     if (!wire_end(&in))
         return err_set(err, "the boot message is longer than its content");
@@ -225,5 +260,9 @@ void boot_free(struct boot *boot)
     free(boot->nspace);
     free(boot->label);
     free(boot->tmpdir);
+    free(boot->allocation.rm);
+    free(boot->allocation.rm_version);
+    free(boot->allocation.cluster);
+    free(boot->allocation.nodes);
     *boot = (struct boot){0};
 }

@@ -10,7 +10,8 @@
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
  *                       or slot BOOT_FAILED and a block with one sentence
- *     plugin → server   { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
+ *     plugin → server   { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 0 }, when a task starts
+ *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
  */
@@ -26,6 +27,7 @@ enum {
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
     BOOT_CODE_UNKNOWN = 0xffffffff,
+    BOOT_TASK_STARTED = 0x80000000,
     BOOT_MAX = 64 << 20,     /**< bytes of a boot message */
     BOOT_ENV_MAX = 64 << 10, /**< bytes of one "K=V" */
     BOOT_ENV_COUNT = 256,    /**< strings of one task */
@@ -36,6 +38,16 @@ struct boot_node {
     char *name;      /**< the RM's name of the node */
     uint32_t ntasks; /**< length of ranks */
     uint32_t *ranks; /**< ascending local order: slot → rank in the namespace */
+    uint32_t slots;  /**< processors here that the allocation has; 0: not known */
+};
+
+/** The allocation that the step runs in. */
+struct boot_allocation {
+    char *rm, *rm_version; /**< the RM and its release */
+    char *cluster;         /**< the RM's name of the cluster, or "" */
+    char *nodes;           /**< names of all nodes, separated by commas; "": not known */
+    uint32_t nnodes;       /**< how many; 0: not known */
+    uint32_t slots;        /**< processors on all of them; 0: not known */
 };
 
 /** A setting for the server's RM back end. Two are the server's own: "backend", the back end's
@@ -54,6 +66,7 @@ struct boot {
     uint32_t node; /**< index of this node in nodes */
     uint32_t nnodes, ntasks;
     struct boot_node *nodes;
+    struct boot_allocation allocation;
     uint32_t nsettings;
     struct boot_setting *settings; /**< for the RM back end */
 };

@@ -1,6 +1,7 @@
 /* What lives on the loop, wired together: frames in and out, deadlines, the launcher's messages. */
 #include "common/server/server.h"
 
+#include "common/nspace/binding.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -211,7 +212,10 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
         evbuffer_remove(server->control_in, record, sizeof record);
         wire_in_init(&in, record, sizeof record);
         uint32_t slot = wire_get_u32(&in), sig = wire_get_u32(&in), code = wire_get_u32(&in);
-        tasks_ended(server, slot, sig, code);
+        if (slot & BOOT_TASK_STARTED)
+            binding_learn(server->nspace, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
+        else
+            tasks_ended(server, slot, sig, code);
     }
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         log_debug("the launcher has shut the control socket: leaving");

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 static uint32_t ranks0[] = {0, 2}, ranks1[] = {1, 3, 4};
-static struct boot_node nodes[] = {{"c07", 2, ranks0}, {"c08", 3, ranks1}};
+static struct boot_node nodes[] = {{"c07", 2, ranks0, 8}, {"c08", 3, ranks1, 16}};
 static struct boot_setting settings[] = {{"job", "4711"}, {"step", "0"}};
 
 static struct boot sample(void)
@@ -26,6 +26,7 @@ static struct boot sample(void)
         .nnodes = 2,
         .ntasks = 5,
         .nodes = nodes,
+        .allocation = {"slurm", "24.11.5", "ci", "c07,c08,c09", 3, 40},
         .nsettings = 2,
         .settings = settings,
     };
@@ -66,6 +67,14 @@ static void round_trip(void **state)
     assert_string_equal(read.nodes[1].name, "c08");
     assert_int_equal(read.nodes[1].ntasks, 3);
     assert_int_equal(read.nodes[1].ranks[2], 4);
+    assert_int_equal(read.nodes[0].slots, 8);
+    assert_int_equal(read.nodes[1].slots, 16);
+    assert_string_equal(read.allocation.rm, "slurm");
+    assert_string_equal(read.allocation.rm_version, "24.11.5");
+    assert_string_equal(read.allocation.cluster, "ci");
+    assert_string_equal(read.allocation.nodes, "c07,c08,c09");
+    assert_int_equal(read.allocation.nnodes, 3);
+    assert_int_equal(read.allocation.slots, 40);
     assert_string_equal(boot_setting(&read, "job"), "4711");
     assert_null(boot_setting(&read, "absent"));
     boot_set(&read, "absent", "now");

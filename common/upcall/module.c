@@ -1,4 +1,5 @@
 /* The pmix_server_module_t, and libpmix's server's start and end. */
+#include "common/nspace/keys.h"
 #include "common/upcall/client.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
@@ -70,9 +71,7 @@ int upcall_open(struct server *server, struct err *err)
     pmix_info_t *info = NULL;
     pmix_rank_t rank = boot->node;
     pmix_nspace_t name;
-    /* The server is no member of the step's namespace: it has one of its own. */
-    PMIX_LOAD_NSPACE(name, "muster.");
-    strncat(name, boot->nspace, sizeof name - strlen(name) - 1);
+    keys_server_name(name, boot);
     the_server = server;
     PMIX_INFO_CREATE(info, 5);
     /* The macro may use its arguments more than once. */

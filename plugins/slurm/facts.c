@@ -10,7 +10,8 @@
  *     the user's other groups            the group database
  *     nodes, tasks and their ranks       slurmctld's record of the step
  *     tmpdir                             muster.json, which is root's
- *     TmpFS, its %n and %h expanded      slurmstepd's own copy of slurm.conf
+ *     nodes and processors of the job    slurmctld's record of the allocation (allocation.c)
+ *     TmpFS, ClusterName                 slurmstepd's own copy of slurm.conf
  *     SlurmdSpoolDir with its %n         the directory itself where it names no node, else
  *                                        slurmctld's slurm.conf
  *
@@ -22,6 +23,7 @@
 #include "plugins/slurm/facts.h"
 
 #include "common/conf/conf_file.h"
+#include "plugins/slurm/allocation.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <dirent.h>
@@ -395,7 +397,7 @@ int facts_read(struct facts *facts, struct err *err)
 
     *facts = (struct facts){0};
     if (find_self(facts, err) == 0 && find_user(facts, err) == 0 && find_tmpfs(facts, err) == 0 &&
-        find_layout(facts, err) == 0)
+        find_layout(facts, err) == 0 && allocation_read(&facts->boot, facts->job, err) == 0)
         template = find_template(facts, err);
     if (template)
         rc = describe(facts, template, err);

@@ -21,7 +21,7 @@ struct facts {
 };
 
 /**
- * Finds out all of it; takes a round trip to slurmctld.
+ * Finds out all of it; takes two round trips to slurmctld.
  * @param facts filled in; facts_free() it also after an error
  * @return 0, or -1 with the reason in @p err
  * @thread slurmstepd's main thread, in prefork

@@ -73,7 +73,7 @@ struct watch {
     uint32_t *slots; /* by poll index less POLL_FIRST_TASK */
     struct pollfd *fds;
     nfds_t nfds;
-    struct wire_out pending; /* ends of tasks that the server has not taken yet */
+    struct wire_out pending; /* starts and ends of tasks that the server has not taken yet */
     size_t sent;             /* bytes of pending that it has */
     struct killer *killer;   /* once the server is dead, or there was none */
 };
@@ -100,14 +100,19 @@ static void send_pending(struct watch *watch)
     watch->pending.len = watch->sent = 0;
 }
 
+static void report(struct watch *watch, uint32_t slot, uint32_t what, uint32_t code)
+{
+    wire_put_u32(&watch->pending, slot);
+    wire_put_u32(&watch->pending, what);
+    wire_put_u32(&watch->pending, code);
+    send_pending(watch);
+}
+
 static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_t code)
 {
     log_debug("task slot %u of %s ended on node %s: signal %u, exit code %d", slot,
               watch->facts->boot.label, watch->facts->node, sig, (int)code);
-    wire_put_u32(&watch->pending, slot);
-    wire_put_u32(&watch->pending, sig);
-    wire_put_u32(&watch->pending, code);
-    send_pending(watch);
+    report(watch, slot, sig, code);
 }
 
 /* How a process ended that slurmstepd has reaped already, where the kernel remembers. */
@@ -145,6 +150,7 @@ static void task_started(struct watch *watch, const struct task_note *note)
     if (note->slot >= watch->ntasks || watch->noted[note->slot] || note->pid <= 0)
         return;
     watch->noted[note->slot] = true;
+    report(watch, note->slot | BOOT_TASK_STARTED, (uint32_t)note->pid, 0);
     errno = ENOSYS;
 #ifdef SYS_pidfd_open
     pidfd = (int)syscall(SYS_pidfd_open, note->pid, 0);

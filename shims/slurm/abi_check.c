@@ -15,6 +15,7 @@
 /* 26.05 puts macros over functions to take old arguments. */
 #undef slurm_kill_job_step
 #undef slurm_job_step_layout_get
+#undef slurm_allocation_lookup
 
 #define SAME_SIZE(ours, theirs)                                                                    \
     _Static_assert(sizeof(ours) == sizeof(theirs), #theirs " has another size")
@@ -50,6 +51,13 @@ SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tasks);
 SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, task_cnt);
 SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tids);
 
+SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, cpus_per_node);
+SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, cpu_count_reps);
+SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, node_cnt);
+SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, node_list);
+SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, num_cpu_groups);
+SAME_FIELD(struct slurm_abi_conf, slurm_conf_t, cluster_name);
+
 struct step_info {
     uint32_t het_job_id, het_job_task_offset;
     slurm_step_id_t step_id;
@@ -80,6 +88,12 @@ SAME_TYPE(slurm_kill_job_step, int(uint32_t, uint32_t, uint16_t, uint16_t));
 #else
 SAME_TYPE(slurm_kill_job_step, int(slurm_step_id_t *, uint16_t, uint16_t));
 #endif
+#if SLURM_ABI_RELEASE < 0x1a05
+SAME_TYPE(slurm_allocation_lookup, int(uint32_t, resource_allocation_response_msg_t **));
+#else
+SAME_TYPE(slurm_allocation_lookup, int(slurm_step_id_t, resource_allocation_response_msg_t **));
+#endif
+SAME_TYPE(slurm_free_resource_allocation_response_msg, void(resource_allocation_response_msg_t *));
 SAME_TYPE(slurm_load_ctl_conf, int(time_t, slurm_conf_t **));
 SAME_TYPE(SLURM_ABI_FREE_CONF, void(slurm_conf_t *));
 SAME_TYPE(slurm_print_ctl_conf, void(FILE *, slurm_conf_t *));

@@ -129,6 +129,76 @@ struct slurm_abi_step_layout {
     uint32_t **tids; /**< by node and local task: the rank in the step */
 };
 
+/** resource_allocation_response_msg_t, as far as it is read: what an allocation has. */
+struct slurm_abi_allocation {
+    char *account;
+#if SLURM_ABI_RELEASE < 0x190b
+    uint32_t job_id;
+#endif
+#if SLURM_ABI_RELEASE < 0x1905
+    char *alias_list;
+#endif
+    char *batch_host;
+    uint32_t cpu_freq_min, cpu_freq_max, cpu_freq_gov;
+    uint16_t *cpus_per_node;  /**< by group: processors on each of its nodes */
+    uint32_t *cpu_count_reps; /**< by group: how many nodes in a row */
+    uint32_t env_size;
+    char **environment;
+    uint32_t error_code;
+#if SLURM_ABI_RELEASE >= 0x1702
+    gid_t gid;
+    char *group_name;
+#endif
+    char *job_submit_user_msg;
+#if SLURM_ABI_RELEASE < 0x1905
+    void *node_addr;
+#endif
+    uint32_t node_cnt;
+    char *node_list; /**< a hostlist, in the order of the groups */
+    uint16_t ntasks_per_board, ntasks_per_core, ntasks_per_tres, ntasks_per_socket;
+    uint32_t num_cpu_groups;
+};
+
+/** slurm_conf_t, as far as it is read: a process's own slurm.conf. */
+struct slurm_abi_conf {
+    time_t last_update;
+    char *accounting_storage_tres;
+    uint16_t accounting_storage_enforce;
+    char *accounting_storage_backup_host, *accounting_storage_ext_host;
+    char *accounting_storage_host, *accounting_storage_params, *accounting_storage_pass;
+    uint16_t accounting_storage_port;
+    char *accounting_storage_type;
+#if SLURM_ABI_RELEASE < 0x190b
+    char *accounting_storage_user;
+#endif
+    void *acct_gather_conf;
+    char *acct_gather_energy_type, *acct_gather_profile_type;
+    char *acct_gather_interconnect_type, *acct_gather_filesystem_type;
+    uint16_t acct_gather_node_freq;
+    char *authalttypes, *authinfo, *authalt_params, *authtype;
+    uint16_t batch_start_timeout;
+    char *bb_type, *bcast_exclude, *bcast_parameters;
+    time_t boot_time;
+#if SLURM_ABI_RELEASE >= 0x1905
+    char *certgen_params, *certgen_type;
+#endif
+#if SLURM_ABI_RELEASE >= 0x180b
+    char *certmgr_params, *certmgr_type;
+#endif
+    void *cgroup_conf;
+#if SLURM_ABI_RELEASE >= 0x190b
+    char *cli_filter_params;
+#endif
+    char *cli_filter_plugins;
+#if SLURM_ABI_RELEASE < 0x1805
+    char *core_spec_plugin;
+#endif
+#if SLURM_ABI_RELEASE >= 0x180b
+    uint16_t cluster_id;
+#endif
+    char *cluster_name;
+};
+
 /** mpi_step_info_t: what srun knows before it launches. */
 struct slurm_abi_step_info {
     uint32_t het_job_id; /**< 0 or SLURM_ABI_NO_VAL: no heterogeneous job */
@@ -184,6 +254,11 @@ char *slurm_abi_get_tmp_fs(const char *node) SLURM_ABI_NAME(slurm_get_tmp_fs);
 /** The path of a file beside slurm.conf. @return freed by slurm_abi_xfree() */
 char *slurm_abi_extra_conf_path(const char *name) SLURM_ABI_NAME(slurm_get_extra_conf_path);
 
+/** The process's own slurm.conf, locked. It is whole enough for what slurm_abi_conf declares also
+ * in slurmstepd. @return borrowed until slurm_abi_conf_unlock() */
+const struct slurm_abi_conf *slurm_abi_conf_lock(void) SLURM_ABI_NAME(slurm_conf_lock);
+void slurm_abi_conf_unlock(void) SLURM_ABI_NAME(slurm_conf_unlock);
+
 /* Asked from slurmctld. slurm.conf's structure is not declared, since it changes with every
  * release: it is printed, as lines "Key    = value". */
 int slurm_abi_load_conf(time_t update_time, void **conf) SLURM_ABI_NAME(slurm_load_ctl_conf);
@@ -193,6 +268,9 @@ struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id
     SLURM_ABI_NAME(slurm_job_step_layout_get);
 void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
     SLURM_ABI_NAME(slurm_job_step_layout_free);
+
+void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)
+    SLURM_ABI_NAME(slurm_free_resource_allocation_response_msg);
 
 void *slurm_abi_hostlist_create(const char *hostlist) SLURM_ABI_NAME(slurm_hostlist_create);
 /** @return the first host, taken out of the list; the caller frees it with free() */
@@ -223,6 +301,29 @@ static inline struct slurm_abi_step_id slurm_abi_step_id(uint32_t job, uint32_t 
                                                          uint32_t het_comp)
 {
     return (struct slurm_abi_step_id){.job_id = job, .step_het_comp = het_comp, .step_id = step};
+}
+
+/* Takes a job id up to 25.11, a step id since; slurm_abi_allocation_lookup() has one signature. */
+#if SLURM_ABI_RELEASE < 0x1a05
+int slurm_abi_raw_allocation_lookup(uint32_t job, struct slurm_abi_allocation **allocation)
+    SLURM_ABI_NAME(slurm_allocation_lookup);
+#else
+int slurm_abi_raw_allocation_lookup(struct slurm_abi_step_id id,
+                                    struct slurm_abi_allocation **allocation)
+    SLURM_ABI_NAME(slurm_allocation_lookup);
+#endif
+
+/** Asks slurmctld what a running job has. @return 0, or -1 with errno set
+ * @param allocation freed by slurm_abi_free_allocation() */
+static inline int slurm_abi_allocation_lookup(uint32_t job,
+                                              struct slurm_abi_allocation **allocation)
+{
+#if SLURM_ABI_RELEASE < 0x1a05
+    return slurm_abi_raw_allocation_lookup(job, allocation);
+#else
+    return slurm_abi_raw_allocation_lookup(
+        slurm_abi_step_id(job, SLURM_ABI_NO_VAL, SLURM_ABI_NO_VAL), allocation);
+#endif
 }
 
 /** Asks slurmctld to signal all tasks of a step. @return 0, or -1 with errno set */

@@ -1,0 +1,41 @@
+/** @file
+ * What a process knows of its job without PMIx's reserved keys, for keys.c to compare them with.
+ *
+ * Each rank looks at its own environment (Slurm's variables), user and host, and puts what it
+ * found; after a fence everybody knows where everybody is. Under a host that sets none of the
+ * variables only what the ranks find out together is known.
+ */
+#ifndef MUSTER_CLIENTS_KEYS_KNOWN_H
+#define MUSTER_CLIENTS_KEYS_KNOWN_H
+
+#include "client.h"
+
+/** A node, in the order of the step. */
+struct known_node {
+    char *name;      /**< the host's name for it */
+    uint32_t tasks;  /**< of this job */
+    uint32_t *ranks; /**< ascending */
+    uint32_t slots;  /**< processors allocated; 0: not known */
+};
+
+/** The job as its processes find it. */
+extern struct known {
+    uint32_t nnodes;
+    struct known_node *nodes;
+    uint32_t *node_of;      /**< by rank: index in nodes */
+    uint32_t *slot_of;      /**< by rank: place among its node's ranks */
+    char **cpus;            /**< by rank: "0-3,8" where it was bound at its start, or NULL */
+    uint32_t step_slots;    /**< of the job's nodes; 0: not known */
+    uint32_t session_slots; /**< of the allocation; 0: not known */
+    uint32_t session_nodes; /**< 0: not known */
+    char *session_list;     /**< "a,b,c", or NULL */
+    char *step_list;        /**< the same of the job's nodes */
+    const char *cluster;    /**< or NULL */
+    const char *session_id; /**< or NULL */
+    char *job_id;           /**< or NULL */
+} known;
+
+/** Finds all of it. Collective: a fence of the whole job. */
+void known_find(void);
+
+#endif

@@ -1,0 +1,20 @@
+/** @file
+ * Which processors a task of this node was bound to at its start.
+ */
+#ifndef MUSTER_NSPACE_BINDING_H
+#define MUSTER_NSPACE_BINDING_H
+
+#include "common/nspace/nspace.h"
+
+#include <sys/types.h>
+
+/**
+ * Looks where the RM has bound a task and tells libpmix (PMIX_CPUSET, PMIX_LOCALITY_STRING). A task
+ * that may run wherever this server may is not bound: it gets neither key.
+ * @param slot of the task on this node
+ * @param pid of the task, from the launcher
+ * @thread the loop's; waits for PMIx's
+ */
+void binding_learn(const struct nspace *ns, uint32_t slot, pid_t pid);
+
+#endif

@@ -1,0 +1,122 @@
+#include "common/nspace/infos.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pmix_info_t *next(struct infos *list)
+{
+    if (list->n == list->cap) {
+        size_t cap = list->cap > 0 ? 2 * list->cap : 64;
+        pmix_info_t *info = realloc(list->info, cap * sizeof *info);
+        if (info == NULL) {
+            list->failed = true;
+            return NULL;
+        }
+        list->info = info;
+        list->cap = cap;
+    }
+    PMIX_INFO_CONSTRUCT(&list->info[list->n]);
+    return &list->info[list->n++];
+}
+
+void infos_put(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
+{
+    pmix_info_t *info = next(list);
+    if (info != NULL)
+        PMIX_INFO_LOAD(info, key, value, type);
+}
+
+void infos_u32(struct infos *list, const char *key, uint32_t value)
+{
+    infos_put(list, key, &value, PMIX_UINT32);
+}
+
+void infos_u16(struct infos *list, const char *key, uint32_t value)
+{
+    uint16_t v = (uint16_t)value;
+    infos_put(list, key, &v, PMIX_UINT16);
+}
+
+void infos_u64(struct infos *list, const char *key, uint64_t value)
+{
+    infos_put(list, key, &value, PMIX_UINT64);
+}
+
+void infos_bool(struct infos *list, const char *key, bool value)
+{
+    infos_put(list, key, &value, PMIX_BOOL);
+}
+
+void infos_rank(struct infos *list, const char *key, pmix_rank_t value)
+{
+    infos_put(list, key, &value, PMIX_PROC_RANK);
+}
+
+void infos_str(struct infos *list, const char *key, const char *value)
+{
+    if (value != NULL)
+        infos_put(list, key, value, PMIX_STRING);
+    else
+        list->failed = true;
+}
+
+void infos_str_new(struct infos *list, const char *key, char *value)
+{
+    infos_str(list, key, value);
+    free(value);
+}
+
+/* Gives an entry an array that libpmix will free. */
+static void own_array(struct infos *list, const char *key, pmix_data_array_t *darray)
+{
+    pmix_info_t *info = darray != NULL && darray->array != NULL ? next(list) : NULL;
+    if (info == NULL) {
+        list->failed = true;
+        if (darray != NULL)
+            free(darray->array);
+        free(darray);
+        return;
+    }
+    PMIX_LOAD_KEY(info->key, key);
+    info->value.type = PMIX_DATA_ARRAY;
+    info->value.data.darray = darray;
+}
+
+void infos_procs(struct infos *list, const char *key, const char *nspace, const uint32_t *ranks,
+                 uint32_t n)
+{
+    pmix_data_array_t *darray = NULL;
+    if (n == 0)
+        return; /* libpmix 5 makes no array of nothing */
+    PMIX_DATA_ARRAY_CREATE(darray, n, PMIX_PROC);
+    pmix_proc_t *proc = darray != NULL ? darray->array : NULL;
+    for (uint32_t i = 0; proc != NULL && i < n; i++)
+        PMIX_LOAD_PROCID(&proc[i], nspace, ranks[i]);
+    own_array(list, key, darray);
+}
+
+void infos_array(struct infos *list, const char *key, struct infos *array)
+{
+    pmix_data_array_t *darray = NULL;
+    list->failed |= array->failed;
+    PMIX_DATA_ARRAY_CREATE(darray, array->n, PMIX_INFO);
+    if (darray == NULL || darray->array == NULL) {
+        list->failed = true;
+        free(darray);
+        infos_free(array);
+        return;
+    }
+    memcpy(darray->array, array->info, array->n * sizeof *array->info);
+    free(array->info);
+    *array = (struct infos){0};
+    own_array(list, key, darray);
+}
+
+void infos_free(struct infos *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        PMIX_INFO_DESTRUCT(&list->info[i]);
+    free(list->info);
+    *list = (struct infos){0};
+}

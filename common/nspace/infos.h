@@ -1,0 +1,43 @@
+/** @file
+ * A list of pmix_info_t that grows while a namespace is described.
+ *
+ * When memory ends, `failed` is set and stays, so only the end of the work asks for it.
+ * @thread any, one at a time
+ */
+#ifndef MUSTER_NSPACE_INFOS_H
+#define MUSTER_NSPACE_INFOS_H
+
+#include <pmix_common.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct infos {
+    pmix_info_t *info; /**< owned */
+    size_t n, cap;
+    bool failed;
+};
+
+/** Appends a key; the value is copied. */
+void infos_put(struct infos *list, const char *key, const void *value, pmix_data_type_t type);
+void infos_u32(struct infos *list, const char *key, uint32_t value);
+void infos_u16(struct infos *list, const char *key, uint32_t value);
+void infos_u64(struct infos *list, const char *key, uint64_t value);
+void infos_bool(struct infos *list, const char *key, bool value);
+void infos_rank(struct infos *list, const char *key, pmix_rank_t value);
+
+/** @param value NULL: the text could not be made for want of memory */
+void infos_str(struct infos *list, const char *key, const char *value);
+
+/** The same; frees @p value. */
+void infos_str_new(struct infos *list, const char *key, char *value);
+
+/** An array of @p n processes of @p nspace. */
+void infos_procs(struct infos *list, const char *key, const char *nspace, const uint32_t *ranks,
+                 uint32_t n);
+
+/** Moves a finished list into one entry of another; @p array is empty afterwards. */
+void infos_array(struct infos *list, const char *key, struct infos *array);
+
+void infos_free(struct infos *list);
+
+#endif

@@ -1,0 +1,210 @@
+#include "common/nspace/keys.h"
+
+#include "common/nspace/maps.h"
+
+#include <pmix.h>
+#include <pmix_server.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *keys_nspace_dir(const struct boot *boot)
+{
+    char *path;
+    return asprintf(&path, "%s/nspace", boot->tmpdir) < 0 ? NULL : path;
+}
+
+char *keys_proc_dir(const struct boot *boot, uint32_t rank)
+{
+    char *path;
+    return asprintf(&path, "%s/nspace/%u", boot->tmpdir, rank) < 0 ? NULL : path;
+}
+
+void keys_server_name(char *name, const struct boot *boot)
+{
+    memset(name, 0, PMIX_MAX_NSLEN + 1);
+    snprintf(name, PMIX_MAX_NSLEN + 1, "muster.%s", boot->nspace);
+}
+
+/* Whoever starts more tasks than there are processors says that they are slots enough. */
+static uint32_t at_least(uint32_t slots, uint32_t tasks)
+{
+    return slots > tasks ? slots : tasks;
+}
+
+/* What is known of the allocation only if the launcher could ask for it. */
+static void put_allocation(struct infos *list, const struct boot_allocation *alloc)
+{
+    if (alloc->nnodes == 0)
+        return;
+    infos_u32(list, PMIX_NUM_ALLOCATED_NODES, alloc->nnodes);
+    infos_str(list, PMIX_ALLOCATED_NODELIST, alloc->nodes);
+}
+
+/* libpmix looks up what belongs to the session in the session alone. */
+static void put_session(struct infos *list, const struct boot *boot)
+{
+    const struct boot_allocation *alloc = &boot->allocation;
+    struct infos array = {0};
+    infos_u32(&array, PMIX_SESSION_ID, (uint32_t)strtoul(boot->session, NULL, 10));
+    infos_u32(&array, PMIX_UNIV_SIZE, at_least(alloc->slots, boot->ntasks));
+    infos_u32(&array, PMIX_MAX_PROCS, at_least(alloc->slots, boot->ntasks));
+    if (alloc->slots > 0)
+        infos_u32(&array, PMIX_NUM_SLOTS, alloc->slots);
+    put_allocation(&array, alloc);
+    infos_str(&array, PMIX_RM_NAME, alloc->rm);
+    infos_str(&array, PMIX_RM_VERSION, alloc->rm_version);
+    if (alloc->cluster[0] != '\0')
+        infos_str(&array, PMIX_CLUSTER_ID, alloc->cluster);
+    infos_str(&array, PMIX_TMPDIR, boot->tmpdir);
+    infos_bool(&array, PMIX_TDIR_RMCLEAN, true);
+    infos_array(list, PMIX_SESSION_INFO_ARRAY, &array);
+}
+
+static uint32_t slots_of_step(const struct boot *boot)
+{
+    uint32_t slots = 0;
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        slots += boot->nodes[i].slots;
+    return slots;
+}
+
+static void put_server(struct infos *list, const struct boot *boot)
+{
+    pmix_nspace_t name;
+    keys_server_name(name, boot);
+    infos_str(list, PMIX_SERVER_NSPACE, name);
+    infos_rank(list, PMIX_SERVER_RANK, boot->node);
+}
+
+static void put_job(struct infos *list, const struct nspace *ns)
+{
+    const struct boot *boot = ns->boot;
+    uint32_t slots = slots_of_step(boot);
+    infos_str(list, PMIX_NSPACE, boot->nspace);
+    infos_str(list, PMIX_JOBID, boot->label);
+    infos_u32(list, PMIX_JOB_SIZE, boot->ntasks);
+    infos_u32(list, PMIX_MAX_PROCS, boot->ntasks);
+    infos_u32(list, PMIX_JOB_NUM_APPS, 1);
+    infos_rank(list, PMIX_NPROC_OFFSET, 0);
+    infos_u32(list, PMIX_NUM_NODES, boot->nnodes);
+    if (slots > 0)
+        infos_u32(list, PMIX_NUM_SLOTS, slots);
+    put_allocation(list, &boot->allocation);
+    infos_str_new(list, PMIX_NODE_LIST, map_nodes(boot));
+    infos_str_new(list, PMIX_ANL_MAP, map_anl(ns));
+    infos_bool(list, PMIX_SPAWNED, false);
+    infos_u32(list, PMIX_USERID, geteuid());
+    infos_u32(list, PMIX_GRPID, getegid());
+    infos_str_new(list, PMIX_NSDIR, keys_nspace_dir(boot));
+    put_server(list, boot);
+}
+
+/* PMIX_NODE_MAP and PMIX_PROC_MAP in libpmix's own form. */
+static int put_maps(struct infos *list, const struct boot *boot)
+{
+    char *nodes = map_nodes(boot), *procs = map_procs(boot);
+    char *node_map = NULL, *proc_map = NULL;
+    int rc = nodes != NULL && procs != NULL &&
+                     PMIx_generate_regex(nodes, &node_map) == PMIX_SUCCESS &&
+                     PMIx_generate_ppn(procs, &proc_map) == PMIX_SUCCESS
+                 ? 0
+                 : -1;
+    if (rc == 0) {
+        infos_put(list, PMIX_NODE_MAP, node_map, PMIX_REGEX);
+        infos_put(list, PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    }
+    free(nodes);
+    free(procs);
+    free(node_map);
+    free(proc_map);
+    return rc;
+}
+
+static void put_app(struct infos *list, const struct boot *boot)
+{
+    struct infos array = {0};
+    infos_u32(&array, PMIX_APPNUM, 0);
+    infos_u32(&array, PMIX_APP_SIZE, boot->ntasks);
+    infos_rank(&array, PMIX_APPLDR, 0);
+    infos_u32(&array, PMIX_MAX_PROCS, boot->ntasks);
+    infos_u32(&array, PMIX_NUM_NODES, boot->nnodes);
+    infos_array(list, PMIX_APP_INFO_ARRAY, &array);
+}
+
+/* What only a node itself knows, so that programs on other nodes do not find it. */
+static void put_here(struct infos *list)
+{
+    char host[256] = "";
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+    if (gethostname(host, sizeof host - 1) == 0 && host[0] != '\0')
+        infos_str(list, PMIX_HOSTNAME_ALIASES, host);
+    if (pages > 0 && size > 0)
+        infos_u64(list, PMIX_AVAIL_PHYS_MEMORY, (uint64_t)pages * (uint64_t)size);
+}
+
+static void put_node_keys(struct infos *list, const struct boot *boot, uint32_t i)
+{
+    const struct boot_node *node = &boot->nodes[i];
+    infos_u32(list, PMIX_NODEID, i);
+    infos_str(list, PMIX_HOSTNAME, node->name);
+    infos_u32(list, PMIX_LOCAL_SIZE, node->ntasks);
+    infos_u32(list, PMIX_NODE_SIZE, node->ntasks);
+    infos_str_new(list, PMIX_LOCAL_PEERS, map_ranks(node));
+    infos_procs(list, PMIX_LOCAL_PROCS, boot->nspace, node->ranks, node->ntasks);
+    if (node->ntasks > 0)
+        infos_rank(list, PMIX_LOCALLDR, node->ranks[0]);
+    if (node->slots > 0)
+        infos_bool(list, PMIX_NODE_OVERSUBSCRIBED, node->ntasks > node->slots);
+    if (i == boot->node)
+        put_here(list);
+}
+
+static void put_node(struct infos *list, const struct boot *boot, uint32_t i)
+{
+    struct infos array = {0};
+    put_node_keys(&array, boot, i);
+    if (boot->nodes[i].slots > 0) {
+        infos_u32(&array, PMIX_NUM_SLOTS, boot->nodes[i].slots);
+        infos_u32(&array, PMIX_MAX_PROCS, at_least(boot->nodes[i].slots, boot->nodes[i].ntasks));
+    }
+    infos_array(list, PMIX_NODE_INFO_ARRAY, &array);
+}
+
+static void put_proc(struct infos *list, const struct boot *boot, uint32_t node, uint32_t slot)
+{
+    struct infos array = {0};
+    uint32_t rank = boot->nodes[node].ranks[slot];
+    infos_rank(&array, PMIX_RANK, rank); /* libpmix wants it first */
+    infos_rank(&array, PMIX_GLOBAL_RANK, rank);
+    infos_rank(&array, PMIX_APP_RANK, rank);
+    infos_u32(&array, PMIX_APPNUM, 0);
+    infos_u16(&array, PMIX_LOCAL_RANK, slot);
+    infos_u16(&array, PMIX_NODE_RANK, slot);
+    infos_str(&array, PMIX_HOSTNAME, boot->nodes[node].name);
+    infos_u32(&array, PMIX_NODEID, node);
+    infos_u32(&array, PMIX_REINCARNATION, 0);
+    infos_bool(&array, PMIX_SPAWNED, false);
+    if (node == boot->node)
+        infos_str_new(&array, PMIX_PROCDIR, keys_proc_dir(boot, rank));
+    infos_array(list, PMIX_PROC_INFO_ARRAY, &array);
+}
+
+int keys_describe(struct infos *list, const struct nspace *ns)
+{
+    const struct boot *boot = ns->boot;
+    put_session(list, boot);
+    put_job(list, ns);
+    if (put_maps(list, boot) != 0)
+        return -1;
+    put_app(list, boot);
+    /* Bare, node keys mean this node: so libpmix 4.2 hands them out without a qualifier. */
+    put_node_keys(list, boot, boot->node);
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
+        put_node(list, boot, i);
+        for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++)
+            put_proc(list, boot, i, k);
+    }
+    return 0;
+}

@@ -1,0 +1,31 @@
+/** @file
+ * The keys of a namespace by realm: what libpmix is told so that PMIx_Get finds it.
+ *
+ * Which key has which value, and from where: docs/keys.md.
+ */
+#ifndef MUSTER_NSPACE_KEYS_H
+#define MUSTER_NSPACE_KEYS_H
+
+#include "common/nspace/infos.h"
+#include "common/nspace/nspace.h"
+
+/**
+ * Describes the session, the job, its application, its nodes and its processes
+ * (PMIx_server_register_nspace's `info`).
+ * @param list empty; infos_free() it. `failed` in it says whether memory ran out.
+ * @return 0, or -1 when libpmix does not encode the maps
+ * @thread any but PMIx's
+ */
+int keys_describe(struct infos *list, const struct nspace *ns);
+
+/** The directory of this namespace (PMIX_NSDIR) below the server's. @return NULL: out of memory */
+char *keys_nspace_dir(const struct boot *boot);
+
+/** The directory of a process of this node (PMIX_PROCDIR). @return NULL: out of memory */
+char *keys_proc_dir(const struct boot *boot, uint32_t rank);
+
+/** What libpmix's server of this node is called (PMIX_SERVER_NSPACE); its rank is the node's index.
+ * It is no member of the step's namespace. @param name a pmix_nspace_t */
+void keys_server_name(char *name, const struct boot *boot);
+
+#endif

@@ -1,0 +1,32 @@
+/** @file
+ * The layout of a step, and a task's processors, as text.
+ * @return all: a string that the caller frees, or NULL when out of memory
+ * @thread any
+ */
+#ifndef MUSTER_NSPACE_MAPS_H
+#define MUSTER_NSPACE_MAPS_H
+
+#include "common/nspace/nspace.h"
+
+#include <sched.h>
+
+/** The ranks of a node: "0,2,4" (PMIX_LOCAL_PEERS). */
+char *map_ranks(const struct boot_node *node);
+
+/** The names of all nodes: "c01,c02" (PMIX_NODE_LIST). */
+char *map_nodes(const struct boot *boot);
+
+/** The ranks of all nodes: "0,2;1,3" (what PMIx_generate_ppn takes). */
+char *map_procs(const struct boot *boot);
+
+/** The processors of a cpu_set_t: "0-3,8" (PMIX_CPUSET). @param size of the set in bytes */
+char *map_cpus(const cpu_set_t *set, size_t size);
+
+/**
+ * The ranks in ANL notation (PMIX_ANL_MAP): "(vector,(0,2,4))" puts four ranks on each of two nodes
+ * from node 0 on; further triples go on from there. Where a whole sequence of triples repeats, as
+ * in cyclic layouts, it stands once: readers begin again at its end.
+ */
+char *map_anl(const struct nspace *ns);
+
+#endif

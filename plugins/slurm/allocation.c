@@ -1,0 +1,118 @@
+#include "plugins/slurm/allocation.h"
+
+#include "common/util/log.h"
+#include "shims/slurm/slurm_abi.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gives the step's node of that name its slots. The step's nodes mostly stand in the allocation's
+ * order, so the search begins where the last one ended. */
+static void set_slots(struct boot *boot, uint32_t *next, const char *name, uint32_t slots)
+{
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
+        uint32_t at = (*next + i) % boot->nnodes;
+
+        if (strcmp(boot->nodes[at].name, name) == 0) {
+            boot->nodes[at].slots = slots;
+            *next = at + 1;
+            return;
+        }
+    }
+}
+
+/* Processors on the node that follows, by groups of nodes that have as many. */
+static uint32_t next_slots(const struct slurm_abi_allocation *alloc, uint32_t *group, uint32_t *rep)
+{
+    while (*group < alloc->num_cpu_groups && *rep >= alloc->cpu_count_reps[*group]) {
+        ++*group;
+        *rep = 0;
+    }
+    if (*group >= alloc->num_cpu_groups)
+        return 0;
+    ++*rep;
+    return alloc->cpus_per_node[*group];
+}
+
+/* Takes the nodes out of hosts. */
+static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, void *hosts)
+{
+    struct boot_allocation *to = &boot->allocation;
+    uint32_t group = 0, rep = 0, next = 0;
+    char *text = NULL, *name;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    if (!out)
+        return -1;
+    while ((name = slurm_abi_hostlist_shift(hosts))) {
+        uint32_t slots = next_slots(alloc, &group, &rep);
+
+        fprintf(out, "%s%s", to->nnodes > 0 ? "," : "", name);
+        set_slots(boot, &next, name, slots);
+        to->nnodes++;
+        to->slots += slots;
+        free(name);
+    }
+    if (fclose(out) != 0 || !text)
+        return -1;
+    free(to->nodes);
+    to->nodes = text;
+    return 0;
+}
+
+static int ask(struct boot *boot, uint32_t job, struct err *err)
+{
+    struct slurm_abi_allocation *alloc = NULL;
+    void *hosts = NULL;
+    int rc = 0;
+
+    if (slurm_abi_allocation_lookup(job, &alloc) != SLURM_ABI_SUCCESS || !alloc)
+        log_warning("slurmctld does not tell of the allocation of job %u: %s; programs will not "
+                    "find its nodes and slots",
+                    job, slurm_abi_strerror(errno));
+    else if (!alloc->node_list || !(hosts = slurm_abi_hostlist_create(alloc->node_list)))
+        log_warning("slurmctld tells of no nodes in the allocation of job %u; programs will not "
+                    "find its nodes and slots",
+                    job);
+    else if (fill(boot, alloc, hosts) < 0)
+        rc = err_set(err, "out of memory");
+    if (hosts)
+        slurm_abi_hostlist_destroy(hosts);
+    if (alloc)
+        slurm_abi_free_allocation(alloc);
+    return rc;
+}
+
+static char *cluster_name(void)
+{
+    const struct slurm_abi_conf *conf = slurm_abi_conf_lock();
+    char *name = strdup(conf && conf->cluster_name ? conf->cluster_name : "");
+
+    slurm_abi_conf_unlock();
+    return name;
+}
+
+static char *version(void)
+{
+    char *text;
+    int n = asprintf(&text, "%d.%02d.%d", MUSTER_SLURM_VERSION >> 16,
+                     MUSTER_SLURM_VERSION >> 8 & 255, MUSTER_SLURM_VERSION & 255);
+
+    return n < 0 ? NULL : text;
+}
+
+int allocation_read(struct boot *boot, uint32_t job, struct err *err)
+{
+    struct boot_allocation *to = &boot->allocation;
+
+    to->rm = strdup("slurm");
+    to->rm_version = version();
+    to->cluster = cluster_name();
+    to->nodes = strdup("");
+    if (!to->rm || !to->rm_version || !to->cluster || !to->nodes)
+        return err_set(err, "out of memory");
+    return ask(boot, job, err);
+}

@@ -1,0 +1,21 @@
+/** @file
+ * The allocation that the step runs in, from slurmctld.
+ */
+#ifndef MUSTER_SLURM_ALLOCATION_H
+#define MUSTER_SLURM_ALLOCATION_H
+
+#include "common/server/boot.h"
+#include "common/util/err.h"
+
+/**
+ * Fills in boot->allocation and the nodes' slots; takes a round trip to slurmctld. Where slurmctld
+ * does not tell of the allocation, a warning says so and its nodes and slots stay unknown: the
+ * step can run without.
+ * @param boot with the nodes of the step
+ * @param job its job id
+ * @return 0, or -1 with the reason in @p err: out of memory
+ * @thread slurmstepd's main thread, in prefork
+ */
+int allocation_read(struct boot *boot, uint32_t job, struct err *err);
+
+#endif
