@@ -61,7 +61,8 @@ struct boot {
     char *session; /**< the allocation: scope of context ids, "4711" */
     char *nspace;  /**< the step's PMIx namespace */
     char *label;   /**< how messages name the step, "4711.0" */
-    char *tmpdir;  /**< made for the server, mode 0700, owned by the job's user */
+    char *tmpdir;  /**< made for the server, mode 0700, owned by the job's user; its name is
+                      "muster.<label>.<8 hex digits>", by which muster-status finds it */
     uint32_t step; /**< number of the step in its session */
     uint32_t node; /**< index of this node in nodes */
     uint32_t nnodes, ntasks;

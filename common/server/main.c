@@ -4,6 +4,7 @@
 #include "common/nspace/register.h"
 #include "common/server/check.h"
 #include "common/server/server.h"
+#include "common/server/status.h"
 #include "common/upcall/upcall.h"
 #include "common/util/empty_dir.h"
 #include "common/util/log_syslog.h"
@@ -177,6 +178,7 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    status_block_signal();
 #ifndef MUSTER_SANITIZED /* the leak sanitizer traces the process */
     /* We live outside of the job's cgroup: the user's processes must not get into ours. */
     prctl(PR_SET_DUMPABLE, 0);

@@ -2,6 +2,7 @@
 #include "common/server/server.h"
 
 #include "common/nspace/binding.h"
+#include "common/server/status.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -101,6 +102,18 @@ static void missing(void *arg, const struct signature *sig, const uint32_t *node
     nspace_missing(server->nspace, sig, nodes, n, buf, cap);
 }
 
+static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const void *body,
+                         size_t len, char *buf, size_t cap)
+{
+    const struct server *server = arg;
+    const char *name = server->boot.nodes[node].name;
+    if (topic == ASK_MODEX)
+        upcall_describe_modex(name, body, len, buf, cap);
+    else
+        snprintf(buf, cap, "a question for %s: no answer of %s",
+                 topic == ASK_QUERY ? "groups and sets" : "the state", name);
+}
+
 static int open_core(struct server *server, struct err *err)
 {
     const struct boot *boot = &server->boot;
@@ -131,9 +144,13 @@ static int open_core(struct server *server, struct err *err)
         .lost = PMIX_ERR_LOST_CONNECTION,
         .unsupported = PMIX_ERR_NOT_SUPPORTED,
         .closing = PMIX_ERR_UNREACH,
+        .stall = (uint32_t)server->conf.stall_report,
         .now = clock_of,
         .send = send_frame,
-        .serve = {[ASK_MODEX] = upcall_serve_modex, [ASK_QUERY] = upcall_serve_query},
+        .describe = describe_ask,
+        .serve = {[ASK_MODEX] = upcall_serve_modex,
+                  [ASK_QUERY] = upcall_serve_query,
+                  [ASK_STATUS] = status_serve},
     };
     struct link_env link = {
         .arg = server,
@@ -247,7 +264,11 @@ int server_open(struct server *server, struct err *err)
     server->timer = evtimer_new(server->base, on_timer, server);
     if (server->handoff == NULL || server->control == NULL || server->timer == NULL)
         return err_set(err, "libevent does not start");
-    return open_backend(server, err);
+    if (open_backend(server, err) != 0)
+        return -1;
+    server->started = now_ms();
+    server->status = status_open(server);
+    return 0;
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -317,6 +338,7 @@ void server_leave(struct server *server)
 
 void server_close(struct server *server)
 {
+    status_close(server->status);
     if (server->rm != NULL)
         server->rm_ops->close(server->rm, GOODBYE_MS);
     if (server->handoff != NULL)

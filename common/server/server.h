@@ -22,6 +22,8 @@ enum task_state {
     TASK_ENDED, /**< the process is gone */
 };
 
+struct status;
+
 struct task {
     enum task_state state;
     bool lost, told;    /**< it ended between PMIx_Init and PMIx_Finalize; that was said */
@@ -47,6 +49,8 @@ struct server {
     struct link *link;
     const struct rm_ops *rm_ops;
     struct rm *rm;
+    struct status *status;       /**< shows all this */
+    int64_t started;             /**< now_ms() */
     struct evbuffer *control_in; /**< bytes of the launcher that make no message yet */
     uint32_t library;            /**< libpmix at run time, 0xMMmmrr */
 };

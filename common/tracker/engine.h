@@ -127,6 +127,33 @@ void engine_tick(struct engine *engine);
 /** @return the number of trackers, records of failed operations included */
 uint32_t engine_count(const struct engine *engine);
 
+/** An operation that is under way, as this server sees it. All of it is borrowed. */
+struct engine_view {
+    const void *sig;
+    size_t siglen;
+    const char *state;       /**< "early", "gather" or "sent": see docs/collectives.md */
+    uint64_t age, in_state;  /**< ms since it was first heard of, and since the state began */
+    int64_t left;            /**< ms until it fails; -1: it has no deadline */
+    bool called;             /**< our own call was made */
+    uint32_t queued;         /**< calls that wait for their turn after it */
+    uint32_t root;           /**< the server that decides */
+    uint32_t nservers;       /**< that take part */
+    uint32_t nmissing;       /**< length of missing */
+    const uint32_t *missing; /**< servers, ours among them, whose contribution is awaited here */
+};
+
+/** What this server has seen the end of. */
+struct engine_counts {
+    uint64_t done[COLL_KIND_END], failed[COLL_KIND_END];
+    uint32_t remembered; /**< records of failed operations that are kept */
+};
+
+/** Shows every operation that is under way. @p visit must not call the engine. */
+void engine_walk(const struct engine *engine,
+                 void (*visit)(void *arg, const struct engine_view *view), void *arg);
+
+struct engine_counts engine_counts(const struct engine *engine);
+
 /** Answers every call that waits, and all that come later, with the closing code. */
 void engine_close(struct engine *engine);
 

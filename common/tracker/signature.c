@@ -30,6 +30,12 @@ void signature_free(struct signature *sig)
     procset_free(&sig->members);
 }
 
+enum coll_kind signature_kind(const void *data, size_t len)
+{
+    const unsigned char *kind = data;
+    return len > 0 && *kind < COLL_KIND_END ? (enum coll_kind) * kind : (enum coll_kind)0;
+}
+
 void signature_describe(const void *data, size_t len, char *buf, size_t cap)
 {
     struct signature sig;

@@ -34,6 +34,9 @@ int signature_read(struct signature *sig, const void *data, size_t len);
 
 void signature_free(struct signature *sig);
 
+/** @return the kind of a signature; 0 when the bytes are none */
+enum coll_kind signature_kind(const void *data, size_t len);
+
 /** How messages name the operation: `group "ocean" construct`, `fence of 8 processes`. */
 void signature_describe(const void *data, size_t len, char *buf, size_t cap);
 

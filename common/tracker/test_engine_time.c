@@ -2,6 +2,7 @@
  * Tests of deadlines, stall reports, forgetting and closing.
  */
 #include "common/tracker/test_kit.h"
+#include "common/util/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,6 +165,70 @@ static void a_stall_is_reported_and_ends_nothing(void **state)
     kit_end(kit);
 }
 
+/* What a test of the log and of engine_walk() saw. */
+static struct {
+    char lines[4096];
+    unsigned views;
+    uint64_t age, in_state;
+    char state[16];
+    uint32_t nmissing, missing;
+} seen;
+
+static void see_line(void *arg, enum log_level level, const char *text)
+{
+    size_t len = strlen(seen.lines);
+    (void)arg;
+    (void)level;
+    snprintf(seen.lines + len, sizeof seen.lines - len, "%s\n", text);
+}
+
+static void see_view(void *arg, const struct engine_view *view)
+{
+    (void)arg;
+    seen.views++;
+    seen.age = view->age;
+    seen.in_state = view->in_state;
+    snprintf(seen.state, sizeof seen.state, "%s", view->state);
+    seen.nmissing = view->nmissing;
+    seen.missing = view->nmissing > 0 ? view->missing[0] : UINT32_MAX;
+}
+
+/* The root hears of an operation 2 s before its own call. */
+static void the_time_in_a_state(void **state)
+{
+    const uint32_t pair[] = {0, 1};
+    struct loopback_conf conf = {.nnodes = 2, .arity = 2, .seed = 1};
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "pair", pair, 2);
+    uint32_t root = kit_tree(op, 2).root;
+    struct engine *engine = loopback_engine(kit->net, root);
+    char line[256];
+    (void)state;
+    memset(&seen, 0, sizeof seen);
+    log_open(see_line, NULL, LOG_LEVEL_DEBUG, "4711.0 c07");
+    kit_call(kit, op, !root, (struct kit_ask){0});
+    loopback_run(kit->net, 2000);
+    engine_walk(engine, see_view, NULL);
+    assert_int_equal(seen.views, 1);
+    assert_string_equal(seen.state, "early");
+    assert_int_equal(seen.nmissing, 1);
+    assert_int_equal(seen.missing, root);
+    assert_true(seen.age == seen.in_state && seen.age <= 2000 && seen.age > 1900);
+    uint64_t early = seen.in_state;
+    kit_call(kit, op, root, (struct kit_ask){0});
+    snprintf(line, sizeof line,
+             "4711.0 c07: tracker: group \"pair\" construct #%016llx: call: early -> gather after "
+             "%llu ms\n",
+             (unsigned long long)signature_hash(op->sig, op->siglen), (unsigned long long)early);
+    assert_non_null(strstr(seen.lines, line));
+    loopback_run(kit->net, LATENCY_MS);
+    engine_walk(engine, see_view, NULL);
+    assert_int_equal(seen.views, 1); /* it is over */
+    assert_int_equal(engine_counts(engine).done[COLL_CONSTRUCT], 1);
+    assert_int_equal(engine_counts(engine).failed[COLL_CONSTRUCT], 0);
+    kit_end(kit);
+}
+
 static void closing_answers_all(void **state)
 {
     struct kit *kit = kit_new(&seven);
@@ -214,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_deadline_is_one_moment_for_all),
         cmocka_unit_test(the_roots_word_does_not_come),
         cmocka_unit_test(a_stall_is_reported_and_ends_nothing),
+        cmocka_unit_test(the_time_in_a_state),
         cmocka_unit_test(closing_answers_all),
         cmocka_unit_test(closing_from_an_answer),
     };

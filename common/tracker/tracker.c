@@ -3,6 +3,7 @@
 
 #include "common/util/log.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,15 @@ static const int table[TRACKER_STATES][TRACKER_EVENTS] = {
     [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER},
 };
 
+const char *tracker_state_name(enum tracker_state state)
+{
+    return state_names[state];
+}
+
 bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event)
 {
     int next = table[t->state][event];
+    uint64_t now = engine->env.now(engine->env.arg);
     char what[320];
     if (next == NO_ROW) {
         signature_describe(t->sig, t->siglen, what, sizeof what);
@@ -32,14 +39,14 @@ bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event e
                     state_names[t->state]);
         return false;
     }
-    if (log_wants(LOG_LEVEL_DEBUG) && (enum tracker_state)next != t->state) {
+    if ((enum tracker_state)next == t->state)
+        return true;
+    if (log_wants(LOG_LEVEL_DEBUG)) {
         signature_describe(t->sig, t->siglen, what, sizeof what);
-        log_debug("tracker: %s: %s: %s -> %s after %llu ms", what, event_names[event],
-                  state_names[t->state], state_names[next],
-                  t->slots == NULL
-                      ? 0ull
-                      : (unsigned long long)(engine->env.now(engine->env.arg) - t->opened));
+        log_debug("tracker: %s #%016" PRIx64 ": %s: %s -> %s after %" PRIu64 " ms", what, t->hash,
+                  event_names[event], state_names[t->state], state_names[next], now - t->since);
     }
+    t->since = now;
     t->state = (enum tracker_state)next;
     return true;
 }
@@ -90,6 +97,7 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
     memcpy(t->sig, bytes, len);
     t->siglen = len;
     t->hash = signature_hash(bytes, len);
+    t->since = engine->env.now(engine->env.arg);
     t->tree.arity = engine->env.arity;
     t->tree.root = (uint32_t)(t->hash % t->tree.n);
     TAILQ_INSERT_TAIL(&engine->all, t, all);
@@ -254,7 +262,9 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
 {
     struct engine_call *call = t->call;
     struct tracker_slot *slots = t->slots; /* the result may point into them */
+    uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
     tracker_move(engine, t, TRACKER_END);
+    counts[signature_kind(t->sig, t->siglen)]++;
     t->call = NULL;
     t->slots = NULL;
     t->deadline = t->report = t->flush = 0;

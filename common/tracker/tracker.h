@@ -73,6 +73,7 @@ struct tracker {
     uint64_t number;            /**< our number of the current call */
     uint32_t timeout;           /**< the shortest one asked for, seconds; 0: none */
     uint64_t opened;            /**< when the current operation was first heard of, ms */
+    uint64_t since;             /**< when the state began, ms */
     uint64_t deadline;          /**< ms; 0: none */
     uint64_t report;            /**< next stall report, ms; 0: none */
     uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
@@ -98,6 +99,7 @@ struct engine {
     struct tracker_list all;
     struct tracker_bucket buckets[ENGINE_BUCKETS];
     uint32_t count;
+    struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     uint32_t nlost;
     uint32_t *lost; /**< servers that are gone */
@@ -108,6 +110,7 @@ struct engine {
 
 /** Moves along the table; a missing row is an error of ours: it is logged and refused. */
 bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event);
+const char *tracker_state_name(enum tracker_state state);
 /** @return the tracker of a signature, made when there was none; NULL: not a signature whose
  * participants include this server */
 struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len);

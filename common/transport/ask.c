@@ -5,13 +5,21 @@
 #include "common/util/log.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
+
+enum { ABOUT_MAX = 512 };
 
 struct question {
     TAILQ_ENTRY(question) entry;
     uint64_t id;
     uint32_t node;
+    enum ask_topic topic;
+    void *body; /* owned copy, for reports; NULL when there was no memory for it */
+    size_t len;
+    uint64_t asked;    /* ms */
     uint64_t deadline; /* ms; 0: none */
+    uint64_t report;   /* when it is reported next, ms; 0: never */
     ask_done_fn *done;
     void *arg;
 };
@@ -20,6 +28,7 @@ struct asks {
     struct ask_env env;
     uint64_t ids;
     TAILQ_HEAD(, question) open;
+    struct ask_counts counts;
     bool *lost; /* per node */
     bool closing;
 };
@@ -50,7 +59,16 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     }
     q->id = ++asks->ids;
     q->node = node;
-    q->deadline = timeout > 0 ? asks->env.now(asks->env.arg) + timeout * 1000ull : 0;
+    q->topic = topic;
+    q->body = len > 0 ? malloc(len) : NULL;
+    q->len = q->body != NULL ? len : 0;
+    if (q->body != NULL)
+        memcpy(q->body, body, len);
+    q->asked = asks->env.now(asks->env.arg);
+    q->deadline = timeout > 0 ? q->asked + timeout * 1000ull : 0;
+    q->report = asks->env.stall > 0 ? q->asked + asks->env.stall * 1000ull : 0;
+    if (topic < ASK_TOPICS)
+        asks->counts.asked[topic]++;
     q->done = done;
     q->arg = arg;
     TAILQ_INSERT_TAIL(&asks->open, q, entry);
@@ -66,6 +84,7 @@ static void answer(struct asks *asks, struct question *q, int32_t status, const 
 {
     TAILQ_REMOVE(&asks->open, q, entry);
     q->done(q->arg, status, data, len);
+    free(q->body);
     free(q);
 }
 
@@ -91,8 +110,10 @@ void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const vo
         uint8_t topic = wire_get_u8(&in);
         if (in.bad || topic >= ASK_TOPICS || asks->env.serve[topic] == NULL)
             asks_reply(asks, from, id, asks->env.unsupported, NULL, 0);
-        else
+        else {
+            asks->counts.served[topic]++;
             asks->env.serve[topic](asks->env.arg, from, id, in.p, (size_t)(in.end - in.p));
+        }
         return;
     }
     int32_t status = wire_get_i32(&in);
@@ -122,10 +143,59 @@ int64_t asks_next(const struct asks *asks)
 {
     const struct question *q;
     uint64_t at = UINT64_MAX, now = asks->env.now(asks->env.arg);
-    TAILQ_FOREACH (q, &asks->open, entry)
+    TAILQ_FOREACH (q, &asks->open, entry) {
         if (q->deadline != 0 && q->deadline < at)
             at = q->deadline;
+        if (q->report != 0 && q->report < at)
+            at = q->report;
+    }
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
+}
+
+static void describe(const struct asks *asks, const struct question *q, char *buf, size_t cap)
+{
+    buf[0] = '\0';
+    if (asks->env.describe != NULL)
+        asks->env.describe(asks->env.arg, q->node, q->topic, q->body, q->len, buf, cap);
+}
+
+static void report(struct asks *asks, uint64_t now)
+{
+    struct question *q;
+    TAILQ_FOREACH (q, &asks->open, entry) {
+        char about[ABOUT_MAX];
+        if (q->report == 0 || q->report > now)
+            continue;
+        q->report = now + asks->env.stall * 1000ull;
+        describe(asks, q, about, sizeof about);
+        log_warning("waiting for %llu s: %s", (unsigned long long)((now - q->asked) / 1000), about);
+    }
+}
+
+void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct ask_view *view),
+               void *arg)
+{
+    uint64_t now = asks->env.now(asks->env.arg);
+    const struct question *q;
+    TAILQ_FOREACH (q, &asks->open, entry) {
+        char about[ABOUT_MAX];
+        describe(asks, q, about, sizeof about);
+        const struct ask_view view = {
+            .node = q->node,
+            .topic = q->topic,
+            .about = about,
+            .age = now - q->asked,
+            .left = q->deadline == 0    ? -1
+                    : q->deadline > now ? (int64_t)(q->deadline - now)
+                                        : 0,
+        };
+        visit(arg, &view);
+    }
+}
+
+struct ask_counts asks_counts(const struct asks *asks)
+{
+    return asks->counts;
 }
 
 void asks_tick(struct asks *asks)
@@ -139,6 +209,7 @@ void asks_tick(struct asks *asks)
         if (q != NULL)
             answer(asks, q, asks->env.timeout, NULL, 0);
     } while (q != NULL);
+    report(asks, now);
 }
 
 void asks_close(struct asks *asks)

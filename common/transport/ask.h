@@ -13,6 +13,7 @@
 enum ask_topic {
     ASK_MODEX = 1, /**< a process's data: str namespace, u32 rank */
     ASK_QUERY,     /**< groups and sets: see common/nspace/registry.h */
+    ASK_STATUS,    /**< the server's state: see common/server/status.h */
     ASK_TOPICS,
 };
 
@@ -29,8 +30,12 @@ struct ask_env {
     void *arg;
     uint32_t nnodes;
     int32_t timeout, lost, unsupported, closing; /**< codes that are given here */
-    uint64_t (*now)(void *arg);                  /**< ms */
+    uint32_t stall;             /**< seconds until a question that waits is reported; 0: never */
+    uint64_t (*now)(void *arg); /**< ms */
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    /** Writes what is asked of whom, for the report: "direct modex of 4711.0 rank 5 on c07". */
+    void (*describe)(void *arg, uint32_t node, enum ask_topic topic, const void *body, size_t len,
+                     char *buf, size_t cap);
     ask_serve_fn *serve[ASK_TOPICS];
 };
 
@@ -55,6 +60,26 @@ void asks_lost(struct asks *asks, uint32_t node);
 /** @return milliseconds until asks_tick() is due, or -1 for never */
 int64_t asks_next(const struct asks *asks);
 void asks_tick(struct asks *asks);
+
+/** A question that waits for its answer. All of it is borrowed. */
+struct ask_view {
+    uint32_t node;
+    enum ask_topic topic;
+    const char *about; /**< as ask_env::describe has it */
+    uint64_t age;      /**< ms since it was asked */
+    int64_t left;      /**< ms until it fails; -1: it has no deadline */
+};
+
+/** Shows every question that waits. @p visit must not call the asks. */
+void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct ask_view *view),
+               void *arg);
+
+/** Questions that were asked and served so far, by topic. */
+struct ask_counts {
+    uint64_t asked[ASK_TOPICS], served[ASK_TOPICS];
+};
+
+struct ask_counts asks_counts(const struct asks *asks);
 
 /** Answers all questions, and those that come later, with the closing code. */
 void asks_close(struct asks *asks);

@@ -24,8 +24,8 @@ struct window {
 
 struct link {
     struct link_env env;
-    uint64_t *sent;          /* per receiver */
-    struct window **windows; /* per sender, made when the first frame comes */
+    struct link_counts *counts; /* per node; frames_out numbers what is sent to it */
+    struct window **windows;    /* per sender, made when the first frame comes */
 };
 
 struct link *link_new(const struct link_env *env)
@@ -34,9 +34,9 @@ struct link *link_new(const struct link_env *env)
     if (link == NULL)
         return NULL;
     link->env = *env;
-    link->sent = calloc(env->nnodes, sizeof *link->sent);
+    link->counts = calloc(env->nnodes, sizeof *link->counts);
     link->windows = calloc(env->nnodes, sizeof *link->windows);
-    if (link->sent == NULL || link->windows == NULL) {
+    if (link->counts == NULL || link->windows == NULL) {
         link_free(link);
         return NULL;
     }
@@ -49,7 +49,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     wire_put_u32(&out, (uint32_t)(HEADER + frame->len));
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
-    wire_put_u64(&out, link->sent[node] + 1);
+    wire_put_u64(&out, link->counts[node].frames_out + 1);
     wire_put_raw(&out, frame->data, frame->len);
     if (frame->failed || out.failed || frame->len > UINT32_MAX - HEADER) {
         log_error("a frame to node %u could not be built: out of memory", node);
@@ -57,7 +57,8 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     } else {
         size_t len;
         void *data = wire_out_take(&out, &len);
-        link->sent[node]++;
+        link->counts[node].frames_out++;
+        link->counts[node].bytes_out += len;
         link->env.send(link->env.arg, node, data, len);
     }
     wire_out_free(frame);
@@ -103,6 +104,7 @@ static void take(struct link *link, struct window *w, uint32_t from, uint64_t nu
                  const unsigned char *data, size_t len)
 {
     if (number <= w->low) {
+        link->counts[from].repeated++;
         log_debug("transport: a repeated frame of node %u was dropped", from);
         return;
     }
@@ -114,6 +116,7 @@ static void take(struct link *link, struct window *w, uint32_t from, uint64_t nu
         w->low = number - 1;
     }
     if (number != w->low + 1) {
+        link->counts[from].repeated += w->held != NULL && w->held[number % WINDOW].data != NULL;
         hold(w, number, data, len);
         return;
     }
@@ -144,6 +147,8 @@ static void receive_one(struct link *link, const void *data, size_t len)
         log_warning("%zu bytes that are no frame of this step were dropped", len);
         return;
     }
+    link->counts[from].frames_in++;
+    link->counts[from].bytes_in += len + 4;
     if (link->windows[from] == NULL)
         link->windows[from] = calloc(1, sizeof **link->windows);
     if (link->windows[from] == NULL)
@@ -166,6 +171,13 @@ void link_receive(struct link *link, const void *data, size_t len)
     }
 }
 
+struct link_counts link_counts(const struct link *link, uint32_t node)
+{
+    struct link_counts counts = link->counts[node];
+    counts.held = link->windows[node] != NULL ? link->windows[node]->nheld : 0;
+    return counts;
+}
+
 void link_free(struct link *link)
 {
     if (link == NULL)
@@ -173,6 +185,6 @@ void link_free(struct link *link)
     for (uint32_t i = 0; link->windows != NULL && i < link->env.nnodes; i++)
         free_window(link->windows[i]);
     free(link->windows);
-    free(link->sent);
+    free(link->counts);
     free(link);
 }

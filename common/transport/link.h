@@ -35,6 +35,15 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame);
 /** Takes what the back end received: one or more frames, one after another. */
 void link_receive(struct link *link, const void *data, size_t len);
 
+/** What went between us and one other server. */
+struct link_counts {
+    uint64_t frames_out, bytes_out, frames_in, bytes_in;
+    uint64_t repeated; /**< frames that came again, and were dropped */
+    uint64_t held;     /**< frames that wait for those before them */
+};
+
+struct link_counts link_counts(const struct link *link, uint32_t node);
+
 void link_free(struct link *link);
 
 #endif

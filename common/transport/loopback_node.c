@@ -118,15 +118,17 @@ void loopback_open_node(struct loopback *net, uint32_t index)
 {
     struct loopback_node *node = &net->nodes[index];
     uint32_t n = net->conf.nnodes;
-    struct ask_env asks = {node,
-                           n,
-                           LOOPBACK_TIMEOUT,
-                           LOOPBACK_LOST,
-                           LOOPBACK_UNSUPPORTED,
-                           LOOPBACK_CLOSING,
-                           clock_of,
-                           send_frame,
-                           {[ASK_MODEX] = net->conf.serve != NULL ? serve : NULL}};
+    struct ask_env asks = {
+        .arg = node,
+        .nnodes = n,
+        .timeout = LOOPBACK_TIMEOUT,
+        .lost = LOOPBACK_LOST,
+        .unsupported = LOOPBACK_UNSUPPORTED,
+        .closing = LOOPBACK_CLOSING,
+        .now = clock_of,
+        .send = send_frame,
+        .serve = {[ASK_MODEX] = net->conf.serve != NULL ? serve : NULL},
+    };
     struct link_env link = {node, index, n, STEP, send_bytes, deliver};
     node->net = net;
     node->index = index;

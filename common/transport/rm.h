@@ -25,6 +25,16 @@ struct rm_host {
     void (*lost)(void *arg, uint32_t node, const char *why);
 };
 
+/** How a back end gets on with one server. */
+struct rm_peer {
+    bool reached;          /**< something has arrived there */
+    bool lost;             /**< it was given up */
+    int64_t failing_since; /**< now_ms() of the first failure in a row; 0: it is not failing */
+    uint32_t queued;       /**< frames that wait to be sent */
+    uint64_t queued_bytes;
+    uint64_t retries; /**< messages that had to be sent again */
+};
+
 /** What the server asks of a back end. @thread the loop's, none of them blocks */
 struct rm_ops {
     const char *name;
@@ -41,6 +51,9 @@ struct rm_ops {
     /** Sends bytes to server @p node: in order, repeated until they are there or the node is lost,
      * hence perhaps twice. @param data malloc()ed, taken over */
     void (*send)(struct rm *rm, uint32_t node, void *data, size_t len);
+
+    /** Says how it stands with server @p node. */
+    struct rm_peer (*peer)(struct rm *rm, uint32_t node);
 
     /** Ends the step with the rights of the job's user, and returns at once.
      * @param why one line for the RM's record where it keeps one; borrowed */

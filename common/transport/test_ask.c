@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -254,6 +255,91 @@ static void asking_from_an_answer(void **state)
     assert_int_equal(got[1].status, LOOPBACK_LOST);
 }
 
+/* Questions on a clock of the test's own, with reports. */
+static struct {
+    uint64_t now;
+    unsigned lines;
+    char last[256];
+} reports;
+
+static uint64_t clock_of(void *arg)
+{
+    (void)arg;
+    return reports.now;
+}
+
+static void swallow(void *arg, uint32_t node, struct wire_out *frame)
+{
+    (void)arg;
+    (void)node;
+    wire_out_free(frame);
+}
+
+static void describe(void *arg, uint32_t node, enum ask_topic topic, const void *body, size_t len,
+                     char *buf, size_t cap)
+{
+    (void)arg;
+    snprintf(buf, cap, "topic %d, \"%.*s\" of %u", (int)topic, (int)len, (const char *)body, node);
+}
+
+static void note(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    if (level > LOG_LEVEL_WARNING)
+        return;
+    reports.lines++;
+    snprintf(reports.last, sizeof reports.last, "%s", text);
+}
+
+static void count_view(void *arg, const struct ask_view *view)
+{
+    unsigned *n = arg;
+    (*n)++;
+    assert_int_equal(view->age, reports.now - 1000);
+}
+
+static void a_question_that_waits_is_reported(void **state)
+{
+    char body[] = "ping";
+    struct got got = {0};
+    unsigned n = 0;
+    const struct ask_env env = {.nnodes = 3,
+                                .timeout = LOOPBACK_TIMEOUT,
+                                .stall = 60,
+                                .now = clock_of,
+                                .send = swallow,
+                                .describe = describe};
+    (void)state;
+    memset(&reports, 0, sizeof reports);
+    reports.now = 1000;
+    struct asks *asks = asks_new(&env);
+    log_open(note, NULL, LOG_LEVEL_WARNING, NULL);
+    asks_send(asks, 2, ASK_MODEX, body, 4, 130, take, &got);
+    memset(body, 'x', 4); /* the question has its own copy */
+    assert_int_equal(asks_next(asks), 60000);
+    reports.now += 59999;
+    asks_tick(asks);
+    assert_int_equal(reports.lines, 0);
+    reports.now += 1;
+    asks_tick(asks);
+    assert_int_equal(reports.lines, 1);
+    assert_string_equal(reports.last, "waiting for 60 s: topic 1, \"ping\" of 2");
+    assert_int_equal(asks_next(asks), 60000);
+    asks_walk(asks, count_view, &n);
+    assert_int_equal(n, 1);
+    reports.now += 60000;
+    asks_tick(asks);
+    assert_int_equal(reports.lines, 2);
+    assert_int_equal(asks_next(asks), 10000); /* its deadline */
+    reports.now += 10000;
+    asks_tick(asks);
+    assert_int_equal(got.answers, 1);
+    assert_int_equal(reports.lines, 2);
+    assert_int_equal(asks_counts(asks).asked[ASK_MODEX], 1);
+    asks_free(asks);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
@@ -267,6 +353,7 @@ int main(void)
         TEST(an_answer_of_the_wrong_server),
         TEST(cut_frames),
         TEST(asking_from_an_answer),
+        TEST(a_question_that_waits_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,11 @@ static void repeated_frames(void **state)
         receive(i / 2);
     }
     assert_got(0, 2 * WINDOW);
+    assert_int_equal(link_counts(ends.receiver, 0).frames_in, 3 * 2 * WINDOW);
+    assert_int_equal(link_counts(ends.receiver, 0).repeated, 2 * 2 * WINDOW);
+    assert_int_equal(link_counts(ends.sender, 1).frames_out, 2 * WINDOW);
+    assert_int_equal(link_counts(ends.sender, 1).bytes_out, 2 * WINDOW * ends.len[0]);
+    assert_int_equal(link_counts(ends.receiver, 0).bytes_in, 3 * 2 * WINDOW * ends.len[0]);
 }
 
 static void frames_in_any_order(void **state)

@@ -3,6 +3,7 @@
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,19 @@ static void on_local_data(pmix_status_t status, char *data, size_t len, void *cb
     }
     s->item.run = reply;
     handoff_post(upcall_server()->handoff, &s->item);
+}
+
+void upcall_describe_modex(const char *node, const void *body, size_t len, char *buf, size_t cap)
+{
+    struct wire_in in;
+    char name[PROCSET_NAME_MAX + 1];
+    wire_in_init(&in, body, len);
+    wire_get_str(&in, name, sizeof name);
+    uint32_t rank = wire_get_u32(&in);
+    if (in.bad)
+        snprintf(buf, cap, "a direct modex from %s", node);
+    else
+        snprintf(buf, cap, "direct modex of %s rank %u: no answer of %s", name, rank, node);
 }
 
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)

@@ -55,6 +55,9 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
 
 /** Serves ASK_MODEX: see ask.h. */
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+/** What an ASK_MODEX asks for: "direct modex of 4711.0 rank 5: no answer of c07". @param node
+ * the name of the one asked */
+void upcall_describe_modex(const char *node, const void *body, size_t len, char *buf, size_t cap);
 /** Serves ASK_QUERY. */
 void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
 

@@ -72,7 +72,7 @@ static size_t printable(const unsigned char *p)
     return len;
 }
 
-static void make_harmless(char *text)
+void log_mask(char *text)
 {
     unsigned char *p = (unsigned char *)text;
 
@@ -138,7 +138,7 @@ void log_write(enum log_level level, const char *fmt, ...)
         return;
     if (used + n > TEXT_MAX)
         trim_cut(text, TEXT_MAX);
-    make_harmless(text);
+    log_mask(text);
     if (out.sink)
         out.sink(out.arg, level, text);
     else

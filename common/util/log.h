@@ -39,6 +39,10 @@ void log_stderr(void *arg, enum log_level level, const char *text);
 /** Whether a message of @p level would be written. @thread any */
 int log_wants(enum log_level level);
 
+/** Makes text harmless for terminals and logs, in place: bytes that are no printable ASCII or UTF-8
+ * text become '?', a newline too. @thread any */
+void log_mask(char *text);
+
 /** Writes one message, cut to 1,000 bytes; bytes that are no printable ASCII or UTF-8 text become
  * '?', because peers and users choose parts of it. @thread any */
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

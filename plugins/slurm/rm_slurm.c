@@ -127,6 +127,7 @@ static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
     struct peer *peer = &rm->peers[node];
     int64_t now = now_ms();
     put_back(peer, list);
+    peer->retries++;
     if (peer->failing_since == 0) {
         peer->failing_since = now;
         peer->retry_ms = RETRY_FIRST_MS;
@@ -256,6 +257,24 @@ static void slurm_send(struct rm *rm, uint32_t node, void *data, size_t len)
     pthread_mutex_unlock(&rm->lock);
 }
 
+static struct rm_peer slurm_peer(struct rm *rm, uint32_t node)
+{
+    pthread_mutex_lock(&rm->lock);
+    const struct peer *peer = &rm->peers[node];
+    struct rm_peer found = {
+        .reached = peer->reached,
+        .lost = peer->lost,
+        .failing_since = peer->failing_since,
+        .retries = peer->retries,
+    };
+    for (const struct outgoing *o = peer->queue; o != NULL; o = o->next) {
+        found.queued++;
+        found.queued_bytes += o->len;
+    }
+    pthread_mutex_unlock(&rm->lock);
+    return found;
+}
+
 static void slurm_abort(struct rm *rm, const char *why)
 {
     (void)why; /* srun has shown it: it is in the server's log */
@@ -349,6 +368,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "slurm",
     .open = slurm_open,
     .send = slurm_send,
+    .peer = slurm_peer,
     .abort = slurm_abort,
     .close = slurm_close,
 };

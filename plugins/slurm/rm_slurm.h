@@ -35,6 +35,7 @@ struct peer {
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
+    uint64_t retries; /**< messages that failed and were put back */
 };
 
 struct rm {

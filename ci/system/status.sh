@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# ci/system/status.sh: whether a step that hangs says who is missing, and to whom.
+# shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/slurm [OPTION]... -- ci/system/status.sh BUILDDIR
+
+Run as root. Starts a step of the user alice of which one rank sleeps while the others are in
+a fence. From any node muster-status names that rank and its node, to alice and root and
+nobody else; SIGUSR1 writes a server's state; a server that is stopped is named; the
+log says who is missing, of fences and of direct modex. With MUSTER_CI_DEBUG=1, which
+makes slurmd log at debug, the lines of transitions are looked at too. Prints "ok",
+"not ok" with the reason and "skip" lines; non-zero status when any failed.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+spool=$(spool_dir)
+if [ "$(id -u)" != 0 ]; then skip status 'needs root'; summary; exit; fi
+conf=/opt/muster/etc/muster/muster.json
+tool=/opt/muster/bin/muster-status
+says='^fence of 4 processes has waited for [0-9]+ s: missing rank 3 on node4$'
+
+slurmd_of() { pgrep -f "slurmd .*-N $1\$" | head -n 1; }
+
+# as USER COMMAND...
+as() {
+  local user=$1
+  shift
+  setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --inh-caps=-all env HOME=/tmp "$@"
+}
+
+# ask NODE USER ARG...: muster-status on a node; prints what it says, its status is the result
+ask() {
+  local node=$1 user=$2 slurmd
+  shift 2
+  slurmd=$(slurmd_of "$node")
+  nsenter -t "$slurmd" -m -u -r -w setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups \
+    --inh-caps=-all "$tool" "$@" 2>&1
+}
+
+server_on() {
+  local pid
+  for pid in $(pids_of muster-server); do
+    [ "$(readlink "/proc/$pid/ns/uts")" != "$(readlink "/proc/$(slurmd_of "$1")/ns/uts")" ] || echo "$pid"
+  done
+}
+
+dir_on() { compgen -G "/proc/$(slurmd_of "$1")/root/tmp/muster.$step.????????" | head -n 1; }
+logged() { grep -hE "$1" "$MUSTER_CI_DIR"/log/node*.log; }
+is_logged() { logged "$1" >/dev/null; }
+
+# is_refusal STATUS TEXT PATTERN: one line that says why, and status 1
+is_refusal() { [ "$1" = 1 ] && [ "$(wc -l <<<"$2")" = 1 ] && grep -qE "^muster-status: $3" <<<"$2"; }
+
+# refused WHAT SAYS NODE USER ARG...: muster-status refuses
+refused() {
+  local what=$1 why=$2 found status
+  shift 2
+  found=$(ask "$@")
+  status=$?
+  check "$what" "status $status: $found" is_refusal $status "$found" "$why"
+}
+
+holds() { [ "$(grep -c '^HOLD rank' "$work/hold.log")" = 4 ]; }
+# The servers know of the fence within half a second: see docs/collectives.md.
+hangs() { ask node1 alice "$step" | grep -qE "$says"; }
+
+check_views() {
+  local node found
+  for node in node1 node2 node3 node4; do
+    found=$(ask $node alice "$step")
+    check "from $node: who is missing" "$found" grep -qE "$says" <<<"$found"
+    check "from $node: all nodes answer" "$found" grep -qx "step $step of alice: 4 of 4 nodes answer" <<<"$found"
+    check "from $node: a line for each node" "$found" \
+      [ "$(grep -cE '^node[1-4]: muster .*, libpmix .*; tasks: 1 connected; [01] waiting$' <<<"$found")" = 4 ]
+  done
+  found=$(ask node2 root "$step")
+  check 'root sees it' "$found" grep -qE "$says" <<<"$found"
+  found=$(ask node2 alice --json "$step")
+  check 'as JSON' "$found" grep -qE '^\{"nodes":\[\{"step":"'"$step"'".*"missing":\[\{"node":"node4","nspace":"[^"]*","ranks":"3"\}\].*"silent":\[\]\}$' <<<"$found"
+  found=$(ask node2 alice --local "$step")
+  check 'one node alone' "$found" grep -qx "step $step of alice: 1 of 1 nodes answer" <<<"$found"
+  found=$(as alice srun --jobid="${step%.*}" --overlap --mpi=none -N1 -n1 -w node3 "$tool" "$step" 2>&1)
+  check 'by srun, as a user does it' "$found" grep -qE "$says" <<<"$found"
+}
+
+check_strangers() {
+  local dir fake
+  refused 'bob is refused' "step $step is alice's; only its owner and root may look at it" node1 bob "$step"
+  dir=$(dir_on node1)
+  check 'the socket is for alice alone' "$(stat -c '%U %a %n' "$dir" "$dir/status")" \
+    [ "$(stat -c '%U %a' "$dir" "$dir/status" | tr '\n' ' ')" = 'alice 700 alice 600 ' ]
+  # bob's own directory of that name deceives nobody.
+  fake=$(dirname "$dir")/muster.$step.00000000
+  as bob mkdir -m 777 "$fake"
+  as bob ln -s "/tmp/$(basename "$dir")/status" "$fake/status"
+  check "bob's directory is passed over by alice" "$(ask node1 alice "$step")" grep -qE "$says" <<<"$(ask node1 alice "$step")"
+  refused "bob's link is not followed" "the server of step $step on this node cannot be asked" node1 root --user bob "$step"
+  rm -r "$fake"
+  refused 'a step that is not there' 'no server of step 999999.0 runs on this node' node1 alice 999999.0
+  refused 'what is no step' '".*" names no step' node1 alice ../4711.0
+}
+
+check_signal() {
+  local server file
+  server=$(server_on node2) file=$(dir_on node2)/status.json
+  kill -USR1 "$server"
+  check 'SIGUSR1 writes the state' "no $file" until_true 5 [ -e "$file" ]
+  check 'the file is for alice alone' "$(stat -c '%U %a' "$file")" [ "$(stat -c '%U %a' "$file")" = 'alice 600' ]
+  check 'the file has the state' "$(head -c 300 "$file")" grep -q "^{\"step\":\"$step\",\"node\":\"node2\",.*\"trackers\":\[{.*}$" "$file"
+  check 'the step goes on' "server $server is gone" [ "$(server_on node2)" = "$server" ]
+}
+
+check_silent() {
+  local server found
+  server=$(server_on node2)
+  kill -STOP "$server"
+  found=$(ask node1 alice "$step")
+  kill -CONT "$server"
+  check 'a server that does not answer is named' "$found" grep -qx 'node2: no answer within 5 s' <<<"$found"
+  check 'the others answer' "$found" grep -qx "step $step of alice: 3 of 4 nodes answer" <<<"$found"
+}
+
+check_log() {
+  check 'the log says who is missing' "$(logged 'waiting for' | tail -n 1)" \
+    is_logged "$step node[1-4]: waiting for [0-9]+ s: fence of 4 processes: 1 of 4 nodes missing: ranks 3 on node4"
+  if [ -z "${MUSTER_CI_DEBUG:-}" ]; then skip 'lines of transitions' 'needs MUSTER_CI_DEBUG=1'; return; fi
+  check 'the file of SIGUSR1 is in the log' "$(logged SIGUSR1 | tail -n 1)" \
+    is_logged "$step node2: SIGUSR1: the state is in /tmp/muster\.$step\.[0-9a-f]{8}/status\.json"
+  check 'a line a transition' "$(logged 'idle ->' | tail -n 1)" \
+    is_logged "$step node1: tracker: fence of 4 processes #[0-9a-f]{16}: (call|child): idle -> (gather|early) after [0-9]+ ms"
+  check 'all lines of the servers name step and node' "$(logged 'mpi/muster: .*(tracker|transport|upcall|handoff): ' | grep -vE "[0-9]+\.[0-9]+ node[1-4]: " | head -n 3)" \
+    [ -z "$(logged 'mpi/muster: .*(tracker|transport|upcall|handoff): ' | grep -vE '[0-9]+\.[0-9]+ node[1-4]: ')" ]
+}
+
+# Every rank gets from every other; the last one commits 4 s late.
+check_modex() {
+  if [ "$(pmix_major)" -lt 5 ]; then
+    skip 'a direct modex that waits' 'libpmix 4.2 does not wait for a commit on one node: the client fences first'
+    return
+  fi
+  as alice srun --mpi="$MPI" -N4 -n4 "$clients/modex" --late 4000 >"$work/modex.log" 2>&1 </dev/null
+  check 'modex with a late rank' "$(why "$work/modex.log" $?)" grep -q '^PASS modex' "$work/modex.log"
+  check 'the log says of whom a direct modex waits' "$(logged 'waiting for' | tail -n 1)" \
+    is_logged ' node[1-3]: waiting for [1-4] s: direct modex of [^ ]+ rank 3: no answer of node4'
+}
+
+mkdir -p "${conf%/*}"
+echo '{ "stall_report": 1, "log_level": "debug" }' >"$conf"
+chmod 644 "$conf"
+list_leftovers >"$work/before"
+touch "$work/hold.log"
+as alice srun --mpi="$MPI" -N4 -n4 "$clients/hold" --in fence --victim 3 --how exit --delay 600000 \
+  --seconds 700 >"$work/hold.log" 2>&1 </dev/null &
+srun=$!
+if until_true 20 holds; then
+  step=$(squeue -h -s -u alice -o %i | grep -E '^[0-9]+\.[0-9]+$' | head -n 1)
+  check 'the hang is seen' "$(ask node1 alice "$step")" until_true 10 hangs
+  check_views
+  check_strangers
+  check_signal
+  check_silent
+  check_log
+else
+  not_ok 'start of a step of alice' "$(why "$work/hold.log" 'unknown (not up after 20 s)')"
+fi
+kill $srun
+scancel -u alice
+wait $srun 2>/dev/null
+check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 15 nothing_new "$work/before"
+[ -z "${step:-}" ] || refused 'a step that has ended' "no server of step $step runs on this node: the step has ended" node1 alice "$step"
+check_modex
+rm "$conf"
+summary

@@ -1,0 +1,279 @@
+/* The state of this server as JSON. Each module shows what it has as plain structs; here alone they
+ * become JSON. Lists are cut, and say how much was left out. */
+#include "common/server/status.h"
+
+#include "common/server/server.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS_TEXT = 256 };
+
+static const char *const kind_names[COLL_KIND_END] = {
+    [COLL_FENCE] = "fence", [COLL_CONSTRUCT] = "construct", [COLL_DESTRUCT] = "destruct"};
+static const char *const topic_names[ASK_TOPICS] = {
+    [ASK_MODEX] = "modex", [ASK_QUERY] = "query", [ASK_STATUS] = "status"};
+static const char *const task_names[] = {[TASK_STARTED] = "started",
+                                         [TASK_CONNECTED] = "connected",
+                                         [TASK_FINALIZED] = "finalized",
+                                         [TASK_ENDED] = "ended"};
+
+static void put(json_object *to, const char *key, json_object *value)
+{
+    json_object_object_add(to, key, value);
+}
+
+static void put_text(json_object *to, const char *key, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return;
+    log_mask(copy); /* users choose some of it, and JSON has to be UTF-8 */
+    put(to, key, json_object_new_string(copy));
+    free(copy);
+}
+
+static void put_number(json_object *to, const char *key, uint64_t n)
+{
+    put(to, key, json_object_new_int64((int64_t)n));
+}
+
+/* Seconds with three digits; null for a time that there is none of. */
+static void put_seconds(json_object *to, const char *key, int64_t ms)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+    put(to, key, ms < 0 ? NULL : json_object_new_double_s((double)ms / 1000, text));
+}
+
+/* What a list is made of, and how much of it there is room for. */
+struct list {
+    struct server *server;
+    json_object *array;
+    uint32_t n, max;
+};
+
+static bool has_room(struct list *list)
+{
+    return list->n++ < list->max;
+}
+
+static void put_list(json_object *to, const char *key, struct list *list)
+{
+    char omitted[64];
+    put(to, key, list->array);
+    if (list->n <= list->max)
+        return;
+    snprintf(omitted, sizeof omitted, "%s_omitted", key);
+    put_number(to, omitted, list->n - list->max);
+}
+
+/* Appends what fits; a text that was cut ends in "...". @return false when it was cut */
+static bool append(char *buf, size_t cap, const char *text)
+{
+    size_t len = strlen(buf);
+    bool fits = len + strlen(text) + sizeof "..." <= cap;
+    strcpy(buf + len, fits ? text : "...");
+    return fits;
+}
+
+/* The participants on a node: "0-3,5". Ranks of a node ascend. */
+static void ranks_of(const struct boot *boot, const struct signature *sig, uint32_t node, char *buf,
+                     size_t cap)
+{
+    const struct boot_node *at = &boot->nodes[node];
+    bool more = true;
+    buf[0] = '\0';
+    for (uint32_t k = 0; k < at->ntasks && more; k++) {
+        char text[32];
+        uint32_t first = at->ranks[k], last = first;
+        if (!procset_has(&sig->members, boot->nspace, first))
+            continue;
+        while (k + 1 < at->ntasks && at->ranks[k + 1] == last + 1 &&
+               procset_has(&sig->members, boot->nspace, last + 1)) {
+            last++;
+            k++;
+        }
+        snprintf(text, sizeof text, first == last ? "%s%u" : "%s%u-%u", buf[0] == '\0' ? "" : ",",
+                 first, last);
+        more = append(buf, cap, text);
+    }
+}
+
+static void put_missing(json_object *to, struct server *server, const struct engine_view *view)
+{
+    const struct boot *boot = &server->boot;
+    struct list list = {.array = json_object_new_array(), .max = STATUS_LIST_MAX};
+    struct signature sig;
+    bool known = signature_read(&sig, view->sig, view->siglen) == 0;
+    for (uint32_t i = 0; i < view->nmissing && known; i++) {
+        char ranks[RANKS_TEXT];
+        if (!has_room(&list))
+            continue;
+        json_object *o = json_object_new_object();
+        ranks_of(boot, &sig, view->missing[i], ranks, sizeof ranks);
+        put_text(o, "node", boot->nodes[view->missing[i]].name);
+        put_text(o, "nspace", boot->nspace);
+        put_text(o, "ranks", ranks);
+        json_object_array_add(list.array, o);
+    }
+    signature_free(&sig);
+    put_list(to, "missing", &list);
+}
+
+static void visit_tracker(void *arg, const struct engine_view *view)
+{
+    struct list *list = arg;
+    const struct boot *boot = &list->server->boot;
+    char text[512];
+    if (!has_room(list))
+        return;
+    json_object *o = json_object_new_object();
+    const char *kind = kind_names[signature_kind(view->sig, view->siglen)];
+    signature_describe(view->sig, view->siglen, text, sizeof text);
+    put_text(o, "operation", text);
+    put_text(o, "kind", kind != NULL ? kind : "");
+    snprintf(text, sizeof text, "%016" PRIx64, signature_hash(view->sig, view->siglen));
+    put_text(o, "id", text);
+    put_text(o, "state", view->state);
+    put_seconds(o, "age", (int64_t)view->age);
+    put_seconds(o, "in_state", (int64_t)view->in_state);
+    put_seconds(o, "left", view->left);
+    put(o, "called", json_object_new_boolean(view->called));
+    put_number(o, "queued", view->queued);
+    put_number(o, "nodes", view->nservers);
+    put_text(o, "root", boot->nodes[view->root].name);
+    put(o, "decides", json_object_new_boolean(view->root == boot->node));
+    put_missing(o, list->server, view);
+    json_object_array_add(list->array, o);
+}
+
+static void visit_ask(void *arg, const struct ask_view *view)
+{
+    struct list *list = arg;
+    if (view->topic == ASK_STATUS || !has_room(list))
+        return;
+    json_object *o = json_object_new_object();
+    put_text(o, "about", view->about);
+    put_text(o, "node", list->server->boot.nodes[view->node].name);
+    put_seconds(o, "age", (int64_t)view->age);
+    put_seconds(o, "left", view->left);
+    json_object_array_add(list->array, o);
+}
+
+/* Those that something went to or came from. @return their total */
+static struct link_counts put_peers(json_object *to, struct server *server, uint64_t *retries)
+{
+    struct list list = {.array = json_object_new_array(), .max = STATUS_PEERS_MAX};
+    struct link_counts sum = {0};
+    for (uint32_t i = 0; i < server->boot.nnodes; i++) {
+        const struct link_counts c = link_counts(server->link, i);
+        const struct rm_peer peer = server->rm_ops->peer(server->rm, i);
+        sum.frames_out += c.frames_out;
+        sum.bytes_out += c.bytes_out;
+        sum.frames_in += c.frames_in;
+        sum.bytes_in += c.bytes_in;
+        sum.repeated += c.repeated;
+        *retries += peer.retries;
+        if ((c.frames_out == 0 && c.frames_in == 0 && !peer.lost) || !has_room(&list))
+            continue;
+        json_object *o = json_object_new_object();
+        put_text(o, "node", server->boot.nodes[i].name);
+        put(o, "reached", json_object_new_boolean(peer.reached));
+        put(o, "lost", json_object_new_boolean(peer.lost));
+        put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
+        put_number(o, "queued", peer.queued);
+        put_number(o, "queued_bytes", peer.queued_bytes);
+        put_number(o, "held", c.held);
+        put_number(o, "bytes_out", c.bytes_out);
+        put_number(o, "bytes_in", c.bytes_in);
+        json_object_array_add(list.array, o);
+    }
+    put_list(to, "peers", &list);
+    return sum;
+}
+
+static void put_tasks(json_object *to, const struct server *server)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    struct list list = {.array = json_object_new_array(), .max = STATUS_TASKS_MAX};
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        if (!has_room(&list))
+            continue;
+        json_object *o = json_object_new_object();
+        put_number(o, "rank", here->ranks[k]);
+        put_text(o, "state", task->lost ? "lost" : task_names[task->state]);
+        json_object_array_add(list.array, o);
+    }
+    put_list(to, "tasks", &list);
+}
+
+static void put_counters(json_object *to, const struct server *server,
+                         const struct link_counts *sum, uint64_t retries)
+{
+    const struct engine_counts engine = engine_counts(server->engine);
+    const struct ask_counts asks = asks_counts(server->asks);
+    json_object *counters = json_object_new_object(), *done = json_object_new_object(),
+                *failed = json_object_new_object(), *asked = json_object_new_object(),
+                *served = json_object_new_object();
+    for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {
+        put_number(done, kind_names[kind], engine.done[kind]);
+        put_number(failed, kind_names[kind], engine.failed[kind]);
+    }
+    for (int topic = ASK_MODEX; topic < ASK_TOPICS; topic++) {
+        put_number(asked, topic_names[topic], asks.asked[topic]);
+        put_number(served, topic_names[topic], asks.served[topic]);
+    }
+    put(counters, "done", done);
+    put(counters, "failed", failed);
+    put_number(counters, "failures_remembered", engine.remembered);
+    put(counters, "asked", asked);
+    put(counters, "served", served);
+    put_number(counters, "frames_out", sum->frames_out);
+    put_number(counters, "bytes_out", sum->bytes_out);
+    put_number(counters, "frames_in", sum->frames_in);
+    put_number(counters, "bytes_in", sum->bytes_in);
+    put_number(counters, "duplicates_dropped", sum->repeated);
+    put_number(counters, "retries", retries);
+    put(to, "counters", counters);
+}
+
+static void put_self(json_object *to, const struct server *server)
+{
+    char text[32];
+    put_text(to, "step", server->boot.label);
+    put_text(to, "node", server->boot.nodes[server->boot.node].name);
+    put_text(to, "version", MUSTER_VERSION);
+    snprintf(text, sizeof text, "%u.%u.%u", server->library >> 16, server->library >> 8 & 255,
+             server->library & 255);
+    put_text(to, "libpmix", text);
+    put_seconds(to, "uptime", now_ms() - server->started);
+}
+
+char *status_text(struct server *server, size_t *len)
+{
+    json_object *o = json_object_new_object();
+    struct list trackers = {server, json_object_new_array(), 0, STATUS_LIST_MAX};
+    struct list asks = {server, json_object_new_array(), 0, STATUS_LIST_MAX};
+    uint64_t retries = 0;
+    put_self(o, server);
+    engine_walk(server->engine, visit_tracker, &trackers);
+    put_list(o, "trackers", &trackers);
+    asks_walk(server->asks, visit_ask, &asks);
+    put_list(o, "asks", &asks);
+    struct link_counts sum = put_peers(o, server, &retries);
+    put_tasks(o, server);
+    put_counters(o, server, &sum, retries);
+    const char *text =
+        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    char *copy = text != NULL ? strdup(text) : NULL;
+    *len = copy != NULL ? strlen(copy) : 0;
+    json_object_put(o);
+    return copy;
+}

@@ -1,0 +1,52 @@
+/** @file
+ * The server's state, for people: as JSON in a file, and to muster-status over a local socket.
+ *
+ * SIGUSR1 has the state of this server written to `status.json` in its directory, mode 0600.
+ *
+ * The socket `status` in the same directory, which is the user's alone, takes one request a
+ * connection, "local\n" or "all\n", and answers with one object (docs/wire.md). Only the server's
+ * own uid and root are answered. For "all" the other servers are asked by ASK_STATUS. However many
+ * ask at once, one collection serves them; connections, their life and the size of what is
+ * collected are bounded. Frames of peers take another way (rm.h), which nothing here touches.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_STATUS_H
+#define MUSTER_SERVER_STATUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STATUS_SOCKET "status"
+#define STATUS_FILE "status.json"
+
+enum {
+    STATUS_CONNECTIONS_MAX = 8,
+    STATUS_REQUEST_MAX = 16,      /**< bytes, the newline included */
+    STATUS_LIFE_S = 20,           /**< of a connection */
+    STATUS_ANSWER_S = 5,          /**< for the other servers to answer */
+    STATUS_NODE_MAX = 4 << 20,    /**< bytes of one server's state */
+    STATUS_TOTAL_MAX = 128 << 20, /**< bytes of all servers' */
+    STATUS_LIST_MAX = 64,         /**< operations, questions, or nodes missing from one */
+    STATUS_PEERS_MAX = 256,
+    STATUS_TASKS_MAX = 1024,
+};
+
+struct server;
+struct status;
+
+/** @return this server's state as one line of JSON, which the caller frees; NULL: out of memory */
+char *status_text(struct server *server, size_t *len);
+
+/** Blocks the signal, so that it cannot end the process. @thread before there are others */
+void status_block_signal(void);
+
+/** Begins to listen for requests and the signal. @return NULL after a warning: the step goes on */
+struct status *status_open(struct server *server);
+
+/** Serves ASK_STATUS: see ask.h. */
+void status_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+
+/** Closes all; asks_close() was called before. */
+void status_close(struct status *status);
+
+#endif

@@ -1,0 +1,420 @@
+/* Requests for the state: the socket, the signal, and the collection of what other servers say. */
+#include "common/server/server.h"
+#include "common/server/status.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <pmix_common.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 16 /* of JSON: status.c makes 5 */ };
+
+struct connection {
+    TAILQ_ENTRY(connection) entry;
+    struct status *status;
+    struct bufferevent *bev;
+    struct event *end; /* of its life */
+    bool waiting;      /* for the collection */
+};
+
+/* What all servers say, as it comes. */
+struct collection {
+    json_object *nodes, *silent;
+    size_t size;
+    uint32_t open; /* questions that are not answered */
+};
+
+/* One question of a collection. */
+struct question {
+    struct status *status;
+    uint32_t node;
+};
+
+struct status {
+    struct server *server;
+    struct evconnlistener *listener;
+    struct event *signal;
+    int fd; /* of the signal */
+    TAILQ_HEAD(, connection) open;
+    unsigned count;
+    struct collection *collection; /* NULL: nobody waits for one */
+};
+
+/* ---- connections ---- */
+
+static void drop(struct connection *c)
+{
+    TAILQ_REMOVE(&c->status->open, c, entry);
+    c->status->count--;
+    event_free(c->end);
+    bufferevent_free(c->bev);
+    free(c);
+}
+
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    log_debug("a request for the state was given up after %d s", STATUS_LIFE_S);
+    drop(arg);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    (void)bev;
+    (void)what;
+    drop(arg);
+}
+
+static void on_written(struct bufferevent *bev, void *arg)
+{
+    struct connection *c = arg;
+    if (!c->waiting && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+        drop(c);
+}
+
+/* The answer is the connection's end. */
+static void reply(struct connection *c, json_object *answer)
+{
+    const char *text = json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN |
+                                                                  JSON_C_TO_STRING_NOSLASHESCAPE);
+    c->waiting = false;
+    bufferevent_disable(c->bev, EV_READ);
+    bufferevent_setcb(c->bev, NULL, on_written, on_event, c);
+    if (text == NULL || bufferevent_write(c->bev, text, strlen(text)) != 0 ||
+        bufferevent_write(c->bev, "\n", 1) != 0)
+        drop(c);
+}
+
+/* ---- what is said ---- */
+
+static struct collection *collection_new(void)
+{
+    struct collection *all = calloc(1, sizeof *all);
+    if (all == NULL)
+        return NULL;
+    all->nodes = json_object_new_array();
+    all->silent = json_object_new_array();
+    return all;
+}
+
+static json_object *collection_take(struct collection *all)
+{
+    json_object *answer = json_object_new_object();
+    json_object_object_add(answer, "nodes", all->nodes);
+    json_object_object_add(answer, "silent", all->silent);
+    free(all);
+    return answer;
+}
+
+/* Takes one server's state. @return NULL, or why it does not count */
+static const char *collection_add(struct collection *all, const char *text, size_t len)
+{
+    if (len > STATUS_NODE_MAX || len > STATUS_TOTAL_MAX - all->size)
+        return "its answer is too long";
+    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+    json_object *o =
+        tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, text, (int)len) : NULL;
+    json_tokener_free(tokener);
+    if (!json_object_is_type(o, json_type_object)) {
+        json_object_put(o);
+        return "its answer makes no sense";
+    }
+    all->size += len;
+    json_object_array_add(all->nodes, o);
+    return NULL;
+}
+
+static void add_self(struct status *status, struct collection *all)
+{
+    size_t len;
+    char *text = status_text(status->server, &len);
+    if (text != NULL)
+        collection_add(all, text, len);
+    free(text);
+}
+
+static void finish(struct status *status)
+{
+    json_object *answer = collection_take(status->collection);
+    struct connection *c, *next;
+    status->collection = NULL;
+    for (c = TAILQ_FIRST(&status->open); c != NULL; c = next) {
+        next = TAILQ_NEXT(c, entry);
+        if (c->waiting)
+            reply(c, answer);
+    }
+    json_object_put(answer);
+}
+
+static void on_answer(void *arg, int32_t code, const void *data, size_t len)
+{
+    struct question *q = arg;
+    struct status *status = q->status;
+    struct collection *all = status->collection;
+    char lacks[64];
+    const char *why = code == 0 ? collection_add(all, data, len) : lacks;
+    if (code == PMIX_ERR_TIMEOUT)
+        snprintf(lacks, sizeof lacks, "no answer within %d s", STATUS_ANSWER_S);
+    else
+        snprintf(lacks, sizeof lacks, "%s",
+                 code == PMIX_ERR_LOST_CONNECTION ? "its server is lost" : "it is leaving");
+    if (why != NULL) {
+        json_object *o = json_object_new_object();
+        json_object_object_add(o, "node",
+                               json_object_new_string(status->server->boot.nodes[q->node].name));
+        json_object_object_add(o, "why", json_object_new_string(why));
+        json_object_array_add(all->silent, o);
+    }
+    free(q);
+    if (--all->open == 0)
+        finish(status);
+}
+
+static void collect(struct status *status)
+{
+    struct server *server = status->server;
+    struct collection *all = status->collection = collection_new();
+    if (all == NULL)
+        return;
+    all->open = 1; /* our own */
+    add_self(status, all);
+    for (uint32_t i = 0; i < server->boot.nnodes; i++) {
+        struct question *q = i == server->boot.node ? NULL : calloc(1, sizeof *q);
+        if (q == NULL)
+            continue;
+        *q = (struct question){status, i};
+        all->open++;
+        asks_send(server->asks, i, ASK_STATUS, NULL, 0, STATUS_ANSWER_S, on_answer, q);
+    }
+    if (--all->open == 0)
+        finish(status);
+}
+
+void status_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    struct server *server = arg;
+    size_t size;
+    (void)body;
+    (void)len;
+    char *text = status_text(server, &size);
+    asks_reply(server->asks, from, id, text != NULL ? 0 : PMIX_ERR_NOMEM, text, size);
+    free(text);
+}
+
+/* ---- requests ---- */
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+    struct connection *c = arg;
+    struct evbuffer *input = bufferevent_get_input(bev);
+    char line[STATUS_REQUEST_MAX + 1] = "";
+    size_t len = evbuffer_get_length(input);
+    evbuffer_copyout(input, line, STATUS_REQUEST_MAX);
+    if (len < STATUS_REQUEST_MAX && strchr(line, '\n') == NULL)
+        return; /* more is to come */
+    if (strcmp(line, "local\n") == 0) {
+        struct collection *own = collection_new();
+        if (own == NULL)
+            return;
+        add_self(c->status, own);
+        json_object *answer = collection_take(own);
+        reply(c, answer);
+        json_object_put(answer);
+    } else if (strcmp(line, "all\n") == 0) {
+        evbuffer_drain(input, len);
+        c->waiting = true;
+        if (c->status->collection == NULL)
+            collect(c->status);
+    } else {
+        log_debug("a request for the state that makes no sense was dropped");
+        drop(c);
+    }
+}
+
+static bool may_ask(int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+        return false;
+    if (cred.uid == geteuid() || cred.uid == 0)
+        return true;
+    log_warning("a request of uid %d for the state was refused", (int)cred.uid);
+    return false;
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *addr,
+                      int addrlen, void *arg)
+{
+    struct status *status = arg;
+    const struct timeval life = {.tv_sec = STATUS_LIFE_S};
+    (void)listener;
+    (void)addr;
+    (void)addrlen;
+    bool welcome = may_ask(fd) && status->count < STATUS_CONNECTIONS_MAX;
+    struct connection *c = welcome ? calloc(1, sizeof *c) : NULL;
+    if (c == NULL) {
+        evutil_closesocket(fd);
+        return;
+    }
+    c->status = status;
+    c->end = evtimer_new(status->server->base, on_end, c);
+    c->bev = c->end == NULL
+                 ? NULL
+                 : bufferevent_socket_new(status->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (c->bev == NULL) {
+        if (c->end != NULL)
+            event_free(c->end);
+        free(c);
+        evutil_closesocket(fd);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&status->open, c, entry);
+    status->count++;
+    bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
+    bufferevent_setwatermark(c->bev, EV_READ, 0, STATUS_REQUEST_MAX);
+    bufferevent_enable(c->bev, EV_READ);
+    evtimer_add(c->end, &life);
+}
+
+/* ---- the signal ---- */
+
+void status_block_signal(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, text, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        text += n;
+        len -= (size_t)n;
+    }
+    return write(fd, "\n", 1) == 1 ? 0 : -1;
+}
+
+/* Whoever looks sees the whole of it or what was there before. */
+static void write_file(struct status *status)
+{
+    const char *dir = status->server->boot.tmpdir;
+    char path[4096], fresh[4096 + 8];
+    size_t len;
+    char *text = status_text(status->server, &len);
+    snprintf(path, sizeof path, "%s/" STATUS_FILE, dir);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    unlink(fresh);
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = text == NULL || fd < 0 ? -1 : write_all(fd, text, len);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        rc = rename(fresh, path);
+    if (rc == 0)
+        log_info("SIGUSR1: the state is in %s", path);
+    else
+        log_warning("SIGUSR1: the state cannot be written to %s: %s", path, strerror(errno));
+    free(text);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+    struct signalfd_siginfo info;
+    bool came = false;
+    (void)what;
+    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
+        came = true;
+    if (came)
+        write_file(arg);
+}
+
+static int open_signal(struct status *status)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    status->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    status->signal =
+        event_new(status->server->base, status->fd, EV_READ | EV_PERSIST, on_signal, status);
+    return status->fd >= 0 && status->signal != NULL ? event_add(status->signal, NULL) : -1;
+}
+
+/* ---- opening and closing ---- */
+
+static int open_socket(struct status *status)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int n = snprintf(addr.sun_path, sizeof addr.sun_path, "%s/" STATUS_SOCKET,
+                     status->server->boot.tmpdir);
+    if (n >= (int)sizeof addr.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* Nobody else gets into the directory; the mode is for whoever looks. */
+    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof addr) != 0 ||
+        chmod(addr.sun_path, 0600) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    status->listener = evconnlistener_new(status->server->base, on_accept, status,
+                                          LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
+                                          STATUS_CONNECTIONS_MAX, fd);
+    if (status->listener == NULL)
+        close(fd);
+    return status->listener != NULL ? 0 : -1;
+}
+
+struct status *status_open(struct server *server)
+{
+    struct status *status = calloc(1, sizeof *status);
+    if (status == NULL)
+        return NULL;
+    status->server = server;
+    status->fd = -1;
+    TAILQ_INIT(&status->open);
+    if (open_signal(status) != 0)
+        log_warning("SIGUSR1 will not show the state: %s", strerror(errno));
+    if (open_socket(status) != 0)
+        log_warning("muster-status will not see this node: no socket in %s: %s",
+                    server->boot.tmpdir, strerror(errno));
+    return status;
+}
+
+void status_close(struct status *status)
+{
+    if (status == NULL)
+        return;
+    while (!TAILQ_EMPTY(&status->open))
+        drop(TAILQ_FIRST(&status->open));
+    if (status->listener != NULL)
+        evconnlistener_free(status->listener);
+    if (status->signal != NULL)
+        event_free(status->signal);
+    if (status->fd >= 0)
+        close(status->fd);
+    free(status);
+}

@@ -1,0 +1,198 @@
+/** @file
+ * Tests of the state as JSON: what is shown, and that it is bounded and harmless.
+ */
+#include "common/server/status.h"
+#include "common/server/test_status_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void an_idle_server(void **state)
+{
+    struct kit *kit = kit_new(2, 3);
+    (void)state;
+    kit->server.tasks[1].state = TASK_CONNECTED;
+    kit->server.tasks[2].state = TASK_ENDED;
+    kit->server.tasks[2].lost = true;
+    json_object *o = kit_state(kit);
+    kit_assert_text(o, "step", "4711.0");
+    kit_assert_text(o, "node", "c000");
+    kit_assert_text(o, "libpmix", "4.2.2");
+    kit_assert_text(o, "version", MUSTER_VERSION);
+    kit_assert_number(o, "tasks.2.rank", 4);
+    kit_assert_text(o, "tasks.0.state", "started");
+    kit_assert_text(o, "tasks.1.state", "connected");
+    kit_assert_text(o, "tasks.2.state", "lost");
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers")), 0);
+    assert_int_equal(json_object_array_length(kit_field(o, "asks")), 0);
+    assert_int_equal(json_object_array_length(kit_field(o, "peers")), 0);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void an_operation_that_waits(void **state)
+{
+    struct kit *kit = kit_new(3, 4);
+    (void)state;
+    kit_construct(kit, "ocean", 100);
+    kit->now += 65432;
+    json_object *o = kit_state(kit);
+    json_object *t = kit_field(o, "trackers.0");
+    assert_non_null(strstr(json_object_get_string(kit_field(t, "operation")), "group \"ocean"));
+    kit_assert_text(t, "kind", "construct");
+    kit_assert_text(t, "state", "gather");
+    kit_assert_number(t, "age", 65.432);
+    kit_assert_number(t, "in_state", 65.432);
+    kit_assert_number(t, "left", 100 - 65.432);
+    kit_assert_text(t, "root", "c000");
+    assert_true(json_object_get_boolean(kit_field(t, "decides")));
+    assert_true(json_object_get_boolean(kit_field(t, "called")));
+    assert_int_equal(json_object_array_length(kit_field(t, "missing")), 2);
+    kit_assert_text(t, "missing.0.node", "c001");
+    kit_assert_text(t, "missing.0.nspace", "rm.4711.0");
+    kit_assert_text(t, "missing.0.ranks", "1,4,7,10");
+    kit_assert_text(t, "missing.1.node", "c002");
+    json_object_put(o);
+    engine_close(kit->server.engine);
+    o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers")), 0);
+    kit_assert_number(o, "counters.failed.construct", 1);
+    kit_assert_number(o, "counters.done.construct", 0);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void an_operation_without_a_deadline(void **state)
+{
+    struct kit *kit = kit_new(2, 1);
+    (void)state;
+    kit_construct(kit, "x", 0);
+    json_object *o = kit_state(kit);
+    assert_null(kit_field(o, "trackers.0.left"));
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void operations_that_ended(void **state)
+{
+    struct kit *kit = kit_new(1, 1);
+    (void)state;
+    kit_construct(kit, "a", 0);
+    kit_construct(kit, "b", 0);
+    json_object *o = kit_state(kit);
+    kit_assert_number(o, "counters.done.construct", 2);
+    kit_assert_number(o, "counters.failed.construct", 0);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void take_nothing(void *arg, int32_t status, const void *data, size_t len)
+{
+    (void)arg;
+    (void)status;
+    (void)data;
+    (void)len;
+}
+
+static void a_question_that_waits(void **state)
+{
+    struct kit *kit = kit_new(2, 1);
+    (void)state;
+    asks_send(kit->server.asks, 1, ASK_MODEX, "who", 3, 20, take_nothing, NULL);
+    asks_send(kit->server.asks, 1, ASK_STATUS, NULL, 0, 5, take_nothing, NULL); /* not shown */
+    kit->now += 1500;
+    json_object *o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "asks")), 1);
+    kit_assert_text(o, "asks.0.about", "question \"who\" for 1");
+    kit_assert_text(o, "asks.0.node", "c001");
+    kit_assert_number(o, "asks.0.age", 1.5);
+    kit_assert_number(o, "asks.0.left", 18.5);
+    kit_assert_number(o, "counters.asked.modex", 1);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void a_peer(void **state)
+{
+    struct kit *kit = kit_new(2, 1);
+    struct wire_out frame = {0};
+    (void)state;
+    kit->peer = (struct rm_peer){.reached = true, .queued = 3, .queued_bytes = 99, .retries = 7};
+    wire_put_u8(&frame, FRAME_WANTED);
+    link_send(kit->server.link, 1, &frame);
+    json_object *o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "peers")), 1);
+    kit_assert_text(o, "peers.0.node", "c001");
+    assert_true(json_object_get_boolean(kit_field(o, "peers.0.reached")));
+    assert_null(kit_field(o, "peers.0.unreachable"));
+    kit_assert_number(o, "peers.0.queued", 3);
+    kit_assert_number(o, "peers.0.queued_bytes", 99);
+    kit_assert_number(o, "peers.0.bytes_out", 4 + 20 + 1);
+    kit_assert_number(o, "counters.frames_out", 1);
+    kit_assert_number(o, "counters.retries", 2 * 7);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void many_operations(void **state)
+{
+    struct kit *kit = kit_new(2, 1);
+    char id[16];
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        snprintf(id, sizeof id, "g%d.", i);
+        kit_construct(kit, id, 0);
+    }
+    json_object *o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers")), STATUS_LIST_MAX);
+    kit_assert_number(o, "trackers_omitted", 100 - STATUS_LIST_MAX);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void many_missing(void **state)
+{
+    struct kit *kit = kit_new(300, 400);
+    (void)state;
+    kit_construct(kit, "large", 0);
+    json_object *o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers.0.missing")), STATUS_LIST_MAX);
+    kit_assert_number(o, "trackers.0.missing_omitted", 299 - STATUS_LIST_MAX);
+    const char *ranks = json_object_get_string(kit_field(o, "trackers.0.missing.0.ranks"));
+    assert_true(strlen(ranks) < 256);
+    assert_string_equal(ranks + strlen(ranks) - 3, "...");
+    json_object_put(o);
+    kit_free(kit);
+}
+
+static void a_hostile_id(void **state)
+{
+    struct kit *kit = kit_new(2, 1);
+    (void)state;
+    kit_construct(kit, "\x1b[31m\xff\"\n\xc2\x9b", 0);
+    json_object *o = kit_state(kit);
+    const char *text = json_object_get_string(kit_field(o, "trackers.0.operation"));
+    assert_non_null(strstr(text, "group \"?[31m?\"???"));
+    json_object_put(o);
+    kit_free(kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_idle_server),
+        cmocka_unit_test(an_operation_that_waits),
+        cmocka_unit_test(an_operation_without_a_deadline),
+        cmocka_unit_test(operations_that_ended),
+        cmocka_unit_test(a_question_that_waits),
+        cmocka_unit_test(a_peer),
+        cmocka_unit_test(many_operations),
+        cmocka_unit_test(many_missing),
+        cmocka_unit_test(a_hostile_id),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

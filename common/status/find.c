@@ -1,0 +1,224 @@
+#include "common/status/find.h"
+
+#include "common/server/status.h"
+#include "common/util/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { RANDOM_DIGITS = 8 /* at the end of a directory's name: see boot.h */ };
+
+/* What was seen on the way. */
+struct seen {
+    int live;       /* connected to the server; -1: none */
+    uid_t owner;    /* of that one */
+    bool ambiguous; /* servers of several users answer to the name */
+    bool foreign;   /* a directory of somebody else's */
+    uid_t stranger; /* its owner */
+    bool dead;      /* one of ours that nobody listens in */
+    int error;      /* errno of what failed otherwise; 0: nothing did */
+    uid_t other;    /* the second owner when it is ambiguous */
+};
+
+bool find_is_step(const char *step)
+{
+    size_t len = strlen(step);
+    return len > 0 && len <= FIND_STEP_MAX && step[0] != '.' &&
+           strspn(step, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._+-") ==
+               len;
+}
+
+static bool is_its_directory(const char *name, const char *step)
+{
+    size_t len = strlen(step);
+    return strncmp(name, "muster.", 7) == 0 && strncmp(name + 7, step, len) == 0 &&
+           name[7 + len] == '.' && strlen(name + 8 + len) == RANDOM_DIGITS &&
+           strspn(name + 8 + len, "0123456789abcdef") == RANDOM_DIGITS;
+}
+
+/* Connects to what the descriptor is, whatever its name means by now.
+ * @return a socket, or -1 with errno set */
+static int connect_to(int inode, uid_t owner)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d", inode);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0 &&
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
+        if (cred.uid == owner)
+            return fd;
+        errno = EPERM;
+    }
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Opens the socket in a directory of @p owner. @return a connection, or -1 with errno set */
+static int open_socket(int dir, uid_t owner)
+{
+    struct stat st;
+    int inode = openat(dir, STATUS_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+    if (inode < 0)
+        return -1;
+    if (fstat(inode, &st) != 0 || !S_ISSOCK(st.st_mode) || st.st_uid != owner)
+        errno = EPERM;
+    else
+        fd = connect_to(inode, owner);
+    int saved = errno;
+    close(inode);
+    errno = saved;
+    return fd;
+}
+
+static void look_at(const struct find *find, int parent, const char *name, struct seen *seen)
+{
+    struct stat st;
+    int dir = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) != 0) {
+        seen->error = errno;
+    } else if (find->uid != (uid_t)-1 && st.st_uid != find->uid) {
+        seen->foreign = true;
+        seen->stranger = st.st_uid;
+    } else {
+        int fd = open_socket(dir, st.st_uid);
+        if (fd >= 0 && seen->live >= 0) {
+            seen->ambiguous |= st.st_uid != seen->owner;
+            seen->other = st.st_uid;
+            close(fd);
+        } else if (fd >= 0) {
+            seen->live = fd;
+            seen->owner = st.st_uid;
+        } else if (errno == ECONNREFUSED || errno == ENOENT) {
+            seen->dead = true;
+        } else {
+            seen->error = errno;
+        }
+    }
+    if (dir >= 0)
+        close(dir);
+}
+
+const char *find_user_name(uid_t uid, char *buf, size_t cap)
+{
+    const struct passwd *user = getpwuid(uid);
+    if (user != NULL)
+        snprintf(buf, cap, "%s", user->pw_name);
+    else
+        snprintf(buf, cap, "uid %u", (unsigned)uid);
+    return buf;
+}
+
+/* @return a connection, or -1 with the reason in @p err */
+static int find_server(const struct find *find, uid_t *owner, struct err *err)
+{
+    struct seen seen = {.live = -1};
+    char one[64], two[64];
+    const struct dirent *entry;
+    DIR *parent = opendir(find->dir);
+    if (parent == NULL)
+        return err_set(err, "cannot read the directory %s: %s", find->dir, strerror(errno));
+    while ((entry = readdir(parent)) != NULL)
+        if (is_its_directory(entry->d_name, find->step))
+            look_at(find, dirfd(parent), entry->d_name, &seen);
+    closedir(parent);
+    *owner = seen.owner;
+    if (seen.live >= 0 && !seen.ambiguous)
+        return seen.live;
+    if (seen.ambiguous) {
+        close(seen.live);
+        return err_set(err,
+                       "servers of both %s and %s say that they are of step %s; choose by --user",
+                       find_user_name(seen.owner, one, sizeof one),
+                       find_user_name(seen.other, two, sizeof two), find->step);
+    }
+    if (seen.error != 0)
+        return err_set(err, "the server of step %s on this node cannot be asked: %s", find->step,
+                       strerror(seen.error));
+    if (seen.dead)
+        return err_set(err, "the server of step %s on this node has ended, or is about to start",
+                       find->step);
+    if (seen.foreign)
+        return err_set(err, "step %s is %s's; only its owner and root may look at it", find->step,
+                       find_user_name(seen.stranger, one, sizeof one));
+    return err_set(
+        err,
+        "no server of step %s runs on this node: the step has ended, does not use muster, "
+        "or has no task here; run this on one of its nodes (see muster-status(1))",
+        find->step);
+}
+
+/* @return bytes that came, 0 at the end, -1 with the reason in @p err */
+static ssize_t read_some(int fd, char *buf, size_t cap, int64_t deadline, struct err *err)
+{
+    for (;;) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int rc = poll(&wait, 1, deadline_left(deadline));
+        if (rc == 0)
+            return err_set(err, "the server on this node does not answer");
+        ssize_t n = rc < 0 ? -1 : read(fd, buf, cap);
+        if (n >= 0)
+            return n;
+        if (errno != EINTR && errno != EAGAIN)
+            return err_set(err, "the server on this node broke off: %s", strerror(errno));
+    }
+}
+
+static char *read_answer(int fd, int64_t deadline, struct err *err)
+{
+    size_t len = 0, cap = 1 << 16;
+    char *text = malloc(cap);
+    while (text != NULL) {
+        ssize_t n = read_some(fd, text + len, cap - len - 1, deadline, err);
+        if (n == 0 && len > 0) {
+            text[len] = '\0';
+            return text;
+        }
+        if (n == 0)
+            err_set(err, "the server on this node says nothing: it refuses, or has too much to do");
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+        if (len + 1 < cap)
+            continue;
+        cap *= 2;
+        char *larger = cap <= FIND_ANSWER_MAX ? realloc(text, cap) : NULL;
+        if (larger == NULL) {
+            err_set(err, "the answer is too long");
+            break;
+        }
+        text = larger;
+    }
+    free(text);
+    return NULL;
+}
+
+char *find_state(const struct find *find, uid_t *owner, struct err *err)
+{
+    const char *request = find->all ? "all\n" : "local\n";
+    int fd = find_server(find, owner, err);
+    if (fd < 0)
+        return NULL;
+    char *answer = NULL;
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request))
+        answer = read_answer(fd, now_ms() + find->ms, err);
+    else
+        err_set(err, "the server on this node cannot be asked: %s", strerror(errno));
+    close(fd);
+    return answer;
+}

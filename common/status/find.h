@@ -1,0 +1,42 @@
+/** @file
+ * Finds the muster-server of a step on this node, and asks it for the state.
+ *
+ * The server's directory stands where everybody may make one of any name, so a name proves nothing.
+ * What counts: the directory's owner is who the caller says or is; the socket in it is that owner's
+ * and no link; and the process behind it is, by the kernel's word, that owner's.
+ */
+#ifndef MUSTER_STATUS_FIND_H
+#define MUSTER_STATUS_FIND_H
+
+#include "common/util/err.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum {
+    FIND_STEP_MAX = 64,         /**< bytes of a step's name */
+    FIND_ANSWER_MAX = 256 << 20 /**< bytes */
+};
+
+/** Which server, and what of it. */
+struct find {
+    const char *step; /**< "4711.0" */
+    const char *dir;  /**< where the servers' directories are, "/tmp" */
+    uid_t uid;        /**< whose step it is; (uid_t)-1: anybody's, for root */
+    bool all;         /**< the state of all its nodes, not of this one alone */
+    int ms;           /**< to wait for the answer */
+};
+
+/** @return whether @p step can be the name of a step */
+bool find_is_step(const char *step);
+
+/** @return how messages name a user: by name, else "uid 4711"; @p buf */
+const char *find_user_name(uid_t uid, char *buf, size_t cap);
+
+/**
+ * @param owner set to whose step it is
+ * @return the server's answer, which the caller frees; NULL with one sentence in @p err
+ */
+char *find_state(const struct find *find, uid_t *owner, struct err *err);
+
+#endif

@@ -1,0 +1,133 @@
+/* muster-status: shows what the muster-servers of a step wait for. man/muster-status.1 has the
+ * rest. */
+#include "common/server/status.h"
+#include "common/status/find.h"
+#include "common/status/words.h"
+#include "common/util/log.h"
+
+#include <getopt.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_MS = 1000 * (STATUS_LIFE_S + 1) /* the server has given up by then */ };
+
+static void usage(FILE *out)
+{
+    fprintf(
+        out,
+        "usage: muster-status [--json] [--local] [--user USER] [--dir DIR] STEP\n"
+        "\n"
+        "Shows the muster-servers of a step, such as 4711.0, and who waits for whom. To be run\n"
+        "by the step's owner or root, on one of its nodes.\n"
+        "\n"
+        "  --json       print what the servers say, as JSON\n"
+        "  --local      this node's server only\n"
+        "  --user USER  whose step it is; root alone needs it, when two users' servers claim it\n"
+        "  --dir DIR    where the servers' directories are (default /tmp)\n"
+        "  --version    print the version\n");
+}
+
+static json_object *parse(const char *text)
+{
+    json_tokener *tokener = json_tokener_new();
+    json_object *state =
+        tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)strlen(text)) : NULL;
+    json_tokener_free(tokener);
+    return state;
+}
+
+/* The server is its user's, so what it says is made harmless here too. */
+static int show(char *answer, bool json, uid_t uid, struct err *err)
+{
+    char owner[64];
+    json_object *state = parse(answer);
+    int rc = 0;
+    if (!json_object_is_type(state, json_type_object)) {
+        rc = err_set(err, "what the server on this node says makes no sense");
+    } else if (json) {
+        answer[strcspn(answer, "\n")] = '\0';
+        log_mask(answer);
+        puts(answer);
+    } else if (words_write(stdout, state, find_user_name(uid, owner, sizeof owner)) != 0) {
+        rc = err_set(err, "what the server on this node says is no state of a step");
+    }
+    json_object_put(state);
+    return rc;
+}
+
+/* @return 0 and the options in @p find, or the status to end with + 1 */
+static int read_options(int argc, char **argv, struct find *find, bool *json)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"local", no_argument, NULL, 'l'},
+                                            {"user", required_argument, NULL, 'u'},
+                                            {"dir", required_argument, NULL, 'd'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    int c;
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        const struct passwd *user;
+        switch (c) {
+        case 'j':
+            *json = true;
+            break;
+        case 'l':
+            find->all = false;
+            break;
+        case 'd':
+            find->dir = optarg;
+            break;
+        case 'u':
+            user = getpwnam(optarg);
+            if (user == NULL) {
+                fprintf(stderr, "muster-status: there is no user %s\n", optarg);
+                return 2;
+            }
+            find->uid = user->pw_uid;
+            break;
+        case 'V':
+            puts("muster-status " MUSTER_VERSION);
+            return 1;
+        case 'h':
+            usage(stdout);
+            return 1;
+        default:
+            usage(stderr);
+            return 3;
+        }
+    }
+    if (optind != argc - 1) {
+        usage(stderr);
+        return 3;
+    }
+    find->step = argv[optind];
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct find find = {.dir = "/tmp", .all = true, .ms = ANSWER_MS};
+    struct err err = {0};
+    bool json = false;
+    uid_t owner;
+    find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
+    int done = read_options(argc, argv, &find, &json);
+    if (done != 0)
+        return done - 1;
+    char *answer = NULL;
+    if (!find_is_step(find.step))
+        err_set(&err, "\"%.80s\" names no step; a step is 4711.0", find.step);
+    else
+        answer = find_state(&find, &owner, &err);
+    if (answer != NULL)
+        show(answer, json, owner, &err);
+    free(answer);
+    if (err.text[0] == '\0')
+        return fflush(stdout) == 0 ? 0 : 1;
+    log_mask(err.text);
+    fprintf(stderr, "muster-status: %s\n", err.text);
+    return 1;
+}

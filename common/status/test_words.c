@@ -1,0 +1,172 @@
+/** @file
+ * Tests of the words that muster-status has for a state, and of a step's name.
+ */
+#include "common/status/find.h"
+#include "common/status/words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* @return the words for a state, or NULL; the caller frees them */
+static char *words(const char *text)
+{
+    char *buf = NULL;
+    size_t len;
+    json_object *state = json_tokener_parse(text);
+    FILE *out = open_memstream(&buf, &len);
+    int rc = words_write(out, state, "alice");
+    fclose(out);
+    json_object_put(state);
+    assert_true(rc == 0 || len == 0);
+    if (rc == 0)
+        return buf;
+    free(buf);
+    return NULL;
+}
+
+static void assert_words(const char *state, const char *expected)
+{
+    char *found = words(state);
+    assert_non_null(found);
+    assert_string_equal(found, expected);
+    free(found);
+}
+
+#define C07                                                                                        \
+    "\"step\":\"4711.0\",\"node\":\"c07\",\"version\":\"1.0\",\"libpmix\":\"5.0.7\","              \
+    "\"uptime\":70.25,\"tasks\":[{\"rank\":0,\"state\":\"connected\"},"                            \
+    "{\"rank\":1,\"state\":\"connected\"},{\"rank\":2,\"state\":\"lost\"}]"
+#define LINE "c07: muster 1.0, libpmix 5.0.7, up 70 s; tasks: 2 connected, 1 lost; "
+
+static void nothing_waits(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07 ",\"trackers\":[],\"asks\":[],\"peers\":[]}],\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
+}
+
+static void the_one_that_decides_is_believed(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07
+                 ",\"trackers\":[{\"id\":\"1\",\"operation\":\"fence of 8 processes\",\"age\":60.1,"
+                 "\"left\":null,\"root\":\"c08\",\"decides\":false,\"missing\":[]}]},"
+                 "{\"node\":\"c08\",\"version\":\"1.0\",\"libpmix\":\"5.0.7\",\"uptime\":70,"
+                 "\"trackers\":[{\"id\":\"1\",\"operation\":\"fence of 8 processes\",\"age\":61.9,"
+                 "\"left\":9.5,\"root\":\"c08\",\"decides\":true,\"missing\":["
+                 "{\"node\":\"c09\",\"nspace\":\"n\",\"ranks\":\"5,9\"},"
+                 "{\"node\":\"c10\",\"nspace\":\"n\",\"ranks\":\"12\"}],\"missing_omitted\":3}]}],"
+                 "\"silent\":[{\"node\":\"c10\",\"why\":\"no answer within 5 s\"}]}",
+                 "step 4711.0 of alice: 2 of 3 nodes answer\n" LINE "1 waiting\n"
+                 "c08: muster 1.0, libpmix 5.0.7, up 70 s; 1 waiting\n"
+                 "c10: no answer within 5 s\n"
+                 "fence of 8 processes has waited for 61 s, fails in 9 s: "
+                 "missing ranks 5,9 on c09, rank 12 on c10, and those on 3 more nodes\n");
+}
+
+static void without_the_one_that_decides(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07
+                 ",\"trackers\":[{\"id\":\"1\",\"operation\":\"fence of 8 processes\",\"age\":60,"
+                 "\"left\":null,\"root\":\"c08\",\"decides\":false,\"missing\":[]}]}],"
+                 "\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "1 waiting\n"
+                 "fence of 8 processes has waited for 60 s: no word yet of c08, which decides\n");
+}
+
+static void questions_and_peers(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07
+                 ",\"asks\":[{\"about\":\"direct modex of n rank 5\",\"age\":3}],\"peers\":["
+                 "{\"node\":\"c08\",\"lost\":false,\"unreachable\":null},"
+                 "{\"node\":\"c09\",\"lost\":false,\"unreachable\":12.5,\"queued\":4},"
+                 "{\"node\":\"c10\",\"lost\":true,\"unreachable\":30}]}],\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "1 waiting\n"
+                 "c07 has waited for 3 s: direct modex of n rank 5\n"
+                 "c07 has not reached c09 for 12 s, with 4 messages waiting\n"
+                 "c07 has given up c10\n");
+}
+
+static void what_is_no_state(void **state)
+{
+    static const char *const texts[] = {"{}",
+                                        "[]",
+                                        "7",
+                                        "null",
+                                        "{\"nodes\":[],\"silent\":[]}",
+                                        "{\"nodes\":7,\"silent\":[]}",
+                                        "{\"nodes\":[{}]}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_null(words(texts[i]));
+}
+
+/* A server is its user's, and may say anything. */
+static void a_hostile_state(void **state)
+{
+    static const char *const texts[] = {
+        "{\"nodes\":[7,null,[],{\"tasks\":[7],\"asks\":7,\"trackers\":[7,null,{\"missing\":[[]]}],"
+        "\"peers\":[null]}],\"silent\":[7]}",
+        "{\"nodes\":[{\"uptime\":1e300,\"node\":\"\\u001b[31m\\nroot\"}],\"silent\":[]}",
+        "{\"nodes\":[{\"trackers_omitted\":-1,\"trackers\":[{\"operation\":\"%s%n\"}]}],"
+        "\"silent\":[]}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *found = words(texts[i]);
+        assert_non_null(found);
+        assert_null(strchr(found, '\x1b'));
+        assert_null(strstr(found, "\nroot"));
+        free(found);
+    }
+}
+
+static void names_of_steps(void **state)
+{
+    char name[FIND_STEP_MAX + 2];
+    (void)state;
+    assert_true(find_is_step("4711.0"));
+    assert_true(find_is_step("job-7_a"));
+    assert_false(find_is_step(""));
+    assert_false(find_is_step(".."));
+    assert_false(find_is_step("../4711.0"));
+    assert_false(find_is_step("4711.0/"));
+    assert_false(find_is_step("4711 .0"));
+    memset(name, '1', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_false(find_is_step(name));
+    assert_true(find_is_step(name + 1));
+}
+
+static void no_such_server(void **state)
+{
+    char dir[] = "/tmp/muster-test.XXXXXX";
+    struct err err = {0};
+    uid_t owner;
+    struct find find = {.step = "4711.0", .dir = mkdtemp(dir), .uid = (uid_t)-1, .ms = 1000};
+    (void)state;
+    assert_null(find_state(&find, &owner, &err));
+    assert_non_null(strstr(err.text, "no server of step 4711.0 runs on this node"));
+    rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_waits),
+        cmocka_unit_test(the_one_that_decides_is_believed),
+        cmocka_unit_test(without_the_one_that_decides),
+        cmocka_unit_test(questions_and_peers),
+        cmocka_unit_test(what_is_no_state),
+        cmocka_unit_test(a_hostile_state),
+        cmocka_unit_test(names_of_steps),
+        cmocka_unit_test(no_such_server),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

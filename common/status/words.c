@@ -1,0 +1,199 @@
+#include "common/status/words.h"
+
+#include "common/util/log.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { TEXT_MAX = 512 };
+
+struct text {
+    char s[TEXT_MAX];
+};
+
+/* ---- fields, as far as they are there ---- */
+
+static json_object *field(json_object *o, const char *key, enum json_type type)
+{
+    json_object *value = NULL;
+    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) &&
+                   json_object_is_type(value, type)
+               ? value
+               : NULL;
+}
+
+static size_t length(json_object *array)
+{
+    return array != NULL ? json_object_array_length(array) : 0;
+}
+
+static struct text text_of(json_object *o, const char *key)
+{
+    struct text text;
+    json_object *value = field(o, key, json_type_string);
+    snprintf(text.s, sizeof text.s, "%s", value != NULL ? json_object_get_string(value) : "?");
+    log_mask(text.s);
+    return text;
+}
+
+static bool is(json_object *o, const char *key)
+{
+    return json_object_get_boolean(field(o, key, json_type_boolean));
+}
+
+/* Whole seconds, or -1 for a time that there is none of. */
+static long long seconds(json_object *o, const char *key)
+{
+    json_object *value = field(o, key, json_type_double);
+    if (value == NULL)
+        value = field(o, key, json_type_int);
+    double s = value != NULL ? json_object_get_double(value) : -1;
+    return s >= 0 && s < 1e12 ? (long long)s : -1;
+}
+
+static long long number(json_object *o, const char *key)
+{
+    json_object *value = field(o, key, json_type_int);
+    return value != NULL ? (long long)json_object_get_int64(value) : 0;
+}
+
+/* ---- a line for each node ---- */
+
+static void write_tasks(FILE *out, json_object *node)
+{
+    static const char *const states[] = {"started", "connected", "finalized", "ended", "lost"};
+    json_object *tasks = field(node, "tasks", json_type_array);
+    const char *between = "; tasks: ";
+    for (size_t s = 0; s < sizeof states / sizeof *states; s++) {
+        size_t n = 0;
+        for (size_t i = 0; i < length(tasks); i++) {
+            struct text state = text_of(json_object_array_get_idx(tasks, i), "state");
+            n += strcmp(state.s, states[s]) == 0;
+        }
+        if (n == 0)
+            continue;
+        fprintf(out, "%s%zu %s", between, n, states[s]);
+        between = ", ";
+    }
+}
+
+static void write_node(FILE *out, json_object *node)
+{
+    size_t waiting = length(field(node, "trackers", json_type_array)) +
+                     length(field(node, "asks", json_type_array)) +
+                     (size_t)number(node, "trackers_omitted") +
+                     (size_t)number(node, "asks_omitted");
+    fprintf(out, "%s: muster %s, libpmix %s, up %lld s", text_of(node, "node").s,
+            text_of(node, "version").s, text_of(node, "libpmix").s, seconds(node, "uptime"));
+    write_tasks(out, node);
+    fprintf(out, "; %zu waiting\n", waiting);
+}
+
+/* ---- who waits for whom ---- */
+
+/* How much a server's view of an operation tells: the one that decides hears of all. */
+static int worth(json_object *tracker)
+{
+    return is(tracker, "decides")                                   ? 2
+           : length(field(tracker, "missing", json_type_array)) > 0 ? 1
+                                                                    : 0;
+}
+
+/* Each operation once, as seen by the server that knows most of it. */
+static json_object *best_views(json_object *nodes)
+{
+    json_object *best = json_object_new_object();
+    for (size_t i = 0; i < length(nodes); i++) {
+        json_object *list = field(json_object_array_get_idx(nodes, i), "trackers", json_type_array);
+        for (size_t k = 0; k < length(list); k++) {
+            json_object *tracker = json_object_array_get_idx(list, k), *known;
+            struct text id = text_of(tracker, "id");
+            if (!json_object_object_get_ex(best, id.s, &known) || worth(known) < worth(tracker))
+                json_object_object_add(best, id.s, json_object_get(tracker));
+        }
+    }
+    return best;
+}
+
+static void write_missing(FILE *out, json_object *missing)
+{
+    for (size_t i = 0; i < length(missing); i++) {
+        json_object *o = json_object_array_get_idx(missing, i);
+        struct text ranks = text_of(o, "ranks"), node = text_of(o, "node");
+        fprintf(out, "%s%s %s on %s", i == 0 ? "missing " : ", ",
+                strpbrk(ranks.s, ",-.") != NULL ? "ranks" : "rank", ranks.s, node.s);
+    }
+}
+
+static void write_operation(FILE *out, json_object *tracker)
+{
+    json_object *missing = field(tracker, "missing", json_type_array);
+    long long left = seconds(tracker, "left"), omitted = number(tracker, "missing_omitted");
+    fprintf(out, "%s has waited for %lld s", text_of(tracker, "operation").s,
+            seconds(tracker, "age"));
+    if (left >= 0)
+        fprintf(out, ", fails in %lld s", left);
+    fprintf(out, ": ");
+    write_missing(out, missing);
+    if (length(missing) == 0)
+        fprintf(out, "no word yet of %s, which decides", text_of(tracker, "root").s);
+    if (omitted > 0)
+        fprintf(out, ", and those on %lld more nodes", omitted);
+    fprintf(out, "\n");
+}
+
+/* What one node alone waits for. @return lines written */
+static size_t write_own(FILE *out, json_object *node)
+{
+    json_object *asks = field(node, "asks", json_type_array),
+                *peers = field(node, "peers", json_type_array);
+    struct text name = text_of(node, "node");
+    size_t lines = length(asks);
+    for (size_t i = 0; i < length(asks); i++) {
+        json_object *ask = json_object_array_get_idx(asks, i);
+        fprintf(out, "%s has waited for %lld s: %s\n", name.s, seconds(ask, "age"),
+                text_of(ask, "about").s);
+    }
+    for (size_t i = 0; i < length(peers); i++) {
+        json_object *peer = json_object_array_get_idx(peers, i);
+        long long since = seconds(peer, "unreachable");
+        if (is(peer, "lost"))
+            fprintf(out, "%s has given up %s\n", name.s, text_of(peer, "node").s);
+        else if (since >= 0)
+            fprintf(out, "%s has not reached %s for %lld s, with %lld messages waiting\n", name.s,
+                    text_of(peer, "node").s, since, number(peer, "queued"));
+        lines += is(peer, "lost") || since >= 0;
+    }
+    return lines;
+}
+
+int words_write(FILE *out, json_object *state, const char *owner)
+{
+    json_object *nodes = field(state, "nodes", json_type_array),
+                *silent = field(state, "silent", json_type_array);
+    if (length(nodes) == 0 || silent == NULL)
+        return -1;
+    struct text step = text_of(json_object_array_get_idx(nodes, 0), "step");
+    fprintf(out, "step %s of %s: %zu of %zu nodes answer\n", step.s, owner, length(nodes),
+            length(nodes) + length(silent));
+    for (size_t i = 0; i < length(nodes); i++)
+        write_node(out, json_object_array_get_idx(nodes, i));
+    for (size_t i = 0; i < length(silent); i++) {
+        json_object *o = json_object_array_get_idx(silent, i);
+        fprintf(out, "%s: %s\n", text_of(o, "node").s, text_of(o, "why").s);
+    }
+    json_object *best = best_views(nodes);
+    size_t lines = 0;
+    json_object_object_foreach(best, id, tracker)
+    {
+        (void)id;
+        write_operation(out, tracker);
+        lines++;
+    }
+    json_object_put(best);
+    for (size_t i = 0; i < length(nodes); i++)
+        lines += write_own(out, json_object_array_get_idx(nodes, i));
+    if (lines == 0)
+        fprintf(out, "nothing waits\n");
+    return 0;
+}

@@ -1,0 +1,19 @@
+/** @file
+ * The state of a step in words.
+ */
+#ifndef MUSTER_STATUS_WORDS_H
+#define MUSTER_STATUS_WORDS_H
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+/**
+ * Writes a line for each node, then one for each operation that waits and for whom.
+ * @param state a server's answer (docs/wire.md), of which nothing is taken for granted: the server
+ *              is its user's
+ * @param owner name of the user whose server it is
+ * @return 0, or -1 when it is no state of a step
+ */
+int words_write(FILE *out, json_object *state, const char *owner);
+
+#endif
