@@ -1,0 +1,289 @@
+/** @file
+ * The functions of Slurm that tell of the step, from musterrun's description of it.
+ *
+ * Each gives what Slurm's gives: memory that the caller frees, in the same way.
+ */
+#include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/standin/standin.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const struct standin_step *step;
+static const struct standin_node *here;
+
+void standin_describe(const struct standin_step *its, const struct standin_node *node)
+{
+    step = its;
+    here = node;
+}
+
+/* ---- messages: one write a line, so that lines of several processes do not mix ---- */
+
+static void say(int verbosity, const char *level, const char *fmt, va_list ap)
+{
+    char line[2048];
+    int n;
+
+    if (step && step->verbose < verbosity)
+        return;
+    n = snprintf(line, sizeof(line), "musterrun: %s%s%s", here ? here->name : "", here ? ": " : "",
+                 level);
+    n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+    if (n > (int)sizeof(line) - 2)
+        n = (int)sizeof(line) - 2;
+    line[n++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        errno = 0; /* nobody to tell */
+}
+
+void slurm_abi_error(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(0, "error: ", fmt, ap);
+    va_end(ap);
+}
+
+void slurm_abi_info(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(1, "", fmt, ap);
+    va_end(ap);
+}
+
+void slurm_abi_debug(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(2, "debug: ", fmt, ap);
+    va_end(ap);
+}
+
+const char *slurm_abi_strerror(int errnum)
+{
+    switch (errnum) {
+    case STANDIN_CONNECTION_ERROR:
+        return "Communication connection failure";
+    case SLURM_ABI_INVALID_JOB_ID:
+        return "Invalid job id specified";
+    case SLURM_ABI_ALREADY_DONE:
+        return "Job/step already completing or completed";
+    default:
+        return strerror(errnum);
+    }
+}
+
+/* ---- slurmstepd's own record ---- */
+
+int slurm_abi_stepd_connect(const char *directory, const char *nodename,
+                            struct slurm_abi_step_id *id, uint16_t *protocol_version)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd;
+
+    *protocol_version = 1;
+    if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s_%u.%u", directory, nodename,
+                 id->job_id, id->step_id) >= (int)sizeof(addr.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+        int saved_errno = errno;
+
+        close(fd);
+        errno = saved_errno;
+        return -1;
+    }
+    return fd;
+}
+
+/* Whoever listens there is the step's user: musterrun changes no uid. */
+uid_t slurm_abi_stepd_get_uid(int fd, uint16_t protocol_version)
+{
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+
+    (void)protocol_version;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.uid : (uid_t)-1;
+}
+
+struct passwd *slurm_abi_stepd_getpw(int fd, uint16_t protocol_version, int mode, uid_t uid,
+                                     const char *name)
+{
+    const struct passwd *known = getpwuid(uid);
+    struct passwd *pw = calloc(1, sizeof(*pw));
+
+    (void)fd;
+    (void)protocol_version;
+    (void)mode;
+    (void)name;
+    if (!pw || !known) {
+        free(pw);
+        return NULL;
+    }
+    pw->pw_name = strdup(known->pw_name);
+    pw->pw_passwd = strdup("*");
+    pw->pw_gecos = strdup(known->pw_gecos);
+    pw->pw_dir = strdup(known->pw_dir);
+    pw->pw_shell = strdup(known->pw_shell);
+    pw->pw_uid = uid;
+    pw->pw_gid = getegid();
+    return pw;
+}
+
+void slurm_abi_xfree(void **p)
+{
+    free(*p);
+    *p = NULL;
+}
+
+char *slurm_abi_get_tmp_fs(const char *node)
+{
+    char *path;
+
+    return step && asprintf(&path, "%s/%s/tmp", step->dir, node) >= 0 ? path : NULL;
+}
+
+/* ---- what slurmctld is asked for ---- */
+
+int slurm_abi_load_conf(time_t update_time, void **conf)
+{
+    (void)update_time;
+    *conf = NULL;
+    if (step)
+        *conf = strdup(step->dir);
+    if (*conf)
+        return SLURM_ABI_SUCCESS;
+    errno = STANDIN_CONNECTION_ERROR;
+    return SLURM_ABI_ERROR;
+}
+
+void slurm_abi_print_conf(FILE *out, void *conf)
+{
+    fprintf(out, "SlurmdSpoolDir          = %s/%%n\n", (const char *)conf);
+    fprintf(out, "TmpFS                   = %s/%%n/tmp\n", (const char *)conf);
+}
+
+void slurm_abi_free_conf(void *conf)
+{
+    free(conf);
+}
+
+static char *list_names(void)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    for (uint32_t n = 0; out && n < step->nnodes; n++)
+        fprintf(out, "%s%s", n ? "," : "", step->nodes[n].name);
+    if (out)
+        fclose(out);
+    return text;
+}
+
+struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id *id)
+{
+    struct slurm_abi_step_layout *layout;
+
+    if (!step || id->job_id != step->job || id->step_id != step->step) {
+        errno = SLURM_ABI_INVALID_JOB_ID;
+        return NULL;
+    }
+    layout = calloc(1, sizeof(*layout));
+    if (!layout)
+        return NULL;
+    layout->node_cnt = step->nnodes;
+    layout->task_cnt = step->ntasks;
+    layout->node_list = list_names();
+    layout->tasks = calloc(step->nnodes, sizeof(*layout->tasks));
+    layout->tids = calloc(step->nnodes, sizeof(*layout->tids));
+    for (uint32_t n = 0; layout->tasks && layout->tids && n < step->nnodes; n++) {
+        const struct standin_node *node = &step->nodes[n];
+
+        layout->tids[n] = calloc(node->ntasks, sizeof(uint32_t));
+        if (!layout->tids[n])
+            continue;
+        layout->tasks[n] = node->ntasks;
+        memcpy(layout->tids[n], node->ranks, node->ntasks * sizeof(uint32_t));
+    }
+    return layout;
+}
+
+void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
+{
+    for (uint32_t n = 0; layout->tids && n < layout->node_cnt; n++)
+        free(layout->tids[n]);
+    free(layout->tids);
+    free(layout->tasks);
+    free(layout->node_list);
+    free(layout);
+}
+
+/* ---- lists; our names have no ranges in brackets ---- */
+
+struct hostlist {
+    char *text, *rest;
+};
+
+void *slurm_abi_hostlist_create(const char *hostlist)
+{
+    struct hostlist *list = calloc(1, sizeof(*list));
+
+    if (list)
+        list->rest = list->text = strdup(hostlist);
+    return list;
+}
+
+char *slurm_abi_hostlist_shift(void *hostlist)
+{
+    struct hostlist *list = hostlist;
+    const char *name = list->rest ? strsep(&list->rest, ",") : NULL;
+
+    return name ? strdup(name) : NULL;
+}
+
+void slurm_abi_hostlist_destroy(void *hostlist)
+{
+    struct hostlist *list = hostlist;
+
+    free(list->text);
+    free(list);
+}
+
+/* The array and its strings are malloc()ed. */
+int slurm_abi_env_overwrite(char ***env, const char *name, const char *value)
+{
+    size_t n = 0, len = strlen(name);
+    char *entry, **grown;
+
+    if (asprintf(&entry, "%s=%s", name, value) < 0)
+        return 0;
+    for (; *env && (*env)[n]; n++) {
+        if (strncmp((*env)[n], name, len) == 0 && (*env)[n][len] == '=') {
+            free((*env)[n]);
+            (*env)[n] = entry;
+            return 1;
+        }
+    }
+    grown = realloc(*env, (n + 2) * sizeof(*grown));
+    if (!grown) {
+        free(entry);
+        return 0;
+    }
+    grown[n] = entry;
+    grown[n + 1] = NULL;
+    *env = grown;
+    return 1;
+}

@@ -1,0 +1,25 @@
+/** @file
+ * muster's plugin file, loaded and called as Slurm does.
+ */
+#ifndef MUSTER_SLURM_STANDIN_PLUGIN_H
+#define MUSTER_SLURM_STANDIN_PLUGIN_H
+
+#include "common/util/err.h"
+#include "shims/slurm/slurm_abi.h"
+
+/** What Slurm looks up by name. */
+struct plugin {
+    int (*init)(void);
+    int (*fini)(void);
+    void *(*prelaunch)(const struct slurm_abi_step_info *step, char ***env);
+    int (*client_fini)(void *state);
+    void (*conf_options)(void **options, int *count);
+    void (*conf_set)(void *table);
+    int (*prefork)(const void *step, char ***env);
+    int (*task)(const struct slurm_abi_task_info *task, char ***env);
+};
+
+/** Loads @p path, checks type and release, and calls init(). @return 0, or -1 with @p err */
+int plugin_load(struct plugin *plugin, const char *path, struct err *err);
+
+#endif

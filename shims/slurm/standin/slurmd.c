@@ -1,0 +1,338 @@
+/** @file
+ * The slurmds of all nodes: one thread accepts, and one carries each message.
+ */
+#include "shims/slurm/standin/slurmd.h"
+
+#include "shims/slurm/slurm_abi.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct slurmd {
+    const struct standin_step *step;
+    struct faults *faults;
+    struct pollfd *fds; /* by node */
+    int events;
+
+    pthread_mutex_t lock; /* guards the counts of faults and all below */
+    uint64_t *sent;       /* messages from node to node */
+    uint64_t total;
+    bool ended;
+};
+
+/* One request. */
+struct job {
+    struct slurmd *slurmd;
+    uint32_t node; /* whose slurmd was asked */
+    int fd;
+    uid_t uid;
+    uint32_t to;
+    char address[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    char *data;
+    uint32_t len;
+};
+
+static bool recv_all(int fd, void *buf, size_t len)
+{
+    return len == 0 || recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+static bool send_all(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+static void answer(struct job *job, int32_t code)
+{
+    send_all(job->fd, &code, sizeof(code)); /* who does not wait for it does not care */
+    close(job->fd);
+    job->fd = -1;
+}
+
+/* As slurmd's: what breaks off after the connection counts as delivered. @return 0 or errno */
+static int deliver(const struct job *job, uid_t uid)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    uint32_t head[2] = {htonl(uid), htonl(job->len)};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+
+    if (fd < 0)
+        return errno;
+    memcpy(addr.sun_path, job->address, sizeof(addr.sun_path));
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+        rc = errno;
+    else if (!send_all(fd, head, sizeof(head)) || !send_all(fd, job->data, job->len))
+        slurm_abi_debug("a message to %s broke off", job->address);
+    close(fd);
+    return rc;
+}
+
+static void nap(unsigned ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&t, NULL);
+}
+
+static void tell(struct slurmd *slurmd, int what, int32_t value)
+{
+    struct slurmd_event event = {.what = what, .value = value};
+
+    if (write(slurmd->events, &event, sizeof(event)) < 0)
+        slurm_abi_error("cannot tell the main thread: %s", strerror(errno));
+}
+
+/* Counts the message, and sees what is to be done wrong with it. */
+static struct verdict judge(struct job *job)
+{
+    struct slurmd *slurmd = job->slurmd;
+    struct verdict verdict;
+
+    pthread_mutex_lock(&slurmd->lock);
+    verdict = faults_judge(slurmd->faults, job->node, job->to,
+                           ++slurmd->sent[job->node * slurmd->step->nnodes + job->to]);
+    slurmd->total++;
+    for (unsigned i = 0; i < slurmd->faults->n; i++)
+        if (slurmd->faults->list[i].kind == FAULT_DIE &&
+            slurmd->faults->list[i].message == (long)slurmd->total)
+            tell(slurmd, SLURMD_DIE, (int32_t)i);
+    pthread_mutex_unlock(&slurmd->lock);
+    return verdict;
+}
+
+static void forward(struct job *job)
+{
+    struct verdict verdict = judge(job);
+
+    if (verdict.refused) {
+        answer(job, STANDIN_CONNECTION_ERROR);
+        return;
+    }
+    if (verdict.late)
+        answer(job, verdict.lost ? STANDIN_CONNECTION_ERROR : 0);
+    nap(verdict.late);
+    if (verdict.forged)
+        deliver(job, job->uid + 1);
+    int rc = deliver(job, job->uid);
+    if (!verdict.late)
+        answer(job, verdict.lost ? STANDIN_CONNECTION_ERROR : rc);
+    if (verdict.duplicate) {
+        nap(verdict.duplicate);
+        deliver(job, job->uid);
+    }
+}
+
+/* The address with the node's name for %n and %h. */
+static bool expand(struct job *job, const char *address)
+{
+    const char *name = job->slurmd->step->nodes[job->to].name;
+    size_t used = 0;
+
+    for (const char *p = address; *p != '\0'; p++) {
+        bool is_name = p[0] == '%' && (p[1] == 'n' || p[1] == 'h');
+        size_t len = is_name ? strlen(name) : 1;
+
+        if (used + len >= sizeof(job->address))
+            return false;
+        memcpy(job->address + used, is_name ? name : p, len);
+        used += len;
+        p += is_name;
+    }
+    job->address[used] = '\0';
+    return true;
+}
+
+/* Reads what follows the head. @return 0, an error number, or -1: not a request */
+static int read_message(struct job *job, const struct standin_head *head)
+{
+    char name[STANDIN_NAME_MAX + 1] = "", address[STANDIN_ADDRESS_MAX + 1] = "";
+
+    if (head->forward.name_len > STANDIN_NAME_MAX ||
+        head->forward.address_len > STANDIN_ADDRESS_MAX ||
+        head->forward.data_len > STANDIN_DATA_MAX)
+        return -1;
+    job->len = head->forward.data_len;
+    job->data = malloc(job->len + 1);
+    if (!job->data)
+        return ENOMEM;
+    if (!recv_all(job->fd, name, head->forward.name_len) ||
+        !recv_all(job->fd, address, head->forward.address_len) ||
+        !recv_all(job->fd, job->data, job->len))
+        return -1;
+    while (job->to < job->slurmd->step->nnodes &&
+           strcmp(job->slurmd->step->nodes[job->to].name, name) != 0)
+        job->to++;
+    if (job->to == job->slurmd->step->nnodes)
+        return STANDIN_CONNECTION_ERROR;
+    return expand(job, address) ? 0 : ENAMETOOLONG;
+}
+
+static void serve_forward(struct job *job, const struct standin_head *head)
+{
+    int rc = read_message(job, head);
+
+    if (rc == 0)
+        forward(job);
+    else if (rc > 0)
+        answer(job, rc);
+}
+
+static void serve_kill(struct job *job, const struct standin_head *head)
+{
+    struct slurmd *slurmd = job->slurmd;
+    int rc = 0;
+
+    pthread_mutex_lock(&slurmd->lock);
+    if (head->kill.job != slurmd->step->job || head->kill.step != slurmd->step->step)
+        rc = SLURM_ABI_INVALID_JOB_ID;
+    else if (slurmd->ended)
+        rc = SLURM_ABI_ALREADY_DONE;
+    else
+        tell(slurmd, SLURMD_KILL, (int32_t)head->kill.signal);
+    pthread_mutex_unlock(&slurmd->lock);
+    answer(job, rc);
+}
+
+static void *serve(void *arg)
+{
+    struct job *job = arg;
+    struct standin_head head;
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+
+    if (getsockopt(job->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+        recv_all(job->fd, &head, sizeof(head))) {
+        job->uid = cred.uid;
+        if (head.kind == STANDIN_FORWARD)
+            serve_forward(job, &head);
+        else if (head.kind == STANDIN_KILL)
+            serve_kill(job, &head);
+    }
+    if (job->fd >= 0)
+        close(job->fd);
+    free(job->data);
+    free(job);
+    return NULL;
+}
+
+static void take(struct slurmd *slurmd, uint32_t node)
+{
+    struct job *job = calloc(1, sizeof(*job));
+    int fd = accept4(slurmd->fds[node].fd, NULL, NULL, SOCK_CLOEXEC);
+    pthread_t thread;
+
+    if (fd < 0 || !job) {
+        free(job);
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    *job = (struct job){.slurmd = slurmd, .node = node, .fd = fd};
+    if (pthread_create(&thread, NULL, serve, job) == 0)
+        pthread_detach(thread);
+    else
+        serve(job);
+}
+
+_Noreturn static void *run(void *arg)
+{
+    struct slurmd *slurmd = arg;
+
+    for (;;) {
+        if (poll(slurmd->fds, slurmd->step->nnodes, -1) < 0)
+            continue;
+        for (uint32_t n = 0; n < slurmd->step->nnodes; n++)
+            if (slurmd->fds[n].revents)
+                take(slurmd, n);
+    }
+}
+
+void slurmd_path(const struct standin_step *step, const struct standin_node *node, char *path,
+                 size_t cap)
+{
+    snprintf(path, cap, "%s/%s/slurmd", step->dir, node->name);
+}
+
+static int listen_on(const struct standin_step *step, const struct standin_node *node)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    slurmd_path(step, node, addr.sun_path, sizeof(addr.sun_path));
+    if (fd >= 0 &&
+        (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, SOMAXCONN) < 0)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+struct slurmd *slurmd_open(const struct standin_step *step, struct faults *faults, struct err *err)
+{
+    struct slurmd *slurmd = calloc(1, sizeof(*slurmd));
+
+    if (slurmd) {
+        slurmd->step = step;
+        slurmd->faults = faults;
+        pthread_mutex_init(&slurmd->lock, NULL);
+        slurmd->fds = calloc(step->nnodes, sizeof(*slurmd->fds));
+        slurmd->sent = calloc((size_t)step->nnodes * step->nnodes, sizeof(*slurmd->sent));
+    }
+    if (!slurmd || !slurmd->fds || !slurmd->sent) {
+        err_set(err, "out of memory");
+        return NULL;
+    }
+    for (uint32_t n = 0; n < step->nnodes; n++) {
+        slurmd->fds[n] = (struct pollfd){listen_on(step, &step->nodes[n]), POLLIN, 0};
+        if (slurmd->fds[n].fd < 0) {
+            err_set(err, "cannot listen in %s: %s", step->dir, strerror(errno));
+            return NULL;
+        }
+    }
+    return slurmd;
+}
+
+void slurmd_leave(struct slurmd *slurmd)
+{
+    for (uint32_t n = 0; n < slurmd->step->nnodes; n++)
+        close(slurmd->fds[n].fd);
+}
+
+int slurmd_start(struct slurmd *slurmd, int events, struct err *err)
+{
+    pthread_t thread;
+    int rc;
+
+    slurmd->events = events;
+    rc = pthread_create(&thread, NULL, run, slurmd);
+    if (rc != 0)
+        return err_set(err, "cannot start a thread: %s", strerror(rc));
+    pthread_detach(thread);
+    return 0;
+}
+
+void slurmd_ended(struct slurmd *slurmd)
+{
+    pthread_mutex_lock(&slurmd->lock);
+    slurmd->ended = true;
+    pthread_mutex_unlock(&slurmd->lock);
+}
