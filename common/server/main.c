@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { LEAVE_S = 1 /* for libpmix to end */ };
+
 static int read_all(int fd, void *data, size_t len)
 {
     char *p = data;
@@ -107,6 +109,14 @@ static void remove_tmpdir(const struct boot *boot)
         log_warning("%s cannot be removed: %s", boot->tmpdir, strerror(errno));
 }
 
+/* libpmix 4.2 waits for a lock for ever at its end when a client was killed while it connected. The
+ * launcher removes what we leave. */
+static void leave_at_once(int sig)
+{
+    (void)sig;
+    _exit(0);
+}
+
 /* Step by step; each needs the ones before. @return 0 after a good life */
 static int serve(struct server *server, struct err *err)
 {
@@ -131,7 +141,10 @@ static int serve(struct server *server, struct err *err)
         server_run(server);
     }
     server_leave(server);
+    signal(SIGALRM, leave_at_once);
+    alarm(LEAVE_S);
     upcall_close();
+    alarm(0);
     remove_tmpdir(&server->boot);
     return rc;
 }
