@@ -4,14 +4,16 @@
  * The plugin starts the server with the control socket as BOOT_FD_CONTROL and, where its RM needs
  * one, a listening socket as BOOT_FD_LISTEN, and writes one boot message. The server answers with
  * the environment of every local task, or with the reason why it cannot serve. Afterwards the
- * plugin tells of tasks that end, until it shuts its side: then the server leaves. The end of
- * file on the plugin's side is the server's end.
+ * plugin tells of tasks that end, until it says BOOT_LEAVE and shuts its side: then the server
+ * leaves. An end of file without it: the launcher was killed. The end of file on the plugin's side
+ * is the server's end.
  *
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
  *                       or slot BOOT_FAILED and a block with one sentence
  *     plugin → server   { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 0 }, when a task starts
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
+ *                       closed by slot BOOT_LEAVE
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
  */
@@ -26,6 +28,7 @@ enum {
     BOOT_FD_LISTEN = 4,
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
+    BOOT_LEAVE = 0xfffffffd,
     BOOT_CODE_UNKNOWN = 0xffffffff,
     BOOT_TASK_STARTED = 0x80000000,
     BOOT_MAX = 64 << 20,     /**< bytes of a boot message */

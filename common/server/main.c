@@ -20,6 +20,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { LEAVE_S = 1 /* for libpmix to end */ };
+
 static int read_all(int fd, void *data, size_t len)
 {
     char *p = data;
@@ -135,6 +137,14 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
         log_warning("log_sink is \"syslog\", but messages go to standard error: %s", err.text);
 }
 
+/* libpmix 4.2 waits for a lock for ever at its end when a client was killed while it connected. The
+ * launcher removes what we leave. */
+static void leave_at_once(int sig)
+{
+    (void)sig;
+    _exit(0);
+}
+
 /* Step by step; each needs the ones before. @return 0 after a good life */
 static int serve(struct server *server, struct log_syslog *syslog, struct err *err)
 {
@@ -157,7 +167,10 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
         server_run(server);
     }
     server_leave(server);
+    signal(SIGALRM, leave_at_once);
+    alarm(LEAVE_S);
     upcall_close();
+    alarm(0);
     remove_tmpdir(&server->boot);
     return rc;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TELL_MAX = 512 };
 enum { GOODBYE_MS = 1000 /* what frames under way may take once the step has ended */ };
 
 /* Steps of one session have ranges of their own, so that no id comes twice in a session. */
@@ -38,6 +39,20 @@ static void send_bytes(void *arg, uint32_t node, void *data, size_t len)
     server->rm_ops->send(server->rm, node, data, len);
 }
 
+static void on_ending(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    char tell[TELL_MAX];
+    wire_in_init(&in, body, len);
+    wire_get_str(&in, tell, sizeof tell);
+    if (in.bad)
+        return;
+    if (tell[0] != '\0' && !server->ending)
+        log_error("%s", tell);
+    log_debug("%s has the step ended", server->boot.nodes[from].name);
+    server->ending = true;
+}
+
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
 {
     struct server *server = arg;
@@ -56,8 +71,7 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         asks_frame(server->asks, from, type, body, len);
         return;
     case FRAME_ENDING:
-        log_debug("%s has the step ended", server->boot.nodes[from].name);
-        server->ending = true;
+        on_ending(server, from, body, len);
         return;
     }
     log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
@@ -229,7 +243,9 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
         evbuffer_remove(server->control_in, record, sizeof record);
         wire_in_init(&in, record, sizeof record);
         uint32_t slot = wire_get_u32(&in), sig = wire_get_u32(&in), code = wire_get_u32(&in);
-        if (slot & BOOT_TASK_STARTED)
+        if (slot == BOOT_LEAVE)
+            server->told_to_leave = true;
+        else if (slot & BOOT_TASK_STARTED)
             binding_learn(server->nspace, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
         else
             tasks_ended(server, slot, sig, code);
@@ -314,7 +330,7 @@ void server_resume(struct server *server)
     }
 }
 
-void server_end_step(struct server *server, const char *why)
+void server_end_step(struct server *server, const char *why, const char *tell)
 {
     server->ending = true;
     for (uint32_t node = 0; node < server->boot.nnodes; node++) {
@@ -322,6 +338,7 @@ void server_end_step(struct server *server, const char *why)
         if (node == server->boot.node)
             continue;
         wire_put_u8(&frame, FRAME_ENDING);
+        wire_put_str(&frame, tell != NULL ? tell : "");
         link_send(server->link, node, &frame);
     }
     server->rm_ops->abort(server->rm, why);
@@ -330,6 +347,14 @@ void server_end_step(struct server *server, const char *why)
 void server_leave(struct server *server)
 {
     tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
+    if (!server->told_to_leave && !server->ending) {
+        char tell[TELL_MAX];
+        snprintf(tell, sizeof tell,
+                 "the launcher of step %.100s on node %.250s was killed, and the tasks there with "
+                 "it; ending the step",
+                 server->boot.label, server->boot.nodes[server->boot.node].name);
+        server_end_step(server, tell, tell);
+    }
     server->ending = true;
     server_resume(server);
     engine_close(server->engine);

@@ -42,6 +42,7 @@ struct server {
     struct task *tasks;        /**< slot → task */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
+    bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool ending;               /**< the step is being ended: more deaths are no news */
     struct registry *registry;
     struct engine *engine;
@@ -72,8 +73,12 @@ void server_hold(struct server *server, struct handoff_item *item);
 /** Runs what was held. @thread the loop's */
 void server_resume(struct server *server);
 
-/** Has the RM end the step, and tells the other servers that it does. @thread the loop's */
-void server_end_step(struct server *server, const char *why);
+/**
+ * Has the RM end the step, and tells the other servers that it does.
+ * @param tell what they are to tell the user; NULL: it is told
+ * @thread the loop's
+ */
+void server_end_step(struct server *server, const char *why, const char *tell);
 
 /** Answers whoever still waits; requests that come later are refused. @thread the loop's, before
  * libpmix ends */

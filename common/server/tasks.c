@@ -105,7 +105,7 @@ static void tell(struct server *server)
                   end ? "; ending the step" : "");
     }
     if (end)
-        server_end_step(server, text);
+        server_end_step(server, text, NULL);
 }
 
 void tasks_tick(struct server *server, int64_t now)

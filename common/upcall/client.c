@@ -90,7 +90,7 @@ static void run_abort(struct handoff_item *item)
     snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d: %s", a->rank,
              server->boot.nodes[server->boot.node].name, a->status, a->text);
     log_error("%s; ending step %s", why, server->boot.label);
-    server_end_step(server, why);
+    server_end_step(server, why, NULL);
     answer_status(&a->request.answer, PMIX_SUCCESS);
     free(a);
 }

@@ -298,10 +298,24 @@ static void close_all(struct launch *launch)
     launch->control = launch->pidfd = -1;
 }
 
+/* The end of file alone would say that slurmstepd was killed. */
+static void say_leave(struct launch *launch)
+{
+    struct wire_out out = {0};
+
+    wire_put_u32(&out, BOOT_LEAVE);
+    wire_put_u32(&out, 0);
+    wire_put_u32(&out, 0);
+    if (out.failed || send(launch->control, out.data, out.len, MSG_NOSIGNAL) < 0)
+        log_debug("muster-server is not told to leave: %s", strerror(errno));
+    wire_out_free(&out);
+}
+
 void launch_end(struct launch *launch, const char *node)
 {
     if (launch->control < 0)
         return;
+    say_leave(launch);
     shutdown(launch->control, SHUT_WR);
     if (!wait_for_end(launch, LEAVE_MS)) {
         log_error("muster-server on node %s did not leave within %d s and is %s", node,
