@@ -177,12 +177,12 @@ tmpdir() {
   local dir=/run/slurm/tmpdir there
   mkdir -m 1777 $dir
   configure "{ \"tmpdir\": \"$dir\" }"
-  if start tmpdir '' --sleep 1; then
+  if start tmpdir '' --sleep 3; then
     there=$(find $dir -maxdepth 1 -name 'muster.*' -user "$(id -u)" -perm 700 | wc -l)
     check 'tmpdir: the servers are there' "found $there of 4 directories" [ "$there" = 4 ]
     wait "$step"
     check 'tmpdir: the step' "$(why "$work/tmpdir.log" $?)" grep -q '^PASS hold' "$work/tmpdir.log"
-    check 'tmpdir: nothing is left' "$(ls $dir)" rmdir $dir
+    check 'tmpdir: nothing is left' "after $clean_bound s: $(ls $dir)" until_true $clean_bound rmdir $dir 2>/dev/null
   fi
   mistake "{ \"tmpdir\": \"$dir\" }" "cannot open the directory tmpdir=$dir: No such file"
   mkdir -m 755 $dir

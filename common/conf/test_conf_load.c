@@ -243,6 +243,30 @@ static void test_tmpdir(void **state)
     assert_string_equal(tmpdir, "");
 }
 
+/* The plugin looks at text that nothing has parsed: whatever comes, there is an answer. */
+static void test_tmpdir_in_anything(void **state)
+{
+    static const char text[] =
+        "{\"a\": [{}], \"tmpdir\" : \"/x\", /* */ \"b\": {\"tmpdir\": \"\\n\"}}";
+    static const char signs[] = "{}[]\"\\:,/*\n ";
+    char copy[sizeof(text)], tmpdir[CONF_PATH_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < strlen(text); i++) {
+        for (size_t k = 0; k < sizeof(signs); k++) { /* with the NUL, which cuts it */
+            struct err err = {0};
+            int rc;
+
+            memcpy(copy, text, sizeof(text));
+            copy[i] = signs[k];
+            write_file(path, copy, 0644);
+            rc = conf_file_tmpdir(path, geteuid(), tmpdir, &err);
+            assert_int_equal(rc, err.text[0] ? -1 : 0);
+            assert_true(rc < 0 || tmpdir[0] == '/' || tmpdir[0] == '\0');
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +280,7 @@ int main(void)
         cmocka_unit_test_teardown(test_owner, remove_files),
         cmocka_unit_test_teardown(test_not_readable, remove_files),
         cmocka_unit_test_teardown(test_tmpdir, remove_files),
+        cmocka_unit_test_teardown(test_tmpdir_in_anything, remove_files),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
