@@ -309,56 +309,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 #define CALL(node, op, how) (node) << 4 | (op), how
 #define PASS(which) 4, which
 #define FORGE(from, to, type, op) 11, from, to, type, op
+#define ASK(from, to, how) 7, from, to, how
 #define KILL(node) (node) << 4 | 8, 0
+#define LOSS(node) (node) << 4 | 9, 1
 
 void fuzz_seeds(void)
 {
-    static const uint8_t good[] = {1,       CALL(0, 0, 0),    CALL(1, 0, 0x50), CALL(2, 0, 0xc0),
-                                   PASS(2), CALL(0, 1, 1),    CALL(1, 1, 1),    PASS(3),
-                                   PASS(5), CALL(2, 1, 0x31), PASS(2)};
+    /* clang-format off */
+    static const uint8_t good[] = {
+        1, CALL(0, 0, 0), CALL(1, 0, 0x50), CALL(2, 0, 0xc0), PASS(2),
+        CALL(0, 1, 1), CALL(1, 1, 1), PASS(3), PASS(5), CALL(2, 1, 0x31), PASS(2)};
     static const uint8_t losses[] = {
-        1 | 4,   CALL(0, 1, 4), CALL(1, 1, AGAIN), PASS(3),       2 << 4 | 9,
-        1,       PASS(5),       CALL(0, 3, 2),     PASS(6),       CALL(1, 3, 4),
-        KILL(2), PASS(7),       PASS(8),           CALL(0, 1, 0), PASS(9)};
-    static const uint8_t lies[] = {1,
-                                   CALL(0, 1, 0),
-                                   FORGE(1, 0, FRAME_CONTRIB, 1),
-                                   0,
-                                   0,
-                                   1,
-                                   1,
-                                   0x41,
-                                   FORGE(2, 0, FRAME_CONTRIB, 1),
-                                   2,
-                                   0,
-                                   1,
-                                   2,
-                                   0x02,
-                                   0x09,
-                                   PASS(2),
-                                   FORGE(0, 1, FRAME_RELEASE, 1),
-                                   1,
-                                   1,
-                                   0,
-                                   0,
-                                   FORGE(1, 2, FRAME_RELEASE, 1),
-                                   0,
-                                   0,
-                                   0,
-                                   3,
-                                   0,
-                                   1,
-                                   2,
-                                   FORGE(2, 1, FRAME_WANTED, 1),
-                                   0,
-                                   PASS(5)};
+        1 | 4, CALL(0, 1, 4), CALL(1, 1, AGAIN), PASS(3), LOSS(2), PASS(5),
+        CALL(0, 3, 2), PASS(6), CALL(1, 3, 4), KILL(2), PASS(7), PASS(8), CALL(0, 1, 0), PASS(9)};
+    static const uint8_t lies[] = {
+        1, CALL(0, 1, 0),
+        FORGE(1, 0, FRAME_CONTRIB, 1), 0, 0, 1, 1, 0x41,
+        FORGE(2, 0, FRAME_CONTRIB, 1), 2, 0, 1, 2, 0x02, 0x09, PASS(2),
+        FORGE(0, 1, FRAME_RELEASE, 1), 1, 1, 0, 0,
+        FORGE(1, 2, FRAME_RELEASE, 1), 0, 0, 0, 3, 0, 1, 2,
+        FORGE(2, 1, FRAME_WANTED, 1), 0, PASS(5)};
     static const uint8_t questions[] = {
-        1 | 32,  7,  0, 1, 0x71,         0, 7, 1, 2, 0x72, 1, 2, PASS(2), 7, 2, 0,  0x71, 2,
-        PASS(6), 11, 0, 2, FRAME_ANSWER, 9, 0, 0, 0, 0,    1, 2, 3,       4, 5, 10, 0xff, 24,
-        7,       0,  1, 0, PASS(7)};
+        1 | 32, ASK(0, 1, 0x71), 0, ASK(1, 2, 0x72), 1, 2, PASS(2),
+        ASK(2, 0, 0x71), 2, PASS(6),
+        11, 0, 2, FRAME_ANSWER, 9, 0, 0, 0, 0, 1, 2, 3, 4, 5,
+        10, 0xff, 24, ASK(0, 1, 0), PASS(7)};
     static const uint8_t bytes[] = {
-        1, 6, 0,      1 | 1 << 1 | 1 << 3, 12, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 6, 1, 0, 3, 1,
-        2, 3, PASS(2)};
+        1, 6, 0, 1 | 1 << 1 | 1 << 3, 12, FRAME_CONTRIB, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0,
+        6, 1, 0, 3, 1, 2, 3, PASS(2)};
+    /* clang-format on */
     fuzz_seed(good, sizeof good);
     fuzz_seed(losses, sizeof losses);
     fuzz_seed(lies, sizeof lies);

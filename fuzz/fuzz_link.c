@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             receive(link, raw, n);
             continue;
         }
-        for (int i = 0; i <= what >> 1 % 8; i++)
+        for (int i = 0; i <= (what >> 1) % 8; i++)
             make_frame(&receiver, &in, &out);
         receive(link, out.data, out.len);
         wire_out_free(&out);

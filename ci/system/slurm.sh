@@ -137,11 +137,12 @@ other_release() {
   ! SLURM_CONF=$work/slurm.conf srun --mpi=muster -N1 true >"$work/other.log" 2>&1 </dev/null &&
     [ "$(grep -cF "$want" "$work/other.log")" = 1 ]
 }
-if [ "$wanted" = '  ' ]; then
-  if other_release; then
-    ok 'a plugin of another Slurm release'
-  else
-    not_ok 'a plugin of another Slurm release' "$(tail -n 3 "$work/other.log")"
-  fi
-fi
+case $wanted in
+  '  '|*' other_release '*)
+    if other_release; then
+      ok 'a plugin of another Slurm release'
+    else
+      not_ok 'a plugin of another Slurm release' "$(tail -n 3 "$work/other.log")"
+    fi ;;
+esac
 summary
