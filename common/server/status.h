@@ -21,12 +21,13 @@
 
 enum {
     STATUS_CONNECTIONS_MAX = 8,
-    STATUS_REQUEST_MAX = 16,      /**< bytes, the newline included */
-    STATUS_LIFE_S = 20,           /**< of a connection */
-    STATUS_ANSWER_S = 5,          /**< for the other servers to answer */
-    STATUS_NODE_MAX = 4 << 20,    /**< bytes of one server's state */
-    STATUS_TOTAL_MAX = 128 << 20, /**< bytes of all servers' */
-    STATUS_LIST_MAX = 64,         /**< operations, questions, or nodes missing from one */
+    STATUS_REQUEST_MAX = 16,     /**< bytes, the newline included */
+    STATUS_LIFE_S = 20,          /**< of a connection */
+    STATUS_ANSWER_S = 5,         /**< for the other servers to answer */
+    STATUS_NODE_MAX = 1 << 20,   /**< bytes of one server's state */
+    STATUS_TOTAL_MAX = 32 << 20, /**< bytes of all servers' */
+    STATUS_LIST_MAX = 64,        /**< operations, questions */
+    STATUS_MISSING_MAX = 32,     /**< nodes missing from one operation */
     STATUS_PEERS_MAX = 256,
     STATUS_TASKS_MAX = 1024,
 };
