@@ -41,6 +41,12 @@ char *status_text(struct server *server, size_t *len);
 /** Blocks the signal, so that it cannot end the process. @thread before there are others */
 void status_block_signal(void);
 
+struct status_signal;
+
+/** Begins to take the signal, which was blocked. @return NULL when out of memory */
+struct status_signal *status_signal_open(struct server *server);
+void status_signal_close(struct status_signal *signal);
+
 /** Begins to listen for requests and the signal. @return NULL after a warning: the step goes on */
 struct status *status_open(struct server *server);
 

@@ -1,4 +1,4 @@
-/* Requests for the state: the socket, the signal, and the collection of what other servers say. */
+/* Requests for the state: the socket, and the collection of what other servers say. */
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/util/log.h"
@@ -7,15 +7,12 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
-#include <fcntl.h>
 #include <json-c/json.h>
 #include <pmix_common.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -47,8 +44,7 @@ struct question {
 struct status {
     struct server *server;
     struct evconnlistener *listener;
-    struct event *signal;
-    int fd; /* of the signal */
+    struct status_signal *signal;
     TAILQ_HEAD(, connection) open;
     unsigned count;
     struct collection *collection; /* NULL: nobody waits for one */
@@ -306,75 +302,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     evtimer_add(c->end, &life);
 }
 
-/* ---- the signal ---- */
-
-void status_block_signal(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        text += n;
-        len -= (size_t)n;
-    }
-    return write(fd, "\n", 1) == 1 ? 0 : -1;
-}
-
-/* Whoever looks sees the whole of it or what was there before. */
-static void write_file(struct status *status)
-{
-    const char *dir = status->server->boot.tmpdir;
-    char path[4096], fresh[4096 + 8];
-    size_t len;
-    char *text = status_text(status->server, &len);
-    snprintf(path, sizeof path, "%s/" STATUS_FILE, dir);
-    snprintf(fresh, sizeof fresh, "%s.new", path);
-    unlink(fresh);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = text == NULL || fd < 0 ? -1 : write_all(fd, text, len);
-    if (fd >= 0)
-        close(fd);
-    if (rc == 0)
-        rc = rename(fresh, path);
-    if (rc == 0)
-        log_info("SIGUSR1: the state is in %s", path);
-    else
-        log_warning("SIGUSR1: the state cannot be written to %s: %s", path, strerror(errno));
-    free(text);
-}
-
-static void on_signal(evutil_socket_t fd, short what, void *arg)
-{
-    struct signalfd_siginfo info;
-    bool came = false;
-    (void)what;
-    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-        came = true;
-    if (came)
-        write_file(arg);
-}
-
-static int open_signal(struct status *status)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    status->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    status->signal =
-        event_new(status->server->base, status->fd, EV_READ | EV_PERSIST, on_signal, status);
-    return status->fd >= 0 && status->signal != NULL ? event_add(status->signal, NULL) : -1;
-}
-
 /* ---- opening and closing ---- */
 
 static int open_socket(struct status *status)
@@ -408,10 +335,8 @@ struct status *status_open(struct server *server)
     if (status == NULL)
         return NULL;
     status->server = server;
-    status->fd = -1;
     TAILQ_INIT(&status->open);
-    if (open_signal(status) != 0)
-        log_warning("SIGUSR1 will not show the state: %s", strerror(errno));
+    status->signal = status_signal_open(server);
     if (open_socket(status) != 0)
         log_warning("muster-status will not see this node: no socket in %s: %s",
                     server->boot.tmpdir, strerror(errno));
@@ -426,9 +351,6 @@ void status_close(struct status *status)
         drop(TAILQ_FIRST(&status->open));
     if (status->listener != NULL)
         evconnlistener_free(status->listener);
-    if (status->signal != NULL)
-        event_free(status->signal);
-    if (status->fd >= 0)
-        close(status->fd);
+    status_signal_close(status->signal);
     free(status);
 }
