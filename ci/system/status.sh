@@ -33,13 +33,19 @@ as() {
   setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --inh-caps=-all env HOME=/tmp "$@"
 }
 
+# on NODE USER COMMAND...
+on() {
+  local node=$1 user=$2
+  shift 2
+  nsenter -t "$(slurmd_of "$node")" -m -u -r -w setpriv --reuid "$user" --regid "$(id -g "$user")" \
+    --init-groups --inh-caps=-all "$@"
+}
+
 # ask NODE USER ARG...: muster-status on a node; prints what it says, its status is the result
 ask() {
-  local node=$1 user=$2 slurmd
+  local node=$1 user=$2
   shift 2
-  slurmd=$(slurmd_of "$node")
-  nsenter -t "$slurmd" -m -u -r -w setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups \
-    --inh-caps=-all "$tool" "$@" 2>&1
+  on "$node" "$user" "$tool" "$@" 2>&1
 }
 
 server_on() {
@@ -89,18 +95,19 @@ check_views() {
 }
 
 check_strangers() {
-  local dir fake
+  local dir fake found
   refused 'bob is refused' "step $step is alice's; only its owner and root may look at it" node1 bob "$step"
   dir=$(dir_on node1)
   check 'the socket is for alice alone' "$(stat -c '%U %a %n' "$dir" "$dir/status")" \
     [ "$(stat -c '%U %a' "$dir" "$dir/status" | tr '\n' ' ')" = 'alice 700 alice 600 ' ]
   # bob's own directory of that name deceives nobody.
-  fake=$(dirname "$dir")/muster.$step.00000000
-  as bob mkdir -m 777 "$fake"
-  as bob ln -s "/tmp/$(basename "$dir")/status" "$fake/status"
-  check "bob's directory is passed over by alice" "$(ask node1 alice "$step")" grep -qE "$says" <<<"$(ask node1 alice "$step")"
+  fake=/tmp/muster.$step.00000000
+  on node1 bob mkdir -m 777 "$fake"
+  check "bob's directory is made" "no $fake" on node1 bob ln -s "/tmp/${dir##*/}/status" "$fake/status"
+  found=$(ask node1 alice "$step")
+  check "bob's directory is passed over" "$found" grep -qE "$says" <<<"$found"
   refused "bob's link is not followed" "the server of step $step on this node cannot be asked" node1 root --user bob "$step"
-  rm -r "$fake"
+  on node1 bob rm -r "$fake"
   refused 'a step that is not there' 'no server of step 999999.0 runs on this node' node1 alice 999999.0
   refused 'what is no step' '".*" names no step' node1 alice ../4711.0
 }
@@ -128,9 +135,9 @@ check_silent() {
 check_log() {
   check 'the log says who is missing' "$(logged 'waiting for' | tail -n 1)" \
     is_logged "$step node[1-4]: waiting for [0-9]+ s: fence of 4 processes: 1 of 4 nodes missing: ranks 3 on node4"
-  if [ -z "${MUSTER_CI_DEBUG:-}" ]; then skip 'lines of transitions' 'needs MUSTER_CI_DEBUG=1'; return; fi
   check 'the file of SIGUSR1 is in the log' "$(logged SIGUSR1 | tail -n 1)" \
     is_logged "$step node2: SIGUSR1: the state is in /tmp/muster\.$step\.[0-9a-f]{8}/status\.json"
+  if [ -z "${MUSTER_CI_DEBUG:-}" ]; then skip 'lines of transitions' 'needs MUSTER_CI_DEBUG=1'; return; fi
   check 'a line a transition' "$(logged 'idle ->' | tail -n 1)" \
     is_logged "$step node1: tracker: fence of 4 processes #[0-9a-f]{16}: (call|child): idle -> (gather|early) after [0-9]+ ms"
   check 'all lines of the servers name step and node' "$(logged 'mpi/muster: .*(tracker|transport|upcall|handoff): ' | grep -vE "[0-9]+\.[0-9]+ node[1-4]: " | head -n 3)" \
@@ -149,8 +156,10 @@ check_modex() {
     is_logged ' node[1-3]: waiting for [1-4] s: direct modex of [^ ]+ rank 3: no answer of node4'
 }
 
+level=warning
+[ -z "${MUSTER_CI_DEBUG:-}" ] || level=debug
 mkdir -p "${conf%/*}"
-echo '{ "stall_report": 1, "log_level": "debug" }' >"$conf"
+echo '{ "stall_report": 1, "log_level": "'"${level}"'" }' >"$conf"
 chmod 644 "$conf"
 list_leftovers >"$work/before"
 touch "$work/hold.log"

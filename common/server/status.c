@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_TEXT = 256 };
+enum { RANKS_TEXT = 128 };
 
 static const char *const kind_names[COLL_KIND_END] = {
     [COLL_FENCE] = "fence", [COLL_CONSTRUCT] = "construct", [COLL_DESTRUCT] = "destruct"};
@@ -108,7 +108,7 @@ static void ranks_of(const struct boot *boot, const struct signature *sig, uint3
 static void put_missing(json_object *to, struct server *server, const struct engine_view *view)
 {
     const struct boot *boot = &server->boot;
-    struct list list = {.array = json_object_new_array(), .max = STATUS_LIST_MAX};
+    struct list list = {.array = json_object_new_array(), .max = STATUS_MISSING_MAX};
     struct signature sig;
     bool known = signature_read(&sig, view->sig, view->siglen) == 0;
     for (uint32_t i = 0; i < view->nmissing && known; i++) {

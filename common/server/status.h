@@ -21,12 +21,13 @@
 
 enum {
     STATUS_CONNECTIONS_MAX = 8,
-    STATUS_REQUEST_MAX = 16,      /**< bytes, the newline included */
-    STATUS_LIFE_S = 20,           /**< of a connection */
-    STATUS_ANSWER_S = 5,          /**< for the other servers to answer */
-    STATUS_NODE_MAX = 4 << 20,    /**< bytes of one server's state */
-    STATUS_TOTAL_MAX = 128 << 20, /**< bytes of all servers' */
-    STATUS_LIST_MAX = 64,         /**< operations, questions, or nodes missing from one */
+    STATUS_REQUEST_MAX = 16,     /**< bytes, the newline included */
+    STATUS_LIFE_S = 20,          /**< of a connection */
+    STATUS_ANSWER_S = 5,         /**< for the other servers to answer */
+    STATUS_NODE_MAX = 1 << 20,   /**< bytes of one server's state */
+    STATUS_TOTAL_MAX = 32 << 20, /**< bytes of all servers' */
+    STATUS_LIST_MAX = 64,        /**< operations, questions */
+    STATUS_MISSING_MAX = 32,     /**< nodes missing from one operation */
     STATUS_PEERS_MAX = 256,
     STATUS_TASKS_MAX = 1024,
 };
@@ -39,6 +40,12 @@ char *status_text(struct server *server, size_t *len);
 
 /** Blocks the signal, so that it cannot end the process. @thread before there are others */
 void status_block_signal(void);
+
+struct status_signal;
+
+/** Begins to take the signal, which was blocked. @return NULL when out of memory */
+struct status_signal *status_signal_open(struct server *server);
+void status_signal_close(struct status_signal *signal);
 
 /** Begins to listen for requests and the signal. @return NULL after a warning: the step goes on */
 struct status *status_open(struct server *server);

@@ -1,4 +1,4 @@
-/* Requests for the state: the socket, the signal, and the collection of what other servers say. */
+/* Requests for the state: the socket, and the collection of what other servers say. */
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/util/log.h"
@@ -7,15 +7,12 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
-#include <fcntl.h>
 #include <json-c/json.h>
 #include <pmix_common.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -31,10 +28,10 @@ struct connection {
     bool waiting;      /* for the collection */
 };
 
-/* What all servers say, as it comes. */
+/* What all servers say, as it comes: text of JSON, with a comma after each element. Objects would
+ * take many times that memory. */
 struct collection {
-    json_object *nodes, *silent;
-    size_t size;
+    struct wire_out nodes, silent;
     uint32_t open; /* questions that are not answered */
 };
 
@@ -47,8 +44,7 @@ struct question {
 struct status {
     struct server *server;
     struct evconnlistener *listener;
-    struct event *signal;
-    int fd; /* of the signal */
+    struct status_signal *signal;
     TAILQ_HEAD(, connection) open;
     unsigned count;
     struct collection *collection; /* NULL: nobody waits for one */
@@ -88,55 +84,69 @@ static void on_written(struct bufferevent *bev, void *arg)
 }
 
 /* The answer is the connection's end. */
-static void reply(struct connection *c, json_object *answer)
+static void reply(struct connection *c, const struct wire_out *text)
 {
-    const char *text = json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN |
-                                                                  JSON_C_TO_STRING_NOSLASHESCAPE);
     c->waiting = false;
     bufferevent_disable(c->bev, EV_READ);
     bufferevent_setcb(c->bev, NULL, on_written, on_event, c);
-    if (text == NULL || bufferevent_write(c->bev, text, strlen(text)) != 0 ||
-        bufferevent_write(c->bev, "\n", 1) != 0)
+    if (text->failed || bufferevent_write(c->bev, text->data, text->len) != 0)
         drop(c);
 }
 
 /* ---- what is said ---- */
 
-static struct collection *collection_new(void)
+static const char *text_of(json_object *o)
 {
-    struct collection *all = calloc(1, sizeof *all);
-    if (all == NULL)
-        return NULL;
-    all->nodes = json_object_new_array();
-    all->silent = json_object_new_array();
-    return all;
+    return json_object_to_json_string_ext(o,
+                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
-static json_object *collection_take(struct collection *all)
+static void put_element(struct wire_out *array, const char *text)
 {
-    json_object *answer = json_object_new_object();
-    json_object_object_add(answer, "nodes", all->nodes);
-    json_object_object_add(answer, "silent", all->silent);
-    free(all);
-    return answer;
+    wire_put_raw(array, text, strlen(text));
+    wire_put_raw(array, ",", 1);
 }
 
-/* Takes one server's state. @return NULL, or why it does not count */
-static const char *collection_add(struct collection *all, const char *text, size_t len)
+/* Takes one server's state, once it is parsed. @return NULL, or why it does not count */
+static const char *collection_add(struct collection *all, const char *data, size_t len)
 {
-    if (len > STATUS_NODE_MAX || len > STATUS_TOTAL_MAX - all->size)
+    const char *why = NULL, *text = NULL;
+    if (len > STATUS_NODE_MAX)
         return "its answer is too long";
     json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
     json_object *o =
-        tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, text, (int)len) : NULL;
+        tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
     json_tokener_free(tokener);
-    if (!json_object_is_type(o, json_type_object)) {
-        json_object_put(o);
-        return "its answer makes no sense";
-    }
-    all->size += len;
-    json_object_array_add(all->nodes, o);
-    return NULL;
+    if (json_object_is_type(o, json_type_object))
+        text = text_of(o);
+    if (text == NULL)
+        why = "its answer makes no sense";
+    else if (all->nodes.len + strlen(text) > STATUS_TOTAL_MAX)
+        why = "all answers together are too long";
+    else
+        put_element(&all->nodes, text);
+    json_object_put(o);
+    return why;
+}
+
+static void put_array(struct wire_out *out, const char *before, const struct wire_out *array)
+{
+    wire_put_raw(out, before, strlen(before));
+    wire_put_raw(out, array->data, array->len > 0 ? array->len - 1 : 0);
+    out->failed |= array->failed;
+}
+
+/* Frees what was collected. @return the answer */
+static struct wire_out collection_end(struct collection *all)
+{
+    static const char end[] = "]}\n";
+    struct wire_out out = {0};
+    put_array(&out, "{\"nodes\":[", &all->nodes);
+    put_array(&out, "],\"silent\":[", &all->silent);
+    wire_put_raw(&out, end, strlen(end));
+    wire_out_free(&all->nodes);
+    wire_out_free(&all->silent);
+    return out;
 }
 
 static void add_self(struct status *status, struct collection *all)
@@ -144,21 +154,22 @@ static void add_self(struct status *status, struct collection *all)
     size_t len;
     char *text = status_text(status->server, &len);
     if (text != NULL)
-        collection_add(all, text, len);
+        put_element(&all->nodes, text);
     free(text);
 }
 
 static void finish(struct status *status)
 {
-    json_object *answer = collection_take(status->collection);
+    struct wire_out answer = collection_end(status->collection);
     struct connection *c, *next;
+    free(status->collection);
     status->collection = NULL;
     for (c = TAILQ_FIRST(&status->open); c != NULL; c = next) {
         next = TAILQ_NEXT(c, entry);
         if (c->waiting)
-            reply(c, answer);
+            reply(c, &answer);
     }
-    json_object_put(answer);
+    wire_out_free(&answer);
 }
 
 static void on_answer(void *arg, int32_t code, const void *data, size_t len)
@@ -178,7 +189,8 @@ static void on_answer(void *arg, int32_t code, const void *data, size_t len)
         json_object_object_add(o, "node",
                                json_object_new_string(status->server->boot.nodes[q->node].name));
         json_object_object_add(o, "why", json_object_new_string(why));
-        json_object_array_add(all->silent, o);
+        put_element(&all->silent, text_of(o));
+        json_object_put(o);
     }
     free(q);
     if (--all->open == 0)
@@ -188,7 +200,7 @@ static void on_answer(void *arg, int32_t code, const void *data, size_t len)
 static void collect(struct status *status)
 {
     struct server *server = status->server;
-    struct collection *all = status->collection = collection_new();
+    struct collection *all = status->collection = calloc(1, sizeof *all);
     if (all == NULL)
         return;
     all->open = 1; /* our own */
@@ -228,13 +240,11 @@ static void on_read(struct bufferevent *bev, void *arg)
     if (len < STATUS_REQUEST_MAX && strchr(line, '\n') == NULL)
         return; /* more is to come */
     if (strcmp(line, "local\n") == 0) {
-        struct collection *own = collection_new();
-        if (own == NULL)
-            return;
-        add_self(c->status, own);
-        json_object *answer = collection_take(own);
-        reply(c, answer);
-        json_object_put(answer);
+        struct collection own = {0};
+        add_self(c->status, &own);
+        struct wire_out answer = collection_end(&own);
+        reply(c, &answer);
+        wire_out_free(&answer);
     } else if (strcmp(line, "all\n") == 0) {
         evbuffer_drain(input, len);
         c->waiting = true;
@@ -292,75 +302,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     evtimer_add(c->end, &life);
 }
 
-/* ---- the signal ---- */
-
-void status_block_signal(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        text += n;
-        len -= (size_t)n;
-    }
-    return write(fd, "\n", 1) == 1 ? 0 : -1;
-}
-
-/* Whoever looks sees the whole of it or what was there before. */
-static void write_file(struct status *status)
-{
-    const char *dir = status->server->boot.tmpdir;
-    char path[4096], fresh[4096 + 8];
-    size_t len;
-    char *text = status_text(status->server, &len);
-    snprintf(path, sizeof path, "%s/" STATUS_FILE, dir);
-    snprintf(fresh, sizeof fresh, "%s.new", path);
-    unlink(fresh);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = text == NULL || fd < 0 ? -1 : write_all(fd, text, len);
-    if (fd >= 0)
-        close(fd);
-    if (rc == 0)
-        rc = rename(fresh, path);
-    if (rc == 0)
-        log_info("SIGUSR1: the state is in %s", path);
-    else
-        log_warning("SIGUSR1: the state cannot be written to %s: %s", path, strerror(errno));
-    free(text);
-}
-
-static void on_signal(evutil_socket_t fd, short what, void *arg)
-{
-    struct signalfd_siginfo info;
-    bool came = false;
-    (void)what;
-    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-        came = true;
-    if (came)
-        write_file(arg);
-}
-
-static int open_signal(struct status *status)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    status->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    status->signal =
-        event_new(status->server->base, status->fd, EV_READ | EV_PERSIST, on_signal, status);
-    return status->fd >= 0 && status->signal != NULL ? event_add(status->signal, NULL) : -1;
-}
-
 /* ---- opening and closing ---- */
 
 static int open_socket(struct status *status)
@@ -394,10 +335,8 @@ struct status *status_open(struct server *server)
     if (status == NULL)
         return NULL;
     status->server = server;
-    status->fd = -1;
     TAILQ_INIT(&status->open);
-    if (open_signal(status) != 0)
-        log_warning("SIGUSR1 will not show the state: %s", strerror(errno));
+    status->signal = status_signal_open(server);
     if (open_socket(status) != 0)
         log_warning("muster-status will not see this node: no socket in %s: %s",
                     server->boot.tmpdir, strerror(errno));
@@ -412,9 +351,6 @@ void status_close(struct status *status)
         drop(TAILQ_FIRST(&status->open));
     if (status->listener != NULL)
         evconnlistener_free(status->listener);
-    if (status->signal != NULL)
-        event_free(status->signal);
-    if (status->fd >= 0)
-        close(status->fd);
+    status_signal_close(status->signal);
     free(status);
 }

@@ -160,10 +160,11 @@ static void many_missing(void **state)
     (void)state;
     kit_construct(kit, "large", 0);
     json_object *o = kit_state(kit);
-    assert_int_equal(json_object_array_length(kit_field(o, "trackers.0.missing")), STATUS_LIST_MAX);
-    kit_assert_number(o, "trackers.0.missing_omitted", 299 - STATUS_LIST_MAX);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers.0.missing")),
+                     STATUS_MISSING_MAX);
+    kit_assert_number(o, "trackers.0.missing_omitted", 299 - STATUS_MISSING_MAX);
     const char *ranks = json_object_get_string(kit_field(o, "trackers.0.missing.0.ranks"));
-    assert_true(strlen(ranks) < 256);
+    assert_true(strlen(ranks) < 128);
     assert_string_equal(ranks + strlen(ranks) - 3, "...");
     json_object_put(o);
     kit_free(kit);

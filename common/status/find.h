@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 enum {
-    FIND_STEP_MAX = 64,         /**< bytes of a step's name */
-    FIND_ANSWER_MAX = 256 << 20 /**< bytes */
+    FIND_STEP_MAX = 64,        /**< bytes of a step's name */
+    FIND_ANSWER_MAX = 64 << 20 /**< bytes; a server says half of it at most */
 };
 
 /** Which server, and what of it. */

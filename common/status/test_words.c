@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* @return the words for a state, or NULL; the caller frees them */
+/* @return the words for a state, or NULL when it is none; the caller frees them */
 static char *words(const char *text)
 {
     char *buf = NULL;
@@ -78,6 +78,18 @@ static void without_the_one_that_decides(void **state)
                  "\"silent\":[]}",
                  "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "1 waiting\n"
                  "fence of 8 processes has waited for 60 s: no word yet of c08, which decides\n");
+}
+
+static void in_the_order_of_names(void **state)
+{
+    (void)state;
+    char *found = words("{\"nodes\":[{\"node\":\"c10\"},{\"node\":\"c9\"}],\"silent\":["
+                        "{\"node\":\"c11\",\"why\":\"x\"},{\"node\":\"c2\",\"why\":\"y\"}]}");
+    assert_non_null(found);
+    const char *c9 = strstr(found, "\nc9: muster"), *c10 = strstr(found, "\nc10: muster"),
+               *c2 = strstr(found, "\nc2: y\n"), *c11 = strstr(found, "\nc11: x\n");
+    assert_true(c9 != NULL && c9 < c10 && c10 < c2 && c2 < c11);
+    free(found);
 }
 
 static void questions_and_peers(void **state)
@@ -162,6 +174,7 @@ int main(void)
         cmocka_unit_test(nothing_waits),
         cmocka_unit_test(the_one_that_decides_is_believed),
         cmocka_unit_test(without_the_one_that_decides),
+        cmocka_unit_test(in_the_order_of_names),
         cmocka_unit_test(questions_and_peers),
         cmocka_unit_test(what_is_no_state),
         cmocka_unit_test(a_hostile_state),

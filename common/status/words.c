@@ -167,12 +167,22 @@ static size_t write_own(FILE *out, json_object *node)
     return lines;
 }
 
+/* They come as they answered: c2 before c10. */
+static int by_node(const void *a, const void *b)
+{
+    struct text one = text_of(*(json_object *const *)a, "node"),
+                two = text_of(*(json_object *const *)b, "node");
+    return strverscmp(one.s, two.s);
+}
+
 int words_write(FILE *out, json_object *state, const char *owner)
 {
     json_object *nodes = field(state, "nodes", json_type_array),
                 *silent = field(state, "silent", json_type_array);
     if (length(nodes) == 0 || silent == NULL)
         return -1;
+    json_object_array_sort(nodes, by_node);
+    json_object_array_sort(silent, by_node);
     struct text step = text_of(json_object_array_get_idx(nodes, 0), "step");
     fprintf(out, "step %s of %s: %zu of %zu nodes answer\n", step.s, owner, length(nodes),
             length(nodes) + length(silent));
