@@ -202,6 +202,7 @@ part_ends() {
     # 137: muster ends the step when the first task is lost, which may overtake the signal
     says "signal ${sig%:*}" "${sig#*:}|137" .
   done
+  : >"$log"
   # shellcheck disable=SC2016
   "$musterrun" -N2 -n2 sh -c 'trap "echo got it; exit 5" USR1; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
   step=$!
@@ -209,6 +210,7 @@ part_ends() {
   kill -USR1 $step
   await 'signal USR1'
   says 'signal USR1 reaches the tasks' 5 'got it'
+  : >"$log"
   env --default-signal=INT "$musterrun" -n1 sh -c 'trap "" INT; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
   step=$!
   until_true 20 grep -q up "$log"
