@@ -124,8 +124,8 @@ static void start_tasks(struct stepd *stepd)
 static void signal_tasks(struct stepd *stepd, int sig)
 {
     for (uint32_t slot = 0; slot < stepd->node->ntasks; slot++)
-        if (stepd->tasks[slot] > 0)
-            kill(-stepd->tasks[slot], sig);
+        if (stepd->tasks[slot] > 0 && kill(-stepd->tasks[slot], sig) < 0)
+            kill(stepd->tasks[slot], sig); /* it has gone to another group */
 }
 
 static void control_ready(struct stepd *stepd)
