@@ -35,9 +35,11 @@ static int fork_node(struct srun *srun, uint32_t n, struct err *err)
         stepd_run(srun->run, n, ends[1]);
     }
     close(ends[1]);
-    srun->nodes[n] = (struct node){.pid = pid, .control = ends[0]};
-    if (pid < 0)
+    if (pid < 0) {
+        close(ends[0]);
         return err_set(err, "fork: %s", strerror(errno));
+    }
+    srun->nodes[n] = (struct node){.pid = pid, .control = ends[0]};
     srun->live++;
     return 0;
 }
@@ -113,6 +115,8 @@ static int prepare(struct srun *srun, struct err *err)
     srun->nodes = calloc(run->step.nnodes, sizeof(*srun->nodes));
     if (!srun->nodes || pipe2(srun->events, O_CLOEXEC | O_NONBLOCK) < 0 || open_signals(srun) < 0)
         return err_set(err, "cannot start: %s", strerror(errno));
+    for (uint32_t n = 0; n < run->step.nnodes; n++)
+        srun->nodes[n].control = -1;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     run->slurmd = slurmd_open(&run->step, &run->faults, err);
     run->io = run->slurmd ? io_open(run->step.ntasks, run->input, run->label, err) : NULL;
