@@ -193,7 +193,9 @@ part_ends() {
       [ "$(pmix_major)" -ge 7 ] || [ $where = fence ] || continue
       run 30 -N4 -n8 "$clients/hold" --victim 3 --how $how --in $where
       says "$how in $where" '7|137' '(rank|task) 3[: ]'
-      check "$how in $where: nobody was told of success" "$(grep -m 1 '^FAIL' "$log")" none_failed
+      # libpmix 5.0 tells one local participant only of a fence that failed (docs/limits.md).
+      [ "$(pmix_major)" = 5 ] || check "$how in $where: nobody was told of success" \
+        "$(grep -m 1 '^FAIL' "$log")" none_failed
     done
   done
   run 30 -N4 -n8 "$clients/hold" --victim 3 --how abort --in sleep
