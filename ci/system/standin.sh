@@ -25,6 +25,7 @@ musterrun=${MUSTERRUN:-/opt/muster/bin/musterrun}
 prefix=${musterrun%/bin/*}
 log=$work/log
 export TMPDIR=$work/tmp
+ulimit -c 0
 mkdir "$TMPDIR"
 
 # ---- what is left ----
@@ -159,10 +160,13 @@ part_use() {
   says 'a wrong fault' 2 '"when=3" is none of: percent ms node'
   run 5 --plugin=/nonexistent.so true
   says 'no plugin' 1 'cannot load the plugin: /nonexistent.so'
+  (ulimit -n 30 && exec "$musterrun" -n60 true) >"$log" 2>&1
+  status=$?
+  says 'too few descriptors' 1 'cannot make the pipes of 60 tasks: Too many open files'
   mkdir -p "$work/conf" && echo '{ "timeout": 3 }' >"$work/conf/muster.json"
   if [ "$(id -u)" != 0 ]; then
     MUSTER_CONF=$work/conf/muster.json run 30 -N2 -n2 "$clients/hold" --sleep 30
-    says 'a mistake in muster.json' 137 'muster.json line 1: .*timeout'
+    says 'a mistake in muster.json' '1|137' 'muster.json line 1: .*timeout'
   fi
   clean use
 }
@@ -184,11 +188,14 @@ part_ends() {
   clean 'a daemon that a task leaves behind'
   for how in kill exit; do
     for where in fence construct; do
+      # 137 is of those that were still there when muster ended the step.
       # libpmix up to 6 hangs the others of a node where a member of a construct died.
       [ "$(pmix_major)" -ge 7 ] || [ $where = fence ] || continue
       run 30 -N4 -n8 "$clients/hold" --victim 3 --how $how --in $where
-      says "$how in $where" 137 '(rank|task) 3[: ]'
-      check "$how in $where: nobody was told of success" "$(grep -m 1 '^FAIL' "$log")" none_failed
+      says "$how in $where" '7|137' '(rank|task) 3[: ]'
+      # libpmix 5.0 tells one local participant only of a fence that failed (docs/limits.md).
+      [ "$(pmix_major)" = 5 ] || check "$how in $where: nobody was told of success" \
+        "$(grep -m 1 '^FAIL' "$log")" none_failed
     done
   done
   run 30 -N4 -n8 "$clients/hold" --victim 3 --how abort --in sleep
@@ -202,6 +209,7 @@ part_ends() {
     # 137: muster ends the step when the first task is lost, which may overtake the signal
     says "signal ${sig%:*}" "${sig#*:}|137" .
   done
+  : >"$log"
   # shellcheck disable=SC2016
   "$musterrun" -N2 -n2 sh -c 'trap "echo got it; exit 5" USR1; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
   step=$!
@@ -209,6 +217,7 @@ part_ends() {
   kill -USR1 $step
   await 'signal USR1'
   says 'signal USR1 reaches the tasks' 5 'got it'
+  : >"$log"
   env --default-signal=INT "$musterrun" -n1 sh -c 'trap "" INT; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
   step=$!
   until_true 20 grep -q up "$log"
@@ -247,7 +256,7 @@ part_faults() {
   # One node never answers at all: its peers give it up, and the step ends.
   echo '{ "timeouts": { "peer": 2 } }' >"$work/peer.json"
   MUSTER_CONF=$work/peer.json run 60 -N4 -n8 --fault=refused:percent=100,node=1 "$clients/exchange"
-  says 'a node that is never reached' 137 'muster-server on node1 is lost'
+  says 'a node that is never reached' '1|137' 'muster-server on node1 is lost'
   for n in 1 5 20 after=300 after=1000; do
     case $n in [0-9]*) n=message=$n ;; esac
     # The hold is there for what comes later than the exchange's end.

@@ -43,6 +43,27 @@ static void shut(int *fd)
     *fd = -1;
 }
 
+static bool make_pipes(struct task_io *task, bool reads)
+{
+    if (reads && (pipe2(task->in, O_CLOEXEC) < 0 || fcntl(task->in[1], F_SETFL, O_NONBLOCK) < 0))
+        return false;
+    return pipe2(task->out[0].ends, O_CLOEXEC) == 0 && pipe2(task->out[1].ends, O_CLOEXEC) == 0;
+}
+
+/* Without them there may be no descriptor left to remove the run's directory with. */
+static void close_pipes(struct io *io)
+{
+    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+        struct task_io *task = &io->tasks[rank];
+
+        for (int i = 0; i < 2; i++) {
+            shut(&task->in[i]);
+            shut(&task->out[0].ends[i]);
+            shut(&task->out[1].ends[i]);
+        }
+    }
+}
+
 struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err)
 {
     struct io *io = calloc(1, sizeof(*io));
@@ -55,18 +76,15 @@ struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err)
     }
     io->ntasks = ntasks;
     io->label = label;
+    for (uint32_t rank = 0; rank < ntasks; rank++)
+        io->tasks[rank] =
+            (struct task_io){.in = {-1, -1}, .out = {{.ends = {-1, -1}}, {.ends = {-1, -1}}}};
     for (uint32_t rank = 0; rank < ntasks; rank++) {
-        struct task_io *task = &io->tasks[rank];
-        bool reads = input == IO_INPUT_ALL || input == (long)rank;
-
-        task->in[0] = task->in[1] = -1;
-        if ((reads && pipe2(task->in, O_CLOEXEC) < 0) || pipe2(task->out[0].ends, O_CLOEXEC) < 0 ||
-            pipe2(task->out[1].ends, O_CLOEXEC) < 0) {
+        if (!make_pipes(&io->tasks[rank], input == IO_INPUT_ALL || input == (long)rank)) {
             err_set(err, "cannot make the pipes of %u tasks: %s", ntasks, strerror(errno));
+            close_pipes(io);
             return NULL;
         }
-        if (reads)
-            fcntl(task->in[1], F_SETFL, O_NONBLOCK);
     }
     return io;
 }

@@ -1,7 +1,7 @@
 /** @file
  * musterrun: srun and slurmstepd played on one machine, for those who write programs with PMIx.
  *
- *     musterrun ── srun.c: the plugin's client side; input, output, signals; the end
+ *     musterrun ── srun.c, events.c: the plugin's client side; input, output, signals; the end
  *        │  └─ threads ── slurmd.c: messages between nodes, and faults
  *        ├─ node0 ── stepd.c: the plugin's prefork and fini ──► muster-server
  *        │    └─ tasks ── task.c: the plugin's hook, exec

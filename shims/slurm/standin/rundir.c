@@ -19,12 +19,16 @@
  * the address of a Unix socket: DIR/node999/node999_4194304.0 */
 enum { TMPDIR_MAX = 50 };
 
+/* Only what is our own: root may have been given the TMPDIR of somebody else. */
 static void remove_tree(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
 
-    if (fd >= 0)
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid())
         empty_dir(fd);
+    else if (fd >= 0)
+        close(fd);
     rmdir(path);
 }
 

@@ -124,8 +124,8 @@ static void start_tasks(struct stepd *stepd)
 static void signal_tasks(struct stepd *stepd, int sig)
 {
     for (uint32_t slot = 0; slot < stepd->node->ntasks; slot++)
-        if (stepd->tasks[slot] > 0)
-            kill(-stepd->tasks[slot], sig);
+        if (stepd->tasks[slot] > 0 && kill(-stepd->tasks[slot], sig) < 0)
+            kill(stepd->tasks[slot], sig); /* it has gone to another group */
 }
 
 static void control_ready(struct stepd *stepd)
@@ -135,7 +135,7 @@ static void control_ready(struct stepd *stepd)
 
     if (n == sizeof(sig)) {
         signal_tasks(stepd, sig);
-    } else if (n <= 0 && errno != EINTR) {
+    } else if (n == 0 || errno != EINTR) {
         close(stepd->control);
         stepd->control = -1;
         signal_tasks(stepd, SIGKILL);
@@ -175,11 +175,18 @@ static void serve(struct stepd *stepd)
     }
 }
 
+/* Past signals that came too late. */
 static bool srun_is_gone(const struct stepd *stepd)
 {
-    char c;
+    int32_t sig;
+    ssize_t n;
 
-    return stepd->control < 0 || recv(stepd->control, &c, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+    if (stepd->control < 0)
+        return true;
+    do {
+        n = recv(stepd->control, &sig, sizeof(sig), MSG_DONTWAIT);
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    return n == 0 || errno != EAGAIN;
 }
 
 void stepd_run(struct run *run, uint32_t node, int control)
