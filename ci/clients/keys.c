@@ -251,9 +251,14 @@ static __attribute__((format(printf, 4, 5))) void fail(const struct row *row, en
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    if (failures++ < 30)
+    static const struct row *last_row;
+    static enum way last_way;
+    failures++;
+    if (row != last_row || way != last_way) /* the first of its sort */
         fprintf(stderr, "FAIL keys: rank %u: %s %s, about %u: %s\n", client.me.rank, row->name,
                 way_names[way], about, what);
+    last_row = row;
+    last_way = way;
 }
 
 /* Ranks in ANL notation, against where everybody is. */
@@ -356,15 +361,57 @@ static size_t qualify(pmix_info_t *info, const struct row *row, enum way way, ui
     return 2;
 }
 
-/* Why this libpmix does not find a key asked for in that way, or NULL: it does. */
-static const char *library_fault(const struct row *row, enum way way, uint32_t about,
-                                 pmix_rank_t rank)
+static bool is(const struct row *row, enum realm realm, const char *key)
 {
-    (void)row;
-    (void)way;
-    (void)about;
-    (void)rank;
+    return row->realm == realm && !strcmp(row->key, key);
+}
+
+/* libpmix 4.2: pmix_gds_hash_process_session_array() and _node_array() keep what names a session or
+ * a node to themselves; _getnbfn() looks up ranks and jobs before nodes. */
+static const char *fault_of_4_2(const struct row *row, enum way way, uint32_t node)
+{
+    if (is(row, SESSION, PMIX_SESSION_ID))
+        return "not kept for PMIx_Get";
+    if (is(row, NODE, PMIX_NODEID) || is(row, PROC, PMIX_NODEID))
+        return here(node) ? NULL : "not found of other nodes";
+    if (is(row, NODE, PMIX_HOSTNAME))
+        return here(node) || way == OF_RANK ? NULL : "not found of other nodes";
+    if (row->realm == NODE && way == OF_RANK)
+        return "a rank does not stand for its node";
+    if (is(row, NODE, PMIX_MAX_PROCS) || is(row, NODE, PMIX_NUM_SLOTS))
+        return "the job's is found";
     return NULL;
+}
+
+/* libpmix 5 and later: get_data() answers from what the process believes of itself and of the
+ * question, and never looks. Without gds/hash the process has not been told its session and node.
+ */
+static const char *fault_of_5(const struct row *row, enum way way)
+{
+    if (is(row, SESSION, PMIX_SESSION_ID) && (way != BY_ID || LIBPMIX < 60000))
+        return "the process has not been told its session";
+    if (is(row, NODE, PMIX_NODEID) && way != BY_ID && way != OF_RANK)
+        return "the process has not been told its node id";
+    if (is(row, NODE, PMIX_HOSTNAME) && way == BY_ID)
+        return "a node's id is not turned into its name";
+    return NULL;
+}
+
+/* Why this libpmix does not find a key asked for in that way, or NULL: it does. */
+static const char *library_fault(const struct row *row, enum way way, uint32_t about)
+{
+    const char *fault =
+        LIBPMIX < 50000 ? fault_of_4_2(row, way, row->realm == PROC ? known.node_of[about] : about)
+                        : fault_of_5(row, way);
+    static const struct row *last_row;
+    static enum way last_way;
+    if (!fault)
+        return NULL;
+    if (client.me.rank == 0 && (row != last_row || way != last_way))
+        printf("NOTE keys: SKIP %s %s: libpmix: %s\n", row->name, way_names[way], fault);
+    last_row = row;
+    last_way = way;
+    return fault;
 }
 
 /* Asks @p rank for a key about a subject and compares it. */
@@ -376,7 +423,7 @@ static void ask(const struct row *row, enum way way, uint32_t about, pmix_rank_t
     pmix_info_t info[2];
     if (want.kind == UNKNOWN)
         return;
-    if (library_fault(row, way, about, rank)) {
+    if (library_fault(row, way, about)) {
         left_out++;
         return;
     }
