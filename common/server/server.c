@@ -8,10 +8,12 @@
 #include "common/util/log.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <event2/buffer.h>
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { GOODBYE_MS = 1000 /* what frames under way may take once the step has ended */ };
@@ -190,6 +192,15 @@ static int check_library(struct server *server, struct err *err)
     return 0;
 }
 
+/* The launcher may hold tasks until libpmix knows where all of the node are bound. */
+static void task_started(struct server *server, uint32_t slot, pid_t pid)
+{
+    binding_learn(server->nspace, slot, pid);
+    if (++server->started == server->boot.nodes[server->boot.node].ntasks &&
+        send(BOOT_FD_CONTROL, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
+}
+
 static void on_control(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
@@ -202,7 +213,7 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
         wire_in_init(&in, record, sizeof record);
         uint32_t slot = wire_get_u32(&in), sig = wire_get_u32(&in), code = wire_get_u32(&in);
         if (slot & BOOT_TASK_STARTED)
-            binding_learn(server->nspace, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
+            task_started(server, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
         else
             tasks_ended(server, slot, sig, code);
     }
