@@ -176,7 +176,8 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
 {
     struct infos array = {0};
     uint32_t rank = boot->nodes[node].ranks[slot];
-    infos_rank(&array, PMIX_RANK, rank); /* libpmix wants it first */
+    infos_rank(&array, PMIX_RANK, rank); /* libpmix 4.2 takes the first for itself */
+    infos_rank(&array, PMIX_RANK, rank);
     infos_rank(&array, PMIX_GLOBAL_RANK, rank);
     infos_rank(&array, PMIX_APP_RANK, rank);
     infos_u32(&array, PMIX_APPNUM, 0);

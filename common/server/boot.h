@@ -14,6 +14,7 @@
  *     plugin → server   { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 0 }, when a task starts
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *                       closed by slot BOOT_LEAVE
+ *     server → plugin   u8 0, once it has seen where all tasks of the node are bound
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
  */

@@ -9,10 +9,12 @@
 #include "common/util/log.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <event2/buffer.h>
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { TELL_MAX = 512 };
@@ -232,6 +234,15 @@ static int check_library(struct server *server, struct err *err)
     return 0;
 }
 
+/* The launcher may hold tasks until libpmix knows where all of the node are bound. */
+static void task_started(struct server *server, uint32_t slot, pid_t pid)
+{
+    binding_learn(server->nspace, slot, pid);
+    if (++server->started == server->boot.nodes[server->boot.node].ntasks &&
+        send(BOOT_FD_CONTROL, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
+}
+
 static void on_control(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
@@ -246,7 +257,7 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
         if (slot == BOOT_LEAVE)
             server->told_to_leave = true;
         else if (slot & BOOT_TASK_STARTED)
-            binding_learn(server->nspace, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
+            task_started(server, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
         else
             tasks_ended(server, slot, sig, code);
     }

@@ -4,7 +4,8 @@
  * One thread, woken by what happens and by nothing else:
  *
  *     eventfd         watch_stop()
- *     control socket  end of file: the server is dead; writable: what it has not taken yet
+ *     control socket  end of file: the server is dead; writable: what it has not taken yet; a byte:
+ *                     it knows where all tasks are bound
  *     relay           the server's standard error
  *     task pipe       a task says its pid, from the hook that runs in it before it execs
  *     pidfds          a task ended
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,11 @@ enum {
     POLL_FIRST_TASK, /* from here on a pidfd each */
 };
 
+enum {
+    CPUS_BYTES = 2048, /* of a set of processors */
+    BOUND_MS = 2000,   /* a task that is bound waits for the server no longer */
+};
+
 /* What the task hook writes; small enough to be written at once. */
 struct task_note {
     uint32_t slot;
@@ -66,11 +73,13 @@ struct watch {
     const struct facts *facts;
     struct launch *launch;
     pthread_t thread;
-    int stop;        /* eventfd */
-    int tasks[2];    /* pipe of task notes */
-    uint32_t ntasks; /* on this node */
-    bool *noted;     /* by slot: its note came */
-    uint32_t *slots; /* by poll index less POLL_FIRST_TASK */
+    int stop;     /* eventfd */
+    int tasks[2]; /* pipe of task notes */
+    int bound[2]; /* pipe with a byte for each task, once the server knows their binding */
+    unsigned char cpus[CPUS_BYTES]; /* where slurmstepd may run */
+    uint32_t ntasks;                /* on this node */
+    bool *noted;                    /* by slot: its note came */
+    uint32_t *slots;                /* by poll index less POLL_FIRST_TASK */
     struct pollfd *fds;
     nfds_t nfds;
     struct wire_out pending; /* starts and ends of tasks that the server has not taken yet */
@@ -192,6 +201,19 @@ static void server_died(struct watch *watch)
     watch->killer = killer_start(watch->facts);
 }
 
+/* Lets go the tasks that wait, once. A full pipe has bytes for all that can wait. */
+static void tasks_bound(struct watch *watch)
+{
+    if (watch->bound[1] < 0)
+        return;
+    for (uint32_t i = 0; i < watch->ntasks; i++) {
+        if (write(watch->bound[1], "", 1) < 0)
+            break;
+    }
+    close(watch->bound[1]);
+    watch->bound[1] = -1;
+}
+
 static void control_ready(struct watch *watch, short events)
 {
     char buf[256];
@@ -204,7 +226,8 @@ static void control_ready(struct watch *watch, short events)
     n = recv(watch->launch->control, buf, sizeof(buf), MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         server_died(watch);
-    /* else: the server has nothing to say here, whatever it says */
+    if (n > 0)
+        tasks_bound(watch); /* it has nothing else to say here, whatever it says */
 }
 
 static void tasks_ready(struct watch *watch)
@@ -253,6 +276,8 @@ static void watch_free(struct watch *watch)
     for (int i = 0; i < 2; i++) {
         if (watch->tasks[i] >= 0)
             close(watch->tasks[i]);
+        if (watch->bound[i] >= 0)
+            close(watch->bound[i]);
     }
     if (watch->stop >= 0)
         close(watch->stop);
@@ -268,8 +293,11 @@ static int prepare(struct watch *watch)
     size_t n = watch->ntasks;
 
     watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (watch->stop < 0 || pipe2(watch->tasks, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (watch->stop < 0 || pipe2(watch->tasks, O_CLOEXEC | O_NONBLOCK) < 0 ||
+        pipe2(watch->bound, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
+    if (sched_getaffinity(0, sizeof(watch->cpus), (cpu_set_t *)watch->cpus) < 0)
+        log_debug("where slurmstepd may run is not known: %s", strerror(errno));
     watch->noted = calloc(n + 1, sizeof(*watch->noted));
     watch->slots = calloc(n + 1, sizeof(*watch->slots));
     watch->fds = calloc(n + POLL_FIRST_TASK, sizeof(*watch->fds));
@@ -298,6 +326,7 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch, stru
                             .launch = launch,
                             .stop = -1,
                             .tasks = {-1, -1},
+                            .bound = {-1, -1},
                             .ntasks = local_tasks(facts, launch)};
     if (prepare(watch) < 0) {
         err_set(err, "cannot watch the step on node %s: %s", facts->node, strerror(errno));
@@ -316,6 +345,22 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch, stru
     return watch;
 }
 
+/* libpmix tells its first client of a node where all tasks there are bound, and none later: so no
+ * task may go on before the server knows. Tasks that are not bound need not wait. */
+static void wait_bound(const struct watch *watch)
+{
+    unsigned char cpus[CPUS_BYTES] = {0};
+    struct pollfd fd = {watch->bound[0], POLLIN, 0};
+    char byte;
+
+    if (sched_getaffinity(0, sizeof(cpus), (cpu_set_t *)cpus) < 0 ||
+        memcmp(cpus, watch->cpus, sizeof(cpus)) == 0)
+        return;
+    if (poll(&fd, 1, BOUND_MS) != 1 || read(watch->bound[0], &byte, 1) != 1)
+        log_debug("a task on node %s goes on before PMIx knows where all are bound",
+                  watch->facts->node);
+}
+
 void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
 {
     struct task_note note = {slot, pid};
@@ -329,6 +374,8 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
     if (write(watch->tasks[1], &note, sizeof(note)) < 0)
         log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
                   strerror(errno));
+    else if (watch->launch)
+        wait_bound(watch);
 }
 
 void watch_stop(struct watch *watch)

@@ -28,6 +28,8 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch, stru
 
 /**
  * Has a task's end watched, and the task end with slurmstepd.
+ * Where the RM has bound the task, waits until the server knows of all tasks of the node, within
+ * seconds.
  * @param slot its number on this node
  * @thread the task's process between fork and exec, as the user
  */

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# ci/system/bound.sh: what programs find when Slurm binds their tasks to processors.
+# shellcheck disable=SC2154  # clients and work are lib.sh's
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/slurm --conf TaskPlugin=task/affinity -N 2 [OPTION]... -- ci/system/bound.sh BUILDDIR
+
+Runs the client keys with its tasks bound in several ways. The nodes are all this machine, so
+processors 0 and 1 have to be there, and no more are used.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+
+# run BOUND SHAPE...: the client, whose tasks have to be bound (1) or need not (0)
+run() {
+  local bound=$1 status
+  shift
+  timeout 60 srun --mpi="$MPI" "$@" "$clients/keys" --bound "$bound" --seconds 50 >"$work/keys.log" 2>&1 </dev/null
+  status=$?
+  check "keys ($*)" "$(why "$work/keys.log" $status)" grep -q '^PASS keys:' "$work/keys.log"
+}
+
+if [ "$(nproc)" -lt 2 ]; then
+  skip keys 'this machine has one processor'
+else
+  # Each several times: whether clients are told of a binding must not hang on who is faster.
+  for _ in 1 2 3; do
+    run 1 -N1 -n2 --cpu-bind=map_cpu:1,0
+    run 1 -N1 -n2 --cpu-bind=cores
+  done
+  run 1 -N2 -n2 --cpu-bind=map_cpu:0
+  run 0 -N2 -n4 --cpu-bind=none
+fi
+summary
