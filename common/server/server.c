@@ -238,7 +238,7 @@ static int check_library(struct server *server, struct err *err)
 static void task_started(struct server *server, uint32_t slot, pid_t pid)
 {
     binding_learn(server->nspace, slot, pid);
-    if (++server->started == server->boot.nodes[server->boot.node].ntasks &&
+    if (++server->ntold == server->boot.nodes[server->boot.node].ntasks &&
         send(BOOT_FD_CONTROL, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
 }

@@ -40,7 +40,7 @@ struct server {
     struct owner_cache owners; /**< clients' connections; libpmix's thread alone uses it */
     struct nspace *nspace;
     struct task *tasks;        /**< slot → task */
-    uint32_t started;          /**< tasks whose start the launcher has told of */
+    uint32_t ntold;            /**< tasks whose start the launcher has told of */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
