@@ -29,7 +29,8 @@ struct want {
     const char *text;
 };
 
-/** One key, what it is about, and what it should be about a subject: a node, a rank, or nothing. */
+/** One key. `want` says what it should be about a subject: a node of the step, a rank, or nothing.
+ */
 struct row {
     const char *name, *key;
     enum realm realm;
