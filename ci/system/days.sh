@@ -21,7 +21,7 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
 shift
-cancels=10 in_turn=30 at_once=10
+cancels=10 in_turn=20 at_once=10
 if [ "${1:-}" = --full ]; then cancels=40 in_turn=200 at_once=20; shift; fi
 parts=("$@")
 [ $# -gt 0 ] || parts=(missing full killed cancelled many)
@@ -207,10 +207,11 @@ part_full() {
   remount_tmp "nr_inodes=$(in_node stat -f -c '%c %d' "$root/tmp" | awk '{ print $1 - $2 }')"
   refused tmp-full 'cannot make a directory .*No space'
   remount_tmp nr_inodes=0
+  over /tmp --rbind "$root/tmp"   # not itself, which a server writes in
   remount_tmp bind,ro
   refused tmp-read-only 'cannot make a directory .*Read-only'
-  remount_tmp bind,rw
-  remount_tmp size=64k
+  under /tmp
+  remount_tmp "size=$(in_node stat -f -c '%b %f %S' "$root/tmp" | awk '{ print ($1 - $2 + 8) * $3 }')"
   in_node dd if=/dev/zero of="$root/tmp/full" bs=4k count=100 2>/dev/null
   list_all >"$work/before"
   timeout 30 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/start" >"$work/blocks.log" 2>&1 </dev/null
@@ -231,7 +232,11 @@ part_full() {
 kill_task() { tasks_of "$1" | sed -n 1p | xargs kill -9; }
 kill_tasks() { tasks_of "$1" | xargs kill -9; }
 kill_stepd() { stepd_of "$1" | xargs kill -9; }
-kill_stepd_and_server() { { stepd_of "$1"; server_of; } | xargs kill -9; }
+# Those who have sent the dead what they had do not ask it again, so the user has to end the step.
+kill_stepd_and_server() {
+  { stepd_of "$1"; server_of; } | xargs kill -9
+  scancel -n "$1"
+}
 
 node2_listens() { grep -q ':426A 00000000:0000 0A' /proc/net/tcp; }
 
@@ -245,6 +250,7 @@ kill_node() {
   nsenter --target $anchor --mount --uts --root --wd slurmd -D -N $bad </dev/null >/dev/null 2>&1 &
   until_true 10 node2_listens
   kill $anchor
+  scancel -n "$1"
 }
 
 # swept NAME [directory]: what a killed slurmstepd and server left is removed by the next step on the node
@@ -263,10 +269,9 @@ part_killed() {
   clean all-tasks
   harmed stepd 'on node node2 was killed' kill_stepd
   swept stepd
-  # Nobody is left to tell, but those who wait for the node ask.
-  harmed stepd-and-server 'node2' kill_stepd_and_server --victim 2 --delay 60000 --how exit --in fence
+  harmed stepd-and-server 'slurm:(CANCELLED|aborted|Force Terminated)' kill_stepd_and_server --victim 2 --delay 60000 --how exit --in fence
   swept stepd-and-server directory
-  harmed node 'node2' kill_node --victim 2 --delay 60000 --how exit --in fence
+  harmed node 'slurm:(CANCELLED|aborted|Force Terminated)' kill_node --victim 2 --delay 60000 --how exit --in fence
   swept node directory
 }
 
@@ -298,7 +303,7 @@ part_many() {
   # shellcheck disable=SC2016
   failures=$(salloc -Q -N4 --ntasks-per-node=2 bash -c '
     for ((i = 0; i < $0; i++)); do timeout 30 srun --mpi=muster "$1" || echo "step $i: $?"; done' \
-    $in_turn "$clients/start" 2>&1)
+    $in_turn "$clients/start" 2>/dev/null)
   check "many: $in_turn steps in turn" "$(head -n 3 <<<"$failures" | tr '\n' ';')" [ -z "$failures" ]
   clean in-turn
   for ((i = 0; i < at_once; i++)); do
