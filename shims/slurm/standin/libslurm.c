@@ -155,6 +155,26 @@ char *slurm_abi_get_tmp_fs(const char *node)
     return step && asprintf(&path, "%s/%s/tmp", step->dir, node) >= 0 ? path : NULL;
 }
 
+const struct slurm_abi_conf *slurm_abi_conf_lock(void)
+{
+    static char name[] = "musterrun";
+    static const struct slurm_abi_conf conf = {.cluster_name = name};
+
+    return &conf;
+}
+
+void slurm_abi_conf_unlock(void)
+{
+}
+
+/* There is no such file: Slurm's own defaults. */
+char *slurm_abi_extra_conf_path(const char *name)
+{
+    char *path;
+
+    return step && asprintf(&path, "%s/%s", step->dir, name) >= 0 ? path : NULL;
+}
+
 /* ---- what slurmctld is asked for ---- */
 
 int slurm_abi_load_conf(time_t update_time, void **conf)
@@ -229,6 +249,51 @@ void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
     free(layout->tasks);
     free(layout->node_list);
     free(layout);
+}
+
+/* A task has a processor, as Slurm would allocate them. */
+static struct slurm_abi_allocation *allocation_new(void)
+{
+    struct slurm_abi_allocation *allocation = calloc(1, sizeof(*allocation));
+
+    if (!allocation)
+        return NULL;
+    allocation->node_cnt = step->nnodes;
+    allocation->node_list = list_names();
+    allocation->cpus_per_node = calloc(step->nnodes, sizeof(*allocation->cpus_per_node));
+    allocation->cpu_count_reps = calloc(step->nnodes, sizeof(*allocation->cpu_count_reps));
+    if (!allocation->cpus_per_node || !allocation->cpu_count_reps)
+        return allocation;
+    for (uint32_t n = 0; n < step->nnodes; n++) {
+        allocation->cpus_per_node[n] = (uint16_t)step->nodes[n].ntasks;
+        allocation->cpu_count_reps[n] = 1;
+    }
+    allocation->num_cpu_groups = step->nnodes;
+    return allocation;
+}
+
+#if SLURM_ABI_RELEASE < 0x1a05
+int slurm_abi_raw_allocation_lookup(uint32_t job, struct slurm_abi_allocation **allocation)
+{
+#else
+int slurm_abi_raw_allocation_lookup(struct slurm_abi_step_id id,
+                                    struct slurm_abi_allocation **allocation)
+{
+    uint32_t job = id.job_id;
+#endif
+    *allocation = NULL;
+    errno = SLURM_ABI_INVALID_JOB_ID;
+    if (step && job == step->job)
+        *allocation = allocation_new();
+    return *allocation ? SLURM_ABI_SUCCESS : SLURM_ABI_ERROR;
+}
+
+void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)
+{
+    free(allocation->node_list);
+    free(allocation->cpus_per_node);
+    free(allocation->cpu_count_reps);
+    free(allocation);
 }
 
 /* ---- lists; our names have no ranges in brackets ---- */
