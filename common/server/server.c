@@ -83,6 +83,12 @@ static int32_t local_status(void *arg, const struct signature *sig)
     return tasks_status(arg, sig);
 }
 
+static const char *name_of(void *arg, uint32_t node)
+{
+    struct server *server = arg;
+    return server->boot.nodes[node].name;
+}
+
 static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap)
 {
@@ -109,6 +115,7 @@ static int open_core(struct server *server, struct err *err)
         .now = clock_of,
         .servers = servers_of,
         .local_status = local_status,
+        .name = name_of,
         .send = send_frame,
         .missing = missing,
     };

@@ -61,7 +61,7 @@ struct engine_codes {
     int32_t timeout; /**< the deadline passed */
     int32_t lost;    /**< a server that takes part is gone */
     int32_t invalid; /**< the participants are not known here */
-    int32_t library; /**< servers with different PMIx libraries */
+    int32_t library; /**< servers that do not fit together: PMIx library or arity differ */
     int32_t closing; /**< this server is leaving */
 };
 
@@ -69,7 +69,7 @@ struct engine_codes {
 struct engine_env {
     void *arg;        /**< handed to every function below */
     uint32_t self;    /**< index of this server */
-    uint32_t arity;   /**< of the tree */
+    uint32_t arity;   /**< of the tree; must be the same on every server */
     uint32_t library; /**< the PMIx library's version; must be the same on every server */
     uint64_t ids;     /**< context ids start after this number */
     uint32_t id_step; /**< and are this far apart */
@@ -85,6 +85,8 @@ struct engine_env {
     /** @return 0, or why @p sig cannot be done as far as this server's own participants go: one of
      * them has ended */
     int32_t (*local_status)(void *arg, const struct signature *sig);
+    /** @return the name of server @p node, for messages; borrowed */
+    const char *(*name)(void *arg, uint32_t node);
     /** Sends a frame; takes the bytes out of @p frame. Delivery is at most once. */
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
     /** Writes who is missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */

@@ -40,28 +40,36 @@ static struct engine_entry *get_entries(struct wire_in *in, const struct tracker
     return entries;
 }
 
-static bool other_library(const struct engine *engine, const struct tracker *t, uint32_t from,
-                          uint32_t library)
-{
-    if (library == engine->env.library)
-        return false;
-    char what[320];
-    signature_describe(t->sig, t->siglen, what, sizeof what);
-    log_error("%s: node %u runs libpmix %u.%u.%u and this node %u.%u.%u; every node of an "
-              "operation needs the same one: install one version everywhere",
-              what, from, library >> 16, library >> 8 & 255, library & 255,
-              engine->env.library >> 16, engine->env.library >> 8 & 255, engine->env.library & 255);
-    return true;
-}
-
 /* A contribution's fields before its entries. */
 struct contrib {
     uint32_t slot; /* of the sender */
     uint64_t known, number;
-    uint32_t library, timeout;
+    uint32_t library, arity, timeout;
     uint64_t left;
     uint32_t count;
 };
+
+/* Says what of two servers does not fit together. @return whether anything does not */
+static bool does_not_fit(const struct engine *engine, const struct tracker *t,
+                         const struct contrib *contrib)
+{
+    const struct engine_env *env = &engine->env;
+    const char *there = env->name(env->arg, t->nodes[contrib->slot]);
+    const char *here = env->name(env->arg, env->self);
+    uint32_t a = contrib->library, b = env->library;
+    char what[320];
+    signature_describe(t->sig, t->siglen, what, sizeof what);
+    if (a != b)
+        log_error("%s: libpmix is %u.%u.%u on node %s and %u.%u.%u on node %s; every node of an "
+                  "operation needs the same one: install one version everywhere",
+                  what, a >> 16, a >> 8 & 255, a & 255, there, b >> 16, b >> 8 & 255, b & 255,
+                  here);
+    if (contrib->arity != env->arity)
+        log_error("%s: tree_arity is %u on node %s and %u on node %s; every node of an operation "
+                  "needs the same one: correct muster.json",
+                  what, contrib->arity, there, env->arity, here);
+    return a != b || contrib->arity != env->arity;
+}
 
 static void take_contrib(struct engine *engine, struct tracker *t, const struct contrib *contrib,
                          struct engine_entry *entries)
@@ -74,11 +82,10 @@ static void take_contrib(struct engine *engine, struct tracker *t, const struct 
     tracker_local_loss(engine, t);
     t->slots[contrib->slot].call = contrib->number;
     tracker_arm(engine, t, contrib->timeout, contrib->left);
-    bool other = other_library(engine, t, from, contrib->library);
     for (uint32_t i = 0; i < contrib->count; i++) {
-        if (other && entries[i].status == 0)
-            entries[i].status = engine->env.codes.library;
-        if (!tree_below(&t->tree, contrib->slot, entries[i].slot) || !rollup_put(t, &entries[i]))
+        /* That somebody cannot take part may be said by anybody: see rollup_refuse(). */
+        bool good = entries[i].status != 0 || tree_below(&t->tree, contrib->slot, entries[i].slot);
+        if (!good || !rollup_put(t, &entries[i]))
             log_debug("tracker: slot %u of node %u's contribution ignored", entries[i].slot, from);
     }
     rollup_progress(engine, t);
@@ -94,17 +101,22 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     contrib.known = wire_get_u64(&in);
     contrib.number = wire_get_u64(&in);
     contrib.library = wire_get_u32(&in);
+    contrib.arity = wire_get_u32(&in);
     contrib.timeout = wire_get_u32(&in);
     contrib.left = wire_get_u64(&in);
     contrib.count = wire_get_count(&in, 16);
     struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
     struct engine_entry *entries = t == NULL ? NULL : get_entries(&in, t, contrib.count);
-    if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self ||
-        !tree_below(&t->tree, t->self, contrib.slot))
+    if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
     else if (is_straggler(engine, t, contrib.known))
         log_debug("tracker: a straggler's contribution of node %u was dropped", from);
+    else if (does_not_fit(engine, t, &contrib)) { /* the trees may differ: nothing else counts */
+        rollup_refuse(engine, t, contrib.slot, contrib.known);
+        t = NULL; /* may be gone */
+    } else if (!tree_below(&t->tree, t->self, contrib.slot))
+        log_warning("a contribution of node %u that does not belong here was dropped", from);
     else if (t->state == TRACKER_SENT)
         log_debug("tracker: a contribution of node %u came after its subtree was complete", from);
     else {

@@ -1,8 +1,8 @@
 /* Contributions up the tree, the root's decision, the release down.
  *
  * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 number
- *          of the sender's call (0: not made yet), u32 library, u32 timeout in s (0: none),
- *          u64 ms left of it, entries
+ *          of the sender's call (0: not made yet), u32 library, u32 arity, u32 timeout in s
+ *          (0: none), u64 ms left of it, entries
  * RELEASE: block signature, u64 generation (0: it succeeded, or the root has not spoken), u64
  *          number of the receiver's call as it last said (0: it said none), i32 status, u64
  *          context id, entries
@@ -55,17 +55,25 @@ static uint64_t time_left(const struct engine *engine, const struct tracker *t)
     return t->deadline > now ? t->deadline - now : 0;
 }
 
+/* A contribution's fields before its entries. */
+static void put_contrib(struct wire_out *out, const struct engine *engine, const struct tracker *t,
+                        uint64_t known)
+{
+    wire_put_u8(out, FRAME_CONTRIB);
+    wire_put_block(out, t->sig, t->siglen);
+    wire_put_u64(out, known);
+    wire_put_u64(out, t->call != NULL ? t->number : 0);
+    wire_put_u32(out, engine->env.library);
+    wire_put_u32(out, engine->env.arity);
+    wire_put_u32(out, t->timeout);
+    wire_put_u64(out, time_left(engine, t));
+}
+
 void rollup_up(struct engine *engine, struct tracker *t)
 {
     struct wire_out out = {0};
     uint32_t count = 0;
-    wire_put_u8(&out, FRAME_CONTRIB);
-    wire_put_block(&out, t->sig, t->siglen);
-    wire_put_u64(&out, t->failure.generation);
-    wire_put_u64(&out, t->call != NULL ? t->number : 0);
-    wire_put_u32(&out, engine->env.library);
-    wire_put_u32(&out, t->timeout);
-    wire_put_u64(&out, time_left(engine, t));
+    put_contrib(&out, engine, t, t->failure.generation);
     size_t at = out.len;
     wire_put_u32(&out, 0);
     for (uint32_t i = 0; i < t->tree.n; i++) {
@@ -81,6 +89,26 @@ void rollup_up(struct engine *engine, struct tracker *t)
     if (count > 0 && parent != TREE_NONE)
         engine->env.send(engine->env.arg, t->nodes[parent], &out);
     wire_out_free(&out);
+}
+
+void rollup_refuse(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t known)
+{
+    struct engine_entry entry = {.slot = slot, .status = engine->env.codes.library};
+    struct wire_out out = {0};
+    if (t->self != t->tree.root) {
+        put_contrib(&out, engine, t, known);
+        wire_put_u32(&out, 1);
+        put_entry(&out, &entry);
+        if (!tracker_node_lost(engine, t->nodes[t->tree.root]))
+            engine->env.send(engine->env.arg, t->nodes[t->tree.root], &out);
+        wire_out_free(&out);
+        tracker_tidy(engine, t);
+        return;
+    }
+    if (t->state == TRACKER_IDLE)
+        tracker_open(engine, t);
+    if (t->slots != NULL && tracker_move(engine, t, TRACKER_CHILD))
+        rollup_decide(engine, t, entry.status);
 }
 
 static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
@@ -139,6 +167,15 @@ void rollup_ask(struct engine *engine, struct tracker *t)
     }
 }
 
+/* To every server at once: where the settings differ, so do the trees. */
+static void release_all(struct engine *engine, struct tracker *t,
+                        const struct tracker_release *release)
+{
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (i != t->self && !tracker_node_lost(engine, t->nodes[i]))
+            release_to(engine, t, i, release, true);
+}
+
 /* The contributions of all, for the result; NULL when out of memory. */
 static struct engine_entry *all_entries(const struct tracker *t, uint32_t *flags)
 {
@@ -168,7 +205,10 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
         release.generation = ++engine->generations;
         t->failure.generation = release.generation;
     }
-    rollup_down(engine, t, &release, true);
+    if (status != 0 && status == engine->env.codes.library)
+        release_all(engine, t, &release);
+    else
+        rollup_down(engine, t, &release, true);
     tracker_end(engine, t, &release.result);
     free(entries);
 }

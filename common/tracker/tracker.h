@@ -156,6 +156,10 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
 void rollup_ask(struct engine *engine, struct tracker *t);
 /** Sends the contributions that have not gone up yet. */
 void rollup_up(struct engine *engine, struct tracker *t);
+/** Has the root fail the operation, since the server in @p slot does not fit together with this one.
+ * Says so to the root itself, which is the same in every tree; @p t may be gone afterwards.
+ * @param known the generation that the refused contribution said */
+void rollup_refuse(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t known);
 /** Passes a result on to the children. @param current whether it is for the current operation */
 void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  bool current);

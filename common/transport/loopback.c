@@ -170,10 +170,20 @@ void loopback_local_status(struct loopback *net, uint32_t node, int32_t status)
     engine_local_loss(net->nodes[node].engine);
 }
 
+static void renew(struct loopback_node *node)
+{
+    engine_free(node->engine);
+    node->engine = loopback_must(engine_new(&node->env));
+}
+
 void loopback_library(struct loopback *net, uint32_t node, uint32_t library)
 {
-    struct loopback_node *n = &net->nodes[node];
-    n->env.library = library;
-    engine_free(n->engine);
-    n->engine = loopback_must(engine_new(&n->env));
+    net->nodes[node].env.library = library;
+    renew(&net->nodes[node]);
+}
+
+void loopback_arity(struct loopback *net, uint32_t node, uint32_t arity)
+{
+    net->nodes[node].env.arity = arity;
+    renew(&net->nodes[node]);
 }

@@ -97,4 +97,7 @@ void loopback_local_status(struct loopback *net, uint32_t node, int32_t status);
 /** Gives @p node a new engine with another version of the PMIx library. Before its first frame. */
 void loopback_library(struct loopback *net, uint32_t node, uint32_t library);
 
+/** Gives @p node a new engine with trees of another arity. Before its first frame. */
+void loopback_arity(struct loopback *net, uint32_t node, uint32_t arity);
+
 #endif

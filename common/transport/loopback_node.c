@@ -91,6 +91,12 @@ static int32_t local_status(void *arg, const struct signature *sig)
     return node->local_status;
 }
 
+static const char *name_of(void *arg, uint32_t index)
+{
+    const struct loopback_node *node = arg;
+    return node->net->nodes[index].name;
+}
+
 static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap)
 {
@@ -124,6 +130,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
     struct link_env link = {node, index, n, STEP, send_bytes, deliver};
     node->net = net;
     node->index = index;
+    snprintf(node->name, sizeof node->name, "c%02u", index);
     node->env = (struct engine_env){
         .arg = node,
         .self = index,
@@ -137,6 +144,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .now = clock_of,
         .servers = servers,
         .local_status = local_status,
+        .name = name_of,
         .send = send_frame,
         .missing = missing,
     };

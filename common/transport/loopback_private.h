@@ -36,6 +36,7 @@ void *loopback_must(void *p);
 struct loopback_node {
     struct loopback *net;
     uint32_t index;
+    char name[16];
     struct engine_env env;
     struct engine *engine;
     struct link *link;
