@@ -42,6 +42,7 @@ struct server {
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
     bool ending;               /**< the step is being ended: more deaths are no news */
     struct registry *registry;
+    struct collective *groups; /**< upcall/pending.c: group operations that libpmix waits for */
     struct engine *engine;
     struct asks *asks;
     struct link *link;
