@@ -224,8 +224,9 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         /* From 7 on, PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
          * a member is lost. The loss itself fails it everywhere (tasks.h). */
         log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
+        c->server = upcall_server();
         c->request.answer = answer_info(cbfunc, cbdata);
-        return upcall_post(&c->request, collective_refuse);
+        return upcall_post(&c->request, pending_cancelled);
     }
     c->server = upcall_server();
     c->request.answer = answer_info(cbfunc, cbdata);

@@ -77,6 +77,9 @@ bool pending_add(struct collective *c);
 bool pending_answers(struct collective *c);
 /** Gives the answer, and frees @p c later. @param info taken over */
 void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo);
+/** libpmix has ended a construct that it had not handed up, and with it all that it has of the id.
+ */
+void pending_cancelled(struct handoff_item *item);
 /** Takes @p c out of the list. */
 void pending_remove(struct collective *c);
 

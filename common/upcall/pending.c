@@ -71,21 +71,41 @@ static void on_answered(void *arg)
     upcall_post(&c->request, forget);
 }
 
-void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo)
+/* libpmix answers all requests of @p c's id but @p c itself, or has done so. */
+static void cover(const struct collective *c)
 {
-    if (c->pending == PENDING_NOT) {
-        answer_infos(&c->request.answer, status, info, ninfo);
-        collective_free(c);
-        return;
-    }
     struct collective *next;
     for (struct collective *o = c->server->groups; o != NULL; o = next) {
         next = o->next;
-        if (o == c || o->pending != PENDING_WAITS || strcmp(o->id, c->id) != 0)
+        if (o == c || strcmp(o->id, c->id) != 0 || o->request.answer.given)
             continue;
         o->pending = PENDING_COVERED;
         if (engine_withdraw(c->server->engine, &o->call))
             collective_free(o);
     }
+}
+
+void pending_cancelled(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    cover(c);
+    answer_status(&c->request.answer, PMIX_SUCCESS);
+    collective_free(c);
+}
+
+void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo)
+{
+    if (c->pending == PENDING_COVERED) { /* while the members' data were stored */
+        if (info != NULL)
+            PMIX_INFO_FREE(info, ninfo);
+        collective_free(c);
+        return;
+    }
+    if (c->pending == PENDING_NOT) {
+        answer_infos(&c->request.answer, status, info, ninfo);
+        collective_free(c);
+        return;
+    }
+    cover(c);
     answer_infos_then(&c->request.answer, status, info, ninfo, on_answered, c);
 }
