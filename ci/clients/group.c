@@ -119,3 +119,86 @@ void group_check_distinct(uint64_t *contexts, size_t n)
               (unsigned long long)contexts[i]);
     CHECK(n == 0 || contexts[0] != 0, "context ids: expected none to be 0");
 }
+
+/* @thread PMIx's */
+static void constructed(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *cbdata,
+                        pmix_release_cbfunc_t release, void *release_cbdata)
+{
+    struct group_call *call = cbdata;
+    pthread_mutex_lock(&call->lock);
+    if (status == PMIX_SUCCESS)
+        group_result_read(&call->result, info, ninfo);
+    call->status = status;
+    call->done = true;
+    pthread_cond_signal(&call->answered);
+    pthread_mutex_unlock(&call->lock);
+    if (release)
+        release(release_cbdata);
+}
+
+/* The directives that are asked for. @return how many */
+static size_t directives(const struct group_ask *ask, pmix_info_t *info)
+{
+    size_t n = 0;
+    bool yes = true;
+    pmix_data_array_t array = {.type = PMIX_PROC, .size = ask->nadded, .array = (void *)ask->added};
+    PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+    if (ask->leaders)
+        PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_BOOTSTRAP, &ask->leaders, PMIX_SIZE);
+    if (ask->nadded)
+        PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_ADD_MEMBERS, &array, PMIX_DATA_ARRAY);
+    if (ask->timeout)
+        PMIX_INFO_LOAD(&info[n++], PMIX_TIMEOUT, &ask->timeout, PMIX_INT);
+    if (ask->info) {
+        PMIX_DATA_ARRAY_CONSTRUCT(&array, 1, PMIX_INFO);
+        PMIX_INFO_LOAD((pmix_info_t *)array.array, PMIX_GROUP_LOCAL_CID, &ask->info, PMIX_SIZE);
+        PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_INFO, &array, PMIX_DATA_ARRAY);
+        PMIX_DATA_ARRAY_DESTRUCT(&array);
+    }
+    return n;
+}
+
+void group_begin(struct group_call *call, const char *id, const pmix_proc_t *members,
+                 size_t nmembers, struct group_ask ask)
+{
+    pmix_info_t info[5];
+    size_t n = directives(&ask, info);
+    *call = (struct group_call){.lock = PTHREAD_MUTEX_INITIALIZER,
+                                .answered = PTHREAD_COND_INITIALIZER};
+    snprintf(call->id, sizeof call->id, "%s", id);
+    CHECK_OK(PMIx_Group_construct_nb(id, nmembers ? members : NULL, nmembers, info, n, constructed,
+                                     call),
+             "PMIx_Group_construct_nb");
+    for (size_t i = 0; i < n; i++)
+        PMIX_INFO_DESTRUCT(&info[i]);
+}
+
+pmix_status_t group_end(struct group_call *call)
+{
+    pthread_mutex_lock(&call->lock);
+    while (!call->done)
+        pthread_cond_wait(&call->answered, &call->lock);
+    pthread_mutex_unlock(&call->lock);
+    return call->status;
+}
+
+void group_run(struct group_call *call, const char *id, const pmix_proc_t *members, size_t nmembers,
+               struct group_ask ask, pmix_status_t expected)
+{
+    group_begin(call, id, members, nmembers, ask);
+    CHECK_STATUS(group_end(call), expected, id);
+}
+
+void group_check_info(pmix_rank_t rank, size_t context, size_t expected)
+{
+    pmix_info_t info[2];
+    int seconds = 10;
+    PMIX_INFO_LOAD(&info[0], PMIX_GROUP_CONTEXT_ID, &context, PMIX_SIZE);
+    PMIX_INFO_SET_QUALIFIER(&info[0]);
+    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    pmix_value_t *value = get_value_with(rank, info, 2, PMIX_GROUP_LOCAL_CID);
+    CHECK_EQ(number_in(value, PMIX_GROUP_LOCAL_CID), expected, "group local cid");
+    PMIX_VALUE_RELEASE(value);
+    PMIX_INFO_DESTRUCT(&info[0]);
+    PMIX_INFO_DESTRUCT(&info[1]);
+}

@@ -6,6 +6,19 @@
 
 #include "client.h"
 
+#include <pthread.h>
+
+/* No header before 6.1 has them both. */
+#ifndef PMIX_GROUP_BOOTSTRAP
+#define PMIX_GROUP_BOOTSTRAP "pmix.grp.btstrp"
+#endif
+#ifndef PMIX_GROUP_ADD_MEMBERS
+#define PMIX_GROUP_ADD_MEMBERS "pmix.grp.add"
+#endif
+
+/* From where on the library knows bootstrap and added members. */
+#define GROUP_HAS_ADDED (LIBPMIX >= 60100)
+
 /* libpmix 4.2.2 hands the client no PMIX_GROUP_MEMBERSHIP: its server does not send it on. */
 #define GROUP_HAS_MEMBERSHIP (LIBPMIX >= 50000)
 
@@ -52,5 +65,38 @@ void group_compare(const struct group_seen *mine, size_t n, uint64_t *contexts, 
 
 /** Checks that no number comes twice; sorts them. */
 void group_check_distinct(uint64_t *contexts, size_t n);
+
+/** What a construct asks for; all zero: nothing. */
+struct group_ask {
+    size_t leaders; /**< bootstrap: how many there are; 0: no bootstrap */
+    const pmix_proc_t *added;
+    size_t nadded;
+    int timeout; /**< seconds; 0: none */
+    size_t info; /**< a PMIX_GROUP_LOCAL_CID to hand out; 0: none */
+};
+
+/** A construct under way; stays put until group_end(). */
+struct group_call {
+    char id[64];
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    bool done;
+    pmix_status_t status;
+    struct group_result result;
+};
+
+/** Begins a construct with PMIX_GROUP_ASSIGN_CONTEXT_ID. @param nmembers 0: as an added member */
+void group_begin(struct group_call *call, const char *id, const pmix_proc_t *members,
+                 size_t nmembers, struct group_ask ask);
+
+/** Waits for it. @return its status; the result is filled in when that is PMIX_SUCCESS */
+pmix_status_t group_end(struct group_call *call);
+
+/** group_begin() and group_end(), whose status must be @p expected. */
+void group_run(struct group_call *call, const char *id, const pmix_proc_t *members, size_t nmembers,
+               struct group_ask ask, pmix_status_t expected);
+
+/** Checks that @p rank's PMIX_GROUP_LOCAL_CID in the group with that context id is @p expected. */
+void group_check_info(pmix_rank_t rank, size_t context, size_t expected);
 
 #endif

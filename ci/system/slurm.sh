@@ -98,7 +98,7 @@ fi
 
 for shape in "${shapes[@]}"; do
   for name in keys exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
-    unsupported logq; do
+    groups_add groups_bootstrap unsupported logq; do
     run "$shape" $name
   done
   n=${shape#*-n}
@@ -110,6 +110,7 @@ if [ -z "${SHORT:-}" ]; then
   # Up to 5.0 libpmix itself leaks what it tracks of a group, some KB for each local member.
   case $(pmix_major) in 4 | 5) rss=65536 ;; *) rss=512 ;; esac
   run '-N4 -n8' groups --groups 1000 --warmup 100 --leak 1 --rss $rss
+  run '-N4 -n64' groups_bootstrap --rounds 1
   run '-N4 -n8' groups_many --groups 200 --rounds 3
   run '-N4 -n8' exchange --bytes 1000000 --rounds 3
   run '-N4 -n8' bench_collectives

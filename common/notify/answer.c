@@ -40,13 +40,18 @@ static void release_data(void *data)
 struct infos {
     pmix_info_t *info;
     size_t ninfo;
+    void (*then)(void *arg); /* or NULL */
+    void *arg;
 };
 
 /* @thread PMIx's */
 static void release_infos(void *arg)
 {
     struct infos *infos = arg;
-    PMIX_INFO_FREE(infos->info, infos->ninfo);
+    if (infos->info != NULL)
+        PMIX_INFO_FREE(infos->info, infos->ninfo);
+    if (infos->then != NULL)
+        infos->then(infos->arg);
     free(infos);
 }
 
@@ -83,15 +88,23 @@ void answer_data(struct answer *answer, pmix_status_t status, char *data, size_t
         free(data);
 }
 
-void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo)
+void answer_infos_then(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo,
+                       void (*then)(void *arg), void *arg)
 {
-    struct infos *infos = info != NULL ? malloc(sizeof *infos) : NULL;
+    struct infos *infos = info != NULL || then != NULL ? malloc(sizeof *infos) : NULL;
     give(answer, ANSWER_INFO);
     if (infos != NULL)
-        *infos = (struct infos){info, ninfo};
+        *infos = (struct infos){info, ninfo, then, arg};
     if (answer->callback.info != NULL && !libpmix_is_gone)
         answer->callback.info(status, info, ninfo, answer->cbdata,
                               infos != NULL ? release_infos : NULL, infos);
     else if (infos != NULL)
         release_infos(infos);
+    if (infos == NULL && then != NULL)
+        then(arg);
+}
+
+void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo)
+{
+    answer_infos_then(answer, status, info, ninfo, NULL, NULL);
 }

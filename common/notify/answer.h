@@ -38,6 +38,12 @@ void answer_data(struct answer *answer, pmix_status_t status, char *data, size_t
 /** Answers an info callback. @param info from PMIX_INFO_CREATE, taken over; may be NULL */
 void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo);
 
+/** The same, and says when libpmix has done with it: whatever was handed up before belongs to this
+ * answer if libpmix says so, and what is handed up later does not.
+ * @param then called once. @thread PMIx's, or within this call when nobody takes the answer */
+void answer_infos_then(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo,
+                       void (*then)(void *arg), void *arg);
+
 /** libpmix has ended: answers that are given from now on only free what they carry.
  * @thread the loop's */
 void answer_no_more(void);

@@ -68,6 +68,12 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_WANTED:
         engine_wanted(server->engine, from, body, len);
         return;
+    case FRAME_LEAD:
+    case FRAME_CLAIM:
+    case FRAME_JOINED:
+    case FRAME_OUTCOME:
+        engine_assembly(server->engine, from, type, body, len);
+        return;
     case FRAME_ASK:
     case FRAME_ANSWER:
         asks_frame(server->asks, from, type, body, len);
@@ -98,6 +104,12 @@ static int servers_of(void *arg, const struct signature *sig, uint32_t **nodes, 
 {
     struct server *server = arg;
     return nspace_servers(server->nspace, sig, nodes, n);
+}
+
+static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
+{
+    struct server *server = arg;
+    return nspace_node(server->nspace, nspace, rank, node);
 }
 
 static int32_t local_status(void *arg, const struct signature *sig)
@@ -136,6 +148,7 @@ static int open_core(struct server *server, struct err *err)
     struct engine_env engine = {
         .arg = server,
         .self = boot->node,
+        .nnodes = boot->nnodes,
         .arity = (uint32_t)server->conf.tree_arity,
         .library = server->library,
         .ids = ((uint64_t)boot->step << CONTEXT_ID_STEP_SHIFT) + boot->node,
@@ -145,9 +158,11 @@ static int open_core(struct server *server, struct err *err)
                   .lost = PMIX_ERR_LOST_CONNECTION,
                   .invalid = PMIX_ERR_NOT_FOUND,
                   .library = PMIX_ERR_NOT_SUPPORTED,
-                  .closing = PMIX_ERR_UNREACH},
+                  .closing = PMIX_ERR_UNREACH,
+                  .count = PMIX_ERR_BAD_PARAM},
         .now = clock_of,
         .servers = servers_of,
+        .node_of = node_of,
         .local_status = local_status,
         .name = name_of,
         .send = send_frame,

@@ -46,6 +46,7 @@ struct server {
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool ending;               /**< the step is being ended: more deaths are no news */
     struct registry *registry;
+    struct collective *groups; /**< upcall/pending.c: group operations that libpmix waits for */
     struct engine *engine;
     struct asks *asks;
     struct link *link;

@@ -1,5 +1,5 @@
 /* The engine's entry points: local calls, losses, time. frames.c has those for frames. */
-#include "common/tracker/tracker.h"
+#include "common/tracker/assembly.h"
 
 #include "common/util/log.h"
 
@@ -14,6 +14,11 @@ struct engine *engine_new(const struct engine_env *env)
     engine->env = *env;
     engine->next_id = env->ids;
     TAILQ_INIT(&engine->all);
+    TAILQ_INIT(&engine->assemblies);
+    TAILQ_INIT(&engine->failures);
+    TAILQ_INIT(&engine->joins);
+    TAILQ_INIT(&engine->leads);
+    TAILQ_INIT(&engine->claims);
     for (int i = 0; i < ENGINE_BUCKETS; i++)
         LIST_INIT(&engine->buckets[i]);
     return engine;
@@ -37,7 +42,8 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     call->next = NULL;
     t->number = ++engine->numbers;
     tracker_arm(engine, t, call->timeout, call->timeout * 1000ull);
-    struct engine_entry own = {t->self, call->status, call->flags, call->data, call->len};
+    struct engine_entry own = {t->self,   call->status, call->flags,   call->data,
+                               call->len, call->added,  call->addedlen};
     rollup_put(t, &own);
     rollup_progress(engine, t);
 }
@@ -97,6 +103,7 @@ void engine_local_loss(struct engine *engine)
         tracker_local_loss(engine, t);
         rollup_progress(engine, t);
     }
+    member_local_loss(engine);
 }
 
 static bool waits_for(const struct engine *engine, const struct tracker *t, uint64_t node)
@@ -130,6 +137,9 @@ void engine_lost(struct engine *engine, uint32_t node)
         tracker_lost(engine, t, tracker_slot_of(t, node));
         rollup_progress(engine, t);
     }
+    assembly_lost(engine, node);
+    leader_lost(engine, node);
+    member_lost(engine, node);
 }
 
 static uint64_t due_at(const struct tracker *t)
@@ -153,7 +163,10 @@ static void expire(struct engine *engine, struct tracker *t)
 {
     char text[1024];
     if (t->self == t->tree.root) {
-        tracker_missing(engine, t, text, sizeof text);
+        if (t->assembly != NULL)
+            assembly_missing(engine, t->assembly, text, sizeof text);
+        else
+            tracker_missing(engine, t, text, sizeof text);
         log_error("timed out after %u s: %s", t->timeout, text);
         rollup_decide(engine, t, engine->env.codes.timeout);
         return;
@@ -180,7 +193,10 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
         t->report += engine->env.stall * 1000ull;
         if (t->self != t->tree.root)
             return;
-        tracker_missing(engine, t, text, sizeof text);
+        if (t->assembly != NULL)
+            assembly_missing(engine, t->assembly, text, sizeof text);
+        else
+            tracker_missing(engine, t, text, sizeof text);
         log_warning("waiting for %llu s: %s", (unsigned long long)((now - t->opened) / 1000), text);
     }
 }
@@ -192,6 +208,10 @@ int64_t engine_next(const struct engine *engine)
     TAILQ_FOREACH (t, &engine->all, all)
         if (due_at(t) < at)
             at = due_at(t);
+    const uint64_t others[] = {assembly_next(engine), leader_next(engine), member_next(engine)};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i] < at)
+            at = others[i];
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
 
@@ -201,6 +221,16 @@ void engine_tick(struct engine *engine)
     uint64_t now = engine->env.now(engine->env.arg);
     while ((t = first(engine, now, is_due)) != NULL)
         tick(engine, t, now);
+    while (assembly_tick(engine, now) || leader_tick(engine, now) || member_tick(engine, now))
+        ;
+}
+
+uint64_t engine_context_id(struct engine *engine, uint32_t flags)
+{
+    if ((flags & ENGINE_WANT_CONTEXT_ID) == 0)
+        return 0;
+    engine->next_id += engine->env.id_step;
+    return engine->next_id;
 }
 
 uint32_t engine_count(const struct engine *engine)
@@ -234,6 +264,9 @@ void engine_close(struct engine *engine)
     engine->closing = true;
     while ((t = first(engine, 0, is_open)) != NULL)
         take_leave(engine, t);
+    assembly_close(engine);
+    leader_close(engine);
+    member_close(engine);
     while ((t = TAILQ_FIRST(&engine->all)) != NULL) {
         struct engine_call *call = t->call, *queue = t->queue;
         tracker_free(engine, t);

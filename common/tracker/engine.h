@@ -14,6 +14,9 @@
  * generation, which every later contribution repeats, tells stragglers from the next operation of
  * the same signature. docs/collectives.md has the table of states.
  *
+ * A group's construct may have members that are not known from the start: leaders add them, or a
+ * bootstrap's leaders know only how many they are. member.c, leader.c and assembly.c are for those.
+ *
  * The engine knows neither PMIx nor a resource manager; time, frames and places are injected.
  * @thread all of it: the loop's
  */
@@ -21,17 +24,20 @@
 #define MUSTER_TRACKER_ENGINE_H
 
 #include "common/tracker/signature.h"
+#include "common/transport/frame.h"
 
 /** Asks the root for a context id. */
 enum { ENGINE_WANT_CONTEXT_ID = 1 };
 
 /** What one server contributed. */
 struct engine_entry {
-    uint32_t slot;    /**< position of the server among the operation's servers */
-    int32_t status;   /**< 0, or why its participants cannot take part */
-    uint32_t flags;   /**< ENGINE_WANT_… */
-    const void *data; /**< borrowed */
-    size_t len;       /**< bytes */
+    uint32_t slot;     /**< position of the server among the operation's servers */
+    int32_t status;    /**< 0, or why its participants cannot take part */
+    uint32_t flags;    /**< ENGINE_WANT_… */
+    const void *data;  /**< borrowed */
+    size_t len;        /**< bytes */
+    const void *added; /**< members that it adds, as procset_write() writes them; NULL: none */
+    size_t addedlen;   /**< bytes */
 };
 
 /** The outcome, the same on every server. */
@@ -40,6 +46,8 @@ struct engine_result {
     uint64_t context_id;                /**< 0 when none was asked for */
     uint32_t nentries;                  /**< 0 when status is not 0 */
     const struct engine_entry *entries; /**< ascending by slot; borrowed until done() returns */
+    const struct procset *members;      /**< all members when some were added or it was a
+                                           bootstrap; NULL: those of the signature; borrowed */
 };
 
 /** One local call. The caller owns it, and keeps it until done() was called, exactly once. */
@@ -51,7 +59,14 @@ struct engine_call {
     uint32_t flags;
     const void *data; /**< the caller's, stays put until done() */
     size_t len;
-    uint32_t timeout; /**< seconds from its turn until the operation fails; 0: none */
+    uint32_t timeout;  /**< seconds from its turn until the operation fails; 0: none */
+    const void *added; /**< members that a construct or a bootstrap's leader adds, as written by
+                          procset_write(); NULL: none; the caller's, stays put */
+    size_t addedlen;
+    const char *id;               /**< engine_join(), engine_lead(): the group's; stays put */
+    const struct procset *caller; /**< the same: who calls, one process; empty: not known, which
+                                     only an added member may be; stays put */
+    uint32_t leaders;             /**< engine_lead(): how many there are */
     /** Answers; may call the engine again and may free the call. */
     void (*done)(struct engine_call *call, const struct engine_result *result);
 };
@@ -63,12 +78,14 @@ struct engine_codes {
     int32_t invalid; /**< the participants are not known here */
     int32_t library; /**< servers that do not fit together: PMIx library or arity differ */
     int32_t closing; /**< this server is leaving */
+    int32_t count;   /**< leaders of a bootstrap disagree on their number */
 };
 
 /** Everything that the engine needs of its surroundings. */
 struct engine_env {
     void *arg;        /**< handed to every function below */
     uint32_t self;    /**< index of this server */
+    uint32_t nnodes;  /**< servers of the step */
     uint32_t arity;   /**< of the tree; must be the same on every server */
     uint32_t library; /**< the PMIx library's version; must be the same on every server */
     uint64_t ids;     /**< context ids start after this number */
@@ -82,6 +99,8 @@ struct engine_env {
      * @param nodes malloc()ed here, freed by the engine
      * @return 0, or -1 when a participant is unknown */
     int (*servers)(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n);
+    /** @return 0 and the server of a process, or -1 when there is no such process */
+    int (*node_of)(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
     /** @return 0, or why @p sig cannot be done as far as this server's own participants go: one of
      * them has ended */
     int32_t (*local_status)(void *arg, const struct signature *sig);
@@ -101,6 +120,21 @@ struct engine *engine_new(const struct engine_env *env);
 
 /** Makes a local call; it is answered through its done(), perhaps before this returns. */
 void engine_call(struct engine *engine, struct engine_call *call);
+
+/** Makes the call of an added member, who knows the group's id only: it waits until a leader adds
+ * it and the construct ends. Its signature is not used. */
+void engine_join(struct engine *engine, struct engine_call *call);
+
+/** Makes the call of a leader of a bootstrap. Its signature is not used. */
+void engine_lead(struct engine *engine, struct engine_call *call);
+
+/** Takes back a call of engine_join() or engine_lead() that belongs to no operation yet.
+ * @return whether it is the caller's again; if not, done() is still called */
+bool engine_withdraw(struct engine *engine, struct engine_call *call);
+
+/** Takes the body of a FRAME_LEAD, _CLAIM, _JOINED or _OUTCOME of server @p from. */
+void engine_assembly(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
+                     size_t len);
 
 /** Takes the body of a FRAME_CONTRIB of server @p from. */
 void engine_contrib(struct engine *engine, uint32_t from, const void *body, size_t len);

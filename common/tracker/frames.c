@@ -1,5 +1,5 @@
 /* What comes from other servers: contributions and releases. rollup.c draws them. */
-#include "common/tracker/tracker.h"
+#include "common/tracker/assembly.h"
 
 #include "common/util/log.h"
 
@@ -13,31 +13,6 @@ static bool is_straggler(struct engine *engine, const struct tracker *t, uint64_
 {
     return t->failure.generation > known &&
            engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
-}
-
-static bool get_entry(struct wire_in *in, const struct tracker *t, struct engine_entry *entry)
-{
-    entry->slot = wire_get_u32(in);
-    entry->status = wire_get_i32(in);
-    entry->flags = wire_get_u32(in);
-    entry->data = wire_get_block(in, &entry->len);
-    if (entry->slot >= t->tree.n)
-        in->bad = true;
-    return !in->bad;
-}
-
-/* Reads all entries before any is used: a frame counts as a whole or not at all. */
-static struct engine_entry *get_entries(struct wire_in *in, const struct tracker *t, uint32_t count)
-{
-    struct engine_entry *entries = calloc(count + 1ul, sizeof *entries);
-    for (uint32_t i = 0; entries != NULL && i < count; i++)
-        if (!get_entry(in, t, &entries[i]))
-            break;
-    if (!wire_end(in)) {
-        free(entries);
-        entries = NULL;
-    }
-    return entries;
 }
 
 /* A contribution's fields before its entries. */
@@ -104,10 +79,10 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     contrib.arity = wire_get_u32(&in);
     contrib.timeout = wire_get_u32(&in);
     contrib.left = wire_get_u64(&in);
-    contrib.count = wire_get_count(&in, 16);
+    contrib.count = wire_get_count(&in, 20);
     struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
-    struct engine_entry *entries = t == NULL ? NULL : get_entries(&in, t, contrib.count);
+    struct engine_entry *entries = t == NULL ? NULL : entries_get(&in, contrib.count, t->tree.n);
     if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
     else if (is_straggler(engine, t, contrib.known))
@@ -134,6 +109,7 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
 static void stale_release(struct engine *engine, struct tracker *t,
                           const struct tracker_release *release)
 {
+    struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     if (release->generation == 0 && release->result.status != 0)
         return; /* another server that gave up */
     t->failure.given_up = false;
@@ -142,8 +118,10 @@ static void stale_release(struct engine *engine, struct tracker *t,
     t->failure.generation = release->generation;
     t->failure.at = engine->env.now(engine->env.arg);
     rollup_down(engine, t, release, false);
+    member_take(engine, t, release, &ended);
     if (t->state != TRACKER_IDLE)
         tracker_again(engine, t);
+    member_done(&ended, &release->result);
 }
 
 /* Whether a release that names no call of ours says what is not known here yet. */
@@ -158,6 +136,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
                          const struct tracker_release *release)
 {
     const struct engine_result *result = &release->result;
+    struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     bool stands = t->state != TRACKER_IDLE;
     /* The loss of a server is for good: true of whatever stands here, given up before or not. */
     bool loss = release->generation == 0 && result->status == engine->env.codes.lost;
@@ -176,12 +155,23 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
     /* Without a generation it is not the root's word, which may still come. */
     t->failure.given_up = result->status != 0 && release->generation == 0;
     rollup_down(engine, t, release, true);
+    member_take(engine, t, release, &ended);
     if (stands) {
         tracker_end(engine, t, result);
     } else {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_owe(t, result->status);
     }
+    member_done(&ended, result);
+}
+
+/* Added members' contributions come after those of the slots. */
+static bool is_count(const struct tracker *t, const struct tracker_release *release)
+{
+    const struct engine_result *result = &release->result;
+    if (result->status != 0)
+        return result->nentries == 0;
+    return release->op != 0 ? result->nentries >= t->tree.n : result->nentries == t->tree.n;
 }
 
 void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len)
@@ -189,6 +179,7 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
     struct wire_in in;
     struct tracker_release release = {0};
     struct engine_result *result = &release.result;
+    struct procset added = {0}, members = {0};
     size_t siglen;
     wire_in_init(&in, body, len);
     const void *sig = wire_get_block(&in, &siglen);
@@ -196,29 +187,36 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
     uint64_t number = wire_get_u64(&in);
     result->status = wire_get_i32(&in);
     result->context_id = wire_get_u64(&in);
-    result->nentries = wire_get_count(&in, 16);
+    release.op = wire_get_u64(&in);
+    procset_read(&added, &in);
+    release.added = &added;
+    result->nentries = wire_get_count(&in, 20);
     struct tracker *t = in.bad || engine->closing ? NULL
                         : result->status != 0     ? tracker_get(engine, sig, siglen)
                                                   : tracker_find(engine, sig, siglen);
     if (t == NULL) {
         log_debug("tracker: a release of node %u that nobody waits for was dropped", from);
+        procset_free(&added);
         return;
     }
     uint32_t slot = tracker_slot_of(t, from);
-    struct engine_entry *entries = get_entries(&in, t, result->nentries);
+    struct engine_entry *entries = entries_get(&in, result->nentries, UINT32_MAX);
     bool good = entries != NULL && slot != TREE_NONE && slot != t->self &&
-                tree_below(&t->tree, slot, t->self) &&
-                result->nentries == (result->status == 0 ? t->tree.n : 0) &&
+                tree_below(&t->tree, slot, t->self) && is_count(t, &release) &&
                 (result->status == 0 || result->context_id == 0);
     for (uint32_t i = 0; good && i < result->nentries; i++)
         good = entries[i].slot == i && entries[i].status == 0;
     result->entries = entries;
+    if (good && assembly_members(t->sig, t->siglen, &added, &members))
+        result->members = &members;
     if (!good) {
         log_warning("a malformed release of node %u was dropped", from);
         tracker_tidy(engine, t);
     } else {
         take_release(engine, t, number, &release);
     }
+    procset_free(&members);
+    procset_free(&added);
     free(entries);
 }
 

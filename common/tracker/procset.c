@@ -106,6 +106,49 @@ bool procset_has(const struct procset *set, const char *nspace, uint32_t rank)
     return false;
 }
 
+int procset_unite(struct procset *set, const struct procset *more)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < more->nparts && rc == 0; i++) {
+        const struct procset_part *part = &more->parts[i];
+        for (uint32_t j = 0; j < part->nranges && rc == 0; j++)
+            rc = procset_add(set, part->nspace, part->ranges[j].first, part->ranges[j].last);
+    }
+    procset_canonical(set);
+    return rc;
+}
+
+/* What is left of first..last without the ranges of @p without. */
+static int add_except(struct procset *set, const char *nspace, struct procset_range range,
+                      const struct procset_part *without)
+{
+    uint64_t at = range.first;
+    for (uint32_t i = 0; without != NULL && i < without->nranges && at <= range.last; i++) {
+        const struct procset_range *hole = &without->ranges[i];
+        if (hole->last < at || hole->first > range.last)
+            continue;
+        if (hole->first > at && procset_add(set, nspace, (uint32_t)at, hole->first - 1) != 0)
+            return -1;
+        at = (uint64_t)hole->last + 1;
+    }
+    return at > range.last ? 0 : procset_add(set, nspace, (uint32_t)at, range.last);
+}
+
+int procset_except(struct procset *set, const struct procset *from, const struct procset *without)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < from->nparts && rc == 0; i++) {
+        const struct procset_part *part = &from->parts[i], *holes = NULL;
+        for (uint32_t j = 0; j < without->nparts; j++)
+            if (strcmp(without->parts[j].nspace, part->nspace) == 0)
+                holes = &without->parts[j];
+        for (uint32_t j = 0; j < part->nranges && rc == 0; j++)
+            rc = add_except(set, part->nspace, part->ranges[j], holes);
+    }
+    procset_canonical(set);
+    return rc;
+}
+
 void procset_write(const struct procset *set, struct wire_out *out)
 {
     wire_put_u32(out, set->nparts);

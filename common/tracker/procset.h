@@ -40,6 +40,13 @@ uint64_t procset_size(const struct procset *set);
 /** @return whether @p rank of @p nspace is a member; the set is canonical */
 bool procset_has(const struct procset *set, const char *nspace, uint32_t rank);
 
+/** Adds all of @p more to @p set, which is canonical afterwards. @return 0, or -1 */
+int procset_unite(struct procset *set, const struct procset *more);
+
+/** Adds what is in @p from and not in @p without to @p set, which is canonical afterwards.
+ * @return 0, or -1 */
+int procset_except(struct procset *set, const struct procset *from, const struct procset *without);
+
 /** Appends a canonical set. */
 void procset_write(const struct procset *set, struct wire_out *out);
 

@@ -5,29 +5,21 @@
  *          (0: none), u64 ms left of it, entries
  * RELEASE: block signature, u64 generation (0: it succeeded, or the root has not spoken), u64
  *          number of the receiver's call as it last said (0: it said none), i32 status, u64
- *          context id, entries
+ *          context id, u64 assembly (0: nobody was added), added members, entries
  * WANTED:  block signature, u64 generation of the last failure that the sender knows
- * entries: u32 count, { u32 slot, i32 status, u32 flags, block data }…
+ * entries: u32 count, { u32 slot, i32 status, u32 flags, block data, block added }…
  */
-#include "common/tracker/tracker.h"
+#include "common/tracker/assembly.h"
 
 #include "common/util/log.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void put_entry(struct wire_out *out, const struct engine_entry *entry)
-{
-    wire_put_u32(out, entry->slot);
-    wire_put_i32(out, entry->status);
-    wire_put_u32(out, entry->flags);
-    wire_put_block(out, entry->data, entry->len);
-}
-
 static struct engine_entry entry_of(const struct tracker *t, uint32_t slot)
 {
     const struct tracker_slot *s = &t->slots[slot];
-    return (struct engine_entry){slot, s->status, s->flags, s->data, s->len};
+    return (struct engine_entry){slot, s->status, s->flags, s->data, s->len, s->added, s->addedlen};
 }
 
 bool rollup_put(struct tracker *t, const struct engine_entry *entry)
@@ -35,16 +27,25 @@ bool rollup_put(struct tracker *t, const struct engine_entry *entry)
     struct tracker_slot *s = &t->slots[entry->slot];
     if (s->have)
         return false;
-    if (entry->len > 0) {
-        s->data = malloc(entry->len);
-        if (s->data == NULL)
+    if (entry->len > 0 || entry->addedlen > 0) {
+        s->data = malloc(entry->len + 1);
+        s->added = malloc(entry->addedlen + 1);
+        if (s->data == NULL || s->added == NULL) {
+            free(s->data);
+            free(s->added);
+            s->data = s->added = NULL;
             return false;
-        memcpy(s->data, entry->data, entry->len);
+        }
+        if (entry->len > 0)
+            memcpy(s->data, entry->data, entry->len);
+        if (entry->addedlen > 0)
+            memcpy(s->added, entry->added, entry->addedlen);
     }
     s->have = true;
     s->status = entry->status;
     s->flags = entry->flags;
     s->len = entry->len;
+    s->addedlen = entry->addedlen;
     return true;
 }
 
@@ -80,7 +81,7 @@ void rollup_up(struct engine *engine, struct tracker *t)
         if (!t->slots[i].have || t->slots[i].sent)
             continue;
         struct engine_entry entry = entry_of(t, i);
-        put_entry(&out, &entry);
+        entry_put(&out, &entry);
         t->slots[i].sent = true;
         count++;
     }
@@ -98,7 +99,7 @@ void rollup_refuse(struct engine *engine, struct tracker *t, uint32_t slot, uint
     if (t->self != t->tree.root) {
         put_contrib(&out, engine, t, known);
         wire_put_u32(&out, 1);
-        put_entry(&out, &entry);
+        entry_put(&out, &entry);
         if (!tracker_node_lost(engine, t->nodes[t->tree.root]))
             engine->env.send(engine->env.arg, t->nodes[t->tree.root], &out);
         wire_out_free(&out);
@@ -115,6 +116,7 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
                        const struct tracker_release *release, bool current)
 {
     const struct engine_result *result = &release->result;
+    const struct procset nobody = {0};
     struct wire_out out = {0};
     if (tracker_node_lost(engine, t->nodes[slot])) {
         /* Nobody else reaches those below it. */
@@ -132,9 +134,11 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
     wire_put_u64(&out, current && t->slots != NULL ? t->slots[slot].call : 0);
     wire_put_i32(&out, result->status);
     wire_put_u64(&out, result->context_id);
+    wire_put_u64(&out, release->op);
+    procset_write(release->added != NULL ? release->added : &nobody, &out);
     wire_put_u32(&out, result->nentries);
     for (uint32_t i = 0; i < result->nentries; i++)
-        put_entry(&out, &result->entries[i]);
+        entry_put(&out, &result->entries[i]);
     engine->env.send(engine->env.arg, t->nodes[slot], &out);
     wire_out_free(&out);
 }
@@ -181,36 +185,65 @@ void rollup_ask(struct engine *engine, struct tracker *t)
 }
 
 /* The contributions of all, for the result; NULL when out of memory. */
-static struct engine_entry *all_entries(const struct tracker *t, uint32_t *flags)
+static struct engine_entry *all_entries(const struct tracker *t, uint32_t *flags, uint32_t *n)
 {
-    struct engine_entry *entries = calloc(t->tree.n, sizeof *entries);
-    for (uint32_t i = 0; entries != NULL && i < t->tree.n; i++) {
+    uint32_t more = t->assembly != NULL ? assembly_count(t->assembly) : 0;
+    struct engine_entry *entries = calloc(t->tree.n + more, sizeof *entries);
+    *n = entries == NULL ? 0 : t->tree.n + more;
+    for (uint32_t i = 0; i < *n && i < t->tree.n; i++) {
         entries[i] = entry_of(t, i);
-        *flags |= entries[i].flags;
+        entries[i].added = NULL; /* the release names them all */
+        entries[i].addedlen = 0;
     }
+    if (entries != NULL && more > 0)
+        assembly_entries(t->assembly, entries + t->tree.n, t->tree.n);
+    for (uint32_t i = 0; i < *n; i++)
+        *flags |= entries[i].flags;
     return entries;
+}
+
+int rollup_added(const struct tracker *t, struct procset *added)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < t->tree.n; i++) {
+        struct engine_entry entry = entry_of(t, i);
+        if (entry_added(&entry, added) != 0)
+            rc = -1;
+    }
+    return rc;
 }
 
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
 {
-    uint32_t flags = 0;
-    struct engine_entry *entries = status == 0 ? all_entries(t, &flags) : NULL;
+    uint32_t flags = 0, n = 0;
+    struct engine_entry *entries = status == 0 ? all_entries(t, &flags, &n) : NULL;
     if (status == 0 && entries == NULL)
         status = engine->env.codes.invalid;
     struct tracker_release release = {.result.status = status};
     if (status == 0) {
         release.result.entries = entries;
-        release.result.nentries = t->tree.n;
-        if (flags & ENGINE_WANT_CONTEXT_ID) {
-            engine->next_id += engine->env.id_step;
-            release.result.context_id = engine->next_id;
-        }
+        release.result.nentries = n;
+        release.result.context_id = engine_context_id(engine, flags);
     } else {
         release.generation = ++engine->generations;
         t->failure.generation = release.generation;
     }
+    struct assembly *a = assembly_detach(engine, t, &release);
+    struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
+    struct procset members = {0};
+    if (a != NULL && status == 0 && assembly_members(t->sig, t->siglen, &a->added, &members))
+        release.result.members = &members;
     rollup_down(engine, t, &release, true);
+    if (a != NULL)
+        assembly_tell(engine, a, t, &release.result);
+    member_take(engine, t, &release, &ended);
+    /* tracker_end() frees the entries; after a failure a new call must not meet the old one. */
+    if (status == 0)
+        member_done(&ended, &release.result);
     tracker_end(engine, t, &release.result);
+    member_done(&ended, &release.result);
+    procset_free(&members);
+    assembly_free(a);
     free(entries);
 }
 
@@ -228,6 +261,8 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
     if (t->self == t->tree.root) {
         /* One failure is everybody's: nobody waits for the rest. */
+        if (status == 0 && complete && !assembly_ready(engine, t, &status))
+            return; /* added members are awaited, and t may be gone */
         if (status != 0 || complete)
             rollup_decide(engine, t, status);
         return;

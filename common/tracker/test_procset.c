@@ -87,6 +87,46 @@ static void random_sets_equal_a_model(void **state)
     }
 }
 
+static void fill(struct procset *set, bool model[NAMES][RANKS])
+{
+    for (uint32_t i = 0; i < NAMES; i++)
+        for (uint32_t r = 0; r < RANKS; r++)
+            if (model[i][r])
+                assert_int_equal(procset_add(set, names[i], r, r), 0);
+    procset_canonical(set);
+}
+
+static void unions_and_differences_equal_a_model(void **state)
+{
+    struct loopback_random random = {.state = 5};
+    (void)state;
+    for (int run = 0; run < 500; run++) {
+        bool a[NAMES][RANKS], b[NAMES][RANKS], either[NAMES][RANKS], only[NAMES][RANKS];
+        struct procset x = {0}, y = {0}, both = {0}, rest = {0}, expected = {0}, left = {0};
+        uint32_t density = loopback_below(&random, 100);
+        for (uint32_t i = 0; i < NAMES; i++)
+            for (uint32_t r = 0; r < RANKS; r++) {
+                a[i][r] = loopback_below(&random, 100) < density;
+                b[i][r] = loopback_below(&random, 100) < 50;
+                either[i][r] = a[i][r] || b[i][r];
+                only[i][r] = a[i][r] && !b[i][r];
+            }
+        fill(&x, a);
+        fill(&y, b);
+        fill(&expected, either);
+        fill(&left, only);
+        assert_int_equal(procset_unite(&both, &x), 0);
+        assert_int_equal(procset_unite(&both, &y), 0);
+        assert_int_equal(procset_except(&rest, &x, &y), 0);
+        assert_canonical(&rest);
+        assert_same_bytes(&both, &expected);
+        assert_same_bytes(&rest, &left);
+        struct procset *const sets[] = {&x, &y, &both, &rest, &expected, &left};
+        for (int i = 0; i < 6; i++)
+            procset_free(sets[i]);
+    }
+}
+
 static void bytes_round_trip(void **state)
 {
     struct procset set = {0}, read = {0};
@@ -241,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_sets_equal_a_model),
+        cmocka_unit_test(unions_and_differences_equal_a_model),
         cmocka_unit_test(bytes_round_trip),
         cmocka_unit_test(the_last_rank),
         cmocka_unit_test(what_cannot_be_added),

@@ -114,8 +114,10 @@ struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len)
 
 static void free_slots(struct tracker_slot *slots, uint32_t n)
 {
-    for (uint32_t i = 0; slots != NULL && i < n; i++)
+    for (uint32_t i = 0; slots != NULL && i < n; i++) {
         free(slots[i].data);
+        free(slots[i].added);
+    }
     free(slots);
 }
 
@@ -252,6 +254,7 @@ void tracker_again(struct engine *engine, struct tracker *t)
         if (i == t->self)
             continue;
         free(s->data);
+        free(s->added);
         *s = (struct tracker_slot){.call = s->call};
     }
     mark_lost(engine, t);

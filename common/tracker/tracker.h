@@ -37,6 +37,8 @@ struct tracker_slot {
     uint32_t flags;
     void *data; /**< owned */
     size_t len;
+    void *added; /**< owned */
+    size_t addedlen;
     uint64_t call; /**< number of the call that the slot's own server made; echoed to it */
 };
 
@@ -52,6 +54,8 @@ struct tracker_failure {
 /** A result on its way down. */
 struct tracker_release {
     uint64_t generation; /**< the root's number of the failure; 0: none, or not the root's word */
+    uint64_t op;         /**< the root's number of its assembly; 0: nobody was added */
+    const struct procset *added;
     struct engine_result result;
 };
 
@@ -79,6 +83,7 @@ struct tracker {
     uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
                        is asked for; 0: never */
     bool flushed;   /**< from now on everything goes up at once */
+    struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
     struct tracker_failure failure;
 };
 
@@ -94,6 +99,11 @@ enum {
     ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see is_straggler() */
 };
 
+TAILQ_HEAD(assembly_list, assembly);
+TAILQ_HEAD(assembly_failures, assembly_failure);
+TAILQ_HEAD(waiting_list, waiting);
+TAILQ_HEAD(claim_list, claim);
+
 struct engine {
     struct engine_env env;
     struct tracker_list all;
@@ -102,7 +112,11 @@ struct engine {
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     uint32_t nlost;
-    uint32_t *lost; /**< servers that are gone */
+    uint32_t *lost;                    /**< servers that are gone */
+    struct assembly_list assemblies;   /**< assembly.c: what is decided here */
+    struct assembly_failures failures; /**< leader.c: bootstraps that failed */
+    struct waiting_list joins, leads;  /**< member.c, leader.c: local calls */
+    struct claim_list claims;          /**< member.c: who is awaited, and by whom */
     bool closing;
 };
 
@@ -146,6 +160,17 @@ bool tracker_node_lost(const struct engine *engine, uint32_t node);
 /** Writes the line about who is missing: "group "x" construct: 3 of 8 servers missing: …". */
 void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t cap);
 
+/* entries.c: contributions as all frames have them */
+
+/** Appends one entry. */
+void entry_put(struct wire_out *out, const struct engine_entry *entry);
+/** Reads all entries before any is used: a frame counts as a whole or not at all.
+ * @param count what wire_get_count() gave @param slots the slots are less than that
+ * @return them, borrowing from the bytes; NULL: malformed, or something is left over */
+struct engine_entry *entries_get(struct wire_in *in, uint32_t count, uint32_t slots);
+/** Adds the members that an entry adds to @p set. @return 0, or -1 when that makes no sense */
+int entry_added(const struct engine_entry *entry, struct procset *set);
+
 /* rollup.c: up and down the tree */
 
 /** Stores a contribution unless its slot has one. @return whether it was new */
@@ -154,6 +179,8 @@ bool rollup_put(struct tracker *t, const struct engine_entry *entry);
 void rollup_progress(struct engine *engine, struct tracker *t);
 /** Decides at the root: releases everybody and ends. @p status 0 needs every contribution. */
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
+/** Adds the members that the contributions add to @p added. @return 0, or -1: they make no sense */
+int rollup_added(const struct tracker *t, struct procset *added);
 /** Tells the children whose contribution is missing that it is awaited: one that is gone is noticed
  * by that, and one whose participants have ended says so. */
 void rollup_ask(struct engine *engine, struct tracker *t);
@@ -167,5 +194,8 @@ void rollup_refuse(struct engine *engine, struct tracker *t, uint32_t slot, uint
  * root to all. @param current whether it is for the current operation */
 void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  bool current);
+
+/** @return a new context id if @p flags ask for one, or 0 */
+uint64_t engine_context_id(struct engine *engine, uint32_t flags);
 
 #endif

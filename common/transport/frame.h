@@ -12,6 +12,10 @@ enum frame_type {
     FRAME_ANSWER,      /**< its answer */
     FRAME_WANTED,      /**< a collective's contribution is awaited, away from the root */
     FRAME_ENDING,      /**< the sender has the RM end the step: tasks that now die are no news */
+    FRAME_LEAD,        /**< a leader of a bootstrap has called, to its id's home */
+    FRAME_CLAIM,       /**< added members are awaited, from who decides to their server */
+    FRAME_JOINED,      /**< they have called, or cannot */
+    FRAME_OUTCOME,     /**< the result, for servers that no release reaches */
 };
 
 #endif

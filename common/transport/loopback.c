@@ -44,6 +44,8 @@ void loopback_free(struct loopback *net)
         asks_close(net->nodes[i].asks);
     }
     for (uint32_t i = 0; i < net->conf.nnodes; i++)
+        net->nodes[i].dead = true; /* nothing is sent to those that are closed already */
+    for (uint32_t i = 0; i < net->conf.nnodes; i++)
         loopback_close_node(&net->nodes[i]);
     while (net->events.n > 0) {
         struct loopback_event event = loopback_pop(&net->events);
@@ -156,6 +158,11 @@ void loopback_kill(struct loopback *net, uint32_t node, uint32_t min, uint32_t m
         loopback_at(net, net->now + min + loopback_below(&net->random, max - min + 1), tell_loss,
                     loss);
     }
+}
+
+uint32_t loopback_count(const struct loopback *net)
+{
+    return net->conf.nnodes;
 }
 
 bool loopback_dead(const struct loopback *net, uint32_t node)

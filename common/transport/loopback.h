@@ -24,6 +24,7 @@ enum loopback_code {
     LOOPBACK_LIBRARY = -47,
     LOOPBACK_CLOSING = -25,
     LOOPBACK_UNSUPPORTED = -48,
+    LOOPBACK_COUNT = -49,
 };
 
 /** splitmix64: the same numbers on every machine. */
@@ -82,6 +83,9 @@ void loopback_run(struct loopback *net, uint64_t ms);
  * is told after between @p min and @p max ms of its own. What it sent before may still arrive
  * until then. */
 void loopback_kill(struct loopback *net, uint32_t node, uint32_t min, uint32_t max);
+
+/** @return the number of servers */
+uint32_t loopback_count(const struct loopback *net);
 
 /** @return whether @p node was killed */
 bool loopback_dead(const struct loopback *net, uint32_t node);

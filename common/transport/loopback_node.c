@@ -60,6 +60,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         engine_release(node->engine, from, body, len);
     else if (type == FRAME_WANTED)
         engine_wanted(node->engine, from, body, len);
+    else if (type >= FRAME_LEAD)
+        engine_assembly(node->engine, from, type, body, len);
     else
         asks_frame(node->asks, from, type, body, len);
 }
@@ -82,6 +84,14 @@ static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uin
                 break;
             }
     return 0;
+}
+
+static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
+{
+    const struct loopback_node *self = arg;
+    (void)nspace;
+    *node = rank;
+    return rank < self->net->conf.nnodes ? 0 : -1;
 }
 
 static int32_t local_status(void *arg, const struct signature *sig)
@@ -136,15 +146,17 @@ void loopback_open_node(struct loopback *net, uint32_t index)
     node->env = (struct engine_env){
         .arg = node,
         .self = index,
+        .nnodes = n,
         .arity = net->conf.arity,
         .library = LIBRARY,
         .ids = index,
         .id_step = n,
         .stall = net->conf.stall,
         .codes = {LOOPBACK_TIMEOUT, LOOPBACK_LOST, LOOPBACK_INVALID, LOOPBACK_LIBRARY,
-                  LOOPBACK_CLOSING},
+                  LOOPBACK_CLOSING, LOOPBACK_COUNT},
         .now = clock_of,
         .servers = servers,
+        .node_of = node_of,
         .local_status = local_status,
         .name = name_of,
         .send = send_frame,

@@ -30,7 +30,11 @@ static struct collective *new_collective(enum coll_kind kind, const char *id,
 
 void collective_free(struct collective *c)
 {
+    pending_remove(c);
     procset_free(&c->members);
+    procset_free(&c->procs_of_caller);
+    free((void *)c->call.added);
+    free(c->added);
     free(c->call.sig);
     free(c->payload);
     free(c->procs);
@@ -66,22 +70,26 @@ static void read_directives(struct collective *c, const pmix_info_t info[], size
     }
 }
 
-/* Sorted, with wildcards expanded: the canonical participants. */
-static int expand(struct server *server, struct collective *c)
+int collective_add_proc(struct server *server, struct procset *set, const pmix_proc_t *proc)
 {
     const struct boot *boot = &server->boot;
     const struct boot_node *here = &boot->nodes[boot->node];
     int rc = 0;
-    for (size_t i = 0; i < c->nprocs && rc == 0; i++) {
-        const pmix_proc_t *p = &c->procs[i];
-        if (p->rank == PMIX_RANK_WILDCARD && strcmp(p->nspace, boot->nspace) == 0)
-            rc = procset_add(&c->members, p->nspace, 0, boot->ntasks - 1);
-        else if (p->rank == PMIX_RANK_LOCAL_PEERS || p->rank == PMIX_RANK_LOCAL_NODE)
-            for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
-                rc = procset_add(&c->members, boot->nspace, here->ranks[k], here->ranks[k]);
-        else
-            rc = procset_add(&c->members, p->nspace, p->rank, p->rank);
-    }
+    if (proc->rank == PMIX_RANK_WILDCARD && strcmp(proc->nspace, boot->nspace) == 0)
+        return procset_add(set, proc->nspace, 0, boot->ntasks - 1);
+    if (proc->rank != PMIX_RANK_LOCAL_PEERS && proc->rank != PMIX_RANK_LOCAL_NODE)
+        return procset_add(set, proc->nspace, proc->rank, proc->rank);
+    for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
+        rc = procset_add(set, boot->nspace, here->ranks[k], here->ranks[k]);
+    return rc;
+}
+
+/* Sorted, with wildcards expanded: the canonical participants. */
+static int expand(struct server *server, struct collective *c)
+{
+    int rc = 0;
+    for (size_t i = 0; i < c->nprocs && rc == 0; i++)
+        rc = collective_add_proc(server, &c->members, &c->procs[i]);
     procset_canonical(&c->members);
     return rc;
 }
@@ -107,12 +115,16 @@ static void run(struct handoff_item *item)
     struct collective *c = (struct collective *)item;
     struct engine_result failed = {.status = PMIX_ERR_NOMEM};
     struct wire_out sig = {0};
+    if (!pending_add(c)) {
+        collective_free(c);
+        return;
+    }
     if (c->call.status != PMIX_SUCCESS && c->lost && !tasks_loss_is_told(c->server)) {
         c->lost = false; /* once */
         server_hold(c->server, item);
         return;
     }
-    if (expand(c->server, c) != 0) {
+    if (expand(c->server, c) != 0 || members_expand(c) != 0) {
         collective_complete(c, &failed);
         return;
     }
@@ -129,7 +141,10 @@ static void run(struct handoff_item *item)
         c->call.timeout = default_timeout(c->server, c->kind);
     c->call.done = on_done;
     log_debug("handoff: %s of %zu processes", c->kind == COLL_FENCE ? "fence" : c->id, c->nprocs);
-    engine_call(c->server->engine, &c->call);
+    if (c->role == COLLECTIVE_PARTICIPANTS)
+        engine_call(c->server->engine, &c->call);
+    else
+        members_call(c);
 }
 
 pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
@@ -166,22 +181,6 @@ static int pack_group(struct collective *c, const pmix_info_t info[], size_t nin
     c->payload = bytes.bytes;
     c->len = bytes.size;
     return rc == PMIX_SUCCESS ? 0 : -1;
-}
-
-/* Why a group operation cannot be done, or NULL. Only what is known to be impossible is refused;
- * the other participants must not be left waiting, hence this travels as a contribution's status.
- */
-static const char *refusal(const pmix_info_t info[], size_t ninfo, size_t nprocs)
-{
-    if (nprocs == 0)
-        return "joining as an added member (a construct without processes)";
-    for (size_t i = 0; i < ninfo; i++) {
-        if (PMIX_CHECK_KEY(&info[i], "pmix.grp.btstrp"))
-            return "PMIX_GROUP_BOOTSTRAP";
-        if (PMIX_CHECK_KEY(&info[i], "pmix.grp.add"))
-            return "PMIX_GROUP_ADD_MEMBERS";
-    }
-    return NULL;
 }
 
 /* @thread the loop's */
@@ -225,18 +224,17 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         /* From 7 on, PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
          * a member is lost. The loss itself fails it everywhere (tasks.h). */
         log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
+        c->server = upcall_server();
         c->request.answer = answer_info(cbfunc, cbdata);
-        return upcall_post(&c->request, collective_refuse);
+        return upcall_post(&c->request, pending_cancelled);
     }
     c->server = upcall_server();
     c->request.answer = answer_info(cbfunc, cbdata);
     read_directives(c, directives, ndirs);
-    const char *what = refusal(directives, ndirs, nprocs);
-    if (what != NULL) {
-        log_error("group \"%s\": %s is not supported by this version of muster", group, what);
-        c->call.status = PMIX_ERR_NOT_SUPPORTED;
-        return upcall_post(&c->request, nprocs > 0 ? run : collective_refuse);
-    }
+    if (kind == COLL_CONSTRUCT)
+        members_read(c, directives, ndirs);
+    if (nprocs == 0 && c->server->library < COLLECTIVE_ADDS_FROM)
+        return upcall_post(&c->request, collective_refuse);
     if (kind == COLL_CONSTRUCT && pack_group(c, directives, ndirs) != 0 && c->call.status == 0)
         c->call.status = PMIX_ERR_PACK_FAILURE;
     return upcall_post(&c->request, run);

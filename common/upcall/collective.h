@@ -1,5 +1,10 @@
 /** @file
  * One collective request: what an upcall copied, the engine's call, and the answer.
+ *
+ * From libpmix 6.1 on, several group requests of one id may be pending: every added member and
+ * every leader of a bootstrap is handed up by itself. libpmix answers all that it has of an id with
+ * the first callback, and frees what the other callbacks would need: pending.c lets one request of
+ * an id answer and drops those that it covers.
  */
 #ifndef MUSTER_UPCALL_COLLECTIVE_H
 #define MUSTER_UPCALL_COLLECTIVE_H
@@ -9,6 +14,20 @@
 #ifndef PMIX_PROC_DATA /* a process's data in a group's contribution; in no header before 6 */
 #define PMIX_PROC_DATA "pmix.pdata"
 #endif
+
+/** Which of the engine's calls a request is. */
+enum collective_role {
+    COLLECTIVE_PARTICIPANTS, /**< local participants that know each other */
+    COLLECTIVE_LEADER,       /**< of a bootstrap: one process */
+    COLLECTIVE_MEMBER,       /**< is added by a leader: one process */
+};
+
+enum collective_pending {
+    PENDING_NOT,       /**< libpmix waits for nothing else of this id, or was answered */
+    PENDING_WAITS,     /**< for the engine */
+    PENDING_COVERED,   /**< another one has answered for it */
+    PENDING_ANSWERING, /**< the engine is done; libpmix stores the members' data, or is answered */
+};
 
 /** Made on libpmix's thread, used and freed on the loop. */
 struct collective {
@@ -23,7 +42,46 @@ struct collective {
     char *payload;          /**< contribution: modex bytes, or packed pmix_info_t */
     size_t len;
     struct engine_call call;
+    enum collective_role role;
+    pmix_proc_t *added; /**< processes that it adds */
+    size_t nadded;
+    pmix_proc_t caller; /**< of a member, when has_caller */
+    bool has_caller;
+    struct procset procs_of_caller; /**< the same or empty; set on the loop */
+    enum collective_pending pending;
+    struct collective *next; /**< pending.c's */
 };
+
+/** libpmix from which on members may be added, and bootstrap is known. */
+enum { COLLECTIVE_ADDS_FROM = 6 << 16 | 1 << 8 };
+
+/** Reads who is added, who calls and how many leaders there are. A fault becomes the call's status.
+ * @thread PMIx's */
+void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo);
+
+/** Makes a leader's or a member's call. @thread the loop's */
+void members_call(struct collective *c);
+
+/** Sets the bytes of who is added; afterwards the call may be made. @return 0, or -1
+ * @thread the loop's */
+int members_expand(struct collective *c);
+
+/** Adds a process, or all that a wildcard means, to @p set. @return 0, or -1 */
+int collective_add_proc(struct server *server, struct procset *set, const pmix_proc_t *proc);
+
+/* pending.c; @thread the loop's */
+
+/** Notes a group request. @return false: another one has answered for it */
+bool pending_add(struct collective *c);
+/** Whether the engine's result is for @p c to give; if not, @p c is only to be freed. */
+bool pending_answers(struct collective *c);
+/** Gives the answer, and frees @p c later. @param info taken over */
+void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo);
+/** libpmix has ended a construct that it had not handed up, and with it all that it has of the id.
+ */
+void pending_cancelled(struct handoff_item *item);
+/** Takes @p c out of the list. */
+void pending_remove(struct collective *c);
 
 /** Answers and frees the request. @thread the loop's */
 void collective_complete(struct collective *c, const struct engine_result *result);

@@ -141,12 +141,11 @@ static void finish(struct handoff_item *item)
     struct collective *c = o->collective;
     if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT)
         registry_add(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
-    answer_infos(&c->request.answer, o->status, o->info, o->ninfo);
     for (size_t i = 0; i < o->nstore; i++)
         PMIX_INFO_DESTRUCT(&o->store[i]);
     free(o->store);
     free(o->endpoints.bytes);
-    collective_free(c);
+    pending_answer(c, o->status, o->info, o->ninfo);
     free(o);
 }
 
@@ -191,13 +190,14 @@ static void complete_construct(struct collective *c, const struct engine_result 
 {
     struct outcome *o = calloc(1, sizeof *o);
     if (o == NULL) {
-        answer_status(&c->request.answer, PMIX_ERR_NOMEM);
-        collective_free(c);
+        pending_answer(c, PMIX_ERR_NOMEM, NULL, 0);
         return;
     }
     size_t id = (size_t)result->context_id;
     pmix_info_t *info;
     o->collective = c;
+    if (result->members != NULL && procset_unite(&c->members, result->members) != 0)
+        o->status = PMIX_ERR_NOMEM;
     if (id != 0 && (info = add_info(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     add_membership(o);
@@ -215,6 +215,10 @@ void collective_complete(struct collective *c, const struct engine_result *resul
         complete_fence(c, result);
         return;
     }
+    if (!pending_answers(c)) {
+        collective_free(c);
+        return;
+    }
     if (c->kind == COLL_CONSTRUCT && result->status == 0) {
         complete_construct(c, result);
         return;
@@ -229,8 +233,7 @@ void collective_complete(struct collective *c, const struct engine_result *resul
             return;
         }
     }
-    answer_status(&c->request.answer, result->status);
-    collective_free(c);
+    pending_answer(c, result->status, NULL, 0);
 }
 
 void collective_refuse(struct handoff_item *item)

@@ -1,0 +1,241 @@
+/* Added members: calls that wait on their own server until who decides claims them. */
+#include "common/tracker/assembly.h"
+
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void refuse(struct engine_call *call, int32_t status)
+{
+    struct engine_result result = {.status = status};
+    call->done(call, &result);
+}
+
+/* Whether a call is of an operation that has failed; then it is answered as the others were. */
+static bool is_owed(struct engine *engine, struct engine_call *call, int32_t *status)
+{
+    const struct waiting w = {.call = call};
+    struct claim *claim;
+    TAILQ_FOREACH (claim, &engine->claims, all)
+        if (claim->state == CLAIM_OWED && claim_wants(claim, &w))
+            break;
+    if (claim == NULL)
+        return false;
+    *status = claim->status;
+    procset_unite(&claim->answered, call->caller);
+    if (--claim->left == 0)
+        claim_free(engine, claim);
+    return true;
+}
+
+void engine_join(struct engine *engine, struct engine_call *call)
+{
+    int32_t status = engine->env.codes.closing;
+    struct waiting *w = engine->closing ? NULL : calloc(1, sizeof *w);
+    if (w == NULL || is_owed(engine, call, &status)) {
+        free(w);
+        refuse(call, status);
+        return;
+    }
+    w->call = call;
+    w->opened = engine->env.now(engine->env.arg);
+    w->deadline = call->timeout > 0 ? w->opened + call->timeout * 1000ull : 0;
+    w->report = engine->env.stall > 0 ? w->opened + engine->env.stall * 1000ull : 0;
+    TAILQ_INSERT_TAIL(&engine->joins, w, all);
+    struct claim *claim;
+    TAILQ_FOREACH (claim, &engine->claims, all)
+        if (claim->state == CLAIM_OPEN && claim_wants(claim, w)) {
+            claim_try(engine, claim);
+            return;
+        }
+}
+
+bool member_withdraw(struct engine *engine, struct engine_call *call)
+{
+    struct waiting *w;
+    TAILQ_FOREACH (w, &engine->joins, all)
+        if (w->call == call)
+            break;
+    if (w == NULL || w->claim != NULL)
+        return false;
+    TAILQ_REMOVE(&engine->joins, w, all);
+    free(w);
+    return true;
+}
+
+bool engine_withdraw(struct engine *engine, struct engine_call *call)
+{
+    return member_withdraw(engine, call) || leader_withdraw(engine, call);
+}
+
+void member_take(struct engine *engine, struct tracker *t, const struct tracker_release *release,
+                 struct waiting_list *ended)
+{
+    struct signature sig;
+    struct tracker_release others = *release;
+    struct procset rest = {0};
+    if (release->op == 0 || signature_read(&sig, t->sig, t->siglen) != 0)
+        return;
+    procset_except(&rest, release->added, &sig.members); /* leaders do not call as members */
+    others.added = &rest;
+    claim_end(engine, t->nodes[t->tree.root], sig.id, &others, ended);
+    procset_free(&rest);
+    signature_free(&sig);
+}
+
+void member_done(struct waiting_list *ended, const struct engine_result *result)
+{
+    struct waiting *w;
+    while ((w = TAILQ_FIRST(ended)) != NULL) {
+        struct engine_call *call = w->call;
+        TAILQ_REMOVE(ended, w, all);
+        free(w);
+        call->done(call, result);
+    }
+}
+
+/* ---- time ---- */
+
+static uint64_t due_at(const struct waiting *w)
+{
+    uint64_t report = w->claim == NULL && w->report != 0 ? w->report : UINT64_MAX;
+    return w->deadline != 0 && w->deadline < report ? w->deadline : report;
+}
+
+uint64_t member_next(const struct engine *engine)
+{
+    uint64_t at = UINT64_MAX;
+    const struct waiting *w;
+    const struct claim *claim;
+    TAILQ_FOREACH (w, &engine->joins, all)
+        if (due_at(w) < at)
+            at = due_at(w);
+    TAILQ_FOREACH (claim, &engine->claims, all)
+        if (claim->at + ENGINE_REMEMBER_MS < at)
+            at = claim->at + ENGINE_REMEMBER_MS;
+    return at;
+}
+
+/* Forgets a claim, unless calls wait for its outcome. An open one is repeated as long as it
+ * stands. */
+static void forget(struct engine *engine, struct claim *claim, uint64_t now)
+{
+    const struct waiting *w;
+    TAILQ_FOREACH (w, &engine->joins, all)
+        if (w->claim == claim) {
+            claim->at = now;
+            return;
+        }
+    claim_free(engine, claim);
+}
+
+/* Whether leaders of this server have called for the same group: the call's fate is theirs, since
+ * PMIx's library answers all calls of one id on a server at once. */
+static bool is_busy(const struct engine *engine, const char *id)
+{
+    const struct tracker *t;
+    const struct waiting *w;
+    struct signature sig;
+    bool busy = false;
+    TAILQ_FOREACH (w, &engine->leads, all)
+        busy = busy || strcmp(w->call->id, id) == 0;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        if (busy || t->call == NULL || signature_read(&sig, t->sig, t->siglen) != 0)
+            continue;
+        busy = sig.kind == COLL_CONSTRUCT && strcmp(sig.id, id) == 0;
+        signature_free(&sig);
+    }
+    return busy;
+}
+
+static void who(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
+{
+    struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
+    char what[256] = "";
+    if (waiting_is_named(w))
+        engine->env.missing(engine->env.arg, &sig, &engine->env.self, 1, what, sizeof what);
+    else
+        snprintf(what, sizeof what, "a process on %s",
+                 engine->env.name(engine->env.arg, engine->env.self));
+    snprintf(buf, cap,
+             "group \"%s\" construct: called as an added member, and added by no leader: %s",
+             w->call->id, what);
+}
+
+static void expire(struct engine *engine, struct waiting *w)
+{
+    struct engine_call *call = w->call;
+    struct claim *claim = w->claim;
+    char text[512];
+    if (claim == NULL)
+        TAILQ_FOREACH (claim, &engine->claims, all)
+            if (claim->state != CLAIM_OWED && claim_wants(claim, w))
+                break;
+    if (claim != NULL && claim->state == CLAIM_OPEN) { /* others of this server are missing */
+        w->deadline += ENGINE_GRACE_MS;
+        claim_tell(engine, claim, engine->env.codes.timeout);
+        return;
+    }
+    if (claim == NULL && is_busy(engine, call->id)) {
+        w->deadline += ENGINE_GRACE_MS;
+        return;
+    }
+    who(engine, w, text, sizeof text);
+    if (claim != NULL) {
+        log_error("timed out after %u s: group \"%s\" construct: no word of node %s, which decides",
+                  call->timeout, call->id, engine->env.name(engine->env.arg, claim->decider));
+        procset_unite(&claim->answered, call->caller); /* nothing is owed for this one */
+        claim->left--;
+    } else {
+        log_error("timed out after %u s: %s", call->timeout, text);
+    }
+    TAILQ_REMOVE(&engine->joins, w, all);
+    free(w);
+    refuse(call, engine->env.codes.timeout);
+}
+
+bool member_tick(struct engine *engine, uint64_t now)
+{
+    struct waiting *w;
+    struct claim *claim;
+    char text[512];
+    TAILQ_FOREACH (claim, &engine->claims, all)
+        if (claim->at + ENGINE_REMEMBER_MS <= now) {
+            forget(engine, claim, now);
+            return true;
+        }
+    TAILQ_FOREACH (w, &engine->joins, all) {
+        if (due_at(w) > now)
+            continue;
+        if (w->deadline != 0 && w->deadline <= now) {
+            expire(engine, w);
+        } else {
+            w->report += engine->env.stall * 1000ull;
+            who(engine, w, text, sizeof text);
+            log_warning("waiting for %llu s: %s", (unsigned long long)((now - w->opened) / 1000),
+                        text);
+        }
+        return true;
+    }
+    return false;
+}
+
+void member_close(struct engine *engine)
+{
+    struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
+    struct engine_result result = {.status = engine->env.codes.closing};
+    struct claim *claim;
+    struct waiting *w;
+    TAILQ_FOREACH (claim, &engine->claims, all)
+        if (claim->state == CLAIM_OPEN && claim->decider != engine->env.self)
+            claim_tell(engine, claim, result.status);
+    while ((claim = TAILQ_FIRST(&engine->claims)) != NULL)
+        claim_free(engine, claim);
+    while ((w = TAILQ_FIRST(&engine->joins)) != NULL) {
+        TAILQ_REMOVE(&engine->joins, w, all);
+        TAILQ_INSERT_TAIL(&ended, w, all);
+    }
+    member_done(&ended, &result);
+}

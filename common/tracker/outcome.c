@@ -1,0 +1,115 @@
+/* The outcome of an operation, for servers that no release reaches. assembly.c draws it. */
+#include "common/tracker/assembly.h"
+
+#include "common/util/log.h"
+
+#include <stdlib.h>
+
+static void tell_one(struct engine *engine, const struct assembly *a, uint32_t node,
+                     const struct engine_result *result, const struct wire_out *sig)
+{
+    struct wire_out out = {0};
+    uint32_t count = 0;
+    wire_put_u8(&out, FRAME_OUTCOME);
+    wire_put_block(&out, sig->data, sig->len);
+    wire_put_u64(&out, a->op);
+    wire_put_i32(&out, result->status);
+    wire_put_u64(&out, result->context_id);
+    procset_write(&a->added, &out);
+    size_t at = out.len;
+    wire_put_u32(&out, 0);
+    for (uint32_t i = 0; i < a->leaders.n; i++)
+        if (a->leaders.v[i].node == node) {
+            wire_put_u64(&out, a->leaders.v[i].number);
+            count++;
+        }
+    wire_set_u32(&out, at, count);
+    wire_put_u32(&out, result->nentries);
+    for (uint32_t i = 0; i < result->nentries; i++)
+        entry_put(&out, &result->entries[i]);
+    assembly_send(engine, node, &out);
+}
+
+void assembly_tell(struct engine *engine, struct assembly *a, const struct tracker *t,
+                   const struct engine_result *result)
+{
+    const struct assembly_parts *const both[] = {&a->leaders, &a->members};
+    uint32_t *nodes = calloc(a->leaders.n + a->members.n + 1ul, sizeof *nodes), n = 0;
+    struct wire_out sig = {0};
+    bool own = false;
+    signature_write(&sig, COLL_CONSTRUCT, a->id, &a->leading);
+    for (int k = 0; k < 2 && nodes != NULL; k++)
+        for (uint32_t i = 0; i < both[k]->n; i++) {
+            uint32_t node = both[k]->v[i].node;
+            if (nodes_have(nodes, n, node) || (t != NULL && tracker_slot_of(t, node) != TREE_NONE))
+                continue;
+            nodes[n++] = node;
+            if (node == engine->env.self)
+                own = true;
+            else
+                tell_one(engine, a, node, result, &sig);
+        }
+    if (own)
+        tell_one(engine, a, engine->env.self, result, &sig);
+    wire_out_free(&sig);
+    free(nodes);
+}
+
+/* What an OUTCOME says. */
+struct outcome {
+    struct tracker_release release;
+    struct signature sig;
+    struct procset added, rest, members;
+    uint64_t *numbers;
+    uint32_t nnumbers;
+    struct engine_entry *entries;
+};
+
+static bool read_outcome(struct outcome *o, struct wire_in *in)
+{
+    struct engine_result *result = &o->release.result;
+    size_t siglen;
+    const void *sig = wire_get_block(in, &siglen);
+    bool good = signature_read(&o->sig, sig, siglen) == 0;
+    o->release.op = wire_get_u64(in);
+    result->status = wire_get_i32(in);
+    result->context_id = wire_get_u64(in);
+    procset_read(&o->added, in);
+    o->nnumbers = wire_get_count(in, 8);
+    o->numbers = calloc(o->nnumbers + 1ul, sizeof *o->numbers);
+    for (uint32_t i = 0; o->numbers != NULL && i < o->nnumbers; i++)
+        o->numbers[i] = wire_get_u64(in);
+    result->nentries = wire_get_count(in, 20);
+    result->entries = o->entries = entries_get(in, result->nentries, UINT32_MAX);
+    if (!good || o->entries == NULL || o->numbers == NULL)
+        return false;
+    procset_except(&o->rest, &o->added, &o->sig.members);
+    procset_unite(&o->members, &o->sig.members);
+    procset_unite(&o->members, &o->added);
+    o->release.added = &o->rest;
+    result->members = result->status == 0 ? &o->members : NULL;
+    return true;
+}
+
+void member_outcome(struct engine *engine, uint32_t from, struct wire_in *in)
+{
+    struct outcome o = {0};
+    struct waiting *w;
+    struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
+    if (read_outcome(&o, in)) {
+        for (uint32_t i = 0; i < o.nnumbers; i++)
+            leader_end(engine, o.numbers[i], &ended);
+        TAILQ_FOREACH (w, &ended, all)
+            claim_forgive(engine, from, w->call);
+        claim_end(engine, from, o.sig.id, &o.release, &ended);
+        member_done(&ended, &o.release.result);
+    } else {
+        log_warning("a malformed outcome of node %u was dropped", from);
+    }
+    signature_free(&o.sig);
+    procset_free(&o.added);
+    procset_free(&o.rest);
+    procset_free(&o.members);
+    free(o.numbers);
+    free(o.entries);
+}

@@ -1,0 +1,105 @@
+/* Contributions of leaders and members, by server. */
+#include "common/tracker/assembly.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void parts_free(struct assembly_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->n; i++) {
+        procset_free(&parts->v[i].procs);
+        free(parts->v[i].entries);
+        free(parts->v[i].bytes);
+    }
+    free(parts->v);
+}
+
+struct assembly_part *parts_add(struct assembly_parts *parts, uint32_t node)
+{
+    struct assembly_part *v = realloc(parts->v, (parts->n + 1ul) * sizeof *v);
+    if (v == NULL)
+        return NULL;
+    parts->v = v;
+    v[parts->n] = (struct assembly_part){.node = node};
+    return &v[parts->n++];
+}
+
+bool part_fill(struct assembly_part *part, const struct engine_entry *entries, uint32_t n)
+{
+    size_t len = 0, at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        len += entries[i].len;
+    unsigned char *bytes = malloc(len + 1);
+    part->bytes = bytes;
+    part->entries = calloc(n + 1ul, sizeof *part->entries);
+    if (bytes == NULL || part->entries == NULL)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct engine_entry *e = &entries[i];
+        if (e->len > 0)
+            memcpy(bytes + at, e->data, e->len);
+        part->entries[i] = (struct engine_entry){
+            .status = e->status, .flags = e->flags, .data = bytes + at, .len = e->len};
+        at += e->len;
+    }
+    part->nentries = n;
+    part->have = true;
+    return true;
+}
+
+int parts_split(const struct engine *engine, const struct procset *set,
+                struct assembly_parts *parts)
+{
+    for (uint32_t i = 0; i < set->nparts; i++)
+        for (uint32_t j = 0; j < set->parts[i].nranges; j++) {
+            const struct procset_range *range = &set->parts[i].ranges[j];
+            for (uint64_t rank = range->first; rank <= range->last; rank++) {
+                uint32_t node, at = 0;
+                if (engine->env.node_of(engine->env.arg, set->parts[i].nspace, (uint32_t)rank,
+                                        &node) != 0)
+                    return -1;
+                while (at < parts->n && parts->v[at].node != node)
+                    at++;
+                if ((at == parts->n && parts_add(parts, node) == NULL) ||
+                    procset_add(&parts->v[at].procs, set->parts[i].nspace, (uint32_t)rank,
+                                (uint32_t)rank) != 0)
+                    return -1;
+            }
+        }
+    for (uint32_t i = 0; i < parts->n; i++)
+        procset_canonical(&parts->v[i].procs);
+    return 0;
+}
+
+int parts_local(const struct engine *engine, const struct procset *set, uint32_t node,
+                struct procset *local)
+{
+    struct assembly_parts parts = {0};
+    int rc = parts_split(engine, set, &parts);
+    for (uint32_t i = 0; i < parts.n; i++)
+        if (parts.v[i].node == node)
+            procset_unite(local, &parts.v[i].procs);
+    parts_free(&parts);
+    return rc;
+}
+
+bool assembly_members(const void *sig, size_t siglen, const struct procset *added,
+                      struct procset *members)
+{
+    struct signature parts;
+    bool any = added->nparts > 0 && signature_read(&parts, sig, siglen) == 0;
+    if (!any)
+        return false;
+    procset_unite(members, &parts.members);
+    procset_unite(members, added);
+    signature_free(&parts);
+    return true;
+}
+
+bool nodes_have(const uint32_t *nodes, uint32_t n, uint32_t node)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (nodes[i] == node)
+            return true;
+    return false;
+}

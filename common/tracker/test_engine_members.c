@@ -1,0 +1,351 @@
+/** @file
+ * Tests of constructs with added members, and of bootstrap.
+ */
+#include "common/tracker/test_party.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 6 };
+
+static const struct loopback_conf six = {
+    .nnodes = N, .arity = 2, .seed = 3, .delay_max = 20, .reorder = true, .stall = 2};
+
+static struct party_proc a(uint32_t rank)
+{
+    return (struct party_proc){'a', rank};
+}
+
+static struct party_proc b(uint32_t rank)
+{
+    return (struct party_proc){'b', rank};
+}
+
+static struct party_room room_of(const struct loopback_conf *conf)
+{
+    return (struct party_room){.kit = kit_new(conf)};
+}
+
+static void leads(struct party_room *room, uint32_t rank, const char *leaders, const char *adds,
+                  uint32_t timeout)
+{
+    struct procset set = party_set(leaders), added = party_set(adds);
+    party_collective(room, "g", a(rank), &set,
+                     (struct party_ask){.added = &added, .timeout = timeout});
+    procset_free(&set);
+    procset_free(&added);
+}
+
+static void boots(struct party_room *room, uint32_t rank, uint32_t count, const char *adds,
+                  uint32_t timeout)
+{
+    struct procset added = party_set(adds);
+    party_bootstrap(room, "g", a(rank), count,
+                    (struct party_ask){.added = &added, .timeout = timeout});
+    procset_free(&added);
+}
+
+static void joins(struct party_room *room, struct party_proc proc, bool nameless)
+{
+    party_join(room, "g", proc, (struct party_ask){.nameless = nameless});
+}
+
+/* Before, between and after the leaders; one is added twice, one is a leader too. */
+static void the_union_of_what_leaders_add(void **state)
+{
+    (void)state;
+    for (int when = 0; when < 3; when++)
+        for (int nameless = 0; nameless < 2; nameless++)
+            for (int bootstrap = 0; bootstrap < 2; bootstrap++) {
+                struct party_room room = room_of(&six);
+                for (int turn = 0; turn < 5; turn++) {
+                    if (turn == 2 * when) {
+                        joins(&room, a(3), nameless);
+                        joins(&room, b(3), nameless);
+                        joins(&room, b(0), nameless); /* beside a leader */
+                        joins(&room, a(5), nameless);
+                    }
+                    if (turn == 1 && bootstrap)
+                        boots(&room, 0, 2, "a3 b3 a1", 0);
+                    else if (turn == 1)
+                        leads(&room, 0, "a0 a1", "a3 b3 a1", 0);
+                    if (turn == 3 && bootstrap)
+                        boots(&room, 1, 2, "b0 a5 a3", 0);
+                    else if (turn == 3)
+                        leads(&room, 1, "a0 a1", "b0 a5 a3", 0);
+                    loopback_run(room.kit->net, 1000);
+                }
+                party_assert_all(&room, 0, "a0 a1 a3 a5 b0 b3");
+                party_end(&room);
+            }
+}
+
+/* All fail at the deadline; the late call gets the same, and the one after it is a new one. */
+static void one_that_never_calls(void **state)
+{
+    (void)state;
+    for (int bootstrap = 0; bootstrap < 2; bootstrap++) {
+        struct party_room room = room_of(&six);
+        joins(&room, a(3), false);
+        if (bootstrap)
+            boots(&room, 0, 1, "a3 b4 a5", 3);
+        else
+            leads(&room, 0, "a0", "a3 b4 a5", 3);
+        joins(&room, b(4), true);
+        loopback_run(room.kit->net, 2900);
+        assert_int_equal(room.all->answers, 0);
+        loopback_run(room.kit->net, 200);
+        kit_assert_logged(room.kit, "group \"g\" construct: added members have not all called: "
+                                    "rank 5");
+        joins(&room, a(5), false);
+        party_assert_all(&room, LOOPBACK_TIMEOUT, "");
+        struct party *before = room.all;
+        room.all = NULL;
+        joins(&room, a(5), false);
+        joins(&room, b(4), true);
+        joins(&room, a(3), false);
+        if (bootstrap)
+            boots(&room, 0, 1, "a3 b4 a5", 3);
+        else
+            leads(&room, 0, "a0", "a3 b4 a5", 3);
+        loopback_run(room.kit->net, 1000);
+        party_assert_all(&room, 0, "a0 a3 a5 b4");
+        struct party **end = &room.all;
+        while (*end != NULL)
+            end = &(*end)->next;
+        *end = before;
+        party_end(&room);
+    }
+}
+
+static void one_that_nobody_adds(void **state)
+{
+    struct party_room room = room_of(&six);
+    (void)state;
+    party_join(&room, "g", a(2), (struct party_ask){.timeout = 5});
+    loopback_run(room.kit->net, 2500);
+    kit_assert_logged(room.kit,
+                      "waiting for 2 s: group \"g\" construct: called as an added member, "
+                      "and added by no leader: rank 2");
+    loopback_run(room.kit->net, 2600);
+    kit_assert_logged(room.kit, "timed out after 5 s: group \"g\" construct: called");
+    party_assert_all(&room, LOOPBACK_TIMEOUT, "");
+    party_end(&room);
+}
+
+/* Each loss before all have called fails it for all. */
+static void a_loss_fails_it_for_all(void **state)
+{
+    (void)state;
+    for (int bootstrap = 0; bootstrap < 2; bootstrap++)
+        for (int what = 0; what < 2; what++) {
+            struct party_room room = room_of(&six);
+            joins(&room, a(3), false);
+            if (bootstrap)
+                boots(&room, 0, 1, "a3 a5", 0);
+            else
+                leads(&room, 0, "a0", "a3 a5", 0);
+            loopback_run(room.kit->net, 1000);
+            if (what == 0)
+                loopback_local_status(room.kit->net, 5, -77);
+            else
+                loopback_kill(room.kit->net, 5, 10, 20);
+            loopback_run(room.kit->net, 1000);
+            party_assert_all(&room, what == 0 ? -77 : LOOPBACK_LOST, "");
+            party_end(&room);
+        }
+}
+
+/* The home of the id, which decides a bootstrap, is lost. */
+static void a_lost_home(void **state)
+{
+    uint32_t home = (uint32_t)(signature_hash("g", 1) % N);
+    (void)state;
+    for (int after = 0; after < 2; after++) {
+        struct party_room room = room_of(&six);
+        char adds[16];
+        snprintf(adds, sizeof adds, "a%u", (home + 2) % N);
+        if (after)
+            loopback_kill(room.kit->net, home, 10, 20), loopback_run(room.kit->net, 100);
+        boots(&room, (home + 1) % N, 1, adds, 0);
+        loopback_run(room.kit->net, 500);
+        if (!after)
+            loopback_kill(room.kit->net, home, 10, 20);
+        loopback_run(room.kit->net, 500);
+        party_assert_all(&room, LOOPBACK_LOST, "");
+        party_end(&room);
+    }
+}
+
+static void counts_that_disagree(void **state)
+{
+    struct party_room room = room_of(&six);
+    (void)state;
+    joins(&room, b(4), false);
+    boots(&room, 0, 2, "b4", 0);
+    loopback_run(room.kit->net, 500);
+    boots(&room, 1, 3, "b5", 0);
+    loopback_run(room.kit->net, 500);
+    kit_assert_logged(room.kit, "group \"g\" bootstrap: rank 0 on node c00 says 2 leaders, and "
+                                "rank 1 on node c01 says 3");
+    boots(&room, 2, 3, "b3", 0); /* late */
+    joins(&room, b(5), false);
+    loopback_run(room.kit->net, 500);
+    joins(&room, b(3), false); /* only the late one has added it */
+    loopback_run(room.kit->net, 500);
+    party_assert_all(&room, LOOPBACK_COUNT, "");
+    party_end(&room);
+}
+
+/* Leaders are counted, not calls; one more than the count belongs to the next construct. */
+static void distinct_leaders_are_counted(void **state)
+{
+    struct party_room room = room_of(&six);
+    (void)state;
+    boots(&room, 0, 2, "", 0);
+    boots(&room, 0, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    assert_int_equal(room.all->answers, 0);
+    boots(&room, 1, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    party_assert_all(&room, 0, "a0 a1");
+    struct party *first = room.all;
+    room.all = NULL;
+    boots(&room, 2, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    assert_int_equal(room.all->answers, 0);
+    boots(&room, 0, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    party_assert_all(&room, 0, "a0 a2");
+    room.all->next->next = first;
+    party_end(&room);
+}
+
+static void one_leader_alone_and_sixty_four(void **state)
+{
+    struct loopback_conf conf = six;
+    const uint32_t counts[] = {1, 64};
+    (void)state;
+    conf.nnodes = 64;
+    for (int k = 0; k < 2; k++) {
+        struct party_room room = room_of(&conf);
+        char members[1024] = "";
+        for (uint32_t i = 0; i < counts[k]; i++) {
+            boots(&room, i, counts[k], "", 0);
+            snprintf(members + strlen(members), 16, "%sa%u", i > 0 ? " " : "", i);
+        }
+        loopback_run(room.kit->net, 500);
+        party_assert_all(&room, 0, members);
+        party_end(&room);
+    }
+}
+
+/* A leader that does not call: the others' deadline; the late one and whom it adds get the same. */
+static void a_leader_that_never_calls(void **state)
+{
+    struct party_room room = room_of(&six);
+    (void)state;
+    boots(&room, 0, 2, "a4", 1);
+    joins(&room, a(4), false);
+    loopback_run(room.kit->net, 1500);
+    kit_assert_logged(room.kit,
+                      "group \"g\" bootstrap: 1 of 2 leaders missing; those here are rank "
+                      "0");
+    boots(&room, 1, 2, "a5", 0);
+    loopback_run(room.kit->net, 500);
+    joins(&room, a(5), false);
+    loopback_run(room.kit->net, 500);
+    party_assert_all(&room, LOOPBACK_TIMEOUT, "");
+    party_end(&room);
+}
+
+static void an_added_member_that_does_not_exist(void **state)
+{
+    (void)state;
+    for (int bootstrap = 0; bootstrap < 2; bootstrap++) {
+        struct party_room room = room_of(&six);
+        joins(&room, a(2), false);
+        if (bootstrap)
+            boots(&room, 0, 1, "a2 a77", 0);
+        else
+            leads(&room, 0, "a0", "a2 a77", 0);
+        loopback_run(room.kit->net, 500);
+        party_assert_all(&room, LOOPBACK_INVALID, "");
+        party_end(&room);
+    }
+}
+
+/* A call is taken back when PMIx's library has answered it by itself. */
+static void a_call_that_is_taken_back(void **state)
+{
+    struct party_room room = room_of(&six);
+    (void)state;
+    joins(&room, a(4), false);
+    assert_true(engine_withdraw(loopback_engine(room.kit->net, 4), &room.all->call));
+    assert_false(engine_withdraw(loopback_engine(room.kit->net, 4), &room.all->call));
+    boots(&room, 1, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    assert_true(engine_withdraw(loopback_engine(room.kit->net, 1), &room.all->call));
+    loopback_run(room.kit->net, 500);
+    struct party *gone = room.all;
+    room.all = NULL;
+    boots(&room, 2, 2, "a4", 0);
+    boots(&room, 3, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    assert_int_equal(room.all->answers, 0); /* a4's call is no more */
+    joins(&room, a(4), false);
+    loopback_run(room.kit->net, 500);
+    party_assert_all(&room, 0, "a2 a3 a4");
+    room.all->next->next->next = gone;
+    party_end(&room);
+}
+
+/* What is cut off or runs on counts for nothing, and nothing is read past its end. */
+static void malformed_frames(void **state)
+{
+    const enum frame_type types[] = {FRAME_LEAD, FRAME_CLAIM, FRAME_JOINED, FRAME_OUTCOME};
+    struct loopback_random random = {.state = 11};
+    struct party_room room = room_of(&six);
+    (void)state;
+    joins(&room, a(4), false);
+    for (int i = 0; i < 20000; i++) {
+        size_t len = loopback_below(&random, 90);
+        unsigned char *bytes = malloc(len + 1);
+        assert_non_null(bytes);
+        for (size_t k = 0; k < len; k++)
+            bytes[k] = loopback_below(&random, 3) ? 0 : (unsigned char)loopback_random(&random);
+        unsigned char *exact = malloc(len > 0 ? len : 1);
+        assert_non_null(exact);
+        memcpy(exact, bytes, len);
+        engine_assembly(loopback_engine(room.kit->net, 4), i % 6, types[i % 4], exact, len);
+        free(exact);
+        free(bytes);
+    }
+    assert_int_equal(room.all->answers, 0);
+    assert_true(engine_withdraw(loopback_engine(room.kit->net, 4), &room.all->call));
+    party_end(&room);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_union_of_what_leaders_add),
+        cmocka_unit_test(one_that_never_calls),
+        cmocka_unit_test(one_that_nobody_adds),
+        cmocka_unit_test(a_loss_fails_it_for_all),
+        cmocka_unit_test(a_lost_home),
+        cmocka_unit_test(counts_that_disagree),
+        cmocka_unit_test(distinct_leaders_are_counted),
+        cmocka_unit_test(one_leader_alone_and_sixty_four),
+        cmocka_unit_test(a_leader_that_never_calls),
+        cmocka_unit_test(an_added_member_that_does_not_exist),
+        cmocka_unit_test(a_call_that_is_taken_back),
+        cmocka_unit_test(malformed_frames),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* Constructs with added members, and bootstrap. */
+#include "common/nspace/nspace.h"
+#include "common/upcall/collective.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No header before 6.1 has them all. */
+#ifndef PMIX_GROUP_BOOTSTRAP
+#define PMIX_GROUP_BOOTSTRAP "pmix.grp.btstrp"
+#endif
+#ifndef PMIX_GROUP_ADD_MEMBERS
+#define PMIX_GROUP_ADD_MEMBERS "pmix.grp.add"
+#endif
+
+static void set_fault(struct collective *c, pmix_status_t status, const char *what)
+{
+    log_error("group \"%s\": %s", c->id, what);
+    if (c->call.status == PMIX_SUCCESS)
+        c->call.status = status;
+}
+
+static const pmix_data_array_t *array_of(const pmix_info_t *info, pmix_data_type_t type)
+{
+    const pmix_data_array_t *array =
+        info->value.type == PMIX_DATA_ARRAY ? info->value.data.darray : NULL;
+    return array != NULL && array->type == type && array->array != NULL && array->size > 0 ? array
+                                                                                           : NULL;
+}
+
+static void read_added(struct collective *c, const pmix_info_t *info)
+{
+    const pmix_data_array_t *array = array_of(info, PMIX_PROC);
+    if (array == NULL) {
+        set_fault(c, PMIX_ERR_BAD_PARAM, "PMIX_GROUP_ADD_MEMBERS is no array of processes");
+        return;
+    }
+    pmix_proc_t *added = realloc(c->added, (c->nadded + array->size) * sizeof *added);
+    if (added == NULL) {
+        set_fault(c, PMIX_ERR_NOMEM, "out of memory");
+        return;
+    }
+    memcpy(added + c->nadded, array->array, array->size * sizeof *added);
+    c->added = added;
+    c->nadded += array->size;
+}
+
+static void read_leaders(struct collective *c, const pmix_info_t *info)
+{
+    pmix_status_t rc;
+    size_t n = 0;
+    PMIX_VALUE_GET_NUMBER(rc, &info->value, n, size_t);
+    c->role = COLLECTIVE_LEADER;
+    if (rc != PMIX_SUCCESS || n == 0 || n > UINT32_MAX)
+        set_fault(c, PMIX_ERR_BAD_PARAM, "PMIX_GROUP_BOOTSTRAP is no number of leaders");
+    c->call.leaders = rc == PMIX_SUCCESS && n > 0 && n <= UINT32_MAX ? (uint32_t)n : 1;
+}
+
+/* libpmix does not say who an added member is; what it contributes may. */
+static void read_caller(struct collective *c, const pmix_info_t *info)
+{
+    const pmix_data_array_t *array = array_of(info, PMIX_INFO);
+    const pmix_info_t *first = array != NULL ? array->array : NULL;
+    if (first == NULL || !PMIX_CHECK_KEY(first, PMIX_PROCID) || first->value.type != PMIX_PROC ||
+        first->value.data.proc == NULL)
+        return;
+    c->caller = *first->value.data.proc;
+    c->has_caller = true;
+}
+
+void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo)
+{
+    const char *what = NULL;
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_BOOTSTRAP))
+            what = "PMIX_GROUP_BOOTSTRAP";
+        else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ADD_MEMBERS))
+            what = "PMIX_GROUP_ADD_MEMBERS";
+    if (c->nprocs == 0)
+        what = "joining as an added member (a construct without processes)";
+    if (what != NULL && c->server->library < COLLECTIVE_ADDS_FROM) {
+        log_error(
+            "group \"%s\": %s needs libpmix 6.1 or newer on every node; this one has %u.%u.%u",
+            c->id, what, c->server->library >> 16, c->server->library >> 8 & 255,
+            c->server->library & 255);
+        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+        return;
+    }
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_BOOTSTRAP))
+            read_leaders(c, &info[i]);
+        else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ADD_MEMBERS))
+            read_added(c, &info[i]);
+        else if (PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA) ||
+                 PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO))
+            read_caller(c, &info[i]);
+    if (c->nprocs == 0 && c->role == COLLECTIVE_PARTICIPANTS)
+        c->role = COLLECTIVE_MEMBER;
+}
+
+int members_expand(struct collective *c)
+{
+    struct procset added = {0};
+    struct wire_out out = {0};
+    int rc = 0;
+    for (size_t i = 0; i < c->nadded && rc == 0; i++)
+        rc = collective_add_proc(c->server, &added, &c->added[i]);
+    procset_canonical(&added);
+    if (rc == 0 && added.nparts > 0) {
+        procset_write(&added, &out);
+        rc = out.failed ? -1 : 0;
+        c->call.added = wire_out_take(&out, &c->call.addedlen);
+    }
+    wire_out_free(&out);
+    procset_free(&added);
+    return rc;
+}
+
+static bool is_here(const struct server *server, const char *nspace, uint32_t rank)
+{
+    uint32_t node;
+    return nspace_node(server->nspace, nspace, rank, &node) == 0 && node == server->boot.node;
+}
+
+void members_call(struct collective *c)
+{
+    c->call.id = c->id;
+    c->call.caller = &c->procs_of_caller;
+    if (c->role == COLLECTIVE_MEMBER) {
+        struct engine_result bad = {.status = c->call.status};
+        if (bad.status != 0) {
+            collective_complete(c, &bad);
+            return;
+        }
+        if (c->has_caller && is_here(c->server, c->caller.nspace, c->caller.rank))
+            procset_add(&c->procs_of_caller, c->caller.nspace, c->caller.rank, c->caller.rank);
+        engine_join(c->server->engine, &c->call);
+        return;
+    }
+    if (c->nprocs != 1 || !is_here(c->server, c->procs[0].nspace, c->procs[0].rank)) {
+        struct engine_result bad = {.status = PMIX_ERR_BAD_PARAM};
+        log_error("group \"%s\": a leader of a bootstrap has to give itself as the only process",
+                  c->id);
+        collective_complete(c, &bad);
+        return;
+    }
+    procset_add(&c->procs_of_caller, c->procs[0].nspace, c->procs[0].rank, c->procs[0].rank);
+    engine_lead(c->server->engine, &c->call);
+}

@@ -1,0 +1,111 @@
+/* One callback for all group requests of one id, as libpmix has it from 6.1 on. */
+#include "common/upcall/collective.h"
+
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_shared(const struct collective *c)
+{
+    return c->kind != COLL_FENCE && c->server->library >= COLLECTIVE_ADDS_FROM;
+}
+
+/* Another request of the id that has answered, and libpmix may not have done so yet. */
+static bool is_covered(const struct collective *c)
+{
+    for (const struct collective *o = c->server->groups; o != NULL; o = o->next)
+        if (o != c && o->pending == PENDING_ANSWERING && o->request.answer.given &&
+            strcmp(o->id, c->id) == 0)
+            return true;
+    return false;
+}
+
+bool pending_add(struct collective *c)
+{
+    if (!is_shared(c) || c->pending != PENDING_NOT)
+        return c->pending != PENDING_COVERED;
+    if (is_covered(c)) {
+        log_debug("upcall: group \"%s\": a request came while another one was answered", c->id);
+        return false;
+    }
+    c->pending = PENDING_WAITS;
+    c->next = c->server->groups;
+    c->server->groups = c;
+    return true;
+}
+
+void pending_remove(struct collective *c)
+{
+    struct collective **at = c->server != NULL ? &c->server->groups : NULL;
+    while (at != NULL && *at != NULL && *at != c)
+        at = &(*at)->next;
+    if (at != NULL && *at == c)
+        *at = c->next;
+}
+
+bool pending_answers(struct collective *c)
+{
+    if (c->pending == PENDING_NOT)
+        return true;
+    if (c->pending == PENDING_COVERED)
+        return false;
+    for (const struct collective *o = c->server->groups; o != NULL; o = o->next)
+        if (o != c && o->pending == PENDING_ANSWERING && strcmp(o->id, c->id) == 0)
+            return false;
+    c->pending = PENDING_ANSWERING;
+    return true;
+}
+
+/* @thread the loop's */
+static void forget(struct handoff_item *item)
+{
+    collective_free((struct collective *)item);
+}
+
+/* libpmix has answered all that was handed up for the id until now. @thread PMIx's */
+static void on_answered(void *arg)
+{
+    struct collective *c = arg;
+    upcall_post(&c->request, forget);
+}
+
+/* libpmix answers all requests of @p c's id but @p c itself, or has done so. */
+static void cover(const struct collective *c)
+{
+    struct collective *next;
+    for (struct collective *o = c->server->groups; o != NULL; o = next) {
+        next = o->next;
+        if (o == c || strcmp(o->id, c->id) != 0 || o->request.answer.given)
+            continue;
+        o->pending = PENDING_COVERED;
+        if (engine_withdraw(c->server->engine, &o->call))
+            collective_free(o);
+    }
+}
+
+void pending_cancelled(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    cover(c);
+    answer_status(&c->request.answer, PMIX_SUCCESS);
+    collective_free(c);
+}
+
+void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo)
+{
+    if (c->pending == PENDING_COVERED) { /* while the members' data were stored */
+        if (info != NULL)
+            PMIX_INFO_FREE(info, ninfo);
+        collective_free(c);
+        return;
+    }
+    if (c->pending == PENDING_NOT) {
+        answer_infos(&c->request.answer, status, info, ninfo);
+        collective_free(c);
+        return;
+    }
+    cover(c);
+    answer_infos_then(&c->request.answer, status, info, ninfo, on_answered, c);
+}
