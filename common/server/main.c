@@ -165,6 +165,8 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
                  server->library >> 16, server->library >> 8 & 255, server->library & 255);
         atexit(on_exit_of_others); /* after the libraries' own, hence called before those */
         server_run(server);
+    } else {
+        server->ending = true; /* the launcher is told why */
     }
     server_leave(server);
     signal(SIGALRM, leave_at_once);

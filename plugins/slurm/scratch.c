@@ -24,11 +24,18 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
+
 enum {
     REMOVE_MS = 5000, /* for the child that removes a tree */
+    KILLED_MS = 100,  /* for it to be gone once it was killed */
     SWEEP_MS = 500,   /* for all that others left: users can make such directories by hand */
     NAME_TRIES = 100,
 };
@@ -56,16 +63,22 @@ static int open_parent(const char *key, const char *tmpfs, const struct identity
     return -1;
 }
 
-/* Waits for a child of ours, by force in the end. */
+/* Waits for a child of ours, by force in the end. A user's own file system can hold it in the
+ * kernel for ever; then it ends with us. */
 static void wait_bounded(pid_t pid, int64_t deadline)
 {
     struct timespec nap = {.tv_nsec = 1000000};
+    bool killed = false;
 
     while (waitpid(pid, NULL, WNOHANG) == 0) {
+        if (deadline_left(deadline) == 0 && killed) {
+            log_warning("process %d, which removes a directory, hangs in the kernel", (int)pid);
+            return;
+        }
         if (deadline_left(deadline) == 0) {
             kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-            return;
+            killed = true;
+            deadline = now_ms() + KILLED_MS;
         }
         nanosleep(&nap, NULL);
     }
@@ -103,15 +116,47 @@ static bool is_ours(const char *name)
            name[end] == '\0';
 }
 
+/* Locks of other nodes are not seen on a file system that they share, so only these are swept. */
+static bool is_local(int fd)
+{
+    static const unsigned long types[] = {0x01021994 /* tmpfs */,     0xef53 /* ext */,
+                                          0x58465342 /* xfs */,       0x9123683e /* btrfs */,
+                                          0x794c7630 /* overlayfs */, 0x2fc12fc1 /* zfs */};
+    struct statfs fs;
+
+    for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < sizeof(types) / sizeof(types[0]); i++) {
+        if ((unsigned long)fs.f_type == types[i])
+            return true;
+    }
+    return false;
+}
+
+/* Opens a directory that is no mount point: a user's own file system could hold us for ever.
+ * @return its descriptor, or -1, also where the kernel (before 5.6) cannot */
+static int open_here(int parent, const char *name)
+{
+#ifdef RESOLVE_NO_XDEV
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+
+    return (int)syscall(SYS_openat2, parent, name, &how, sizeof(how));
+#else
+    (void)parent;
+    (void)name;
+    return -1;
+#endif
+}
+
 static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
 {
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open_here(parent, name);
     struct stat st;
 
     if (fd < 0)
         return;
-    /* Whoever it belongs to is who its content can harm. */
-    if (fstat(fd, &st) == 0 && (drop || st.st_uid == geteuid()) &&
+    /* Whoever it belongs to is who its content can harm: with this mode nobody else has put it
+     * here, for to move a directory takes the right to write in it. */
+    if (fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0700 && (drop || st.st_uid == geteuid()) &&
         flock(fd, LOCK_EX | LOCK_NB) == 0) {
         struct identity owner = {.uid = st.st_uid, .gid = st.st_gid, .drop = drop};
 
@@ -128,7 +173,7 @@ static void sweep(int parent, bool drop)
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
 
-    while (dir && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
+    while (dir && is_local(parent) && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
         if (is_ours(entry->d_name))
             sweep_one(parent, entry->d_name, drop, deadline);
     }

@@ -147,6 +147,26 @@ static void others_are_left_alone(void **state)
     scratch_remove(&scratch, &user);
 }
 
+/* A directory that others may write may have been moved here by them. */
+static void writable_by_others_is_left_alone(void **state)
+{
+    static const mode_t modes[] = {0770, 0707, 02770, 0755};
+    struct scratch scratch;
+
+    (void)state;
+    leave("muster.4710.3.0000abcd");
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(chmod(path_of("muster.4710.3.0000abcd"), modes[i]), 0);
+        make(&scratch);
+        scratch_remove(&scratch, &user);
+        assert_true(exists("muster.4710.3.0000abcd/file"));
+    }
+    assert_int_equal(chmod(path_of("muster.4710.3.0000abcd"), 0700), 0);
+    make(&scratch);
+    scratch_remove(&scratch, &user);
+    assert_false(exists("muster.4710.3.0000abcd"));
+}
+
 /* The tree is emptied with its owner's rights: a file that is not the owner's to remove stays, and
  * so does the directory. */
 static void swept_with_the_owners_rights(void **state)
@@ -175,6 +195,7 @@ int main(void)
         cmocka_unit_test(left_is_swept),
         cmocka_unit_test(locked_is_left_alone),
         cmocka_unit_test(others_are_left_alone),
+        cmocka_unit_test(writable_by_others_is_left_alone),
         cmocka_unit_test(swept_with_the_owners_rights),
     };
 
