@@ -91,6 +91,7 @@ struct claim {
 
 /** Adds a part without processes. @return it, or NULL */
 struct assembly_part *parts_add(struct assembly_parts *parts, uint32_t node);
+void parts_remove(struct assembly_parts *parts, uint32_t i);
 void parts_free(struct assembly_parts *parts);
 /** Copies the entries into a part. @return whether there was memory */
 bool part_fill(struct assembly_part *part, const struct engine_entry *entries, uint32_t n);

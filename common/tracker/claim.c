@@ -70,12 +70,18 @@ bool claim_wants(const struct claim *claim, const struct waiting *w)
             (has_caller(&claim->members, w->call) && !has_caller(&claim->answered, w->call)));
 }
 
-/* Gives a claim the calls that fit. @return how many it has */
+/* Gives a claim the calls that fit, besides those that it has. @return how many it has */
 static uint64_t fill(struct engine *engine, struct claim *claim)
 {
     struct procset taken = {0};
     struct waiting *w;
     uint64_t n = 0;
+    TAILQ_FOREACH (w, &engine->joins, all)
+        if (w->claim == claim) {
+            n++;
+            if (waiting_is_named(w))
+                procset_unite(&taken, w->call->caller);
+        }
     for (int named = 1; named >= 0; named--)
         TAILQ_FOREACH (w, &engine->joins, all) {
             if (w->claim != NULL || waiting_is_named(w) != named || n == claim->left ||

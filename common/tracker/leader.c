@@ -283,12 +283,10 @@ static void take_back(struct engine *engine, uint32_t from, uint64_t number)
         bool found = false;
         if (a->tracker != NULL || a->asked)
             continue;
-        for (uint32_t i = 0; i < a->leaders.n; i++) {
-            struct assembly_part *part = &a->leaders.v[i];
+        for (uint32_t i = a->leaders.n; i-- > 0;) {
+            const struct assembly_part *part = &a->leaders.v[i];
             if (part->node == from && part->number == number) {
-                procset_free(&part->procs);
-                part->nentries = 0;
-                part->number = 0;
+                parts_remove(&a->leaders, i);
                 found = true;
             } else {
                 procset_unite(&leading, &part->procs);

@@ -171,7 +171,7 @@ static void expire(struct engine *engine, struct waiting *w)
     char text[512];
     if (claim == NULL)
         TAILQ_FOREACH (claim, &engine->claims, all)
-            if (claim->state != CLAIM_OWED && claim_wants(claim, w))
+            if (claim->state == CLAIM_OPEN && claim_wants(claim, w))
                 break;
     if (claim != NULL && claim->state == CLAIM_OPEN) { /* others of this server are missing */
         w->deadline += ENGINE_GRACE_MS;

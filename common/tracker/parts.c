@@ -4,14 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void part_free(struct assembly_part *part)
+{
+    procset_free(&part->procs);
+    free(part->entries);
+    free(part->bytes);
+}
+
 void parts_free(struct assembly_parts *parts)
 {
-    for (uint32_t i = 0; i < parts->n; i++) {
-        procset_free(&parts->v[i].procs);
-        free(parts->v[i].entries);
-        free(parts->v[i].bytes);
-    }
+    for (uint32_t i = 0; i < parts->n; i++)
+        part_free(&parts->v[i]);
     free(parts->v);
+}
+
+void parts_remove(struct assembly_parts *parts, uint32_t i)
+{
+    part_free(&parts->v[i]);
+    parts->n--;
+    memmove(&parts->v[i], &parts->v[i + 1], (parts->n - i) * sizeof *parts->v);
 }
 
 struct assembly_part *parts_add(struct assembly_parts *parts, uint32_t node)
