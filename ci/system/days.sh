@@ -232,9 +232,13 @@ part_full() {
 kill_task() { tasks_of "$1" | sed -n 1p | xargs kill -9; }
 kill_tasks() { tasks_of "$1" | xargs kill -9; }
 kill_stepd() { stepd_of "$1" | xargs kill -9; }
+# kill_together: those whose numbers are read die without time to see the others die
+# shellcheck disable=SC2016
+kill_together() { xargs sh -c 'kill -STOP "$@"; kill -9 "$@"' sh; }
+
 # Those who have sent the dead what they had do not ask it again, so the user has to end the step.
 kill_stepd_and_server() {
-  { stepd_of "$1"; server_of; } | xargs kill -9
+  { stepd_of "$1"; server_of; } | kill_together
   scancel -n "$1"
 }
 
@@ -246,7 +250,7 @@ kill_node() {
   slurmd=$(slurmd_of $bad)
   nsenter --target "$slurmd" --mount --uts --root sleep infinity &
   anchor=$!
-  { echo "$slurmd"; stepd_of "$1"; server_of; tasks_of "$1"; } | xargs kill -9
+  { echo "$slurmd"; stepd_of "$1"; server_of; tasks_of "$1"; } | kill_together
   nsenter --target $anchor --mount --uts --root --wd slurmd -D -N $bad </dev/null >/dev/null 2>&1 &
   until_true 10 node2_listens
   kill $anchor
