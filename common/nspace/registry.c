@@ -8,23 +8,12 @@ struct registry *registry_new(void)
     return calloc(1, sizeof(struct registry));
 }
 
-static bool same(const struct procset *a, const struct procset *b)
-{
-    struct wire_out x = {0}, y = {0};
-    procset_write(a, &x);
-    procset_write(b, &y);
-    bool equal = x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
-    wire_out_free(&x);
-    wire_out_free(&y);
-    return equal;
-}
-
 static struct registry_entry *find(struct registry *registry, enum registry_kind kind,
                                    const char *id, const struct procset *members)
 {
     for (uint32_t i = 0; i < registry->n; i++) {
         struct registry_entry *e = &registry->entries[i];
-        if (e->kind == kind && strcmp(e->id, id) == 0 && same(&e->members, members))
+        if (e->kind == kind && strcmp(e->id, id) == 0 && procset_equal(&e->members, members))
             return e;
     }
     return NULL;

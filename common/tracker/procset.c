@@ -184,6 +184,17 @@ static bool read_part(struct procset_part *part, const char *before, struct wire
     return true;
 }
 
+bool procset_equal(const struct procset *a, const struct procset *b)
+{
+    struct wire_out x = {0}, y = {0};
+    procset_write(a, &x);
+    procset_write(b, &y);
+    bool equal = x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
+    wire_out_free(&x);
+    wire_out_free(&y);
+    return equal;
+}
+
 void procset_read(struct procset *set, struct wire_in *in)
 {
     uint32_t n = wire_get_count(in, 4 + 1 + 4 + 8);

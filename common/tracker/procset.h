@@ -47,6 +47,9 @@ int procset_unite(struct procset *set, const struct procset *more);
  * @return 0, or -1 */
 int procset_except(struct procset *set, const struct procset *from, const struct procset *without);
 
+/** @return whether two canonical sets have the same members */
+bool procset_equal(const struct procset *a, const struct procset *b);
+
 /** Appends a canonical set. */
 void procset_write(const struct procset *set, struct wire_out *out);
 

@@ -94,7 +94,7 @@ static void check_round(struct party *party)
     for (const struct party *p = party->room->all; p != NULL; p = p->next)
         if (p->group == party->group && p->answers > 0 &&
             (p->status != party->status || p->context_id != party->context_id ||
-             !party_equal(&p->members, &party->members)))
+             !procset_equal(&p->members, &party->members)))
             kit_fault(kit, "group %s, round %u: %c%u got %d and %c%u got %d", p->id, p->group % 100,
                       p->proc.ns, p->proc.rank, p->status, party->proc.ns, party->proc.rank,
                       party->status);
@@ -116,7 +116,7 @@ static void answered(struct party *party)
     if (run->climate == CALM && party->status != 0)
         kit_fault(run->room.kit, "group %s, round %u: %c%u got %d", party->id, round->number,
                   party->proc.ns, party->proc.rank, party->status);
-    if (party->status == 0 && !party_equal(&party->members, &round->all))
+    if (party->status == 0 && !procset_equal(&party->members, &round->all))
         kit_fault(run->room.kit, "group %s, round %u: other members than were added", party->id,
                   round->number);
     call_over(round);

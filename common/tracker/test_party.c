@@ -26,17 +26,6 @@ struct procset party_set(const char *text)
     return set;
 }
 
-bool party_equal(const struct procset *a, const struct procset *b)
-{
-    struct wire_out x = {0}, y = {0};
-    procset_write(a, &x);
-    procset_write(b, &y);
-    bool equal = x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
-    wire_out_free(&x);
-    wire_out_free(&y);
-    return equal;
-}
-
 /* Exactly the members have contributed, each once. */
 static void check_entries(struct party *party, const struct engine_result *result)
 {
@@ -53,7 +42,7 @@ static void check_entries(struct party *party, const struct engine_result *resul
         memcpy(&proc.rank, (const char *)entry->data + 1, sizeof proc.rank);
         party_add(&seen, proc);
     }
-    if (procset_size(&seen) != result->nentries || !party_equal(&seen, &party->members))
+    if (procset_size(&seen) != result->nentries || !procset_equal(&seen, &party->members))
         kit_fault(party->room->kit, "%s: %u contributions are not those of the members", party->id,
                   result->nentries);
     procset_free(&seen);
@@ -153,7 +142,7 @@ void party_assert_all(struct party_room *room, int32_t status, const char *membe
         assert_true(p->context_id == room->all->context_id);
         assert_true((status == 0) == (p->context_id != 0));
         if (status == 0)
-            assert_true(party_equal(&p->members, &expected));
+            assert_true(procset_equal(&p->members, &expected));
     }
     assert_string_equal(room->kit->fault, "");
     procset_free(&expected);

@@ -61,9 +61,6 @@ struct party *party_bootstrap(struct party_room *room, const char *id, struct pa
 struct party *party_join(struct party_room *room, const char *id, struct party_proc proc,
                          struct party_ask ask);
 
-/** Whether two sets are equal. */
-bool party_equal(const struct procset *a, const struct procset *b);
-
 /** Asserts that all calls were answered once with @p status, in one result. */
 void party_assert_all(struct party_room *room, int32_t status, const char *members);
 
