@@ -21,6 +21,9 @@ static void check_good(const struct boot *boot, const uint8_t *data, size_t len)
         uint32_t node;
         FUZZ_CHECK(nspace_node(ns, boot->nspace, rank, &node) == 0 && node < boot->nnodes);
         FUZZ_CHECK(boot->nodes[node].ranks[ns->local_of[rank]] == rank);
+        struct boot_app app = boot_app(boot, boot->nodes[node].app);
+        FUZZ_CHECK(boot->nodes[node].app < boot_napps(boot));
+        FUZZ_CHECK(app.nnodes > 0 && rank >= app.first && rank - app.first < app.ntasks);
     }
     nspace_free(ns);
 }
@@ -37,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     return 0;
 }
 
-static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting)
+/* @param apps as many as there are nodes, or one */
+static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting, bool apps)
 {
     struct boot_node nodes[4];
     uint32_t ranks[64];
@@ -54,9 +58,9 @@ static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting)
                         .settings = settings};
     struct wire_out out = {0};
     for (uint32_t i = 0; i < nnodes; i++) {
-        nodes[i] = (struct boot_node){"c07", tasks_each, ranks + i * tasks_each};
+        nodes[i] = (struct boot_node){"c07", tasks_each, ranks + i * tasks_each, 0, apps ? i : 0};
         for (uint32_t k = 0; k < tasks_each; k++)
-            nodes[i].ranks[k] = k * nnodes + i;
+            nodes[i].ranks[k] = apps ? i * tasks_each + k : k * nnodes + i;
     }
     boot_write(&boot, &out);
     fuzz_seed(out.data, out.len);
@@ -65,7 +69,8 @@ static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting)
 
 void fuzz_seeds(void)
 {
-    seed(1, 1, NULL);
-    seed(2, 3, "/var/spool/slurmd/node1/muster.4711.0");
-    seed(4, 16, "");
+    seed(1, 1, NULL, false);
+    seed(2, 3, "/var/spool/slurmd/node1/muster.4711.0", false);
+    seed(4, 16, "", false);
+    seed(3, 2, NULL, true);
 }

@@ -11,12 +11,15 @@
  * beside the engine check that.
  */
 #include "common/transport/loopback.h"
-#include "fuzz/fuzz.h"
+#include "fuzz/forge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 4, OPS = 4, STEP = 4711, LIBRARY = 4 << 16 | 2 << 8 | 2 };
+#define GROUP "ocean"
+
+enum { NODES_MAX = 4, OPS = 4, STEP = 4711 };
+enum { OP_NONE = OPS /* a call whose operation depends on who else calls */ };
 
 /* Time passes fast while something waits only as far as timeouts go; what happens in an hour then
  * is one question after another. */
@@ -29,6 +32,7 @@ struct world {
     uint32_t servers[OPS]; /* how many take part */
     uint64_t passed;       /* ms */
     uint8_t bend, bend_at; /* what the next frame under way suffers; 0: nothing */
+    struct call *member;   /* the latest of an added member or a leader that waits, or NULL */
     unsigned made, answered;
 };
 
@@ -38,37 +42,48 @@ struct call {
     struct world *world;
     uint32_t node, op;
     uint8_t how;
+    struct procset caller; /* of a member's or leader's */
+    struct wire_out added; /* whom it adds */
 };
 
 enum how { WANTS_ID = 1, IN_FAILURE = 2, WITH_TIMEOUT = 4, AGAIN = 8 /* from its own answer */ };
 
 static void make_call(struct world *world, uint32_t node, uint32_t op, uint8_t how);
 
+static void free_call(struct call *call)
+{
+    if (call->world->member == call)
+        call->world->member = NULL;
+    procset_free(&call->caller);
+    wire_out_free(&call->added);
+    free(call);
+}
+
 static void done(struct engine_call *engine_call, const struct engine_result *result)
 {
     struct call *call = (struct call *)engine_call;
     struct world *world = call->world;
     world->answered++;
-    FUZZ_CHECK(result->nentries == (result->status == 0 ? world->servers[call->op] : 0));
-    FUZZ_CHECK(result->status == 0 || result->context_id == 0);
+    FUZZ_CHECK(result->status == 0 || (result->nentries == 0 && result->context_id == 0));
+    if (result->status == 0 && call->op != OP_NONE)
+        FUZZ_CHECK(result->members != NULL ? result->nentries >= world->servers[call->op]
+                                           : result->nentries == world->servers[call->op]);
     for (uint32_t i = 0; i < result->nentries; i++) {
         const struct engine_entry *entry = &result->entries[i];
-        FUZZ_CHECK(entry->slot == i && entry->status == 0);
+        FUZZ_CHECK(entry->status == 0 && (call->op == OP_NONE || entry->slot == i));
         free(memcpy(malloc(entry->len + 1), entry->len > 0 ? entry->data : "", entry->len));
     }
-    if (call->how & AGAIN)
+    if (call->how & AGAIN && call->op != OP_NONE)
         make_call(world, call->node, call->op, (uint8_t)(call->how & ~AGAIN));
-    free(call);
+    free_call(call);
 }
 
-static void make_call(struct world *world, uint32_t node, uint32_t op, uint8_t how)
+static struct call *new_call(struct world *world, uint32_t node, uint32_t op, uint8_t how)
 {
     struct call *call = calloc(1, sizeof *call);
     FUZZ_CHECK(call != NULL);
     *call = (struct call){.world = world, .node = node, .op = op, .how = how};
     call->call = (struct engine_call){
-        .sig = world->sigs[op].data,
-        .siglen = world->sigs[op].len,
         .status = how & IN_FAILURE ? LOOPBACK_INVALID : 0,
         .flags = how & WANTS_ID ? ENGINE_WANT_CONTEXT_ID : 0,
         .data = "a contribution ",
@@ -77,7 +92,69 @@ static void make_call(struct world *world, uint32_t node, uint32_t op, uint8_t h
         .done = done,
     };
     world->made++;
+    return call;
+}
+
+static void make_call(struct world *world, uint32_t node, uint32_t op, uint8_t how)
+{
+    struct call *call = new_call(world, node, op, how);
+    call->call.sig = world->sigs[op].data;
+    call->call.siglen = world->sigs[op].len;
     engine_call(loopback_engine(world->net, node), &call->call);
+}
+
+/* The last server's rank, and perhaps one more, is added. */
+static void add_members(struct call *call, bool more)
+{
+    struct procset set = {0};
+    procset_add(&set, "job", call->world->nnodes - 1, call->world->nnodes - 1);
+    if (more)
+        procset_add(&set, "job", 0, 0);
+    procset_canonical(&set);
+    procset_write(&set, &call->added);
+    procset_free(&set);
+    call->call.added = call->added.data;
+    call->call.addedlen = call->added.len;
+}
+
+/* Calls of constructs whose members are not known from the start. */
+static void make_open_call(struct world *world, uint32_t node, uint8_t kind, uint8_t how)
+{
+    enum { CONSTRUCT, JOIN, LEAD };
+    struct engine *engine = loopback_engine(world->net, node);
+    bool construct = kind % 3 == CONSTRUCT;
+    struct call *call = new_call(world, node, construct ? 2 : OP_NONE, how);
+    call->call.id = GROUP;
+    call->call.caller = &call->caller;
+    procset_add(&call->caller, "job", node, node);
+    procset_canonical(&call->caller);
+    if (kind & 0x40)
+        add_members(call, kind & 0x80);
+    if (construct) {
+        call->call.sig = world->sigs[2].data;
+        call->call.siglen = world->sigs[2].len;
+        engine_call(engine, &call->call);
+        return;
+    }
+    world->member = call; /* it may be answered, and gone, before this ends */
+    call->call.leaders = 1 + (kind >> 4 & 3);
+    if (kind % 3 == LEAD)
+        engine_lead(engine, &call->call);
+    else
+        engine_join(engine, &call->call);
+}
+
+/* libpmix has ended a construct by itself, or takes back a call. */
+static void take_back(struct world *world, uint32_t node, uint8_t how)
+{
+    struct call *call = world->member;
+    if (how & 1) {
+        engine_cancel(loopback_engine(world->net, node), GROUP, how & 2);
+    } else if (call != NULL &&
+               engine_withdraw(loopback_engine(world->net, call->node), &call->call)) {
+        world->answered++;
+        free_call(call);
+    }
 }
 
 static void on_answer(void *arg, int32_t status, const void *data, size_t len)
@@ -110,64 +187,13 @@ static bool filter(void *arg, uint32_t from, uint32_t to, const void *data, size
     return true;
 }
 
-static void put_entries(struct fuzz_bytes *in, struct wire_out *out)
-{
-    uint32_t n = fuzz_below(in, NODES_MAX + 2);
-    wire_put_u32(out, n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint8_t what = fuzz_byte(in);
-        wire_put_u32(out, what & 7);
-        wire_put_i32(out, what & 8 ? LOOPBACK_LOST : 0);
-        wire_put_u32(out, what >> 4 & 3);
-        wire_put_block(out, "forged", what >> 6);
-    }
-}
-
-static void put_contrib(struct fuzz_bytes *in, struct wire_out *out)
-{
-    uint8_t what = fuzz_byte(in);
-    wire_put_u64(out, fuzz_byte(in)); /* generation */
-    wire_put_u64(out, fuzz_byte(in)); /* number of the call */
-    wire_put_u32(out, what & 1 ? LIBRARY + 1 : LIBRARY);
-    wire_put_u32(out, what >> 4);
-    wire_put_u64(out, what & 2 ? UINT64_MAX : 100u * (what & 0xc));
-    put_entries(in, out);
-}
-
-static void put_release(struct fuzz_bytes *in, struct wire_out *out)
-{
-    static const int32_t status[] = {0, LOOPBACK_LOST, LOOPBACK_TIMEOUT, INT32_MIN};
-    uint8_t what = fuzz_byte(in);
-    wire_put_u64(out, fuzz_byte(in)); /* generation */
-    wire_put_u64(out, fuzz_byte(in)); /* number of the call */
-    wire_put_i32(out, status[what & 3]);
-    wire_put_u64(out, what >> 2);
-    put_entries(in, out);
-}
-
 /* A frame in another server's name. */
 static void forge(struct world *world, struct fuzz_bytes *in)
 {
+    const struct forge about = {.id = GROUP, .sigs = world->sigs, .nsigs = OPS};
     uint32_t from = fuzz_below(in, world->nnodes), to = fuzz_below(in, world->nnodes);
-    uint8_t type = fuzz_byte(in);
     struct wire_out out = {0};
-    size_t n, want;
-    wire_put_u8(&out, type);
-    if (type == FRAME_CONTRIB || type == FRAME_RELEASE || type == FRAME_WANTED) {
-        const struct wire_out *sig = &world->sigs[fuzz_below(in, OPS)];
-        wire_put_block(&out, sig->data, sig->len);
-        if (type == FRAME_CONTRIB)
-            put_contrib(in, &out);
-        else if (type == FRAME_RELEASE)
-            put_release(in, &out);
-        else
-            wire_put_u64(&out, fuzz_byte(in));
-    } else {
-        want = fuzz_byte(in);
-        const uint8_t *bytes = fuzz_take(in, want, &n);
-        wire_put_u64(&out, want & 7); /* id of a question */
-        wire_put_raw(&out, bytes, n);
-    }
+    forge_frame(&about, in, fuzz_byte(in), &out);
     if (from != to)
         link_send(loopback_link(world->net, from), to, &out);
     wire_out_free(&out);
@@ -257,6 +283,13 @@ static void act(struct world *world, struct fuzz_bytes *in)
         world->bend = fuzz_byte(in);
         world->bend_at = fuzz_byte(in);
         break;
+    case 11:
+    case 12:
+        make_open_call(world, node, fuzz_byte(in), fuzz_byte(in));
+        break;
+    case 13:
+        take_back(world, node, fuzz_byte(in));
+        break;
     default:
         forge(world, in);
         break;
@@ -292,9 +325,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                        .filter = filter,
                                        .serve = serve};
     write_sig(&world, 0, COLL_FENCE, "", world.nnodes);
-    write_sig(&world, 1, COLL_CONSTRUCT, "ocean", world.nnodes);
-    write_sig(&world, 2, COLL_CONSTRUCT, "ocean", 2);
-    write_sig(&world, 3, COLL_DESTRUCT, "ocean", world.nnodes);
+    write_sig(&world, 1, COLL_CONSTRUCT, GROUP, world.nnodes);
+    write_sig(&world, 2, COLL_CONSTRUCT, GROUP, 2);
+    write_sig(&world, 3, COLL_DESTRUCT, GROUP, world.nnodes);
     world.net = loopback_new(&conf);
     while (in.p < in.end)
         act(&world, &in);
@@ -308,7 +341,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 /* Actions of the seeds, for three servers. */
 #define CALL(node, op, how) (node) << 4 | (op), how
 #define PASS(which) 4, which
-#define FORGE(from, to, type, op) 11, from, to, type, op
+#define FORGE(from, to, type, op) 15, from, to, type, op
+#define OPEN(node, kind, how) (node) << 4 | 11, kind, how
+#define TAKE_BACK(node, how) (node) << 4 | 13, how
 #define ASK(from, to, how) 7, from, to, how
 #define KILL(node) (node) << 4 | 8, 0
 #define LOSS(node) (node) << 4 | 9, 1
@@ -329,10 +364,24 @@ void fuzz_seeds(void)
         FORGE(0, 1, FRAME_RELEASE, 1), 1, 1, 0, 0,
         FORGE(1, 2, FRAME_RELEASE, 1), 0, 0, 0, 3, 0, 1, 2,
         FORGE(2, 1, FRAME_WANTED, 1), 0, PASS(5)};
+    static const uint8_t members[] = {
+        1, OPEN(0, 0x60, 0), OPEN(1, 0x60, 0x10), OPEN(2, 1, 0x20), PASS(3),
+        OPEN(0, 0x60, 1), OPEN(1, 0, 4), KILL(2), PASS(7), PASS(8)};
+    static const uint8_t leaders[] = {
+        1, OPEN(0, 0x50, 1), OPEN(1, 0x11, 0), OPEN(2, 1, 0), PASS(3),
+        OPEN(0, 0x11, 4), TAKE_BACK(0, 0), OPEN(2, 1, 4), TAKE_BACK(2, 0), TAKE_BACK(1, 3), PASS(7)};
+    static const uint8_t member_lies[] = {
+        1, OPEN(0, 0x60, 0), OPEN(2, 1, 0), PASS(2),
+        FORGE(1, 0, FRAME_JOINED, 0), 1, 0, 0, 6, 1, 0x40,
+        FORGE(0, 2, FRAME_CLAIM, 2), 1, 6, PASS(2),
+        FORGE(0, 2, FRAME_OUTCOME, 2), 1, 4, 0, 3, 0, 1, 2,
+        FORGE(1, 0, FRAME_LEAD, 0), 2, 0, 4, 1, 0, PASS(3),
+        FORGE(1, 2, FRAME_DOUBT, 2), 5, 0, 1, 0, 0, FORGE(2, 0, FRAME_HAVE, 2), 1,
+        FORGE(1, 0, FRAME_CANCEL, 0), PASS(7)};
     static const uint8_t questions[] = {
         1 | 32, ASK(0, 1, 0x71), 0, ASK(1, 2, 0x72), 1, 2, PASS(2),
         ASK(2, 0, 0x71), 2, PASS(6),
-        11, 0, 2, FRAME_ANSWER, 9, 0, 0, 0, 0, 1, 2, 3, 4, 5,
+        15, 0, 2, FRAME_ANSWER, 0, 9, 0, 0, 0, 0, 1, 2, 3, 4, 5,
         10, 0xff, 24, ASK(0, 1, 0), PASS(7)};
     static const uint8_t bytes[] = {
         1, 6, 0, 1 | 1 << 1 | 1 << 3, 12, FRAME_CONTRIB, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0,
@@ -341,6 +390,9 @@ void fuzz_seeds(void)
     fuzz_seed(good, sizeof good);
     fuzz_seed(losses, sizeof losses);
     fuzz_seed(lies, sizeof lies);
+    fuzz_seed(members, sizeof members);
+    fuzz_seed(leaders, sizeof leaders);
+    fuzz_seed(member_lies, sizeof member_lies);
     fuzz_seed(questions, sizeof questions);
     fuzz_seed(bytes, sizeof bytes);
 }

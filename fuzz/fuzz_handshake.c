@@ -5,7 +5,7 @@
  * An input is a byte of how the server behaves, a length, so many bytes of standard error, and
  * the answer.
  */
-#include "plugins/slurm/handshake.h"
+#include "common/launch/handshake.h"
 
 #include "fuzz/fuzz.h"
 
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     const struct boot boot = {"1", "slurm.1.0", "1.0", "/tmp/m", 0, 0, 1, SLOTS, &node, 0, NULL};
     struct fuzz_bytes in = {data, data + len};
     struct task_env env = {0};
-    struct launch launch = {.pidfd = -1};
+    struct launch launch = {.pidfd = -1, .log = "the log"};
     struct err err = {0};
     int control[2], errors[2];
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, control) == 0);

@@ -12,20 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 3, STEP = 7, TYPE = 9 };
+enum { NODES = 3, STEP = 7, OTHER = 8, TYPE = 9 };
 
 struct receiver {
     uint64_t made[NODES]; /* number of the last frame that was made */
     uint64_t last[NODES]; /* that came out */
     bool raw;             /* raw bytes have come: they may have taken any number */
+    bool known;           /* the other step */
 };
 
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
 {
     struct receiver *receiver = arg;
     struct wire_in in;
-    FUZZ_CHECK(from > 0 && from < NODES);
-    if (type != TYPE || receiver->raw) {
+    FUZZ_CHECK(from > 0 && from < NODES + 2);
+    if (type != TYPE || receiver->raw || from >= NODES) {
         char *copy = malloc(len + 1); /* all of it can be read */
         FUZZ_CHECK(copy != NULL);
         memcpy(copy, body, len);
@@ -36,6 +37,28 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     uint64_t number = wire_get_u64(&in);
     FUZZ_CHECK(wire_end(&in) && number > receiver->last[from]);
     receiver->last[from] = number;
+}
+
+/* Two servers of another step, with handles behind our own; what comes before the introduction
+ * waits. */
+static int find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
+{
+    const struct receiver *receiver = arg;
+    *node = NODES + index;
+    return receiver->known && step == OTHER && index < 2 ? 0 : -1;
+}
+
+/* One that is known comes once more from a server that it does not have. */
+static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
+{
+    struct receiver *receiver = arg;
+    char *copy = malloc(len + 1); /* all of it can be read */
+    bool good = step == OTHER && len > 0;
+    FUZZ_CHECK(copy != NULL);
+    memcpy(copy, body, len);
+    free(copy);
+    receiver->known |= good;
+    return good;
 }
 
 static void no_send(void *arg, uint32_t node, void *data, size_t len)
@@ -49,7 +72,7 @@ static void no_send(void *arg, uint32_t node, void *data, size_t len)
 /* Small steps forwards and backwards, and long ones. */
 static uint64_t number_after(uint64_t last, uint8_t step)
 {
-    static const uint64_t far[] = {1023, 1024, 1025, 5000, UINT64_MAX / 2};
+    static const uint64_t far[] = {63, 64, 65, 300, 1 << 21, UINT64_MAX / 2};
     if (step < 128)
         return last + step;
     if (step < 128 + sizeof far / sizeof *far)
@@ -83,7 +106,7 @@ static void receive(struct link *link, const void *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct receiver receiver = {0};
-    struct link_env env = {&receiver, 0, NODES, STEP, no_send, deliver};
+    struct link_env env = {&receiver, 0, NODES, STEP, no_send, deliver, find, introduce};
     struct fuzz_bytes in = {data, data + len};
     struct link *link = link_new(&env);
     FUZZ_CHECK(link != NULL);
@@ -113,6 +136,17 @@ void fuzz_seeds(void)
     struct wire_out out = {0};
     fuzz_seed(in_order, sizeof in_order);
     fuzz_seed(held, sizeof held);
+    for (uint32_t number = 2; number-- > 0;) { /* frames 2 and 1 of another step's server */
+        wire_put_u8(&out, 26 << 1 | 1);
+        wire_put_u32(&out, 8 + 4 + 8 + 2);
+        wire_put_u64(&out, OTHER);
+        wire_put_u32(&out, 1);
+        wire_put_u64(&out, number + 1);
+        wire_put_u8(&out, FRAME_NSPACE);
+        wire_put_u8(&out, 0);
+    }
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
     wire_put_u8(&out, 25 << 1 | 1);
     wire_put_u32(&out, 8 + 4 + 8 + 1);
     wire_put_u64(&out, STEP);

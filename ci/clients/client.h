@@ -51,6 +51,10 @@ int client_pass(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** PMIx_Finalize; then rank 0 prints "SKIP name: …". @return the exit status, EXIT_SKIP */
 int client_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** Ends the process by a signal, but not by SIGKILL or SIGTERM: of a step with such an end srun may
+ * throw the last output away. */
+_Noreturn void client_die(void);
+
 /** Names what comes next, for the watchdog's message and that of a failed check. */
 void step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -145,10 +145,12 @@ static size_t directives(const struct group_ask *ask, pmix_info_t *info)
     PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
     if (ask->leaders)
         PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_BOOTSTRAP, &ask->leaders, PMIX_SIZE);
-    if (ask->nadded)
+    if (ask->added)
         PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_ADD_MEMBERS, &array, PMIX_DATA_ARRAY);
     if (ask->timeout)
         PMIX_INFO_LOAD(&info[n++], PMIX_TIMEOUT, &ask->timeout, PMIX_INT);
+    if (ask->notify)
+        PMIX_INFO_LOAD(&info[n++], PMIX_GROUP_NOTIFY_TERMINATION, &yes, PMIX_BOOL);
     if (ask->info) {
         PMIX_DATA_ARRAY_CONSTRUCT(&array, 1, PMIX_INFO);
         PMIX_INFO_LOAD((pmix_info_t *)array.array, PMIX_GROUP_LOCAL_CID, &ask->info, PMIX_SIZE);
@@ -161,7 +163,7 @@ static size_t directives(const struct group_ask *ask, pmix_info_t *info)
 void group_begin(struct group_call *call, const char *id, const pmix_proc_t *members,
                  size_t nmembers, struct group_ask ask)
 {
-    pmix_info_t info[5];
+    pmix_info_t info[6];
     size_t n = directives(&ask, info);
     *call = (struct group_call){.lock = PTHREAD_MUTEX_INITIALIZER,
                                 .answered = PTHREAD_COND_INITIALIZER};

@@ -68,11 +68,12 @@ void group_check_distinct(uint64_t *contexts, size_t n);
 
 /** What a construct asks for; all zero: nothing. */
 struct group_ask {
-    size_t leaders; /**< bootstrap: how many there are; 0: no bootstrap */
-    const pmix_proc_t *added;
+    size_t leaders;           /**< bootstrap: how many there are; 0: no bootstrap */
+    const pmix_proc_t *added; /**< NULL: the directive is left out */
     size_t nadded;
     int timeout; /**< seconds; 0: none */
     size_t info; /**< a PMIX_GROUP_LOCAL_CID to hand out; 0: none */
+    bool notify; /**< PMIX_GROUP_NOTIFY_TERMINATION */
 };
 
 /** A construct under way; stays put until group_end(). */

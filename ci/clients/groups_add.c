@@ -1,13 +1,15 @@
 /* groups_add: constructs of the collective method whose leaders add members, who know only the id.
  *
- * The ranks of the first half of the nodes are leaders and those of the others are added, so that
- * servers host only the one or only the other; on a single node the ranks are halved. Two leaders
- * add different halves of the members, both add the first one, and one adds a leader. Added members
- * call before, between and after the leaders. Every second round they bring nothing along, and then
- * libpmix does not tell the host who they are.
+ * In two arrangements. Apart: the ranks of the first half of the nodes are leaders and those of the
+ * others are added, so that servers host only the one or only the other. Mixed: every second rank
+ * is a leader, so that nodes have both. Two leaders add different halves of the members, both add
+ * the first one, and one adds a leader. Added members call before, between and after the leaders.
+ * Every second round they bring nothing along, and then libpmix does not tell the host who they
+ * are.
  *
- * Then what fails: one that never calls, and calls late; one that nobody adds. On one node no
- * member calls first: libpmix up to 7.0.0rc1 would hand the leaders up never (docs/limits.md).
+ * Then what fails: one that never calls, and calls late; one that nobody adds. Where a node has
+ * both, no member calls before a leader there: libpmix up to 7.0.0rc1 would hand the leaders up
+ * never (docs/limits.md).
  *
  * A library that knows no added members has to refuse at once, and then this is skipped.
  */
@@ -18,7 +20,8 @@ static pmix_proc_t *leaders, *members, *everybody;
 static size_t nleaders, nmembers;
 static bool leads, apart; /* whether I do; whether no node has both */
 
-static void choose(void)
+/* The node from which on, in their order, ranks are added; 0: there is one node only. */
+static uint64_t second_half(void)
 {
     uint64_t *nodes = calloc(client.size, sizeof *nodes), half;
     size_t n = 0;
@@ -28,21 +31,23 @@ static void choose(void)
     for (pmix_rank_t r = 0; r < client.size; r++)
         if (r == 0 || nodes[r] != nodes[r - 1])
             nodes[n++] = nodes[r];
-    apart = n > 1;
-    half = nodes[n / 2];
-    leaders = calloc(client.size, sizeof *leaders);
-    members = calloc(client.size, sizeof *members);
-    everybody = calloc(client.size, sizeof *everybody);
-    for (pmix_rank_t r = 0; r < client.size; r++) {
-        bool leader = apart ? nodes_of_ranks()[r] < half : r < (client.size + 1) / 2;
-        everybody[r] = proc_of(r);
-        if (leader)
+    half = n > 1 ? nodes[n / 2] : 0;
+    free(nodes);
+    return half;
+}
+
+/* Leaders and members of an arrangement. */
+static void arrange(bool is_apart)
+{
+    uint64_t half = second_half();
+    apart = is_apart;
+    nleaders = nmembers = 0;
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        if (apart ? nodes_of_ranks()[r] < half : r % 2 == 0)
             leaders[nleaders++] = proc_of(r);
         else
             members[nmembers++] = proc_of(r);
-    }
     leads = group_contains(leaders, nleaders, client.me.rank);
-    free(nodes);
 }
 
 static bool is(const pmix_proc_t *proc)
@@ -107,8 +112,8 @@ static struct group_seen one_round(long round)
     struct group_seen seen;
     bool brings = round % 2 == 0;
     long when = round / 2 % 3; /* the members call before, between or after the leaders */
-    if (!apart && when == 0)
-        when = 2;
+    if (!apart && (when == 0 || nodes_of_ranks()[client.me.rank] != nodes_of_ranks()[0]))
+        when = 2; /* a leader of my node has called then */
     const char *id = round < 3 ? "add.same" : "add.other";
     for (long turn = 0; turn < 5; turn++) {
         bool mine = turn == (leads ? (is(&leaders[0]) ? 1 : 3) : 2 * when);
@@ -192,13 +197,28 @@ static void refused(void)
     fence_all(false);
 }
 
+/* @return behind what was seen of each round */
+static struct group_seen *run(struct group_seen *seen)
+{
+    for (long round = 0; round < rounds; round++)
+        *seen++ = one_round(round);
+    never();
+    unadded();
+    return seen;
+}
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {{"rounds", &rounds, "constructs", NULL}, {0}};
     client_init("groups_add", options, argc, argv);
     if (client.size < 2)
         return client_skip("needs two ranks");
-    choose();
+    leaders = calloc(client.size, sizeof *leaders);
+    members = calloc(client.size, sizeof *members);
+    everybody = calloc(client.size, sizeof *everybody);
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        everybody[r] = proc_of(r);
+    arrange(second_half() != 0);
     if (!GROUP_HAS_ADDED) {
         if (LIBPMIX >=
             50000) /* 4.2 finishes an all-local construct by itself, whatever it asks for */
@@ -207,19 +227,20 @@ int main(int argc, char **argv)
                            (int)(LIBPMIX / 10000), (int)(LIBPMIX / 100 % 100),
                            (int)(LIBPMIX % 100));
     }
-    struct group_seen *seen = calloc((size_t)rounds, sizeof *seen);
-    uint64_t *contexts = calloc((size_t)rounds, sizeof *contexts);
-    for (long round = 0; round < rounds; round++)
-        seen[round] = one_round(round);
-    never();
-    unadded();
+    struct group_seen *seen = calloc(2 * (size_t)rounds, sizeof *seen), *end = seen;
+    uint64_t *contexts = calloc(2 * (size_t)rounds, sizeof *contexts);
+    if (apart)
+        end = run(end);
+    arrange(false);
+    end = run(end);
     step("comparison");
-    group_compare(seen, (size_t)rounds, contexts, "added");
-    group_check_distinct(contexts, (size_t)rounds);
+    group_compare(seen, (size_t)(end - seen), contexts, "added");
+    group_check_distinct(contexts, (size_t)(end - seen));
     free(contexts);
     free(seen);
     free(everybody);
     free(members);
     free(leaders);
-    return client_pass("%zu leaders and %zu added members, %ld times", nleaders, nmembers, rounds);
+    return client_pass("%u ranks, leaders and added members apart and mixed, %ld times each",
+                       client.size, rounds);
 }

@@ -1,8 +1,9 @@
 /* groups_bootstrap: constructs whose leaders know only how many they are.
  *
  * All ranks lead (with 64 ranks, 64 leaders); two lead and add all others; one leads alone; two
- * groups at once; counts that disagree; the same id after a destruct and after a failure; and one
- * leader more than the count, who is the first of the id's next construct.
+ * groups at once; counts that disagree; a leader that calls twice; the same id after a destruct and
+ * after a failure, also one that members had given up before; and one leader more than the count,
+ * who is the first of the id's next construct.
  *
  * A library that knows no bootstrap has to refuse at once, and then this is skipped.
  */
@@ -101,6 +102,31 @@ static void disagree(void)
     fence_all(false);
 }
 
+/* Leaders are counted, not calls: two calls of one leader are not the two that are awaited. */
+static void twice(void)
+{
+    struct group_call calls[2];
+    bool first = client.me.rank == 0, last = client.me.rank == client.size - 1;
+    const pmix_proc_t both[] = {proc_of(0), proc_of(client.size - 1)};
+    const struct group_ask two = {.leaders = 2};
+    step("a leader that calls twice");
+    for (int i = 0; first && i < 2; i++)
+        group_begin(&calls[i], "boot.twice", &client.me, 1, two);
+    fence_all(false);
+    if (last)
+        form("boot.twice", true, two, both, 2);
+    for (int i = 0; first && i < 2; i++) {
+        CHECK_OK(group_end(&calls[i]), "each call of the leader that called twice");
+        group_check_members(&calls[i].result, both, 2);
+        CHECK_EQ(calls[i].result.context, calls[0].result.context, "its context id");
+    }
+    for (int i = 0; first && i < 2; i++)
+        group_result_free(&calls[i].result);
+    if (first || last)
+        group_destruct("boot.twice");
+    fence_all(false);
+}
+
 /* One leader of two does not call: the other fails at its deadline, and so does the late one. */
 static void never(void)
 {
@@ -114,6 +140,30 @@ static void never(void)
         group_run(&call, "boot.never", &client.me, 1, (struct group_ask){.leaders = 2},
                   PMIX_ERR_TIMEOUT);
     fence_all(false);
+}
+
+/* One leader of two does not call, and the added members give up before the other does. That call
+ * of theirs was of the construct that fails: with all there, the id works again. */
+static void give_up(void)
+{
+    struct group_call call;
+    bool first = client.me.rank == 0, last = client.me.rank == client.size - 1;
+    struct group_ask ask = {.leaders = first || last ? 2 : 0, .timeout = first ? 2 : last ? 0 : 1};
+    pmix_proc_t *added = calloc(client.size, sizeof *added);
+    step("members that give up");
+    for (pmix_rank_t r = 1; first && r + 1 < client.size; r++)
+        added[ask.nadded++] = proc_of(r);
+    ask.added = added;
+    for (int turn = 0; turn < 2; turn++) {
+        if (last == (turn == 1))
+            group_run(&call, "boot.late", &client.me, first || last ? 1 : 0, ask, PMIX_ERR_TIMEOUT);
+        fence_all(false);
+    }
+    step("the same id with all of them");
+    ask.timeout = 0;
+    form("boot.late", first || last, ask, everybody, client.size);
+    group_destruct("boot.late");
+    free(added);
 }
 
 /* A third leader of two waits for the next construct, which one of the two completes. */
@@ -175,7 +225,9 @@ static void run(struct group_seen *seen)
     seen[2 * rounds + 2 + client.me.rank] = alone();
     fence_all(false);
     disagree();
+    twice();
     never();
+    give_up();
     /* One server answers all calls of one id at once: the three must be apart. */
     const uint64_t *node = nodes_of_ranks();
     if (client.size > 2 && node[1] != node[0] && node[1] != node[client.size - 1])

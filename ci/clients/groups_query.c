@@ -1,5 +1,5 @@
-/* groups_query: the host answers queries about groups and process sets, for members and others:
- * a group is there after its construct and gone after its destruct.
+/* groups_query: the host answers queries about groups, process sets and namespaces, for members and
+ * others: a group is there after its construct and gone after its destruct.
  */
 #include "group.h"
 
@@ -122,6 +122,14 @@ static void check_psets(void)
     CHECK_EQ(ask_number(PMIX_QUERY_NUM_PSETS), length, "number of process sets");
 }
 
+/* My namespace is among those that there are. */
+static void check_namespaces(void)
+{
+    size_t length;
+    CHECK_EQ(ask_names(PMIX_QUERY_NAMESPACES, client.me.nspace, &length), 1,
+             "times that my namespace is listed");
+}
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
@@ -148,6 +156,7 @@ int main(int argc, char **argv)
     check_present(members, n, false);
     if (psets)
         check_psets();
+    check_namespaces();
     free(members);
     step("last fence");
     fence_all(false);

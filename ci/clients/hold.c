@@ -15,7 +15,7 @@ enum how { BY_KILL, BY_EXIT, BY_ABORT };
 enum where { IN_SLEEP, IN_FENCE, IN_CONSTRUCT };
 
 static long victim = -1, how = BY_KILL, where = IN_SLEEP, sleep_s = 60, delay_ms = 500,
-            exit_status = 7, until = 0;
+            exit_status = 7, until = 0, late = -1;
 
 static _Noreturn void end_myself(void)
 {
@@ -52,9 +52,10 @@ static pmix_status_t construct_all(void)
 /* Sleeps for --sleep, or until the process --until has ended. */
 static void sleep_long(void)
 {
-    if (until == 0)
+    bool waits = until != 0 && (late < 0 || (long)client.me.rank < late);
+    if (!waits)
         sleep_ms(1000 * sleep_s);
-    while (until != 0 && (kill((pid_t)until, 0) == 0 || errno == EPERM))
+    while (waits && (kill((pid_t)until, 0) == 0 || errno == EPERM))
         sleep_ms(50);
 }
 
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
         {"in", &where, "are the others", "sleep|fence|construct"},
         {"sleep", &sleep_s, "s that a sleep takes", NULL},
         {"until", &until, "process on this machine that a sleep lasts as long as, 0: none", NULL},
+        {"late", &late, "ranks that sleep so, from 0 on; the others --sleep; -1: all", NULL},
         {"delay", &delay_ms, "ms before the victim's end", NULL},
         {"status", &exit_status, "of an exit or an abort", NULL},
         {0}};

@@ -23,7 +23,10 @@ static const char *const way_names[WAYS] = {"without a qualifier", "in its realm
                                             "in its realm by id", "in its realm by host name",
                                             "of a rank"};
 
+static const char *const realm_names[REALMS] = {"session", "job", "application", "node", "process"};
+
 static long bound; /* expect that every rank is bound */
+static long app;   /* number of the application that we are of */
 static unsigned asked, left_out, failures;
 static const char *excuse; /* why libpmix may be wrong about what is being asked, or NULL */
 
@@ -101,6 +104,16 @@ static bool own_folder(const char *path)
            st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
+/* Several programs may be one application. */
+static bool is_command(const char *text, uint32_t number)
+{
+    bool found = false;
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        found |=
+            known.app_of[r] == number && is_here(known.node_of[r]) && !strcmp(text, known.argv[r]);
+    return found;
+}
+
 static void compare_text(const struct row *row, enum way way, uint32_t about,
                          const struct want *want, const char *found)
 {
@@ -108,6 +121,9 @@ static void compare_text(const struct row *row, enum way way, uint32_t about,
         fail(row, way, about, "expected \"%s\", found \"%s\"", want->text, found);
     if (want->kind == SOME && !found[0])
         fail(row, way, about, "expected some text, found none");
+    if (want->kind == COMMAND && !is_command(found, about))
+        fail(row, way, about, "expected the arguments of a task here, \"%s\", found \"%s\"",
+             want->text, found);
     if (want->kind == FOLDER && !own_folder(found))
         fail(row, way, about, "expected a directory of ours alone, found \"%s\"", found);
     if (want->kind == LAYOUT && !same_layout(found))
@@ -140,7 +156,7 @@ static size_t qualify(pmix_info_t *info, const struct row *row, enum way way, ui
 {
     static const char *const realms[REALMS] = {
         [SESSION] = PMIX_SESSION_INFO, PMIX_JOB_INFO, PMIX_APP_INFO, PMIX_NODE_INFO, NULL};
-    uint32_t id = row->realm == APP ? 0 : about;
+    uint32_t id = about;
     if (way == BARE || way == OF_RANK)
         return 0;
     PMIX_INFO_LOAD(&info[0], realms[row->realm], NULL, PMIX_BOOL);
@@ -178,16 +194,20 @@ static const char *fault_of_4_2(const struct row *row, enum way way, uint32_t no
         return "a rank does not stand for its node";
     if (is(row, NODE, PMIX_MAX_PROCS) || is(row, NODE, PMIX_NUM_SLOTS))
         return "the job's is found";
+    if (is(row, APP, PMIX_APP_ARGV) && !getenv("FLUX_JOB_ID"))
+        return "a namespace cannot be registered again";
     return NULL;
 }
 
 /* libpmix 5 and later: get_data() answers from what the process believes of itself and of the
- * question, and never looks. Without gds/hash the process has not been told its session and node.
- */
+ * question, and never looks. Without gds/hash the process has not been told its session, node and
+ * application (pmix_globals.appnum). */
 static const char *fault_of_5(const struct row *row, enum way way)
 {
     if (is(row, SESSION, PMIX_SESSION_ID) && (way != BY_ID || LIBPMIX < 60000))
         return "the process has not been told its session";
+    if (row->realm == APP && way != BY_ID && known.app_of[client.me.rank] != 0)
+        return "the process has not been told its application";
     if (is(row, NODE, PMIX_NODEID) && way != BY_ID && way != OF_RANK)
         return "the process has not been told its node id";
     if (is(row, NODE, PMIX_HOSTNAME) && way == BY_ID)
@@ -219,10 +239,13 @@ static void ask(const struct row *row, enum way way, uint32_t about, pmix_rank_t
     pmix_status_t status = PMIx_Get(&proc, row->key, info, ninfo, &value);
     for (size_t i = 0; i < ninfo; i++)
         PMIX_INFO_DESTRUCT(&info[i]);
-    if (status != PMIX_SUCCESS || !value) {
-        fail(row, way, about, "expected a value, found %s", PMIx_Error_string(status));
+    if (want.kind == ABSENT ? status != PMIX_ERR_NOT_FOUND : status != PMIX_SUCCESS || !value) {
+        fail(row, way, about, "expected %s value, found %s", want.kind == ABSENT ? "no" : "a",
+             PMIx_Error_string(status));
         return;
     }
+    if (want.kind == ABSENT)
+        return;
     compare(row, way, about, &want, value);
     PMIX_VALUE_RELEASE(value);
 }
@@ -232,8 +255,11 @@ static bool bare_means(const struct row *row)
 {
     if (!strcmp(row->key, PMIX_MAX_PROCS) || !strcmp(row->key, PMIX_NUM_SLOTS) ||
         !strcmp(row->key, PMIX_NUM_NODES) || !strcmp(row->key, PMIX_NUM_ALLOCATED_NODES) ||
-        !strcmp(row->key, PMIX_ALLOCATED_NODELIST))
+        !strcmp(row->key, PMIX_ALLOCATED_NODELIST) || !strcmp(row->key, PMIX_NODE_LIST) ||
+        !strcmp(row->key, PMIX_NSDIR))
         return row->realm == JOB;
+    if (!strcmp(row->key, PMIX_TMPDIR))
+        return row->realm == SESSION;
     return true;
 }
 
@@ -251,6 +277,16 @@ static void ask_about_nodes(const struct row *row)
         ask(row, OF_RANK, known.node_of[r], r);
 }
 
+static void ask_about_apps(const struct row *row)
+{
+    uint32_t mine = known.app_of[client.me.rank];
+    if (bare_means(row))
+        ask(row, BARE, mine, PMIX_RANK_WILDCARD);
+    ask(row, QUALIFIED, mine, PMIX_RANK_WILDCARD);
+    for (uint32_t i = 0; i < known.napps; i++)
+        ask(row, BY_ID, i, PMIX_RANK_WILDCARD);
+}
+
 static void ask_all_ways(const struct row *row)
 {
     switch (row->realm) {
@@ -261,26 +297,44 @@ static void ask_all_ways(const struct row *row)
     case NODE:
         ask_about_nodes(row);
         return;
+    case APP:
+        ask_about_apps(row);
+        return;
     default:
         if (bare_means(row))
             ask(row, BARE, 0, PMIX_RANK_WILDCARD);
         ask(row, QUALIFIED, 0, PMIX_RANK_WILDCARD);
-        if (row->realm == APP || (row->realm == SESSION && known.session_id))
+        if (row->realm == SESSION && known.session_id)
             ask(row, BY_ID, 0, PMIX_RANK_WILDCARD);
     }
+}
+
+/* Asks for a key in all ways. @return whether there was any, for somebody who knows what it should
+ * be: rank 0 says where there was none */
+static bool ask_row(const struct row *row)
+{
+    unsigned before = asked;
+    ask_all_ways(row);
+    if (asked == before && client.me.rank == 0)
+        printf("NOTE keys: not asked for %s of the %s: not known here\n", row->name,
+               realm_names[row->realm]);
+    return asked > before;
 }
 
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
-        {"bound", &bound, "1: every rank has to be bound to some processors", NULL}, {0}};
+        {"bound", &bound, "1: every rank has to be bound to some processors", NULL},
+        {"app", &app, "number of the application that this process is of", NULL},
+        {0}};
+    size_t rows_asked = 0;
     client_init("keys", options, argc, argv);
-    known_find();
+    known_find((uint32_t)app, argv);
     CHECK(!bound || known.cpus[client.me.rank], "expected to be bound, found all processors");
     for (size_t i = 0; i < nrows; i++)
-        ask_all_ways(&rows[i]);
+        rows_asked += ask_row(&rows[i]);
     CHECK(failures == 0, "%u of %u answers are not what they should be", failures, asked);
     fence_all(false);
-    return client_pass("%zu keys, %u questions a rank, %u left out for faults of libpmix", nrows,
-                       asked, left_out);
+    return client_pass("%zu of %zu keys, %u questions a rank, %u left out for faults of libpmix",
+                       rows_asked, nrows, asked, left_out);
 }

@@ -7,9 +7,41 @@ struct known known;
 
 /* What each rank puts of itself. */
 struct self {
-    uint32_t node, slot;
-    char host[64], cpus[256];
+    uint32_t node, slot, app;
+    int package;
+    char host[64], cpus[256], wdir[300], argv[900];
 };
+
+/* The package of a processor, as the kernel numbers them; -1: it does not say. */
+static int package_of(int cpu)
+{
+    char path[80];
+    int package = -1;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
+    FILE *in = fopen(path, "r");
+    if (in && fscanf(in, "%d", &package) != 1)
+        package = -1;
+    if (in)
+        fclose(in);
+    return package;
+}
+
+/* The package that all processors are of on which we may run, or -1. */
+static int find_package(void)
+{
+    cpu_set_t set;
+    int common = -1;
+    if (sched_getaffinity(0, sizeof set, &set))
+        return -1;
+    for (int cpu = 0, n = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        if (n++ > 0 && package_of(cpu) != common)
+            return -1;
+        common = package_of(cpu);
+    }
+    return common;
+}
 
 /* Where we may run, unless that is everywhere: "0-3,8". */
 static void find_cpus(char *text, size_t size)
@@ -29,11 +61,29 @@ static void find_cpus(char *text, size_t size)
     }
 }
 
+/* How we were started, unless the environment knows better. */
+static void find_start(struct self *self, char *const *argv)
+{
+    const char *wdir = getenv("KEYS_WDIR"), *all = getenv("KEYS_APP_ARGV");
+    size_t at = 0, size = sizeof self->argv;
+    if (wdir)
+        snprintf(self->wdir, sizeof self->wdir, "%s", wdir);
+    else
+        CHECK(getcwd(self->wdir, sizeof self->wdir), "no name of our directory");
+    if (all)
+        at = (size_t)snprintf(self->argv, size, "%s", all);
+    for (int i = 0; !all && argv[i] && at < size; i++)
+        at += (size_t)snprintf(self->argv + at, size - at, "%s%s", i ? " " : "", argv[i]);
+    CHECK(at < size, "expected less than %zu bytes of arguments", size);
+}
+
 static struct self find_self(void)
 {
     const char *node = getenv("SLURM_NODEID"), *slot = getenv("SLURM_LOCALID");
     const char *name = getenv("SLURMD_NODENAME");
-    struct self self = {UINT32_MAX, UINT32_MAX, "", ""};
+    if (!name)
+        name = getenv("MUSTERRUN_NODE");
+    struct self self = {.node = UINT32_MAX, .slot = UINT32_MAX, .package = find_package()};
     if (node && slot) {
         self.node = (uint32_t)strtoul(node, NULL, 10);
         self.slot = (uint32_t)strtoul(slot, NULL, 10);
@@ -72,6 +122,21 @@ static void place(pmix_rank_t rank, const struct self *self)
     known.node_of[rank] = at;
     known.slot_of[rank] = node->tasks;
     node->ranks[node->tasks++] = rank;
+}
+
+/* After place(): a node is counted for the application of its first rank. */
+static void enlist(pmix_rank_t rank, uint32_t number)
+{
+    CHECK(number < client.size, "rank %u is of application %u in a job of %u", rank, number,
+          client.size);
+    struct known_app *app = &known.apps[number];
+    if (number >= known.napps)
+        known.napps = number + 1;
+    if (app->tasks == 0)
+        app->first = rank;
+    known.app_of[rank] = number;
+    known.app_rank_of[rank] = app->tasks++;
+    app->nodes += known.slot_of[rank] == 0;
 }
 
 static void append(char **list, const char *name, size_t length)
@@ -134,10 +199,19 @@ static void read_slots(const char *text)
     free(list);
 }
 
+/* In a heterogeneous step srun puts the step's nodes into the variables of the job; whoever starts
+ * one keeps the job's own under KEYS_. */
+static const char *of_job(const char *name)
+{
+    char kept[64];
+    snprintf(kept, sizeof kept, "KEYS_%s", name);
+    return getenv(kept) ? getenv(kept) : getenv(name);
+}
+
 static void find_session(void)
 {
-    const char *nodes = getenv("SLURM_JOB_NODELIST"), *cpus = getenv("SLURM_JOB_CPUS_PER_NODE");
-    const char *n = getenv("SLURM_JOB_NUM_NODES"), *step_id = getenv("SLURM_STEP_ID");
+    const char *nodes = of_job("SLURM_JOB_NODELIST"), *cpus = of_job("SLURM_JOB_CPUS_PER_NODE");
+    const char *n = of_job("SLURM_JOB_NUM_NODES"), *step_id = getenv("SLURM_STEP_ID");
     known.session_id = getenv("SLURM_JOB_ID");
     known.cluster = getenv("SLURM_CLUSTER_NAME");
     if (known.session_id && step_id) {
@@ -153,9 +227,11 @@ static void find_session(void)
         read_slots(cpus);
 }
 
-void known_find(void)
+void known_find(uint32_t app, char *const *argv)
 {
     struct self self = find_self();
+    self.app = app;
+    find_start(&self, argv);
     step("exchange of what each rank knows of itself");
     put_bytes(PMIX_GLOBAL, &self, sizeof self, "keys.self");
     commit();
@@ -163,11 +239,21 @@ void known_find(void)
     known.nodes = calloc(client.size, sizeof *known.nodes);
     known.node_of = calloc(client.size, sizeof *known.node_of);
     known.slot_of = calloc(client.size, sizeof *known.slot_of);
+    known.apps = calloc(client.size, sizeof *known.apps);
+    known.app_of = calloc(client.size, sizeof *known.app_of);
+    known.app_rank_of = calloc(client.size, sizeof *known.app_rank_of);
+    known.wdir = calloc(client.size, sizeof *known.wdir);
+    known.argv = calloc(client.size, sizeof *known.argv);
     known.cpus = calloc(client.size, sizeof *known.cpus);
+    known.package_of = calloc(client.size, sizeof *known.package_of);
     for (pmix_rank_t r = 0; r < client.size; r++) {
         struct self *other = get_bytes(r, sizeof *other, "keys.self");
         other->host[sizeof other->host - 1] = '\0';
         place(r, other);
+        enlist(r, other->app);
+        known.wdir[r] = strndup(other->wdir, sizeof other->wdir);
+        known.argv[r] = strndup(other->argv, sizeof other->argv);
+        known.package_of[r] = other->package;
         if (other->cpus[0])
             known.cpus[r] = strndup(other->cpus, sizeof other->cpus);
         free(other);
@@ -176,5 +262,7 @@ void known_find(void)
         CHECK(known.nodes[i].name, "node %u has no task", i);
         append(&known.step_list, known.nodes[i].name, strlen(known.nodes[i].name));
     }
+    for (uint32_t i = 0; i < known.napps; i++)
+        CHECK(known.apps[i].tasks > 0, "application %u has no task", i);
     find_session();
 }

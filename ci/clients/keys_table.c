@@ -52,10 +52,13 @@ WANT(folder, ((struct want){FOLDER, 0, NULL}))
 WANT(yes, flag(true))
 WANT(no, flag(false))
 WANT(zero, number(0))
-WANT(one, number(1))
 WANT(nspace, text(client.me.nspace))
 WANT(job_id, text(known.job_id))
 WANT(size, number(client.size))
+WANT(apps, number(known.napps))
+WANT(app_size, number(known.apps[about].tasks))
+WANT(app_leader, number(known.apps[about].first))
+WANT(app_nodes, number(known.apps[about].nodes))
 WANT(nodes, number(known.nnodes))
 WANT(node_list, text(known.step_list))
 WANT(step_slots, number_if_known(known.step_slots))
@@ -73,6 +76,8 @@ WANT(node_max, number_if_known(known.nodes[about].slots
                                    : 0))
 WANT(node_procs, ((struct want){RANKS, about, NULL}))
 WANT(rank, number(about))
+WANT(rank_app, number(known.app_of[about]))
+WANT(rank_in_app, number(known.app_rank_of[about]))
 WANT(rank_slot, number(known.slot_of[about]))
 WANT(rank_node, number(known.node_of[about]))
 WANT(rank_host, text(known.nodes[known.node_of[about]].name))
@@ -101,6 +106,47 @@ static struct want node_alias(uint32_t about)
     return text(is_here(about) ? name : NULL);
 }
 
+static struct want app_list(uint32_t about)
+{
+    static char *list;
+    size_t size = strlen(known.step_list) + 1, at = 0;
+    list = realloc(list, size);
+    for (uint32_t i = 0; i < known.nnodes; i++)
+        if (known.app_of[known.nodes[i].ranks[0]] == about)
+            at +=
+                (size_t)snprintf(list + at, size - at, "%s%s", at ? "," : "", known.nodes[i].name);
+    return text(list);
+}
+
+/* @return a rank of an application on our node, or client.size; there alone it is known how an
+ * application was started */
+static pmix_rank_t rank_here(uint32_t app)
+{
+    pmix_rank_t rank = 0;
+    while (rank < client.size && (known.app_of[rank] != app || !is_here(known.node_of[rank])))
+        rank++;
+    return rank;
+}
+
+static struct want app_wdir(uint32_t about)
+{
+    pmix_rank_t rank = rank_here(about);
+    return text(rank < client.size ? known.wdir[rank] : NULL);
+}
+
+static struct want app_argv(uint32_t about)
+{
+    pmix_rank_t rank = rank_here(about);
+    if (rank == client.size)
+        return text(NULL);
+    return (struct want){known.argv[rank][0] ? COMMAND : ABSENT, 0, known.argv[rank]};
+}
+
+static struct want node_folder(uint32_t about)
+{
+    return (struct want){is_here(about) ? FOLDER : UNKNOWN, 0, NULL};
+}
+
 static struct want node_memory(uint32_t about)
 {
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
@@ -123,6 +169,17 @@ static struct want rank_cpus(uint32_t about)
     static char cpus[300];
     snprintf(cpus, sizeof cpus, "hwloc:%s", known.cpus[about] ? known.cpus[about] : "");
     return text(bound_here(about) ? cpus : NULL);
+}
+
+/* Among the ranks of its node that are bound to its package; of others there is none. */
+static struct want rank_in_package(uint32_t about)
+{
+    const struct known_node *node = &known.nodes[known.node_of[about]];
+    uint64_t place = 0;
+    for (uint32_t i = 0; i < known.slot_of[about]; i++)
+        place += known.cpus[node->ranks[i]] != NULL &&
+                 known.package_of[node->ranks[i]] == known.package_of[about];
+    return bound_here(about) && known.package_of[about] >= 0 ? number(place) : text(NULL);
 }
 
 static struct want rank_locality(uint32_t about)
@@ -150,7 +207,7 @@ const struct row rows[] = {
     ROW(PMIX_JOBID, JOB, job_id),
     ROW(PMIX_JOB_SIZE, JOB, size),
     ROW(PMIX_MAX_PROCS, JOB, size),
-    ROW(PMIX_JOB_NUM_APPS, JOB, one),
+    ROW(PMIX_JOB_NUM_APPS, JOB, apps),
     ROW(PMIX_NPROC_OFFSET, JOB, zero),
     ROW(PMIX_NUM_NODES, JOB, nodes),
     ROW(PMIX_NUM_SLOTS, JOB, step_slots),
@@ -164,10 +221,13 @@ const struct row rows[] = {
     ROW(PMIX_NSDIR, JOB, folder),
     ROW(PMIX_SERVER_NSPACE, JOB, some_text),
     ROW(PMIX_SERVER_RANK, JOB, my_node),
-    ROW(PMIX_APP_SIZE, APP, size),
-    ROW(PMIX_APPLDR, APP, zero),
-    ROW(PMIX_MAX_PROCS, APP, size),
-    ROW(PMIX_NUM_NODES, APP, nodes),
+    ROW(PMIX_APP_SIZE, APP, app_size),
+    ROW(PMIX_APPLDR, APP, app_leader),
+    ROW(PMIX_MAX_PROCS, APP, app_size),
+    ROW(PMIX_NUM_NODES, APP, app_nodes),
+    ROW(PMIX_NODE_LIST, APP, app_list),
+    ROW(PMIX_WDIR, APP, app_wdir),
+    ROW(PMIX_APP_ARGV, APP, app_argv),
     ROW(PMIX_NODEID, NODE, node_id),
     ROW(PMIX_HOSTNAME, NODE, node_name),
     ROW(PMIX_LOCAL_SIZE, NODE, node_tasks),
@@ -180,10 +240,12 @@ const struct row rows[] = {
     ROW(PMIX_MAX_PROCS, NODE, node_max),
     ROW(PMIX_HOSTNAME_ALIASES, NODE, node_alias),
     ROW(PMIX_AVAIL_PHYS_MEMORY, NODE, node_memory),
+    ROW(PMIX_TMPDIR, NODE, node_folder),
+    ROW(PMIX_NSDIR, NODE, node_folder),
     ROW(PMIX_RANK, PROC, rank),
     ROW(PMIX_GLOBAL_RANK, PROC, rank),
-    ROW(PMIX_APP_RANK, PROC, rank),
-    ROW(PMIX_APPNUM, PROC, zero),
+    ROW(PMIX_APP_RANK, PROC, rank_in_app),
+    ROW(PMIX_APPNUM, PROC, rank_app),
     ROW(PMIX_LOCAL_RANK, PROC, rank_slot),
     ROW(PMIX_NODE_RANK, PROC, rank_slot),
     ROW(PMIX_HOSTNAME, PROC, rank_host),
@@ -193,6 +255,7 @@ const struct row rows[] = {
     ROW(PMIX_PROCDIR, PROC, rank_folder),
     ROW(PMIX_CPUSET, PROC, rank_cpus),
     ROW(PMIX_LOCALITY_STRING, PROC, rank_locality),
+    ROW(PMIX_PACKAGE_RANK, PROC, rank_in_package),
 };
 const size_t nrows = sizeof rows / sizeof *rows;
 _Static_assert(sizeof rows / sizeof *rows <= ROWS_MAX, "too many rows");

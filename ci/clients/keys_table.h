@@ -17,10 +17,12 @@ enum kind {
     NUMBER,
     FLAG,
     TEXT,
-    SOME,   /* a text that is not empty */
-    FOLDER, /* a directory of ours alone */
-    RANKS,  /* an array of the processes of a node */
-    LAYOUT, /* PMIX_ANL_MAP */
+    SOME,    /* a text that is not empty */
+    FOLDER,  /* a directory of ours alone */
+    RANKS,   /* an array of the processes of a node */
+    LAYOUT,  /* PMIX_ANL_MAP */
+    COMMAND, /* what a task of the application was started with, on our node */
+    ABSENT,  /* that there is none */
 };
 
 struct want {
@@ -29,8 +31,8 @@ struct want {
     const char *text;
 };
 
-/** One key. `want` says what it should be about a subject: a node of the step, a rank, or nothing.
- */
+/** One key. `want` says what it should be about a subject: an application, a node of
+ * the step, a rank, or nothing. */
 struct row {
     const char *name, *key;
     enum realm realm;

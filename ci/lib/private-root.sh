@@ -68,6 +68,7 @@ make_root() {
   if [ -n "$root" ]; then
     for path in /dev /proc /sys; do mount -n --rbind "$path" "$root$path"; done
   fi
+  [ -z "$cgroup" ] || cgroups_mount "$root/sys/fs/cgroup"
   if [ -n "$build" ]; then
     # A tmpfs, so as to have the mount point, over what the machine has.
     [ -n "$root" ] || cover /opt 755 /opt/*/

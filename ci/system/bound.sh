@@ -22,6 +22,8 @@ run() {
   timeout 60 srun --mpi="$MPI" "$@" "$clients/keys" --bound "$bound" --seconds 50 >"$work/keys.log" 2>&1 </dev/null
   status=$?
   check "keys ($*)" "$(why "$work/keys.log" $status)" grep -q '^PASS keys:' "$work/keys.log"
+  [ "$bound" = 0 ] || check "all keys are asked for ($*)" "$(grep 'not asked' "$work/keys.log")" \
+    eval "! grep -q 'not asked' '$work/keys.log'"
 }
 
 if [ "$(nproc)" -lt 2 ]; then

@@ -4,14 +4,16 @@
 set -uo pipefail
 usage() {
   cat <<'TXT'
-usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR
+usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR [groups]
 
 A task is killed, leaves without PMIx_Finalize or aborts, a muster-server is killed, a
 job is cancelled. Each time the step ends within 15 s and says why, a step beside it
 goes on and passes, and within 5 s nothing of the lost one is left. A slurmd that stops
 answering, is killed and started anew does no harm; a mistake in muster.json ends a step
-at once with its place, and so do settings that differ between nodes. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
-status when any failed.
+at once with its place, and so do settings that differ between nodes. Where steps go on
+without lost tasks, group operations that lose one, or a node, end for all others alike;
+with "groups" these are all that runs. Prints "ok", "not ok" with the reason and "skip"
+lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -19,52 +21,20 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
 spool=$(spool_dir)
-bound=15 clean_bound=5
-
-all_hold() { [ "$(grep -c '^HOLD rank' "$1" 2>/dev/null)" = 8 ]; }
-ended() { ! kill -0 "$1" 2>/dev/null; }
-
-# said NAME: what srun and the host said, without the lines of the clients
-said() { grep -vE '^(HOLD|FAIL|rank [0-9]+:)' "$work/$1.log"; }
-
-# start NAME SRUN-OPTIONS ARG...: a held step of 8 ranks on 4 nodes in the background; sets $step
-start() {
-  local name=$1 options=$2
-  shift 2
-  : >"$work/$name.log"
-  # shellcheck disable=SC2086  # options are several words or none
-  srun --mpi="$MPI" -J "$name" -N4 -n8 $options "$clients/hold" "$@" >"$work/$name.log" 2>&1 </dev/null &
-  step=$!
-  if ! until_true 20 all_hold "$work/$name.log"; then
-    not_ok "$name: start" "$(why "$work/$name.log" 'unknown (not up after 20 s)')"
-    kill "$step" 2>/dev/null
-    wait "$step"
-    return 1
-  fi
-}
 
 # scenario NAME SRUN-OPTIONS FAULT SAYS HOLD-ARG...: FAULT is a function that does the harm, or
 # "itself"; SAYS a pattern that the step's output has to match.
 scenario() {
   local name=$1 options=$2 fault=$3 says=$4 begin beside
   shift 4
-  start beside '' --sleep 4 || return
+  hold_step beside '' --sleep 4 || return
   beside=$step
   list_leftovers >"$work/before"
   begin=$SECONDS
-  if start "$name" "$options" "$@"; then
+  if hold_step "$name" "$options" "$@"; then
     [ "$fault" = itself ] || "$fault" "$name"
-    if until_true $bound ended "$step"; then
-      wait "$step"
-      ok "$name: the step ended in $((SECONDS - begin)) s with status $?"
-    else
-      not_ok "$name: the step's end" "still there after $bound s; $(tail -n 1 "$work/$name.log")"
-      scancel -n "$name"
-      kill "$step"
-      wait "$step"
-    fi 2>/dev/null
-    [ -z "$says" ] || check "$name: says why" \
-      "expected /$says/, found: $(said "$name" | head -n 5 | tr '\n' ';')" grep -qE "$says" <(said "$name")
+    step_ends "$name" $begin
+    [ -z "$says" ] || says_why "$name" "$says" "$work/$name.log"
     # libpmix 5.0 tells only the first local participant of a fence that it failed (_mdxcbfunc
     # overwrites the status that it packs).
     if [ "$(pmix_major)" = 5 ] && [ "${name#*-in-fence}" != "$name" ]; then
@@ -108,23 +78,18 @@ cancel() { scancel -n "$1"; }
 ends_with_task=
 [ "$(pmix_major)" -ge 7 ] || ends_with_task=--kill-on-bad-exit=1
 
-slurmd_of() { pgrep -f "slurmd .*-N $1\$"; }
-
 # Somebody has connected to the port of node2's slurmd (state 01), and waits.
 node2_is_asked() { awk '$2 ~ /:426A$/ && $4 == "01" { n++ } END { exit !n }' /proc/net/tcp; }
 
 # What was sent to a slurmd that is killed breaks off, and is sent again to the next one.
 restart_slurmd() {
   local slurmd status
-  start restart '' --sleep 2 || return
+  hold_step restart '' --sleep 2 || return
   slurmd=$(slurmd_of node2)
   kill -STOP "$slurmd"
   check 'restart: a message is on its way' "nobody asked the slurmd of node2" until_true 10 node2_is_asked
-  # In the node's namespaces, which a process of the step is in too.
-  kill -9 "$slurmd"
-  nsenter --target "$(pgrep -f 'slurmstepd: ' | while read -r pid; do
-    [ "$(nsenter --target "$pid" --uts hostname)" != node2 ] || echo "$pid"
-  done | head -n 1)" --mount --uts --root --wd slurmd -D -N node2 </dev/null >/dev/null 2>&1 &
+  stop_slurmd node2
+  start_slurmd node2
   wait "$step"
   status=$?
   check 'restart: the step goes on' "$(why "$work/restart.log" $status)" [ $status = 0 ]
@@ -177,14 +142,14 @@ tmpdir() {
   local dir=/run/slurm/tmpdir there
   mkdir -m 1777 $dir
   configure "{ \"tmpdir\": \"$dir\" }"
-  if start tmpdir '' --sleep 3; then
+  if hold_step tmpdir '' --sleep 3; then
     there=$(find $dir -maxdepth 1 -name 'muster.*' -user "$(id -u)" -perm 700 | wc -l)
     check 'tmpdir: the servers are there' "found $there of 4 directories" [ "$there" = 4 ]
     wait "$step"
     check 'tmpdir: the step' "$(why "$work/tmpdir.log" $?)" grep -q '^PASS hold' "$work/tmpdir.log"
     check 'tmpdir: nothing is left' "after $clean_bound s: $(ls $dir)" until_true $clean_bound rmdir $dir 2>/dev/null
   fi
-  mistake "{ \"tmpdir\": \"$dir\" }" "cannot open the directory tmpdir=$dir: No such file"
+  mistake "{ \"tmpdir\": \"$dir\" }" "mpi/muster: [0-9]+[.]0 node[1-4]: cannot open the directory tmpdir=$dir: No such file"
   mkdir -m 755 $dir
   chown alice $dir
   mistake "{ \"tmpdir\": \"$dir\" }" "tmpdir=$dir belongs to uid 2001 and has mode 0755"
@@ -203,6 +168,138 @@ mpi_conf() {
   rm "$file"
 }
 
+# What ci/slurm was told to do otherwise, it does.
+if scontrol show config | grep -q '^SlurmctldParameters .*enable_stepmgr'; then
+  check 'steps are made by their job' 'there is no SLURM_STEPMGR' \
+    grep -q '^node' <(salloc -Q -N1 printenv SLURM_STEPMGR 2>&1)
+fi
+if pgrep -f 'slurmd .*--conf-server' >/dev/null; then
+  check 'nodes have slurm.conf from slurmctld' 'there is no conf-cache' [ -s "$spool/node1/conf-cache/slurm.conf" ]
+fi
+# told_alike NAME COUNT: the COUNT others in a group operation (a pattern) were told the same
+told_alike() {
+  local told
+  told=$(sed -nE 's/^rank [0-9]+: (.* members .*)/\1/p' "$work/lost.log" | sort | uniq -c | tr -s ' \n' ' ;')
+  check "$1: one result for the others" "found$told" grep -qE "^ $2 [^;]+ members [0-9]+ context [0-9]+;\$" <<<"$told"
+}
+
+per_node=2 others='(3|[67])'
+
+# lost NAME ARG...: a group operation loses rank 3, and the step goes on. All others are told the
+# same, and what the client expects; the same id works again.
+lost() {
+  local name="lost $1" log=$work/lost.log status
+  shift
+  timeout 90 srun --mpi="$MPI" -N4 --ntasks-per-node=$per_node --kill-on-bad-exit=0 "$clients/groups_lost" "$@" >"$log" 2>&1
+  status=$?
+  told_alike "$name" "$others"
+  check "$name: ends as it should" "$(why "$log" $status)" eval \
+    "[ $status != 124 ] && ! grep -q '^FAIL' '$log' && grep -q '^PASS groups_lost' '$log'"
+}
+
+# pids_on NODE NAME...: the processes with these names on a node, in that order
+pids_on() {
+  local node=$1 name pid
+  shift
+  for name in "$@"; do
+    for pid in $(pids_of "$name"); do
+      [ "$(nsenter --target "$pid" --uts hostname 2>/dev/null)" != "$node" ] || echo "$pid"
+    done
+  done
+}
+
+# For timeouts.peer, a question, and Slurm's own tries.
+node_bound=60
+all_told() { [ "$(grep -cE '^(LOST rank|FAIL)' "$work/lost.log")" -ge 6 ]; }
+all_passed() { [ "$(grep -cE '^(PASS groups_lost|FAIL)' "$work/lost.log")" -ge "$1" ]; }
+node_works() { timeout 10 srun -w "$1" -N1 true 2>/dev/null; }
+
+# lost_node NAME ARG...: the same where node2 goes, with Slurm's daemons and its tasks. The step
+# itself cannot end by itself then.
+lost_node() {
+  local name="lost node, $1" log=$work/lost.log holder step begin
+  shift
+  nsenter --target "$(slurmd_of node2)" --mount --uts --root --wd sleep 900 &
+  holder=$!
+  : >"$log"
+  srun --mpi="$MPI" -J lost_node -N4 --ntasks-per-node=2 --kill-on-bad-exit=0 --no-kill \
+    "$clients/groups_lost" --node 1 "$@" >"$log" 2>&1 </dev/null &
+  step=$!
+  until_true 30 all_hold "$log" || not_ok "$name: start" "$(why "$log" unknown)"
+  pids_on node2 slurmd slurmstepd muster-server groups_lost | kill_together
+  begin=$SECONDS
+  check "$name: told in time" "not all 6 after $node_bound s" until_true $node_bound all_told
+  echo "# $name: after $((SECONDS - begin)) s"
+  until_true 30 all_passed 1
+  told_alike "$name" 6
+  check "$name: ends as it should" "$(why "$log" unknown)" eval \
+    "! grep -q '^FAIL' '$log' && grep -q '^PASS groups_lost' '$log'"
+  scancel -n lost_node
+  nsenter --target $holder --mount --uts --root --wd slurmd -D -N node2 </dev/null >/dev/null 2>&1 &
+  disown
+  check "$name: the node works again" 'it does not after 60 s' until_true 60 node_works node2
+  kill $holder
+  kill "$step" 2>/dev/null
+  wait "$step" $holder 2>/dev/null
+}
+
+lost_in_groups() {
+  configure '{ "on_task_loss": "continue" }'
+  lost construct
+  lost 'construct, FT_COLLECTIVE' --mode ft --events 1
+  lost 'construct, once it has contributed' --after 1
+  lost 'construct, FT_COLLECTIVE, once it has contributed' --mode ft --after 1
+  lost 'construct, NOTIFY_TERMINATION' --mode notify
+  lost 'construct, NOTIFY_TERMINATION, once it has contributed' --mode notify --after 1 --events 1
+  lost 'construct, too late' --how late
+  lost 'construct, added' --as added
+  lost 'construct, added, FT_COLLECTIVE' --as added --mode ft
+  lost 'construct, leader' --as leader
+  lost 'construct, leader, FT_COLLECTIVE' --as leader --mode ft
+  lost 'construct, leader, once it has contributed' --as leader --after 1
+  lost 'bootstrap, leader' --op bootstrap
+  lost 'bootstrap, leader, once it has contributed' --op bootstrap --after 1
+  lost destruct --op destruct
+  lost 'destruct, once it has contributed' --op destruct --after 1
+  lost 'destruct, FT_COLLECTIVE' --op destruct --mode ft
+  lost 'destruct, FT_COLLECTIVE, once it has contributed' --op destruct --mode ft --after 1
+  lost 'destruct, NOTIFY_TERMINATION' --op destruct --mode notify --events 1
+  lost 'destruct, NOTIFY_TERMINATION, once it has contributed' --op destruct --mode notify --after 1 --events 1
+  per_node=3 others=10
+  lost 'destruct, NOTIFY_TERMINATION, and another one that has contributed' \
+    --op destruct --mode notify --events 1 --second 4
+  per_node=2 others='(3|[67])'
+  configure '{ "on_task_loss": "continue", "timeouts": { "peer": 4 } }'
+  lost_node construct
+  lost_node 'construct, FT_COLLECTIVE' --mode ft --events 1
+  lost_node 'destruct, NOTIFY_TERMINATION' --op destruct --mode notify --events 1
+  rm -f $conf
+}
+
+# libpmix before 7 hands up no operation of a node that has lost a participant, so others there hang;
+# those on other nodes get an error.
+lost_alone_on_node() {
+  configure '{ "on_task_loss": "continue" }'
+  per_node=1
+  lost 'construct, alone on its node'
+  lost 'destruct, alone on its node' --op destruct
+  if [ "$(pmix_major)" = 4 ]; then   # with an id of its own for the next construct, which the late one calls first
+    lost 'construct, too late, alone on its node' --how late --deadline 2
+    lost 'destruct, too late, alone on its node' --op destruct --how late --deadline 2
+  fi
+  per_node=2
+  rm -f $conf
+  skip 'lost beside others on its node, FT_COLLECTIVE, NOTIFY_TERMINATION' 'libpmix hands them up from 7 on'
+}
+
+all_lost() { if [ "$(pmix_major)" -ge 7 ]; then lost_in_groups; else lost_alone_on_node; fi; }
+
+if [ "${2:-}" = groups ]; then
+  all_lost
+  summary
+  exit
+fi
+
 names_rank='(rank|task) 3|:3([^0-9]|$)'
 scenario kill-in-fence '' itself "muster.*($names_rank)" --victim 3 --how kill --in fence
 one_status kill-in-fence
@@ -219,6 +316,7 @@ if [ "$MPI" = muster ]; then
       --victim 7 --delay 60000 --how exit --in $where
   done
   restart_slurmd
+  all_lost
   mistake '{ "timeouts": { "peer": "soon" } }' 'muster.json line 1: .*peer'
   mistake '{ "timeout": 3 }' 'muster.json line 1: .*timeout'
   mistake '{ "timeouts": ' 'muster.json line [12] '

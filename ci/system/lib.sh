@@ -12,6 +12,10 @@ ok() { echo "ok $1"; passed=$((passed + 1)); }
 not_ok() { echo "not ok $1: $2"; failed=$((failed + 1)); }
 skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 
+# The clients that run in every shape of job under every resource manager, without arguments.
+every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query groups_add
+  groups_bootstrap events invite tools unsupported logq)
+
 # check WHAT WHY COMMAND...: ok WHAT if COMMAND succeeds
 check() {
   local what=$1 why=$2
@@ -22,6 +26,22 @@ check() {
 summary() {
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" = 0 ]
+}
+
+# keys_below ODD LAUNCHER...: the client keys below a task's program that has left its directory, and
+# had arguments that are empty, have blanks, and ODD. The keys are to say how that program was started.
+keys_below() {
+  # shellcheck disable=SC2016  # for the task's shell
+  local odd=$1 log=$work/below.log bash status script='cd /; "$0" --seconds 50; exit $?'
+  shift
+  bash=$(type -P bash)
+  (
+    cd /var || exit
+    export KEYS_WDIR=/var KEYS_APP_ARGV="$bash -c $script $clients/keys  two  words $odd "
+    timeout 60 "$@" "$bash" -c "$script" "$clients/keys" '' 'two  words' "$odd" '' >"$log" 2>&1 </dev/null
+  )
+  status=$?
+  judge 'keys, below a program that has gone elsewhere' keys $status "$log"
 }
 
 # find_clients BUILDDIR: sets $clients to where the test programs are
@@ -36,12 +56,14 @@ find_clients() {
 
 pmix_major() { pkg-config --modversion pmix | cut -d. -f1; }
 
-# until_true SECONDS COMMAND...: whether COMMAND succeeds within SECONDS
+# until_true SECONDS COMMAND...: whether COMMAND succeeds within SECONDS, or, where the machine has much else to do and a
+# look takes long, within four looks for each
 until_true() {
-  local end=$((SECONDS + $1))
+  local end=$((SECONDS + $1)) looks=$((4 * $1))
   shift
   until "$@"; do
-    [ $SECONDS -lt $end ] || return 1
+    [ $SECONDS -lt $end ] || [ $looks -gt 0 ] || return 1
+    looks=$((looks - 1))
     sleep 0.1
   done
 }
@@ -54,7 +76,135 @@ why() {
   echo "status $2: $line"
 }
 
+# judge WHAT NAME STATUS LOG: how a client that says PASS or SKIP once has ended
+judge() {
+  local passes
+  passes=$(grep -c "^PASS $2:" "$4")
+  if grep -q "^SKIP $2:" "$4"; then
+    skip "$1" "$(sed -n "s/^SKIP $2: //p" "$4" | head -n 1)"
+  elif [ "$3" != 0 ]; then
+    not_ok "$1" "$(why "$4" "$3")"
+  else
+    check "$1" "expected PASS once, found it $passes times" [ "$passes" = 1 ]
+  fi
+}
+
+# ---- what is left ----
+
+# The script's list_all has a line for each thing that a step or job should not leave behind.
+new_of_all() { list_all | sort | comm -13 <(sort "$1") -; }
+nothing_new_of_all() { [ -z "$(new_of_all "$1")" ]; }
+
+# clean NAME: nothing has come since list_all was written to $work/before
+clean() {
+  if until_true $clean_bound nothing_new_of_all "$work/before"; then
+    ok "$1: nothing is left"
+  else
+    not_ok "$1: what is left" "$(new_of_all "$work/before" | tr '\n' ';')"
+  fi
+}
+
+# ---- held steps ----
+
+# kill_together: those whose numbers are read die without time to see the others die
+# shellcheck disable=SC2016
+kill_together() { xargs sh -c 'kill -STOP "$@"; kill -9 "$@"' sh; }
+
+# Where a slurmstepd has been killed, five seconds go until somebody asks, and seven or more in which srun waits for it.
+end_bound=30 clean_bound=5
+
+all_hold() { [ "$(grep -c '^HOLD rank' "$1" 2>/dev/null)" = 8 ]; }
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# all_up NAME PID: whether the held tasks that PID has started are up; else it is ended
+all_up() {
+  until_true 20 all_hold "$work/$1.log" && return
+  not_ok "$1: start" "$(why "$work/$1.log" 'unknown (not up after 20 s)')"
+  kill "$2" 2>/dev/null
+  wait "$2"
+  return 1
+}
+
+# Where the logs of the nodes end now, and what they have got since.
+mark_logs() {
+  local log
+  for log in "$MUSTER_CI_DIR"/log/node*.log; do echo "$(wc -l <"$log") $log"; done >"$work/logs"
+}
+logged_since() {
+  local lines log
+  while read -r lines log; do tail -n "+$((lines + 1))" "$log"; done <"$work/logs"
+}
+
+# says_why WHAT PATTERN LOG: the output of a step that was harmed since mark_logs says why, the lines of its
+# clients left out. srun drops what comes once a task has ended by SIGKILL or SIGTERM.
+says_why() {
+  local said
+  said=$(grep -vE '^(HOLD|FAIL|rank [0-9]+:)' "$3")
+  if grep -qE "$2" <<<"$said"; then
+    ok "$1: says why"
+  elif grep -qE ': (Killed|Terminated)$' <<<"$said" && grep -qE "$2" <(logged_since); then
+    skip "$1: says why" 'srun dropped it when a task had been killed; the log of slurmd has it'
+  else
+    not_ok "$1: says why" "expected /$2/, found: $(head -n 5 <<<"$said" | tr '\n' ';')"
+  fi
+}
+
+# hold_step NAME SRUN-OPTIONS HOLD-ARG...: a held step of 8 ranks on 4 nodes in the background; sets $step
+hold_step() {
+  local name=$1 options=$2
+  shift 2
+  : >"$work/$name.log"
+  mark_logs
+  # shellcheck disable=SC2086  # options are several words or none
+  srun --mpi="$MPI" -J "$name" -N4 -n8 $options "$clients/hold" "$@" >"$work/$name.log" 2>&1 </dev/null &
+  step=$!
+  all_up "$name" "$step"
+}
+
+# step_ends NAME BEGIN: $step, which was harmed at the second BEGIN, ends in time
+step_ends() {
+  if until_true $end_bound ended "$step"; then
+    wait "$step"
+    ok "$1: the step ended in $((SECONDS - $2)) s with status $?"
+  else
+    not_ok "$1: the step's end" "still there after $end_bound s; $(tail -n 1 "$work/$1.log")"
+    scancel -n "$1"
+    kill "$step"
+    wait "$step"
+  fi 2>/dev/null
+}
+
 # ---- processes and what steps leave ----
+
+slurmd_of() { pgrep -f "slurmd .*-N $1\$" | head -n 1; }
+slurmd_listens() { grep -q "$(printf ':%04X 00000000:0000 0A' $((17000 + ${1#node})))" /proc/net/tcp; }
+slurmd_is_silent() { ! slurmd_listens "$1"; }
+
+# anchor_node NODE: its name spaces would go with its last process
+anchor_node() {
+  local slurmd
+  slurmd=$(slurmd_of "$1")
+  mapfile -d '' -t slurmd_env < <(grep -zE '^(LD_PRELOAD|SLURM_CONF)=' "/proc/$slurmd/environ")
+  nsenter --target "$slurmd" --mount --uts --root sleep infinity &
+  anchor=$!
+  until_true 10 is_anchored "$slurmd" || not_ok "$1" 'its name space cannot be kept'
+}
+is_anchored() { [ "$(readlink "/proc/$anchor/ns/mnt")" = "$(readlink "/proc/$1/ns/mnt")" ]; }
+
+# stop_slurmd NODE: by kill -9
+stop_slurmd() {
+  anchor_node "$1"
+  kill -9 "$(slurmd_of "$1")"
+}
+
+# start_slurmd NODE: again, in the name spaces that anchor_node has kept, once the killed one has left its
+# port, which takes its threads a while on a busy machine
+start_slurmd() {
+  until_true 20 slurmd_is_silent "$1" || not_ok "$1" 'its slurmd does not end'
+  nsenter --target "$anchor" --mount --uts --root --wd env "${slurmd_env[@]}" slurmd -D -N "$1" </dev/null >/dev/null 2>&1 &
+  until_true 20 slurmd_listens "$1" || not_ok "$1" 'its slurmd does not come back'
+  kill "$anchor"
+}
 
 # pids_of NAME: the processes with that name, zombies (which wait for pid 1) left out
 pids_of() {

@@ -11,8 +11,8 @@ its muster-servers through /proc: user, groups and capabilities are alice's and 
 more; the environment, the directory and the descriptors are the server's own;
 slurmstepd and srun have no libpmix loaded. Writes malformed messages to the servers'
 sockets, as alice, bob and root: they are refused or dropped with a line in the log, and the
-step goes on to its end. Prints "ok", "not ok" with the reason and "skip" lines; non-zero
-status when any failed.
+step goes on to its end. Poisons the home of alice: nothing of it is loaded or read. Prints
+"ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -21,8 +21,6 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 find_clients "$1"
 spool=$(spool_dir)
 if [ "$(id -u)" != 0 ]; then skip security 'needs root'; summary; exit; fi
-
-all_hold() { [ "$(grep -c '^HOLD rank' "$work/hold.log")" = 8 ]; }
 
 # field PID NAME: a line of /proc/PID/status without its name
 field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
@@ -54,8 +52,10 @@ check_identity() {
 check_environment() {
   local pid=$1 foreign
   foreign=$(tr '\0' '\n' <"/proc/$pid/environ" |
-    grep -vE '^(PATH|LC_ALL|LANG|SLURM_CONF|TMPDIR|PMIX_MCA_psec|HWLOC_PLUGINS_BLACKLIST|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
+    grep -vE '^(PATH|LC_ALL|LANG|HOME|SLURM_CONF|TMPDIR|PMIX_MCA_psec|HWLOC_PLUGINS_BLACKLIST|MUSTER_[A-Z_]*)=' | tr '\n' ' ')
   check "server $pid: environment" "found $foreign" [ -z "$foreign" ]
+  check "server $pid: its home is nobody's" "found $(tr '\0' '\n' <"/proc/$pid/environ" | grep ^HOME=)" \
+    grep -qzx HOME=/nonexistent "/proc/$pid/environ"
   check "server $pid: nothing of the user's environment" 'found the poison' \
     bash -c "! grep -qa poison /proc/$pid/environ"
   check "server $pid: directory" "expected $(readlink "/proc/$pid/root"), found $(readlink "/proc/$pid/cwd")" \
@@ -69,9 +69,9 @@ check_descriptors() {
     grep -vE '^(socket:|pipe:|anon_inode:|/dev/null$|/dev/urandom$|/dev/shm/|/memfd:|/tmp/muster\.)' | tr '\n' ' ')
   check "server $pid: descriptors" "found $foreign" [ -z "$foreign" ]
   for daemon in $(pids_of slurmd) $(pids_of slurmstepd) $(pids_of slurmctld) $(pids_of munged); do
-    # But for the pipe that slurmstepd made for what this server says.
+    # But for the pipe that slurmstepd made for what this server says, and the socket that it listens on.
     shared=$(comm -12 <(shareable "$pid") <(shareable "$daemon") |
-      grep -vxF "$(readlink "/proc/$pid/fd/2")" | tr '\n' ' ')
+      grep -vxF -e "$(readlink "/proc/$pid/fd/2")" -e "$(readlink "/proc/$pid/fd/4")" | tr '\n' ' ')
     [ -z "$shared" ] || not_ok "server $pid: shares nothing" \
       "$shared with $(cat "/proc/$daemon/comm") $daemon"
   done
@@ -85,9 +85,9 @@ check_task() {
   done
 }
 
-# bob connects to a server of alice, as anybody on the node can, and is shut out when a client comes.
+# bob connects to a server of alice, as anybody on the node can, and is shut out.
 check_stranger() {
-  local server port
+  local server port status
   list_leftovers >"$work/before"
   # shellcheck disable=SC2016  # $0 is the inner shell's
   setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp \
@@ -102,13 +102,10 @@ check_stranger() {
   # shellcheck disable=SC2016
   setpriv --reuid bob --regid "$(id -g bob)" --clear-groups --inh-caps=-all timeout 15 \
     bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && cat <&3' "$port" >"$work/bob" 2>&1
-  check 'stranger: is shut out' "port $port of server $server: $(head -c 200 "$work/bob")" [ $? = 0 ]
+  status=$?
+  check 'stranger: is shut out' "port $port of server $server: status $status: $(head -c 200 "$work/bob")" [ $status != 124 ]
   wait $!
   check 'stranger: the client goes on' "$(why "$work/stranger.log" $?)" grep -q '^PASS modex' "$work/stranger.log"
-  if [ "$(pmix_major)" -lt 6 ]; then
-    skip 'stranger: is named' "libpmix $(pmix_major) itself ends a connection that says nothing"
-    return
-  fi
   check 'stranger: is named' "$(head -n 3 "$work/stranger.log" | tr '\n' ';')" \
     grep -q "not of the job's user was cut" "$work/stranger.log"
 }
@@ -159,7 +156,56 @@ check_messages() {
   dropped 'a frame of another step' 'no frame of this step' NNNNNNNNC "$uid" 25 21 1 2 1 0 1 1
 }
 
+# start_at_home WHAT: a step of alice passes, with her home as it is
+start_at_home() {
+  local status
+  setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp \
+    timeout 30 srun --mpi="$MPI" -N4 -n4 "$clients/start" >"$work/home.log" 2>&1 </dev/null
+  status=$?
+  check "home: a step with $1" "$(why "$work/home.log" $status)" [ $status = 0 ]
+}
+
+# The server takes nothing from the user's home: no settings, and no code, which would be outside
+# of the job's limits and could outlive the step.
+check_home() {
+  local home seen=$MUSTER_CI_DIR/shared/seen name
+  home=$(getent passwd alice | cut -d: -f6)/.pmix
+  if [ -e "$home" ]; then skip 'home' "$home is there already"; return; fi
+  mkdir -p "$home/components"
+  cat >"$work/home.c" <<'TXT'
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+__attribute__((constructor)) static void loaded(void)
+{
+    char name[17] = "";
+    prctl(PR_GET_NAME, name);
+    if (strncmp(name, "muster-server", 13) == 0)
+        open(SEEN, O_WRONLY | O_CREAT, 0644);
+}
+TXT
+  for name in pmix_mca_psec_evil mca_psec_evil; do
+    cc -shared -fPIC -DSEEN="\"$seen\"" -o "$home/components/$name.so" "$work/home.c" ||
+      not_ok "home: $name" 'is not built'
+  done
+  start_at_home 'a component there'
+  check 'home: the component is not loaded' 'it is' [ ! -e "$seen" ]
+  echo 'psec = nonexistent' >"$home/mca-params.conf"
+  start_at_home 'settings there'
+  rm "$home/mca-params.conf"
+  mkfifo "$home/mca-params.conf"
+  start_at_home 'a FIFO for settings there'
+  rm -r "$home"
+}
+
+# four_of START FILE: four lines, all of which begin so
+four_of() { [ "$(wc -l <"$2") $(grep -c "^$1" "$2")" = '4 4' ]; }
+
 check_stranger
+check_home
+check 'muster-server cannot be read by its users' 'it can' \
+  eval "! setpriv --reuid alice --regid alice --init-groups head -c 1 /opt/muster/libexec/muster/muster-server >/dev/null 2>&1"
 sleep infinity &
 token=$!
 list_leftovers >"$work/before"
@@ -169,7 +215,7 @@ setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all \
   PMIX_MCA_poison=1 \
   srun --mpi="$MPI" -N4 -n8 "$clients/hold" --until $token --seconds 700 >"$work/hold.log" 2>&1 </dev/null &
 step=$!
-if ! until_true 20 all_hold; then
+if ! until_true 20 all_hold "$work/hold.log"; then
   not_ok 'start of a step of alice' "$(why "$work/hold.log" 'unknown (not up after 20 s)')"
   kill $step $token
   wait $step
@@ -183,6 +229,7 @@ for server in $servers; do
   check_environment "$server"
   check_descriptors "$server"
 done
+check 'the tasks are there to be looked at' "expected 8, found $(pids_of hold | wc -l)" [ "$(pids_of hold | wc -l)" = 8 ]
 for task in $(pids_of hold); do check_task "$task"; done
 # slurmd and slurmctld load all mpi plugins, so Slurm's own mpi/pmix brings libpmix into those.
 for daemon in slurmstepd srun; do
@@ -191,9 +238,9 @@ for daemon in slurmstepd srun; do
   done
 done
 new_leftovers "$work/before" | sed -n 's/^directory //p' | while read -r dir; do stat -c '%U %a %n' "$dir"; done >"$work/dirs"
-check 'directories are for alice alone' "found $(tr '\n' ' ' <"$work/dirs")" bash -c "! grep -qv '^alice 700 ' '$work/dirs'"
+check 'directories are for alice alone' "found $(tr '\n' ' ' <"$work/dirs")" four_of 'alice 700 ' "$work/dirs"
 new_leftovers "$work/before" | sed -n 's/^socket //p' | grep muster | while read -r s; do stat -c '%U %a %n' "$s"; done >"$work/sockets"
-check 'sockets are for alice alone' "found $(tr '\n' ' ' <"$work/sockets")" bash -c "! grep -qv '^alice 600 ' '$work/sockets'"
+check 'sockets are for alice alone' "found $(tr '\n' ' ' <"$work/sockets")" four_of 'alice 600 ' "$work/sockets"
 check_messages
 kill $token
 wait $token 2>/dev/null

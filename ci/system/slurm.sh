@@ -47,15 +47,7 @@ run() {
     status=$?
   done
   grep -E '^(BENCH|NOTE)' "$log" | sed 's/^/# /'
-  if grep -q "^SKIP $name:" "$log"; then
-    skip "$what" "$(sed -n "s/^SKIP $name: //p" "$log" | head -n 1)"
-  elif [ $status != 0 ]; then
-    not_ok "$what" "$(why "$log" $status)"
-  elif [ "$(grep -c "^PASS $name:" "$log")" != 1 ]; then
-    not_ok "$what" "expected PASS once, found it $(grep -c "^PASS $name:" "$log") times"
-  else
-    ok "$what"
-  fi
+  judge "$what" "$name" "$status" "$log"
 }
 
 # The lines that every rank of a step of N logs come out of srun.
@@ -67,7 +59,15 @@ check_logged() {
   check "logq's lines ($shape)" "expected $n, found $found" [ "$found" = "$n" ]
 }
 
-all_hold() { [ "$(grep -c '^HOLD rank' "$work/beside.log")" = 8 ]; }
+# What is refused says on the terminal which libpmix it takes.
+check_refusals() {
+  case $wanted in '  '|*' unsupported '*) ;; *) return 0 ;; esac
+  [ "$MPI" = muster ] && [ "$(pmix_major)" -lt 7 ] || return 0
+  for key in PMIX_GROUP_FT_COLLECTIVE PMIX_GROUP_NOTIFY_TERMINATION; do
+    check "$key says what it takes ($1)" 'not a word of it' \
+      grep -q "$key needs libpmix 7 or newer" "$work/unsupported.log"
+  done
+}
 
 # A step beside another one of the same allocation.
 keys_beside() {
@@ -76,7 +76,7 @@ keys_beside() {
   job=$(salloc --no-shell -N4 -n16 2>&1 | sed -n 's/.*Granted job allocation //p')
   srun --jobid="$job" --mpi="$MPI" --overlap -N4 -n8 "$clients/hold" --sleep 600 >"$work/beside.log" 2>&1 </dev/null &
   holder=$!
-  if until_true 20 all_hold; then
+  if until_true 20 all_hold "$work/beside.log"; then
     run "--jobid=$job --overlap -N3 -n7 -m cyclic" keys
     check 'the step beside it' "$(why "$work/beside.log" ended)" kill -0 $holder
   else
@@ -84,6 +84,30 @@ keys_beside() {
   fi
   scancel "$job"
   wait $holder
+}
+
+# Several programs of one step are one application: on each node the key has one that runs there.
+keys_of_several() {
+  local n log=$work/several.log status
+  case $wanted in '  '|*' keys '*) ;; *) return 0 ;; esac
+  for n in 1 2; do
+    printf '0-1 %s --seconds 50\n2-3 %s --seconds 51\n' "$clients/keys" "$clients/keys" >"$MUSTER_CI_DIR/shared/several.$n"
+    timeout 60 srun --mpi="$MPI" -N$n -n4 --ntasks-per-node=$((4 / n)) --multi-prog \
+      "$MUSTER_CI_DIR/shared/several.$n" >"$log" 2>&1 </dev/null
+    status=$?
+    judge "keys, of several programs on $n nodes" keys $status "$log"
+  done
+}
+
+# The command line of a task's program that is too long is no key, and no client waits for it.
+keys_of_long() {
+  local log=$work/long.log status
+  case $wanted in '  '|*' keys '*) ;; *) return 0 ;; esac
+  # shellcheck disable=SC2016  # for the task's shell
+  KEYS_APP_ARGV='' timeout 60 srun --mpi="$MPI" -N2 -n4 bash -c '"$0" --seconds 50; exit $?' "$clients/keys" \
+    "$(head -c 70000 /dev/zero | tr '\0' x)" >"$log" 2>&1 </dev/null
+  status=$?
+  judge 'keys, below a program with 70000 bytes of arguments' keys $status "$log"
 }
 
 # The keys in layouts that the other clients need not see.
@@ -94,18 +118,36 @@ if [ -z "${SHORT:-}" ]; then
   printf 'node%s\n' 3 1 3 4 1 1 4 >"$work/hosts"
   SLURM_HOSTFILE=$work/hosts run '-n7 -m arbitrary' keys
   keys_beside
+  keys_of_several
+  keys_of_long
 fi
+case $wanted in '  '|*' keys '*) keys_below $'\xff\xfe' srun --mpi="$MPI" -N2 -n4 ;; esac
+
+# collect PID FILE: what was run in the background has ended; its lines are shown and counted
+collect() {
+  wait "$1"
+  cat "$2"
+  passed=$((passed + $(grep -c '^ok ' "$2")))
+  failed=$((failed + $(grep -c '^not ok ' "$2")))
+  skipped=$((skipped + $(grep -c '^skip ' "$2")))
+}
 
 for shape in "${shapes[@]}"; do
-  for name in keys exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
-    groups_add groups_bootstrap unsupported logq; do
-    run "$shape" $name
+  # They sleep for most of their time, so they do it beside the others.
+  { run "$shape" modex; run "$shape" barrier; } >"$work/aside" &
+  aside=$!
+  for name in "${every_client[@]}"; do
+    run "$shape" "$name"
   done
   n=${shape#*-n}
   check_logged "$shape" "${n%% *}"
+  check_refusals "$shape"
   run "$shape" groups --groups 200
+  run "$shape" tools --as task
+  collect $aside "$work/aside"
 done
 if [ -z "${SHORT:-}" ]; then
+  run '-N4 -n8' modex --rounds 1 --unknown 3
   run '-N4 -n8' groups --groups 300 --same-id 1
   # Up to 5.0 libpmix itself leaks what it tracks of a group, some KB for each local member.
   case $(pmix_major) in 4 | 5) rss=65536 ;; *) rss=512 ;; esac
@@ -115,6 +157,32 @@ if [ -z "${SHORT:-}" ]; then
   run '-N4 -n8' exchange --bytes 1000000 --rounds 3
   run '-N4 -n8' bench_collectives
   run '-N4 -n16' bench_collectives --bytes 100000 --rounds 20
+fi
+
+# A rank is killed and the step goes on: losses [ARG]...
+survivors_told() {
+  local log=$work/losses.log status
+  case $wanted in '  '|*' losses '*) ;; *) return 0 ;; esac
+  timeout 120 srun --mpi="$MPI" --kill-on-bad-exit=0 -N4 -n8 "$clients/losses" "$@" --seconds 100 >"$log" 2>&1 </dev/null
+  status=$?
+  if grep -q '^SKIP losses:' "$log"; then
+    skip "losses $*" "$(sed -n 's/^SKIP losses: //p' "$log" | head -n 1)"
+  elif [ $status = 138 ] && [ "$(grep -c '^PASS losses:' "$log")" = 1 ] && ! grep -qE '^FAIL|watchdog' "$log"; then
+    ok "losses $*"
+  else
+    not_ok "losses $*" "$(why "$log" $status)"
+  fi
+}
+if [ "$MPI" = muster ] && [ "$(id -u)" != 0 ]; then
+  skip losses 'only root can write muster.json'
+elif [ "$MPI" = muster ]; then
+  conf=/opt/muster/etc/muster/muster.json
+  [ ! -e "$conf" ] || mv "$conf" "$work/muster.json"
+  mkdir -p "${conf%/*}"
+  (umask 022; echo '{ "on_task_loss": "continue" }' >"$conf")
+  for who in member invitee leader; do survivors_told --who $who; done
+  rm "$conf"
+  [ ! -e "$work/muster.json" ] || mv "$work/muster.json" "$conf"
 fi
 
 # Open MPI 6.0.0rc2 does not connect between nodes that are one machine.

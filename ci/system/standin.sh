@@ -1,28 +1,38 @@
 #!/usr/bin/env bash
-# ci/system/standin.sh: the test clients under musterrun, without Slurm.
+# ci/system/standin.sh: the test clients under musterrun, without Slurm and without Flux.
 # shellcheck disable=SC2154,SC2034  # clients and work are shared with lib.sh
 set -uo pipefail
 usage() {
   cat <<'TXT'
 usage: ci/test standin
-       ci/system/standin.sh BUILDDIR [PART]...
+       ci/system/standin.sh [--rm=NAME] BUILDDIR [PART]...
 
-Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun): the clients in BUILDDIR
+Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun), which plays the resource
+manager NAME, slurm (the default) or flux: the clients in BUILDDIR
 (or BUILDDIR/ci/clients) in several shapes, what a user sees of it, each of its faults, and
-what is left when a part of it is killed; or only those PARTs: linking clients use ends
-faults kills. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when
+what is left when a part of it is killed; or only those PARTs: linking clients keys use
+ends faults kills. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when
 any failed. It takes each process musterrun, muster-server or hold that it sees for a
 leftover of its own, so it needs a pid namespace for itself: ci/test gives it one.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+rm=slurm
+case $1 in --rm=*) rm=${1#--rm=}; shift ;; esac
 # shellcheck source=ci/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
 shift
 wanted=" $* "
-musterrun=${MUSTERRUN:-/opt/muster/bin/musterrun}
-prefix=${musterrun%/bin/*}
+program=${MUSTERRUN:-/opt/muster/bin/musterrun}
+prefix=${program%/bin/*}
+musterrun=("$program" "--rm=$rm")
+# A status of tasks that were ended: killed, or by the SIGTERM that comes first.
+case $rm in
+  slurm) killed=137 step_of='step [0-9.]+' leaf=1 ;;
+  flux) killed='137|143' step_of='job f[0-9A-Za-z]+' leaf=2 ;; # node 3 is below node 1, and lost with it
+  *) usage >&2; exit 2 ;;
+esac
 log=$work/log
 export TMPDIR=$work/tmp
 ulimit -c 0
@@ -51,7 +61,7 @@ clean() {
 run() {
   local seconds=$1
   shift
-  timeout -k 5 "$seconds" "$musterrun" "$@" >"$log" 2>&1 </dev/null
+  timeout -k 5 "$seconds" "${musterrun[@]}" "$@" >"$log" 2>&1 </dev/null
   status=$?
 }
 
@@ -77,20 +87,17 @@ says() {
 }
 none_failed() { ! grep -q '^FAIL' "$log"; }
 
-all_hold() { [ "$(grep -c '^HOLD rank' "$log" 2>/dev/null)" = 8 ]; }
-
 # start: a held step of 8 ranks on 4 nodes in the background; sets $step
 start() {
   : >"$log"
-  env --default-signal=INT,QUIT "$musterrun" -N4 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
+  env --default-signal=INT,QUIT "${musterrun[@]}" -N4 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
   step=$!
-  until_true 30 all_hold || not_ok "start" "$(why "$log" 'unknown (not up after 30 s)')"
+  until_true 30 all_hold "$log" || not_ok "start" "$(why "$log" 'unknown (not up after 30 s)')"
 }
 
 # await WHAT: the end of $step, within 15 s; sets $status
-ended() { ! kill -0 "$step" 2>/dev/null; }
 await() {
-  until_true 15 ended || { not_ok "$1: the end" 'still there after 15 s'; kill -9 "$step"; }
+  until_true 15 ended "$step" || { not_ok "$1: the end" 'still there after 15 s'; kill -9 "$step"; }
   wait "$step"
   status=$?
 } 2>/dev/null
@@ -100,26 +107,29 @@ no_process_left() { ! list_left | grep -q '^process'; }
 
 # ---- the parts ----
 
-# Nothing of it needs an installed Slurm.
+# Nothing of it needs an installed resource manager.
 part_linking() {
-  local file
-  for file in "$musterrun" "$prefix/lib/muster/libslurm_standin.so" "$prefix/lib/muster/rm_slurm.so" \
-    "$prefix/lib/slurm/mpi_muster.so" "$prefix/libexec/muster/muster-server"; do
-    check "${file##*/} links no libslurm" "$(ldd "$file" | grep 'libslurm')" \
-      eval "[ -r '$file' ] && ! ldd '$file' | grep -qE 'libslurm(full)?\.so|libslurm-'"
+  local file files
+  case $rm in
+    slurm) files=("$prefix/lib/muster/libslurm_standin.so" "$prefix/lib/slurm/mpi_muster.so") ;;
+    flux) files=("$prefix/lib/muster/libflux_core_standin.so" "$prefix/lib/flux/modules/muster.so"
+      "$prefix/lib/flux/shell/plugins/muster-shell.so") ;;
+  esac
+  for file in "$program" "$prefix/lib/muster/rm_$rm.so" "${files[@]}" "$clients/../../common/muster-server"; do
+    check "${file##*/} links no library of a resource manager" "$(ldd "$file" | grep -E 'libslurm|libflux')" \
+      eval "[ -r '$file' ] && ! ldd '$file' | grep -qE 'libslurm(full)?\.so|libslurm-|libflux-'"
   done
-  check 'no daemon of Slurm is there' "$(pids_of slurmd) $(pids_of slurmctld)" \
-    [ -z "$(pids_of slurmd)$(pids_of slurmctld)" ]
+  check 'no daemon is there' "$(pids_of slurmd) $(pids_of slurmctld) $(pids_of flux-broker-0)" \
+    [ -z "$(pids_of slurmd)$(pids_of slurmctld)$(pids_of flux-broker-0)" ]
 }
 
 part_clients() {
   local shape name n
   for shape in '-N4 -n8' '-N1 -n4' '-N4 -n16' '-N2 -n3' '-N4 -n8 --distribution=cyclic'; do
-    for name in exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
-      unsupported logq; do
-      client "$name ($shape)" "$shape" $name
+    for name in "${every_client[@]}" modex barrier; do
+      client "$name ($shape)" "$shape" "$name"
       n=${shape#*-n}
-      [ $name != logq ] || check "logq's lines ($shape)" "$(tail -n 3 "$log")" \
+      [ "$name" != logq ] || check "logq's lines ($shape)" "$(tail -n 3 "$log")" \
         [ "$(grep -o 'logq: rank [0-9]* wrote this' "$log" | sort -u | wc -l)" = "${n%% *}" ]
     done
     client "groups ($shape)" "$shape" groups --groups 100
@@ -129,7 +139,29 @@ part_clients() {
   client 'exchange, large' '-N4 -n8' exchange --bytes 1000000 --rounds 2
 }
 
-part_use() {
+not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|LOCALITY_STRING|PACKAGE_RANK) '; }
+
+# The table of keys, in all that musterrun can lay out, and beside another step.
+part_keys() {
+  local shape beside list=0,1,1,2,0,2,0
+  [ "$rm" = flux ] || list=2,0,0,1,2,2,0   # a task of Flux cannot say how many nodes are before its own
+  for shape in '-N4 -n8' '-N4 -n10 -m cyclic' '-N4 -n10 -m plane=2' "-m arbitrary=$list" '-N3 -n7' '-N2 -n40' '-N1 -n1'; do
+    client "keys ($shape)" "$shape" keys
+    # nothing is bound, and of Flux no variables say how large a job's instance is
+    [ "$rm" = flux ] || check "all keys are asked for ($shape)" "$(not_asked)" [ -z "$(not_asked)" ]
+  done
+  start
+  beside=$step
+  mv "$log" "$work/beside.log"
+  client 'keys, beside another step' '-N3 -n5 -m cyclic' keys
+  if [ "$rm" = flux ]; then keys_below ü "${musterrun[@]}" -N2 -n4; else keys_below $'\xff\xfe' "${musterrun[@]}" -N2 -n4; fi
+  check 'the step beside it' "$(tail -n 1 "$work/beside.log")" kill -0 "$beside"
+  kill "$beside"
+  wait "$beside"
+  clean keys
+}
+
+use_slurm() {
   local found
   # shellcheck disable=SC2016  # for the tasks' shell
   run 30 -l -N2 -n3 sh -c 'echo "$SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_NTASKS $SLURM_NNODES $SLURMD_NODENAME $SLURM_TASKS_PER_NODE $SLURM_STEP_ID"; [ "$SLURM_JOB_ID" = "$SLURM_JOBID" ]'
@@ -139,50 +171,95 @@ part_use() {
   # shellcheck disable=SC2016
   run 30 -N2 -n4 -m cyclic sh -c 'echo "$SLURM_NODEID $SLURM_GTIDS"'
   check 'cyclic distribution' "$(cat "$log")" [ "$(sort -u "$log" | tr '\n' ';')" = '0 0,2;1 1,3;' ]
-  found=$(seq 20000 | "$musterrun" -l -N2 -n3 tail -n 1 | sort | tr '\n' ';')
+  # shellcheck disable=SC2016
+  run 30 -N2 -n5 -m plane=2 sh -c 'echo "$SLURM_NODEID $SLURM_GTIDS"'
+  check 'planes' "$(cat "$log")" [ "$(sort -u "$log" | tr '\n' ';')" = '0 0,1,4;1 2,3;' ]
+  # shellcheck disable=SC2016
+  run 30 -m arbitrary=1,2,0,1 sh -c 'echo "$SLURM_NODEID $SLURM_GTIDS"'
+  check 'arbitrary distribution' "$(cat "$log")" [ "$(sort -u "$log" | tr '\n' ';')" = '0 2;1 0,3;2 1;' ]
+}
+
+use_flux() {
+  local found
+  # shellcheck disable=SC2016  # for the tasks' shell
+  run 30 -l -N2 -n3 sh -c 'echo "$FLUX_TASK_RANK $FLUX_TASK_LOCAL_ID $FLUX_JOB_SIZE $FLUX_JOB_NNODES $MUSTERRUN_NODE"; [ "flux.$FLUX_JOB_ID" = "$PMIX_NAMESPACE" ] && [ -d "$FLUX_JOB_TMPDIR" ] && [ -S "${FLUX_URI#local://}" ]'
+  found=$(sort "$log" | tr '\n' ';')
+  check 'labels, and the environment of tasks' "status $status, $found" \
+    [ "$status $found" = '0 0: 0 0 3 2 node0;1: 1 1 3 2 node0;2: 2 0 3 2 node1;' ]
+  # shellcheck disable=SC2016
+  run 30 -N2 -n4 -m cyclic sh -c 'echo "$MUSTERRUN_NODE $FLUX_TASK_LOCAL_ID $FLUX_TASK_RANK"'
+  found=$(sort "$log" | tr '\n' ';')
+  check 'cyclic distribution' "$found" [ "$found" = 'node0 0 0;node0 1 2;node1 0 1;node1 1 3;' ]
+}
+
+part_use() {
+  local found n
+  "use_$rm"
+  found=$(seq 20000 | "${musterrun[@]}" -l -N2 -n3 tail -n 1 | sort | tr '\n' ';')
   check 'input reaches all' "$found" [ "$found" = '0: 20000;1: 20000;2: 20000;' ]
-  found=$(seq 20000 | "$musterrun" -l -i 1 -N2 -n3 wc -l | sort | tr '\n' ';')
+  found=$(seq 20000 | "${musterrun[@]}" -l -i 1 -N2 -n3 wc -l | sort | tr '\n' ';')
   check 'input reaches one rank' "$found" [ "$found" = '0: 0;1: 20000;2: 0;' ]
-  found=$(seq 20000 | "$musterrun" -i none -n2 wc -l | tr '\n' ';')
+  found=$(seq 20000 | "${musterrun[@]}" -i none -n2 wc -l | tr '\n' ';')
   check 'input reaches nobody' "$found" [ "$found" = '0;0;' ]
-  found=$(seq 300000 | "$musterrun" -n3 sh -c 'exec <&-; echo x' | tr '\n' ';')
+  found=$(seq 300000 | "${musterrun[@]}" -n3 sh -c 'exec <&-; echo x' | tr '\n' ';')
   check 'input that nobody reads' "$found" [ "$found" = 'x;x;x;' ]
   run 30 -n1 sh -c 'printf "no newline"'
   check 'output as it is' "$(cat "$log")" [ "$(cat "$log")" = 'no newline' ]
-  found=$("$musterrun" -n1 sh -c 'seq 200000; seq 200000 >&2' 2>"$work/err" | md5sum)
+  found=$("${musterrun[@]}" -n1 sh -c 'seq 200000; seq 200000 >&2' 2>"$work/err" | md5sum)
   check 'output and errors, whole and apart' "$(wc -c "$work/err")" \
     [ "$found $(md5sum <"$work/err")" = "$(seq 200000 | md5sum) $(seq 200000 | md5sum)" ]
   run 30 -n2 -N4 true
   says 'fewer tasks than nodes' 0 'warning: 2 tasks run on 2 nodes, not on 4'
   run 5 -n 0 true
   says 'a wrong number' 2 '"0" is not 1 to 10000'
+  run 5 -m arbitrary=0,2 true
+  says 'a node without a task' 2 'no task is on node1'
+  run 5 -m arbitrary=0,,1 true
+  says 'a wrong list of nodes' 2 '"0,,1" is not a list'
   run 5 --fault=late:when=3 true
   says 'a wrong fault' 2 '"when=3" is none of: percent ms node'
   run 5 --plugin=/nonexistent.so true
   says 'no plugin' 1 'cannot load the plugin: /nonexistent.so'
-  (ulimit -n 30 && exec "$musterrun" -n60 true) >"$log" 2>&1
+  (ulimit -n 30 && exec "${musterrun[@]}" -n60 true) >"$log" 2>&1
   status=$?
   says 'too few descriptors' 1 'cannot make the pipes of 60 tasks: Too many open files'
+  # first musterrun lacks them, then the plugin in slurmstepd or the job shell, then the server
+  for n in 8 {12..34} 64; do
+    (ulimit -n "$n" && exec timeout -k 5 30 "${musterrun[@]}" -N1 -n1 "$clients/start") >"$log" 2>&1 </dev/null
+    status=$?
+    says "$n descriptors" "[1-9]|$killed" 'Too many open files|it may open [0-9]+ files, and needs 65'
+  done
   mkdir -p "$work/conf" && echo '{ "timeout": 3 }' >"$work/conf/muster.json"
   if [ "$(id -u)" != 0 ]; then
     MUSTER_CONF=$work/conf/muster.json run 30 -N2 -n2 "$clients/hold" --sleep 30
-    says 'a mistake in muster.json' '1|137' 'muster.json line 1: .*timeout'
+    says 'a mistake in muster.json' "1|$killed" 'muster.json line 1: .*timeout'
+    MUSTER_CONF=$work/conf/nothing.json run 30 -N2 -n2 "$clients/start"
+    says 'settings that are not there' "1|$killed" 'nothing.json: there is no such file'
+    # the server's directory is another one
+    MUSTER_CONF=conf/muster.json run 30 -N2 -n2 "$clients/start"
+    says 'settings by a relative path' "1|$killed" 'muster.json: there is no such file; give the whole path'
+  fi
+  if [ "$(id -u)" != 0 ]; then
+    echo '{ "memory_max": 32 }' >"$work/conf/muster.json"
+    MUSTER_CONF=$work/conf/muster.json run 30 -N2 -n4 "$clients/exchange" --bytes 8000000
+    # 141: libpmix wrote to the server that was gone
+    says 'no memory is left' "1|141|$killed" 'memory is used up: .* 32 MiB of a server'
   fi
   clean use
 }
 
 part_ends() {
   # shellcheck disable=SC2016
-  run 30 -N2 -n4 sh -c 'exit $SLURM_PROCID'
+  run 30 -N2 -n4 sh -c 'exit $PMIX_RANK'
   says 'the highest exit code' 3 'task 3: Exited with exit code 3'
   # shellcheck disable=SC2016
-  run 30 -N2 -n4 sh -c '[ $SLURM_PROCID != 2 ] || kill -TERM $$'
+  run 30 -N2 -n4 sh -c '[ $PMIX_RANK != 2 ] || kill -TERM $$'
   says '128 and the signal' 143 'task 2: Terminated'
   run 30 -n2 /nonexistent
   says 'a program that is not there' 2 'execve\(\): /nonexistent: No such file'
   # shellcheck disable=SC2016
-  run 15 -K -N2 -n4 sh -c '[ $SLURM_PROCID != 1 ] || exit 9; exec sleep 60'
-  says 'kill on bad exit' 137 'task 1: Exited with exit code 9'
+  run 15 -K -N2 -n4 sh -c '[ $PMIX_RANK != 1 ] || exit 9; exec sleep 60'
+  says 'kill on bad exit' "$killed" 'task 1: Exited with exit code 9'
   run 15 -n2 sh -c 'sleep 60 & setsid sleep 60 & echo here'
   says 'a daemon that a task leaves behind' 0 here
   clean 'a daemon that a task leaves behind'
@@ -192,14 +269,14 @@ part_ends() {
       # libpmix up to 6 hangs the others of a node where a member of a construct died.
       [ "$(pmix_major)" -ge 7 ] || [ $where = fence ] || continue
       run 30 -N4 -n8 "$clients/hold" --victim 3 --how $how --in $where
-      says "$how in $where" '7|137' '(rank|task) 3[: ]'
+      says "$how in $where" "7|$killed" '(rank|task) 3[: ]'
       # libpmix 5.0 tells one local participant only of a fence that failed (docs/limits.md).
       [ "$(pmix_major)" = 5 ] || check "$how in $where: nobody was told of success" \
         "$(grep -m 1 '^FAIL' "$log")" none_failed
     done
   done
   run 30 -N4 -n8 "$clients/hold" --victim 3 --how abort --in sleep
-  says 'abort' 137 'rank 3.*PMIx_Abort with status 7: hold was told to abort'
+  says 'abort' "$killed" 'rank 3.*PMIx_Abort with status 7: hold was told to abort'
   clean 'ends of tasks'
   local sig
   for sig in INT:130 TERM:143 HUP:129 QUIT:131; do
@@ -207,18 +284,18 @@ part_ends() {
     kill -s "${sig%:*}" $step
     await "signal ${sig%:*}"
     # 137: muster ends the step when the first task is lost, which may overtake the signal
-    says "signal ${sig%:*}" "${sig#*:}|137" .
+    says "signal ${sig%:*}" "${sig#*:}|$killed" .
   done
   : >"$log"
   # shellcheck disable=SC2016
-  "$musterrun" -N2 -n2 sh -c 'trap "echo got it; exit 5" USR1; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
+  "${musterrun[@]}" -N2 -n2 sh -c 'trap "echo got it; exit 5" USR1; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
   step=$!
   until_true 20 two_up
   kill -USR1 $step
   await 'signal USR1'
   says 'signal USR1 reaches the tasks' 5 'got it'
   : >"$log"
-  env --default-signal=INT "$musterrun" -n1 sh -c 'trap "" INT; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
+  env --default-signal=INT "${musterrun[@]}" -n1 sh -c 'trap "" INT; echo up; while :; do sleep 0.1; done' >"$log" 2>&1 </dev/null &
   step=$!
   until_true 20 grep -q up "$log"
   kill -INT $step
@@ -240,6 +317,25 @@ fault() {
   done
 }
 
+# Nobody counts the time in which nothing runs, be it that the job is stopped or the machine.
+stands_still() {
+  local i pids job
+  mkdir -p "$work/conf" && echo '{ "timeouts": { "peer": 2 } }' >"$work/conf/muster.json"
+  MUSTER_CONF=$work/conf/muster.json timeout -k 5 100 "${musterrun[@]}" -N4 -n8 "$clients/barrier" \
+    --late 0 --turns 40 --seconds 90 >"$log" 2>&1 </dev/null &
+  job=$!
+  for i in 1 2 3; do
+    sleep 1
+    pids=$(pids_of musterrun; pids_of muster-server; pids_of barrier)
+    # shellcheck disable=SC2086  # several numbers
+    kill -STOP $pids && sleep 4 && kill -CONT $pids
+  done
+  check 'the job is stopped three times' "$(why "$log" unknown)" kill -0 $job
+  wait $job
+  status=$?
+  check 'a job that is stopped, and goes on' "$(why "$log" $status)" passed_once
+}
+
 part_faults() {
   local kind n
   for kind in late late:percent=60,ms=300 duplicate:percent=50,ms=50 lost:percent=50 refused:percent=50 uid:percent=50; do
@@ -248,27 +344,44 @@ part_faults() {
     fault $kind groups_many --groups 20
     fault $kind modex
   done
+  # Servers that leave meet a row of refusals, which ends long after their tasks.
+  fault refused:percent=85 hold --sleep 1
   client 'all at once' "-N4 -n8 --fault=late --fault=duplicate --fault=lost --fault=refused --fault=uid" \
     groups_many --groups 20
+  [ "$(id -u)" = 0 ] || stands_still
   clean 'faults of messages'
-  run 60 -v -N4 -n8 --fault=uid:percent=100 "$clients/exchange"
-  says 'another uid in the header is seen' 0 'message of [0-9]+ bytes that slurmd did not write so was dropped'
+  run 60 -vv -N4 -n8 --fault=uid:percent=100 "$clients/exchange"
+  case $rm in
+    slurm) n='message of [0-9]+ bytes that slurmd did not write so was dropped' ;;
+    flux) n='a message is refused: the server there is another user' ;;
+  esac
+  says 'another uid is seen' 0 "$n"
   # One node never answers at all: its peers give it up, and the step ends.
   echo '{ "timeouts": { "peer": 2 } }' >"$work/peer.json"
   MUSTER_CONF=$work/peer.json run 60 -N4 -n8 --fault=refused:percent=100,node=1 "$clients/exchange"
-  says 'a node that is never reached' '1|137' 'muster-server on node1 is lost'
+  says 'a node that is never reached' "1|$killed" 'muster-server on node1 is lost'
   for n in 1 5 20 after=300 after=1000; do
     case $n in [0-9]*) n=message=$n ;; esac
     # The hold is there for what comes later than the exchange's end.
-    run 60 -N4 -n8 "--fault=die:node=1,$n" sh -c "'$clients/exchange' && sleep 30"
-    says "a node dies ($n)" 137 'Node failure on node1'
+    run 60 -N4 -n8 "--fault=die:node=$leaf,$n" sh -c "'$clients/exchange' && sleep 30"
+    says "a node dies ($n)" "$killed" "Node failure on node$leaf"
     check "a node dies ($n): no other node is said to" "$(grep 'Node failure' "$log" | tr '\n' ';')" \
       [ "$(grep -c 'Node failure' "$log")" = 1 ]
     clean "a node dies ($n)"
   done
-  run 60 -N4 -n8 --fault=die:node=1,message=12,notice=20000 "$clients/exchange" --rounds 50
-  says 'a node dies, and its peers are first to see it' 137 'muster-server on node1 is lost'
+  run 60 -N4 -n8 "--fault=die:node=$leaf,message=12,notice=20000" "$clients/exchange" --rounds 50
+  says 'a node dies, and its peers are first to see it' "$killed" "muster-server on node$leaf is lost"
   clean 'a node dies, and its peers are first to see it'
+}
+
+# All below a broker are lost with it; of rank 0 that is all nodes.
+kill_broker() {
+  local fault
+  for fault in node=1 node=0; do
+    run 60 -N4 -n8 "--fault=die:$fault,after=1000" "$clients/hold" --sleep 30
+    says "a broker that others need dies ($fault)" "$killed" 'the broker has lost its parent in the tree'
+    clean "a broker that others need dies ($fault)"
+  done
 }
 
 part_kills() {
@@ -279,17 +392,18 @@ part_kills() {
   start
   kill -9 "$(pids_of musterrun | grep -vx "$step" | head -n 1)"
   await "a node's process is killed"
-  says "a node's process is killed" 137 'Node failure on node'
+  says "a node's process is killed" "$killed" 'Node failure on node'
   clean "a node's process is killed"
+  [ "$rm" = slurm ] || kill_broker
   start
   kill -9 "$(pids_of muster-server | head -n 1)"
   await 'a server is killed'
-  says 'a server is killed' 137 'muster-server of step [0-9.]+ died on node'
+  says 'a server is killed' "$killed" "muster-server of $step_of died on node"
   clean 'a server is killed'
   # Nobody is left who could remove the directory: the next run does.
   start
   # shellcheck disable=SC2046  # the first one first, or it would have the time to remove it
-  kill -9 $step $(pids_of musterrun | grep -vx "$step")
+  kill -9 $step $(pids_of musterrun | grep -vx "$step") 2>/dev/null # their children end with them
   await 'all processes of musterrun are killed'
   check 'all processes of musterrun are killed: no process is left' "$(list_left | grep process)" \
     until_true 5 no_process_left
@@ -297,7 +411,7 @@ part_kills() {
   clean 'all processes of musterrun are killed, after the next run'
 }
 
-for part in linking clients use ends faults kills; do
+for part in linking clients keys use ends faults kills; do
   case $wanted in '  '|*" $part "*) part_$part ;; esac
 done
 summary

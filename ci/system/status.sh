@@ -9,7 +9,8 @@ usage: ci/slurm [OPTION]... -- ci/system/status.sh BUILDDIR
 Run as root. Starts a step of the user alice of which one rank sleeps while the others are in
 a fence. From any node muster-status names that rank and its node, to alice and root and
 nobody else; SIGUSR1 writes a server's state; a server that is stopped is named; the
-log says who is missing, of fences and of direct modex. With MUSTER_CI_DEBUG=1, which
+log says who is missing, of fences and of direct modex; where muster.json has the servers'
+directories made, they are found. With MUSTER_CI_DEBUG=1, which
 makes slurmd log at debug, the lines of transitions are looked at too. Prints "ok",
 "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -23,8 +24,6 @@ if [ "$(id -u)" != 0 ]; then skip status 'needs root'; summary; exit; fi
 conf=/opt/muster/etc/muster/muster.json
 tool=/opt/muster/bin/muster-status
 says='^fence of 4 processes has waited for [0-9]+ s: missing rank 3 on node4$'
-
-slurmd_of() { pgrep -f "slurmd .*-N $1\$" | head -n 1; }
 
 # as USER COMMAND...
 as() {
@@ -76,7 +75,7 @@ holds() { [ "$(grep -c '^HOLD rank' "$work/hold.log")" = 4 ]; }
 hangs() { ask node1 alice "$step" | grep -qE "$says"; }
 
 check_views() {
-  local node found
+  local node found status
   for node in node1 node2 node3 node4; do
     found=$(ask $node alice "$step")
     check "from $node: who is missing" "$found" grep -qE "$says" <<<"$found"
@@ -88,6 +87,9 @@ check_views() {
   check 'root sees it' "$found" grep -qE "$says" <<<"$found"
   found=$(ask node2 alice --json "$step")
   check 'as JSON' "$found" grep -qE '^\{"nodes":\[\{"step":"'"$step"'".*"missing":\[\{"node":"node4","nspace":"[^"]*","ranks":"3"\}\].*"silent":\[\]\}$' <<<"$found"
+  found=$(on node2 alice "$tool" "$step" 2>&1 >/dev/full)
+  status=$?
+  check 'output that cannot be written' "status $status: $found" is_refusal $status "$found" 'cannot write: No space left on device'
   found=$(ask node2 alice --local "$step")
   check 'one node alone' "$found" grep -qx "step $step of alice: 1 of 1 nodes answer" <<<"$found"
   found=$(as alice srun --jobid="${step%.*}" --overlap --mpi=none -N1 -n1 -w node3 "$tool" "$step" 2>&1)
@@ -109,6 +111,10 @@ check_strangers() {
   refused "bob's link is not followed" "the server of step $step on this node cannot be asked" node1 root --user bob "$step"
   on node1 bob rm -r "$fake"
   refused 'a step that is not there' 'no server of step 999999.0 runs on this node' node1 alice 999999.0
+  found=$(ask node1 root --user nobody-of-that-name "$step")
+  check 'a user that there is not' "status $?: $found" [ "$?: $found" = '2: muster-status: --user: there is no user nobody-of-that-name' ]
+  found=$(ask node1 root --user "$(id -u alice)" "$step")
+  check 'a user by number' "$found" grep -qE "$says" <<<"$found"
   refused 'what is no step' '".*" names no step' node1 alice ../4711.0
 }
 
@@ -133,6 +139,7 @@ check_silent() {
 }
 
 check_log() {
+  local nameless
   check 'the log says who is missing' "$(logged 'waiting for' | tail -n 1)" \
     is_logged "$step node[1-4]: waiting for [0-9]+ s: fence of 4 processes: 1 of 4 nodes missing: ranks 3 on node4"
   check 'the file of SIGUSR1 is in the log' "$(logged SIGUSR1 | tail -n 1)" \
@@ -140,8 +147,8 @@ check_log() {
   if [ -z "${MUSTER_CI_DEBUG:-}" ]; then skip 'lines of transitions' 'needs MUSTER_CI_DEBUG=1'; return; fi
   check 'a line a transition' "$(logged 'idle ->' | tail -n 1)" \
     is_logged "$step node1: tracker: fence of 4 processes #[0-9a-f]{16}: (call|child): idle -> (gather|early) after [0-9]+ ms"
-  check 'all lines of the servers name step and node' "$(logged 'mpi/muster: .*(tracker|transport|upcall|handoff): ' | grep -vE "[0-9]+\.[0-9]+ node[1-4]: " | head -n 3)" \
-    [ -z "$(logged 'mpi/muster: .*(tracker|transport|upcall|handoff): ' | grep -vE '[0-9]+\.[0-9]+ node[1-4]: ')" ]
+  nameless=$(logged 'mpi/muster: ' | grep -vE 'mpi/muster: [0-9]+\.[0-9]+ node[1-4]: ')
+  check 'all lines name step and node' "$(head -n 3 <<<"$nameless")" [ -z "$nameless" ]
 }
 
 # Every rank gets from every other; the last one commits 4 s late.
@@ -153,7 +160,49 @@ check_modex() {
   as alice srun --mpi="$MPI" -N4 -n4 "$clients/modex" --late 4000 >"$work/modex.log" 2>&1 </dev/null
   check 'modex with a late rank' "$(why "$work/modex.log" $?)" grep -q '^PASS modex' "$work/modex.log"
   check 'the log says of whom a direct modex waits' "$(logged 'waiting for' | tail -n 1)" \
-    is_logged ' node[1-3]: waiting for [1-4] s: direct modex of [^ ]+ rank 3: no answer of node4'
+    is_logged ' node[1-3]: waiting for [1-4] s: direct modex of [^ ]+ rank 3, key "m0\.number": no answer of node4'
+}
+
+# Directories that are made elsewhere: muster.json says where, to the tool as well.
+check_tmpdir() {
+  local log=$work/tmpdir.log found
+  on node1 root mkdir -m 1777 /tmp/elsewhere
+  echo '{ "tmpdir": "/tmp/elsewhere" }' >"$conf"
+  : >"$log"
+  as alice srun --mpi="$MPI" -w node1 -N1 -n1 "$clients/hold" --sleep 30 >"$log" 2>&1 </dev/null &
+  srun=$!
+  if until_true 20 grep -q '^HOLD rank' "$log"; then
+    step=$(squeue -h -s -u alice -o %i | grep -E '^[0-9]+\.[0-9]+$' | head -n 1)
+    found=$(ask node1 alice "$step")
+    check 'tmpdir of muster.json: the server is found' "$found" grep -qx "step $step of alice: 1 of 1 nodes answer" <<<"$found"
+    refused 'another directory: --dir is named' 'no server of step .*with --dir .* /tmp ' node1 alice --dir /tmp "$step"
+  else
+    not_ok 'tmpdir of muster.json: the start of a step' "$(why "$log" 'unknown (not up after 20 s)')"
+  fi
+  scancel -u alice
+  wait $srun
+  until_true 10 on node1 root rmdir /tmp/elsewhere
+}
+
+gone() { [ -z "$(server_on "$1")" ]; }
+silent_of_loss() { ! grep -q 'is lost' "$1"; }
+
+# Of a node whose tasks have ended there is no server any more, and nobody waits for it.
+check_ended() {
+  local log=$work/ended.log found
+  : >"$log"
+  as alice srun --mpi="$MPI" -w node1,node2 -N2 -n2 bash -c "$clients/barrier; [ \$SLURM_PROCID = 1 ] || sleep 60" >"$log" 2>&1 </dev/null &
+  srun=$!
+  if until_true 30 grep -q '^PASS barrier' "$log" && until_true 10 gone node2; then
+    step=$(squeue -h -s -u alice -o %i | grep -E '^[0-9]+\.[0-9]+$' | head -n 1)
+    found=$(ask node1 alice "$step")
+    check 'a node whose tasks have ended' "$found" grep -qx 'node2: its tasks have ended' <<<"$found"
+  else
+    not_ok 'a step whose tasks on one node end' "$(why "$log" 'unknown (not so after 40 s)')"
+  fi
+  scancel -u alice
+  wait $srun
+  check 'which is no error' "$(cat "$log")" silent_of_loss "$log"
 }
 
 level=warning
@@ -183,5 +232,7 @@ wait $srun 2>/dev/null
 check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 15 nothing_new "$work/before"
 [ -z "${step:-}" ] || refused 'a step that has ended' "no server of step $step runs on this node: the step has ended" node1 alice "$step"
 check_modex
+check_ended
+check_tmpdir
 rm "$conf"
 summary

@@ -49,6 +49,7 @@ struct conf {
     struct conf_timeouts timeouts;
     int stall_report; /**< seconds until an operation that waits is reported; 0: never */
     int tree_arity;   /**< children of a server in the tree of a collective */
+    int memory_max;   /**< MiB that a server may use beyond its start; 0: a share of the node's */
     enum conf_task_loss on_task_loss;
     /** where servers' temporary directories are made; "": where the launcher says. The launcher's
      * plugin alone uses it: see conf_file.h. The rest of the array is zero. */
@@ -64,9 +65,10 @@ void conf_defaults(struct conf *conf);
 /**
  * Reads a settings file: the defaults, and over them what the file gives.
  *
- * No file at @p path is no error: the defaults stand. Symbolic links are followed, but one that
- * leads nowhere is an error, as is every file that is not regular, not readable or that others
- * than root and @p trusted_uid could have written.
+ * No file at @p path is no error when @p trusted_uid is 0, for the installed one need not be there:
+ * the defaults stand. Symbolic links are followed, but one that leads nowhere is an error, as is
+ * every file that is not regular, not readable or that others than root and @p trusted_uid could
+ * have written.
  *
  * @param conf        set on success, else untouched
  * @param path        the file

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* O_NONBLOCK: a FIFO or device in the file's place must not hold us up before it is refused. */
-static int open_file(const char *path, int *fd, struct err *err)
+static int open_file(const char *path, uid_t trusted_uid, int *fd, struct err *err)
 {
     const char *name = conf_text_short_name(path);
     struct stat st;
@@ -22,8 +22,12 @@ static int open_file(const char *path, int *fd, struct err *err)
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd >= 0)
         return 0;
-    if (errno == ENOENT && lstat(path, &st) < 0 && errno == ENOENT)
-        return 0; /* no file: the defaults */
+    if (errno == ENOENT && lstat(path, &st) < 0 && errno == ENOENT) {
+        if (trusted_uid == 0)
+            return 0; /* the installed one: the defaults */
+        return err_set(err, "%s: there is no such file; give the whole path of one that is there",
+                       name);
+    }
     if (errno == ENOENT || errno == 0)
         return err_set(err, "%s: a symbolic link that leads nowhere; correct or remove it", name);
     if (errno == EACCES)
@@ -99,7 +103,7 @@ int conf_file_read(const char *path, uid_t trusted_uid, char **text, size_t *len
 
     *text = NULL;
     *len = 0;
-    if (open_file(path, &fd, err) < 0)
+    if (open_file(path, trusted_uid, &fd, err) < 0)
         return -1;
     if (fd < 0)
         return 0;

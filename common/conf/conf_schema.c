@@ -58,6 +58,8 @@ const struct conf_row conf_rows[] = {
      .help = "An operation that waits so long is logged with who is missing; 0: never."},
     {"tree_arity", CONF_NUMBER, FIELD(tree_arity), .min = 2, .max = 1024, .def = 16,
      .help = "How many servers each server of a collective gathers from."},
+    {"memory_max", CONF_NUMBER, FIELD(memory_max), .min = 0, .max = 16 << 20, .unit = "MiB",
+     .help = "Memory that a server may use beyond its start; 0: an eighth of the node's."},
     {"on_task_loss", CONF_WORD, FIELD(on_task_loss), .def = CONF_TASK_LOSS_END_STEP,
      .words = task_losses,
      .help = "What happens when a task ends between PMIx_Init and PMIx_Finalize."},

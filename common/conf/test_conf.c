@@ -23,7 +23,7 @@ static const char sample[] =
     "        \"peer\": 3600\n"
     "    },\n"
     "    \"stall_report\": 0,\n"
-    "    \"tree_arity\": 1024,\n"
+    "    \"tree_arity\": 1024, \"memory_max\": 512,\n"
     "    \"on_task_loss\": \"continue\"\n"
     "} // end";
 
@@ -56,6 +56,7 @@ static void test_defaults(void **state)
     assert_int_equal(conf.timeouts.peer, 30);
     assert_int_equal(conf.stall_report, 60);
     assert_int_equal(conf.tree_arity, 16);
+    assert_int_equal(conf.memory_max, 0);
     assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_END_STEP);
     conf_defaults(&empty);
     assert_int_equal(parse(&empty, "{}", 2, &err), 0);
@@ -81,6 +82,7 @@ static void test_every_key(void **state)
     assert_int_equal(conf.timeouts.peer, 3600);
     assert_int_equal(conf.stall_report, 0);
     assert_int_equal(conf.tree_arity, 1024);
+    assert_int_equal(conf.memory_max, 512);
     assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_CONTINUE);
 }
 

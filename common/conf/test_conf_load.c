@@ -66,6 +66,12 @@ static void refuse(uid_t trusted_uid, const char *message)
     assert_int_equal(conf.tree_arity, 77);
 }
 
+static void test_chosen_and_missing(void **state)
+{
+    (void)state;
+    refuse(12345, ": there is no such file; give the whole path of one that is there");
+}
+
 static void test_missing(void **state)
 {
     struct conf conf, defaults;
@@ -271,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_missing, remove_files),
+        cmocka_unit_test(test_chosen_and_missing),
         cmocka_unit_test_teardown(test_file_over_defaults, remove_files),
         cmocka_unit_test_teardown(test_link, remove_files),
         cmocka_unit_test_teardown(test_mistake_names_path_and_line, remove_files),

@@ -37,7 +37,7 @@ static const struct {
     {"{\"timeouts\": {\n\"Fense\": 4}}",
      " line 2: key \"timeouts.Fense\": unknown; did you mean \"timeouts.fence\"?"},
     {"{\"zebra\": 4}", " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
-                       "timeouts, stall_report, tree_arity, on_task_loss, tmpdir"},
+                       "timeouts, stall_report, tree_arity, memory_max, on_task_loss, tmpdir"},
     {"{\"timeouts\": {\"zebra\": 4}}", " line 1: key \"timeouts.zebra\": unknown; known here: "
                                        "construct, destruct, fence, get, query, peer"},
     {"{\"fence\": 4}",
@@ -49,10 +49,10 @@ static const struct {
     {"{\"tree\\u005farity\": 4}",
      " line 1: key \"tree\\u005farity\": unknown; keys are written without \\"},
     {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
-                  "stall_report, tree_arity, on_task_loss, tmpdir"},
+                  "stall_report, tree_arity, memory_max, on_task_loss, tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
      " line 1: key \"\?\?zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
-     "log_level, log_sink, timeouts, stall_report, tree_arity, on_task_loss, tmpdir"},
+     "log_level, log_sink, timeouts, stall_report, tree_arity, memory_max, on_task_loss, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",
      " line 3: key \"tree_arity\": given twice, first on line 1; remove one of the two"},
     {"{\"timeouts\": {\"get\": 1,\n\"get\": 1}}",
@@ -180,7 +180,7 @@ static void test_all_mistakes(void **state)
     assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
     assert_string_equal(
         all, "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
-             "timeouts, stall_report, tree_arity, on_task_loss, tmpdir\n"
+             "timeouts, stall_report, tree_arity, memory_max, on_task_loss, tmpdir\n"
              "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
              "\"timeouts.fence\"?\n"
              "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER

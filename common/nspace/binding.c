@@ -11,15 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CPUS_MAX = 16384 /* the kernel refuses a set that is smaller than its own */ };
+enum {
+    CPUS_MAX = 16384, /* the kernel refuses a set that is smaller than its own */
+    NO_PACKAGE = -1,
+};
 
-static void store(const pmix_proc_t *proc, const char *key, char *text)
+static void store(const pmix_proc_t *proc, const char *key, pmix_value_t value)
 {
-    pmix_value_t value = {.type = PMIX_STRING, .data.string = text};
     pmix_status_t rc = PMIx_Store_internal(proc, key, &value);
     if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
         log_warning("libpmix does not take %s of rank %u: %s", key, proc->rank,
                     PMIx_Error_string(rc));
+}
+
+static pmix_value_t string(char *text)
+{
+    return (pmix_value_t){.type = PMIX_STRING, .data.string = text};
 }
 
 /* @param text "hwloc:0-3,8", the form that libpmix itself writes */
@@ -28,11 +35,11 @@ static void store_binding(const pmix_proc_t *proc, char *text)
     pmix_cpuset_t cpuset = {0};
     char *locality = NULL;
     pmix_status_t rc = PMIx_Parse_cpuset_string(text, &cpuset);
-    store(proc, PMIX_CPUSET, text);
+    store(proc, PMIX_CPUSET, string(text));
     if (rc == PMIX_SUCCESS)
         rc = PMIx_server_generate_locality_string(&cpuset, &locality);
     if (rc == PMIX_SUCCESS && locality != NULL)
-        store(proc, PMIX_LOCALITY_STRING, locality);
+        store(proc, PMIX_LOCALITY_STRING, string(locality));
     else
         log_warning("libpmix gives rank %u no locality: %s", proc->rank, PMIx_Error_string(rc));
     PMIx_Cpuset_destruct(&cpuset);
@@ -40,36 +47,92 @@ static void store_binding(const pmix_proc_t *proc, char *text)
     log_debug("rank %u is bound: %s", proc->rank, text);
 }
 
-static void learn(const pmix_proc_t *proc, pid_t pid, cpu_set_t *task, cpu_set_t *own)
+/* @return the package that a processor is of, or NO_PACKAGE where the kernel does not say */
+static int package_of(size_t cpu)
+{
+    char path[80];
+    int package = NO_PACKAGE;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology/physical_package_id", cpu);
+    FILE *in = fopen(path, "re");
+    if (in != NULL && (fscanf(in, "%d", &package) != 1 || package < 0))
+        package = NO_PACKAGE;
+    if (in != NULL)
+        fclose(in);
+    return package;
+}
+
+/* @return the package that all of them are of, or NO_PACKAGE */
+static int common_package(const cpu_set_t *set, size_t size)
+{
+    int common = NO_PACKAGE;
+    for (size_t cpu = 0; cpu < size * 8; cpu++) {
+        if (!CPU_ISSET_S(cpu, size, set))
+            continue;
+        int package = package_of(cpu);
+        if (package == NO_PACKAGE || (common != NO_PACKAGE && package != common))
+            return NO_PACKAGE;
+        common = package;
+    }
+    return common;
+}
+
+/* @return the package that the task is bound to, or NO_PACKAGE */
+static int learn(const pmix_proc_t *proc, pid_t pid, cpu_set_t *task, cpu_set_t *own)
 {
     size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
     char *list = NULL, *text;
     if (sched_getaffinity(pid, size, task) != 0) {
         if (errno != ESRCH) /* it has ended already */
             log_warning("where rank %u may run is not known: %s", proc->rank, strerror(errno));
-        return;
+        return NO_PACKAGE;
     }
     if (sched_getaffinity(0, size, own) == 0 && CPU_EQUAL_S(size, task, own))
-        return;
+        return NO_PACKAGE;
     list = map_cpus(task, size);
     if (list != NULL && asprintf(&text, "hwloc:%s", list) >= 0) {
         store_binding(proc, text);
         free(text);
     }
     free(list);
+    return common_package(task, size);
 }
 
-void binding_learn(const struct nspace *ns, uint32_t slot, pid_t pid)
+static int *new_packages(uint32_t ntasks)
+{
+    int *packages = malloc((ntasks + 1) * sizeof *packages);
+    for (uint32_t k = 0; packages != NULL && k < ntasks; k++)
+        packages[k] = NO_PACKAGE;
+    return packages;
+}
+
+void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid)
 {
     const struct boot_node *here = &ns->boot->nodes[ns->boot->node];
     pmix_proc_t proc;
     if (slot >= here->ntasks || pid <= 0)
         return;
+    if (ns->packages == NULL)
+        ns->packages = new_packages(here->ntasks);
     cpu_set_t *task = calloc(1, CPU_ALLOC_SIZE(CPUS_MAX)),
               *own = calloc(1, CPU_ALLOC_SIZE(CPUS_MAX));
     PMIX_LOAD_PROCID(&proc, ns->boot->nspace, here->ranks[slot]);
-    if (task != NULL && own != NULL)
-        learn(&proc, pid, task, own);
+    if (task != NULL && own != NULL && ns->packages != NULL)
+        ns->packages[slot] = learn(&proc, pid, task, own);
     free(task);
     free(own);
+}
+
+void binding_complete(const struct nspace *ns)
+{
+    const struct boot_node *here = &ns->boot->nodes[ns->boot->node];
+    pmix_proc_t proc;
+    for (uint32_t k = 0; ns->packages != NULL && k < here->ntasks; k++) {
+        pmix_value_t value = {.type = PMIX_UINT16};
+        if (ns->packages[k] == NO_PACKAGE)
+            continue;
+        for (uint32_t other = 0; other < k; other++)
+            value.data.uint16 += ns->packages[other] == ns->packages[k];
+        PMIX_LOAD_PROCID(&proc, ns->boot->nspace, here->ranks[k]);
+        store(&proc, PMIX_PACKAGE_RANK, value);
+    }
 }

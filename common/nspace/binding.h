@@ -15,6 +15,13 @@
  * @param pid of the task, from the launcher
  * @thread the loop's; waits for PMIx's
  */
-void binding_learn(const struct nspace *ns, uint32_t slot, pid_t pid);
+void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid);
+
+/**
+ * Tells libpmix what follows from the binding of all tasks of this node: PMIX_PACKAGE_RANK, of
+ * those that are bound to processors of one package.
+ * @thread the loop's, once all were learned; waits for PMIx's
+ */
+void binding_complete(const struct nspace *ns);
 
 #endif

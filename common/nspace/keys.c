@@ -57,8 +57,10 @@ static void put_session(struct infos *list, const struct boot *boot)
     infos_str(&array, PMIX_RM_VERSION, alloc->rm_version);
     if (alloc->cluster[0] != '\0')
         infos_str(&array, PMIX_CLUSTER_ID, alloc->cluster);
-    infos_str(&array, PMIX_TMPDIR, boot->tmpdir);
-    infos_bool(&array, PMIX_TDIR_RMCLEAN, true);
+    if (boot->node != BOOT_NO_NODE) {
+        infos_str(&array, PMIX_TMPDIR, boot->tmpdir);
+        infos_bool(&array, PMIX_TDIR_RMCLEAN, true);
+    }
     infos_array(list, PMIX_SESSION_INFO_ARRAY, &array);
 }
 
@@ -86,17 +88,19 @@ static void put_job(struct infos *list, const struct nspace *ns)
     infos_str(list, PMIX_JOBID, boot->label);
     infos_u32(list, PMIX_JOB_SIZE, boot->ntasks);
     infos_u32(list, PMIX_MAX_PROCS, boot->ntasks);
-    infos_u32(list, PMIX_JOB_NUM_APPS, 1);
+    infos_u32(list, PMIX_JOB_NUM_APPS, boot_napps(boot));
     infos_rank(list, PMIX_NPROC_OFFSET, 0);
     infos_u32(list, PMIX_NUM_NODES, boot->nnodes);
     if (slots > 0)
         infos_u32(list, PMIX_NUM_SLOTS, slots);
     put_allocation(list, &boot->allocation);
-    infos_str_new(list, PMIX_NODE_LIST, map_nodes(boot));
+    infos_str_new(list, PMIX_NODE_LIST, map_nodes(boot, MAP_ALL_APPS));
     infos_str_new(list, PMIX_ANL_MAP, map_anl(ns));
     infos_bool(list, PMIX_SPAWNED, false);
     infos_u32(list, PMIX_USERID, geteuid());
     infos_u32(list, PMIX_GRPID, getegid());
+    if (boot->node == BOOT_NO_NODE)
+        return;
     infos_str_new(list, PMIX_NSDIR, keys_nspace_dir(boot));
     put_server(list, boot);
 }
@@ -104,7 +108,7 @@ static void put_job(struct infos *list, const struct nspace *ns)
 /* PMIX_NODE_MAP and PMIX_PROC_MAP in libpmix's own form. */
 static int put_maps(struct infos *list, const struct boot *boot)
 {
-    char *nodes = map_nodes(boot), *procs = map_procs(boot);
+    char *nodes = map_nodes(boot, MAP_ALL_APPS), *procs = map_procs(boot);
     char *node_map = NULL, *proc_map = NULL;
     int rc = nodes != NULL && procs != NULL &&
                      PMIx_generate_regex(nodes, &node_map) == PMIX_SUCCESS &&
@@ -122,14 +126,27 @@ static int put_maps(struct infos *list, const struct boot *boot)
     return rc;
 }
 
-static void put_app(struct infos *list, const struct boot *boot)
+/* Where the launcher knows it beforehand, there is one application; else see command.h. */
+static void put_command(struct infos *list, const struct boot *boot)
 {
+    const char *wdir = boot_setting(boot, "wdir"), *argv = boot_setting(boot, "argv");
+    if (wdir != NULL)
+        infos_str(list, PMIX_WDIR, wdir);
+    if (argv != NULL)
+        infos_str(list, PMIX_APP_ARGV, argv);
+}
+
+static void put_app(struct infos *list, const struct boot *boot, uint32_t number)
+{
+    struct boot_app app = boot_app(boot, number);
     struct infos array = {0};
-    infos_u32(&array, PMIX_APPNUM, 0);
-    infos_u32(&array, PMIX_APP_SIZE, boot->ntasks);
-    infos_rank(&array, PMIX_APPLDR, 0);
-    infos_u32(&array, PMIX_MAX_PROCS, boot->ntasks);
-    infos_u32(&array, PMIX_NUM_NODES, boot->nnodes);
+    infos_u32(&array, PMIX_APPNUM, number);
+    infos_u32(&array, PMIX_APP_SIZE, app.ntasks);
+    infos_rank(&array, PMIX_APPLDR, app.first);
+    infos_u32(&array, PMIX_MAX_PROCS, app.ntasks);
+    infos_u32(&array, PMIX_NUM_NODES, app.nnodes);
+    infos_str_new(&array, PMIX_NODE_LIST, map_nodes(boot, number));
+    put_command(&array, boot);
     infos_array(list, PMIX_APP_INFO_ARRAY, &array);
 }
 
@@ -169,18 +186,23 @@ static void put_node(struct infos *list, const struct boot *boot, uint32_t i)
         infos_u32(&array, PMIX_NUM_SLOTS, boot->nodes[i].slots);
         infos_u32(&array, PMIX_MAX_PROCS, at_least(boot->nodes[i].slots, boot->nodes[i].ntasks));
     }
+    if (i == boot->node) {
+        infos_str(&array, PMIX_TMPDIR, boot->tmpdir);
+        infos_str_new(&array, PMIX_NSDIR, keys_nspace_dir(boot));
+    }
     infos_array(list, PMIX_NODE_INFO_ARRAY, &array);
 }
 
-static void put_proc(struct infos *list, const struct boot *boot, uint32_t node, uint32_t slot)
+static void put_proc(struct infos *list, const struct boot *boot, uint32_t node, uint32_t slot,
+                     const struct boot_app *app)
 {
     struct infos array = {0};
     uint32_t rank = boot->nodes[node].ranks[slot];
     infos_rank(&array, PMIX_RANK, rank); /* libpmix 4.2 takes the first for itself */
     infos_rank(&array, PMIX_RANK, rank);
     infos_rank(&array, PMIX_GLOBAL_RANK, rank);
-    infos_rank(&array, PMIX_APP_RANK, rank);
-    infos_u32(&array, PMIX_APPNUM, 0);
+    infos_rank(&array, PMIX_APP_RANK, rank - app->first);
+    infos_u32(&array, PMIX_APPNUM, boot->nodes[node].app);
     infos_u16(&array, PMIX_LOCAL_RANK, slot);
     infos_u16(&array, PMIX_NODE_RANK, slot);
     infos_str(&array, PMIX_HOSTNAME, boot->nodes[node].name);
@@ -199,13 +221,16 @@ int keys_describe(struct infos *list, const struct nspace *ns)
     put_job(list, ns);
     if (put_maps(list, boot) != 0)
         return -1;
-    put_app(list, boot);
+    for (uint32_t number = 0; number < boot_napps(boot); number++)
+        put_app(list, boot, number);
     /* Bare, node keys mean this node: so libpmix 4.2 hands them out without a qualifier. */
-    put_node_keys(list, boot, boot->node);
+    if (boot->node != BOOT_NO_NODE)
+        put_node_keys(list, boot, boot->node);
     for (uint32_t i = 0; i < boot->nnodes; i++) {
+        struct boot_app app = boot_app(boot, boot->nodes[i].app);
         put_node(list, boot, i);
         for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++)
-            put_proc(list, boot, i, k);
+            put_proc(list, boot, i, k, &app);
     }
     return 0;
 }

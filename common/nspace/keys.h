@@ -10,8 +10,8 @@
 #include "common/nspace/nspace.h"
 
 /**
- * Describes the session, the job, its application, its nodes and its processes
- * (PMIx_server_register_nspace's `info`).
+ * Describes (another step's without what concerns this node) the session, the job, its application,
+ * its nodes and its processes (PMIx_server_register_nspace's `info`).
  * @param list empty; infos_free() it. `failed` in it says whether memory ran out.
  * @return 0, or -1 when libpmix does not encode the maps
  * @thread any but PMIx's

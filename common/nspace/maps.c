@@ -32,13 +32,18 @@ char *map_ranks(const struct boot_node *node)
     return finish(f, &text);
 }
 
-char *map_nodes(const struct boot *boot)
+char *map_nodes(const struct boot *boot, int64_t app)
 {
+    const char *before = "";
     char *text = NULL;
     size_t len;
     FILE *f = open_memstream(&text, &len);
-    for (uint32_t i = 0; f != NULL && i < boot->nnodes; i++)
-        fprintf(f, "%s%s", i > 0 ? "," : "", boot->nodes[i].name);
+    for (uint32_t i = 0; f != NULL && i < boot->nnodes; i++) {
+        if (app != MAP_ALL_APPS && boot->nodes[i].app != app)
+            continue;
+        fprintf(f, "%s%s", before, boot->nodes[i].name);
+        before = ",";
+    }
     return finish(f, &text);
 }
 

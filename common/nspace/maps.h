@@ -13,8 +13,10 @@
 /** The ranks of a node: "0,2,4" (PMIX_LOCAL_PEERS). */
 char *map_ranks(const struct boot_node *node);
 
-/** The names of all nodes: "c01,c02" (PMIX_NODE_LIST). */
-char *map_nodes(const struct boot *boot);
+enum { MAP_ALL_APPS = -1 };
+
+/** The names of an application's nodes, or with MAP_ALL_APPS of all: "c01,c02" (PMIX_NODE_LIST). */
+char *map_nodes(const struct boot *boot, int64_t app);
 
 /** The ranks of all nodes: "0,2;1,3" (what PMIx_generate_ppn takes). */
 char *map_procs(const struct boot *boot);

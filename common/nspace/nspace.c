@@ -1,8 +1,26 @@
-#include "common/nspace/nspace.h"
+#include "common/nspace/foreign.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+int nspace_place(struct nspace *ns, const struct boot *boot)
+{
+    ns->node_of = calloc(boot->ntasks + 1, sizeof *ns->node_of);
+    ns->local_of = calloc(boot->ntasks + 1, sizeof *ns->local_of);
+    if (ns->node_of == NULL || ns->local_of == NULL) {
+        free(ns->node_of);
+        free(ns->local_of);
+        ns->node_of = ns->local_of = NULL;
+        return -1;
+    }
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++) {
+            ns->node_of[boot->nodes[i].ranks[k]] = i;
+            ns->local_of[boot->nodes[i].ranks[k]] = k;
+        }
+    return 0;
+}
 
 struct nspace *nspace_new(const struct boot *boot)
 {
@@ -10,50 +28,77 @@ struct nspace *nspace_new(const struct boot *boot)
     if (ns == NULL)
         return NULL;
     ns->boot = boot;
-    ns->node_of = calloc(boot->ntasks + 1, sizeof *ns->node_of);
-    ns->local_of = calloc(boot->ntasks + 1, sizeof *ns->local_of);
-    if (ns->node_of == NULL || ns->local_of == NULL) {
+    ns->nnodes = boot->nnodes;
+    if (nspace_place(ns, boot) != 0) {
         nspace_free(ns);
         return NULL;
     }
-    for (uint32_t i = 0; i < boot->nnodes; i++)
-        for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++) {
-            ns->node_of[boot->nodes[i].ranks[k]] = i;
-            ns->local_of[boot->nodes[i].ranks[k]] = k;
-        }
     return ns;
 }
 
-int nspace_node(const struct nspace *ns, const char *name, uint32_t rank, uint32_t *node)
+const struct nspace *nspace_find(const struct nspace *own, const char *name)
 {
-    if (strcmp(name, ns->boot->nspace) != 0 || rank >= ns->boot->ntasks)
+    const struct nspace *ns = own;
+    while (ns != NULL && (ns->boot == NULL || strcmp(ns->boot->nspace, name) != 0))
+        ns = ns->next;
+    return ns;
+}
+
+static const struct nspace *owner(const struct nspace *own, uint32_t node)
+{
+    const struct nspace *ns = own;
+    while (ns != NULL && node - ns->base >= ns->nnodes)
+        ns = ns->next;
+    return ns;
+}
+
+struct nspace *nspace_of(struct nspace *own, uint32_t node)
+{
+    return (struct nspace *)owner(own, node);
+}
+
+int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint32_t *node)
+{
+    const struct nspace *ns = nspace_find(own, name);
+    if (ns == NULL || rank >= ns->boot->ntasks)
         return -1;
-    *node = ns->node_of[rank];
+    *node = ns->base + ns->node_of[rank];
     return 0;
 }
 
-int nspace_servers(const struct nspace *ns, const struct signature *sig, uint32_t **nodes,
+/* Appends the servers of one namespace's participants. */
+static int add_servers(const struct nspace *ns, const struct procset_part *part, uint32_t **nodes,
+                       uint32_t *n)
+{
+    bool *here = calloc(ns->nnodes, sizeof *here);
+    uint32_t *more = realloc(*nodes, (*n + (size_t)ns->nnodes) * sizeof *more);
+    if (more != NULL)
+        *nodes = more;
+    int rc = here == NULL || more == NULL ? -1 : 0;
+    for (uint32_t j = 0; rc == 0 && j < part->nranges; j++) {
+        if (part->ranges[j].last >= ns->boot->ntasks)
+            rc = -1;
+        for (uint32_t r = part->ranges[j].first; rc == 0 && r <= part->ranges[j].last; r++)
+            here[ns->node_of[r]] = true;
+    }
+    for (uint32_t i = 0; rc == 0 && i < ns->nnodes; i++)
+        if (here[i])
+            (*nodes)[(*n)++] = ns->base + i;
+    free(here);
+    return rc;
+}
+
+int nspace_servers(const struct nspace *own, const struct signature *sig, uint32_t **nodes,
                    uint32_t *n)
 {
-    bool *here = calloc(ns->boot->nnodes, sizeof *here);
-    *nodes = calloc(ns->boot->nnodes, sizeof **nodes);
+    int rc = 0;
+    *nodes = NULL;
     *n = 0;
-    int rc = here == NULL || *nodes == NULL ? -1 : 0;
     for (uint32_t i = 0; rc == 0 && i < sig->members.nparts; i++) {
         const struct procset_part *part = &sig->members.parts[i];
-        if (strcmp(part->nspace, ns->boot->nspace) != 0)
-            rc = -1;
-        for (uint32_t j = 0; rc == 0 && j < part->nranges; j++) {
-            if (part->ranges[j].last >= ns->boot->ntasks)
-                rc = -1;
-            for (uint32_t r = part->ranges[j].first; rc == 0 && r <= part->ranges[j].last; r++)
-                here[ns->node_of[r]] = true;
-        }
+        const struct nspace *ns = nspace_find(own, part->nspace);
+        rc = ns == NULL ? -1 : add_servers(ns, part, nodes, n);
     }
-    for (uint32_t i = 0; rc == 0 && i < ns->boot->nnodes; i++)
-        if (here[i])
-            (*nodes)[(*n)++] = i;
-    free(here);
     return rc;
 }
 
@@ -69,17 +114,20 @@ static void append(char *buf, size_t cap, const char *text)
         strcpy(buf + len, "...");
 }
 
-void nspace_missing(const struct nspace *ns, const struct signature *sig, const uint32_t *nodes,
+void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
                     uint32_t n, char *buf, size_t cap)
 {
-    char text[300];
+    char text[32];
     if (cap == 0)
         return;
     buf[0] = '\0';
-    for (uint32_t i = 0; i < n && nodes[i] < ns->boot->nnodes; i++) {
-        const struct boot_node *node = &ns->boot->nodes[nodes[i]];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct nspace *ns = owner(own, nodes[i]);
+        if (ns == NULL || ns->boot == NULL)
+            continue;
+        const struct boot_node *node = &ns->boot->nodes[nodes[i] - ns->base];
         const char *before = "";
-        append(buf, cap, i > 0 ? ", ranks " : "ranks ");
+        append(buf, cap, buf[0] != '\0' ? ", ranks " : "ranks ");
         for (uint32_t k = 0; k < node->ntasks; k++) {
             if (!procset_has(&sig->members, ns->boot->nspace, node->ranks[k]))
                 continue;
@@ -87,16 +135,40 @@ void nspace_missing(const struct nspace *ns, const struct signature *sig, const 
             append(buf, cap, text);
             before = ",";
         }
-        snprintf(text, sizeof text, " on %s", node->name);
-        append(buf, cap, text);
+        append(buf, cap, " on ");
+        append(buf, cap, nspace_name(own, nodes[i]));
     }
 }
 
-void nspace_free(struct nspace *ns)
+const char *nspace_name(const struct nspace *own, uint32_t node)
 {
+    const struct nspace *ns = owner(own, node);
     if (ns == NULL)
+        return "an unknown server";
+    return ns->foreign != NULL ? ns->foreign->names[node - ns->base] : ns->boot->nodes[node].name;
+}
+
+uint32_t nspace_handles(const struct nspace *own)
+{
+    const struct nspace *ns = own;
+    while (ns->next != NULL)
+        ns = ns->next;
+    return ns->base + ns->nnodes;
+}
+
+void nspace_free(struct nspace *own)
+{
+    if (own == NULL)
         return;
-    free(ns->node_of);
-    free(ns->local_of);
-    free(ns);
+    while (own->next != NULL) {
+        struct nspace *ns = own->next;
+        own->next = ns->next;
+        foreign_free(ns);
+    }
+    free(own->node_of);
+    free(own->local_of);
+    free(own->packages);
+    free(own->bytes);
+    free(own->told);
+    free(own);
 }

@@ -1,5 +1,9 @@
 /** @file
- * The step's namespace: which rank is where. Immutable once made.
+ * Namespaces: which rank is where. The own step's is immutable once made; behind it hang those of
+ * other steps that have become known (foreign.h).
+ *
+ * Servers are handles (rm.h): a namespace has those from its base on, the own one from 0.
+ * @thread the loop's
  */
 #ifndef MUSTER_NSPACE_NSPACE_H
 #define MUSTER_NSPACE_NSPACE_H
@@ -8,25 +12,55 @@
 #include "common/tracker/signature.h"
 
 struct nspace {
-    const struct boot *boot; /**< borrowed */
-    uint32_t *node_of;       /**< rank → node index */
-    uint32_t *local_of;      /**< rank → slot on its node */
+    const struct boot *boot; /**< borrowed; another step's: its own, and NULL as long as no more
+                                  than its size is known */
+    uint32_t *node_of;       /**< rank → node index; NULL without boot */
+    uint32_t *local_of;      /**< rank → slot on its node; the same */
+    int *packages;         /**< slot on this node → package that it is bound to, as binding.c has
+                                learned; NULL: nothing yet */
+    uint32_t base, nnodes; /**< its servers' handles are base…base+nnodes-1 */
+    struct nspace *next;   /**< another step's, in the order in which they became known */
+    struct foreign *foreign; /**< foreign.c's; NULL for the own one */
+    void *bytes; /**< its registration, as other servers are told it; NULL without boot */
+    size_t len;
+    bool *told; /**< handle → that server was told it; ntold of them */
+    uint32_t ntold;
 };
 
 /** @return the namespace of @p boot, or NULL when out of memory */
 struct nspace *nspace_new(const struct boot *boot);
 
-/** @return 0 and the node of a process, or -1 when there is no such process */
-int nspace_node(const struct nspace *ns, const char *name, uint32_t rank, uint32_t *node);
+/** Sets node_of and local_of by @p boot. @return 0, or -1 when out of memory */
+int nspace_place(struct nspace *ns, const struct boot *boot);
 
-/** The servers that host a signature's participants: the engine's `servers`. */
-int nspace_servers(const struct nspace *ns, const struct signature *sig, uint32_t **nodes,
+/* All of these take the own namespace and look at the others, too. */
+
+/** @return the namespace of that name of which all is known, or NULL */
+const struct nspace *nspace_find(const struct nspace *own, const char *name);
+
+/** @return the namespace that server @p node belongs to, or NULL */
+struct nspace *nspace_of(struct nspace *own, uint32_t node);
+
+/** @return 0 and the server of a process, or -1 when there is no such process */
+int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint32_t *node);
+
+/** The servers that host a signature's participants, by name of their namespace and then by node:
+ * the engine's `servers`. */
+int nspace_servers(const struct nspace *own, const struct signature *sig, uint32_t **nodes,
                    uint32_t *n);
 
 /** Who of a signature's participants is on @p nodes: the engine's `missing`. */
-void nspace_missing(const struct nspace *ns, const struct signature *sig, const uint32_t *nodes,
+void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
                     uint32_t n, char *buf, size_t cap);
 
-void nspace_free(struct nspace *ns);
+/** What messages call server @p node: the node's name; of another step "NAMESPACE/NODE".
+ * @return borrowed, as long as the namespace stands */
+const char *nspace_name(const struct nspace *own, uint32_t node);
+
+/** @return the number of handles that are given away */
+uint32_t nspace_handles(const struct nspace *own);
+
+/** Frees the own namespace and all others. */
+void nspace_free(struct nspace *own);
 
 #endif

@@ -46,23 +46,41 @@ static int register_clients(const struct boot *boot, struct err *err)
     return 0;
 }
 
+/* @param nlocal processes of it on this node */
+static int register_keys(const struct nspace *ns, uint32_t nlocal, struct err *err)
+{
+    struct infos list = {0};
+    pmix_nspace_t name; /* libpmix copies the full buffer */
+    PMIX_LOAD_NSPACE(name, ns->boot->nspace);
+    pmix_status_t rc =
+        keys_describe(&list, ns) != 0 || list.failed
+            ? PMIX_ERR_NOMEM
+            : PMIx_server_register_nspace(name, (int)nlocal, list.info, list.n, NULL, NULL);
+    infos_free(&list);
+    if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
+        return err_set(err, "libpmix does not register namespace %s: %s", ns->boot->nspace,
+                       PMIx_Error_string(rc));
+    return 0;
+}
+
 int register_namespace(const struct nspace *ns, struct err *err)
 {
     const struct boot *boot = ns->boot;
-    struct infos list = {0};
-    pmix_nspace_t name; /* libpmix copies the full buffer */
-    PMIX_LOAD_NSPACE(name, boot->nspace);
-    if (make_dirs(boot, err) != 0)
+    if (make_dirs(boot, err) != 0 || register_keys(ns, boot->nodes[boot->node].ntasks, err) != 0)
         return -1;
-    pmix_status_t rc = keys_describe(&list, ns) != 0 || list.failed
-                           ? PMIX_ERR_NOMEM
-                           : PMIx_server_register_nspace(name, (int)boot->nodes[boot->node].ntasks,
-                                                         list.info, list.n, NULL, NULL);
-    infos_free(&list);
-    if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
-        return err_set(err, "libpmix does not register namespace %s: %s", boot->nspace,
-                       PMIx_Error_string(rc));
     return register_clients(boot, err);
+}
+
+int register_foreign(const struct nspace *ns, struct err *err)
+{
+    return register_keys(ns, 0, err);
+}
+
+void register_end(const struct nspace *ns)
+{
+    pmix_nspace_t name;
+    PMIX_LOAD_NSPACE(name, ns->boot->nspace);
+    PMIx_server_deregister_nspace(name, NULL, NULL);
 }
 
 int register_environment(const struct nspace *ns, uint32_t slot, char ***env, struct err *err)

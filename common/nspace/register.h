@@ -15,6 +15,18 @@
 int register_namespace(const struct nspace *ns, struct err *err);
 
 /**
+ * Registers another step's namespace with all that is known of it, so that its processes can be
+ * members of groups here, and their keys are found (PMIx_server_register_nspace with no local
+ * process).
+ * @return 0, or -1 with the reason in @p err
+ * @thread the loop's; blocks until libpmix is done
+ */
+int register_foreign(const struct nspace *ns, struct err *err);
+
+/** Ends that (PMIx_server_deregister_nspace). @thread the loop's */
+void register_end(const struct nspace *ns);
+
+/**
  * The environment that the process in @p slot of this node must be started with
  * (PMIx_server_setup_fork).
  * @param env NULL-terminated "K=V" strings; the caller frees them and the array

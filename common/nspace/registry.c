@@ -53,6 +53,48 @@ void registry_add(struct registry *registry, enum registry_kind kind, const char
         procset_free(&e->members);
 }
 
+struct registry_entry *registry_group(struct registry *registry, const char *id,
+                                      const struct procset *members)
+{
+    return find(registry, REGISTRY_GROUP, id, members);
+}
+
+static struct procset *told_of(struct registry *registry, const char *id)
+{
+    for (uint32_t i = 0; i < registry->ntold; i++)
+        if (strcmp(registry->told[i].id, id) == 0)
+            return &registry->told[i].gone;
+    struct registry_told *more =
+        strlen(id) > PROCSET_NAME_MAX
+            ? NULL
+            : realloc(registry->told, (registry->ntold + 1) * sizeof *registry->told);
+    if (more == NULL)
+        return NULL;
+    registry->told = more;
+    more += registry->ntold++;
+    *more = (struct registry_told){0};
+    strcpy(more->id, id);
+    return &more->gone;
+}
+
+bool registry_tell(struct registry *registry, const char *id, const char *nspace, uint32_t rank)
+{
+    struct procset *gone = told_of(registry, id);
+    if (gone == NULL)
+        return true; /* rather twice than never */
+    bool first = !procset_has(gone, nspace, rank);
+    if (first && procset_add(gone, nspace, rank, rank) == 0)
+        procset_canonical(gone);
+    return first;
+}
+
+void registry_notify(struct registry *registry, const char *id, const struct procset *members)
+{
+    struct registry_entry *e = registry_group(registry, id, members);
+    if (e != NULL)
+        e->notify = true;
+}
+
 void registry_remove(struct registry *registry, enum registry_kind kind, const char *id,
                      const struct procset *members)
 {
@@ -97,6 +139,9 @@ void registry_free(struct registry *registry)
         return;
     for (uint32_t i = 0; i < registry->n; i++)
         procset_free(&registry->entries[i].members);
+    for (uint32_t i = 0; i < registry->ntold; i++)
+        procset_free(&registry->told[i].gone);
     free(registry->entries);
+    free(registry->told);
     free(registry);
 }

@@ -19,11 +19,21 @@ struct registry_entry {
     enum registry_kind kind;
     char id[PROCSET_NAME_MAX + 1];
     struct procset members; /**< canonical */
+    bool notify;            /**< a group's: members are told of others that go without leaving */
+    bool ends; /**< a group's: libpmix tells those here of the lost when a destruct succeeds */
+};
+
+/** Who members here know to have gone, of groups of one id; kept when those have ended. */
+struct registry_told {
+    char id[PROCSET_NAME_MAX + 1];
+    struct procset gone;
 };
 
 struct registry {
     uint32_t n, cap;
     struct registry_entry *entries;
+    uint32_t ntold;
+    struct registry_told *told;
 };
 
 /** @return an empty registry, or NULL */
@@ -33,6 +43,17 @@ struct registry *registry_new(void);
  * members differ. Copies everything. */
 void registry_add(struct registry *registry, enum registry_kind kind, const char *id,
                   const struct procset *members);
+
+/** Notes that members here are told that a process has gone. It ends once, and is in one group of
+ * an id at that time. @return whether they did not know */
+bool registry_tell(struct registry *registry, const char *id, const char *nspace, uint32_t rank);
+
+/** @return the group, or NULL; until entries are added or removed */
+struct registry_entry *registry_group(struct registry *registry, const char *id,
+                                      const struct procset *members);
+
+/** Has the members of a group told when one goes (PMIX_GROUP_NOTIFY_TERMINATION). */
+void registry_notify(struct registry *registry, const char *id, const struct procset *members);
 
 /** Removes an entry, if there is one. */
 void registry_remove(struct registry *registry, enum registry_kind kind, const char *id,

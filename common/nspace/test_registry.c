@@ -64,6 +64,23 @@ static void entries_are_told_apart(void **state)
     registry_free(registry);
 }
 
+/* Once of each process and id, also when the group has ended. */
+static void who_has_gone_is_told_once(void **state)
+{
+    struct registry *registry = registry_new();
+    (void)state;
+    add(registry, REGISTRY_GROUP, "a", 0, 3);
+    assert_true(registry_tell(registry, "a", "ns", 2));
+    assert_false(registry_tell(registry, "a", "ns", 2));
+    assert_true(registry_tell(registry, "a", "ns", 1));
+    assert_true(registry_tell(registry, "a", "other", 2));
+    assert_true(registry_tell(registry, "b", "ns", 2)); /* a group that is not there yet */
+    drop(registry, REGISTRY_GROUP, "a", 0, 3);
+    assert_false(registry_tell(registry, "a", "ns", 1));
+    assert_false(registry_tell(registry, "b", "ns", 2));
+    registry_free(registry);
+}
+
 static void growing_and_emptying(void **state)
 {
     struct registry *registry = registry_new();
@@ -138,8 +155,11 @@ static void malformed_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_are_told_apart), cmocka_unit_test(growing_and_emptying),
-        cmocka_unit_test(an_id_that_is_too_long), cmocka_unit_test(merging),
+        cmocka_unit_test(entries_are_told_apart),
+        cmocka_unit_test(who_has_gone_is_told_once),
+        cmocka_unit_test(growing_and_emptying),
+        cmocka_unit_test(an_id_that_is_too_long),
+        cmocka_unit_test(merging),
         cmocka_unit_test(malformed_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

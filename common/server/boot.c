@@ -4,7 +4,8 @@
  *     boot message   str  version of muster: MUSTER_VERSION of both ends
  *                    str  session, nspace, label, tmpdir
  *                    u32  step, node
- *                    u32  nnodes, then for each: str name, u32 ntasks, ntasks × u32 rank
+ *                    u32  nnodes, then for each: str name, u32 application, u32 ntasks,
+ *                         ntasks × u32 rank
  *                    u32  ntasks of the step
  *                    u32  nsettings, then for each: str key, str value
  *                    str  the RM's name, release and cluster, nodes of the allocation
@@ -21,7 +22,7 @@
 enum {
     NAME_MAX_LEN = 255, /* PMIX_MAX_NSLEN, and plenty for a node's name */
     VALUE_MAX_LEN = 4096,
-    LIST_MAX_LEN = 16 << 20, /* names of all nodes of an allocation */
+    LIST_MAX_LEN = 16 << 20, /* of what names all nodes of an allocation */
 };
 
 static void write_allocation(const struct boot *boot, struct wire_out *out)
@@ -52,6 +53,7 @@ void boot_write(const struct boot *boot, struct wire_out *out)
         const struct boot_node *node = &boot->nodes[i];
 
         wire_put_str(out, node->name);
+        wire_put_u32(out, node->app);
         wire_put_u32(out, node->ntasks);
         for (uint32_t k = 0; k < node->ntasks; k++)
             wire_put_u32(out, node->ranks[k]);
@@ -63,6 +65,16 @@ void boot_write(const struct boot *boot, struct wire_out *out)
         wire_put_str(out, boot->settings[i].value);
     }
     write_allocation(boot, out);
+}
+
+void boot_write_nspace(const struct boot *boot, struct wire_out *out)
+{
+    struct boot told = *boot;
+
+    told.tmpdir = "/";
+    told.node = 0;
+    told.nsettings = 0;
+    boot_write(&told, out);
 }
 
 /* A name becomes part of paths, log lines and PMIx namespaces. */
@@ -107,6 +119,7 @@ static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
 static int read_node(struct boot_node *node, struct wire_in *in, struct err *err)
 {
     node->name = wire_get_strdup(in, NAME_MAX_LEN);
+    node->app = wire_get_u32(in);
     node->ntasks = wire_get_count(in, 4);
     if (in->bad)
         return err_set(err, "the boot message is cut short in its nodes");
@@ -122,7 +135,7 @@ static int read_node(struct boot_node *node, struct wire_in *in, struct err *err
 
 static int read_nodes(struct boot *boot, struct wire_in *in, struct err *err)
 {
-    boot->nnodes = wire_get_count(in, 8);
+    boot->nnodes = wire_get_count(in, 12);
     if (in->bad || boot->nnodes == 0) {
         boot->nnodes = 0;
         return err_set(err, "the boot message has no nodes, or more than it has room for");
@@ -181,7 +194,7 @@ static int read_settings(struct boot *boot, struct wire_in *in, struct err *err)
     boot->nsettings = n;
     for (uint32_t i = 0; i < n; i++) {
         boot->settings[i].key = wire_get_strdup(in, NAME_MAX_LEN);
-        boot->settings[i].value = wire_get_strdup(in, VALUE_MAX_LEN);
+        boot->settings[i].value = wire_get_strdup(in, LIST_MAX_LEN);
         if (in->bad)
             return err_set(err, "the boot message is cut short in its settings");
     }
@@ -203,6 +216,31 @@ static int read_allocation(struct boot *boot, struct wire_in *in, struct err *er
     return in->bad ? err_set(err, "the boot message is cut short in its allocation") : 0;
 }
 
+/* Applications are numbered from 0 in the order of the nodes, and the ranks of one follow those of
+ * the one before. */
+static int check_apps(const struct boot *boot, struct err *err)
+{
+    struct boot_app app = {0};
+
+    for (uint32_t i = 0; i < boot->nnodes; i++) {
+        const struct boot_node *node = &boot->nodes[i];
+        uint32_t before = i > 0 ? boot->nodes[i - 1].app : 0;
+
+        if (node->app != before && (i == 0 || node->app != before + 1))
+            return err_set(err, "the boot message has application %u out of order", node->app);
+        if (i == 0 || node->app != before)
+            app = boot_app(boot, node->app);
+        if (app.ntasks == 0)
+            return err_set(err, "the boot message has application %u without tasks", node->app);
+        for (uint32_t k = 0; k < node->ntasks; k++) {
+            if (node->ranks[k] - app.first >= app.ntasks)
+                return err_set(err, "the boot message has rank %u out of application %u's",
+                               node->ranks[k], node->app);
+        }
+    }
+    return 0;
+}
+
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
 {
     struct wire_in in;
@@ -210,12 +248,32 @@ int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
     *boot = (struct boot){0};
     wire_in_init(&in, data, len);
     if (read_head(boot, &in, err) < 0 || read_nodes(boot, &in, err) < 0 ||
-        check_ranks(boot, err) < 0 || read_settings(boot, &in, err) < 0 ||
-        read_allocation(boot, &in, err) < 0)
+        check_ranks(boot, err) < 0 || check_apps(boot, err) < 0 ||
+        read_settings(boot, &in, err) < 0 || read_allocation(boot, &in, err) < 0)
         return -1;
     if (!wire_end(&in))
         return err_set(err, "the boot message is longer than its content");
     return 0;
+}
+
+uint32_t boot_napps(const struct boot *boot)
+{
+    return boot->nodes[boot->nnodes - 1].app + 1;
+}
+
+struct boot_app boot_app(const struct boot *boot, uint32_t app)
+{
+    struct boot_app found = {0};
+
+    for (uint32_t i = 0; i < boot->nnodes && boot->nodes[i].app <= app; i++) {
+        if (boot->nodes[i].app < app) {
+            found.first += boot->nodes[i].ntasks;
+        } else {
+            found.nnodes++;
+            found.ntasks += boot->nodes[i].ntasks;
+        }
+    }
+    return found;
 }
 
 const char *boot_setting(const struct boot *boot, const char *key)

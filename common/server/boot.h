@@ -11,10 +11,16 @@
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
  *                       or slot BOOT_FAILED and a block with one sentence
- *     plugin → server   { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 0 }, when a task starts
+ *     plugin → server   { u32 BOOT_WDIR, u32 length, u32 0 } and so many bytes: where tasks start,
+ *                       their working directory; before the first of them, or in the settings
+ *                       { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 BOOT_PID_OWN }, when a task
+ *                       starts; with u32 0 pid is another process, which is bound as it will be
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *                       closed by slot BOOT_LEAVE
- *     server → plugin   u8 0, once it has seen where all tasks of the node are bound
+ *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are bound
+ *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has something
+ *                       to deliver. The plugin waits longer for it, within BOOT_STAY_MAX_MS
+ *                       u8 BOOT_SAYS_LEFT, at the end: who ends without it has died
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
  */
@@ -30,19 +36,30 @@ enum {
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
     BOOT_LEAVE = 0xfffffffd,
+    BOOT_WDIR = 0xfffffffc,
     BOOT_CODE_UNKNOWN = 0xffffffff,
+    BOOT_NO_NODE = 0xffffffff, /**< boot::node of another step */
     BOOT_TASK_STARTED = 0x80000000,
-    BOOT_MAX = 64 << 20,     /**< bytes of a boot message */
-    BOOT_ENV_MAX = 64 << 10, /**< bytes of one "K=V" */
-    BOOT_ENV_COUNT = 256,    /**< strings of one task */
+    BOOT_PID_OWN = 1,
+    BOOT_SAYS_BOUND = 0,
+    BOOT_SAYS_STAYS = 1,
+    BOOT_SAYS_LEFT = 2,
+    BOOT_STAY_MS = 1000,      /**< from one BOOT_SAYS_STAYS to the next */
+    BOOT_STAY_MAX_MS = 60000, /**< what a server may stay for deliveries */
+    BOOT_MAX = 64 << 20,      /**< bytes of a boot message */
+    BOOT_ENV_MAX = 64 << 10,  /**< bytes of one "K=V" */
+    BOOT_ENV_COUNT = 256,     /**< strings of one task */
+    BOOT_WDIR_MAX = 4096,     /**< bytes of a working directory */
+    BOOT_ARGV_MAX = 64 << 10, /**< bytes of an application's arguments, joined */
 };
 
-/** One node of the step. */
+/** One node of the step. Nodes stand by application, so that those of one are in a row. */
 struct boot_node {
     char *name;      /**< the RM's name of the node */
     uint32_t ntasks; /**< length of ranks */
     uint32_t *ranks; /**< ascending local order: slot → rank in the namespace */
     uint32_t slots;  /**< processors here that the allocation has; 0: not known */
+    uint32_t app;    /**< the application that all its tasks are of, from 0 */
 };
 
 /** The allocation that the step runs in. */
@@ -54,8 +71,10 @@ struct boot_allocation {
     uint32_t slots;        /**< processors on all of them; 0: not known */
 };
 
-/** A setting for the server's RM back end. Two are the server's own: "backend", the back end's
- * name, and "preload", a shared object that the back end needs, if any. */
+/** A setting for the server's RM back end. Five are the server's own: "backend", the back end's
+ * name; if any, "preload", a shared object that the back end needs, "conf", settings as in
+ * muster.json that win over those there, and "wdir" and "argv", where and by what command line the
+ * one application is started (PMIX_WDIR, PMIX_APP_ARGV). */
 struct boot_setting {
     char *key, *value;
 };
@@ -79,12 +98,30 @@ struct boot {
 /** Appends @p boot to @p out. */
 void boot_write(const struct boot *boot, struct wire_out *out);
 
+/** Appends what servers of other steps are told: the same message of node 0, without settings, and
+ * with "/" instead of the directory. So it is the same bytes on every server of the step. */
+void boot_write_nspace(const struct boot *boot, struct wire_out *out);
+
 /**
- * Reads what boot_write() wrote and checks it: every rank once, indices in range.
+ * Reads what boot_write() wrote and checks it: every rank once, indices in range, applications in
+ * order.
  * @param boot filled in; boot_free() it also after an error
  * @return 0, or -1 with the reason in @p err
  */
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err);
+
+/** An application: one program line of the launcher's command. Its ranks are in a row. */
+struct boot_app {
+    uint32_t nnodes;
+    uint32_t first; /**< its lowest rank */
+    uint32_t ntasks;
+};
+
+/** @return how many applications @p boot has: 1 or more */
+uint32_t boot_napps(const struct boot *boot);
+
+/** @return the application of that number */
+struct boot_app boot_app(const struct boot *boot, uint32_t app);
 
 /** @return the value of @p key, borrowed, or NULL */
 const char *boot_setting(const struct boot *boot, const char *key);

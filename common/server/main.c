@@ -3,11 +3,13 @@
  * The launcher's plugin starts it with a control socket (boot.h); by hand it checks settings. */
 #include "common/nspace/register.h"
 #include "common/server/check.h"
+#include "common/server/limits.h"
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/upcall/upcall.h"
 #include "common/util/empty_dir.h"
 #include "common/util/log_syslog.h"
+#include "common/util/send_all.h"
 
 #include <errno.h>
 #include <event2/thread.h>
@@ -20,28 +22,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LEAVE_S = 1 /* for libpmix to end */ };
+enum {
+    GOODBYE_MS = 1000, /* for the last frames, once all others are delivered or given up */
+    LEAVE_S = 1,       /* for libpmix to end */
+};
 
 static int read_all(int fd, void *data, size_t len)
 {
     char *p = data;
     while (len > 0) {
         ssize_t n = read(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
-static int write_all(int fd, const void *data, size_t len)
-{
-    const char *p = data;
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -85,7 +75,7 @@ static int send_environment(const struct server *server, struct err *err)
         free(env);
     }
     wire_put_u32(&out, BOOT_READY);
-    if (rc == 0 && (out.failed || write_all(BOOT_FD_CONTROL, out.data, out.len) != 0))
+    if (rc == 0 && (out.failed || !send_all(BOOT_FD_CONTROL, out.data, out.len)))
         rc = err_set(err, "the launcher does not take the environment");
     wire_out_free(&out);
     return rc;
@@ -96,7 +86,7 @@ static void send_failure(const struct err *err)
     struct wire_out out = {0};
     wire_put_u32(&out, BOOT_FAILED);
     wire_put_str(&out, err->text);
-    if (out.failed || write_all(BOOT_FD_CONTROL, out.data, out.len) != 0)
+    if (out.failed || !send_all(BOOT_FD_CONTROL, out.data, out.len))
         log_error("%s", err->text);
     wire_out_free(&out);
 }
@@ -145,30 +135,51 @@ static void leave_at_once(int sig)
     _exit(0);
 }
 
+/* The installed file, and over it what the launcher passes of the RM's own configuration. */
+static int read_settings(struct server *server, struct err *err)
+{
+    const char *path = getenv("MUSTER_CONF"), *over = boot_setting(&server->boot, "conf");
+    if (conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
+                  path != NULL ? getuid() : 0, err) != 0)
+        return -1;
+    return over == NULL ? 0
+                        : conf_parse(&server->conf, "the resource manager's settings", over,
+                                     strlen(over), err);
+}
+
+/* What libpmix and the back end have taken until now is theirs. */
+static int bound_memory(const struct server *server, struct err *err)
+{
+    char who[256];
+    snprintf(who, sizeof who, "%s %s", server->boot.label,
+             server->boot.nodes[server->boot.node].name);
+    return limits_memory(server->conf.memory_max, who, err);
+}
+
 /* Step by step; each needs the ones before. @return 0 after a good life */
 static int serve(struct server *server, struct log_syslog *syslog, struct err *err)
 {
-    const char *path = getenv("MUSTER_CONF");
     conf_defaults(&server->conf);
     /* The boot message first: a launcher that cannot send it would not read why. */
-    if (read_boot(&server->boot, err) != 0 ||
-        conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
-                  path != NULL ? getuid() : 0, err) != 0)
+    if (read_boot(&server->boot, err) != 0 || read_settings(server, err) != 0)
         return -1;
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
     open_log(server, syslog);
-    if (server_open(server, err) != 0 || upcall_open(server, err) != 0)
+    if (limits_descriptors(here->ntasks, err) != 0 || server_open(server, err) != 0 ||
+        upcall_open(server, err) != 0)
         return -1;
-    int rc = register_namespace(server->nspace, err) != 0 ? -1 : send_environment(server, err);
+    int rc = bound_memory(server, err) != 0 || register_namespace(server->nspace, err) != 0
+                 ? -1
+                 : send_environment(server, err);
     if (rc == 0) {
-        log_info("ready: %u of %u tasks, libpmix %u.%u.%u",
-                 server->boot.nodes[server->boot.node].ntasks, server->boot.ntasks,
+        log_info("ready: %u of %u tasks, libpmix %u.%u.%u", here->ntasks, server->boot.ntasks,
                  server->library >> 16, server->library >> 8 & 255, server->library & 255);
         atexit(on_exit_of_others); /* after the libraries' own, hence called before those */
         server_run(server);
     } else {
         server->ending = true; /* the launcher is told why */
     }
-    server_leave(server);
+    server_leave(server, GOODBYE_MS);
     signal(SIGALRM, leave_at_once);
     alarm(LEAVE_S);
     upcall_close();

@@ -1,15 +1,17 @@
 /* Linked into sanitized builds only: the server's environment is clean, so the sanitizers cannot be
  * told anything there. */
 #include <pmix_version.h>
+#include <stdlib.h>
 
 const char *__lsan_default_suppressions(void);
 int __lsan_is_turned_off(void);
 const char *__tsan_default_suppressions(void);
 
-/* libpmix stops its listening thread through a pipe that it closes without a lock. */
+/* libpmix stops its listening thread through a pipe that either closes without a lock, and waits
+ * for it only when the pipe is still there. */
 const char *__tsan_default_suppressions(void)
 {
-    return "race:libpmix.so\nmutex:libpmix.so\n";
+    return "race:libpmix.so\nmutex:libpmix.so\nthread:libpmix.so\n";
 }
 
 /* What libpmix and libslurm leak is not ours to mend. */
@@ -24,3 +26,12 @@ int __lsan_is_turned_off(void)
 {
     return PMIX_VERSION_MAJOR >= 7;
 }
+
+#ifdef __SANITIZE_THREAD__
+/* libpmix 7 looks in /proc for a place for its shared memory. Among the sanitizer's own it may find
+ * none, and then maps address 0, by which the sanitizer ends the process. */
+__attribute__((constructor)) static void without_shared_memory(void)
+{
+    setenv("PMIX_MCA_gds", "hash", 1);
+}
+#endif

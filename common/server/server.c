@@ -1,24 +1,24 @@
 /* What lives on the loop, wired together: frames in and out, deadlines, the launcher's messages. */
 #include "common/server/server.h"
 
+#include "common/notify/event.h"
 #include "common/nspace/binding.h"
+#include "common/nspace/command.h"
+#include "common/server/departed.h"
 #include "common/server/status.h"
+#include "common/server/steps.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { TELL_MAX = 512 };
-enum { GOODBYE_MS = 1000 /* what frames under way may take once the step has ended */ };
 
 /* Steps of one session have ranges of their own, so that no id comes twice in a session. */
 enum { CONTEXT_ID_STEP_SHIFT = 40 };
@@ -31,14 +31,16 @@ static uint64_t clock_of(void *arg)
 
 static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
 {
-    struct server *server = arg;
-    link_send(server->link, node, frame);
+    steps_send(arg, node, frame);
 }
 
 static void send_bytes(void *arg, uint32_t node, void *data, size_t len)
 {
     struct server *server = arg;
-    server->rm_ops->send(server->rm, node, data, len);
+    if (server->rm != NULL)
+        server->rm_ops->send(server->rm, node, data, len);
+    else
+        free(data); /* we are leaving */
 }
 
 static void on_ending(struct server *server, uint32_t from, const void *body, size_t len)
@@ -49,15 +51,17 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
     wire_get_str(&in, tell, sizeof tell);
     if (in.bad)
         return;
-    if (tell[0] != '\0' && !server->ending)
+    if (tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
         log_error("%s", tell);
-    log_debug("%s has the step ended", server->boot.nodes[from].name);
+    log_debug("%s has the step ended", nspace_name(server->nspace, from));
     server->ending = true;
 }
 
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
 {
     struct server *server = arg;
+    if (!steps_may(server, from, type, body, len))
+        return;
     switch (type) {
     case FRAME_CONTRIB:
         engine_contrib(server->engine, from, body, len);
@@ -74,12 +78,30 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_OUTCOME:
         engine_assembly(server->engine, from, type, body, len);
         return;
+    case FRAME_CANCEL:
+        engine_cancelled(server->engine, from, body, len);
+        return;
+    case FRAME_DOUBT:
+        engine_doubt(server->engine, from, body, len);
+        return;
+    case FRAME_HAVE:
+        engine_have(server->engine, from, body, len);
+        return;
     case FRAME_ASK:
     case FRAME_ANSWER:
         asks_frame(server->asks, from, type, body, len);
         return;
     case FRAME_ENDING:
         on_ending(server, from, body, len);
+        return;
+    case FRAME_NSPACE:
+        steps_nspace(server, from, body, len);
+        return;
+    case FRAME_LEAVING:
+        steps_leaving(server, from);
+        return;
+    case FRAME_EVENT:
+        notification_receive(server, from, body, len);
         return;
     }
     log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
@@ -89,15 +111,6 @@ static void on_receive(void *arg, const void *data, size_t len)
 {
     struct server *server = arg;
     link_receive(server->link, data, len);
-}
-
-static void on_lost(void *arg, uint32_t node, const char *why)
-{
-    struct server *server = arg;
-    if (!server->ending)
-        log_error("muster-server on %s is lost: %s", server->boot.nodes[node].name, why);
-    engine_lost(server->engine, node);
-    asks_lost(server->asks, node);
 }
 
 static int servers_of(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n)
@@ -117,10 +130,15 @@ static int32_t local_status(void *arg, const struct signature *sig)
     return tasks_status(arg, sig);
 }
 
+static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
+{
+    tasks_gone(arg, sig, gone);
+}
+
 static const char *name_of(void *arg, uint32_t node)
 {
-    struct server *server = arg;
-    return server->boot.nodes[node].name;
+    const struct server *server = arg;
+    return nspace_name(server->nspace, node);
 }
 
 static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
@@ -134,7 +152,7 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
                          size_t len, char *buf, size_t cap)
 {
     const struct server *server = arg;
-    const char *name = server->boot.nodes[node].name;
+    const char *name = nspace_name(server->nspace, node);
     if (topic == ASK_MODEX)
         upcall_describe_modex(name, body, len, buf, cap);
     else
@@ -164,13 +182,13 @@ static int open_core(struct server *server, struct err *err)
         .servers = servers_of,
         .node_of = node_of,
         .local_status = local_status,
+        .local_gone = local_gone,
         .name = name_of,
         .send = send_frame,
         .missing = missing,
     };
     struct ask_env asks = {
         .arg = server,
-        .nnodes = boot->nnodes,
         .timeout = PMIX_ERR_TIMEOUT,
         .lost = PMIX_ERR_LOST_CONNECTION,
         .unsupported = PMIX_ERR_NOT_SUPPORTED,
@@ -191,6 +209,12 @@ static int open_core(struct server *server, struct err *err)
         .send = send_bytes,
         .deliver = deliver,
     };
+    if (server->rm_ops->rendezvous != NULL) { /* the session may have more than one step */
+        engine.home = steps_home;
+        engine.acquaint = steps_acquaint;
+        link.find = steps_find;
+        link.introduce = steps_introduce;
+    }
     server->nspace = nspace_new(boot);
     server->registry = registry_new();
     server->tasks = calloc(boot->nodes[boot->node].ntasks + 1, sizeof *server->tasks);
@@ -198,64 +222,97 @@ static int open_core(struct server *server, struct err *err)
     server->asks = asks_new(&asks);
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
-        server->engine == NULL || server->asks == NULL || server->link == NULL)
+        server->engine == NULL || server->asks == NULL || server->link == NULL ||
+        steps_open(server) != 0)
         return err_set(err, "out of memory");
-    return 0;
-}
-
-/* The back end's name comes from the launcher, which root trusts as little as we need to. */
-static int backend_path(const struct boot *boot, char *path, size_t cap, struct err *err)
-{
-    const char *name = boot_setting(boot, "backend");
-    if (name == NULL || name[0] == '\0' ||
-        strspn(name, "abcdefghijklmnopqrstuvwxyz") != strlen(name))
-        return err_set(err, "the boot message names no back end");
-    snprintf(path, cap, MUSTER_BACKEND_DIR "/rm_%s.so", name);
     return 0;
 }
 
 static int open_backend(struct server *server, struct err *err)
 {
-    const struct rm_host host = {.arg = server, .receive = on_receive, .lost = on_lost};
-    const char *preload = boot_setting(&server->boot, "preload");
-    char path[4096];
-    if (backend_path(&server->boot, path, sizeof path, err) != 0)
-        return -1;
-    /* GLOBAL: the RM's own plugins are not linked with its library. */
-    if (preload != NULL && dlopen(preload, RTLD_NOW | RTLD_GLOBAL) == NULL)
-        return err_set(err, "%s", dlerror());
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (object == NULL)
-        return err_set(err, "the back end does not load: %s; reinstall muster", dlerror());
-    server->rm_ops = dlsym(object, RM_SYMBOL);
-    if (server->rm_ops == NULL)
-        return err_set(err, "%s is no back end of muster: it has no symbol %s", path, RM_SYMBOL);
+    const struct rm_host host = {
+        .arg = server, .receive = on_receive, .lost = departed, .state = status_operations};
     server->rm = server->rm_ops->open(&server->boot, &server->conf, server->base, &host, err);
-    return server->rm == NULL ? err_set(err, "the back end %s does not start", path) : 0;
+    return server->rm == NULL ? err_set(err, "the back end %s does not start", server->rm_ops->name)
+                              : 0;
 }
 
-static int check_library(struct server *server, struct err *err)
+/* How the RM would have servers hang together, if it matters to it. */
+static int take_parents(struct server *server, struct err *err)
 {
-    unsigned major = 0, minor = 0, release = 0;
-    const char *version = PMIx_Get_version(), *digits = strpbrk(version, "0123456789");
-    if (digits != NULL)
-        sscanf(digits, "%u.%u.%u", &major, &minor, &release);
-    server->library = major << 16 | minor << 8 | release;
-    if (major != PMIX_VERSION_MAJOR)
-        return err_set(err,
-                       "muster was built for libpmix %d and libpmix %u.%u.%u is installed; "
-                       "build it again",
-                       (int)PMIX_VERSION_MAJOR, major, minor, release);
+    const uint32_t *parents = server->rm_ops->parents(server->rm);
+    if (parents == NULL)
+        return 0;
+    if (engine_shape(server->engine, parents) != 0)
+        return err_set(err, "the back end %s does not say how servers hang together",
+                       server->rm_ops->name);
+    uint32_t above = parents[server->boot.node];
+    log_info("trees of servers: %s%s", above < server->boot.nnodes ? "below " : "at the root",
+             above < server->boot.nnodes ? server->boot.nodes[above].name : "");
     return 0;
 }
 
 /* The launcher may hold tasks until libpmix knows where all of the node are bound. */
-static void task_started(struct server *server, uint32_t slot, pid_t pid)
+static void task_started(struct server *server, uint32_t slot, pid_t pid, bool own)
 {
+    if (own && slot < server->boot.nodes[server->boot.node].ntasks)
+        server->tasks[slot].pid = pid;
     binding_learn(server->nspace, slot, pid);
-    if (++server->ntold == server->boot.nodes[server->boot.node].ntasks &&
-        send(BOOT_FD_CONTROL, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+    if (++server->ntold != server->boot.nodes[server->boot.node].ntasks)
+        return;
+    binding_complete(server->nspace);
+    if (!server_tell_launcher(BOOT_SAYS_BOUND))
         log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
+}
+
+static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    tasks_ended(server, slot, sig, code);
+    if (slot < here->ntasks)
+        upcall_task_gone(server, here->ranks[slot]);
+}
+
+/* @param record of boot.h @param text that belongs to it */
+static void take_record(struct server *server, const uint32_t *record, const char *text)
+{
+    uint32_t slot = record[0];
+    if (slot == BOOT_LEAVE)
+        server->told_to_leave = true;
+    else if (slot == BOOT_WDIR)
+        command_wdir(server->nspace, text);
+    else if (slot & BOOT_TASK_STARTED)
+        task_started(server, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)record[1],
+                     record[2] == BOOT_PID_OWN);
+    else
+        task_ended(server, slot, record[1], record[2]);
+}
+
+/* @return whether the launcher's next message is there as a whole; it is done then */
+static bool next_record(struct server *server)
+{
+    unsigned char head[12];
+    uint32_t record[3];
+    char text[BOOT_WDIR_MAX + 1];
+    struct wire_in in;
+    if (evbuffer_copyout(server->control_in, head, sizeof head) < (ev_ssize_t)sizeof head)
+        return false;
+    wire_in_init(&in, head, sizeof head);
+    for (int i = 0; i < 3; i++)
+        record[i] = wire_get_u32(&in);
+    size_t len = record[0] == BOOT_WDIR ? record[1] : 0;
+    if (len > BOOT_WDIR_MAX) { /* it is of our own build */
+        log_error("the launcher tells of a working directory of %zu bytes: leaving", len);
+        event_base_loopbreak(server->base);
+        return false;
+    }
+    if (evbuffer_get_length(server->control_in) < sizeof head + len)
+        return false;
+    evbuffer_drain(server->control_in, sizeof head);
+    evbuffer_remove(server->control_in, text, len);
+    text[len] = '\0';
+    take_record(server, record, text);
+    return true;
 }
 
 static void on_control(evutil_socket_t fd, short what, void *arg)
@@ -263,19 +320,8 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
     struct server *server = arg;
     (void)what;
     int n = evbuffer_read(server->control_in, fd, -1);
-    uint32_t record[3];
-    while (evbuffer_get_length(server->control_in) >= sizeof record) {
-        struct wire_in in;
-        evbuffer_remove(server->control_in, record, sizeof record);
-        wire_in_init(&in, record, sizeof record);
-        uint32_t slot = wire_get_u32(&in), sig = wire_get_u32(&in), code = wire_get_u32(&in);
-        if (slot == BOOT_LEAVE)
-            server->told_to_leave = true;
-        else if (slot & BOOT_TASK_STARTED)
-            task_started(server, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)sig);
-        else
-            tasks_ended(server, slot, sig, code);
-    }
+    while (next_record(server))
+        ;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         log_debug("the launcher has shut the control socket: leaving");
         event_base_loopbreak(server->base);
@@ -289,12 +335,13 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     engine_tick(server->engine);
     asks_tick(server->asks);
+    departed_tick(server, now_ms());
     tasks_tick(server, now_ms());
 }
 
 int server_open(struct server *server, struct err *err)
 {
-    if (check_library(server, err) != 0 || open_core(server, err) != 0)
+    if (server_load(server, err) != 0 || open_core(server, err) != 0)
         return -1;
     server->base = event_base_new();
     server->control_in = evbuffer_new();
@@ -307,6 +354,10 @@ int server_open(struct server *server, struct err *err)
     if (server->handoff == NULL || server->control == NULL || server->timer == NULL)
         return err_set(err, "libevent does not start");
     if (open_backend(server, err) != 0)
+        return -1;
+    if (server->rm_ops->ids != NULL)
+        engine_ids(server->engine, server->rm_ops->ids(server->rm), 1);
+    if (server->rm_ops->parents != NULL && take_parents(server, err) != 0)
         return -1;
     server->started = now_ms();
     server->status = status_open(server);
@@ -323,8 +374,8 @@ void server_run(struct server *server)
     evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base)) {
-        int64_t ms = earliest(earliest(engine_next(server->engine), asks_next(server->asks)),
-                              tasks_next(server, now_ms()));
+        int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
+        ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
         if (ms >= 0) {
             struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
             evtimer_add(server->timer, &tv);
@@ -356,51 +407,21 @@ void server_resume(struct server *server)
     }
 }
 
-void server_end_step(struct server *server, const char *why, const char *tell)
-{
-    server->ending = true;
-    for (uint32_t node = 0; node < server->boot.nnodes; node++) {
-        struct wire_out frame = {0};
-        if (node == server->boot.node)
-            continue;
-        wire_put_u8(&frame, FRAME_ENDING);
-        wire_put_str(&frame, tell != NULL ? tell : "");
-        link_send(server->link, node, &frame);
-    }
-    server->rm_ops->abort(server->rm, why);
-}
-
-void server_leave(struct server *server)
-{
-    tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
-    if (!server->told_to_leave && !server->ending) {
-        char tell[TELL_MAX];
-        snprintf(tell, sizeof tell,
-                 "the launcher of step %.100s on node %.250s was killed, and the tasks there with "
-                 "it; ending the step",
-                 server->boot.label, server->boot.nodes[server->boot.node].name);
-        server_end_step(server, tell, tell);
-    }
-    server->ending = true;
-    server_resume(server);
-    engine_close(server->engine);
-    asks_close(server->asks);
-}
-
 void server_close(struct server *server)
 {
     status_close(server->status);
-    if (server->rm != NULL)
-        server->rm_ops->close(server->rm, GOODBYE_MS);
+    server_close_backend(server, 0);
     if (server->handoff != NULL)
         handoff_run(server->handoff);
     handoff_free(server->handoff);
+    departed_free(server);
+    upcall_free_served(server);
     engine_free(server->engine);
     asks_free(server->asks);
+    steps_close(server);
     link_free(server->link);
     registry_free(server->registry);
     nspace_free(server->nspace);
-    owner_cache_free(&server->owners);
     free(server->tasks);
     if (server->control != NULL)
         event_free(server->control);

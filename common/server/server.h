@@ -12,7 +12,8 @@
 #include "common/transport/ask.h"
 #include "common/transport/link.h"
 #include "common/transport/rm.h"
-#include "common/util/owner.h"
+
+#include <sys/types.h>
 
 /** How far a task of this node has come. */
 enum task_state {
@@ -23,11 +24,22 @@ enum task_state {
 };
 
 struct status;
+struct departure;
+struct homeless;
+struct served;
 
 struct task {
     enum task_state state;
     bool lost, told;    /**< it ended between PMIx_Init and PMIx_Finalize; that was said */
     uint32_t sig, code; /**< how it ended */
+    int64_t at;         /**< when, now_ms() */
+    _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
+};
+
+/** Events since the start. */
+struct event_counts {
+    uint64_t out, in; /**< handed up by libpmix here, and given to it for other nodes */
+    uint64_t dropped; /**< of other nodes, that could not be given to libpmix */
 };
 
 struct server {
@@ -37,19 +49,30 @@ struct server {
     struct event *control; /**< the launcher's socket */
     struct event *timer;   /**< the earliest deadline of engine and asks */
     struct handoff *handoff;
-    struct owner_cache owners; /**< clients' connections; libpmix's thread alone uses it */
     struct nspace *nspace;
     struct task *tasks;        /**< slot → task */
     uint32_t ntold;            /**< tasks whose start the launcher has told of */
+    bool argv_sought;          /**< @thread PMIx's: the command line was looked for */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool ending;               /**< the step is being ended: more deaths are no news */
+    char lost[192];    /**< which server, or task of another node, was the first to be lost, or "":
+                          tasks that end afterwards most likely do so for it */
+    uint32_t lost_on;  /**< its node */
+    int64_t bereft_at; /**< when an operation last failed for a task of another node, ms */
     struct registry *registry;
+    struct served *served;     /**< upcall/modex.c: what other servers ask about processes here */
+    uint64_t nserved;          /**< such questions that libpmix was handed, ever */
     struct collective *groups; /**< upcall/pending.c: group operations that libpmix waits for */
+    uint32_t refused;          /**< upcall/refused.c: a bit for each kind that was told of */
+    uint32_t ntools;           /**< tools that were given a name */
+    struct event_counts events;
     struct engine *engine;
     struct asks *asks;
     struct link *link;
+    struct departure *departures; /**< departed.c: servers that have ended in order, just now */
+    struct homeless *homeless;    /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct status *status;       /**< shows all this */
@@ -75,6 +98,17 @@ void server_hold(struct server *server, struct handoff_item *item);
 /** Runs what was held. @thread the loop's */
 void server_resume(struct server *server);
 
+/** Looks which libpmix is installed, and loads the back end. @return 0, or -1 with the reason in
+ * @p err @thread the loop's */
+int server_load(struct server *server, struct err *err);
+
+/** @param what BOOT_SAYS_… (boot.h) @return whether the launcher takes it @thread the loop's */
+bool server_tell_launcher(unsigned char what);
+
+/** @param ms what bytes under way to other servers may still take, in milliseconds
+ * @thread the loop's */
+void server_close_backend(struct server *server, unsigned ms);
+
 /**
  * Has the RM end the step, and tells the other servers that it does.
  * @param tell what they are to tell the user; NULL: it is told
@@ -82,9 +116,15 @@ void server_resume(struct server *server);
  */
 void server_end_step(struct server *server, const char *why, const char *tell);
 
-/** Answers whoever still waits; requests that come later are refused. @thread the loop's, before
- * libpmix ends */
-void server_leave(struct server *server);
+/** The same, where the server of another node alone is to tell the user why. @thread the loop's */
+void server_end_step_through(struct server *server, const char *why, uint32_t node);
+
+/** Delivers what other servers have not taken yet, as long as the step is not being ended and for
+ * at most timeouts.peer; answers whoever still waits, and closes the back end; requests that come
+ * later are refused.
+ * @param ms what bytes under way to other servers may still take, in milliseconds
+ * @thread the loop's, before libpmix ends, which may never come back */
+void server_leave(struct server *server, unsigned ms);
 
 /** Frees all. @thread the loop's */
 void server_close(struct server *server);

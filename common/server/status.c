@@ -56,6 +56,7 @@ struct list {
     struct server *server;
     json_object *array;
     uint32_t n, max;
+    uint32_t missing; /* nodes missing from one operation that there is room for */
 };
 
 static bool has_room(struct list *list)
@@ -83,10 +84,11 @@ static bool append(char *buf, size_t cap, const char *text)
 }
 
 /* The participants on a node: "0-3,5". Ranks of a node ascend. */
-static void ranks_of(const struct boot *boot, const struct signature *sig, uint32_t node, char *buf,
+static void ranks_of(const struct nspace *ns, const struct signature *sig, uint32_t node, char *buf,
                      size_t cap)
 {
-    const struct boot_node *at = &boot->nodes[node];
+    const struct boot *boot = ns->boot;
+    const struct boot_node *at = &boot->nodes[node - ns->base];
     bool more = true;
     buf[0] = '\0';
     for (uint32_t k = 0; k < at->ntasks && more; k++) {
@@ -105,20 +107,21 @@ static void ranks_of(const struct boot *boot, const struct signature *sig, uint3
     }
 }
 
-static void put_missing(json_object *to, struct server *server, const struct engine_view *view)
+static void put_missing(json_object *to, struct server *server, const struct engine_view *view,
+                        uint32_t max)
 {
-    const struct boot *boot = &server->boot;
-    struct list list = {.array = json_object_new_array(), .max = STATUS_MISSING_MAX};
+    struct list list = {.array = json_object_new_array(), .max = max};
     struct signature sig;
     bool known = signature_read(&sig, view->sig, view->siglen) == 0;
     for (uint32_t i = 0; i < view->nmissing && known; i++) {
         char ranks[RANKS_TEXT];
-        if (!has_room(&list))
+        const struct nspace *ns = nspace_of(server->nspace, view->missing[i]);
+        if (!has_room(&list) || ns == NULL || ns->boot == NULL)
             continue;
         json_object *o = json_object_new_object();
-        ranks_of(boot, &sig, view->missing[i], ranks, sizeof ranks);
-        put_text(o, "node", boot->nodes[view->missing[i]].name);
-        put_text(o, "nspace", boot->nspace);
+        ranks_of(ns, &sig, view->missing[i], ranks, sizeof ranks);
+        put_text(o, "node", nspace_name(server->nspace, view->missing[i]));
+        put_text(o, "nspace", ns->boot->nspace);
         put_text(o, "ranks", ranks);
         json_object_array_add(list.array, o);
     }
@@ -129,7 +132,7 @@ static void put_missing(json_object *to, struct server *server, const struct eng
 static void visit_tracker(void *arg, const struct engine_view *view)
 {
     struct list *list = arg;
-    const struct boot *boot = &list->server->boot;
+    const struct server *server = list->server;
     char text[512];
     if (!has_room(list))
         return;
@@ -147,9 +150,21 @@ static void visit_tracker(void *arg, const struct engine_view *view)
     put(o, "called", json_object_new_boolean(view->called));
     put_number(o, "queued", view->queued);
     put_number(o, "nodes", view->nservers);
-    put_text(o, "root", boot->nodes[view->root].name);
-    put(o, "decides", json_object_new_boolean(view->root == boot->node));
-    put_missing(o, list->server, view);
+    put_text(o, "root", nspace_name(server->nspace, view->root));
+    put(o, "decides", json_object_new_boolean(view->root == server->boot.node));
+    put_missing(o, list->server, view, list->missing);
+    json_object_array_add(list->array, o);
+}
+
+static void visit_wait(void *arg, const struct engine_wait *wait)
+{
+    struct list *list = arg;
+    if (!has_room(list))
+        return;
+    json_object *o = json_object_new_object();
+    put_text(o, "about", wait->about);
+    put_seconds(o, "age", (int64_t)wait->age);
+    put_seconds(o, "left", wait->left);
     json_object_array_add(list->array, o);
 }
 
@@ -160,7 +175,7 @@ static void visit_ask(void *arg, const struct ask_view *view)
         return;
     json_object *o = json_object_new_object();
     put_text(o, "about", view->about);
-    put_text(o, "node", list->server->boot.nodes[view->node].name);
+    put_text(o, "node", nspace_name(list->server->nspace, view->node));
     put_seconds(o, "age", (int64_t)view->age);
     put_seconds(o, "left", view->left);
     json_object_array_add(list->array, o);
@@ -171,7 +186,8 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
 {
     struct list list = {.array = json_object_new_array(), .max = STATUS_PEERS_MAX};
     struct link_counts sum = {0};
-    for (uint32_t i = 0; i < server->boot.nnodes; i++) {
+    uint32_t handles = nspace_handles(server->nspace);
+    for (uint32_t i = 0; i < handles; i++) {
         const struct link_counts c = link_counts(server->link, i);
         const struct rm_peer peer = server->rm_ops->peer(server->rm, i);
         sum.frames_out += c.frames_out;
@@ -183,7 +199,7 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
         if ((c.frames_out == 0 && c.frames_in == 0 && !peer.lost) || !has_room(&list))
             continue;
         json_object *o = json_object_new_object();
-        put_text(o, "node", server->boot.nodes[i].name);
+        put_text(o, "node", nspace_name(server->nspace, i));
         put(o, "reached", json_object_new_boolean(peer.reached));
         put(o, "lost", json_object_new_boolean(peer.lost));
         put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
@@ -214,27 +230,36 @@ static void put_tasks(json_object *to, const struct server *server)
     put_list(to, "tasks", &list);
 }
 
+static void put_ends(json_object *to, const struct engine_counts *engine)
+{
+    json_object *done = json_object_new_object(), *failed = json_object_new_object();
+    for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {
+        put_number(done, kind_names[kind], engine->done[kind]);
+        put_number(failed, kind_names[kind], engine->failed[kind]);
+    }
+    put(to, "done", done);
+    put(to, "failed", failed);
+}
+
 static void put_counters(json_object *to, const struct server *server,
                          const struct link_counts *sum, uint64_t retries)
 {
     const struct engine_counts engine = engine_counts(server->engine);
     const struct ask_counts asks = asks_counts(server->asks);
-    json_object *counters = json_object_new_object(), *done = json_object_new_object(),
-                *failed = json_object_new_object(), *asked = json_object_new_object(),
-                *served = json_object_new_object();
-    for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {
-        put_number(done, kind_names[kind], engine.done[kind]);
-        put_number(failed, kind_names[kind], engine.failed[kind]);
-    }
+    json_object *counters = json_object_new_object(), *asked = json_object_new_object(),
+                *served = json_object_new_object(), *events = json_object_new_object();
     for (int topic = ASK_MODEX; topic < ASK_TOPICS; topic++) {
         put_number(asked, topic_names[topic], asks.asked[topic]);
         put_number(served, topic_names[topic], asks.served[topic]);
     }
-    put(counters, "done", done);
-    put(counters, "failed", failed);
+    put_ends(counters, &engine);
     put_number(counters, "failures_remembered", engine.remembered);
     put(counters, "asked", asked);
     put(counters, "served", served);
+    put_number(events, "out", server->events.out);
+    put_number(events, "in", server->events.in);
+    put_number(events, "dropped", server->events.dropped);
+    put(counters, "events", events);
     put_number(counters, "frames_out", sum->frames_out);
     put_number(counters, "bytes_out", sum->bytes_out);
     put_number(counters, "frames_in", sum->frames_in);
@@ -256,24 +281,80 @@ static void put_self(json_object *to, const struct server *server)
     put_seconds(to, "uptime", now_ms() - server->started);
 }
 
-char *status_text(struct server *server, size_t *len)
+/* @param o let go of */
+static char *text_of(json_object *o, size_t *len)
 {
-    json_object *o = json_object_new_object();
-    struct list trackers = {server, json_object_new_array(), 0, STATUS_LIST_MAX};
-    struct list asks = {server, json_object_new_array(), 0, STATUS_LIST_MAX};
-    uint64_t retries = 0;
-    put_self(o, server);
-    engine_walk(server->engine, visit_tracker, &trackers);
-    put_list(o, "trackers", &trackers);
-    asks_walk(server->asks, visit_ask, &asks);
-    put_list(o, "asks", &asks);
-    struct link_counts sum = put_peers(o, server, &retries);
-    put_tasks(o, server);
-    put_counters(o, server, &sum, retries);
     const char *text =
         json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
     char *copy = text != NULL ? strdup(text) : NULL;
     *len = copy != NULL ? strlen(copy) : 0;
     json_object_put(o);
     return copy;
+}
+
+char *status_text(struct server *server, size_t *len)
+{
+    json_object *o = json_object_new_object();
+    struct list trackers = {server, json_object_new_array(), 0, STATUS_LIST_MAX,
+                            STATUS_MISSING_MAX};
+    struct list waits = {server, json_object_new_array(), 0, STATUS_LIST_MAX, 0};
+    struct list asks = {server, json_object_new_array(), 0, STATUS_LIST_MAX, 0};
+    uint64_t retries = 0;
+    put_self(o, server);
+    engine_walk(server->engine, visit_tracker, &trackers);
+    put_list(o, "trackers", &trackers);
+    engine_walk_waits(server->engine, visit_wait, &waits);
+    put_list(o, "waits", &waits);
+    asks_walk(server->asks, visit_ask, &asks);
+    put_list(o, "asks", &asks);
+    struct link_counts sum = put_peers(o, server, &retries);
+    put_tasks(o, server);
+    put_counters(o, server, &sum, retries);
+    return text_of(o, len);
+}
+
+static void count_tracker(void *arg, const struct engine_view *view)
+{
+    const char *kind = kind_names[signature_kind(view->sig, view->siglen)];
+    json_object *states, *n = NULL;
+    if (kind == NULL)
+        return;
+    if (!json_object_object_get_ex(arg, kind, &states)) {
+        states = json_object_new_object();
+        put(arg, kind, states);
+    }
+    json_object_object_get_ex(states, view->state, &n);
+    put_number(states, view->state, (uint64_t)json_object_get_int64(n) + 1);
+}
+
+/* @param max of a list */
+static json_object *operations(struct server *server, uint32_t max)
+{
+    const struct engine_counts counts = engine_counts(server->engine);
+    json_object *o = json_object_new_object(), *under_way = json_object_new_object();
+    struct list trackers = {server, json_object_new_array(), 0, max,
+                            max < STATUS_SHORT_MISSING_MAX ? max : STATUS_SHORT_MISSING_MAX};
+    struct list waits = {server, json_object_new_array(), 0, max, 0};
+    engine_walk(server->engine, count_tracker, under_way);
+    engine_walk(server->engine, visit_tracker, &trackers);
+    engine_walk_waits(server->engine, visit_wait, &waits);
+    asks_walk(server->asks, visit_ask, &waits);
+    put_number(under_way, "waits", waits.n);
+    put(o, "under_way", under_way);
+    put_ends(o, &counts);
+    put_list(o, "trackers", &trackers);
+    put_list(o, "waits", &waits);
+    return o;
+}
+
+char *status_operations(void *arg, size_t max, size_t *len)
+{
+    uint32_t n = STATUS_SHORT_MAX;
+    char *text = text_of(operations(arg, n), len);
+    while (text != NULL && *len > max && n > 0) {
+        free(text);
+        n /= 2;
+        text = text_of(operations(arg, n), len);
+    }
+    return text;
 }

@@ -26,10 +26,12 @@ enum {
     STATUS_ANSWER_S = 5,         /**< for the other servers to answer */
     STATUS_NODE_MAX = 1 << 20,   /**< bytes of one server's state */
     STATUS_TOTAL_MAX = 32 << 20, /**< bytes of all servers' */
-    STATUS_LIST_MAX = 64,        /**< operations, questions */
+    STATUS_LIST_MAX = 64,        /**< operations, calls that belong to none yet, questions */
     STATUS_MISSING_MAX = 32,     /**< nodes missing from one operation */
     STATUS_PEERS_MAX = 256,
     STATUS_TASKS_MAX = 1024,
+    STATUS_SHORT_MAX = 16,        /**< in status_operations(): operations, and what else waits */
+    STATUS_SHORT_MISSING_MAX = 8, /**< nodes missing from one of them */
 };
 
 struct server;
@@ -37,6 +39,10 @@ struct status;
 
 /** @return this server's state as one line of JSON, which the caller frees; NULL: out of memory */
 char *status_text(struct server *server, size_t *len);
+
+/** rm_host.state of the server @p arg: its operations alone, in lists that are as long as @p max
+ * leaves room for. */
+char *status_operations(void *arg, size_t max, size_t *len);
 
 /** Blocks the signal, so that it cannot end the process. @thread before there are others */
 void status_block_signal(void);

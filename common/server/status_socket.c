@@ -179,15 +179,18 @@ static void on_answer(void *arg, int32_t code, const void *data, size_t len)
     struct collection *all = status->collection;
     char lacks[64];
     const char *why = code == 0 ? collection_add(all, data, len) : lacks;
+    const struct server *server = status->server;
     if (code == PMIX_ERR_TIMEOUT)
         snprintf(lacks, sizeof lacks, "no answer within %d s", STATUS_ANSWER_S);
+    else if (code != PMIX_ERR_LOST_CONNECTION)
+        snprintf(lacks, sizeof lacks, "it is leaving");
     else
         snprintf(lacks, sizeof lacks, "%s",
-                 code == PMIX_ERR_LOST_CONNECTION ? "its server is lost" : "it is leaving");
+                 server->rm_ops->peer(server->rm, q->node).left ? "its tasks have ended"
+                                                                : "its server is lost");
     if (why != NULL) {
         json_object *o = json_object_new_object();
-        json_object_object_add(o, "node",
-                               json_object_new_string(status->server->boot.nodes[q->node].name));
+        json_object_object_add(o, "node", json_object_new_string(server->boot.nodes[q->node].name));
         json_object_object_add(o, "why", json_object_new_string(why));
         put_element(&all->silent, text_of(o));
         json_object_put(o);
@@ -304,6 +307,14 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 /* ---- opening and closing ---- */
 
+/* Else libevent tries again for ever, at once. */
+static void on_refused(struct evconnlistener *listener, void *arg)
+{
+    (void)arg;
+    log_warning("nobody can ask for the state any more: %s", strerror(errno));
+    evconnlistener_disable(listener);
+}
+
 static int open_socket(struct status *status)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -324,9 +335,12 @@ static int open_socket(struct status *status)
     status->listener = evconnlistener_new(status->server->base, on_accept, status,
                                           LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
                                           STATUS_CONNECTIONS_MAX, fd);
-    if (status->listener == NULL)
+    if (status->listener == NULL) {
         close(fd);
-    return status->listener != NULL ? 0 : -1;
+        return -1;
+    }
+    evconnlistener_set_error_cb(status->listener, on_refused);
+    return 0;
 }
 
 struct status *status_open(struct server *server)

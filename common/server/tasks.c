@@ -1,5 +1,6 @@
 #include "common/server/tasks.h"
 
+#include "common/notify/loss.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -8,9 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* From this libpmix on its server ends a construct whose participant is lost by itself, with
+ * PMIX_GROUP_CONSTRUCT_ABORT: the others get the same. */
+enum { GROUP_FT_FROM = 7 << 16 };
+
 /* The RM ends all tasks of a node within less; an operation that fails for the loss takes longer to
  * reach the tasks that then end, and with them the user's terminal. */
-enum { TOGETHER_MS = 5, NOTICE_MS = 50 };
+enum { TOGETHER_MS = 5, JUST_MS = 1000 };
+
+/* Whether another node's server is about to have the step ended for a loss that an operation here
+ * has failed for already: it knows the cause. */
+static bool may_follow(const struct server *server)
+{
+    return server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && server->bereft_at != 0 &&
+           now_ms() < server->bereft_at + JUST_MS;
+}
 
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
@@ -22,11 +35,12 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
     task->state = TASK_ENDED;
     task->sig = sig;
     task->code = code;
+    task->at = now_ms();
     log_debug("rank %u ended: signal %u, exit code %u%s", here->ranks[slot], sig, code,
               lost ? ", without PMIx_Finalize" : "");
     if (lost) {
         task->lost = true;
-        server->report_losses = now_ms() + TOGETHER_MS;
+        server->report_losses = now_ms() + (may_follow(server) ? JUST_MS : TOGETHER_MS);
     } else {
         engine_local_loss(server->engine);
     }
@@ -38,20 +52,77 @@ int32_t tasks_status(const struct server *server, const struct signature *sig)
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (server->tasks[k].state == TASK_ENDED &&
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
-            return PMIX_ERR_PROC_TERM_WO_SYNC;
+            return sig->kind == COLL_CONSTRUCT && server->library >= GROUP_FT_FROM
+                       ? PMIX_GROUP_CONSTRUCT_ABORT
+                       : PMIX_ERR_PROC_TERM_WO_SYNC;
     return 0;
 }
 
-bool tasks_loss_is_told(struct server *server)
+void tasks_gone(const struct server *server, const struct signature *sig, struct procset *gone)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (server->tasks[k].told)
+        if (server->tasks[k].state == TASK_ENDED &&
+            procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
+            procset_add(gone, server->boot.nspace, here->ranks[k], here->ranks[k]);
+    procset_canonical(gone);
+}
+
+void tasks_bereft(struct server *server, const struct procset *gone)
+{
+    const struct procset_part *part = gone->nparts > 0 ? &gone->parts[0] : NULL;
+    uint32_t rank, node;
+    if (part == NULL || part->nranges == 0)
+        return;
+    rank = part->ranges[0].first;
+    if (nspace_node(server->nspace, part->nspace, rank, &node) != 0 || node == server->boot.node)
+        return;
+    server->bereft_at = now_ms();
+    if (server->lost[0] != '\0')
+        return;
+    server->lost_on = node;
+    snprintf(server->lost, sizeof server->lost, "rank %u on %.100s is lost", rank,
+             nspace_name(server->nspace, node));
+}
+
+bool tasks_just_lost(const struct server *server)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (server->tasks[k].lost && now_ms() < server->tasks[k].at + JUST_MS)
+            return true;
+    return false;
+}
+
+bool tasks_all_killed(const struct server *server)
+{
+    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    for (uint32_t k = 0; k < n; k++)
+        if (server->tasks[k].sig == 0)
+            return false;
+    return true;
+}
+
+bool tasks_loss_is_told(struct server *server, const struct procset *participants)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (server->tasks[k].told && procset_has(participants, server->boot.nspace, here->ranks[k]))
             return true;
     if (server->ending || server->report_losses != 0)
         return server->ending;
-    server->report_losses = now_ms() + NOTICE_MS; /* it must be on its way */
+    server->report_losses = now_ms() + JUST_MS; /* it must be on its way */
     return false;
+}
+
+bool tasks_await_cause(const struct server *server)
+{
+    return server->report_losses != 0 && may_follow(server);
+}
+
+bool tasks_tell_for_others(const struct server *server)
+{
+    return server->report_losses == 0 || (tasks_await_cause(server) && !tasks_all_killed(server));
 }
 
 int64_t tasks_next(const struct server *server, int64_t now)
@@ -76,35 +147,79 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
                  here->ranks[slot], here->name, task->code);
 }
 
+/* What all lost tasks of this node ended by, if all are lost and it is a signal that the RM ends
+ * tasks by, which says so itself; else 0. */
+static uint32_t common_signal(const struct server *server)
+{
+    uint32_t n = server->boot.nodes[server->boot.node].ntasks, sig = server->tasks[0].sig;
+    for (uint32_t k = 0; k < n; k++)
+        if (!server->tasks[k].lost || server->tasks[k].sig != sig)
+            return 0;
+    return n > 1 && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
+}
+
+/* Those that only left when another failed are no news beside it. */
+static bool is_follower(const struct server *server, const struct task *task)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    bool failed = false;
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        failed |=
+            server->tasks[k].lost && (server->tasks[k].sig != 0 || server->tasks[k].code != 0);
+    return failed && task->sig == 0 && task->code == 0;
+}
+
+/* Of a node whose tasks were all killed another one tells, as the terminal may not be reached from
+ * here any more; one only, since the RM may have done it, everywhere. */
+static void end_for_all(struct server *server, uint32_t sig)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    char text[256];
+    snprintf(text, sizeof text,
+             "all %u tasks on %s were killed by signal %u (%s) before PMIx_Finalize; ending the "
+             "step",
+             here->ntasks, here->name, sig, strsignal((int)sig));
+    log_write(server->boot.nnodes == 1 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
+    server_end_step_through(server, text, server->boot.node == 0 ? 1 : 0);
+}
+
+/* The user is to read the cause before what came of it, also where this node is first to have the
+ * step ended: the launcher of the lost server may be slower. */
+static void end_after_server(struct server *server, uint32_t together, const char *task)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s; then %s; ending the step", server->lost, task);
+    log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
+    server_end_step(server, text, NULL);
+}
+
 /* Says who is lost, and ends the step if that is the setting. */
 static void tell(struct server *server)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
-    uint32_t lost = 0, killed = 0, failed = 0;
+    uint32_t together = common_signal(server), lost = 0;
+    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
+    bool after_server = end && server->lost[0] != '\0';
+    bool quiet = server->ending || together != 0 || after_server;
     char text[256] = "";
     for (uint32_t k = 0; k < here->ntasks; k++) {
-        const struct task *task = &server->tasks[k];
+        struct task *task = &server->tasks[k];
         lost += task->lost;
-        killed += task->lost && task->sig != 0 && task->sig == server->tasks[0].sig;
-        failed += task->lost && (task->sig != 0 || task->code != 0);
-    }
-    /* All at once by such a signal: most likely the RM has ended them, and it says so itself. */
-    bool quiet =
-        server->ending || (killed == here->ntasks && killed > 1 &&
-                           (server->tasks[0].sig == SIGKILL || server->tasks[0].sig == SIGTERM));
-    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending && lost > 0;
-    for (uint32_t k = 0; k < here->ntasks; k++) {
-        const struct task *task = &server->tasks[k];
         if (!task->lost || task->told)
             continue;
-        server->tasks[k].told = true;
-        /* Those that only left when another failed are no news beside it. */
-        bool follower = failed > 0 && task->sig == 0 && task->code == 0;
+        task->told = true;
         describe(server, k, text, sizeof text);
-        log_write(quiet || follower ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s", text,
-                  end ? "; ending the step" : "");
+        log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s",
+                  text, end && !after_server ? "; ending the step" : "");
+        if (end || server->ending)
+            continue;
+        loss_task(server, k, text);
     }
-    if (end)
+    if (after_server && lost > 0)
+        end_after_server(server, together, text);
+    else if (end && together != 0)
+        end_for_all(server, together);
+    else if (end && lost > 0)
         server_end_step(server, text, NULL);
 }
 

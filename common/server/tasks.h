@@ -15,17 +15,39 @@
 /** The task in @p slot has ended. @param sig signal number, or 0 @param code exit code */
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code);
 
-/** @return 0, or PMIX_ERR_PROC_TERM_WO_SYNC when a participant on this node has ended */
+/** @return 0, or when a participant on this node has ended PMIX_ERR_PROC_TERM_WO_SYNC, of a
+ * construct from libpmix 7 on PMIX_GROUP_CONSTRUCT_ABORT */
 int32_t tasks_status(const struct server *server, const struct signature *sig);
 
-/** Whether a loss has been told already, or there is none to wait for any more: libpmix notices a
- * lost client before the launcher tells us how it ended, and who reads the job's output should
- * find the reason before its consequences. Asked when a failure of local participants is handed
- * up; after a false, server_resume() is called within milliseconds. */
-bool tasks_loss_is_told(struct server *server);
+/** Adds the participants on this node that have ended to @p gone. */
+void tasks_gone(const struct server *server, const struct signature *sig, struct procset *gone);
+
+/** An operation has failed for @p gone: notes for whom of other nodes tasks here may now end. */
+void tasks_bereft(struct server *server, const struct procset *gone);
+
+/** Whether a task was lost within the last second. */
+bool tasks_just_lost(const struct server *server);
+
+/** Whether a loss among @p participants has been told already, or there is none to wait
+ * for any more: libpmix notices a lost client before the launcher tells us how it ended, and who
+ * reads the job's output should find the reason before its consequences. Asked when a failure of
+ * local participants is handed up; after a false, server_resume() is called within a second. */
+bool tasks_loss_is_told(struct server *server, const struct procset *participants);
+
+/** Whether losses here are not told yet since another node's server is about to tell what they
+ * came of. */
+bool tasks_await_cause(const struct server *server);
+
+/** Whether the user is to read here what another node says of the step's end: not when the RM has
+ * just ended the tasks here, too. */
+bool tasks_tell_for_others(const struct server *server);
 
 /** @return milliseconds until tasks_tick() is due, or -1 for never */
 int64_t tasks_next(const struct server *server, int64_t now);
 void tasks_tick(struct server *server, int64_t now);
+
+/** Whether every task of this node ended by a signal: most likely the RM has ended the step, and
+ * nobody waits for what they did. @thread the loop's */
+bool tasks_all_killed(const struct server *server);
 
 #endif

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 static uint32_t ranks0[] = {0, 2}, ranks1[] = {1, 3, 4};
-static struct boot_node nodes[] = {{"c07", 2, ranks0, 8}, {"c08", 3, ranks1, 16}};
+static struct boot_node nodes[] = {{"c07", 2, ranks0, 8, 0}, {"c08", 3, ranks1, 16, 0}};
 static struct boot_setting settings[] = {{"job", "4711"}, {"step", "0"}};
 
 static struct boot sample(void)
@@ -147,7 +147,7 @@ static void oversized_counts_are_refused(void **state)
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);
     boot_free(&read);
     wire_set_u32(&out, at, 2);
-    wire_set_u32(&out, at + 4 + 7, 0x40000000); /* ranks of the first node */
+    wire_set_u32(&out, at + 4 + 7 + 4, 0x40000000); /* ranks of the first node */
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);
     boot_free(&read);
     wire_out_free(&out);
@@ -198,6 +198,60 @@ static void nonsense_is_refused(void **state)
     assert_true(refused(&boot));
 }
 
+/* Three nodes: ranks 0 and 1 of application 0, ranks 2 to 4 of application 1 on two nodes. */
+static void applications(void **state)
+{
+    uint32_t r0[] = {0, 1}, r1[] = {2, 4}, r2[] = {3};
+    struct boot_node three[] = {{"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 1}, {"c09", 1, r2, 0, 1}};
+    struct boot boot = sample(), read;
+    struct wire_out out = {0};
+    struct err err = {0};
+
+    (void)state;
+    boot.nodes = three;
+    boot.nnodes = 3;
+    boot_write(&boot, &out);
+    assert_int_equal(boot_read(&read, out.data, out.len, &err), 0);
+    assert_int_equal(boot_napps(&read), 2);
+    assert_int_equal(boot_app(&read, 0).first, 0);
+    assert_int_equal(boot_app(&read, 0).ntasks, 2);
+    assert_int_equal(boot_app(&read, 0).nnodes, 1);
+    assert_int_equal(boot_app(&read, 1).first, 2);
+    assert_int_equal(boot_app(&read, 1).ntasks, 3);
+    assert_int_equal(boot_app(&read, 1).nnodes, 2);
+    boot_free(&read);
+    wire_out_free(&out);
+}
+
+static void applications_out_of_order_are_refused(void **state)
+{
+    static const uint32_t wrong[][3] = {{1, 1, 1}, {0, 2, 2}, {0, 1, 0}, {1, 0, 0}, {0, 0, 2}};
+    uint32_t r0[] = {0, 1}, r1[] = {2, 4}, r2[] = {3};
+    struct boot_node three[] = {{"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 1}, {"c09", 1, r2, 0, 1}};
+    struct boot boot = sample();
+
+    (void)state;
+    boot.nodes = three;
+    boot.nnodes = 3;
+    assert_false(refused(&boot));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        for (uint32_t k = 0; k < 3; k++)
+            three[k].app = wrong[i][k];
+        assert_true(refused(&boot));
+    }
+    /* an application that has ranks of another */
+    three[0].app = three[1].app = 0;
+    three[2].app = 1;
+    assert_true(refused(&boot));
+    r1[1] = 3;
+    r2[0] = 4;
+    assert_false(refused(&boot));
+    /* one without tasks */
+    boot.ntasks = 4;
+    three[2].ntasks = 0;
+    assert_true(refused(&boot));
+}
+
 static void another_version_is_refused(void **state)
 {
     struct boot boot = sample(), read;
@@ -216,9 +270,14 @@ static void another_version_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),           cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(bit_flips_do_no_harm), cmocka_unit_test(oversized_counts_are_refused),
-        cmocka_unit_test(nonsense_is_refused),  cmocka_unit_test(another_version_is_refused),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(bit_flips_do_no_harm),
+        cmocka_unit_test(oversized_counts_are_refused),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(another_version_is_refused),
+        cmocka_unit_test(applications),
+        cmocka_unit_test(applications_out_of_order_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

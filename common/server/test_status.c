@@ -90,6 +90,51 @@ static void operations_that_ended(void **state)
     kit_free(kit);
 }
 
+static void assert_about(json_object *o, const char *path, const char *part)
+{
+    const char *text = json_object_get_string(kit_field(o, path));
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", part, text);
+}
+
+static void calls_that_belong_to_nothing_yet(void **state)
+{
+    struct kit *kit = kit_new(1, 4);
+    (void)state;
+    kit_wait(kit, "ocean\x1b", 0, 20);
+    kit_wait(kit, "ice", 3, 0);
+    kit->now += 1500;
+    json_object *o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers")), 0);
+    assert_int_equal(json_object_array_length(kit_field(o, "waits")), 2);
+    assert_about(o, "waits.0.about", "group \"ice\" bootstrap: 2 of 3 leaders missing");
+    kit_assert_number(o, "waits.0.age", 1.5);
+    assert_null(kit_field(o, "waits.0.left"));
+    assert_about(o, "waits.1.about", "group \"ocean?\" construct: called as an added member");
+    assert_about(o, "waits.1.about", "ranks 0 on c000");
+    kit_assert_number(o, "waits.1.age", 1.5);
+    kit_assert_number(o, "waits.1.left", 18.5);
+    json_object_put(o);
+    kit_free(kit);
+}
+
+/* Two servers; the id's home is the other one. */
+static void a_leader_far_from_home(void **state)
+{
+    struct kit *kit = kit_new(2, 1);
+    char id[16];
+    (void)state;
+    for (int i = 0; i == 0 || signature_hash(id, strlen(id)) % 2 == 0; i++)
+        snprintf(id, sizeof id, "g%d", i);
+    kit_wait(kit, id, 3, 0);
+    json_object *o = kit_state(kit);
+    assert_int_equal(json_object_array_length(kit_field(o, "waits")), 1);
+    assert_about(o, "waits.0.about", "bootstrap: called as one of 3 leaders");
+    assert_about(o, "waits.0.about", "no word yet of c001");
+    json_object_put(o);
+    kit_free(kit);
+}
+
 static void take_nothing(void *arg, int32_t status, const void *data, size_t len)
 {
     (void)arg;
@@ -121,6 +166,7 @@ static void a_peer(void **state)
     struct kit *kit = kit_new(2, 1);
     struct wire_out frame = {0};
     (void)state;
+    kit->server.events = (struct event_counts){.out = 2, .in = 3, .dropped = 1};
     kit->peer = (struct rm_peer){.reached = true, .queued = 3, .queued_bytes = 99, .retries = 7};
     wire_put_u8(&frame, FRAME_WANTED);
     link_send(kit->server.link, 1, &frame);
@@ -133,6 +179,9 @@ static void a_peer(void **state)
     kit_assert_number(o, "peers.0.queued_bytes", 99);
     kit_assert_number(o, "peers.0.bytes_out", 4 + 20 + 1);
     kit_assert_number(o, "counters.frames_out", 1);
+    kit_assert_number(o, "counters.events.out", 2);
+    kit_assert_number(o, "counters.events.in", 3);
+    kit_assert_number(o, "counters.events.dropped", 1);
     kit_assert_number(o, "counters.retries", 2 * 7);
     json_object_put(o);
     kit_free(kit);
@@ -182,6 +231,60 @@ static void a_hostile_id(void **state)
     kit_free(kit);
 }
 
+static json_object *operations(struct kit *kit, size_t max)
+{
+    size_t len;
+    char *text = status_operations(&kit->server, max, &len);
+    assert_non_null(text);
+    assert_int_equal(len, strlen(text));
+    assert_true(len <= max);
+    json_object *o = json_tokener_parse(text);
+    assert_non_null(o);
+    free(text);
+    return o;
+}
+
+static void operations_alone(void **state)
+{
+    struct kit *kit = kit_new(12, 1);
+    char id[16];
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        snprintf(id, sizeof id, "g%d.", i);
+        kit_construct(kit, id, 0);
+    }
+    kit_wait(kit, "ice", 3, 0);
+    asks_send(kit->server.asks, 1, ASK_MODEX, "who", 3, 20, take_nothing, NULL);
+    json_object *o = operations(kit, 1 << 20);
+    kit_assert_number(o, "under_way.construct.gather", 40);
+    kit_assert_number(o, "under_way.waits", 2);
+    kit_assert_number(o, "done.fence", 0);
+    kit_assert_number(o, "failed.destruct", 0);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers")), STATUS_SHORT_MAX);
+    kit_assert_number(o, "trackers_omitted", 40 - STATUS_SHORT_MAX);
+    assert_int_equal(json_object_array_length(kit_field(o, "trackers.0.missing")),
+                     STATUS_SHORT_MISSING_MAX);
+    kit_assert_number(o, "trackers.0.missing_omitted", 11 - STATUS_SHORT_MISSING_MAX);
+    assert_about(o, "waits.1.about", "question \"who\" for 1");
+    json_object_put(o);
+    o = operations(kit, 4000); /* where there is room for less */
+    size_t listed = json_object_array_length(kit_field(o, "trackers"));
+    assert_in_range(listed, 1, STATUS_SHORT_MAX / 2);
+    kit_assert_number(o, "under_way.construct.gather", 40);
+    kit_assert_number(o, "trackers_omitted", 40 - (double)listed);
+    json_object_put(o);
+    o = operations(kit, 400);
+    kit_assert_number(o, "trackers_omitted", 40);
+    kit_assert_number(o, "waits_omitted", 2);
+    json_object_put(o);
+    engine_close(kit->server.engine);
+    o = operations(kit, 1 << 20);
+    kit_assert_number(o, "failed.construct", 40);
+    assert_int_equal(json_object_object_length(kit_field(o, "under_way")), 1); /* waits */
+    json_object_put(o);
+    kit_free(kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,11 +292,14 @@ int main(void)
         cmocka_unit_test(an_operation_that_waits),
         cmocka_unit_test(an_operation_without_a_deadline),
         cmocka_unit_test(operations_that_ended),
+        cmocka_unit_test(calls_that_belong_to_nothing_yet),
+        cmocka_unit_test(a_leader_far_from_home),
         cmocka_unit_test(a_question_that_waits),
         cmocka_unit_test(a_peer),
         cmocka_unit_test(many_operations),
         cmocka_unit_test(many_missing),
         cmocka_unit_test(a_hostile_id),
+        cmocka_unit_test(operations_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,28 @@ static int32_t local_status(void *arg, const struct signature *sig)
     return 0;
 }
 
+static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
+{
+    (void)arg;
+    (void)sig;
+    (void)gone;
+}
+
+static const char *name_of(void *arg, uint32_t node)
+{
+    const struct kit *kit = arg;
+    return nspace_name(kit->server.nspace, node);
+}
+
+/* Ranks are dealt in turn. */
+static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
+{
+    const struct kit *kit = arg;
+    (void)nspace;
+    *node = rank % kit->server.boot.nnodes;
+    return 0;
+}
+
 static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap)
 {
@@ -94,7 +116,8 @@ static void fill_boot(struct boot *boot, uint32_t nnodes, uint32_t ntasks)
     boot->nodes = calloc(nnodes, sizeof *boot->nodes);
     for (uint32_t i = 0; i < nnodes; i++) {
         snprintf(name, sizeof name, "c%03u", i);
-        boot->nodes[i] = (struct boot_node){strdup(name), ntasks, calloc(ntasks, sizeof(uint32_t))};
+        boot->nodes[i] = (struct boot_node){
+            .name = strdup(name), .ntasks = ntasks, .ranks = calloc(ntasks, sizeof(uint32_t))};
         for (uint32_t k = 0; k < ntasks; k++)
             boot->nodes[i].ranks[k] = k * nnodes + i;
     }
@@ -105,6 +128,7 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
     struct kit *kit = calloc(1, sizeof *kit);
     struct server *server = &kit->server;
     const struct engine_env engine = {.arg = kit,
+                                      .nnodes = nnodes,
                                       .arity = 16,
                                       .library = 4 << 16 | 2 << 8 | 2,
                                       .id_step = 1,
@@ -112,10 +136,12 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                       .now = clock_of,
                                       .servers = servers,
                                       .local_status = local_status,
+                                      .local_gone = local_gone,
                                       .send = send_frame,
+                                      .node_of = node_of,
+                                      .name = name_of,
                                       .missing = missing};
     const struct ask_env asks = {.arg = kit,
-                                 .nnodes = nnodes,
                                  .timeout = -24, /* PMIX_ERR_TIMEOUT */
                                  .lost = -61,
                                  .closing = -25,
@@ -153,6 +179,7 @@ void kit_free(struct kit *kit)
     free(server->tasks);
     for (uint32_t i = 0; i < kit->ncalls; i++)
         free(kit->calls[i].sig);
+    procset_free(&kit->caller);
     free(kit);
 }
 
@@ -184,6 +211,22 @@ void kit_construct(struct kit *kit, const char *id, uint32_t timeout)
     call->done = done;
     procset_free(&all);
     engine_call(kit->server.engine, call);
+}
+
+void kit_wait(struct kit *kit, const char *id, uint32_t leaders, uint32_t timeout)
+{
+    struct engine_call *call = &kit->calls[kit->ncalls++];
+    procset_add(&kit->caller, kit->server.boot.nspace, 0, 0);
+    procset_canonical(&kit->caller);
+    call->id = id;
+    call->caller = &kit->caller;
+    call->timeout = timeout;
+    call->leaders = leaders;
+    call->done = done;
+    if (leaders > 0)
+        engine_lead(kit->server.engine, call);
+    else
+        engine_join(kit->server.engine, call);
 }
 
 json_object *kit_state(struct kit *kit)

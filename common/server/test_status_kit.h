@@ -17,6 +17,7 @@ struct kit {
     struct rm_peer peer; /**< what the back end says of every peer */
     struct engine_call calls[200];
     uint32_t ncalls;
+    struct procset caller; /**< of kit_wait() */
 };
 
 /** @return a server of node 0 of @p nnodes, each with @p ntasks ranks, dealt in turn */
@@ -26,6 +27,10 @@ void kit_free(struct kit *kit);
 /** Has a construct of all ranks called here, under an id whose operation this server decides.
  * @param id a beginning of it */
 void kit_construct(struct kit *kit, const char *id, uint32_t timeout);
+
+/** Has rank 0 called as one of @p leaders of a bootstrap, or, with none, as an added member.
+ * @param id stays put */
+void kit_wait(struct kit *kit, const char *id, uint32_t leaders, uint32_t timeout);
 
 /** @return status_text(), parsed */
 json_object *kit_state(struct kit *kit);

@@ -248,6 +248,22 @@ static void a_lost_server(void **state)
     client_free(c);
 }
 
+static void a_server_that_has_left(void **state)
+{
+    struct client *c = client_new();
+    (void)state;
+    kit->peer.left = true;
+    asks_lost(kit->server.asks, 1);
+    say(c, "all\n");
+    assert_false(ended(c));
+    answer(2, kit->ask, "{}");
+    json_object *o = answer_of(c);
+    kit_assert_text(o, "silent.0.node", "c001");
+    kit_assert_text(o, "silent.0.why", "its tasks have ended");
+    json_object_put(o);
+    client_free(c);
+}
+
 static void closing_while_one_waits(void **state)
 {
     struct client *c = client_new();
@@ -301,6 +317,7 @@ int main(void)
         TEST(answers_that_make_no_sense),
         TEST(an_answer_that_is_too_long),
         TEST(a_lost_server),
+        TEST(a_server_that_has_left),
         TEST(closing_while_one_waits),
         TEST(the_signal),
     };

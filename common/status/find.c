@@ -159,8 +159,9 @@ static int find_server(const struct find *find, uid_t *owner, struct err *err)
     return err_set(
         err,
         "no server of step %s runs on this node: the step has ended, does not use muster, "
-        "or has no task here; run this on one of its nodes (see muster-status(1))",
-        find->step);
+        "or has no task here; run this on one of its nodes, and with --dir if its servers' "
+        "directories are not in %s (see muster-status(1))",
+        find->step, find->dir);
 }
 
 /* @return bytes that came, 0 at the end, -1 with the reason in @p err */

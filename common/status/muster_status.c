@@ -1,10 +1,12 @@
 /* muster-status: shows what the muster-servers of a step wait for. man/muster-status.1 has the
  * rest. */
+#include "common/conf/conf_file.h"
 #include "common/server/status.h"
 #include "common/status/find.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -28,9 +30,12 @@ static void usage(FILE *out)
         "\n"
         "  --json       print what the servers say, as JSON\n"
         "  --local      this node's server only\n"
-        "  --user USER  whose step it is; root alone needs it, when two users' servers claim it\n"
-        "  --dir DIR    where the servers' directories are (default /tmp)\n"
-        "  --version    print the version\n");
+        "  --user USER  whose step it is, name or number; root alone needs it, when two users'\n"
+        "               servers claim it\n"
+        "  --dir DIR    where the servers' directories are (default: tmpdir\n"
+        "               of muster.json, else /tmp)\n"
+        "  --version    print the version\n"
+        "  --help       print this\n");
 }
 
 static json_object *parse(const char *text)
@@ -61,6 +66,18 @@ static int show(char *answer, bool json, uid_t uid, struct err *err)
     return rc;
 }
 
+/* By name, or by number on a node that does not know the name. */
+static bool read_user(const char *text, uid_t *uid)
+{
+    const struct passwd *user = getpwnam(text);
+    char *end;
+    unsigned long number = user != NULL ? user->pw_uid : strtoul(text, &end, 10);
+    if (user == NULL && (text[0] < '0' || text[0] > '9' || *end != '\0' || number >= (uid_t)-1))
+        return false;
+    *uid = (uid_t)number;
+    return true;
+}
+
 /* @return 0 and the options in @p find, or the status to end with + 1 */
 static int read_options(int argc, char **argv, struct find *find, bool *json)
 {
@@ -73,7 +90,6 @@ static int read_options(int argc, char **argv, struct find *find, bool *json)
                                             {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        const struct passwd *user;
         switch (c) {
         case 'j':
             *json = true;
@@ -85,13 +101,10 @@ static int read_options(int argc, char **argv, struct find *find, bool *json)
             find->dir = optarg;
             break;
         case 'u':
-            user = getpwnam(optarg);
-            if (user == NULL) {
-                fprintf(stderr, "muster-status: there is no user %s\n", optarg);
-                return 2;
-            }
-            find->uid = user->pw_uid;
-            break;
+            if (read_user(optarg, &find->uid))
+                break;
+            fprintf(stderr, "muster-status: --user: there is no user %s\n", optarg);
+            return 3;
         case 'V':
             puts("muster-status " MUSTER_VERSION);
             return 1;
@@ -120,9 +133,20 @@ static void limit_memory(void)
 #endif
 }
 
+/* Where muster.json has the servers' directories made, as far as nothing else is said. */
+static const char *find_dir(char tmpdir[static CONF_PATH_SIZE], struct err *err)
+{
+    const char *path = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
+    if (conf_file_tmpdir(path != NULL ? path : MUSTER_CONF_PATH, path != NULL ? getuid() : 0,
+                         tmpdir, err) != 0)
+        return NULL;
+    return tmpdir[0] != '\0' ? tmpdir : "/tmp";
+}
+
 int main(int argc, char **argv)
 {
-    struct find find = {.dir = "/tmp", .all = true, .ms = ANSWER_MS};
+    struct find find = {.dir = NULL, .all = true, .ms = ANSWER_MS};
+    char tmpdir[CONF_PATH_SIZE];
     struct err err = {0};
     bool json = false;
     uid_t owner;
@@ -134,13 +158,15 @@ int main(int argc, char **argv)
     char *answer = NULL;
     if (!find_is_step(find.step))
         err_set(&err, "\"%.80s\" names no step; a step is 4711.0", find.step);
-    else
+    else if (find.dir != NULL || (find.dir = find_dir(tmpdir, &err)) != NULL)
         answer = find_state(&find, &owner, &err);
     if (answer != NULL)
         show(answer, json, owner, &err);
     free(answer);
+    if (err.text[0] == '\0' && (fflush(stdout) != 0 || ferror(stdout)))
+        err_set(&err, "cannot write: %s", strerror(errno));
     if (err.text[0] == '\0')
-        return fflush(stdout) == 0 ? 0 : 1;
+        return 0;
     log_mask(err.text);
     fprintf(stderr, "muster-status: %s\n", err.text);
     return 1;

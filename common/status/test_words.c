@@ -50,6 +50,18 @@ static void nothing_waits(void **state)
                  "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
 }
 
+static void calls_that_belong_to_nothing_yet(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07
+                 ",\"waits\":[{\"about\":\"group x\",\"age\":3.5,\"left\":null},"
+                 "{\"about\":\"group y\",\"age\":4,\"left\":6}],\"waits_omitted\":2}],"
+                 "\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "4 waiting\n"
+                 "c07 has waited for 3 s: group x\n"
+                 "c07 has waited for 4 s, fails in 6 s: group y\n");
+}
+
 static void the_one_that_decides_is_believed(void **state)
 {
     (void)state;
@@ -172,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_waits),
+        cmocka_unit_test(calls_that_belong_to_nothing_yet),
         cmocka_unit_test(the_one_that_decides_is_believed),
         cmocka_unit_test(without_the_one_that_decides),
         cmocka_unit_test(in_the_order_of_names),

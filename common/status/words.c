@@ -80,9 +80,10 @@ static void write_tasks(FILE *out, json_object *node)
 static void write_node(FILE *out, json_object *node)
 {
     size_t waiting = length(field(node, "trackers", json_type_array)) +
+                     length(field(node, "waits", json_type_array)) +
                      length(field(node, "asks", json_type_array)) +
                      (size_t)number(node, "trackers_omitted") +
-                     (size_t)number(node, "asks_omitted");
+                     (size_t)number(node, "waits_omitted") + (size_t)number(node, "asks_omitted");
     fprintf(out, "%s: muster %s, libpmix %s, up %lld s", text_of(node, "node").s,
             text_of(node, "version").s, text_of(node, "libpmix").s, seconds(node, "uptime"));
     write_tasks(out, node);
@@ -142,13 +143,30 @@ static void write_operation(FILE *out, json_object *tracker)
     fprintf(out, "\n");
 }
 
+/* Calls that belong to no operation yet, and what decides with others than its tree's.
+ * @return lines written */
+static size_t write_waits(FILE *out, json_object *node)
+{
+    json_object *waits = field(node, "waits", json_type_array);
+    struct text name = text_of(node, "node");
+    for (size_t i = 0; i < length(waits); i++) {
+        json_object *wait = json_object_array_get_idx(waits, i);
+        long long left = seconds(wait, "left");
+        fprintf(out, "%s has waited for %lld s", name.s, seconds(wait, "age"));
+        if (left >= 0)
+            fprintf(out, ", fails in %lld s", left);
+        fprintf(out, ": %s\n", text_of(wait, "about").s);
+    }
+    return length(waits);
+}
+
 /* What one node alone waits for. @return lines written */
 static size_t write_own(FILE *out, json_object *node)
 {
     json_object *asks = field(node, "asks", json_type_array),
                 *peers = field(node, "peers", json_type_array);
     struct text name = text_of(node, "node");
-    size_t lines = length(asks);
+    size_t lines = length(asks) + write_waits(out, node);
     for (size_t i = 0; i < length(asks); i++) {
         json_object *ask = json_object_array_get_idx(asks, i);
         fprintf(out, "%s has waited for %lld s: %s\n", name.s, seconds(ask, "age"),

@@ -1,10 +1,12 @@
 /* Who decides an operation with added members, or a bootstrap: claims, counts, tells.
  *
- * CLAIM:   u64 assembly, str id, members on the receiver
+ * CLAIM:   u64 assembly, str id, members on the receiver (none: there is no such operation any
+ *          more), block signature of the leaders' construct (empty: a bootstrap)
  * JOINED:  u64 assembly, u32 library, u32 timeout in s (0: none), u64 ms left of it, i32 status,
- *          entries
- * OUTCOME: block signature of the leaders' construct, u64 assembly, i32 status, u64 context id,
- *          all added members, u32 count and u64 numbers of the receiver's calls as leaders, entries
+ *          members that are lost, entries
+ * OUTCOME: block signature of the leaders' construct, u32 count and u64 numbers of the receiver's
+ *          calls as leaders, i32 status, u64 context id, u64 assembly, all added members, processes
+ *          that are lost, entries
  * leader.c has LEAD.
  */
 #include "common/tracker/assembly.h"
@@ -45,7 +47,7 @@ void assembly_free(struct assembly *a)
 void assembly_send(struct engine *engine, uint32_t node, struct wire_out *frame)
 {
     if (node != engine->env.self) {
-        if (!frame->failed && !tracker_node_lost(engine, node))
+        if (!frame->failed && node != ENGINE_NO_HOME && !engine_is_lost(engine, node))
             engine->env.send(engine->env.arg, node, frame);
         wire_out_free(frame);
         return;
@@ -57,14 +59,25 @@ void assembly_send(struct engine *engine, uint32_t node, struct wire_out *frame)
     free(bytes);
 }
 
-static void send_claim(struct engine *engine, const struct assembly *a,
+void assembly_ping(struct engine *engine, uint32_t node)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_WANTED);
+    if (node != engine->env.self)
+        assembly_send(engine, node, &out);
+    wire_out_free(&out);
+}
+
+/* @param t the leaders' rollup; NULL: a bootstrap */
+static void send_claim(struct engine *engine, uint64_t op, const char *id, const struct tracker *t,
                        const struct assembly_part *part)
 {
     struct wire_out out = {0};
     wire_put_u8(&out, FRAME_CLAIM);
-    wire_put_u64(&out, a->op);
-    wire_put_str(&out, a->id);
+    wire_put_u64(&out, op);
+    wire_put_str(&out, id);
     procset_write(&part->procs, &out);
+    wire_put_block(&out, t != NULL ? t->sig : NULL, t != NULL ? t->siglen : 0);
     assembly_send(engine, part->node, &out);
 }
 
@@ -77,10 +90,18 @@ static void send_claims(struct engine *engine, const struct assembly *a)
         if (part->node == engine->env.self)
             own = part;
         else if (!part->have)
-            send_claim(engine, a, part);
+            send_claim(engine, a->op, a->id, a->tracker, part);
     }
     if (own != NULL && !own->have)
-        send_claim(engine, a, own);
+        send_claim(engine, a->op, a->id, a->tracker, own);
+}
+
+/* Notes the added members of a lost server. */
+static void lose(struct assembly *a, uint32_t node)
+{
+    for (uint32_t i = 0; i < a->members.n && a->tracker != NULL; i++)
+        if (a->members.v[i].node == node)
+            procset_unite(&a->tracker->gone, &a->members.v[i].procs);
 }
 
 int32_t assembly_place(struct engine *engine, struct assembly *a)
@@ -93,9 +114,11 @@ int32_t assembly_place(struct engine *engine, struct assembly *a)
         status = engine->env.codes.invalid;
     }
     procset_free(&rest);
-    for (uint32_t i = 0; i < a->members.n && status == 0; i++)
-        if (tracker_node_lost(engine, a->members.v[i].node))
+    for (uint32_t i = 0; i < a->members.n && status != engine->env.codes.invalid; i++)
+        if (engine_is_lost(engine, a->members.v[i].node)) {
+            lose(a, a->members.v[i].node);
             status = engine->env.codes.lost;
+        }
     return status;
 }
 
@@ -223,13 +246,13 @@ void assembly_decide(struct engine *engine, struct assembly *a, int32_t status)
         result.context_id = engine_context_id(engine, flags);
     }
     if (status == 0) {
-        leader_forget(engine, a->id);
+        home_forget(engine, a->id);
     } else {
         if (!a->asked)
             assembly_place(engine, a);
-        leader_failed(engine, a, status);
+        home_failed(engine, a, status);
     }
-    assembly_tell(engine, a, NULL, &result);
+    assembly_tell(engine, a, NULL, NULL, &result);
     assembly_free(a);
     free(entries);
 }
@@ -256,21 +279,31 @@ static void arm(struct engine *engine, struct assembly *a, uint32_t timeout, uin
     if (a->tracker != NULL)
         tracker_arm(engine, a->tracker, timeout, left);
     else
-        leader_arm(engine, a, timeout, left);
+        home_arm(engine, a, timeout, left);
 }
 
 void assembly_joined(struct engine *engine, uint32_t from, struct wire_in *in)
 {
-    struct assembly *a = find(engine, wire_get_u64(in));
+    uint64_t op = wire_get_u64(in);
+    struct assembly *a = find(engine, op);
     uint32_t library = wire_get_u32(in), timeout = wire_get_u32(in), at = 0;
     uint64_t left = wire_get_u64(in);
     int32_t status = wire_get_i32(in);
-    uint32_t n = wire_get_count(in, 20);
+    struct procset gone = {0};
+    procset_read(&gone, in);
+    uint32_t n = wire_get_count(in, ENTRY_BYTES);
     struct engine_entry *entries = entries_get(in, n, UINT32_MAX);
     while (a != NULL && at < a->members.n && a->members.v[at].node != from)
         at++;
+    if (entries != NULL && a == NULL) { /* it was claimed late: those calls are not for us */
+        send_claim(engine, op, "", NULL, &(struct assembly_part){.node = from});
+        procset_free(&gone);
+        free(entries);
+        return;
+    }
     if (entries == NULL || a == NULL || at == a->members.n || a->members.v[at].have) {
         log_debug("tracker: node %u's word on its added members was dropped", from);
+        procset_free(&gone);
         free(entries);
         return;
     }
@@ -282,6 +315,11 @@ void assembly_joined(struct engine *engine, uint32_t from, struct wire_in *in)
         status = engine->env.codes.library;
     }
     arm(engine, a, timeout, left);
+    if (a->tracker != NULL)
+        procset_unite(&a->tracker->gone, &gone);
+    procset_free(&gone);
+    for (uint32_t i = 0; i < n && status == 0; i++)
+        status = entries[i].status; /* of one call, which the sender ought to have said above */
     if (status == 0 && !part_fill(&a->members.v[at], entries, n))
         status = engine->env.codes.invalid;
     free(entries);
@@ -312,6 +350,7 @@ void assembly_lost(struct engine *engine, uint32_t node)
         again = false;
         TAILQ_FOREACH (a, &engine->assemblies, all)
             if (needs(a, node)) {
+                lose(a, node);
                 fail(engine, a, engine->env.codes.lost);
                 again = true;
                 break;
@@ -415,11 +454,11 @@ void engine_assembly(struct engine *engine, uint32_t from, enum frame_type type,
 {
     struct wire_in in;
     wire_in_init(&in, body, len);
-    if (tracker_node_lost(engine, from) || (engine->closing && type != FRAME_OUTCOME))
+    if (engine_is_lost(engine, from) || (engine->closing && type != FRAME_OUTCOME))
         log_debug("tracker: a frame of node %u, which is lost or comes too late, was dropped",
                   from);
     else if (type == FRAME_LEAD)
-        leader_take(engine, from, &in);
+        home_take(engine, from, &in);
     else if (type == FRAME_CLAIM)
         member_claim(engine, from, &in);
     else if (type == FRAME_JOINED)

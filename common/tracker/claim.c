@@ -59,6 +59,8 @@ void claim_free(struct engine *engine, struct claim *claim)
     TAILQ_REMOVE(&engine->claims, claim, all);
     procset_free(&claim->members);
     procset_free(&claim->answered);
+    procset_free(&claim->gone);
+    free(claim->sig);
     free(claim);
 }
 
@@ -111,12 +113,14 @@ void claim_tell(struct engine *engine, struct claim *claim, int32_t status)
     uint32_t timeout = 0, n = 0;
     const struct waiting *w;
     struct wire_out out = {0}, entries = {0};
+    struct procset gone = {0};
     claim->state = CLAIM_TOLD;
+    claim->ask = now + ENGINE_ASK_MS;
     TAILQ_FOREACH (w, &engine->joins, all) {
         if (w->claim != claim)
             continue;
         struct engine_entry entry = {
-            n++, w->call->status, w->call->flags, w->call->data, w->call->len, NULL, 0};
+            n++, w->call->status, w->call->flags, w->call->data, w->call->len, NULL, 0, 0};
         if (status == 0)
             status = entry.status;
         entry_put(&entries, &entry);
@@ -132,6 +136,14 @@ void claim_tell(struct engine *engine, struct claim *claim, int32_t status)
     wire_put_u32(&out, timeout);
     wire_put_u64(&out, left);
     wire_put_i32(&out, status);
+    if (status != 0) {
+        struct signature sig = {.kind = COLL_CONSTRUCT, .members = claim->members};
+        engine->env.local_gone(engine->env.arg, &sig, &gone);
+        if (engine->closing)
+            procset_unite(&gone, &claim->members);
+    }
+    procset_write(&gone, &out);
+    procset_free(&gone);
     wire_put_u32(&out, n);
     wire_put_raw(&out, entries.data, entries.len);
     if (entries.failed)
@@ -148,23 +160,77 @@ static int32_t local_status(const struct engine *engine, const struct claim *cla
     return engine->env.local_status(engine->env.arg, &sig);
 }
 
-/* Joins when all have called, or says that one cannot. */
-void claim_try(struct engine *engine, struct claim *claim)
+/* Joins when all have called, or says that one cannot. May end it all, this claim and others.
+ * @return whether there was something to tell */
+static bool try_one(struct engine *engine, struct claim *claim)
 {
     struct waiting *w;
-    if (claim->state != CLAIM_OPEN)
-        return;
     if (fill(engine, claim) < claim->left) {
         unfill(engine, claim);
         int32_t status = local_status(engine, claim);
         if (status != 0)
             claim_tell(engine, claim, status);
-        return;
+        return status != 0;
     }
     TAILQ_FOREACH (w, &engine->joins, all)
         if (w->claim == claim && w->deadline != 0)
             w->deadline += ENGINE_GRACE_MS; /* the word of who decides comes first */
     claim_tell(engine, claim, 0);
+    return true;
+}
+
+void claim_try(struct engine *engine, const char *borrowed)
+{
+    struct claim *claim = TAILQ_FIRST(&engine->claims);
+    char id[PROCSET_NAME_MAX + 1]; /* whose call it is of may be answered */
+    snprintf(id, sizeof id, "%s", borrowed);
+    while (claim != NULL) {
+        bool told =
+            claim->state == CLAIM_OPEN && strcmp(claim->id, id) == 0 && try_one(engine, claim);
+        claim = told ? TAILQ_FIRST(&engine->claims) : TAILQ_NEXT(claim, all);
+    }
+}
+
+/* Who decides knows of no such operation any more: its calls are free for others. */
+static void unclaim(struct engine *engine, uint32_t from, uint64_t op)
+{
+    struct claim *claim = claim_find(engine, from, op);
+    char id[PROCSET_NAME_MAX + 1];
+    if (claim == NULL || claim->state == CLAIM_OWED)
+        return;
+    memcpy(id, claim->id, sizeof id);
+    claim_free(engine, claim);
+    claim_try(engine, id);
+}
+
+/* Who has ended calls no more: no more is owed than there are others. */
+static void owe_the_living(struct engine *engine, struct claim *claim)
+{
+    struct procset rest = {0};
+    uint64_t n = 0;
+    procset_except(&rest, &claim->members, &claim->answered);
+    for (uint32_t i = 0; i < rest.nparts; i++)
+        for (uint32_t j = 0; j < rest.parts[i].nranges; j++)
+            for (uint64_t rank = rest.parts[i].ranges[j].first;
+                 rank <= rest.parts[i].ranges[j].last && n < claim->left; rank++) {
+                struct signature one = {.kind = COLL_CONSTRUCT};
+                procset_add(&one.members, rest.parts[i].nspace, (uint32_t)rank, (uint32_t)rank);
+                n += engine->env.local_status(engine->env.arg, &one) == 0;
+                procset_free(&one.members);
+            }
+    procset_free(&rest);
+    claim->left = n;
+    if (n == 0)
+        claim_free(engine, claim);
+}
+
+static bool all_here(const struct engine *engine, const struct procset *members)
+{
+    struct procset here = {0};
+    bool all =
+        parts_local(engine, members, engine->env.self, &here) == 0 && procset_equal(members, &here);
+    procset_free(&here);
+    return all;
 }
 
 void member_claim(struct engine *engine, uint32_t from, struct wire_in *in)
@@ -174,23 +240,31 @@ void member_claim(struct engine *engine, uint32_t from, struct wire_in *in)
     uint64_t op = wire_get_u64(in);
     wire_get_str(in, id, sizeof id);
     procset_read(&members, in);
-    bool good = wire_end(in) && members.nparts > 0;
-    if (!good)
+    size_t siglen;
+    const void *sig = wire_get_block(in, &siglen);
+    bool good = wire_end(in) && members.nparts > 0 && all_here(engine, &members);
+    if (wire_end(in) && members.nparts == 0)
+        unclaim(engine, from, op);
+    else if (!good)
         log_warning("a malformed claim of node %u was dropped", from);
     struct claim *claim = good ? claim_find(engine, from, op) : NULL;
-    if (good && claim == NULL)
+    if (good && claim == NULL) {
         claim = claim_new(engine, from, op, id, &members);
+        if (claim != NULL && siglen > 0 && (claim->sig = malloc(siglen)) != NULL)
+            memcpy(claim->sig, sig, claim->siglen = siglen);
+    }
     procset_free(&members);
     if (claim == NULL || claim->state == CLAIM_OWED)
         return;
     claim->at = engine->env.now(engine->env.arg);
-    claim_try(engine, claim);
+    claim_try(engine, id);
 }
 
 /* Takes the calls that have ended. What failed is owed to those who have not called yet. */
-static void take(struct engine *engine, struct claim *claim, int32_t status,
+static void take(struct engine *engine, struct claim *claim, const struct engine_result *result,
                  struct waiting_list *ended)
 {
+    int32_t status = result->status;
     struct waiting *w, *next;
     if (status != 0)
         fill(engine, claim);
@@ -201,14 +275,20 @@ static void take(struct engine *engine, struct claim *claim, int32_t status,
         TAILQ_REMOVE(&engine->joins, w, all);
         TAILQ_INSERT_TAIL(ended, w, all);
         w->claim = NULL;
+        member_pay(engine, w);
         procset_unite(&claim->answered, w->call->caller);
         claim->left--;
     }
+    quit_settle(engine, claim);
     claim->state = CLAIM_OWED;
     claim->status = status;
+    if (result->gone != NULL)
+        procset_unite(&claim->gone, result->gone);
     claim->at = engine->env.now(engine->env.arg);
-    if (status == 0 || claim->left == 0)
+    if (status == 0)
         claim_free(engine, claim);
+    else
+        owe_the_living(engine, claim);
 }
 
 /* Ends an operation on this server. */
@@ -225,7 +305,7 @@ void claim_end(struct engine *engine, uint32_t decider, const char *id,
         procset_free(&local);
     }
     if (claim != NULL && claim->state != CLAIM_OWED)
-        take(engine, claim, status, ended);
+        take(engine, claim, &release->result, ended);
 }
 
 /* One that was added and has called as a leader: it does not call as a member any more. */
@@ -243,7 +323,7 @@ void claim_forgive(struct engine *engine, uint32_t decider, struct engine_call *
     }
 }
 
-/* The first claim in a state, after @p after; what is done to one may free any other. */
+/* An open claim of one that has ended; what is done to it may free any other. */
 static struct claim *lost_claim(struct engine *engine)
 {
     struct claim *claim;
@@ -255,20 +335,55 @@ static struct claim *lost_claim(struct engine *engine)
 
 void member_local_loss(struct engine *engine)
 {
-    struct claim *claim;
+    struct claim *claim, *next;
     while ((claim = lost_claim(engine)) != NULL)
-        claim_try(engine, claim);
+        try_one(engine, claim);
+    for (claim = TAILQ_FIRST(&engine->claims); claim != NULL; claim = next) {
+        next = TAILQ_NEXT(claim, all);
+        if (claim->state == CLAIM_OWED)
+            owe_the_living(engine, claim);
+    }
 }
 
-void member_lost(struct engine *engine, uint32_t node)
+uint32_t claim_decider(const struct engine *engine, uint32_t from, uint64_t op, const void *sig,
+                       size_t siglen)
+{
+    const struct claim *claim;
+    TAILQ_FOREACH (claim, &engine->claims, all)
+        if (claim->state == CLAIM_DOUBT && claim->op == op && claim->siglen == siglen &&
+            memcmp(claim->sig, sig, siglen) == 0)
+            return claim->decider;
+    return from;
+}
+
+/* Ends what nobody can tell of. May free any claim. */
+static void end_lost(struct engine *engine, struct claim *claim)
 {
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     struct engine_result result = {.status = engine->env.codes.lost};
-    struct claim *claim, *next;
-    for (claim = TAILQ_FIRST(&engine->claims); claim != NULL; claim = next) {
-        next = TAILQ_NEXT(claim, all);
-        if (claim->decider == node && claim->state != CLAIM_OWED)
-            take(engine, claim, result.status, &ended);
-    }
+    take(engine, claim, &result, &ended);
     member_done(&ended, &result);
+}
+
+void claim_ask(struct engine *engine, struct claim *claim)
+{
+    claim->state = CLAIM_DOUBT;
+    claim->ask = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    if (!doubt_claim(engine, claim))
+        end_lost(engine, claim);
+}
+
+/* Calls that have joined may belong to a success that somebody else knows. */
+void member_lost(struct engine *engine, uint32_t node)
+{
+    struct claim *claim = TAILQ_FIRST(&engine->claims);
+    while (claim != NULL) {
+        bool ours =
+            claim->decider == node && (claim->state == CLAIM_OPEN || claim->state == CLAIM_TOLD);
+        if (ours && claim->state == CLAIM_TOLD && claim->sig != NULL)
+            claim_ask(engine, claim);
+        else if (ours)
+            end_lost(engine, claim);
+        claim = ours ? TAILQ_FIRST(&engine->claims) : TAILQ_NEXT(claim, all);
+    }
 }

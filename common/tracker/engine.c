@@ -19,15 +19,40 @@ struct engine *engine_new(const struct engine_env *env)
     TAILQ_INIT(&engine->joins);
     TAILQ_INIT(&engine->leads);
     TAILQ_INIT(&engine->claims);
+    TAILQ_INIT(&engine->quits);
+    TAILQ_INIT(&engine->cancelled);
+    TAILQ_INIT(&engine->decided);
     for (int i = 0; i < ENGINE_BUCKETS; i++)
         LIST_INIT(&engine->buckets[i]);
     return engine;
+}
+
+void engine_ids(struct engine *engine, uint64_t ids, uint32_t step)
+{
+    engine->next_id = ids;
+    engine->env.id_step = step;
+}
+
+int engine_shape(struct engine *engine, const uint32_t *parents)
+{
+    if (tree_shape_init(&engine->shape, parents, engine->env.nnodes) == 0)
+        return 0;
+    tree_shape_free(&engine->shape);
+    return -1;
 }
 
 static void refuse(struct engine_call *call, int32_t status)
 {
     struct engine_result result = {.status = status};
     call->done(call, &result);
+}
+
+void tracker_pay(struct engine_call *call, struct tracker_debt *debt)
+{
+    struct engine_result result = {.status = debt->status,
+                                   .gone = debt->gone.nparts > 0 ? &debt->gone : NULL};
+    call->done(call, &result);
+    procset_free(&debt->gone);
 }
 
 void tracker_start(struct engine *engine, struct tracker *t, struct engine_call *call)
@@ -41,11 +66,58 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     t->call = call;
     call->next = NULL;
     t->number = ++engine->numbers;
-    tracker_arm(engine, t, call->timeout, call->timeout * 1000ull);
-    struct engine_entry own = {t->self,   call->status, call->flags,   call->data,
-                               call->len, call->added,  call->addedlen};
+    tracker_arm(engine, t, call->timeout, call->timeout * 1000ull - call->early);
+    if (call->status != 0)
+        tracker_gone_here(engine, t);
+    struct engine_entry own = {t->self,   call->status, call->flags,    call->data,
+                               call->len, call->added,  call->addedlen, t->number};
     rollup_put(t, &own);
     rollup_progress(engine, t);
+}
+
+static bool is_within(const struct procset *set, const struct procset *all)
+{
+    struct procset rest = {0};
+    bool within = procset_except(&rest, set, all) == 0 && rest.nparts == 0;
+    procset_free(&rest);
+    return within;
+}
+
+/* Whether a tracker's participants may have tried instead of those of @p sig: not without any of
+ * these, nor with others than are lost to them. A try that has all of the one before it was made
+ * here, too: what is owed for that is of a later operation. */
+static bool is_between(const struct tracker *t, const struct signature *sig,
+                       const struct engine_call *call)
+{
+    struct signature other;
+    struct procset all = {0};
+    bool between = signature_read(&other, t->sig, t->siglen) == 0 && other.kind == sig->kind &&
+                   strcmp(other.id, sig->id) == 0 && is_within(&sig->members, &other.members) &&
+                   !is_within(call->before, &other.members) &&
+                   procset_unite(&all, &sig->members) == 0 &&
+                   procset_unite(&all, call->gone) == 0 && is_within(&other.members, &all);
+    procset_free(&all);
+    signature_free(&other);
+    return between;
+}
+
+/* A try that others have made with more participants, since less were lost then, and that has
+ * failed for another reason: they do not try again, so its failure is that of this one. */
+static struct tracker *find_owing(const struct engine *engine, const struct engine_call *call)
+{
+    struct tracker *t, *found = NULL;
+    struct signature sig;
+    if (signature_read(&sig, call->sig, call->siglen) != 0)
+        return NULL;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        const struct tracker_failure *f = &t->failure;
+        bool final = f->nowed > 0 && (f->owed[0].status == engine->env.codes.timeout ||
+                                      f->owed[0].gone.nparts == 0);
+        if (found == NULL && final && is_between(t, &sig, call))
+            found = t;
+    }
+    signature_free(&sig);
+    return found;
 }
 
 void engine_call(struct engine *engine, struct engine_call *call)
@@ -55,10 +127,22 @@ void engine_call(struct engine *engine, struct engine_call *call)
         refuse(call, engine->closing ? engine->env.codes.closing : engine->env.codes.invalid);
         return;
     }
-    int32_t owed;
-    if (t->call == NULL && tracker_owed(t, &owed)) {
+    if (cancel_meets(engine, t, true)) {
+        engine_call(engine, call); /* t may be gone */
+        return;
+    }
+    struct tracker_debt owed;
+    struct tracker *other = call->before != NULL ? find_owing(engine, call) : NULL;
+    if (other != NULL && tracker_owed(other, &owed)) {
+        log_debug("tracker: others have failed without some of those that are lost now");
+        tracker_tidy(engine, t);
+        tracker_tidy(engine, other);
+        tracker_pay(call, &owed);
+        return;
+    }
+    if (tracker_owed(t, &owed)) {
         log_debug("tracker: a late call is answered with the status that the others got");
-        refuse(call, owed);
+        tracker_pay(call, &owed);
         return;
     }
     if (t->call == NULL && t->queue == NULL) {
@@ -106,21 +190,11 @@ void engine_local_loss(struct engine *engine)
     member_local_loss(engine);
 }
 
-static bool waits_for(const struct engine *engine, const struct tracker *t, uint64_t node)
+static bool counts_on(const struct engine *engine, const struct tracker *t, uint64_t node)
 {
     (void)engine;
     uint32_t slot = t->state == TRACKER_IDLE ? TREE_NONE : tracker_slot_of(t, (uint32_t)node);
-    if (slot == TREE_NONE || slot == t->self)
-        return false;
-    if (slot == tree_parent(&t->tree, t->self))
-        return true;
-    if (t->state == TRACKER_SENT || !tree_below(&t->tree, t->self, slot))
-        return false;
-    /* Its own contribution may be here, and those that it would have passed on are not. */
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (!t->slots[i].have && tree_below(&t->tree, slot, i))
-            return true;
-    return false;
+    return slot != TREE_NONE && slot != t->self && !t->slots[slot].lost;
 }
 
 void engine_lost(struct engine *engine, uint32_t node)
@@ -130,13 +204,18 @@ void engine_lost(struct engine *engine, uint32_t node)
     if (lost == NULL)
         return;
     engine->lost = lost;
-    if (tracker_node_lost(engine, node))
+    if (engine_is_lost(engine, node))
         return;
     lost[engine->nlost++] = node;
-    while ((t = first(engine, node, waits_for)) != NULL) {
-        tracker_lost(engine, t, tracker_slot_of(t, node));
-        rollup_progress(engine, t);
+    while ((t = first(engine, node, counts_on)) != NULL) {
+        tracker_lose(engine, t, tracker_slot_of(t, node));
+        /* The root decides for all, also when the lost one's contribution is here. */
+        if (t->self == t->tree.root)
+            rollup_decide(engine, t, engine->env.codes.lost);
+        else
+            rollup_progress(engine, t);
     }
+    decided_lost(engine, node);
     assembly_lost(engine, node);
     leader_lost(engine, node);
     member_lost(engine, node);
@@ -189,11 +268,17 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
         t->flushed = true;
         rollup_up(engine, t);
         rollup_ask(engine, t);
+        if (t->state == TRACKER_SENT)
+            rollup_ping(engine, t);
+        if (t->state == TRACKER_DOUBT)
+            doubt_ask(engine, t);
     } else {
         t->report += engine->env.stall * 1000ull;
-        if (t->self != t->tree.root)
+        if (t->self != t->tree.root && t->state != TRACKER_DOUBT)
             return;
-        if (t->assembly != NULL)
+        if (t->state == TRACKER_DOUBT)
+            doubt_missing(engine, t, text, sizeof text);
+        else if (t->assembly != NULL)
             assembly_missing(engine, t->assembly, text, sizeof text);
         else
             tracker_missing(engine, t, text, sizeof text);
@@ -208,7 +293,8 @@ int64_t engine_next(const struct engine *engine)
     TAILQ_FOREACH (t, &engine->all, all)
         if (due_at(t) < at)
             at = due_at(t);
-    const uint64_t others[] = {assembly_next(engine), leader_next(engine), member_next(engine)};
+    const uint64_t others[] = {assembly_next(engine), leader_next(engine), member_next(engine),
+                               quit_next(engine),     cancel_next(engine), decided_next(engine)};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i] < at)
             at = others[i];
@@ -221,7 +307,8 @@ void engine_tick(struct engine *engine)
     uint64_t now = engine->env.now(engine->env.arg);
     while ((t = first(engine, now, is_due)) != NULL)
         tick(engine, t, now);
-    while (assembly_tick(engine, now) || leader_tick(engine, now) || member_tick(engine, now))
+    while (assembly_tick(engine, now) || leader_tick(engine, now) || member_tick(engine, now) ||
+           quit_tick(engine, now) || cancel_tick(engine, now) || decided_tick(engine, now))
         ;
 }
 
@@ -249,6 +336,7 @@ static bool is_open(const struct engine *engine, const struct tracker *t, uint64
 static void take_leave(struct engine *engine, struct tracker *t)
 {
     struct engine_entry own = {.slot = t->self, .status = engine->env.codes.closing};
+    tracker_gone(engine, t, engine->env.self);
     if (t->self == t->tree.root) {
         rollup_decide(engine, t, own.status);
         return;
@@ -267,6 +355,9 @@ void engine_close(struct engine *engine)
     assembly_close(engine);
     leader_close(engine);
     member_close(engine);
+    quit_close(engine);
+    cancel_close(engine);
+    decided_close(engine);
     while ((t = TAILQ_FIRST(&engine->all)) != NULL) {
         struct engine_call *call = t->call, *queue = t->queue;
         tracker_free(engine, t);
@@ -285,6 +376,7 @@ void engine_free(struct engine *engine)
     if (engine == NULL)
         return;
     engine_close(engine);
+    tree_shape_free(&engine->shape);
     free(engine->lost);
     free(engine);
 }

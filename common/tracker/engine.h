@@ -9,13 +9,15 @@
  * A frame may arrive before the local call: it opens the tracker, the call completes it. Calls of
  * one signature on one server are served one after another, as the standard orders them.
  *
- * Nothing is remembered of an operation that succeeded, since all contributions were used up by
- * then. Of one that failed a record stays: it answers the local call that comes late, and its
- * generation, which every later contribution repeats, tells stragglers from the next operation of
- * the same signature. docs/collectives.md has the table of states.
+ * A group operation that succeeded is kept for a while, for servers that the release does not reach
+ * as one that would pass it on is lost (decided.c, doubt.c). Of one that failed a record stays: it
+ * answers the local call that comes late, and its generation, which every later contribution
+ * repeats, tells stragglers from the next operation of the same signature. docs/collectives.md has
+ * the table of states.
  *
  * A group's construct may have members that are not known from the start: leaders add them, or a
- * bootstrap's leaders know only how many they are. member.c, leader.c and assembly.c are for those.
+ * bootstrap's leaders know only how many they are. member.c, leader.c, home.c and assembly.c
+ * are for those.
  *
  * The engine knows neither PMIx nor a resource manager; time, frames and places are injected.
  * @thread all of it: the loop's
@@ -38,6 +40,7 @@ struct engine_entry {
     size_t len;        /**< bytes */
     const void *added; /**< members that it adds, as procset_write() writes them; NULL: none */
     size_t addedlen;   /**< bytes */
+    uint64_t number;   /**< the server's number of the call that this is of; 0: of none */
 };
 
 /** The outcome, the same on every server. */
@@ -46,6 +49,8 @@ struct engine_result {
     uint64_t context_id;                /**< 0 when none was asked for */
     uint32_t nentries;                  /**< 0 when status is not 0 */
     const struct engine_entry *entries; /**< ascending by slot; borrowed until done() returns */
+    const struct procset *gone;         /**< of a failure: participants and added members that are
+                                           known to be lost; NULL: none; borrowed */
     const struct procset *members;      /**< all members when some were added or it was a
                                            bootstrap; NULL: those of the signature; borrowed */
 };
@@ -60,9 +65,14 @@ struct engine_call {
     const void *data; /**< the caller's, stays put until done() */
     size_t len;
     uint32_t timeout;  /**< seconds from its turn until the operation fails; 0: none */
+    uint32_t early;    /**< ms by which it fails before that: less than 1000 */
     const void *added; /**< members that a construct or a bootstrap's leader adds, as written by
                           procset_write(); NULL: none; the caller's, stays put */
     size_t addedlen;
+    const struct procset *before; /**< participants of the try before, which failed as some are
+                                     lost; NULL: the first try; borrowed until engine_call()
+                                     returns */
+    const struct procset *gone;   /**< with it: without whom this try is, and those before */
     const char *id;               /**< engine_join(), engine_lead(): the group's; stays put */
     const struct procset *caller; /**< the same: who calls, one process; empty: not known, which
                                      only an added member may be; stays put */
@@ -76,7 +86,7 @@ struct engine_codes {
     int32_t timeout; /**< the deadline passed */
     int32_t lost;    /**< a server that takes part is gone */
     int32_t invalid; /**< the participants are not known here */
-    int32_t library; /**< servers that do not fit together: PMIx library or arity differ */
+    int32_t library; /**< servers that do not fit together: PMIx library or tree differ */
     int32_t closing; /**< this server is leaving */
     int32_t count;   /**< leaders of a bootstrap disagree on their number */
 };
@@ -84,9 +94,9 @@ struct engine_codes {
 /** Everything that the engine needs of its surroundings. */
 struct engine_env {
     void *arg;        /**< handed to every function below */
-    uint32_t self;    /**< index of this server */
+    uint32_t self;    /**< handle of this server (rm.h); another one on each server */
     uint32_t nnodes;  /**< servers of the step */
-    uint32_t arity;   /**< of the tree; must be the same on every server */
+    uint32_t arity;   /**< of k-ary trees; must be the same on every server */
     uint32_t library; /**< the PMIx library's version; must be the same on every server */
     uint64_t ids;     /**< context ids start after this number */
     uint32_t id_step; /**< and are this far apart */
@@ -95,7 +105,7 @@ struct engine_env {
 
     /** Milliseconds of a clock that only moves forwards. */
     uint64_t (*now)(void *arg);
-    /** The servers that host @p sig's participants, ascending, each once.
+    /** The servers that host @p sig's participants, each once, everywhere in the same order.
      * @param nodes malloc()ed here, freed by the engine
      * @return 0, or -1 when a participant is unknown */
     int (*servers)(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n);
@@ -104,8 +114,16 @@ struct engine_env {
     /** @return 0, or why @p sig cannot be done as far as this server's own participants go: one of
      * them has ended */
     int32_t (*local_status)(void *arg, const struct signature *sig);
+    /** Adds this server's participants that have ended to @p gone. */
+    void (*local_gone)(void *arg, const struct signature *sig, struct procset *gone);
     /** @return the name of server @p node, for messages; borrowed */
     const char *(*name)(void *arg, uint32_t node);
+    /** Finds the home of a bootstrap's id, and says it by engine_home(), perhaps before this
+     * returns. NULL: server hash(id) mod nnodes. @param call to be handed on */
+    void (*home)(void *arg, const char *id, uint64_t call);
+    /** Server @p node is to know where @p set's processes are before the frames that it is sent
+     * after this. NULL: it does. */
+    void (*acquaint)(void *arg, uint32_t node, const struct procset *set);
     /** Sends a frame; takes the bytes out of @p frame. Delivery is at most once. */
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
     /** Writes who is missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
@@ -118,6 +136,15 @@ struct engine;
 /** @return a new engine, or NULL when out of memory; @p env is copied */
 struct engine *engine_new(const struct engine_env *env);
 
+/** Sets engine_env::ids and id_step, before the first call. */
+void engine_ids(struct engine *engine, uint64_t ids, uint32_t step);
+
+/** Has operations of servers 0 to nnodes-1 alone follow a shape instead of a k-ary tree. It must be
+ * the same on every server. Once, before the first operation.
+ * @param parents of each of these servers, or TREE_NONE; borrowed until this returns
+ * @return 0, or -1: these are no trees, or memory is out */
+int engine_shape(struct engine *engine, const uint32_t *parents);
+
 /** Makes a local call; it is answered through its done(), perhaps before this returns. */
 void engine_call(struct engine *engine, struct engine_call *call);
 
@@ -128,9 +155,29 @@ void engine_join(struct engine *engine, struct engine_call *call);
 /** Makes the call of a leader of a bootstrap. Its signature is not used. */
 void engine_lead(struct engine *engine, struct engine_call *call);
 
+enum { ENGINE_NO_HOME = 0xffffffff };
+
+/** Says the home that engine_env::home was asked for. @param node a handle, or ENGINE_NO_HOME:
+ * there is none, and the call fails as with a home that is lost */
+void engine_home(struct engine *engine, uint64_t call, uint32_t node);
+
 /** Takes back a call of engine_join() or engine_lead() that belongs to no operation yet.
- * @return whether it is the caller's again; if not, done() is still called */
+ * @return whether it is the caller's again; if not, done() is still called: with the result of its
+ * operation, or, as only a leader's home on another server knows, with the closing code when it
+ * belonged to none */
 bool engine_withdraw(struct engine *engine, struct engine_call *call);
+
+/** A call that was not made here, as PMIx's library has answered it with another's: what is owed
+ * for it is owed no more. With a signature a participant's, else with an id an added member's. */
+void engine_forget(struct engine *engine, struct engine_call *call);
+
+/** PMIx's library has ended a construct of this id on this server before it was handed up, since a
+ * participant here is lost or is late: it fails everywhere.
+ * @param lost whether one is lost: then it is a construct with one that has ended here */
+void engine_cancel(struct engine *engine, const char *id, bool lost);
+
+/** Takes the body of a FRAME_CANCEL of server @p from. */
+void engine_cancelled(struct engine *engine, uint32_t from, const void *body, size_t len);
 
 /** Takes the body of a FRAME_LEAD, _CLAIM, _JOINED or _OUTCOME of server @p from. */
 void engine_assembly(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
@@ -145,12 +192,24 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
 /** Takes the body of a FRAME_WANTED of server @p from. */
 void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_t len);
 
+/** Takes the body of a FRAME_DOUBT of server @p from. */
+void engine_doubt(struct engine *engine, uint32_t from, const void *body, size_t len);
+
+/** Takes the body of a FRAME_HAVE of server @p from. */
+void engine_have(struct engine *engine, uint32_t from, const void *body, size_t len);
+
 /** A participant of this server has ended: asks local_status() again for what still waits for it.
  */
 void engine_local_loss(struct engine *engine);
 
+/** @return the next context id of this server if @p flags have ENGINE_WANT_CONTEXT_ID, else 0 */
+uint64_t engine_context_id(struct engine *engine, uint32_t flags);
+
 /** Server @p node is gone for good: fails what waits for it, now and later. */
 void engine_lost(struct engine *engine, uint32_t node);
+
+/** @return whether server @p node is gone for good, as far as engine_lost() has said */
+bool engine_is_lost(const struct engine *engine, uint32_t node);
 
 /** @return milliseconds until engine_tick() is due, or -1 for never */
 int64_t engine_next(const struct engine *engine);
@@ -165,7 +224,7 @@ uint32_t engine_count(const struct engine *engine);
 struct engine_view {
     const void *sig;
     size_t siglen;
-    const char *state;       /**< "early", "gather" or "sent": see docs/collectives.md */
+    const char *state;       /**< "early", "gather", "sent" or "doubt": see docs/collectives.md */
     uint64_t age, in_state;  /**< ms since it was first heard of, and since the state began */
     int64_t left;            /**< ms until it fails; -1: it has no deadline */
     bool called;             /**< our own call was made */
@@ -180,11 +239,26 @@ struct engine_view {
 struct engine_counts {
     uint64_t done[COLL_KIND_END], failed[COLL_KIND_END];
     uint32_t remembered; /**< records of failed operations that are kept */
+    uint32_t kept;       /**< all that is held: trackers, what is decided here, calls and claims of
+                            added members, leaders' calls, records, constructs that were
+                            cancelled, results that others may ask for; 0 when all is over */
 };
 
 /** Shows every operation that is under way. @p visit must not call the engine. */
 void engine_walk(const struct engine *engine,
                  void (*visit)(void *arg, const struct engine_view *view), void *arg);
+
+/** What waits without a tracker: a member that no leader has added yet, a leader of a bootstrap,
+ * and who decides a construct whose members are not known from the start. Borrowed. */
+struct engine_wait {
+    const char *about; /**< who waits for whom; users have chosen some of it */
+    uint64_t age;      /**< ms */
+    int64_t left;      /**< ms until it fails; -1: it has no deadline */
+};
+
+/** Shows all of it. @p visit must not call the engine. */
+void engine_walk_waits(struct engine *engine,
+                       void (*visit)(void *arg, const struct engine_wait *wait), void *arg);
 
 struct engine_counts engine_counts(const struct engine *engine);
 

@@ -1,5 +1,5 @@
-/* Contributions as all frames have them: u32 slot, i32 status, u32 flags, block data, block added.
- */
+/* Contributions as all frames have them: u32 slot, i32 status, u32 flags, u64 number, block data,
+ * block added. */
 #include "common/tracker/tracker.h"
 
 #include <stdlib.h>
@@ -9,6 +9,7 @@ void entry_put(struct wire_out *out, const struct engine_entry *entry)
     wire_put_u32(out, entry->slot);
     wire_put_i32(out, entry->status);
     wire_put_u32(out, entry->flags);
+    wire_put_u64(out, entry->number);
     wire_put_block(out, entry->data, entry->len);
     wire_put_block(out, entry->added, entry->addedlen);
 }
@@ -18,6 +19,7 @@ static bool get_entry(struct wire_in *in, uint32_t slots, struct engine_entry *e
     entry->slot = wire_get_u32(in);
     entry->status = wire_get_i32(in);
     entry->flags = wire_get_u32(in);
+    entry->number = wire_get_u64(in);
     entry->data = wire_get_block(in, &entry->len);
     entry->added = wire_get_block(in, &entry->addedlen);
     if (entry->slot >= slots)
@@ -49,4 +51,18 @@ int entry_added(const struct engine_entry *entry, struct procset *set)
     int rc = wire_end(&in) ? procset_unite(set, &added) : -1;
     procset_free(&added);
     return rc;
+}
+
+void engine_acquaint(const struct engine *engine, uint32_t node, const struct procset *set)
+{
+    if (engine->env.acquaint != NULL && set->nparts > 0)
+        engine->env.acquaint(engine->env.arg, node, set);
+}
+
+void entry_acquaint(const struct engine *engine, uint32_t node, const struct engine_entry *entry)
+{
+    struct procset added = {0};
+    if (engine->env.acquaint != NULL && entry_added(entry, &added) == 0)
+        engine_acquaint(engine, node, &added);
+    procset_free(&added);
 }

@@ -19,8 +19,9 @@ static bool is_straggler(struct engine *engine, const struct tracker *t, uint64_
 struct contrib {
     uint32_t slot; /* of the sender */
     uint64_t known, number;
-    uint32_t library, arity, timeout;
+    uint32_t library, tree, timeout;
     uint64_t left;
+    struct procset gone;
     uint32_t count;
 };
 
@@ -31,7 +32,7 @@ static bool does_not_fit(const struct engine *engine, const struct tracker *t,
     const struct engine_env *env = &engine->env;
     const char *there = env->name(env->arg, t->nodes[contrib->slot]);
     const char *here = env->name(env->arg, env->self);
-    uint32_t a = contrib->library, b = env->library;
+    uint32_t a = contrib->library, b = env->library, tree = tracker_tree_id(engine, t);
     char what[320];
     signature_describe(t->sig, t->siglen, what, sizeof what);
     if (a != b)
@@ -39,11 +40,15 @@ static bool does_not_fit(const struct engine *engine, const struct tracker *t,
                   "operation needs the same one: install one version everywhere",
                   what, a >> 16, a >> 8 & 255, a & 255, there, b >> 16, b >> 8 & 255, b & 255,
                   here);
-    if (contrib->arity != env->arity)
+    if (contrib->tree != tree && t->tree.slots == NULL && contrib->tree <= TREE_ARITY_MAX)
         log_error("%s: tree_arity is %u on node %s and %u on node %s; every node of an operation "
                   "needs the same one: correct muster.json",
-                  what, contrib->arity, there, env->arity, here);
-    return a != b || contrib->arity != env->arity;
+                  what, contrib->tree, there, tree, here);
+    else if (contrib->tree != tree)
+        log_error("%s: nodes %s and %s were told different trees of the servers; every node of an "
+                  "operation needs the same one",
+                  what, there, here);
+    return a != b || contrib->tree != tree;
 }
 
 static void take_contrib(struct engine *engine, struct tracker *t, const struct contrib *contrib,
@@ -57,6 +62,7 @@ static void take_contrib(struct engine *engine, struct tracker *t, const struct 
     tracker_local_loss(engine, t);
     t->slots[contrib->slot].call = contrib->number;
     tracker_arm(engine, t, contrib->timeout, contrib->left);
+    procset_unite(&t->gone, &contrib->gone);
     for (uint32_t i = 0; i < contrib->count; i++) {
         /* That somebody cannot take part may be said by anybody: see rollup_refuse(). */
         bool good = entries[i].status != 0 || tree_below(&t->tree, contrib->slot, entries[i].slot);
@@ -69,18 +75,21 @@ static void take_contrib(struct engine *engine, struct tracker *t, const struct 
 void engine_contrib(struct engine *engine, uint32_t from, const void *body, size_t len)
 {
     struct wire_in in;
-    struct contrib contrib;
+    struct contrib contrib = {0};
     size_t siglen;
     wire_in_init(&in, body, len);
     const void *sig = wire_get_block(&in, &siglen);
     contrib.known = wire_get_u64(&in);
     contrib.number = wire_get_u64(&in);
     contrib.library = wire_get_u32(&in);
-    contrib.arity = wire_get_u32(&in);
+    contrib.tree = wire_get_u32(&in);
     contrib.timeout = wire_get_u32(&in);
     contrib.left = wire_get_u64(&in);
-    contrib.count = wire_get_count(&in, 20);
+    procset_read(&contrib.gone, &in);
+    contrib.count = wire_get_count(&in, ENTRY_BYTES);
     struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
+    if (t != NULL && cancel_meets(engine, t, false))
+        t = tracker_get(engine, sig, siglen);
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
     struct engine_entry *entries = t == NULL ? NULL : entries_get(&in, contrib.count, t->tree.n);
     if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
@@ -92,12 +101,13 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
         t = NULL; /* may be gone */
     } else if (!tree_below(&t->tree, t->self, contrib.slot))
         log_warning("a contribution of node %u that does not belong here was dropped", from);
-    else if (t->state == TRACKER_SENT)
+    else if (t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)
         log_debug("tracker: a contribution of node %u came after its subtree was complete", from);
     else {
         take_contrib(engine, t, &contrib, entries);
         t = NULL; /* may be gone */
     }
+    procset_free(&contrib.gone);
     free(entries);
     if (t != NULL)
         tracker_tidy(engine, t);
@@ -110,13 +120,15 @@ static void stale_release(struct engine *engine, struct tracker *t,
                           const struct tracker_release *release)
 {
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
-    if (release->generation == 0 && release->result.status != 0)
-        return; /* another server that gave up */
+    bool failed = release->result.status != 0;
+    if (failed && release->generation <= t->failure.generation)
+        return; /* another server that gave up, or the word on an earlier one, said once more */
     t->failure.given_up = false;
-    if (release->generation <= t->failure.generation)
+    if (!failed)
         return;
     t->failure.generation = release->generation;
     t->failure.at = engine->env.now(engine->env.arg);
+    tracker_remember(t, &release->result);
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
     if (t->state != TRACKER_IDLE)
@@ -138,16 +150,24 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
     const struct engine_result *result = &release->result;
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     bool stands = t->state != TRACKER_IDLE;
+    /* Who sends it round a lost server has not heard the number of our call. A success has it. */
+    if (result->status == 0)
+        number = result->entries[t->self].number;
     /* The loss of a server is for good: true of whatever stands here, given up before or not. */
     bool loss = release->generation == 0 && result->status == engine->env.codes.lost;
-    if (number != 0 ? t->call == NULL || number != t->number : t->failure.given_up && !loss) {
+    bool stale = number != 0 ? t->call == NULL || number != t->number : t->failure.given_up;
+    /* Who sent it may have taken what we said of an earlier call for this one's, and then it knows
+     * of no other. */
+    if (stale && !(loss && (number == 0 || t->call != NULL))) {
         stale_release(engine, t, release);
         return;
     }
-    if (result->status == 0 && t->state != TRACKER_SENT) {
+    if (result->status == 0 && t->state != TRACKER_SENT && t->state != TRACKER_DOUBT) {
         log_warning("a release came before the local call; dropped");
         return;
     }
+    if (result->status == 0)
+        decided_keep(engine, t, release->body, release->len, release->op);
     if (number == 0 && !is_news(t, release, loss))
         return; /* known already, by another way */
     if (release->generation > t->failure.generation)
@@ -160,9 +180,32 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
         tracker_end(engine, t, result);
     } else {
         t->failure.at = engine->env.now(engine->env.arg);
-        tracker_owe(t, result->status);
+        tracker_remember(t, result);
+        tracker_owe(t, result);
     }
     member_done(&ended, result);
+}
+
+/* Says to who decided that a success has come: then servers of added members are told. Also when it
+ * is of no use here, as we have given up: they are not to wait for that. */
+static void have(struct engine *engine, const struct tracker *t, uint64_t op)
+{
+    struct wire_out out = {0};
+    if (tracker_slot_lost(engine, t, t->tree.root))
+        return;
+    wire_put_u8(&out, FRAME_HAVE);
+    wire_put_block(&out, t->sig, t->siglen);
+    wire_put_u64(&out, op);
+    rollup_send(engine, t, t->tree.root, &out);
+}
+
+/* Whether the sender says that it leaves: it is lost to what stands here, as others may know more
+ * than it does. A root that leaves decides. */
+static bool is_leave(const struct engine *engine, const struct tracker *t,
+                     const struct tracker_release *release)
+{
+    return release->generation == 0 && release->result.status == engine->env.codes.closing &&
+           t->state != TRACKER_IDLE && signature_kind(t->sig, t->siglen) != COLL_FENCE;
 }
 
 /* Added members' contributions come after those of the slots. */
@@ -177,9 +220,9 @@ static bool is_count(const struct tracker *t, const struct tracker_release *rele
 void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len)
 {
     struct wire_in in;
-    struct tracker_release release = {0};
+    struct tracker_release release = {.body = body, .len = len};
     struct engine_result *result = &release.result;
-    struct procset added = {0}, members = {0};
+    struct procset added = {0}, gone = {0}, members = {0};
     size_t siglen;
     wire_in_init(&in, body, len);
     const void *sig = wire_get_block(&in, &siglen);
@@ -190,20 +233,23 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
     release.op = wire_get_u64(&in);
     procset_read(&added, &in);
     release.added = &added;
-    result->nentries = wire_get_count(&in, 20);
+    procset_read(&gone, &in);
+    result->gone = result->status != 0 && gone.nparts > 0 ? &gone : NULL;
+    result->nentries = wire_get_count(&in, ENTRY_BYTES);
     struct tracker *t = in.bad || engine->closing ? NULL
                         : result->status != 0     ? tracker_get(engine, sig, siglen)
                                                   : tracker_find(engine, sig, siglen);
     if (t == NULL) {
         log_debug("tracker: a release of node %u that nobody waits for was dropped", from);
         procset_free(&added);
+        procset_free(&gone);
         return;
     }
     uint32_t slot = tracker_slot_of(t, from);
     struct engine_entry *entries = entries_get(&in, result->nentries, UINT32_MAX);
     bool good = entries != NULL && slot != TREE_NONE && slot != t->self &&
-                tree_below(&t->tree, slot, t->self) && is_count(t, &release) &&
-                (result->status == 0 || result->context_id == 0);
+                (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT) &&
+                is_count(t, &release) && (result->status == 0 || result->context_id == 0);
     for (uint32_t i = 0; good && i < result->nentries; i++)
         good = entries[i].slot == i && entries[i].status == 0;
     result->entries = entries;
@@ -212,36 +258,61 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
     if (!good) {
         log_warning("a malformed release of node %u was dropped", from);
         tracker_tidy(engine, t);
+    } else if (result->status == 0 && tracker_slot_lost(engine, t, slot)) {
+        log_debug("tracker: a success from node %u, which is lost, was dropped", from);
+    } else if (is_leave(engine, t, &release)) {
+        tracker_lose(engine, t, slot);
+        rollup_progress(engine, t);
     } else {
+        if (result->status == 0 && release.op != 0)
+            have(engine, t, release.op);
         take_release(engine, t, number, &release);
     }
     procset_free(&members);
     procset_free(&added);
+    procset_free(&gone);
     free(entries);
 }
 
-/* Somebody above waits for us. As long as our participants live, they may still call; when one has
- * ended, nobody else will say so. */
+/* Whether one below is lost: it is ours to say so, whether we have called or not. */
+static bool lost_below(const struct engine *engine, const struct tracker *t)
+{
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (i != t->self && tree_below(&t->tree, t->self, i) && engine_is_lost(engine, t->nodes[i]))
+            return true;
+    return false;
+}
+
+/* Somebody above waits for an operation of which nothing is known here. @return whether there is
+ * something to say: as long as those here live, they may still call, and those below are asked;
+ * when one has ended, nobody else will say so. */
+static bool has_news(struct engine *engine, struct tracker *t, uint64_t known)
+{
+    struct signature parts;
+    int32_t status = 0;
+    if (signature_read(&parts, t->sig, t->siglen) == 0)
+        status = engine->env.local_status(engine->env.arg, &parts);
+    signature_free(&parts);
+    if (status != 0 || lost_below(engine, t))
+        return true;
+    rollup_ask_on(engine, t, known);
+    return false;
+}
+
 void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_t len)
 {
     struct wire_in in;
-    struct signature parts;
     size_t siglen;
-    int32_t status = 0;
     wire_in_init(&in, body, len);
     const void *sig = wire_get_block(&in, &siglen);
     uint64_t known = wire_get_u64(&in);
     struct tracker *t = !wire_end(&in) || engine->closing ? NULL : tracker_get(engine, sig, siglen);
-    if (t == NULL)
+    if (t == NULL || cancel_meets(engine, t, false))
         return;
     uint32_t slot = tracker_slot_of(t, from);
-    if (t->state == TRACKER_IDLE && slot != TREE_NONE && slot != t->self &&
-        tree_below(&t->tree, slot, t->self) && !is_straggler(engine, t, known) &&
-        signature_read(&parts, sig, siglen) == 0) {
-        status = engine->env.local_status(engine->env.arg, &parts);
-        signature_free(&parts);
-    }
-    if (status == 0) {
+    bool above = slot != TREE_NONE && slot != t->self && tree_below(&t->tree, slot, t->self);
+    if (t->state != TRACKER_IDLE || !above || is_straggler(engine, t, known) ||
+        !has_news(engine, t, known)) {
         tracker_tidy(engine, t);
         return;
     }

@@ -13,43 +13,85 @@ static void refuse(struct engine_call *call, int32_t status)
     call->done(call, &result);
 }
 
-/* Whether a call is of an operation that has failed; then it is answered as the others were. */
-static bool is_owed(struct engine *engine, struct engine_call *call, int32_t *status)
+/* Whether leaders of this server have called for the same group: the call's fate is theirs, since
+ * PMIx's library answers all calls of one id on a server at once. */
+static bool is_busy(const struct engine *engine, const char *id)
+{
+    const struct tracker *t;
+    const struct waiting *w;
+    struct signature sig;
+    bool busy = false;
+    TAILQ_FOREACH (w, &engine->leads, all)
+        busy = busy || strcmp(w->call->id, id) == 0;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        if (busy || t->call == NULL || signature_read(&sig, t->sig, t->siglen) != 0)
+            continue;
+        busy = sig.kind == COLL_CONSTRUCT && strcmp(sig.id, id) == 0;
+        signature_free(&sig);
+    }
+    return busy;
+}
+
+static struct claim *debt_of(const struct engine *engine, struct engine_call *call)
 {
     const struct waiting w = {.call = call};
     struct claim *claim;
     TAILQ_FOREACH (claim, &engine->claims, all)
         if (claim->state == CLAIM_OWED && claim_wants(claim, &w))
-            break;
+            return claim;
+    return NULL;
+}
+
+/* Whether a call is of an operation that has failed; then it is answered as the others were. */
+static bool is_owed(struct engine *engine, struct engine_call *call, struct tracker_debt *debt)
+{
+    struct claim *claim = debt_of(engine, call);
     if (claim == NULL)
         return false;
-    *status = claim->status;
+    *debt = (struct tracker_debt){.status = claim->status};
+    procset_unite(&debt->gone, &claim->gone);
     procset_unite(&claim->answered, call->caller);
     if (--claim->left == 0)
         claim_free(engine, claim);
     return true;
 }
 
+void member_pay(struct engine *engine, const struct waiting *w)
+{
+    struct tracker_debt debt = {0};
+    if (w->indebted)
+        is_owed(engine, w->call, &debt);
+    procset_free(&debt.gone);
+}
+
+/* Takes a call out of those that wait; nothing is owed for it any more. */
+static struct engine_call *leave(struct engine *engine, struct waiting *w)
+{
+    struct engine_call *call = w->call;
+    TAILQ_REMOVE(&engine->joins, w, all);
+    member_pay(engine, w);
+    free(w);
+    return call;
+}
+
 void engine_join(struct engine *engine, struct engine_call *call)
 {
-    int32_t status = engine->env.codes.closing;
+    struct tracker_debt debt = {.status = engine->env.codes.closing};
     struct waiting *w = engine->closing ? NULL : calloc(1, sizeof *w);
-    if (w == NULL || is_owed(engine, call, &status)) {
+    bool busy = w != NULL && is_busy(engine, call->id);
+    quit_returns(engine, call);
+    if (w == NULL || (!busy && is_owed(engine, call, &debt))) {
         free(w);
-        refuse(call, status);
+        tracker_pay(call, &debt);
         return;
     }
     w->call = call;
+    w->indebted = debt_of(engine, call) != NULL;
     w->opened = engine->env.now(engine->env.arg);
     w->deadline = call->timeout > 0 ? w->opened + call->timeout * 1000ull : 0;
     w->report = engine->env.stall > 0 ? w->opened + engine->env.stall * 1000ull : 0;
     TAILQ_INSERT_TAIL(&engine->joins, w, all);
-    struct claim *claim;
-    TAILQ_FOREACH (claim, &engine->claims, all)
-        if (claim->state == CLAIM_OPEN && claim_wants(claim, w)) {
-            claim_try(engine, claim);
-            return;
-        }
+    claim_try(engine, call->id);
 }
 
 bool member_withdraw(struct engine *engine, struct engine_call *call)
@@ -60,9 +102,21 @@ bool member_withdraw(struct engine *engine, struct engine_call *call)
             break;
     if (w == NULL || w->claim != NULL)
         return false;
-    TAILQ_REMOVE(&engine->joins, w, all);
-    free(w);
+    if (!w->indebted)
+        quit_note(engine, call);
+    leave(engine, w);
     return true;
+}
+
+void engine_forget(struct engine *engine, struct engine_call *call)
+{
+    struct tracker_debt debt = {0};
+    struct tracker *t = call->sig != NULL ? tracker_find(engine, call->sig, call->siglen) : NULL;
+    if (t != NULL && tracker_owed(t, &debt))
+        tracker_tidy(engine, t);
+    else if (call->sig == NULL)
+        is_owed(engine, call, &debt);
+    procset_free(&debt.gone);
 }
 
 bool engine_withdraw(struct engine *engine, struct engine_call *call)
@@ -96,7 +150,31 @@ void member_done(struct waiting_list *ended, const struct engine_result *result)
     }
 }
 
+/* Whether a failure that is owed can be given now, as no leader here shares the answer. */
+static bool is_payable(const struct engine *engine, const struct waiting *w)
+{
+    return w->indebted && w->claim == NULL && !is_busy(engine, w->call->id);
+}
+
+static void pay(struct engine *engine, struct waiting *w)
+{
+    struct tracker_debt debt;
+    if (is_owed(engine, w->call, &debt)) {
+        w->indebted = false;
+        tracker_pay(leave(engine, w), &debt);
+    } else {
+        w->indebted = false; /* forgotten */
+    }
+}
+
 /* ---- time ---- */
+
+/* Whether who decides is asked whether it is still there, or others what became of it. */
+static bool asks(const struct engine *engine, const struct claim *claim)
+{
+    return claim->state == CLAIM_DOUBT ||
+           (claim->state == CLAIM_TOLD && claim->decider != engine->env.self);
+}
 
 static uint64_t due_at(const struct waiting *w)
 {
@@ -109,12 +187,18 @@ uint64_t member_next(const struct engine *engine)
     uint64_t at = UINT64_MAX;
     const struct waiting *w;
     const struct claim *claim;
-    TAILQ_FOREACH (w, &engine->joins, all)
+    TAILQ_FOREACH (w, &engine->joins, all) {
+        if (is_payable(engine, w))
+            return 0;
         if (due_at(w) < at)
             at = due_at(w);
-    TAILQ_FOREACH (claim, &engine->claims, all)
+    }
+    TAILQ_FOREACH (claim, &engine->claims, all) {
         if (claim->at + ENGINE_REMEMBER_MS < at)
             at = claim->at + ENGINE_REMEMBER_MS;
+        if (asks(engine, claim) && claim->ask < at)
+            at = claim->ask;
+    }
     return at;
 }
 
@@ -131,26 +215,7 @@ static void forget(struct engine *engine, struct claim *claim, uint64_t now)
     claim_free(engine, claim);
 }
 
-/* Whether leaders of this server have called for the same group: the call's fate is theirs, since
- * PMIx's library answers all calls of one id on a server at once. */
-static bool is_busy(const struct engine *engine, const char *id)
-{
-    const struct tracker *t;
-    const struct waiting *w;
-    struct signature sig;
-    bool busy = false;
-    TAILQ_FOREACH (w, &engine->leads, all)
-        busy = busy || strcmp(w->call->id, id) == 0;
-    TAILQ_FOREACH (t, &engine->all, all) {
-        if (busy || t->call == NULL || signature_read(&sig, t->sig, t->siglen) != 0)
-            continue;
-        busy = sig.kind == COLL_CONSTRUCT && strcmp(sig.id, id) == 0;
-        signature_free(&sig);
-    }
-    return busy;
-}
-
-static void who(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
+void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
 {
     struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
     char what[256] = "";
@@ -182,7 +247,7 @@ static void expire(struct engine *engine, struct waiting *w)
         w->deadline += ENGINE_GRACE_MS;
         return;
     }
-    who(engine, w, text, sizeof text);
+    member_describe(engine, w, text, sizeof text);
     if (claim != NULL) {
         log_error("timed out after %u s: group \"%s\" construct: no word of node %s, which decides",
                   call->timeout, call->id, engine->env.name(engine->env.arg, claim->decider));
@@ -190,10 +255,10 @@ static void expire(struct engine *engine, struct waiting *w)
         claim->left--;
     } else {
         log_error("timed out after %u s: %s", call->timeout, text);
+        if (!w->indebted)
+            quit_note(engine, call);
     }
-    TAILQ_REMOVE(&engine->joins, w, all);
-    free(w);
-    refuse(call, engine->env.codes.timeout);
+    refuse(leave(engine, w), engine->env.codes.timeout);
 }
 
 bool member_tick(struct engine *engine, uint64_t now)
@@ -205,6 +270,18 @@ bool member_tick(struct engine *engine, uint64_t now)
         if (claim->at + ENGINE_REMEMBER_MS <= now) {
             forget(engine, claim, now);
             return true;
+        } else if (asks(engine, claim) && claim->ask <= now && claim->state == CLAIM_DOUBT) {
+            claim_ask(engine, claim);
+            return true;
+        } else if (asks(engine, claim) && claim->ask <= now) {
+            claim->ask = now + ENGINE_ASK_MS;
+            assembly_ping(engine, claim->decider); /* may tell us that it is lost */
+            return true;
+        }
+    TAILQ_FOREACH (w, &engine->joins, all)
+        if (is_payable(engine, w)) {
+            pay(engine, w);
+            return true;
         }
     TAILQ_FOREACH (w, &engine->joins, all) {
         if (due_at(w) > now)
@@ -213,7 +290,7 @@ bool member_tick(struct engine *engine, uint64_t now)
             expire(engine, w);
         } else {
             w->report += engine->env.stall * 1000ull;
-            who(engine, w, text, sizeof text);
+            member_describe(engine, w, text, sizeof text);
             log_warning("waiting for %llu s: %s", (unsigned long long)((now - w->opened) / 1000),
                         text);
         }

@@ -7,6 +7,7 @@
 static void part_free(struct assembly_part *part)
 {
     procset_free(&part->procs);
+    procset_free(&part->added);
     free(part->entries);
     free(part->bytes);
 }

@@ -207,6 +207,28 @@ static void arities_that_differ(void **state)
             }
 }
 
+/* A server was told another parent than the others were told for it. */
+static void shapes_that_differ(void **state)
+{
+    static const uint32_t chain[] = {TREE_NONE, 0, 1, 2, 3, 4, 5};
+    struct loopback_conf conf = seven;
+    (void)state;
+    conf.parents = chain;
+    for (uint32_t node = 2; node < N; node++) {
+        struct kit *kit = kit_new(&conf);
+        struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+        uint32_t other[N];
+        memcpy(other, chain, sizeof other);
+        other[node] = 0;
+        loopback_shape(kit->net, node, other);
+        kit_call_all(kit, op, (struct kit_ask){0});
+        loopback_run(kit->net, 12000);
+        kit_assert_all(kit, LOOPBACK_LIBRARY);
+        assert_non_null(strstr(kit->log, "different trees"));
+        kit_end(kit);
+    }
+}
+
 /* Servers that do not take part may have any settings. */
 static void an_arity_that_does_not_matter(void **state)
 {
@@ -252,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_call_with_a_failure_is_everybodys),
         cmocka_unit_test(libraries_that_differ),
         cmocka_unit_test(arities_that_differ),
+        cmocka_unit_test(shapes_that_differ),
         cmocka_unit_test(an_arity_that_does_not_matter),
         cmocka_unit_test(all_end_while_calls_wait),
     };

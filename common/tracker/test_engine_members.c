@@ -1,6 +1,7 @@
 /** @file
  * Tests of constructs with added members, and of bootstrap.
  */
+#include "common/tracker/assembly.h"
 #include "common/tracker/test_party.h"
 
 #include <setjmp.h>
@@ -41,20 +42,6 @@ static void leads(struct party_room *room, uint32_t rank, const char *leaders, c
     procset_free(&added);
 }
 
-static void boots(struct party_room *room, uint32_t rank, uint32_t count, const char *adds,
-                  uint32_t timeout)
-{
-    struct procset added = party_set(adds);
-    party_bootstrap(room, "g", a(rank), count,
-                    (struct party_ask){.added = &added, .timeout = timeout});
-    procset_free(&added);
-}
-
-static void joins(struct party_room *room, struct party_proc proc, bool nameless)
-{
-    party_join(room, "g", proc, (struct party_ask){.nameless = nameless});
-}
-
 /* Before, between and after the leaders; one is added twice, one is a leader too. */
 static void the_union_of_what_leaders_add(void **state)
 {
@@ -65,17 +52,17 @@ static void the_union_of_what_leaders_add(void **state)
                 struct party_room room = room_of(&six);
                 for (int turn = 0; turn < 5; turn++) {
                     if (turn == 2 * when) {
-                        joins(&room, a(3), nameless);
-                        joins(&room, b(3), nameless);
-                        joins(&room, b(0), nameless); /* beside a leader */
-                        joins(&room, a(5), nameless);
+                        party_joins(&room, a(3), nameless);
+                        party_joins(&room, b(3), nameless);
+                        party_joins(&room, b(0), nameless); /* beside a leader */
+                        party_joins(&room, a(5), nameless);
                     }
                     if (turn == 1 && bootstrap)
-                        boots(&room, 0, 2, "a3 b3 a1", 0);
+                        party_boots(&room, 0, 2, "a3 b3 a1", 0);
                     else if (turn == 1)
                         leads(&room, 0, "a0 a1", "a3 b3 a1", 0);
                     if (turn == 3 && bootstrap)
-                        boots(&room, 1, 2, "b0 a5 a3", 0);
+                        party_boots(&room, 1, 2, "b0 a5 a3", 0);
                     else if (turn == 3)
                         leads(&room, 1, "a0 a1", "b0 a5 a3", 0);
                     loopback_run(room.kit->net, 1000);
@@ -91,26 +78,26 @@ static void one_that_never_calls(void **state)
     (void)state;
     for (int bootstrap = 0; bootstrap < 2; bootstrap++) {
         struct party_room room = room_of(&six);
-        joins(&room, a(3), false);
+        party_joins(&room, a(3), false);
         if (bootstrap)
-            boots(&room, 0, 1, "a3 b4 a5", 3);
+            party_boots(&room, 0, 1, "a3 b4 a5", 3);
         else
             leads(&room, 0, "a0", "a3 b4 a5", 3);
-        joins(&room, b(4), true);
+        party_joins(&room, b(4), true);
         loopback_run(room.kit->net, 2900);
         assert_int_equal(room.all->answers, 0);
         loopback_run(room.kit->net, 200);
         kit_assert_logged(room.kit, "group \"g\" construct: added members have not all called: "
                                     "rank 5");
-        joins(&room, a(5), false);
+        party_joins(&room, a(5), false);
         party_assert_all(&room, LOOPBACK_TIMEOUT, "");
         struct party *before = room.all;
         room.all = NULL;
-        joins(&room, a(5), false);
-        joins(&room, b(4), true);
-        joins(&room, a(3), false);
+        party_joins(&room, a(5), false);
+        party_joins(&room, b(4), true);
+        party_joins(&room, a(3), false);
         if (bootstrap)
-            boots(&room, 0, 1, "a3 b4 a5", 3);
+            party_boots(&room, 0, 1, "a3 b4 a5", 3);
         else
             leads(&room, 0, "a0", "a3 b4 a5", 3);
         loopback_run(room.kit->net, 1000);
@@ -145,9 +132,9 @@ static void a_loss_fails_it_for_all(void **state)
     for (int bootstrap = 0; bootstrap < 2; bootstrap++)
         for (int what = 0; what < 2; what++) {
             struct party_room room = room_of(&six);
-            joins(&room, a(3), false);
+            party_joins(&room, a(3), false);
             if (bootstrap)
-                boots(&room, 0, 1, "a3 a5", 0);
+                party_boots(&room, 0, 1, "a3 a5", 0);
             else
                 leads(&room, 0, "a0", "a3 a5", 0);
             loopback_run(room.kit->net, 1000);
@@ -172,7 +159,7 @@ static void a_lost_home(void **state)
         snprintf(adds, sizeof adds, "a%u", (home + 2) % N);
         if (after)
             loopback_kill(room.kit->net, home, 10, 20), loopback_run(room.kit->net, 100);
-        boots(&room, (home + 1) % N, 1, adds, 0);
+        party_boots(&room, (home + 1) % N, 1, adds, 0);
         loopback_run(room.kit->net, 500);
         if (!after)
             loopback_kill(room.kit->net, home, 10, 20);
@@ -186,17 +173,17 @@ static void counts_that_disagree(void **state)
 {
     struct party_room room = room_of(&six);
     (void)state;
-    joins(&room, b(4), false);
-    boots(&room, 0, 2, "b4", 0);
+    party_joins(&room, b(4), false);
+    party_boots(&room, 0, 2, "b4", 0);
     loopback_run(room.kit->net, 500);
-    boots(&room, 1, 3, "b5", 0);
+    party_boots(&room, 1, 3, "b5", 0);
     loopback_run(room.kit->net, 500);
     kit_assert_logged(room.kit, "group \"g\" bootstrap: rank 0 on node c00 says 2 leaders, and "
                                 "rank 1 on node c01 says 3");
-    boots(&room, 2, 3, "b3", 0); /* late */
-    joins(&room, b(5), false);
+    party_boots(&room, 2, 3, "b3", 0); /* late */
+    party_joins(&room, b(5), false);
     loopback_run(room.kit->net, 500);
-    joins(&room, b(3), false); /* only the late one has added it */
+    party_joins(&room, b(3), false); /* only the late one has added it */
     loopback_run(room.kit->net, 500);
     party_assert_all(&room, LOOPBACK_COUNT, "");
     party_end(&room);
@@ -207,19 +194,19 @@ static void distinct_leaders_are_counted(void **state)
 {
     struct party_room room = room_of(&six);
     (void)state;
-    boots(&room, 0, 2, "", 0);
-    boots(&room, 0, 2, "", 0);
+    party_boots(&room, 0, 2, "", 0);
+    party_boots(&room, 0, 2, "", 0);
     loopback_run(room.kit->net, 500);
     assert_int_equal(room.all->answers, 0);
-    boots(&room, 1, 2, "", 0);
+    party_boots(&room, 1, 2, "", 0);
     loopback_run(room.kit->net, 500);
     party_assert_all(&room, 0, "a0 a1");
     struct party *first = room.all;
     room.all = NULL;
-    boots(&room, 2, 2, "", 0);
+    party_boots(&room, 2, 2, "", 0);
     loopback_run(room.kit->net, 500);
     assert_int_equal(room.all->answers, 0);
-    boots(&room, 0, 2, "", 0);
+    party_boots(&room, 0, 2, "", 0);
     loopback_run(room.kit->net, 500);
     party_assert_all(&room, 0, "a0 a2");
     room.all->next->next = first;
@@ -236,7 +223,7 @@ static void one_leader_alone_and_sixty_four(void **state)
         struct party_room room = room_of(&conf);
         char members[1024] = "";
         for (uint32_t i = 0; i < counts[k]; i++) {
-            boots(&room, i, counts[k], "", 0);
+            party_boots(&room, i, counts[k], "", 0);
             snprintf(members + strlen(members), 16, "%sa%u", i > 0 ? " " : "", i);
         }
         loopback_run(room.kit->net, 500);
@@ -250,15 +237,15 @@ static void a_leader_that_never_calls(void **state)
 {
     struct party_room room = room_of(&six);
     (void)state;
-    boots(&room, 0, 2, "a4", 1);
-    joins(&room, a(4), false);
+    party_boots(&room, 0, 2, "a4", 1);
+    party_joins(&room, a(4), false);
     loopback_run(room.kit->net, 1500);
     kit_assert_logged(room.kit,
                       "group \"g\" bootstrap: 1 of 2 leaders missing; those here are rank "
                       "0");
-    boots(&room, 1, 2, "a5", 0);
+    party_boots(&room, 1, 2, "a5", 0);
     loopback_run(room.kit->net, 500);
-    joins(&room, a(5), false);
+    party_joins(&room, a(5), false);
     loopback_run(room.kit->net, 500);
     party_assert_all(&room, LOOPBACK_TIMEOUT, "");
     party_end(&room);
@@ -269,9 +256,9 @@ static void an_added_member_that_does_not_exist(void **state)
     (void)state;
     for (int bootstrap = 0; bootstrap < 2; bootstrap++) {
         struct party_room room = room_of(&six);
-        joins(&room, a(2), false);
+        party_joins(&room, a(2), false);
         if (bootstrap)
-            boots(&room, 0, 1, "a2 a77", 0);
+            party_boots(&room, 0, 1, "a2 a77", 0);
         else
             leads(&room, 0, "a0", "a2 a77", 0);
         loopback_run(room.kit->net, 500);
@@ -285,20 +272,22 @@ static void a_call_that_is_taken_back(void **state)
 {
     struct party_room room = room_of(&six);
     (void)state;
-    joins(&room, a(4), false);
+    party_joins(&room, a(4), false);
     assert_true(engine_withdraw(loopback_engine(room.kit->net, 4), &room.all->call));
     assert_false(engine_withdraw(loopback_engine(room.kit->net, 4), &room.all->call));
-    boots(&room, 1, 2, "", 0);
+    party_boots(&room, 1, 2, "", 0);
     loopback_run(room.kit->net, 500);
-    assert_true(engine_withdraw(loopback_engine(room.kit->net, 1), &room.all->call));
+    assert_false(engine_withdraw(loopback_engine(room.kit->net, 1), &room.all->call));
     loopback_run(room.kit->net, 500);
+    assert_int_equal(room.all->answers, 1); /* as its home has said */
+    assert_int_equal(room.all->status, LOOPBACK_CLOSING);
     struct party *gone = room.all;
     room.all = NULL;
-    boots(&room, 2, 2, "a4", 0);
-    boots(&room, 3, 2, "", 0);
+    party_boots(&room, 2, 2, "a4", 0);
+    party_boots(&room, 3, 2, "", 0);
     loopback_run(room.kit->net, 500);
     assert_int_equal(room.all->answers, 0); /* a4's call is no more */
-    joins(&room, a(4), false);
+    party_joins(&room, a(4), false);
     loopback_run(room.kit->net, 500);
     party_assert_all(&room, 0, "a2 a3 a4");
     room.all->next->next->next = gone;
@@ -312,7 +301,7 @@ static void malformed_frames(void **state)
     struct loopback_random random = {.state = 11};
     struct party_room room = room_of(&six);
     (void)state;
-    joins(&room, a(4), false);
+    party_joins(&room, a(4), false);
     for (int i = 0; i < 20000; i++) {
         size_t len = loopback_below(&random, 90);
         unsigned char *bytes = malloc(len + 1);
@@ -331,9 +320,108 @@ static void malformed_frames(void **state)
     party_end(&room);
 }
 
+enum { ASSEMBLY = 7 };
+
+/* A frame of server 1 to server 4: rank 1 leads "g", and awaits @p members. */
+static void claims(struct party_room *room, const struct procset *members)
+{
+    struct wire_out out = {0};
+    wire_put_u64(&out, ASSEMBLY);
+    wire_put_str(&out, "g");
+    procset_write(members, &out);
+    wire_put_block(&out, NULL, 0);
+    engine_assembly(loopback_engine(room->kit->net, 4), 1, FRAME_CLAIM, out.data, out.len);
+    wire_out_free(&out);
+}
+
+/* Its end, with a context id. */
+static void tells(struct party_room *room, int32_t status, uint64_t context_id)
+{
+    struct procset leaders = party_set("a1");
+    struct wire_out sig = {0}, out = {0};
+    signature_write(&sig, COLL_CONSTRUCT, "g", &leaders);
+    wire_put_block(&out, sig.data, sig.len);
+    wire_put_u32(&out, 0); /* calls of leaders */
+    wire_put_i32(&out, status);
+    wire_put_u64(&out, context_id);
+    wire_put_u64(&out, ASSEMBLY);
+    wire_put_u32(&out, 0); /* added */
+    wire_put_u32(&out, 0); /* lost */
+    wire_put_u32(&out, 0); /* entries */
+    engine_assembly(loopback_engine(room->kit->net, 4), 1, FRAME_OUTCOME, out.data, out.len);
+    wire_out_free(&out);
+    wire_out_free(&sig);
+    procset_free(&leaders);
+}
+
+/* However many they are, and whether there are such, they are not even looked at. */
+static void a_claim_for_processes_elsewhere(void **state)
+{
+    struct party_room room = room_of(&six);
+    struct procset sets[] = {party_set("a3"), party_set("a3 a4"), {0}};
+    (void)state;
+    procset_add(&sets[2], "nobody", 0, UINT32_MAX - 1);
+    procset_canonical(&sets[2]);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        claims(&room, &sets[i]);
+        assert_int_equal(engine_counts(loopback_engine(room.kit->net, 4)).kept, 0);
+        tells(&room, LOOPBACK_TIMEOUT, 0);
+        procset_free(&sets[i]);
+    }
+    party_end(&room);
+}
+
+static void an_outcome_that_fails_and_succeeds(void **state)
+{
+    struct party_room room = room_of(&six);
+    struct procset here = party_set("a4");
+    (void)state;
+    party_joins(&room, a(4), false);
+    claims(&room, &here);
+    tells(&room, LOOPBACK_TIMEOUT, 5);
+    assert_int_equal(room.all->answers, 0);
+    tells(&room, LOOPBACK_TIMEOUT, 0);
+    assert_int_equal(room.all->answers, 1);
+    assert_int_equal(room.all->status, LOOPBACK_TIMEOUT);
+    procset_free(&here);
+    party_end(&room);
+}
+
+/* A peer may say that all is well, and give a call that failed. */
+static void a_member_that_fails_and_succeeds(void **state)
+{
+    struct party_room room = room_of(&six);
+    struct wire_out out = {0};
+    uint32_t home = 0;
+    (void)state;
+    party_boots(&room, 1, 2, "a4", 0);
+    party_boots(&room, 2, 2, "", 0);
+    loopback_run(room.kit->net, 500);
+    while (TAILQ_EMPTY(&loopback_engine(room.kit->net, home)->assemblies))
+        home++;
+    struct engine *engine = loopback_engine(room.kit->net, home);
+    const struct engine_entry call = {.status = -9};
+    wire_put_u64(&out, TAILQ_FIRST(&engine->assemblies)->op);
+    wire_put_u32(&out, engine->env.library);
+    wire_put_u32(&out, 0); /* timeout */
+    wire_put_u64(&out, 0);
+    wire_put_i32(&out, 0); /* status */
+    wire_put_u32(&out, 0); /* lost */
+    wire_put_u32(&out, 1);
+    entry_put(&out, &call);
+    engine_assembly(engine, 4, FRAME_JOINED, out.data, out.len);
+    loopback_run(room.kit->net, 500);
+    party_assert_all(&room, -9, "");
+    wire_out_free(&out);
+    party_end(&room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_claim_for_processes_elsewhere),
+        cmocka_unit_test(an_outcome_that_fails_and_succeeds),
+        cmocka_unit_test(a_member_that_fails_and_succeeds),
         cmocka_unit_test(the_union_of_what_leaders_add),
         cmocka_unit_test(one_that_never_calls),
         cmocka_unit_test(one_that_nobody_adds),

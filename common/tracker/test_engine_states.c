@@ -27,10 +27,11 @@ static void every_row_of_the_table(void **state)
 {
     enum { NO = -1 };
     static const int expected[TRACKER_STATES][TRACKER_EVENTS] = {
-        {TRACKER_GATHER, TRACKER_EARLY, NO, NO, NO},
-        {TRACKER_GATHER, TRACKER_EARLY, NO, TRACKER_IDLE, TRACKER_IDLE},
-        {NO, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER},
-        {NO, NO, NO, TRACKER_IDLE, TRACKER_GATHER},
+        {TRACKER_GATHER, TRACKER_EARLY, NO, NO, NO, NO},
+        {TRACKER_GATHER, TRACKER_EARLY, NO, TRACKER_IDLE, NO, TRACKER_DOUBT},
+        {NO, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
+        {NO, NO, NO, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
+        {TRACKER_DOUBT, NO, NO, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
     };
     struct kit *kit = kit_new(&three);
     struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "table", NULL, 3);

@@ -178,12 +178,14 @@ static void entries_that_are_not_everybodys(void **state)
         wire_put_u64(&out, 0); /* context id */
         wire_put_u64(&out, 0); /* assembly */
         wire_put_u32(&out, 0); /* added members */
+        wire_put_u32(&out, 0); /* who is lost */
         uint32_t n = variant == 0 ? 0 : variant == 1 ? 2 : 3;
         wire_put_u32(&out, n);
         for (uint32_t i = 0; i < n; i++) {
             wire_put_u32(&out, variant == 2 ? 0 : i); /* the same one three times */
             wire_put_i32(&out, 0);
             wire_put_u32(&out, 0);
+            wire_put_u64(&out, 0);
             wire_put_block(&out, NULL, 0);
             wire_put_block(&out, NULL, 0);
         }

@@ -170,6 +170,9 @@ struct kit_call *kit_call(struct kit *kit, struct kit_op *op, uint32_t slot, str
         .data = call->data,
         .len = payload(call->data, op->number, op->nodes[slot], call->instance),
         .timeout = ask.timeout,
+        .early = ask.early,
+        .before = ask.before,
+        .gone = ask.gone,
         .done = done,
     };
     engine_call(loopback_engine(kit->net, op->nodes[slot]), &call->call);
@@ -223,5 +226,6 @@ void kit_assert_logged(const struct kit *kit, const char *text)
 
 struct tree kit_tree(const struct kit_op *op, uint32_t arity)
 {
-    return (struct tree){op->n, (uint32_t)(signature_hash(op->sig, op->siglen) % op->n), arity};
+    return (struct tree){op->n, (uint32_t)(signature_hash(op->sig, op->siglen) % op->n), arity,
+                         NULL};
 }

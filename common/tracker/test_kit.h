@@ -39,7 +39,8 @@ struct kit_call {
 /** What a call asks for. */
 struct kit_ask {
     int32_t status;
-    uint32_t flags, timeout;
+    uint32_t flags, timeout, early;
+    const struct procset *before, *gone;
     void (*then)(struct kit_call *call);
 };
 

@@ -133,6 +133,27 @@ struct party *party_join(struct party_room *room, const char *id, struct party_p
     return party;
 }
 
+struct party *party_boots(struct party_room *room, uint32_t rank, uint32_t leaders,
+                          const char *adds, uint32_t timeout)
+{
+    struct procset added = party_set(adds);
+    struct party *party = party_bootstrap(room, "g", (struct party_proc){'a', rank}, leaders,
+                                          (struct party_ask){.added = &added, .timeout = timeout});
+    procset_free(&added);
+    return party;
+}
+
+struct party *party_joins(struct party_room *room, struct party_proc proc, bool nameless)
+{
+    return party_join(room, "g", proc, (struct party_ask){.nameless = nameless});
+}
+
+void party_assert(const struct party *party, int32_t status)
+{
+    assert_int_equal(party->answers, 1);
+    assert_int_equal(party->status, status);
+}
+
 void party_assert_all(struct party_room *room, int32_t status, const char *members)
 {
     struct procset expected = party_set(members);
@@ -151,15 +172,8 @@ void party_assert_all(struct party_room *room, int32_t status, const char *membe
 static void check_empty(struct kit *kit, uint32_t node)
 {
     const struct engine *engine = loopback_engine(kit->net, node);
-    if (engine_count(engine) != 0 || !TAILQ_EMPTY(&engine->assemblies) ||
-        !TAILQ_EMPTY(&engine->failures) || !TAILQ_EMPTY(&engine->joins) ||
-        !TAILQ_EMPTY(&engine->leads) || !TAILQ_EMPTY(&engine->claims))
-        kit_fault(kit,
-                  "server %u keeps something: %u trackers, assemblies %d, failures %d, "
-                  "joins %d, leads %d, claims %d",
-                  node, engine_count(engine), !TAILQ_EMPTY(&engine->assemblies),
-                  !TAILQ_EMPTY(&engine->failures), !TAILQ_EMPTY(&engine->joins),
-                  !TAILQ_EMPTY(&engine->leads), !TAILQ_EMPTY(&engine->claims));
+    if (engine_counts(engine).kept != 0)
+        kit_fault(kit, "server %u keeps %u things", node, engine_counts(engine).kept);
 }
 
 void party_end(struct party_room *room)

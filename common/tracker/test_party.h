@@ -61,6 +61,15 @@ struct party *party_bootstrap(struct party_room *room, const char *id, struct pa
 struct party *party_join(struct party_room *room, const char *id, struct party_proc proc,
                          struct party_ask ask);
 
+/** Of group "g", by rank @p rank of namespace 'a', which adds the set @p adds. @return its call */
+struct party *party_boots(struct party_room *room, uint32_t rank, uint32_t leaders,
+                          const char *adds, uint32_t timeout);
+/** Of group "g". @return its call */
+struct party *party_joins(struct party_room *room, struct party_proc proc, bool nameless);
+
+/** Asserts that it was answered once, with @p status. */
+void party_assert(const struct party *party, int32_t status);
+
 /** Asserts that all calls were answered once with @p status, in one result. */
 void party_assert_all(struct party_room *room, int32_t status, const char *members);
 

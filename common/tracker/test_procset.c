@@ -1,6 +1,8 @@
 /** @file
- * Tests of process sets: one canonical form, its bytes, and what is refused.
+ * Tests of process sets: one canonical form, its bytes, what is refused, and who goes on without
+ * some.
  */
+#include "common/tracker/retry.h"
 #include "common/tracker/signature.h"
 #include "common/transport/loopback.h"
 
@@ -277,6 +279,31 @@ static void signatures(void **state)
     wire_out_free(&out);
 }
 
+static struct procset ranks(uint32_t first, uint32_t last)
+{
+    struct procset set = {0};
+    assert_int_equal(procset_add(&set, "a", first, last), 0);
+    return set;
+}
+
+/* Who goes on knows the lost that others have added, too: members are told of them all. */
+static void who_goes_on_without_the_lost(void **state)
+{
+    struct procset members = ranks(0, 3), added = ranks(6, 7), gone = {0}, lost = ranks(3, 6);
+    struct procset left = ranks(0, 2), rest = ranks(7, 7), all = ranks(0, 9);
+    (void)state;
+    assert_true(retry_without(&members, &added, &gone, &lost));
+    assert_true(procset_equal(&members, &left));
+    assert_true(procset_equal(&added, &rest));
+    assert_true(procset_equal(&gone, &lost));
+    assert_false(retry_without(&members, &added, &gone, &lost)); /* the same ones */
+    assert_true(procset_equal(&members, &left));
+    assert_false(retry_without(&members, &added, &gone, &all));
+    struct procset *const sets[] = {&members, &added, &gone, &lost, &left, &rest, &all};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        procset_free(sets[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +314,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_added),
         cmocka_unit_test(bytes_that_are_not_canonical),
         cmocka_unit_test(signatures),
+        cmocka_unit_test(who_goes_on_without_the_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

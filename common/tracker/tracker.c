@@ -1,5 +1,5 @@
 /* The life of a tracker: the table of states, opening and ending. */
-#include "common/tracker/tracker.h"
+#include "common/tracker/assembly.h"
 
 #include "common/util/log.h"
 
@@ -8,19 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[TRACKER_STATES] = {"idle", "early", "gather", "sent"};
-static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete", "end",
-                                                        "again"};
+static const char *const state_names[TRACKER_STATES] = {"idle", "early", "gather", "sent", "doubt"};
+static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete",
+                                                        "end",  "again", "loss"};
 
 enum { NO_ROW = -1 };
 
 /* An empty row is a state in which the event cannot happen. */
 static const int table[TRACKER_STATES][TRACKER_EVENTS] = {
-    /*                  CALL            CHILD           COMPLETE      END           AGAIN */
-    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW, NO_ROW},
-    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE, TRACKER_IDLE},
-    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER},
-    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER},
+    /*                  CALL            CHILD           COMPLETE      END           AGAIN
+                        LOSS */
+    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW, NO_ROW, NO_ROW},
+    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE, NO_ROW, TRACKER_DOUBT},
+    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER,
+                        TRACKER_DOUBT},
+    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
+    [TRACKER_DOUBT] = {TRACKER_DOUBT, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
 };
 
 const char *tracker_state_name(enum tracker_state state)
@@ -63,15 +66,26 @@ struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
 
 uint32_t tracker_slot_of(const struct tracker *t, uint32_t node)
 {
-    uint32_t low = 0, high = t->tree.n;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (t->nodes[mid] < node)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < t->tree.n && t->nodes[low] == node ? low : TREE_NONE;
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (t->nodes[i] == node)
+            return i;
+    return TREE_NONE;
+}
+
+/* Servers of other steps are in no shape. @return 0, or -1: out of memory */
+static int make_tree(const struct engine *engine, struct tracker *t)
+{
+    t->tree.arity = engine->env.arity;
+    t->tree.root = (uint32_t)(t->hash % t->tree.n);
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (t->nodes[i] >= engine->shape.n)
+            return 0;
+    return tree_follow(&t->tree, &engine->shape, t->nodes);
+}
+
+uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t)
+{
+    return t->tree.slots != NULL ? engine->shape.id : engine->env.arity;
 }
 
 static struct tracker *tracker_new(struct engine *engine, const void *bytes, size_t len)
@@ -88,7 +102,8 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
     signature_free(&sig);
     t->self = t->tree.n > 0 ? tracker_slot_of(t, engine->env.self) : TREE_NONE;
     t->sig = malloc(len);
-    if (t->self == TREE_NONE || t->sig == NULL) {
+    t->hash = signature_hash(bytes, len);
+    if (t->self == TREE_NONE || t->sig == NULL || make_tree(engine, t) != 0) {
         free(t->nodes);
         free(t->sig);
         free(t);
@@ -96,10 +111,7 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
     }
     memcpy(t->sig, bytes, len);
     t->siglen = len;
-    t->hash = signature_hash(bytes, len);
     t->since = engine->env.now(engine->env.arg);
-    t->tree.arity = engine->env.arity;
-    t->tree.root = (uint32_t)(t->hash % t->tree.n);
     TAILQ_INSERT_TAIL(&engine->all, t, all);
     LIST_INSERT_HEAD(&engine->buckets[t->hash % ENGINE_BUCKETS], t, bucket);
     engine->count++;
@@ -127,7 +139,13 @@ void tracker_free(struct engine *engine, struct tracker *t)
     LIST_REMOVE(t, bucket);
     engine->count--;
     free_slots(t->slots, t->tree.n);
+    for (uint32_t i = 0; i < t->failure.nowed; i++)
+        procset_free(&t->failure.owed[i].gone);
+    procset_free(&t->gone);
+    for (uint32_t i = 0; i < t->failure.npast; i++)
+        procset_free(&t->failure.past[i].debt.gone);
     free(t->failure.owed);
+    tree_free(&t->tree);
     free(t->nodes);
     free(t->sig);
     free(t);
@@ -141,27 +159,54 @@ void tracker_tidy(struct engine *engine, struct tracker *t)
         tracker_free(engine, t);
 }
 
-void tracker_owe(struct tracker *t, int32_t status)
+const struct tracker_past *tracker_past_after(const struct tracker *t, uint64_t known)
+{
+    for (uint32_t i = 0; i < t->failure.npast; i++)
+        if (t->failure.past[i].generation > known)
+            return &t->failure.past[i];
+    return NULL;
+}
+
+void tracker_remember(struct tracker *t, const struct engine_result *result)
 {
     struct tracker_failure *f = &t->failure;
-    int32_t *owed = realloc(f->owed, (f->nowed + 1ul) * sizeof *owed);
+    uint64_t newest = f->npast > 0 ? f->past[f->npast - 1].generation : 0;
+    if (f->generation <= newest)
+        return;
+    if (f->npast == TRACKER_PAST) {
+        procset_free(&f->past[0].debt.gone);
+        memmove(f->past, f->past + 1, --f->npast * sizeof *f->past);
+    }
+    struct tracker_past *past = &f->past[f->npast++];
+    *past = (struct tracker_past){f->generation, {.status = result->status}};
+    if (result->gone != NULL)
+        procset_unite(&past->debt.gone, result->gone);
+}
+
+void tracker_owe(struct tracker *t, const struct engine_result *result)
+{
+    struct tracker_failure *f = &t->failure;
+    struct tracker_debt *owed = realloc(f->owed, (f->nowed + 1ul) * sizeof *owed);
     if (owed == NULL)
         return;
     f->owed = owed;
-    owed[f->nowed++] = status;
+    owed[f->nowed] = (struct tracker_debt){.status = result->status};
+    if (result->gone != NULL)
+        procset_unite(&owed[f->nowed].gone, result->gone);
+    f->nowed++;
 }
 
-bool tracker_owed(struct tracker *t, int32_t *status)
+bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
 {
     struct tracker_failure *f = &t->failure;
     if (f->nowed == 0)
         return false;
-    *status = f->owed[0];
+    *debt = f->owed[0];
     memmove(f->owed, f->owed + 1, --f->nowed * sizeof *f->owed);
     return true;
 }
 
-bool tracker_node_lost(const struct engine *engine, uint32_t node)
+bool engine_is_lost(const struct engine *engine, uint32_t node)
 {
     for (uint32_t i = 0; i < engine->nlost; i++)
         if (engine->lost[i] == node)
@@ -169,8 +214,15 @@ bool tracker_node_lost(const struct engine *engine, uint32_t node)
     return false;
 }
 
-void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot)
+bool tracker_slot_lost(const struct engine *engine, const struct tracker *t, uint32_t slot)
 {
+    return (t->slots != NULL && t->slots[slot].lost) || engine_is_lost(engine, t->nodes[slot]);
+}
+
+void tracker_lose(struct engine *engine, struct tracker *t, uint32_t slot)
+{
+    t->slots[slot].lost = true;
+    tracker_gone(engine, t, t->nodes[slot]);
     /* What hangs below a lost server has nobody else to send it up: it is lost to this operation
      * too. Servers that are not below us are reported by those that they are below. */
     for (uint32_t i = 0; i < t->tree.n; i++) {
@@ -183,11 +235,34 @@ void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot)
 
 static void mark_lost(struct engine *engine, struct tracker *t)
 {
-    for (uint32_t i = 0; i < engine->nlost; i++) {
-        uint32_t slot = tracker_slot_of(t, engine->lost[i]);
-        if (slot != TREE_NONE)
-            tracker_lost(engine, t, slot);
-    }
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (i != t->self && tracker_slot_lost(engine, t, i))
+            tracker_lose(engine, t, i);
+}
+
+void tracker_gone(struct engine *engine, struct tracker *t, uint32_t node)
+{
+    struct signature sig;
+    if (signature_read(&sig, t->sig, t->siglen) != 0)
+        return;
+    parts_local(engine, &sig.members, node, &t->gone);
+    signature_free(&sig);
+}
+
+void tracker_gone_here(struct engine *engine, struct tracker *t)
+{
+    struct signature sig;
+    if (signature_read(&sig, t->sig, t->siglen) != 0)
+        return;
+    engine->env.local_gone(engine->env.arg, &sig, &t->gone);
+    signature_free(&sig);
+}
+
+const struct procset *tracker_take_gone(struct tracker *t, struct procset *gone)
+{
+    *gone = t->gone;
+    t->gone = (struct procset){0};
+    return gone->nparts > 0 ? gone : NULL;
 }
 
 void tracker_open(struct engine *engine, struct tracker *t)
@@ -196,7 +271,7 @@ void tracker_open(struct engine *engine, struct tracker *t)
     t->opened = engine->env.now(engine->env.arg);
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
     t->deadline = t->flush = 0;
-    t->timeout = 0;
+    t->timeout = t->asked = 0;
     t->flushed = false;
     if (t->slots != NULL)
         mark_lost(engine, t);
@@ -210,8 +285,10 @@ void tracker_local_loss(struct engine *engine, struct tracker *t)
         own.status = engine->env.local_status(engine->env.arg, &sig);
     if (t->call == NULL)
         signature_free(&sig);
-    if (own.status != 0)
-        rollup_put(t, &own);
+    if (own.status == 0)
+        return;
+    tracker_gone_here(engine, t);
+    rollup_put(t, &own);
 }
 
 void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uint64_t left)
@@ -232,20 +309,33 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
 {
     struct tracker_release release = {.result.status = status};
+    struct procset gone;
+    if (status == engine->env.codes.lost) { /* what all will learn, and no more */
+        procset_free(&t->gone);
+        t->gone = (struct procset){0};
+        for (uint32_t i = 0; i < t->tree.n; i++)
+            if (tracker_slot_lost(engine, t, i))
+                tracker_gone(engine, t, t->nodes[i]);
+    }
+    release.result.gone = tracker_take_gone(t, &gone);
     t->failure.given_up = true;
     rollup_down(engine, t, &release, true);
     tracker_end(engine, t, &release.result);
+    procset_free(&gone);
 }
 
 void tracker_again(struct engine *engine, struct tracker *t)
 {
-    tracker_move(engine, t, TRACKER_AGAIN);
+    tracker_move(engine, t, t->call != NULL ? TRACKER_AGAIN : TRACKER_END);
     t->flush = 0;
     t->flushed = false;
+    t->asked = 0;
     if (t->state == TRACKER_IDLE) {
         free_slots(t->slots, t->tree.n);
         t->slots = NULL;
         t->deadline = t->report = 0;
+        procset_free(&t->gone);
+        t->gone = (struct procset){0};
         return;
     }
     for (uint32_t i = 0; i < t->tree.n; i++) {
@@ -255,7 +345,7 @@ void tracker_again(struct engine *engine, struct tracker *t)
             continue;
         free(s->data);
         free(s->added);
-        *s = (struct tracker_slot){.call = s->call};
+        *s = (struct tracker_slot){.call = s->call, .lost = s->lost};
     }
     mark_lost(engine, t);
     rollup_progress(engine, t);
@@ -273,9 +363,12 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     t->deadline = t->report = t->flush = 0;
     if (result->status != 0) {
         t->failure.at = engine->env.now(engine->env.arg);
+        tracker_remember(t, result);
         if (call == NULL)
-            tracker_owe(t, result->status);
+            tracker_owe(t, result);
     }
+    procset_free(&t->gone);
+    t->gone = (struct procset){0};
     uint32_t n = t->tree.n;
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);

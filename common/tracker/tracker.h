@@ -16,6 +16,7 @@ enum tracker_state {
     TRACKER_EARLY,  /**< remote contributions are here, the local call is not */
     TRACKER_GATHER, /**< the local call is here, contributions from below are missing */
     TRACKER_SENT,   /**< all of our subtree went up; the release is awaited */
+    TRACKER_DOUBT,  /**< who would have brought it is lost: others are asked what they know */
     TRACKER_STATES,
 };
 
@@ -26,6 +27,7 @@ enum tracker_event {
     TRACKER_COMPLETE, /**< the whole subtree has contributed */
     TRACKER_END,      /**< decided here or released from above */
     TRACKER_AGAIN,    /**< what was said counts no more and must be said again */
+    TRACKER_LOSS,     /**< a server is lost that would have brought the release */
     TRACKER_EVENTS,
 };
 
@@ -39,22 +41,43 @@ struct tracker_slot {
     size_t len;
     void *added; /**< owned */
     size_t addedlen;
-    uint64_t call; /**< number of the call that the slot's own server made; echoed to it */
+    uint64_t call;   /**< number of the call that the slot's own server made; echoed to it */
+    uint64_t number; /**< number of the call that the contribution is of; 0: of none */
+    bool lost;       /**< the server is known to be lost, here or by another's word */
+    uint32_t doubt;  /**< it does not know the result, and this many lost servers; 0: unknown */
 };
+
+/** A failure that a call will get which was not made yet. */
+struct tracker_debt {
+    int32_t status;
+    struct procset gone;
+};
+
+/** The root's word on a failure, for others who ask for it. */
+struct tracker_past {
+    uint64_t generation;
+    struct tracker_debt debt;
+};
+
+enum { TRACKER_PAST = 4 };
 
 /** What is remembered of a signature's failures. */
 struct tracker_failure {
-    uint64_t generation; /**< the root's number of the last one; 0: none is remembered */
-    uint64_t at;         /**< when it was learnt, ms */
-    bool given_up;       /**< one ended here without the root's word, which may still come */
-    uint32_t nowed;      /**< local calls that were not made yet: they are answered at once */
-    int32_t *owed;       /**< with these, in this order */
+    uint64_t generation;       /**< the root's number of the last one; 0: none is remembered */
+    uint64_t at;               /**< when it was learnt, ms */
+    bool given_up;             /**< one ended here without the root's word, which may still come */
+    uint32_t nowed;            /**< local calls that were not made yet: they are answered at once */
+    struct tracker_debt *owed; /**< with these, in this order */
+    struct tracker_past past[TRACKER_PAST]; /**< the last ones, the oldest first */
+    uint32_t npast;
 };
 
 /** A result on its way down. */
 struct tracker_release {
     uint64_t generation; /**< the root's number of the failure; 0: none, or not the root's word */
     uint64_t op;         /**< the root's number of its assembly; 0: nobody was added */
+    const void *body;    /**< the frame's as it came; NULL: it is decided here */
+    size_t len;          /**< bytes */
     const struct procset *added;
     struct engine_result result;
 };
@@ -81,8 +104,10 @@ struct tracker {
     uint64_t deadline;          /**< ms; 0: none */
     uint64_t report;            /**< next stall report, ms; 0: none */
     uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
-                       is asked for; 0: never */
+                       is asked for, or whether the parent is still there; 0: never */
     bool flushed;   /**< from now on everything goes up at once */
+    uint32_t asked; /**< in doubt: lost servers when the others were asked; 0: not yet */
+    struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
     struct tracker_failure failure;
 };
@@ -103,9 +128,13 @@ TAILQ_HEAD(assembly_list, assembly);
 TAILQ_HEAD(assembly_failures, assembly_failure);
 TAILQ_HEAD(waiting_list, waiting);
 TAILQ_HEAD(claim_list, claim);
+TAILQ_HEAD(quit_list, quit);
+TAILQ_HEAD(cancelled_list, cancelled);
+TAILQ_HEAD(decided_list, decided);
 
 struct engine {
     struct engine_env env;
+    struct tree_shape shape; /**< of the step's servers; n is 0: k-ary */
     struct tracker_list all;
     struct tracker_bucket buckets[ENGINE_BUCKETS];
     uint32_t count;
@@ -114,9 +143,14 @@ struct engine {
     uint32_t nlost;
     uint32_t *lost;                    /**< servers that are gone */
     struct assembly_list assemblies;   /**< assembly.c: what is decided here */
-    struct assembly_failures failures; /**< leader.c: bootstraps that failed */
+    struct assembly_failures failures; /**< home.c: bootstraps that failed */
     struct waiting_list joins, leads;  /**< member.c, leader.c: local calls */
     struct claim_list claims;          /**< member.c: who is awaited, and by whom */
+    struct quit_list quits;            /**< quit.c: members' calls that ended unclaimed */
+    struct cancelled_list cancelled;   /**< cancel.c: what was ended before it was known */
+    struct decided_list decided;       /**< decided.c: results, the oldest first */
+    uint32_t ndecided;
+    size_t decided_bytes;
     bool closing;
 };
 
@@ -144,23 +178,43 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status);
 /** Forgets what came from below and says again what is ours; those below were told to, too. */
 void tracker_again(struct engine *engine, struct tracker *t);
-/** The next local call will be answered with @p status, after those owed before. */
-void tracker_owe(struct tracker *t, int32_t status);
-/** @return whether a call is owed; then it is owed no more and its status is in @p status */
-bool tracker_owed(struct tracker *t, int32_t *status);
+/** Notes what the last failure was, unless it is not the root's word. */
+void tracker_remember(struct tracker *t, const struct engine_result *result);
+/** @return the first failure that is remembered after the generation @p known, or NULL */
+const struct tracker_past *tracker_past_after(const struct tracker *t, uint64_t known);
+/** The next local call will be answered with this failure, after those owed before. */
+void tracker_owe(struct tracker *t, const struct engine_result *result);
+/** @return whether a call is owed; then it is owed no more, and the failure is in @p debt, whose
+ * set the caller frees */
+bool tracker_owed(struct tracker *t, struct tracker_debt *debt);
+/** Answers @p call with what was owed; frees the set. */
+void tracker_pay(struct engine_call *call, struct tracker_debt *debt);
+/** Notes that the operation's processes on server @p node are lost. */
+void tracker_gone(struct engine *engine, struct tracker *t, uint32_t node);
+/** Notes which processes of this server have ended. */
+void tracker_gone_here(struct engine *engine, struct tracker *t);
+/** Moves them to @p gone, for a failure's result. @return @p gone, or NULL: none are known */
+const struct procset *tracker_take_gone(struct tracker *t, struct procset *gone);
 /** Frees a tracker that has no operation and remembers nothing. */
 void tracker_tidy(struct engine *engine, struct tracker *t);
-/** Marks the slot of a lost server, and what is below it, when that is ours to report. */
-void tracker_lost(struct engine *engine, struct tracker *t, uint32_t slot);
+/** Notes in an operation that the server in @p slot is lost, and with it what is below it when that
+ * is ours to report. */
+void tracker_lose(struct engine *engine, struct tracker *t, uint32_t slot);
+/** Whether the server in @p slot is lost, as far as is known in this operation. */
+bool tracker_slot_lost(const struct engine *engine, const struct tracker *t, uint32_t slot);
 /** Contributes the failure of our own participants, who will not call any more. */
 void tracker_local_loss(struct engine *engine, struct tracker *t);
 /** @return the slot of server @p node, or TREE_NONE */
 uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
-bool tracker_node_lost(const struct engine *engine, uint32_t node);
+
+/** @return what servers with the same tree of @p t have in common: the arity, or the shape's id */
+uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t);
 /** Writes the line about who is missing: "group "x" construct: 3 of 8 servers missing: …". */
 void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t cap);
 
 /* entries.c: contributions as all frames have them */
+
+enum { ENTRY_BYTES = 28 /* at least */ };
 
 /** Appends one entry. */
 void entry_put(struct wire_out *out, const struct engine_entry *entry);
@@ -170,6 +224,10 @@ void entry_put(struct wire_out *out, const struct engine_entry *entry);
 struct engine_entry *entries_get(struct wire_in *in, uint32_t count, uint32_t slots);
 /** Adds the members that an entry adds to @p set. @return 0, or -1 when that makes no sense */
 int entry_added(const struct engine_entry *entry, struct procset *set);
+/** Has server @p node know where @p set's processes are before the next frame. */
+void engine_acquaint(const struct engine *engine, uint32_t node, const struct procset *set);
+/** The same for the members that an entry adds. */
+void entry_acquaint(const struct engine *engine, uint32_t node, const struct engine_entry *entry);
 
 /* rollup.c: up and down the tree */
 
@@ -184,6 +242,11 @@ int rollup_added(const struct tracker *t, struct procset *added);
 /** Tells the children whose contribution is missing that it is awaited: one that is gone is noticed
  * by that, and one whose participants have ended says so. */
 void rollup_ask(struct engine *engine, struct tracker *t);
+/** Passes a question from above on to all children, of an operation that is not known here.
+ * @param known the generation that it said */
+void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known);
+/** Asks the parent for nothing: it answers nothing, but one that is gone is noticed by that. */
+void rollup_ping(struct engine *engine, struct tracker *t);
 /** Sends the contributions that have not gone up yet. */
 void rollup_up(struct engine *engine, struct tracker *t);
 /** Has the root fail the operation, since the server in @p slot does not fit together with this
@@ -195,7 +258,66 @@ void rollup_refuse(struct engine *engine, struct tracker *t, uint32_t slot, uint
 void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  bool current);
 
-/** @return a new context id if @p flags ask for one, or 0 */
-uint64_t engine_context_id(struct engine *engine, uint32_t flags);
+/** Writes a release's frame. @param number of the receiver's call; 0: it said none */
+void rollup_write(const struct tracker *t, const struct tracker_release *release, uint64_t number,
+                  struct wire_out *out);
+/** Sends the server in @p slot a frame about the operation. Frees @p out. */
+void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
+                 struct wire_out *out);
+
+/** Asks @p slot for its contribution. */
+void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot);
+
+/* doubt.c: what may have succeeded without our knowing */
+
+/** Asks others for the result when who would have brought it is lost, or fails the operation once
+ * nobody can know one. @p t may be gone afterwards. */
+void doubt_progress(struct engine *engine, struct tracker *t);
+/** Asks once more. */
+void doubt_ask(struct engine *engine, struct tracker *t);
+/** Writes the line about who has not answered. */
+void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, size_t cap);
+
+/* decided.c: results that others may ask for */
+
+struct decided;
+/** Keeps a success. @param body of the FRAME_RELEASE */
+struct decided *decided_keep(struct engine *engine, const struct tracker *t, const void *body,
+                             size_t len, uint64_t op);
+/** @return the last success of a signature, or NULL */
+struct decided *decided_find(const struct engine *engine, const void *sig, size_t siglen);
+/** @return the root's number of its assembly */
+uint64_t decided_op(const struct decided *d);
+/** @return the number of the call of the server in @p slot that is in it */
+uint64_t decided_number(const struct decided *d, uint32_t slot);
+/** Writes it as a release for the call @p number. */
+void decided_release(const struct decided *d, uint64_t number, struct wire_out *out);
+/** Writes it as an outcome. */
+void decided_outcome(const struct decided *d, struct wire_out *out);
+/** Tells servers of added members of it, once all in @p t's tree have said that they have it.
+ * @param nodes taken over */
+void decided_tell(struct engine *engine, struct decided *d, const struct tracker *t,
+                  uint32_t *nodes, uint32_t n);
+/** Server @p node is lost, or has it. */
+void decided_has(struct engine *engine, struct decided *d, uint32_t node);
+void decided_lost(struct engine *engine, uint32_t node);
+uint64_t decided_next(const struct engine *engine);
+bool decided_tick(struct engine *engine, uint64_t now);
+void decided_close(struct engine *engine);
+
+/* cancel.c: constructs that ended here before they were handed up */
+
+/** Fails our part of @p t when it is one that was cancelled.
+ * @param local a local call of @p t comes: what was cancelled came before it, also when another
+ *              call is still being served
+ * @return whether it was; then @p t may be gone */
+bool cancel_meets(struct engine *engine, struct tracker *t, bool local);
+/** @return the number of those that are remembered */
+uint32_t cancel_count(const struct engine *engine);
+/** @return when a cancelled construct is forgotten, ms, or UINT64_MAX */
+uint64_t cancel_next(const struct engine *engine);
+/** Forgets one that is due. @return whether there was one */
+bool cancel_tick(struct engine *engine, uint64_t now);
+void cancel_close(struct engine *engine);
 
 #endif

@@ -8,18 +8,23 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum { ABOUT_MAX = 512 };
+enum {
+    ABOUT_MAX = 512,
+    AGAIN_FIRST_MS = 1000, /* until a question is asked again */
+    AGAIN_MS = 5000,       /* and then, each time */
+};
 
 struct question {
     TAILQ_ENTRY(question) entry;
     uint64_t id;
     uint32_t node;
     enum ask_topic topic;
-    void *body; /* owned copy, for reports; NULL when there was no memory for it */
+    void *body; /* owned copy; NULL when it is empty */
     size_t len;
     uint64_t asked;    /* ms */
     uint64_t deadline; /* ms; 0: none */
     uint64_t report;   /* when it is reported next, ms; 0: never */
+    uint64_t again;    /* when it is asked again, ms */
     ask_done_fn *done;
     void *arg;
 };
@@ -29,7 +34,8 @@ struct asks {
     uint64_t ids;
     TAILQ_HEAD(, question) open;
     struct ask_counts counts;
-    bool *lost; /* per node */
+    uint32_t nlost;
+    bool *lost; /* by handle; false beyond nlost */
     bool closing;
 };
 
@@ -40,19 +46,24 @@ struct asks *asks_new(const struct ask_env *env)
         return NULL;
     asks->env = *env;
     TAILQ_INIT(&asks->open);
-    asks->lost = calloc(env->nnodes, sizeof *asks->lost);
-    if (asks->lost == NULL) {
-        free(asks);
-        return NULL;
-    }
     return asks;
+}
+
+static void put(struct asks *asks, const struct question *q, const void *body, size_t len)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_ASK);
+    wire_put_u64(&out, q->id);
+    wire_put_u8(&out, (uint8_t)q->topic);
+    wire_put_raw(&out, body, len);
+    asks->env.send(asks->env.arg, q->node, &out);
 }
 
 void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                uint32_t timeout, ask_done_fn *done, void *arg)
 {
-    struct wire_out out = {0};
-    struct question *q = asks->lost[node] || asks->closing ? NULL : calloc(1, sizeof *q);
+    bool lost = node < asks->nlost && asks->lost[node];
+    struct question *q = lost || asks->closing ? NULL : calloc(1, sizeof *q);
     if (q == NULL) {
         done(arg, asks->closing ? asks->env.closing : asks->env.lost, NULL, 0);
         return;
@@ -61,22 +72,24 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     q->node = node;
     q->topic = topic;
     q->body = len > 0 ? malloc(len) : NULL;
-    q->len = q->body != NULL ? len : 0;
-    if (q->body != NULL)
+    q->len = len;
+    if (q->body == NULL && len > 0) {
+        free(q);
+        done(arg, asks->env.lost, NULL, 0);
+        return;
+    }
+    if (len > 0)
         memcpy(q->body, body, len);
     q->asked = asks->env.now(asks->env.arg);
     q->deadline = timeout > 0 ? q->asked + timeout * 1000ull : 0;
     q->report = asks->env.stall > 0 ? q->asked + asks->env.stall * 1000ull : 0;
+    q->again = q->asked + AGAIN_FIRST_MS;
     if (topic < ASK_TOPICS)
         asks->counts.asked[topic]++;
     q->done = done;
     q->arg = arg;
     TAILQ_INSERT_TAIL(&asks->open, q, entry);
-    wire_put_u8(&out, FRAME_ASK);
-    wire_put_u64(&out, q->id);
-    wire_put_u8(&out, (uint8_t)topic);
-    wire_put_raw(&out, body, len);
-    asks->env.send(asks->env.arg, node, &out);
+    put(asks, q, body, len);
 }
 
 static void answer(struct asks *asks, struct question *q, int32_t status, const void *data,
@@ -129,7 +142,16 @@ void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const vo
 void asks_lost(struct asks *asks, uint32_t node)
 {
     struct question *q, *next;
-    asks->lost[node] = true;
+    if (node >= asks->nlost) {
+        bool *more = realloc(asks->lost, node + 1ul);
+        if (more != NULL) {
+            memset(more + asks->nlost, 0, node + 1ul - asks->nlost);
+            asks->lost = more;
+            asks->nlost = node + 1;
+        }
+    }
+    if (node < asks->nlost)
+        asks->lost[node] = true;
     for (q = TAILQ_FIRST(&asks->open); q != NULL; q = next) {
         next = TAILQ_NEXT(q, entry);
         if (q->node != node)
@@ -148,6 +170,8 @@ int64_t asks_next(const struct asks *asks)
             at = q->deadline;
         if (q->report != 0 && q->report < at)
             at = q->report;
+        if (q->again < at)
+            at = q->again;
     }
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
@@ -170,6 +194,18 @@ static void report(struct asks *asks, uint64_t now)
         describe(asks, q, about, sizeof about);
         log_warning("waiting for %llu s: %s", (unsigned long long)((now - q->asked) / 1000), about);
     }
+}
+
+/* One who leaves may have been handed a question, and not read it any more: nobody says so, but who
+ * asks again finds the server gone. */
+static void ask_again(struct asks *asks, uint64_t now)
+{
+    struct question *q;
+    TAILQ_FOREACH (q, &asks->open, entry)
+        if (q->again <= now) {
+            q->again = now + AGAIN_MS;
+            put(asks, q, q->body, q->len);
+        }
 }
 
 void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct ask_view *view),
@@ -210,6 +246,7 @@ void asks_tick(struct asks *asks)
             answer(asks, q, asks->env.timeout, NULL, 0);
     } while (q != NULL);
     report(asks, now);
+    ask_again(asks, now);
 }
 
 void asks_close(struct asks *asks)

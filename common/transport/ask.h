@@ -11,7 +11,7 @@
 
 /** What can be asked. */
 enum ask_topic {
-    ASK_MODEX = 1, /**< a process's data: str namespace, u32 rank */
+    ASK_MODEX = 1, /**< a process's data: see docs/wire.md */
     ASK_QUERY,     /**< groups and sets: see common/nspace/registry.h */
     ASK_STATUS,    /**< the server's state: see common/server/status.h */
     ASK_TOPICS,
@@ -20,7 +20,8 @@ enum ask_topic {
 /** Takes an answer. @param data borrowed, NULL with @p len 0 when @p status is not 0 */
 typedef void ask_done_fn(void *arg, int32_t status, const void *data, size_t len);
 
-/** Takes a question; ask_reply() answers it, now or later. @param body borrowed */
+/** Takes a question; ask_reply() answers it, now or later. One that waits comes again, with the
+ * same id; more than one answer does no harm. @param body borrowed */
 typedef void ask_serve_fn(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
 
 struct asks;
@@ -28,7 +29,6 @@ struct asks;
 /** Surroundings; see engine.h. */
 struct ask_env {
     void *arg;
-    uint32_t nnodes;
     int32_t timeout, lost, unsupported, closing; /**< codes that are given here */
     uint32_t stall;             /**< seconds until a question that waits is reported; 0: never */
     uint64_t (*now)(void *arg); /**< ms */

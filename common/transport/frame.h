@@ -1,5 +1,5 @@
 /** @file
- * What servers of one step say to each other. docs/wire.md draws it.
+ * What servers say to each other. docs/wire.md draws it.
  */
 #ifndef MUSTER_TRANSPORT_FRAME_H
 #define MUSTER_TRANSPORT_FRAME_H
@@ -16,6 +16,12 @@ enum frame_type {
     FRAME_CLAIM,       /**< added members are awaited, from who decides to their server */
     FRAME_JOINED,      /**< they have called, or cannot */
     FRAME_OUTCOME,     /**< the result, for servers that no release reaches */
+    FRAME_EVENT,       /**< an event for the sender's peers: see common/notify/event.h */
+    FRAME_CANCEL,      /**< a construct ended at the sender before it was known there, to all */
+    FRAME_DOUBT,       /**< who would have told of a result is lost: does the receiver know it? */
+    FRAME_HAVE,        /**< the sender has a success, to who decided it */
+    FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
+    FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
 };
 
 #endif

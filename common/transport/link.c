@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER = 8 + 4 + 8, WINDOW = 1024 };
+enum {
+    HEADER = 8 + 4 + 8,
+    WINDOW_MIN = 64,
+    WINDOW_MAX = 1 << 20,     /* of frames; one message of a busy back end has had more than 1024 */
+    STRANGERS_MAX = 16 << 20, /* bytes of frames whose sender is not known yet */
+};
 
 /* A frame that waits for those before it; without data there is none. */
 struct held {
@@ -18,15 +23,44 @@ struct held {
 /* What came from one sender: every number up to low, and some after it. */
 struct window {
     uint64_t low;
-    uint32_t nheld;
-    struct held *held; /* at n % WINDOW: number n, low < n <= low + WINDOW; NULL while none is */
+    uint32_t nheld, cap;
+    struct held *held; /* at n % cap: number n, low < n <= low + cap; NULL while none is */
+};
+
+struct peer {
+    struct link_counts counts; /* frames_out numbers what is sent to it */
+    struct window *window;     /* of what it sends, made when the first frame comes */
+};
+
+/* A frame whose sender has not been introduced: its introduction was overtaken. */
+struct stranger {
+    struct stranger *next;
+    size_t len;
+    unsigned char data[];
 };
 
 struct link {
     struct link_env env;
-    struct link_counts *counts; /* per node; frames_out numbers what is sent to it */
-    struct window **windows;    /* per sender, made when the first frame comes */
+    uint32_t npeers;
+    struct peer *peers; /* by handle */
+    struct stranger *strangers;
+    size_t nstrangers; /* bytes of them */
 };
+
+/* @return the peer with that handle, or NULL when out of memory */
+static struct peer *peer_at(struct link *link, uint32_t node)
+{
+    if (node >= link->npeers) {
+        uint32_t n = node < UINT32_MAX ? node + 1 : node;
+        struct peer *peers = realloc(link->peers, n * sizeof *peers);
+        if (peers == NULL)
+            return NULL;
+        memset(peers + link->npeers, 0, (n - link->npeers) * sizeof *peers);
+        link->peers = peers;
+        link->npeers = n;
+    }
+    return &link->peers[node];
+}
 
 struct link *link_new(const struct link_env *env)
 {
@@ -34,9 +68,7 @@ struct link *link_new(const struct link_env *env)
     if (link == NULL)
         return NULL;
     link->env = *env;
-    link->counts = calloc(env->nnodes, sizeof *link->counts);
-    link->windows = calloc(env->nnodes, sizeof *link->windows);
-    if (link->counts == NULL || link->windows == NULL) {
+    if (peer_at(link, env->nnodes - 1) == NULL) {
         link_free(link);
         return NULL;
     }
@@ -46,10 +78,16 @@ struct link *link_new(const struct link_env *env)
 void link_send(struct link *link, uint32_t node, struct wire_out *frame)
 {
     struct wire_out out = {0};
+    struct peer *peer = peer_at(link, node);
+    if (peer == NULL) {
+        log_error("a frame to node %u could not be built: out of memory", node);
+        wire_out_free(frame);
+        return;
+    }
     wire_put_u32(&out, (uint32_t)(HEADER + frame->len));
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
-    wire_put_u64(&out, link->counts[node].frames_out + 1);
+    wire_put_u64(&out, peer->counts.frames_out + 1);
     wire_put_raw(&out, frame->data, frame->len);
     if (frame->failed || out.failed || frame->len > UINT32_MAX - HEADER) {
         log_error("a frame to node %u could not be built: out of memory", node);
@@ -57,8 +95,8 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     } else {
         size_t len;
         void *data = wire_out_take(&out, &len);
-        link->counts[node].frames_out++;
-        link->counts[node].bytes_out += len;
+        peer->counts.frames_out++;
+        peer->counts.bytes_out += len;
         link->env.send(link->env.arg, node, data, len);
     }
     wire_out_free(frame);
@@ -72,31 +110,56 @@ static void deliver(struct link *link, uint32_t from, const unsigned char *data,
 /* Delivers the next number if it is held, and counts it as seen either way. */
 static void next(struct link *link, struct window *w, uint32_t from)
 {
-    struct held *at = &w->held[++w->low % WINDOW], held = *at;
+    struct held *at = &w->held[++w->low % w->cap], held = *at;
     if (held.data == NULL)
         return;
     *at = (struct held){0};
     if (--w->nheld == 0) { /* most peers never need it */
         free(w->held);
         w->held = NULL;
+        w->cap = 0;
     }
     deliver(link, from, held.data, held.len);
     free(held.data);
 }
 
-static void hold(struct window *w, uint64_t number, const unsigned char *data, size_t len)
+/* Makes the window reach to a number, at most WINDOW_MAX after low. */
+static bool widen(struct window *w, uint64_t number)
 {
-    if (w->held == NULL)
-        w->held = calloc(WINDOW, sizeof *w->held);
-    struct held *held = w->held != NULL ? &w->held[number % WINDOW] : NULL;
-    if (held == NULL || held->data != NULL)
-        return; /* it came before */
-    held->data = malloc(len);
-    if (held->data == NULL)
-        return;
-    memcpy(held->data, data, len);
-    held->len = len;
+    uint32_t cap = w->cap > 0 ? w->cap : WINDOW_MIN;
+    while (number - w->low > cap)
+        cap *= 2;
+    if (cap == w->cap)
+        return true;
+    struct held *held = calloc(cap, sizeof *held);
+    if (held == NULL)
+        return false;
+    for (uint64_t n = w->low + 1; n <= w->low + w->cap; n++)
+        held[n % cap] = w->held[n % w->cap];
+    free(w->held);
+    w->held = held;
+    w->cap = cap;
+    return true;
+}
+
+/* @return whether that number is held already */
+static bool hold(struct window *w, uint64_t number, const unsigned char *data, size_t len)
+{
+    unsigned char *copy = malloc(len);
+    if (copy == NULL || !widen(w, number)) {
+        log_error("out of memory: a frame of %zu bytes is lost", len);
+        free(copy);
+        return false;
+    }
+    struct held *held = &w->held[number % w->cap];
+    if (held->data != NULL) {
+        free(copy);
+        return true;
+    }
+    memcpy(copy, data, len);
+    *held = (struct held){copy, len};
     w->nheld++;
+    return false;
 }
 
 /* Delivers a frame in its turn, unless it was before. */
@@ -104,11 +167,11 @@ static void take(struct link *link, struct window *w, uint32_t from, uint64_t nu
                  const unsigned char *data, size_t len)
 {
     if (number <= w->low) {
-        link->counts[from].repeated++;
+        link->peers[from].counts.repeated++;
         log_debug("transport: a repeated frame of node %u was dropped", from);
         return;
     }
-    if (number > w->low + WINDOW) {
+    if (number - w->low > WINDOW_MAX) {
         log_warning("frames of node %u are missing: %llu came while %llu is awaited", from,
                     (unsigned long long)number, (unsigned long long)w->low + 1);
         while (w->nheld > 0)
@@ -116,44 +179,111 @@ static void take(struct link *link, struct window *w, uint32_t from, uint64_t nu
         w->low = number - 1;
     }
     if (number != w->low + 1) {
-        link->counts[from].repeated += w->held != NULL && w->held[number % WINDOW].data != NULL;
-        hold(w, number, data, len);
+        link->peers[from].counts.repeated += hold(w, number, data, len);
         return;
     }
     w->low++;
     deliver(link, from, data, len);
-    while (w->nheld > 0 && w->held[(w->low + 1) % WINDOW].data != NULL)
+    while (w->nheld > 0 && w->held[(w->low + 1) % w->cap].data != NULL)
         next(link, w, from);
 }
 
 static void free_window(struct window *w)
 {
-    for (uint32_t i = 0; w != NULL && w->held != NULL && i < WINDOW; i++)
+    for (uint32_t i = 0; w != NULL && i < w->cap; i++)
         free(w->held[i].data);
     if (w != NULL)
         free(w->held);
     free(w);
 }
 
+/* Keeps a frame of a server that was not introduced yet. */
+static void keep(struct link *link, const void *data, size_t len)
+{
+    struct stranger *s = link->nstrangers + len <= STRANGERS_MAX ? malloc(sizeof *s + len) : NULL;
+    struct stranger **end = &link->strangers;
+    if (s == NULL) {
+        log_warning("a frame of a server that has not said who it is was dropped");
+        return;
+    }
+    while (*end != NULL)
+        end = &(*end)->next;
+    s->next = NULL;
+    s->len = len;
+    memcpy(s->data, data, len);
+    *end = s;
+    link->nstrangers += len;
+}
+
+static void receive_one(struct link *link, const void *data, size_t len);
+
+/* What has waited for introductions; some of it may go on waiting. */
+static void receive_strangers(struct link *link)
+{
+    struct stranger *s = link->strangers;
+    link->strangers = NULL;
+    link->nstrangers = 0;
+    while (s != NULL) {
+        struct stranger *next = s->next;
+        receive_one(link, s->data, s->len);
+        free(s);
+        s = next;
+    }
+}
+
+/* A frame's header. */
+struct head {
+    uint64_t step, number;
+    uint32_t index;
+};
+
+/* Finds out who has sent a frame. @return false: nobody whose frames count */
+static bool sender(struct link *link, const struct head *head, const struct wire_in *body,
+                   uint32_t *from, bool *introduced)
+{
+    const struct link_env *env = &link->env;
+    *from = head->index;
+    if (head->step == env->step)
+        return head->index < env->nnodes && head->index != env->self;
+    if (env->find == NULL)
+        return false;
+    if (env->find(env->arg, head->step, head->index, from) == 0)
+        return true;
+    *introduced =
+        head->number == 1 && body->p[0] == FRAME_NSPACE &&
+        env->introduce(env->arg, head->step, body->p + 1, (size_t)(body->end - body->p) - 1);
+    return *introduced && env->find(env->arg, head->step, head->index, from) == 0;
+}
+
 static void receive_one(struct link *link, const void *data, size_t len)
 {
     struct wire_in in;
+    struct head head;
+    bool introduced = false;
+    uint32_t from;
     wire_in_init(&in, data, len);
-    uint64_t step = wire_get_u64(&in);
-    uint32_t from = wire_get_u32(&in);
-    uint64_t number = wire_get_u64(&in);
-    if (in.bad || in.p == in.end || step != link->env.step || from >= link->env.nnodes ||
-        from == link->env.self || number == 0) {
-        log_warning("%zu bytes that are no frame of this step were dropped", len);
+    head.step = wire_get_u64(&in);
+    head.index = wire_get_u32(&in);
+    head.number = wire_get_u64(&in);
+    bool good = !in.bad && in.p != in.end && head.number != 0;
+    if (!good || !sender(link, &head, &in, &from, &introduced)) {
+        if (good && link->env.find != NULL && head.step != link->env.step && head.number > 1)
+            keep(link, data, len);
+        else
+            log_warning("%zu bytes that are no frame of this step were dropped", len);
         return;
     }
-    link->counts[from].frames_in++;
-    link->counts[from].bytes_in += len + 4;
-    if (link->windows[from] == NULL)
-        link->windows[from] = calloc(1, sizeof **link->windows);
-    if (link->windows[from] == NULL)
+    struct peer *peer = peer_at(link, from);
+    if (peer == NULL)
         return;
-    take(link, link->windows[from], from, number, in.p, (size_t)(in.end - in.p));
+    peer->counts.frames_in++;
+    peer->counts.bytes_in += len + 4;
+    if (peer->window == NULL)
+        peer->window = calloc(1, sizeof *peer->window);
+    if (peer->window != NULL)
+        take(link, peer->window, from, head.number, in.p, (size_t)(in.end - in.p));
+    if (introduced)
+        receive_strangers(link);
 }
 
 void link_receive(struct link *link, const void *data, size_t len)
@@ -173,8 +303,11 @@ void link_receive(struct link *link, const void *data, size_t len)
 
 struct link_counts link_counts(const struct link *link, uint32_t node)
 {
-    struct link_counts counts = link->counts[node];
-    counts.held = link->windows[node] != NULL ? link->windows[node]->nheld : 0;
+    struct link_counts counts = {0};
+    if (node >= link->npeers)
+        return counts;
+    counts = link->peers[node].counts;
+    counts.held = link->peers[node].window != NULL ? link->peers[node].window->nheld : 0;
     return counts;
 }
 
@@ -182,9 +315,13 @@ void link_free(struct link *link)
 {
     if (link == NULL)
         return;
-    for (uint32_t i = 0; link->windows != NULL && i < link->env.nnodes; i++)
-        free_window(link->windows[i]);
-    free(link->windows);
-    free(link->counts);
+    for (uint32_t i = 0; i < link->npeers; i++)
+        free_window(link->peers[i].window);
+    while (link->strangers != NULL) {
+        struct stranger *s = link->strangers;
+        link->strangers = s->next;
+        free(s);
+    }
+    free(link->peers);
     free(link);
 }

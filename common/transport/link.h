@@ -1,10 +1,14 @@
 /** @file
- * Frames between the servers of one step, each delivered at most once and in the order of sending.
+ * Frames between servers, each delivered at most once and in the order of sending.
  *
  * A back end may deliver bytes twice, and later ones first. Every frame is numbered by its sender
  * for its receiver; the receiver keeps a window of frames whose turn has not come. Only when the
  * window is full are those given up that are missing: the engine takes a result that overtakes the
  * one before it for the result of the wrong operation.
+ *
+ * A frame names its sender by the hash of its step's namespace and its node's index there. Servers
+ * of the own step are always known. One of another step is once its first frame has introduced its
+ * namespace (FRAME_NSPACE); what comes of it before waits. Here, servers are handles (rm.h).
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_TRANSPORT_LINK_H
@@ -18,18 +22,25 @@ struct link;
 /** Where frames go. */
 struct link_env {
     void *arg;
-    uint32_t self, nnodes;
-    uint64_t step; /**< tells this step's frames from another's */
+    uint32_t self, nnodes; /**< in the own step */
+    uint64_t step;         /**< tells this step's frames from another's */
     /** Hands bytes to the back end. @param data malloc()ed, taken over */
     void (*send)(void *arg, uint32_t node, void *data, size_t len);
     /** Takes one new frame. @param body borrowed */
     void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
+    /** @return 0 and the handle of a server of another step, or -1: it is not known. NULL: only
+     * the own step's servers are heard */
+    int (*find)(void *arg, uint64_t step, uint32_t index, uint32_t *node);
+    /** Takes the introduction of a step that is not known; find() knows it afterwards.
+     * @param body borrowed @return false: it was refused */
+    bool (*introduce)(void *arg, uint64_t step, const void *body, size_t len);
 };
 
 /** @return a link, or NULL when out of memory */
 struct link *link_new(const struct link_env *env);
 
-/** Sends a frame that begins with its type byte; takes the bytes out of @p frame. */
+/** Sends a frame that begins with its type byte; takes the bytes out of @p frame. The first one to
+ * a server of another step has to be a FRAME_NSPACE about ourselves. */
 void link_send(struct link *link, uint32_t node, struct wire_out *frame);
 
 /** Takes what the back end received: one or more frames, one after another. */

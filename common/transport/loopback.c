@@ -17,8 +17,8 @@ static void tell_loss(struct loopback *net, void *arg)
     struct loopback_node *node = &net->nodes[loss->node];
     node->told[loss->lost] = true;
     if (!node->dead) {
-        engine_lost(node->engine, loss->lost);
-        asks_lost(node->asks, loss->lost);
+        engine_lost(node->engine, loopback_handle(node, loss->lost));
+        asks_lost(node->asks, loopback_handle(node, loss->lost));
     }
     free(arg);
 }
@@ -186,6 +186,13 @@ static void renew(struct loopback_node *node)
 {
     engine_free(node->engine);
     node->engine = loopback_must(engine_new(&node->env));
+}
+
+void loopback_shape(struct loopback *net, uint32_t node, const uint32_t *parents)
+{
+    renew(&net->nodes[node]);
+    if (engine_shape(net->nodes[node].engine, parents) != 0)
+        abort();
 }
 
 void loopback_library(struct loopback *net, uint32_t node, uint32_t library)

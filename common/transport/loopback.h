@@ -1,5 +1,6 @@
 /** @file
- * Servers of one step in one process, for tests: a seeded network and a virtual clock.
+ * Servers in one process, of one step or of as many, for tests: a seeded network and a virtual
+ * clock.
  *
  * Every server is an engine, a link and its asks, wired as muster-server wires them; the network
  * between the links delays, reorders, repeats and loses frames, cuts servers off and lets them die.
@@ -40,14 +41,23 @@ uint32_t loopback_below(struct loopback_random *random, uint32_t n);
 /** A network. */
 struct loopback_conf {
     uint32_t nnodes, arity;
+    const uint32_t
+        *parents; /**< of each server, for engine_shape(); NULL: none; not when foreign */
     uint64_t seed;
+    bool foreign; /**< each server is a step of its own, and calls the others by handles of its own
+                       (rm.h), which say nothing to another one */
     uint32_t delay_min, delay_max; /**< ms that a frame takes */
     bool reorder;                  /**< later frames of a pair may overtake earlier ones */
     uint32_t duplicate, drop;      /**< frames of 1000 that come twice, or never */
     uint32_t stall;                /**< the engines' stall report, seconds; 0: never */
-    void *arg;                     /**< of the two functions */
+    void *arg;                     /**< of the functions */
     /** Sees the bytes of each frame that is sent; false loses it. May be NULL. */
     bool (*filter)(void *arg, uint32_t from, uint32_t to, const void *data, size_t len);
+    /** The engine's local_status of server @p node; NULL: loopback_local_status() says it. */
+    int32_t (*local_status)(void *arg, uint32_t node, const struct signature *sig);
+    /** The engine's local_gone of server @p node; NULL: while its local_status is not 0, all that
+     * take part. */
+    void (*local_gone)(void *arg, uint32_t node, const struct signature *sig, struct procset *gone);
     /** Serves ASK_MODEX; may be NULL, and then the topic is unknown. @param node who is asked */
     void (*serve)(void *arg, uint32_t node, uint32_t from, uint64_t id, const void *body,
                   size_t len);
@@ -103,5 +113,8 @@ void loopback_library(struct loopback *net, uint32_t node, uint32_t library);
 
 /** Gives @p node a new engine with trees of another arity. Before its first frame. */
 void loopback_arity(struct loopback *net, uint32_t node, uint32_t arity);
+
+/** The same with trees of another shape. */
+void loopback_shape(struct loopback *net, uint32_t node, const uint32_t *parents);
 
 #endif

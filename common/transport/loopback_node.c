@@ -13,10 +13,47 @@ static uint64_t clock_of(void *arg)
     return node->net->now;
 }
 
+uint32_t loopback_handle(const struct loopback_node *node, uint32_t index)
+{
+    return node->handle[index];
+}
+
+/* Servers of other steps are told first who we are. */
 static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
 {
     struct loopback_node *node = arg;
+    struct wire_out hello = {0};
+    if (node->net->conf.foreign && link_counts(node->link, to).frames_out == 0) {
+        wire_put_u8(&hello, FRAME_NSPACE);
+        link_send(node->link, to, &hello);
+    }
     link_send(node->link, to, frame);
+}
+
+static int find(void *arg, uint64_t step, uint32_t index, uint32_t *handle)
+{
+    const struct loopback_node *node = arg;
+    uint64_t server = step - STEP;
+    if (index != 0 || server >= node->net->conf.nnodes || !node->introduced[server])
+        return -1;
+    *handle = node->handle[server];
+    return 0;
+}
+
+static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
+{
+    struct loopback_node *node = arg;
+    (void)body;
+    if (len != 0 || step - STEP >= node->net->conf.nnodes)
+        return false;
+    return node->introduced[step - STEP] = true;
+}
+
+static void home(void *arg, const char *id, uint64_t call)
+{
+    struct loopback_node *node = arg;
+    uint32_t server = (uint32_t)(signature_hash(id, strlen(id)) % node->net->conf.nnodes);
+    engine_home(node->engine, call, node->handle[server]);
 }
 
 /* Puts one copy of a frame on its way. */
@@ -36,9 +73,10 @@ static void launch(struct loopback_node *from, uint32_t to, const void *data, si
     loopback_push(&net->events, event);
 }
 
-static void send_bytes(void *arg, uint32_t to, void *data, size_t len)
+static void send_bytes(void *arg, uint32_t handle, void *data, size_t len)
 {
     struct loopback_node *node = arg;
+    uint32_t to = node->server[handle];
     struct loopback *net = node->net;
     const struct loopback_conf *conf = &net->conf;
     bool lost =
@@ -60,9 +98,15 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         engine_release(node->engine, from, body, len);
     else if (type == FRAME_WANTED)
         engine_wanted(node->engine, from, body, len);
-    else if (type >= FRAME_LEAD)
+    else if (type == FRAME_CANCEL)
+        engine_cancelled(node->engine, from, body, len);
+    else if (type == FRAME_DOUBT)
+        engine_doubt(node->engine, from, body, len);
+    else if (type == FRAME_HAVE)
+        engine_have(node->engine, from, body, len);
+    else if (type >= FRAME_LEAD && type <= FRAME_OUTCOME)
         engine_assembly(node->engine, from, type, body, len);
-    else
+    else if (type != FRAME_NSPACE)
         asks_frame(node->asks, from, type, body, len);
 }
 
@@ -80,7 +124,7 @@ static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uin
     for (uint32_t rank = 0; rank < nnodes; rank++)
         for (uint32_t i = 0; i < sig->members.nparts; i++)
             if (procset_has(&sig->members, sig->members.parts[i].nspace, rank)) {
-                (*nodes)[(*n)++] = rank;
+                (*nodes)[(*n)++] = node->handle[rank];
                 break;
             }
     return 0;
@@ -90,47 +134,85 @@ static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
 {
     const struct loopback_node *self = arg;
     (void)nspace;
-    *node = rank;
-    return rank < self->net->conf.nnodes ? 0 : -1;
+    if (rank >= self->net->conf.nnodes)
+        return -1;
+    *node = self->handle[rank];
+    return 0;
 }
 
 static int32_t local_status(void *arg, const struct signature *sig)
 {
     const struct loopback_node *node = arg;
-    (void)sig;
+    const struct loopback_conf *conf = &node->net->conf;
+    if (conf->local_status != NULL)
+        return conf->local_status(conf->arg, node->index, sig);
     return node->local_status;
 }
 
-static const char *name_of(void *arg, uint32_t index)
+static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
 {
     const struct loopback_node *node = arg;
-    return node->net->nodes[index].name;
+    const struct loopback_conf *conf = &node->net->conf;
+    if (conf->local_gone != NULL) {
+        conf->local_gone(conf->arg, node->index, sig, gone);
+        return;
+    }
+    for (uint32_t i = 0; i < sig->members.nparts && node->local_status != 0; i++)
+        if (procset_has(&sig->members, sig->members.parts[i].nspace, node->index))
+            procset_add(gone, sig->members.parts[i].nspace, node->index, node->index);
+    procset_canonical(gone);
+}
+
+static const char *name_of(void *arg, uint32_t handle)
+{
+    const struct loopback_node *node = arg;
+    return node->net->nodes[node->server[handle]].name;
 }
 
 static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap)
 {
+    const struct loopback_node *node = arg;
     size_t len = 0;
-    (void)arg;
     (void)sig;
     for (uint32_t i = 0; i < n && len < cap; i++)
-        len += (size_t)snprintf(buf + len, cap - len, "%srank %u", i > 0 ? ", " : "", nodes[i]);
+        len += (size_t)snprintf(buf + len, cap - len, "%srank %u", i > 0 ? ", " : "",
+                                node->server[nodes[i]]);
 }
 
 static void serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     struct loopback_node *node = arg;
     const struct loopback_conf *conf = &node->net->conf;
-    conf->serve(conf->arg, node->index, from, id, body, len);
+    conf->serve(conf->arg, node->index, node->server[from], id, body, len);
+}
+
+/* What a server calls the others: their numbers, or itself 0 and the others in any order. */
+static void name_servers(struct loopback_node *node)
+{
+    uint32_t n = node->net->conf.nnodes;
+    struct loopback_random random = {node->net->conf.seed + node->index};
+    node->handle = loopback_must(calloc(n, sizeof *node->handle));
+    node->server = loopback_must(calloc(n, sizeof *node->server));
+    for (uint32_t i = 0; i < n; i++)
+        node->server[i] = node->net->conf.foreign ? (node->index + i) % n : i;
+    for (uint32_t i = n; node->net->conf.foreign && i > 2; i--) {
+        uint32_t *a = &node->server[i - 1], *b = &node->server[1 + loopback_below(&random, i - 1)];
+        uint32_t last = *a;
+        *a = *b;
+        *b = last;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        node->handle[node->server[i]] = i;
 }
 
 void loopback_open_node(struct loopback *net, uint32_t index)
 {
     struct loopback_node *node = &net->nodes[index];
     uint32_t n = net->conf.nnodes;
+    bool foreign = net->conf.foreign;
     struct ask_env asks = {
         .arg = node,
-        .nnodes = n,
         .timeout = LOOPBACK_TIMEOUT,
         .lost = LOOPBACK_LOST,
         .unsupported = LOOPBACK_UNSUPPORTED,
@@ -139,13 +221,21 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .send = send_frame,
         .serve = {[ASK_MODEX] = net->conf.serve != NULL ? serve : NULL},
     };
-    struct link_env link = {node, index, n, STEP, send_bytes, deliver};
+    struct link_env link = {.arg = node,
+                            .self = foreign ? 0 : index,
+                            .nnodes = foreign ? 1 : n,
+                            .step = foreign ? STEP + index : STEP,
+                            .send = send_bytes,
+                            .deliver = deliver,
+                            .find = foreign ? find : NULL,
+                            .introduce = introduce};
     node->net = net;
     node->index = index;
+    name_servers(node);
     snprintf(node->name, sizeof node->name, "c%02u", index);
     node->env = (struct engine_env){
         .arg = node,
-        .self = index,
+        .self = node->handle[index],
         .nnodes = n,
         .arity = net->conf.arity,
         .library = LIBRARY,
@@ -158,15 +248,20 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .servers = servers,
         .node_of = node_of,
         .local_status = local_status,
+        .local_gone = local_gone,
         .name = name_of,
+        .home = foreign ? home : NULL,
         .send = send_frame,
         .missing = missing,
     };
     node->engine = loopback_must(engine_new(&node->env));
+    if (net->conf.parents != NULL && engine_shape(node->engine, net->conf.parents) != 0)
+        abort();
     node->link = loopback_must(link_new(&link));
     node->asks = loopback_must(asks_new(&asks));
     node->told = loopback_must(calloc(n, sizeof *node->told));
     node->latest = loopback_must(calloc(n, sizeof *node->latest));
+    node->introduced = loopback_must(calloc(n, sizeof *node->introduced));
 }
 
 void loopback_close_node(struct loopback_node *node)
@@ -176,4 +271,7 @@ void loopback_close_node(struct loopback_node *node)
     link_free(node->link);
     free(node->told);
     free(node->latest);
+    free(node->introduced);
+    free(node->handle);
+    free(node->server);
 }

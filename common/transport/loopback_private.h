@@ -46,6 +46,9 @@ struct loopback_node {
     uint64_t due;     /**< of engine and asks, ms; UINT64_MAX: never */
     bool *told;       /**< whose loss it knows */
     uint64_t *latest; /**< per sender: arrival of its last frame, ms */
+    uint32_t *handle; /**< per server: what this one calls it */
+    uint32_t *server; /**< and back */
+    bool *introduced; /**< per server: it has said who it is */
 };
 
 /** The network. */
@@ -62,5 +65,8 @@ struct loopback {
 void loopback_open_node(struct loopback *net, uint32_t index);
 
 void loopback_close_node(struct loopback_node *node);
+
+/** @return what @p node calls server @p index */
+uint32_t loopback_handle(const struct loopback_node *node, uint32_t index);
 
 #endif

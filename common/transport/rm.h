@@ -18,24 +18,52 @@ struct rm;
 /** What a back end tells the server. @thread the loop's */
 struct rm_host {
     void *arg;
-    /** A peer's bytes came, from a process that the RM vouches to be the job's user. They may be
-     * a repetition. @param data borrowed */
+    /** A peer's bytes came, from a process that the RM vouches to be the job's user; with
+     * rm_ops.attach also from servers of other steps, attached or not. They may be a repetition.
+     * @param data borrowed */
     void (*receive)(void *arg, const void *data, size_t len);
-    /** Server @p node cannot be reached any more. @param why one clause, borrowed */
+    /** Server @p node, a handle, cannot be reached any more. @param why one clause, borrowed */
     void (*lost)(void *arg, uint32_t node, const char *why);
+    /** Shows this server's operations to who looks after the RM.
+     * @param max bytes that there is room for
+     * @return JSON (docs/wire.md, "A server's operations"), malloc()ed for the caller, or NULL when
+     * out of memory */
+    char *(*state)(void *arg, size_t max, size_t *len);
 };
 
 /** How a back end gets on with one server. */
 struct rm_peer {
     bool reached;          /**< something has arrived there */
     bool lost;             /**< it was given up */
+    bool left;             /**< that is because it has ended in order */
     int64_t failing_since; /**< now_ms() of the first failure in a row; 0: it is not failing */
     uint32_t queued;       /**< frames that wait to be sent */
     uint64_t queued_bytes;
     uint64_t retries; /**< messages that had to be sent again */
 };
 
-/** What the server asks of a back end. @thread the loop's, none of them blocks */
+/** A server of the session by name: of any step of the job's user that the RM counts to it. */
+struct rm_server {
+    const char *nspace; /**< its step's PMIx namespace, borrowed */
+    uint32_t node;      /**< its node's index in that step */
+    uint32_t nnodes;    /**< nodes of that step */
+};
+
+/**
+ * Takes the answer of rm_ops.rendezvous.
+ * @param server borrowed until this returns; NULL: there is none, or it is not known
+ * @param why    then one clause, borrowed
+ * @thread the loop's
+ */
+typedef void rm_rendezvous_fn(void *arg, const struct rm_server *server, const char *why);
+
+/**
+ * What the server asks of a back end. @thread the loop's, none of them blocks
+ *
+ * Servers are named by handles. 0 to nnodes-1 are the servers of the own step, in the order of the
+ * boot message; those of other steps have what attach() gave them. Handles mean something in one
+ * server only.
+ */
 struct rm_ops {
     const char *name;
 
@@ -59,8 +87,39 @@ struct rm_ops {
      * @param why one line for the RM's record where it keeps one; borrowed */
     void (*abort)(struct rm *rm, const char *why);
 
-    /** Stops, at the latest after @p ms milliseconds that bytes under way may still take. */
+    /** Stops, at the latest after @p ms milliseconds that bytes under way may still take. No answer
+     * to rendezvous() comes afterwards. */
     void (*close)(struct rm *rm, unsigned ms);
+
+    /**
+     * Finds the server at which all servers of the session meet that ask for the same key: a
+     * bootstrap's home. It is one for all that ask while it lives; which one is the RM's choice.
+     * NULL: the session has one step, and whoever asks reckons it out of the key.
+     * @param key  a group's id, up to 255 bytes, any of them but NUL; borrowed until this returns
+     * @param done called once, perhaps before this returns, unless close() comes first
+     */
+    void (*rendezvous)(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
+
+    /**
+     * From now on the handles @p base to @p base + @p nnodes - 1 are the servers of @p nspace, in
+     * the order of its nodes, for send(), peer() and lost(). Called once for a namespace, never for
+     * the own one, and each base is the end of the handles before it. Nothing is sent by it. The
+     * RM sees to it that bytes reach only a server of the same user; when there is no such step,
+     * its servers are lost as soon as something is sent to them.
+     * NULL exactly when rendezvous is.
+     * @param nspace borrowed until this returns
+     */
+    void (*attach)(struct rm *rm, const char *nspace, uint32_t base, uint32_t nnodes);
+
+    /** @return the number after which this server's context ids begin, each one more than the one
+     * before; no other server of the session has them. NULL: the server reckons them from
+     * boot.step, which then is another one for each step of the session. */
+    uint64_t (*ids)(struct rm *rm);
+
+    /** @return for each server of the own step, by handle, the one that its messages pass on their
+     * way to most others, or UINT32_MAX for none: how trees of servers are to hang together. The
+     * same on every server; borrowed until close(). NULL, or a NULL function: any tree will do. */
+    const uint32_t *(*parents)(struct rm *rm);
 };
 
 /** The symbol that a back end exports. */

@@ -127,7 +127,7 @@ static void a_deadline(void **state)
     ask(&five, 1, 5);
     ask(&two, 2, 2);
     ask(&none, 2, 0);
-    assert_int_equal(asks_next(loopback_asks(world.net, 0)), 2000);
+    assert_int_equal(asks_next(loopback_asks(world.net, 0)), 1000); /* it is asked again */
     loopback_run(world.net, 60000);
     assert_int_equal(two.status, LOOPBACK_TIMEOUT);
     assert_int_equal(two.at, start + 2000);
@@ -142,6 +142,31 @@ static void a_deadline(void **state)
     assert_int_equal(five.answers, 1);
     assert_int_equal(none.answers, 1);
     assert_int_equal(none.status, 0);
+}
+
+/* One who was handed it may have left without reading it. */
+static void a_question_that_waits_is_asked_again(void **state)
+{
+    struct got got;
+    (void)state;
+    world.keep = true;
+    ask(&got, 1, 0);
+    loopback_run(world.net, 900);
+    assert_int_equal(world.asked, 1);
+    uint64_t id = world.id;
+    loopback_run(world.net, 200);
+    assert_int_equal(world.asked, 2);
+    loopback_run(world.net, 4800);
+    assert_int_equal(world.asked, 2);
+    loopback_run(world.net, 200);
+    assert_int_equal(world.asked, 3);
+    assert_int_equal(world.id, id);
+    asks_reply(loopback_asks(world.net, 1), 0, id, 0, "pong", 4);
+    asks_reply(loopback_asks(world.net, 1), 0, id, 0, "pong", 4);
+    loopback_run(world.net, 30000);
+    assert_int_equal(got.answers, 1);
+    assert_int_equal(world.asked, 3);
+    assert_int_equal(asks_next(loopback_asks(world.net, 0)), -1);
 }
 
 static void a_loss(void **state)
@@ -303,8 +328,7 @@ static void a_question_that_waits_is_reported(void **state)
     char body[] = "ping";
     struct got got = {0};
     unsigned n = 0;
-    const struct ask_env env = {.nnodes = 3,
-                                .timeout = LOOPBACK_TIMEOUT,
+    const struct ask_env env = {.timeout = LOOPBACK_TIMEOUT,
                                 .stall = 60,
                                 .now = clock_of,
                                 .send = swallow,
@@ -315,8 +339,8 @@ static void a_question_that_waits_is_reported(void **state)
     struct asks *asks = asks_new(&env);
     log_open(note, NULL, LOG_LEVEL_WARNING, NULL);
     asks_send(asks, 2, ASK_MODEX, body, 4, 130, take, &got);
-    memset(body, 'x', 4); /* the question has its own copy */
-    assert_int_equal(asks_next(asks), 60000);
+    memset(body, 'x', 4);                    /* the question has its own copy */
+    assert_int_equal(asks_next(asks), 1000); /* it is asked again */
     reports.now += 59999;
     asks_tick(asks);
     assert_int_equal(reports.lines, 0);
@@ -324,14 +348,17 @@ static void a_question_that_waits_is_reported(void **state)
     asks_tick(asks);
     assert_int_equal(reports.lines, 1);
     assert_string_equal(reports.last, "waiting for 60 s: topic 1, \"ping\" of 2");
-    assert_int_equal(asks_next(asks), 60000);
+    assert_int_equal(asks_next(asks), 4999); /* and again */
     asks_walk(asks, count_view, &n);
     assert_int_equal(n, 1);
     reports.now += 60000;
     asks_tick(asks);
     assert_int_equal(reports.lines, 2);
-    assert_int_equal(asks_next(asks), 10000); /* its deadline */
-    reports.now += 10000;
+    reports.now += 5000;
+    asks_tick(asks);
+    assert_int_equal(got.answers, 0);
+    assert_int_equal(asks_next(asks), 5000); /* its deadline */
+    reports.now += 5000;
     asks_tick(asks);
     assert_int_equal(got.answers, 1);
     assert_int_equal(reports.lines, 2);
@@ -347,6 +374,7 @@ int main(void)
         TEST(an_answer),
         TEST(a_refusal_has_no_data),
         TEST(a_deadline),
+        TEST(a_question_that_waits_is_asked_again),
         TEST(a_loss),
         TEST(an_unknown_topic),
         TEST(closing),

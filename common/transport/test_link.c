@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { FRAMES = 3000, WINDOW = 1024, STEP = 99 };
+enum { FRAMES = 3000, MANY = 1024, WINDOW_MAX = 1 << 20, STEP = 99 };
 
 /* Two ends: what the sender's back end was given, and what the receiver delivered. */
 static struct {
@@ -51,8 +51,8 @@ static void silent(void *arg, enum log_level level, const char *text)
 
 static int open_ends(void **state)
 {
-    const struct link_env sender = {NULL, 0, 3, STEP, keep, take};
-    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take};
+    const struct link_env sender = {NULL, 0, 3, STEP, keep, take, NULL, NULL};
+    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take, NULL, NULL};
     (void)state;
     memset(&ends, 0, sizeof ends);
     ends.sender = link_new(&sender);
@@ -99,18 +99,18 @@ static void assert_got(uint32_t first, uint32_t n)
 static void repeated_frames(void **state)
 {
     (void)state;
-    send_frames(2 * WINDOW);
-    for (uint32_t i = 0; i < 2 * WINDOW; i++) {
+    send_frames(2 * MANY);
+    for (uint32_t i = 0; i < 2 * MANY; i++) {
         receive(i);
         receive(i);
         receive(i / 2);
     }
-    assert_got(0, 2 * WINDOW);
-    assert_int_equal(link_counts(ends.receiver, 0).frames_in, 3 * 2 * WINDOW);
-    assert_int_equal(link_counts(ends.receiver, 0).repeated, 2 * 2 * WINDOW);
-    assert_int_equal(link_counts(ends.sender, 1).frames_out, 2 * WINDOW);
-    assert_int_equal(link_counts(ends.sender, 1).bytes_out, 2 * WINDOW * ends.len[0]);
-    assert_int_equal(link_counts(ends.receiver, 0).bytes_in, 3 * 2 * WINDOW * ends.len[0]);
+    assert_got(0, 2 * MANY);
+    assert_int_equal(link_counts(ends.receiver, 0).frames_in, 3 * 2 * MANY);
+    assert_int_equal(link_counts(ends.receiver, 0).repeated, 2 * 2 * MANY);
+    assert_int_equal(link_counts(ends.sender, 1).frames_out, 2 * MANY);
+    assert_int_equal(link_counts(ends.sender, 1).bytes_out, 2 * MANY * ends.len[0]);
+    assert_int_equal(link_counts(ends.receiver, 0).bytes_in, 3 * 2 * MANY * ends.len[0]);
 }
 
 static void frames_in_any_order(void **state)
@@ -118,53 +118,70 @@ static void frames_in_any_order(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct loopback_random random = {seed};
-        uint32_t order[WINDOW];
-        send_frames(WINDOW);
-        for (uint32_t i = 0; i < WINDOW; i++) {
+        uint32_t order[MANY];
+        send_frames(MANY);
+        for (uint32_t i = 0; i < MANY; i++) {
             uint32_t k = loopback_below(&random, i + 1);
             order[i] = i;
             order[i] = order[k];
             order[k] = i;
         }
-        for (uint32_t i = 0; i < WINDOW; i++) {
+        for (uint32_t i = 0; i < MANY; i++) {
             receive(order[i]);
             receive(order[loopback_below(&random, i + 1)]);
         }
-        assert_got(0, WINDOW);
+        assert_got(0, MANY);
         close_ends(NULL);
         open_ends(NULL);
     }
 }
 
+/* As many as one message of a busy back end may have brought. */
 static void the_first_frame_comes_last(void **state)
 {
     (void)state;
-    send_frames(WINDOW);
-    for (uint32_t i = 1; i < WINDOW; i++)
+    send_frames(FRAMES);
+    for (uint32_t i = 1; i < FRAMES; i++)
         receive(i);
     assert_int_equal(ends.ngot, 0);
+    assert_int_equal(link_counts(ends.receiver, 0).held, FRAMES - 1);
     receive(0);
-    assert_got(0, WINDOW);
+    assert_got(0, FRAMES);
+    assert_int_equal(link_counts(ends.receiver, 0).held, 0);
+}
+
+/* Gives a frame that was sent another number. */
+static void renumber(uint32_t i, uint64_t number)
+{
+    struct wire_out out = {0};
+    wire_put_u64(&out, number);
+    memcpy((char *)ends.bytes[i] + 4 + 8 + 4, out.data, 8);
+    wire_out_free(&out);
 }
 
 static void beyond_the_window(void **state)
 {
     (void)state;
-    send_frames(WINDOW + 3);
+    send_frames(7);
+    renumber(4, WINDOW_MAX + 1);
+    renumber(5, WINDOW_MAX);
+    renumber(6, WINDOW_MAX + 2);
     receive(3); /* held */
     receive(1); /* held */
-    receive(WINDOW + 1);
-    /* 0 and 2 are given up, in order: 1, 3, and the one that did not fit */
-    assert_int_equal(ends.ngot, 3);
-    assert_int_equal(ends.got[0], 1);
-    assert_int_equal(ends.got[1], 3);
-    assert_int_equal(ends.got[2], WINDOW + 1);
+    receive(5); /* held: the last that fits */
+    assert_int_equal(ends.ngot, 0);
+    assert_int_equal(link_counts(ends.receiver, 0).held, 3);
+    receive(4);
+    /* the others are given up, in order: 1, 3, 5, and the one that did not fit */
+    static const uint32_t order[] = {1, 3, 5, 4};
+    assert_int_equal(ends.ngot, 4);
+    assert_memory_equal(ends.got, order, sizeof order);
     receive(0);
     receive(2);
     receive(3);
-    assert_int_equal(ends.ngot, 3);
-    receive(WINDOW + 2);
     assert_int_equal(ends.ngot, 4);
+    receive(6);
+    assert_int_equal(ends.ngot, 5);
 }
 
 static void a_number_out_of_all_bounds(void **state)
@@ -256,6 +273,111 @@ static void a_failed_frame_leaves_no_gap(void **state)
     assert_got(0, 1);
 }
 
+/* ---- servers of other steps ---- */
+
+enum { OTHER = 100, HANDLE = 7 };
+
+static bool known;
+
+static int find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
+{
+    (void)arg;
+    *node = HANDLE + index;
+    return known && step == OTHER && index < 2 ? 0 : -1;
+}
+
+static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
+{
+    (void)arg;
+    assert_int_equal(step, OTHER);
+    assert_false(known);
+    return known = len == 5 && memcmp(body, "hello", 5) == 0;
+}
+
+static void take_foreign(void *arg, uint32_t from, enum frame_type type, const void *body,
+                         size_t len)
+{
+    (void)arg;
+    assert_int_equal(from, HANDLE + 1);
+    if (ends.ngot == 0)
+        assert_int_equal(type, FRAME_NSPACE);
+    else
+        assert_memory_equal(body, &(unsigned char){(unsigned char)ends.ngot}, len);
+    ends.ngot++;
+}
+
+/* A sender of another step, whose first frame says @p hello; then frames that say their number. */
+static void open_foreign(const char *hello, uint32_t n)
+{
+    const struct link_env sender = {NULL, 1, 2, OTHER, keep, take, NULL, NULL};
+    const struct link_env receiver = {NULL, 0, 3, STEP, keep, take_foreign, find, introduce};
+    link_free(ends.sender);
+    link_free(ends.receiver);
+    ends.sender = link_new(&sender);
+    ends.receiver = link_new(&receiver);
+    assert_non_null(ends.sender);
+    assert_non_null(ends.receiver);
+    known = false;
+    for (uint32_t i = 0; i <= n; i++) {
+        struct wire_out out = {0};
+        wire_put_u8(&out, i == 0 ? FRAME_NSPACE : FRAME_CONTRIB);
+        if (i == 0)
+            wire_put_raw(&out, hello, strlen(hello));
+        else
+            wire_put_u8(&out, (uint8_t)i);
+        link_send(ends.sender, 1, &out);
+    }
+}
+
+static void a_server_of_another_step_introduces_itself(void **state)
+{
+    (void)state;
+    open_foreign("hello", 5);
+    for (uint32_t i = 0; i <= 5; i++)
+        receive(i);
+    assert_int_equal(ends.ngot, 6);
+    receive(0); /* again: it is known, and nothing is delivered */
+    assert_int_equal(ends.ngot, 6);
+    assert_int_equal(link_counts(ends.receiver, HANDLE + 1).frames_in, 7);
+    assert_int_equal(link_counts(ends.receiver, HANDLE + 1).repeated, 1);
+}
+
+/* What overtakes the introduction waits for it, in any order, once. */
+static void an_introduction_is_overtaken(void **state)
+{
+    static const uint32_t order[] = {3, 1, 3, 5, 2, 4, 0};
+    (void)state;
+    open_foreign("hello", 5);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        assert_int_equal(ends.ngot, 0);
+        receive(order[i]);
+    }
+    assert_int_equal(ends.ngot, 6);
+}
+
+static void an_introduction_is_refused(void **state)
+{
+    (void)state;
+    open_foreign("hallo", 5);
+    for (uint32_t i = 0; i <= 5; i++)
+        receive(5 - i);
+    assert_int_equal(ends.ngot, 0);
+    assert_false(known);
+}
+
+/* Without find(), another step's frames are not ours. */
+static void one_step_only(void **state)
+{
+    (void)state;
+    open_foreign("hello", 5);
+    const struct link_env receiver = {NULL, 0, 3, STEP, keep, take, NULL, NULL};
+    link_free(ends.receiver);
+    ends.receiver = link_new(&receiver);
+    for (uint32_t i = 0; i <= 5; i++)
+        receive(i);
+    assert_int_equal(ends.ngot, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
@@ -269,6 +391,10 @@ int main(void)
         TEST(several_frames_in_one_buffer),
         TEST(cut_frames),
         TEST(a_failed_frame_leaves_no_gap),
+        TEST(a_server_of_another_step_introduces_itself),
+        TEST(an_introduction_is_overtaken),
+        TEST(an_introduction_is_refused),
+        TEST(one_step_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

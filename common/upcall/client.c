@@ -1,6 +1,7 @@
 /* Clients come and go; PMIx_Abort. */
 #include "common/upcall/client.h"
 
+#include "common/nspace/command.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -14,6 +15,7 @@ enum { TEXT_MAX = 256 };
 struct change {
     struct request request;
     uint32_t rank;
+    bool task; /* a process of this step; not a tool */
     bool connected;
 };
 
@@ -23,7 +25,8 @@ static void run_change(struct handoff_item *item)
     struct change *change = (struct change *)item;
     struct server *server = upcall_server();
     uint32_t node;
-    if (nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
+    if (change->task &&
+        nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
         node == server->boot.node) {
         uint32_t slot = server->nspace->local_of[change->rank];
         /* Its end may have been told first, by another way. */
@@ -33,6 +36,8 @@ static void run_change(struct handoff_item *item)
             server->tasks[slot].lost = false; /* it did finalize */
         log_debug("upcall: rank %u %s", change->rank,
                   change->connected ? "connected" : "finalized");
+        if (!change->connected)
+            upcall_task_gone(server, change->rank);
     }
     answer_status(&change->request.answer, PMIX_SUCCESS);
     free(change);
@@ -45,17 +50,31 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
     if (change == NULL)
         return PMIX_ERR_NOMEM;
     change->rank = proc->rank;
+    change->task = strcmp(proc->nspace, upcall_server()->boot.nspace) == 0;
     change->connected = connected;
     change->request.answer = answer_op(cbfunc, cbdata);
     return upcall_post(&change->request, run_change);
+}
+
+/* The one thing that is not left to the loop: see command.h. A task's pid is known before it execs,
+ * and the step's layout does not change. */
+static void seek_argv(const pmix_proc_t *proc)
+{
+    struct server *server = upcall_server();
+    const struct boot *boot = &server->boot;
+    if (server->library < COMMAND_ARGV_FROM || server->argv_sought ||
+        boot_setting(boot, "argv") != NULL || strcmp(proc->nspace, boot->nspace) != 0 ||
+        proc->rank >= boot->ntasks || server->nspace->node_of[proc->rank] != boot->node)
+        return;
+    server->argv_sought = true;
+    command_argv(server->nspace, server->tasks[server->nspace->local_of[proc->rank]].pid);
 }
 
 pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     (void)object;
-    /* Whoever connects does so now, this client or somebody who claims to be it. */
-    owner_cut_foreign(&upcall_server()->owners);
+    seek_argv(proc);
     return post_change(proc, true, cbfunc, cbdata);
 }
 

@@ -1,8 +1,10 @@
 /* fence_nb and group: from libpmix's thread to the engine, and its result back. */
 #include "common/upcall/collective.h"
 
+#include "common/notify/loss.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -31,7 +33,10 @@ static struct collective *new_collective(enum coll_kind kind, const char *id,
 void collective_free(struct collective *c)
 {
     pending_remove(c);
+    procset_free(&c->all);
     procset_free(&c->members);
+    procset_free(&c->expanded);
+    procset_free(&c->gone);
     procset_free(&c->procs_of_caller);
     free((void *)c->call.added);
     free(c->added);
@@ -48,16 +53,41 @@ static bool is_true(const pmix_info_t *info)
            (info->value.type == PMIX_BOOL && info->value.data.flag);
 }
 
+/* What libpmix or we heed of a collective. */
+static const char *const known_keys[] = {
+    PMIX_TIMEOUT,          PMIX_COLLECT_DATA,           PMIX_COLLECT_GENERATED_JOB_INFO,
+    PMIX_GROUP_ID,         PMIX_GROUP_ADD_MEMBERS,      PMIX_GROUP_ASSIGN_CONTEXT_ID,
+    PMIX_GROUP_BOOTSTRAP,  PMIX_GROUP_FT_COLLECTIVE,    PMIX_GROUP_NOTIFY_TERMINATION,
+    PMIX_GROUP_LOCAL_ONLY, PMIX_GROUP_ENDPT_DATA,       PMIX_GROUP_INFO,
+    PMIX_PROC_DATA,        PMIX_LOCAL_COLLECTIVE_STATUS};
+
+/* What is not known is passed over, unless its caller requires it (PMIX_INFO_REQD). */
+static void refuse_unknown(struct collective *c, const pmix_info_t *info)
+{
+    for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++)
+        if (PMIX_CHECK_KEY(info, known_keys[i]))
+            return;
+    log_error("%s%s%s: the directive \"%.*s\" is required and not known: leave it out, or its "
+              "PMIX_INFO_REQD",
+              c->kind == COLL_FENCE ? "fence" : "group \"", c->id,
+              c->kind == COLL_FENCE ? "" : "\"", PMIX_MAX_KEYLEN, info->key);
+    if (c->call.status == PMIX_SUCCESS)
+        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+}
+
 /* The directives that every collective has. Each of several local copies counts: the shortest
  * timeout, and the first status that is a failure. @thread PMIx's */
 static void read_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++) {
         uint32_t seconds = 0;
+        if (PMIX_INFO_IS_REQUIRED(&info[i]))
+            refuse_unknown(c, &info[i]);
         if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS)) {
             if (info[i].value.type == PMIX_STATUS && c->call.status == PMIX_SUCCESS)
                 c->call.status = info[i].value.data.status;
             c->lost = c->call.status != PMIX_SUCCESS;
+            c->ncalls++; /* each brings one along */
         } else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT)) {
             pmix_status_t rc;
             PMIX_VALUE_GET_NUMBER(rc, &info[i].value, seconds, uint32_t);
@@ -66,6 +96,10 @@ static void read_directives(struct collective *c, const pmix_info_t info[], size
                 c->call.timeout = seconds;
         } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ASSIGN_CONTEXT_ID) && is_true(&info[i])) {
             c->call.flags |= ENGINE_WANT_CONTEXT_ID;
+        } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_FT_COLLECTIVE) && is_true(&info[i])) {
+            c->survives = true;
+        } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_NOTIFY_TERMINATION) && is_true(&info[i])) {
+            c->notify = true;
         }
     }
 }
@@ -75,8 +109,9 @@ int collective_add_proc(struct server *server, struct procset *set, const pmix_p
     const struct boot *boot = &server->boot;
     const struct boot_node *here = &boot->nodes[boot->node];
     int rc = 0;
-    if (proc->rank == PMIX_RANK_WILDCARD && strcmp(proc->nspace, boot->nspace) == 0)
-        return procset_add(set, proc->nspace, 0, boot->ntasks - 1);
+    const struct nspace *ns = nspace_find(server->nspace, proc->nspace);
+    if (proc->rank == PMIX_RANK_WILDCARD && ns != NULL)
+        return procset_add(set, proc->nspace, 0, ns->boot->ntasks - 1);
     if (proc->rank != PMIX_RANK_LOCAL_PEERS && proc->rank != PMIX_RANK_LOCAL_NODE)
         return procset_add(set, proc->nspace, proc->rank, proc->rank);
     for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
@@ -89,9 +124,9 @@ static int expand(struct server *server, struct collective *c)
 {
     int rc = 0;
     for (size_t i = 0; i < c->nprocs && rc == 0; i++)
-        rc = collective_add_proc(server, &c->members, &c->procs[i]);
-    procset_canonical(&c->members);
-    return rc;
+        rc = collective_add_proc(server, &c->all, &c->procs[i]);
+    procset_canonical(&c->all);
+    return rc == 0 ? procset_unite(&c->members, &c->all) : -1;
 }
 
 static uint32_t default_timeout(const struct server *server, enum coll_kind kind)
@@ -109,37 +144,106 @@ static void on_done(struct engine_call *call, const struct engine_result *result
     collective_complete(c, result);
 }
 
+int collective_prepare(struct collective *c)
+{
+    struct wire_out sig = {0}, added = {0};
+    free(c->call.sig);
+    free((void *)c->call.added);
+    c->call.sig = NULL;
+    c->call.added = NULL;
+    c->call.addedlen = 0;
+    if (c->expanded.nparts > 0)
+        procset_write(&c->expanded, &added);
+    signature_write(&sig, c->kind, c->id, &c->members);
+    bool good = !sig.failed && !added.failed;
+    if (good && c->role == COLLECTIVE_PARTICIPANTS)
+        c->call.sig = wire_out_take(&sig, &c->call.siglen);
+    if (good && c->expanded.nparts > 0)
+        c->call.added = wire_out_take(&added, &c->call.addedlen);
+    wire_out_free(&sig);
+    wire_out_free(&added);
+    return good ? 0 : -1;
+}
+
+/* How many calls less libpmix has handed up than there are participants here, as some are lost: it
+ * does not say so of a destruct that tells of lost members by events. */
+static uint32_t lacking_calls(const struct collective *c)
+{
+    const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
+    bool known = c->role == COLLECTIVE_PARTICIPANTS && survive_wants(c) &&
+                 c->server->library >= COLLECTIVE_FT_FROM && c->ncalls < n;
+    return known ? n - c->ncalls : 0;
+}
+
+/* Whose loss is to be survived is told to the others as a failure of ours: see survive.c. */
+static void find_lost(struct collective *c)
+{
+    const struct signature sig = {.kind = c->kind, .members = c->members};
+    if (c->lost && c->call.status == 0)
+        c->call.status = tasks_status(c->server, &sig);
+}
+
+/* Up to 4.2 libpmix's server sets a timer of its own for a group operation before it hands that up,
+ * and crashes when it passes (grp_timeout() takes the tracker for a request). */
+static uint32_t hurry(const struct collective *c)
+{
+    enum { HURRY_MS = 300 };
+    bool has_timer = c->kind != COLL_FENCE && c->call.timeout > 0;
+    return has_timer && c->server->library < COLLECTIVE_TIMES_FROM ? HURRY_MS : 0;
+}
+
+/* What is set once, before the first call. @return 0, or -1: out of memory */
+static int begin(struct collective *c)
+{
+    c->call.id = c->id;
+    c->call.caller = &c->procs_of_caller;
+    c->started = now_ms();
+    c->call.early = hurry(c);
+    if (c->call.timeout == 0)
+        c->call.timeout = default_timeout(c->server, c->kind);
+    c->timeout = c->call.timeout;
+    if (expand(c->server, c) != 0 || members_expand(c) != 0)
+        return -1;
+    c->lacking = lacking_calls(c);
+    c->lost = c->lost || c->lacking > 0;
+    if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
+        loss_group_ends(c->server, c->id, &c->all);
+    return collective_prepare(c);
+}
+
 /* @thread the loop's */
 static void run(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
     struct engine_result failed = {.status = PMIX_ERR_NOMEM};
-    struct wire_out sig = {0};
-    if (!pending_add(c)) {
-        collective_free(c);
-        return;
-    }
-    if (c->call.status != PMIX_SUCCESS && c->lost && !tasks_loss_is_told(c->server)) {
-        c->lost = false; /* once */
+    if (pending_is_behind(c)) {
         server_hold(c->server, item);
         return;
     }
-    if (expand(c->server, c) != 0 || members_expand(c) != 0) {
+    bool ready = c->call.id != NULL || begin(c) == 0;
+    if (!pending_add(c)) {
+        if (ready && c->role != COLLECTIVE_LEADER)
+            engine_forget(c->server->engine, &c->call);
+        collective_free(c);
+        return;
+    }
+    if (!ready) {
         collective_complete(c, &failed);
         return;
     }
-    signature_write(&sig, c->kind, c->id, &c->members);
-    if (sig.failed) {
-        wire_out_free(&sig);
-        collective_complete(c, &failed);
+    if (c->lost && !c->held && !tasks_loss_is_told(c->server, &c->members)) {
+        c->held = true; /* once */
+        server_hold(c->server, item);
         return;
     }
-    c->call.sig = wire_out_take(&sig, &c->call.siglen);
     c->call.data = c->payload;
     c->call.len = c->len;
-    if (c->call.timeout == 0)
-        c->call.timeout = default_timeout(c->server, c->kind);
     c->call.done = on_done;
+    c->handed_up = now_ms();
+    find_lost(c);
     log_debug("handoff: %s of %zu processes", c->kind == COLL_FENCE ? "fence" : c->id, c->nprocs);
     if (c->role == COLLECTIVE_PARTICIPANTS)
         engine_call(c->server->engine, &c->call);
@@ -188,7 +292,7 @@ static void run_forget(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
     if (expand(c->server, c) == 0)
-        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
     collective_free(c);
 }
 
@@ -222,7 +326,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         return PMIX_ERR_NOMEM;
     if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT) {
         /* From 7 on, PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
-         * a member is lost. The loss itself fails it everywhere (tasks.h). */
+         * a participant is lost, or late. */
         log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
         c->server = upcall_server();
         c->request.answer = answer_info(cbfunc, cbdata);
@@ -230,7 +334,14 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     }
     c->server = upcall_server();
     c->request.answer = answer_info(cbfunc, cbdata);
+    if (strlen(group) > PROCSET_NAME_MAX) {
+        log_error("group \"%.64s…\": its id has %zu bytes, and may have %d", group, strlen(group),
+                  PROCSET_NAME_MAX);
+        c->call.status = PMIX_ERR_BAD_PARAM;
+        return upcall_post(&c->request, collective_refuse);
+    }
     read_directives(c, directives, ndirs);
+    survive_check(c);
     if (kind == COLL_CONSTRUCT)
         members_read(c, directives, ndirs);
     if (nprocs == 0 && c->server->library < COLLECTIVE_ADDS_FROM)

@@ -14,6 +14,12 @@
 #ifndef PMIX_PROC_DATA /* a process's data in a group's contribution; in no header before 6 */
 #define PMIX_PROC_DATA "pmix.pdata"
 #endif
+#ifndef PMIX_GROUP_BOOTSTRAP /* no header before 6.1 has both */
+#define PMIX_GROUP_BOOTSTRAP "pmix.grp.btstrp"
+#endif
+#ifndef PMIX_GROUP_ADD_MEMBERS
+#define PMIX_GROUP_ADD_MEMBERS "pmix.grp.add"
+#endif
 
 /** Which of the engine's calls a request is. */
 enum collective_role {
@@ -26,6 +32,7 @@ enum collective_pending {
     PENDING_NOT,       /**< libpmix waits for nothing else of this id, or was answered */
     PENDING_WAITS,     /**< for the engine */
     PENDING_COVERED,   /**< another one has answered for it */
+    PENDING_CANCELS,   /**< no request: libpmix has ended a construct of the id */
     PENDING_ANSWERING, /**< the engine is done; libpmix stores the members' data, or is answered */
 };
 
@@ -37,9 +44,21 @@ struct collective {
     char *id; /**< group id, or "" */
     pmix_proc_t *procs;
     size_t nprocs;
-    bool lost;              /**< libpmix handed up that a local participant is lost */
-    struct procset members; /**< procs, sorted and expanded; set on the loop */
-    char *payload;          /**< contribution: modex bytes, or packed pmix_info_t */
+    bool lost;         /**< libpmix handed up that a local participant is lost */
+    uint32_t ncalls;   /**< local participants that have called, from libpmix 7 on */
+    uint32_t lacking;  /**< local participants that have not, as they are lost */
+    int64_t handed_up; /**< now_ms() when the loss was told */
+    bool held;         /**< it was held back until the loss was told */
+    bool survives;     /**< PMIX_GROUP_FT_COLLECTIVE */
+    bool notify;       /**< PMIX_GROUP_NOTIFY_TERMINATION */
+    /* Sets; all are made on the loop. */
+    struct procset all;      /**< procs, sorted and expanded */
+    struct procset members;  /**< the same, without those whom it goes on without */
+    struct procset expanded; /**< added, without them */
+    struct procset gone;     /**< whom it goes on without */
+    uint32_t timeout;        /**< of the whole, seconds; 0: none */
+    int64_t started;         /**< now_ms() of the first call */
+    char *payload;           /**< contribution: modex bytes, or packed pmix_info_t */
     size_t len;
     struct engine_call call;
     enum collective_role role;
@@ -52,17 +71,42 @@ struct collective {
     struct collective *next; /**< pending.c's */
 };
 
+/** libpmix from which on PMIX_TIMEOUT of a group operation may pass. */
+enum { COLLECTIVE_TIMES_FROM = 5 << 16 };
 /** libpmix from which on members may be added, and bootstrap is known. */
 enum { COLLECTIVE_ADDS_FROM = 6 << 16 | 1 << 8 };
+/** From where on it hands up what has lost a local participant. */
+enum { COLLECTIVE_FT_FROM = 7 << 16 };
 
 /** Reads who is added, who calls and how many leaders there are. A fault becomes the call's status.
  * @thread PMIx's */
 void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo);
 
+/** Sets what the engine knows the operation by. @return 0, or -1: out of memory
+ * @thread the loop's */
+int collective_prepare(struct collective *c);
+
+/* survive.c */
+
+/** Refuses directives about lost participants that libpmix does not have; a fault becomes the
+ * call's status. @thread PMIx's */
+void survive_check(struct collective *c);
+
+/* The rest of survive.c; @thread the loop's */
+
+/** Whether the operation is to go on without participants that are lost. */
+bool survive_wants(const struct collective *c);
+/** Tries again without those who are lost. @return whether it does; then the call is the engine's
+ */
+bool survive_again(struct collective *c, const struct engine_result *result);
+/** Tells the members here whom the operation went on without (PMIX_GROUP_MEMBER_FAILED), unless
+ * they know. */
+void survive_tell(const struct collective *c);
+
 /** Makes a leader's or a member's call. @thread the loop's */
 void members_call(struct collective *c);
 
-/** Sets the bytes of who is added; afterwards the call may be made. @return 0, or -1
+/** Sets who is added, and who calls. @return 0, or -1
  * @thread the loop's */
 int members_expand(struct collective *c);
 
@@ -77,6 +121,8 @@ bool pending_add(struct collective *c);
 bool pending_answers(struct collective *c);
 /** Gives the answer, and frees @p c later. @param info taken over */
 void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo);
+/** Whether a request came after libpmix has ended a construct of its id, which is not done yet. */
+bool pending_is_behind(const struct collective *c);
 /** libpmix has ended a construct that it had not handed up, and with it all that it has of the id.
  */
 void pending_cancelled(struct handoff_item *item);

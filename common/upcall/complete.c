@@ -1,5 +1,8 @@
 /* The result of a collective, back into libpmix. */
+#include "common/notify/loss.h"
 #include "common/nspace/procs.h"
+#include "common/server/steps.h"
+#include "common/server/tasks.h"
 #include "common/upcall/collective.h"
 #include "common/util/log.h"
 
@@ -139,8 +142,14 @@ static void finish(struct handoff_item *item)
 {
     struct outcome *o = (struct outcome *)item;
     struct collective *c = o->collective;
-    if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT)
+    if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT) {
         registry_add(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+        if (c->notify) {
+            registry_notify(c->server->registry, c->id, &c->members);
+            loss_group_formed(c->server, c->id, &c->members);
+        }
+        survive_tell(c);
+    }
     for (size_t i = 0; i < o->nstore; i++)
         PMIX_INFO_DESTRUCT(&o->store[i]);
     free(o->store);
@@ -198,6 +207,8 @@ static void complete_construct(struct collective *c, const struct engine_result 
     o->collective = c;
     if (result->members != NULL && procset_unite(&c->members, result->members) != 0)
         o->status = PMIX_ERR_NOMEM;
+    if (steps_register(c->server, &c->members) != 0)
+        o->status = PMIX_ERR_NOT_FOUND;
     if (id != 0 && (info = add_info(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     add_membership(o);
@@ -211,10 +222,14 @@ static void complete_construct(struct collective *c, const struct engine_result 
 
 void collective_complete(struct collective *c, const struct engine_result *result)
 {
+    if (result->status != 0 && result->gone != NULL)
+        tasks_bereft(c->server, result->gone);
     if (c->kind == COLL_FENCE) {
         complete_fence(c, result);
         return;
     }
+    if (survive_again(c, result))
+        return;
     if (!pending_answers(c)) {
         collective_free(c);
         return;
@@ -225,7 +240,11 @@ void collective_complete(struct collective *c, const struct engine_result *resul
     }
     if (c->kind == COLL_DESTRUCT && result->status == 0) {
         struct outcome *o = calloc(1, sizeof *o);
-        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+        if (c->notify) {
+            loss_group_ended(c->server, c->id, &c->all, c->lacking, c->handed_up);
+            survive_tell(c);
+        }
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
         if (o != NULL) {
             o->collective = c;
             add_membership(o); /* libpmix 6 and 7 fail a destruct without it */
@@ -233,6 +252,8 @@ void collective_complete(struct collective *c, const struct engine_result *resul
             return;
         }
     }
+    if (c->kind == COLL_DESTRUCT)
+        loss_group_stays(c->server, c->id, &c->all);
     pending_answer(c, result->status, NULL, 0);
 }
 

@@ -1,6 +1,7 @@
 /* log: PMIx_Log of a client, to where the host's own messages go. */
 #include "common/util/log.h"
 
+#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 
 #include <pmix.h>
@@ -11,12 +12,15 @@
 struct note {
     struct request request;
     pmix_status_t status;
+    pmix_key_t unknown; /* a channel that is not ours, or "" */
 };
 
 /* @thread the loop's */
 static void run(struct handoff_item *item)
 {
     struct note *note = (struct note *)item;
+    if (note->unknown[0] != '\0')
+        refused_tell(REFUSED_LOG, note->unknown);
     answer_status(&note->request.answer, note->status);
     free(note);
 }
@@ -58,7 +62,10 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
     if (note == NULL)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < ndata; i++)
-        done += write_one(client, &data[i]);
+        if (write_one(client, &data[i]))
+            done++;
+        else
+            PMIX_LOAD_KEY(note->unknown, data[i].key);
     note->status = done == 0      ? PMIX_ERR_NOT_SUPPORTED
                    : done < ndata ? PMIX_ERR_PARTIAL_SUCCESS
                                   : PMIX_SUCCESS;

@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No header before 6.1 has them all. */
-#ifndef PMIX_GROUP_BOOTSTRAP
-#define PMIX_GROUP_BOOTSTRAP "pmix.grp.btstrp"
-#endif
-#ifndef PMIX_GROUP_ADD_MEMBERS
-#define PMIX_GROUP_ADD_MEMBERS "pmix.grp.add"
-#endif
-
 static void set_fault(struct collective *c, pmix_status_t status, const char *what)
 {
     log_error("group \"%s\": %s", c->id, what);
@@ -32,7 +24,10 @@ static const pmix_data_array_t *array_of(const pmix_info_t *info, pmix_data_type
 
 static void read_added(struct collective *c, const pmix_info_t *info)
 {
-    const pmix_data_array_t *array = array_of(info, PMIX_PROC);
+    const pmix_data_array_t *array = info->value.data.darray;
+    if (info->value.type == PMIX_DATA_ARRAY && (array == NULL || array->size == 0))
+        return; /* nobody */
+    array = array_of(info, PMIX_PROC);
     if (array == NULL) {
         set_fault(c, PMIX_ERR_BAD_PARAM, "PMIX_GROUP_ADD_MEMBERS is no array of processes");
         return;
@@ -100,42 +95,34 @@ void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo)
         c->role = COLLECTIVE_MEMBER;
 }
 
-int members_expand(struct collective *c)
-{
-    struct procset added = {0};
-    struct wire_out out = {0};
-    int rc = 0;
-    for (size_t i = 0; i < c->nadded && rc == 0; i++)
-        rc = collective_add_proc(c->server, &added, &c->added[i]);
-    procset_canonical(&added);
-    if (rc == 0 && added.nparts > 0) {
-        procset_write(&added, &out);
-        rc = out.failed ? -1 : 0;
-        c->call.added = wire_out_take(&out, &c->call.addedlen);
-    }
-    wire_out_free(&out);
-    procset_free(&added);
-    return rc;
-}
-
 static bool is_here(const struct server *server, const char *nspace, uint32_t rank)
 {
     uint32_t node;
     return nspace_node(server->nspace, nspace, rank, &node) == 0 && node == server->boot.node;
 }
 
+int members_expand(struct collective *c)
+{
+    int rc = 0;
+    for (size_t i = 0; i < c->nadded && rc == 0; i++)
+        rc = collective_add_proc(c->server, &c->expanded, &c->added[i]);
+    procset_canonical(&c->expanded);
+    const pmix_proc_t *caller = c->role == COLLECTIVE_MEMBER && c->has_caller    ? &c->caller
+                                : c->role == COLLECTIVE_LEADER && c->nprocs == 1 ? c->procs
+                                                                                 : NULL;
+    if (rc == 0 && caller != NULL && is_here(c->server, caller->nspace, caller->rank))
+        rc = procset_add(&c->procs_of_caller, caller->nspace, caller->rank, caller->rank);
+    return rc;
+}
+
 void members_call(struct collective *c)
 {
-    c->call.id = c->id;
-    c->call.caller = &c->procs_of_caller;
     if (c->role == COLLECTIVE_MEMBER) {
         struct engine_result bad = {.status = c->call.status};
         if (bad.status != 0) {
             collective_complete(c, &bad);
             return;
         }
-        if (c->has_caller && is_here(c->server, c->caller.nspace, c->caller.rank))
-            procset_add(&c->procs_of_caller, c->caller.nspace, c->caller.rank, c->caller.rank);
         engine_join(c->server->engine, &c->call);
         return;
     }
@@ -146,6 +133,5 @@ void members_call(struct collective *c)
         collective_complete(c, &bad);
         return;
     }
-    procset_add(&c->procs_of_caller, c->procs[0].nspace, c->procs[0].rank, c->procs[0].rank);
     engine_lead(c->server->engine, &c->call);
 }

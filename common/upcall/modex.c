@@ -7,22 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How long another server waits for a key when the process has put others, and nobody says: for one
+ * that is just being put. libpmix itself waits two seconds for a process of the same node. */
+enum { KEY_WAIT_S = 1 };
+
 /* Our question to another server. */
 struct modex {
     struct request request;
     pmix_proc_t proc;
     uint32_t timeout; /* seconds; 0: the default */
+    char *key;        /* what the answer has to have, owned; NULL: whatever there is */
 };
 
-/* Another server's question to us. */
-struct served {
-    struct handoff_item item;
-    uint32_t from;
-    uint64_t id;
-    pmix_status_t status;
-    char *data;
-    size_t len;
-};
+static void free_modex(struct modex *m)
+{
+    free(m->key);
+    free(m);
+}
 
 /* @thread the loop's */
 static void on_answer(void *arg, int32_t status, const void *data, size_t len)
@@ -34,7 +35,7 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
     else if (len > 0)
         status = PMIX_ERR_NOMEM;
     answer_data(&m->request.answer, status, copy, copy != NULL ? len : 0);
-    free(m);
+    free_modex(m);
 }
 
 /* @thread the loop's */
@@ -48,22 +49,48 @@ static void run(struct handoff_item *item)
         node == server->boot.node) {
         log_debug("upcall: direct modex of %s:%u, who is not here", m->proc.nspace, m->proc.rank);
         answer_status(&m->request.answer, PMIX_ERR_NOT_FOUND);
-        free(m);
+        free_modex(m);
         return;
     }
     wire_put_str(&body, m->proc.nspace);
     wire_put_u32(&body, m->proc.rank);
+    wire_put_str(&body, m->key);
+    wire_put_u32(&body, m->timeout > 0 ? m->timeout : KEY_WAIT_S);
     asks_send(server->asks, node, ASK_MODEX, body.data, body.len,
               m->timeout > 0 ? m->timeout : (uint32_t)server->conf.timeouts.get, on_answer, m);
     wire_out_free(&body);
 }
 
+/* The key to wait for, if any. Nobody puts a reserved one, and by a qualifier libpmix alone finds
+ * which value is meant. @return 0, or -1 without memory @thread PMIx's */
+static int require_key(struct modex *m, const pmix_info_t info[], size_t ninfo)
+{
+    const char *key = NULL;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_INFO_IS_QUALIFIER(&info[i]))
+            return 0;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_REQUIRED_KEY) && info[i].value.type == PMIX_STRING)
+            key = info[i].value.data.string;
+    }
+    if (key == NULL || strlen(key) > PMIX_MAX_KEYLEN || PMIX_CHECK_RESERVED_KEY(key))
+        return 0;
+    m->key = strdup(key);
+    return m->key != NULL ? 0 : -1;
+}
+
 pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                   pmix_modex_cbfunc_t cbfunc, void *cbdata)
 {
+    /* Once a callback has said so of a namespace, libpmix waits for its registration at each later
+     * get. Where servers of other steps are known, only the loop can tell. */
+    if (upcall_server()->rm_ops->attach == NULL &&
+        strcmp(proc->nspace, upcall_server()->boot.nspace) != 0)
+        return PMIX_ERR_NOT_FOUND;
     struct modex *m = calloc(1, sizeof *m);
-    if (m == NULL)
+    if (m == NULL || require_key(m, info, ninfo) != 0) {
+        free(m);
         return PMIX_ERR_NOMEM;
+    }
     m->proc = *proc;
     m->request.answer = answer_modex(cbfunc, cbdata);
     for (size_t i = 0; i < ninfo; i++)
@@ -76,69 +103,17 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
     return upcall_post(&m->request, run);
 }
 
-/* @thread the loop's */
-static void reply(struct handoff_item *item)
-{
-    struct served *s = (struct served *)item;
-    asks_reply(upcall_server()->asks, s->from, s->id, s->status, s->data, s->len);
-    free(s->data);
-    free(s);
-}
-
-/* @thread PMIx's */
-static void on_local_data(pmix_status_t status, char *data, size_t len, void *cbdata)
-{
-    struct served *s = cbdata;
-    s->status = status;
-    if (status == PMIX_SUCCESS && len > 0) {
-        s->data = malloc(len);
-        if (s->data != NULL)
-            memcpy(s->data, data, len);
-        else
-            s->status = PMIX_ERR_NOMEM;
-        s->len = s->data != NULL ? len : 0;
-    }
-    s->item.run = reply;
-    handoff_post(upcall_server()->handoff, &s->item);
-}
-
 void upcall_describe_modex(const char *node, const void *body, size_t len, char *buf, size_t cap)
 {
     struct wire_in in;
-    char name[PROCSET_NAME_MAX + 1];
+    char name[PROCSET_NAME_MAX + 1], key[PMIX_MAX_KEYLEN + 1];
     wire_in_init(&in, body, len);
     wire_get_str(&in, name, sizeof name);
     uint32_t rank = wire_get_u32(&in);
+    wire_get_str(&in, key, sizeof key);
     if (in.bad)
         snprintf(buf, cap, "a direct modex from %s", node);
     else
-        snprintf(buf, cap, "direct modex of %s rank %u: no answer of %s", name, rank, node);
-}
-
-void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
-{
-    struct server *server = arg;
-    struct wire_in in;
-    char name[PROCSET_NAME_MAX + 1];
-    uint32_t node;
-    struct served *s = calloc(1, sizeof *s);
-    wire_in_init(&in, body, len);
-    wire_get_str(&in, name, sizeof name);
-    uint32_t rank = wire_get_u32(&in);
-    if (s == NULL || !wire_end(&in) || nspace_node(server->nspace, name, rank, &node) != 0 ||
-        node != server->boot.node) {
-        asks_reply(server->asks, from, id, PMIX_ERR_NOT_FOUND, NULL, 0);
-        free(s);
-        return;
-    }
-    pmix_proc_t proc;
-    PMIX_LOAD_PROCID(&proc, name, rank);
-    s->from = from;
-    s->id = id;
-    /* libpmix answers when the process has committed its data. */
-    pmix_status_t rc = PMIx_server_dmodex_request(&proc, on_local_data, s);
-    if (rc != PMIX_SUCCESS) {
-        asks_reply(server->asks, from, id, rc, NULL, 0);
-        free(s);
-    }
+        snprintf(buf, cap, "direct modex of %s rank %u%s%s%s: no answer of %s", name, rank,
+                 key[0] != '\0' ? ", key \"" : "", key, key[0] != '\0' ? "\"" : "", node);
 }

@@ -1,6 +1,7 @@
 /* One callback for all group requests of one id, as libpmix has it from 6.1 on. */
 #include "common/upcall/collective.h"
 
+#include "common/server/tasks.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -77,7 +78,8 @@ static void cover(const struct collective *c)
     struct collective *next;
     for (struct collective *o = c->server->groups; o != NULL; o = next) {
         next = o->next;
-        if (o == c || strcmp(o->id, c->id) != 0 || o->request.answer.given)
+        if (o == c || strcmp(o->id, c->id) != 0 || o->request.answer.given ||
+            o->pending == PENDING_CANCELS)
             continue;
         o->pending = PENDING_COVERED;
         if (engine_withdraw(c->server->engine, &o->call))
@@ -85,10 +87,30 @@ static void cover(const struct collective *c)
     }
 }
 
+bool pending_is_behind(const struct collective *c)
+{
+    for (const struct collective *o = c->server->groups; o != NULL; o = o->next)
+        if (o->pending == PENDING_CANCELS && strcmp(o->id, c->id) == 0)
+            return true;
+    return false;
+}
+
+/* libpmix notices a loss before the launcher says it: others are to get its status. */
 void pending_cancelled(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
-    cover(c);
+    const struct procset nobody = {0};
+    if (!c->held)
+        cover(c);
+    if (!c->held && !tasks_loss_is_told(c->server, &nobody)) {
+        c->held = true;
+        c->pending = PENDING_CANCELS;
+        c->next = c->server->groups;
+        c->server->groups = c;
+        server_hold(c->server, item);
+        return;
+    }
+    engine_cancel(c->server->engine, c->id, tasks_just_lost(c->server));
     answer_status(&c->request.answer, PMIX_SUCCESS);
     collective_free(c);
 }

@@ -1,5 +1,6 @@
-/* query: groups and process sets, of all servers of the session. */
+/* query: groups and process sets, of all servers of the session; the namespace. */
 #include "common/nspace/procs.h"
+#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -15,6 +16,7 @@ enum wanted {
     WANT_NUM_PSETS,
     WANT_PSET_NAMES,
     WANT_PSET_MEMBERS,
+    WANT_NAMESPACES,
     WANT_UNKNOWN,
 };
 
@@ -25,6 +27,7 @@ static const char *const keys[WANT_UNKNOWN] = {
     [WANT_NUM_PSETS] = PMIX_QUERY_NUM_PSETS,
     [WANT_PSET_NAMES] = PMIX_QUERY_PSET_NAMES,
     [WANT_PSET_MEMBERS] = PMIX_QUERY_PSET_MEMBERSHIP,
+    [WANT_NAMESPACES] = PMIX_QUERY_NAMESPACES,
 };
 
 struct item {
@@ -36,7 +39,8 @@ struct query {
     struct request request;
     struct item *items;
     size_t nitems;
-    bool partial;           /* a key that we do not know was among them */
+    bool partial;           /* some key has no answer */
+    char *unknown;          /* a key that we do not know, or NULL */
     struct registry *found; /* of all servers */
     uint32_t open;          /* questions that are not answered yet */
     pmix_status_t status;
@@ -47,6 +51,7 @@ static void query_free(struct query *q)
     for (size_t i = 0; i < q->nitems; i++)
         free(q->items[i].id);
     free(q->items);
+    free(q->unknown);
     registry_free(q->found);
     free(q);
 }
@@ -63,6 +68,27 @@ static bool counts(const struct registry *r, uint32_t i, enum registry_kind kind
         if (r->entries[j].kind == kind && strcmp(r->entries[j].id, r->entries[i].id) == 0)
             return false;
     return r->entries[i].kind == kind;
+}
+
+/* Names of process sets: one string, with commas. */
+static bool load_list(pmix_info_t *info, const struct registry *r, enum registry_kind kind)
+{
+    size_t len = 1;
+    for (uint32_t i = 0; i < r->n; i++)
+        len += strlen(r->entries[i].id) + 1;
+    char *list = malloc(len), *end = list;
+    if (list == NULL)
+        return false;
+    *list = '\0';
+    for (uint32_t i = 0; i < r->n; i++)
+        if (counts(r, i, kind)) {
+            if (end != list)
+                *end++ = ',';
+            end = stpcpy(end, r->entries[i].id);
+        }
+    info->value.type = PMIX_STRING;
+    info->value.data.string = list;
+    return true;
 }
 
 static bool load_names(pmix_info_t *info, const struct registry *r, enum registry_kind kind,
@@ -109,12 +135,21 @@ static bool load(pmix_info_t *info, const struct query *q, const struct item *it
         n += counts(q->found, i, kind);
     PMIX_INFO_CONSTRUCT(info);
     PMIX_LOAD_KEY(info->key, keys[item->wanted]);
+    if (item->wanted == WANT_NAMESPACES) { /* a list with commas; ours is the one that we serve */
+        info->value.type = PMIX_STRING;
+        info->value.data.string = strdup(upcall_server()->boot.nspace);
+        return info->value.data.string != NULL;
+    }
     if (item->wanted == WANT_NUM_GROUPS || item->wanted == WANT_NUM_PSETS) {
         info->value.type = PMIX_SIZE;
         info->value.data.size = n;
         return true;
     }
-    if (item->wanted == WANT_GROUP_NAMES || item->wanted == WANT_PSET_NAMES)
+    /* The standard has an array for both. Of the sets libpmix's own header has a list, which is
+     * what Open MPI takes an answer for without looking at its type. */
+    if (item->wanted == WANT_PSET_NAMES)
+        return load_list(info, q->found, kind);
+    if (item->wanted == WANT_GROUP_NAMES)
         return load_names(info, q->found, kind, n);
     return load_members(info, q->found, kind, item->id);
 }
@@ -147,7 +182,10 @@ static void answer_query(struct query *q)
 static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 {
     struct query *q = arg;
-    if (status == PMIX_SUCCESS && registry_merge(q->found, data, len) != 0)
+    /* One that has left, or is lost, knows of nothing any more that others do not know. */
+    if (status == PMIX_ERR_LOST_CONNECTION)
+        status = PMIX_SUCCESS;
+    else if (status == PMIX_SUCCESS && registry_merge(q->found, data, len) != 0)
         status = PMIX_ERR_UNPACK_FAILURE;
     if (q->status == PMIX_SUCCESS)
         q->status = status;
@@ -161,6 +199,13 @@ static void run(struct handoff_item *item)
     struct query *q = (struct query *)item;
     struct server *server = upcall_server();
     struct wire_out own = {0};
+    if (q->unknown != NULL)
+        refused_tell(REFUSED_QUERY, q->unknown);
+    if (q->nitems == 0) {
+        answer_infos(&q->request.answer, PMIX_ERR_NOT_SUPPORTED, NULL, 0);
+        query_free(q);
+        return;
+    }
     q->open = server->boot.nnodes;
     registry_write(server->registry, &own);
     for (uint32_t i = 0; i < server->boot.nnodes; i++)
@@ -185,6 +230,8 @@ static int add_item(struct query *q, const char *key, const pmix_query_t *query)
     enum wanted wanted = which(key);
     if (wanted == WANT_UNKNOWN) {
         q->partial = true;
+        if (q->unknown == NULL)
+            q->unknown = strndup(key, PMIX_MAX_KEYLEN);
         return 0;
     }
     struct item *items = realloc(q->items, (q->nitems + 1) * sizeof *items);
@@ -214,9 +261,9 @@ pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nque
     for (size_t i = 0; i < nqueries && rc == 0; i++)
         for (char **key = queries[i].keys; key != NULL && *key != NULL && rc == 0; key++)
             rc = add_item(q, *key, &queries[i]);
-    if (rc != 0 || q->nitems == 0) {
+    if (rc != 0) {
         query_free(q);
-        return rc != 0 ? PMIX_ERR_NOMEM : PMIX_ERR_NOT_SUPPORTED;
+        return PMIX_ERR_NOMEM;
     }
     q->request.answer = answer_info(cbfunc, cbdata);
     return upcall_post(&q->request, run);

@@ -1,5 +1,6 @@
 /* libpmix has kinds of callbacks for these that nothing else here needs, hence a small answer of
- * their own. The callback is called from the loop, as libpmix expects it from another thread. */
+ * their own. The callback is called from the loop, as libpmix expects it from another thread. A
+ * program may ask again and again, so only the first time of each is a warning. */
 #include "common/upcall/refused.h"
 
 #include "common/upcall/upcall.h"
@@ -11,20 +12,51 @@
 /* A callback that will say no. */
 struct refusal {
     struct handoff_item item;
-    enum { SAY_OP, SAY_INFO, SAY_LOOKUP, SAY_SPAWN, SAY_TOOL, SAY_CREDENTIAL, SAY_VALIDATION } kind;
+    enum { SAY_OP, SAY_INFO, SAY_LOOKUP, SAY_SPAWN, SAY_CREDENTIAL, SAY_VALIDATION } kind;
     union {
         pmix_op_cbfunc_t op;
         pmix_info_cbfunc_t info;
         pmix_lookup_cbfunc_t lookup;
         pmix_spawn_cbfunc_t spawn;
-        pmix_tool_connection_cbfunc_t tool;
         pmix_credential_cbfunc_t credential;
         pmix_validation_cbfunc_t validation;
         void (*any)(void);
     } say;
     void *cbdata;
-    const char *what;
+    enum refused_what what;
 };
+
+static const char *const names[] = {
+    [REFUSED_PUBLISH] = "PMIx_Publish",
+    [REFUSED_LOOKUP] = "PMIx_Lookup",
+    [REFUSED_UNPUBLISH] = "PMIx_Unpublish",
+    [REFUSED_SPAWN] = "PMIx_Spawn",
+    [REFUSED_CONNECT] = "PMIx_Connect",
+    [REFUSED_DISCONNECT] = "PMIx_Disconnect",
+    [REFUSED_ALLOCATE] = "PMIx_Allocation_request",
+    [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
+    [REFUSED_MONITOR] = "PMIx_Process_monitor",
+    [REFUSED_GET_CREDENTIAL] = "PMIx_Get_credential",
+    [REFUSED_VALIDATE_CREDENTIAL] = "PMIx_Validate_credential",
+    [REFUSED_IOF_PULL] = "PMIx_IOF_pull",
+    [REFUSED_PUSH_STDIN] = "PMIx_IOF_push",
+    [REFUSED_FABRIC] = "fabric information",
+    [REFUSED_SESSION_CONTROL] = "PMIx_Session_control",
+    [REFUSED_RESOURCE_BLOCK] = "PMIx_Resource_block",
+    [REFUSED_QUERY] = "PMIx_Query_info",
+    [REFUSED_LOG] = "PMIx_Log",
+};
+
+void refused_tell(enum refused_what what, const char *of)
+{
+    struct server *server = upcall_server();
+    bool first = (server->refused & UINT32_C(1) << what) == 0;
+    server->refused |= UINT32_C(1) << what;
+    log_write(first ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              "%s%s%.*s was asked for, which muster does not serve%s", names[what],
+              of != NULL ? " of " : "", PMIX_MAX_KEYLEN, of != NULL ? of : "",
+              first ? "; more of it is logged at info" : "");
+}
 
 /* @thread the loop's */
 static void run(struct handoff_item *item)
@@ -32,8 +64,7 @@ static void run(struct handoff_item *item)
     struct refusal *r = (struct refusal *)item;
     const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED;
     pmix_nspace_t nobody = "";
-    pmix_proc_t tool;
-    log_info("%s was asked for, which muster does not serve", r->what);
+    refused_tell(r->what, NULL);
     if (r->say.any != NULL && answer_wanted()) {
         switch (r->kind) {
         case SAY_OP:
@@ -47,10 +78,6 @@ static void run(struct handoff_item *item)
             break;
         case SAY_SPAWN:
             r->say.spawn(no, nobody, r->cbdata);
-            break;
-        case SAY_TOOL:
-            PMIX_LOAD_PROCID(&tool, "", PMIX_RANK_UNDEF);
-            r->say.tool(no, &tool, r->cbdata);
             break;
         case SAY_CREDENTIAL:
             r->say.credential(no, NULL, NULL, 0, r->cbdata);
@@ -74,13 +101,13 @@ static pmix_status_t refuse(const struct refusal *how)
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t refuse_op(const char *what, pmix_op_cbfunc_t cbfunc, void *cbdata)
+static pmix_status_t refuse_op(enum refused_what what, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     return refuse(
         &(struct refusal){.kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
 }
 
-static pmix_status_t refuse_info(const char *what, pmix_info_cbfunc_t cbfunc, void *cbdata)
+static pmix_status_t refuse_info(enum refused_what what, pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     return refuse(
         &(struct refusal){.kind = SAY_INFO, .say.info = cbfunc, .cbdata = cbdata, .what = what});
@@ -92,7 +119,7 @@ pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[],
                               pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(proc), UNUSED(info), UNUSED(ninfo);
-    return refuse_op("PMIx_Publish", cbfunc, cbdata);
+    return refuse_op(REFUSED_PUBLISH, cbfunc, cbdata);
 }
 
 pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
@@ -100,14 +127,14 @@ pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_in
 {
     UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
     return refuse(&(struct refusal){
-        .kind = SAY_LOOKUP, .say.lookup = cbfunc, .cbdata = cbdata, .what = "PMIx_Lookup"});
+        .kind = SAY_LOOKUP, .say.lookup = cbfunc, .cbdata = cbdata, .what = REFUSED_LOOKUP});
 }
 
 pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
-    return refuse_op("PMIx_Unpublish", cbfunc, cbdata);
+    return refuse_op(REFUSED_UNPUBLISH, cbfunc, cbdata);
 }
 
 pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
@@ -116,35 +143,21 @@ pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[
 {
     UNUSED(proc), UNUSED(job_info), UNUSED(ninfo), UNUSED(apps), UNUSED(napps);
     return refuse(&(struct refusal){
-        .kind = SAY_SPAWN, .say.spawn = cbfunc, .cbdata = cbdata, .what = "PMIx_Spawn"});
+        .kind = SAY_SPAWN, .say.spawn = cbfunc, .cbdata = cbdata, .what = REFUSED_SPAWN});
 }
 
 pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
-    return refuse_op("PMIx_Connect", cbfunc, cbdata);
+    return refuse_op(REFUSED_CONNECT, cbfunc, cbdata);
 }
 
 pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                  size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
-    return refuse_op("PMIx_Disconnect", cbfunc, cbdata);
-}
-
-pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
-                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(codes), UNUSED(ncodes), UNUSED(info), UNUSED(ninfo);
-    return refuse_op("a registration for events of the environment", cbfunc, cbdata);
-}
-
-pmix_status_t refused_deregister_events(pmix_status_t *codes, size_t ncodes,
-                                        pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(codes), UNUSED(ncodes);
-    return refuse_op("the end of a registration for events", cbfunc, cbdata);
+    return refuse_op(REFUSED_DISCONNECT, cbfunc, cbdata);
 }
 
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata)
@@ -153,34 +166,12 @@ pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cb
     return PMIX_ERR_NOT_SUPPORTED;
 }
 
-pmix_status_t refused_notify_event(pmix_status_t code, const pmix_proc_t *source,
-                                   pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
-                                   pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(code), UNUSED(source), UNUSED(range), UNUSED(info), UNUSED(ninfo);
-    return refuse_op("an event for other nodes", cbfunc, cbdata);
-}
-
-pmix_status_t refused_tool_connected2(pmix_info_t *info, size_t ninfo,
-                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(info), UNUSED(ninfo);
-    return refuse(&(struct refusal){
-        .kind = SAY_TOOL, .say.tool = cbfunc, .cbdata = cbdata, .what = "a tool's connection"});
-}
-
-void refused_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
-                            void *cbdata)
-{
-    refused_tool_connected2(info, ninfo, cbfunc, cbdata);
-}
-
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
                                const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
                                void *cbdata)
 {
     UNUSED(client), UNUSED(directive), UNUSED(info), UNUSED(ninfo);
-    return refuse_info("PMIx_Allocation_request", cbfunc, cbdata);
+    return refuse_info(REFUSED_ALLOCATE, cbfunc, cbdata);
 }
 
 pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
@@ -188,7 +179,7 @@ pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_
                                   pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(requestor), UNUSED(targets), UNUSED(ntargets), UNUSED(info), UNUSED(ninfo);
-    return refuse_info("PMIx_Job_control", cbfunc, cbdata);
+    return refuse_info(REFUSED_JOB_CONTROL, cbfunc, cbdata);
 }
 
 pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *monitor,
@@ -196,7 +187,7 @@ pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *m
                               pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(requestor), UNUSED(monitor), UNUSED(error), UNUSED(info), UNUSED(ninfo);
-    return refuse_info("PMIx_Process_monitor", cbfunc, cbdata);
+    return refuse_info(REFUSED_MONITOR, cbfunc, cbdata);
 }
 
 pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t info[],
@@ -206,7 +197,7 @@ pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t 
     return refuse(&(struct refusal){.kind = SAY_CREDENTIAL,
                                     .say.credential = cbfunc,
                                     .cbdata = cbdata,
-                                    .what = "PMIx_Get_credential"});
+                                    .what = REFUSED_GET_CREDENTIAL});
 }
 
 pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_byte_object_t *cred,
@@ -217,7 +208,7 @@ pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_by
     return refuse(&(struct refusal){.kind = SAY_VALIDATION,
                                     .say.validation = cbfunc,
                                     .cbdata = cbdata,
-                                    .what = "PMIx_Validate_credential"});
+                                    .what = REFUSED_VALIDATE_CREDENTIAL});
 }
 
 pmix_status_t refused_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
@@ -225,7 +216,7 @@ pmix_status_t refused_iof_pull(const pmix_proc_t procs[], size_t nprocs, const p
                                void *cbdata)
 {
     UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo), UNUSED(channels);
-    return refuse_op("PMIx_IOF_pull", cbfunc, cbdata);
+    return refuse_op(REFUSED_IOF_PULL, cbfunc, cbdata);
 }
 
 pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
@@ -234,7 +225,7 @@ pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t ta
                                  void *cbdata)
 {
     UNUSED(source), UNUSED(targets), UNUSED(ntargets), UNUSED(info), UNUSED(ninfo), UNUSED(bo);
-    return refuse_op("PMIx_IOF_push", cbfunc, cbdata);
+    return refuse_op(REFUSED_PUSH_STDIN, cbfunc, cbdata);
 }
 
 pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
@@ -242,7 +233,7 @@ pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation
                              void *cbdata)
 {
     UNUSED(requestor), UNUSED(op), UNUSED(info), UNUSED(ninfo);
-    return refuse_info("fabric information", cbfunc, cbdata);
+    return refuse_info(REFUSED_FABRIC, cbfunc, cbdata);
 }
 
 #if PMIX_VERSION_MAJOR >= 7
@@ -251,7 +242,7 @@ pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t ses
                                       pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(requestor), UNUSED(session), UNUSED(info), UNUSED(ninfo);
-    return refuse_info("PMIx_Session_control", cbfunc, cbdata);
+    return refuse_info(REFUSED_SESSION_CONTROL, cbfunc, cbdata);
 }
 
 pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
@@ -262,6 +253,6 @@ pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
 {
     UNUSED(requestor), UNUSED(directive), UNUSED(block), UNUSED(units), UNUSED(nunits);
     UNUSED(info), UNUSED(ninfo);
-    return refuse_op("PMIx_Resource_block", cbfunc, cbdata);
+    return refuse_op(REFUSED_RESOURCE_BLOCK, cbfunc, cbdata);
 }
 #endif

@@ -7,6 +7,31 @@
 
 #include <pmix_server.h>
 
+/** What was refused; at most 32. */
+enum refused_what {
+    REFUSED_PUBLISH,
+    REFUSED_LOOKUP,
+    REFUSED_UNPUBLISH,
+    REFUSED_SPAWN,
+    REFUSED_CONNECT,
+    REFUSED_DISCONNECT,
+    REFUSED_ALLOCATE,
+    REFUSED_JOB_CONTROL,
+    REFUSED_MONITOR,
+    REFUSED_GET_CREDENTIAL,
+    REFUSED_VALIDATE_CREDENTIAL,
+    REFUSED_IOF_PULL,
+    REFUSED_PUSH_STDIN,
+    REFUSED_FABRIC,
+    REFUSED_SESSION_CONTROL,
+    REFUSED_RESOURCE_BLOCK,
+    REFUSED_QUERY, /**< a key that is not known */
+    REFUSED_LOG,   /**< a channel that is not known */
+};
+
+/** Logs that something is not served. @param of which key of it, or NULL @thread the loop's */
+void refused_tell(enum refused_what what, const char *of);
+
 pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               pmix_op_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
@@ -20,19 +45,8 @@ pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pm
                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                  size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
-                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_deregister_events(pmix_status_t *codes, size_t ncodes,
-                                        pmix_op_cbfunc_t cbfunc, void *cbdata);
 /** Has no callback: libpmix listens itself. */
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_notify_event(pmix_status_t code, const pmix_proc_t *source,
-                                   pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
-                                   pmix_op_cbfunc_t cbfunc, void *cbdata);
-void refused_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
-                            void *cbdata);
-pmix_status_t refused_tool_connected2(pmix_info_t *info, size_t ninfo,
-                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
                                const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
                                void *cbdata);

@@ -51,12 +51,36 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
                           const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
                           void *cbdata);
 
+/** To the other nodes: common/notify/event.h. */
+pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
+                                  pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
+                                  pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
+                                     size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t cbfunc,
+                                       void *cbdata);
+/** Lets a tool of the job's user in, and names it. */
+pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
+                                     pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
+/** Up to libpmix 5, and where a library still calls the old form. */
+void upcall_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
+                           void *cbdata);
+/** Gives a context id to PMIx_Group_invite; refuses the rest. */
+pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                 pmix_info_cbfunc_t cbfunc, void *cbdata);
+
 /* What other servers ask; @thread the loop's */
 
 /** Serves ASK_MODEX: see ask.h. */
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
-/** What an ASK_MODEX asks for: "direct modex of 4711.0 rank 5: no answer of c07". @param node
- * the name of the one asked */
+/** A process of this node will put nothing any more: who asks for its data gets it, or
+ * PMIX_ERR_NOT_FOUND. @thread the loop's */
+void upcall_task_gone(struct server *server, uint32_t rank);
+/** Frees the questions that libpmix has never answered. @thread the loop's, after libpmix ended */
+void upcall_free_served(struct server *server);
+/** What an ASK_MODEX asks for: "direct modex of 4711.0 rank 5, key "grid": no answer of c07".
+ * @param node the name of the one asked */
 void upcall_describe_modex(const char *node, const void *body, size_t len, char *buf, size_t cap);
 /** Serves ASK_QUERY. */
 void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);

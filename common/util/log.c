@@ -113,6 +113,11 @@ void log_open(log_sink_fn *sink, void *arg, enum log_level level, const char *pr
     out.sink = sink;
     out.arg = arg;
     out.level = level;
+    log_prefix(prefix);
+}
+
+void log_prefix(const char *prefix)
+{
     snprintf(out.prefix, sizeof(out.prefix), "%s", prefix ? prefix : "");
 }
 
@@ -123,7 +128,7 @@ int log_wants(enum log_level level)
 
 void log_write(enum log_level level, const char *fmt, ...)
 {
-    char text[TEXT_MAX + 1];
+    char text[TEXT_MAX + 1], *line;
     int saved_errno = errno, used = 0, n;
     va_list ap;
 
@@ -139,9 +144,10 @@ void log_write(enum log_level level, const char *fmt, ...)
     if (used + n > TEXT_MAX)
         trim_cut(text, TEXT_MAX);
     log_mask(text);
+    line = strncmp(text + used, text, (size_t)used) == 0 ? text + used : text;
     if (out.sink)
-        out.sink(out.arg, level, text);
+        out.sink(out.arg, level, line);
     else
-        log_stderr(NULL, level, text);
+        log_stderr(NULL, level, line);
     errno = saved_errno;
 }

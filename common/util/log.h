@@ -33,6 +33,14 @@ typedef void log_sink_fn(void *arg, enum log_level level, const char *text);
  */
 void log_open(log_sink_fn *sink, void *arg, enum log_level level, const char *prefix);
 
+/**
+ * Changes what stands before each message, once that is known. A message that begins with it
+ * already, as one that another process has written, does not get it again.
+ * @param prefix as of log_open()
+ * @thread as log_open()
+ */
+void log_prefix(const char *prefix);
+
 /** The sink that a NULL sink means. */
 void log_stderr(void *arg, enum log_level level, const char *text);
 

@@ -45,6 +45,11 @@ static void levels_and_prefix(void **state)
     assert_int_equal(seen.count, 1);
     assert_int_equal(seen.level, LOG_LEVEL_ERROR);
     assert_string_equal(seen.text, "4711.0 c07: 1 of 2");
+    log_error("4711.0 c07: as its own process says");
+    assert_string_equal(seen.text, "4711.0 c07: as its own process says");
+    log_prefix("4711.0 c08");
+    log_error("4711.0 c07: as another one says");
+    assert_string_equal(seen.text, "4711.0 c08: 4711.0 c07: as another one says");
     assert_true(log_wants(LOG_LEVEL_WARNING));
     assert_false(log_wants(LOG_LEVEL_DEBUG));
 }

@@ -36,7 +36,7 @@ static uint32_t next_slots(const struct slurm_abi_allocation *alloc, uint32_t *g
     return alloc->cpus_per_node[*group];
 }
 
-/* Takes the nodes out of hosts. */
+/* Takes the nodes out of hosts and appends them to those of the jobs before. */
 static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, void *hosts)
 {
     struct boot_allocation *to = &boot->allocation;
@@ -47,6 +47,7 @@ static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, voi
 
     if (!out)
         return -1;
+    fputs(to->nodes, out);
     while ((name = slurm_abi_hostlist_shift(hosts))) {
         uint32_t slots = next_slots(alloc, &group, &rep);
 
@@ -63,11 +64,12 @@ static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, voi
     return 0;
 }
 
+/* @return 0, -1, or 1: it is not known */
 static int ask(struct boot *boot, uint32_t job, struct err *err)
 {
     struct slurm_abi_allocation *alloc = NULL;
     void *hosts = NULL;
-    int rc = 0;
+    int rc = 1;
 
     if (slurm_abi_allocation_lookup(job, &alloc) != SLURM_ABI_SUCCESS || !alloc)
         log_warning("slurmctld does not tell of the allocation of job %u: %s; programs will not "
@@ -77,13 +79,23 @@ static int ask(struct boot *boot, uint32_t job, struct err *err)
         log_warning("slurmctld tells of no nodes in the allocation of job %u; programs will not "
                     "find its nodes and slots",
                     job);
-    else if (fill(boot, alloc, hosts) < 0)
-        rc = err_set(err, "out of memory");
+    else
+        rc = fill(boot, alloc, hosts) < 0 ? err_set(err, "out of memory") : 0;
     if (hosts)
         slurm_abi_hostlist_destroy(hosts);
     if (alloc)
         slurm_abi_free_allocation(alloc);
     return rc;
+}
+
+static void forget(struct boot *boot)
+{
+    struct boot_allocation *to = &boot->allocation;
+
+    to->nodes[0] = '\0';
+    to->nnodes = to->slots = 0;
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        boot->nodes[i].slots = 0;
 }
 
 static char *cluster_name(void)
@@ -104,9 +116,10 @@ static char *version(void)
     return n < 0 ? NULL : text;
 }
 
-int allocation_read(struct boot *boot, uint32_t job, struct err *err)
+int allocation_read(struct boot *boot, const uint32_t *jobs, uint32_t njobs, struct err *err)
 {
     struct boot_allocation *to = &boot->allocation;
+    int rc = 0;
 
     to->rm = strdup("slurm");
     to->rm_version = version();
@@ -114,5 +127,9 @@ int allocation_read(struct boot *boot, uint32_t job, struct err *err)
     to->nodes = strdup("");
     if (!to->rm || !to->rm_version || !to->cluster || !to->nodes)
         return err_set(err, "out of memory");
-    return ask(boot, job, err);
+    for (uint32_t i = 0; rc == 0 && i < njobs; i++)
+        rc = ask(boot, jobs[i], err);
+    if (rc > 0)
+        forget(boot);
+    return rc < 0 ? -1 : 0;
 }

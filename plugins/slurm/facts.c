@@ -5,10 +5,11 @@
  * to release, and the environment is the user's. So each fact comes from where root can trust it:
  *
  *     node, spool directory, job, step   slurmstepd's own listening socket,
- *                                        <spool>/<node>_<job>.<step>
+ *                                        <spool>/<node>_<job>.<step>[.<component>]
  *     user and group                     slurmstepd's own record, asked over that socket
  *     the user's other groups            the group database
- *     nodes, tasks and their ranks       slurmctld's record of the step
+ *     nodes, tasks and their ranks       slurmctld's record of the step, or of each of its
+ *                                        components (layout.c)
  *     tmpdir                             muster.json, which is root's
  *     nodes and processors of the job    slurmctld's record of the allocation (allocation.c)
  *     TmpFS, ClusterName                 slurmstepd's own copy of slurm.conf
@@ -23,14 +24,16 @@
 #include "plugins/slurm/facts.h"
 
 #include "common/conf/conf_file.h"
+#include "common/util/log.h"
+#include "common/util/text.h"
 #include "plugins/slurm/allocation.h"
+#include "plugins/slurm/layout.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -38,7 +41,7 @@
 #include <unistd.h>
 
 /* Reads "<spool>/<node>_<job>.<step>" or the same with ".<component>". */
-static bool parse_step_socket(const char *path, struct facts *facts, uint32_t *component)
+static bool parse_step_socket(const char *path, struct facts *facts)
 {
     const char *base = strrchr(path, '/'), *ids = strrchr(path, '_');
     char rest;
@@ -46,8 +49,8 @@ static bool parse_step_socket(const char *path, struct facts *facts, uint32_t *c
 
     if (path[0] != '/' || !base || !ids || ids <= base + 1)
         return false;
-    *component = SLURM_ABI_NO_VAL;
-    n = sscanf(ids + 1, "%u.%u.%u%c", &facts->job, &facts->step, component, &rest);
+    facts->component = SLURM_ABI_NO_VAL;
+    n = sscanf(ids + 1, "%u.%u.%u%c", &facts->job, &facts->step, &facts->component, &rest);
     if (n != 3 && (n != 2 || strspn(ids + 1, "0123456789.") != strlen(ids + 1)))
         return false;
     facts->spool = strndup(path, (size_t)(base - path));
@@ -72,17 +75,26 @@ static bool listening_path(int fd, char *path, size_t cap)
     return true;
 }
 
+/* From now on messages name the step, by its first component's job, and the node, as the server's.
+ */
+static void speak_as(const struct facts *facts)
+{
+    char prefix[128];
+
+    snprintf(prefix, sizeof(prefix), "%u.%u %s", facts->jobs[0], facts->step, facts->node);
+    log_prefix(prefix);
+}
+
 static int find_self(struct facts *facts, struct err *err)
 {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
     DIR *dir = opendir("/proc/self/fd");
-    uint32_t component = SLURM_ABI_NO_VAL;
     struct dirent *entry;
     bool found = false;
 
     while (dir && !found && (entry = readdir(dir))) {
         if (entry->d_name[0] != '.' && listening_path(atoi(entry->d_name), path, sizeof(path)))
-            found = parse_step_socket(path, facts, &component);
+            found = parse_step_socket(path, facts);
     }
     if (dir)
         closedir(dir);
@@ -90,11 +102,9 @@ static int find_self(struct facts *facts, struct err *err)
         return err_set(err, "slurmstepd's own socket <spool>/<node>_<job>.<step> is not among its "
                             "open files, so the step is not known: muster does not know this "
                             "build of Slurm");
-    if (component != SLURM_ABI_NO_VAL)
-        return err_set(err,
-                       "step %u.%u is heterogeneous (component %u): muster does not serve "
-                       "steps of several components; start each with an srun of its own",
-                       facts->job, facts->step, component);
+    facts->jobs[0] = facts->job;
+    facts->njobs = 1;
+    speak_as(facts);
     return 0;
 }
 
@@ -133,7 +143,7 @@ static int find_groups(struct identity *user, const char *name)
 /* The user as slurmstepd has it on record, not as anybody claims. */
 static int find_user(struct facts *facts, struct err *err)
 {
-    struct slurm_abi_step_id id = slurm_abi_step_id(facts->job, facts->step, SLURM_ABI_NO_VAL);
+    struct slurm_abi_step_id id = slurm_abi_step_id(facts->job, facts->step, facts->component);
     struct identity *user = &facts->user;
     struct passwd *pw = NULL;
     uint16_t version = 0;
@@ -162,61 +172,6 @@ static int find_user(struct facts *facts, struct err *err)
                      facts->node, geteuid(), user->uid);
     if (pw)
         free_passwd(pw);
-    return rc;
-}
-
-static int fill_node(struct boot_node *node, char *name, const uint32_t *ranks, uint32_t ntasks)
-{
-    node->name = name;
-    node->ntasks = ntasks;
-    node->ranks = calloc(ntasks ? ntasks : 1, sizeof(*ranks));
-    if (!name || !node->ranks)
-        return -1;
-    memcpy(node->ranks, ranks, ntasks * sizeof(*ranks));
-    return 0;
-}
-
-/* Copies the layout; nodes stand in the order of its host list. */
-static int fill_nodes(struct facts *facts, const struct slurm_abi_step_layout *layout)
-{
-    struct boot *boot = &facts->boot;
-    void *hosts = slurm_abi_hostlist_create(layout->node_list);
-    int rc = hosts ? 0 : -1;
-
-    boot->node = UINT32_MAX;
-    boot->ntasks = layout->task_cnt;
-    boot->nodes = calloc(layout->node_cnt ? layout->node_cnt : 1, sizeof(*boot->nodes));
-    if (!boot->nodes)
-        rc = -1;
-    for (uint32_t i = 0; rc == 0 && i < layout->node_cnt; i++) {
-        boot->nnodes = i + 1;
-        rc = fill_node(&boot->nodes[i], slurm_abi_hostlist_shift(hosts), layout->tids[i],
-                       layout->tasks[i]);
-        if (rc == 0 && strcmp(boot->nodes[i].name, facts->node) == 0)
-            boot->node = i;
-    }
-    if (hosts)
-        slurm_abi_hostlist_destroy(hosts);
-    return boot->node == UINT32_MAX ? -1 : rc;
-}
-
-static int find_layout(struct facts *facts, struct err *err)
-{
-    struct slurm_abi_step_id id = slurm_abi_step_id(facts->job, facts->step, SLURM_ABI_NO_VAL);
-    struct slurm_abi_step_layout *layout = slurm_abi_step_layout_get(&id);
-    int rc;
-
-    if (!layout)
-        return err_set(err, "node %s cannot get the layout of step %u.%u from slurmctld: %s",
-                       facts->node, facts->job, facts->step, slurm_abi_strerror(errno));
-    if (!layout->node_list || !layout->tasks || !layout->tids)
-        rc = -1;
-    else
-        rc = fill_nodes(facts, layout);
-    if (rc < 0)
-        err_set(err, "the layout of step %u.%u that slurmctld gives does not name node %s",
-                facts->job, facts->step, facts->node);
-    slurm_abi_step_layout_free(layout);
     return rc;
 }
 
@@ -343,42 +298,39 @@ static int find_tmpfs(struct facts *facts, struct err *err)
     return facts->tmpfs ? 0 : -1;
 }
 
-static char *format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static char *format(const char *fmt, ...)
+/* "2,3" */
+static char *list_jobs(const struct facts *facts)
 {
-    char *text;
-    va_list ap;
-    int n;
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
 
-    va_start(ap, fmt);
-    n = vasprintf(&text, fmt, ap);
-    va_end(ap);
-    return n < 0 ? NULL : text;
-}
-
-static void set_number(struct boot *boot, const char *key, uint32_t value)
-{
-    char text[16];
-
-    snprintf(text, sizeof(text), "%u", value);
-    boot_set(boot, key, text);
+    for (uint32_t i = 0; out && i < facts->njobs; i++)
+        fprintf(out, "%s%u", i > 0 ? "," : "", facts->jobs[i]);
+    if (out)
+        fclose(out);
+    return text;
 }
 
 static int describe(struct facts *facts, const char *template, struct err *err)
 {
     struct boot *boot = &facts->boot;
-    char *address = format("%s/muster.%u.%u", template, facts->job, facts->step);
+    char *address = text_format("%s/muster.%u.%u", template, facts->jobs[0], facts->step);
+    char *jobs = list_jobs(facts), step[16];
     Dl_info info = {0};
 
-    boot->session = format("%u", facts->job);
-    boot->nspace = format("slurm.%u.%u", facts->job, facts->step);
-    boot->label = format("%u.%u", facts->job, facts->step);
+    speak_as(facts);
+    snprintf(step, sizeof(step), "%u", facts->step);
+    boot->session = text_format("%u", facts->jobs[0]);
+    boot->nspace = text_format("slurm.%u.%u", facts->jobs[0], facts->step);
+    boot->label = text_format("%u.%u", facts->jobs[0], facts->step);
     boot->step = facts->step;
-    set_number(boot, "job", facts->job);
-    set_number(boot, "step", facts->step);
+    boot_set(boot, "step", step);
+    if (jobs)
+        boot_set(boot, "jobs", jobs);
     if (address)
         boot_set(boot, "address", address);
+    free(jobs);
     free(address);
     /* The server loads the same libslurm, to speak as this release does. */
     if (dladdr((void *)(uintptr_t)slurm_abi_forward_data, &info) == 0 || !info.dli_fname)
@@ -390,14 +342,15 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     return 0;
 }
 
-int facts_read(struct facts *facts, struct err *err)
+int facts_read(struct facts *facts, char *const *env, struct err *err)
 {
     char *template = NULL;
     int rc = -1;
 
     *facts = (struct facts){0};
     if (find_self(facts, err) == 0 && find_user(facts, err) == 0 && find_tmpfs(facts, err) == 0 &&
-        find_layout(facts, err) == 0 && allocation_read(&facts->boot, facts->job, err) == 0)
+        layout_read(facts, env, err) == 0 &&
+        allocation_read(&facts->boot, facts->jobs, facts->njobs, err) == 0)
         template = find_template(facts, err);
     if (template)
         rc = describe(facts, template, err);

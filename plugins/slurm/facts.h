@@ -4,9 +4,11 @@
 #ifndef MUSTER_SLURM_FACTS_H
 #define MUSTER_SLURM_FACTS_H
 
+#include "common/launch/identity.h"
 #include "common/server/boot.h"
 #include "common/util/err.h"
-#include "plugins/slurm/identity.h"
+
+enum { FACTS_JOBS_MAX = 128 /**< components of a heterogeneous job: Slurm's own bound */ };
 
 /** A step on this node. */
 struct facts {
@@ -15,18 +17,22 @@ struct facts {
     char *tmpfs;           /**< where temporary directories are made */
     const char *tmpfs_key; /**< the setting that it is from, "TmpFS" or "tmpdir" */
     uint32_t job;          /**< job id; a heterogeneous job's component has its own */
-    uint32_t step;         /**< step id */
-    struct identity user;  /**< whose step it is */
-    struct boot boot;      /**< for the server: all but tmpdir and the setting "socket" */
+    uint32_t step;         /**< step id, the same in all components */
+    uint32_t component;    /**< which one of a heterogeneous step, or SLURM_ABI_NO_VAL */
+    uint32_t njobs;        /**< length of jobs: 1, unless the step is over several components */
+    uint32_t jobs[FACTS_JOBS_MAX]; /**< of its components, in order; the first one names the step */
+    struct identity user;          /**< whose step it is */
+    struct boot boot;              /**< for the server: all but tmpdir and the setting "socket" */
 };
 
 /**
- * Finds out all of it; takes two round trips to slurmctld.
+ * Finds out all of it; takes two round trips to slurmctld, and up to three for each component.
  * @param facts filled in; facts_free() it also after an error
+ * @param env   of the step's tasks, which is the user's: see layout.h
  * @return 0, or -1 with the reason in @p err
  * @thread slurmstepd's main thread, in prefork
  */
-int facts_read(struct facts *facts, struct err *err);
+int facts_read(struct facts *facts, char *const *env, struct err *err);
 
 void facts_free(struct facts *facts);
 

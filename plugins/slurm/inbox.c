@@ -1,12 +1,15 @@
 /* One connection a message: u32 uid of the sender, u32 length, that many bytes, end of file. */
 #include "plugins/slurm/rm_slurm.h"
 
+#include "common/server/limits.h"
 #include "common/util/log.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -108,6 +111,16 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     bufferevent_enable(c->bev, EV_READ);
 }
 
+/* Else libevent tries again for ever, at once. */
+static void on_refused(struct evconnlistener *listener, void *arg)
+{
+    (void)listener;
+    (void)arg;
+    if (errno == EMFILE || errno == ENFILE)
+        limits_no_descriptors();
+    log_warning("a message cannot be taken: %s", strerror(errno));
+}
+
 struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *host)
 {
     struct inbox *inbox = calloc(1, sizeof *inbox);
@@ -123,6 +136,7 @@ struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *
         free(inbox);
         return NULL;
     }
+    evconnlistener_set_error_cb(inbox->listener, on_refused);
     return inbox;
 }
 

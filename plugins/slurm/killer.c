@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,13 +22,15 @@ enum {
     TRIES = 5,
     RETRY_MS = 1000,
     STOP_S = 1, /* for an answer of slurmctld that is on its way */
+    SAID_MS = 500,
+    SAID_STEP_MS = 5,
 };
 
 /* All that the thread needs: it may outlive the step's session. */
 struct killer {
     pthread_t thread;
     int stop; /* eventfd */
-    uint32_t job, step;
+    uint32_t jobs[FACTS_JOBS_MAX], njobs, step;
     char *node;
 };
 
@@ -50,26 +53,47 @@ static int stay_loaded(void)
                : -1;
 }
 
+static void kill_job(const struct killer *killer, uint32_t job)
+{
+    struct pollfd stop = {killer->stop, POLLIN, 0};
+
+    for (int tries = 1;; tries++) {
+        if (slurm_abi_kill_step(job, killer->step, SIGKILL) == SLURM_ABI_SUCCESS ||
+            errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
+            return; /* it ends, or another node was faster */
+        if (tries == TRIES) {
+            log_error("cannot end step %u.%u from node %s: %s; its tasks hang: scancel %u.%u", job,
+                      killer->step, killer->node, slurm_abi_strerror(errno), job, killer->step);
+            return;
+        }
+        /* slurmstepd may have been somebody else for a moment; see watch.c */
+        if (poll(&stop, 1, RETRY_MS) > 0)
+            return;
+    }
+}
+
+/* What the user is told goes through a pipe from slurmstepd's standard error to its own loop, and
+ * on to srun, which drops all that comes after a task has ended by SIGKILL. */
+static void let_it_be_said(const struct killer *killer)
+{
+    struct pollfd stop = {killer->stop, POLLIN, 0};
+    int waiting;
+
+    for (int ms = 0; ms < SAID_MS; ms += SAID_STEP_MS)
+        if (ioctl(STDERR_FILENO, FIONREAD, &waiting) != 0 || waiting == 0 ||
+            poll(&stop, 1, SAID_STEP_MS) > 0)
+            return;
+}
+
 /* The thread. */
 static void *run(void *arg)
 {
     const struct killer *killer = arg;
-    struct pollfd stop = {killer->stop, POLLIN, 0};
 
-    for (int tries = 1;; tries++) {
-        if (slurm_abi_kill_step(killer->job, killer->step, SIGKILL) == SLURM_ABI_SUCCESS ||
-            errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
-            return NULL; /* it ends, or another node was faster */
-        if (tries == TRIES) {
-            log_error("cannot end step %u.%u from node %s: %s; its tasks hang: scancel %u.%u",
-                      killer->job, killer->step, killer->node, slurm_abi_strerror(errno),
-                      killer->job, killer->step);
-            return NULL;
-        }
-        /* slurmstepd may have been somebody else for a moment; see watch.c */
-        if (poll(&stop, 1, RETRY_MS) > 0)
-            return NULL;
-    }
+    let_it_be_said(killer);
+    for (uint32_t i = 0; i < killer->njobs; i++)
+        kill_job(killer, killer->jobs[i]);
+    return NULL;
 }
 
 struct killer *killer_start(const struct facts *facts)
@@ -78,7 +102,8 @@ struct killer *killer_start(const struct facts *facts)
     int rc = ENOMEM;
 
     if (killer) {
-        killer->job = facts->job;
+        memcpy(killer->jobs, facts->jobs, sizeof(killer->jobs));
+        killer->njobs = facts->njobs;
         killer->step = facts->step;
         killer->node = strdup(facts->node);
         killer->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -94,13 +119,19 @@ struct killer *killer_start(const struct facts *facts)
     return NULL;
 }
 
-void killer_stop(struct killer *killer)
+void killer_stop(struct killer *killer, unsigned wait_s)
 {
     struct timespec until;
     uint64_t one = 1;
 
     if (!killer)
         return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += wait_s;
+    if (wait_s > 0 && pthread_timedjoin_np(killer->thread, NULL, &until) == 0) {
+        killer_free(killer);
+        return;
+    }
     if (write(killer->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
     clock_gettime(CLOCK_REALTIME, &until);

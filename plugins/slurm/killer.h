@@ -18,10 +18,11 @@ struct killer;
 struct killer *killer_start(const struct facts *facts);
 
 /**
- * No further try. Waits a second for an answer that is on its way, then lets the thread go, which
- * ends with the process. Frees @p killer, which may be NULL.
+ * Gives it so many seconds to end by itself; then no further try. Waits a second for an answer that
+ * is on its way, then lets the thread go, which ends with the process. Frees @p killer, which may
+ * be NULL.
  * @thread slurmstepd's main thread
  */
-void killer_stop(struct killer *killer);
+void killer_stop(struct killer *killer, unsigned wait_s);
 
 #endif

@@ -141,7 +141,7 @@ int listener_open(struct listener *listener, const struct facts *facts, struct e
 {
     char birth[sizeof(listener->path)];
     int n = snprintf(listener->path, sizeof(listener->path), "%s/muster.%u.%u", facts->spool,
-                     facts->job, facts->step);
+                     facts->jobs[0], facts->step);
 
     listener->fd = -1;
     if (n >= (int)sizeof(listener->path)) {
@@ -149,7 +149,7 @@ int listener_open(struct listener *listener, const struct facts *facts, struct e
         return err_set(err,
                        "SlurmdSpoolDir is too long on node %s: %s/muster.%u.%u has to fit into "
                        "the %zu bytes of a Unix socket's path",
-                       facts->node, facts->spool, facts->job, facts->step,
+                       facts->node, facts->spool, facts->jobs[0], facts->step,
                        sizeof(listener->path) - 1);
     }
     if (facts->user.drop && facts->user.uid != 0 && check_spool(facts, err) < 0) {
@@ -158,18 +158,18 @@ int listener_open(struct listener *listener, const struct facts *facts, struct e
     }
     sweep(facts->spool);
     /* of the same length */
-    snprintf(birth, sizeof(birth), "%s/must~r.%u.%u", facts->spool, facts->job, facts->step);
+    snprintf(birth, sizeof(birth), "%s/must~r.%u.%u", facts->spool, facts->jobs[0], facts->step);
     if (make_socket(listener, birth, &facts->user) < 0) {
         err_set(err, "cannot make the socket %s on node %s: %s", listener->path, facts->node,
                 strerror(errno));
-        listener_pass(listener);
+        listener_close(listener);
         listener->path[0] = '\0';
         return -1;
     }
     return 0;
 }
 
-void listener_pass(struct listener *listener)
+void listener_close(struct listener *listener)
 {
     if (listener->fd >= 0)
         close(listener->fd);
@@ -178,8 +178,8 @@ void listener_pass(struct listener *listener)
 
 void listener_remove(struct listener *listener)
 {
-    listener_pass(listener);
     if (listener->path[0] != '\0')
         unlink(listener->path);
     listener->path[0] = '\0';
+    listener_close(listener);
 }

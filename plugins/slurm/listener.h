@@ -9,10 +9,11 @@
 
 #include <sys/un.h>
 
-/** `<spool>/muster.<job>.<step>`: mode 0600, the job's user's. */
+/** `<spool>/muster.<job>.<step>`: mode 0600, the job's user's. The job is the first component's on
+ * the nodes of all, so that they have one address. */
 struct listener {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /**< empty: there is none */
-    int fd;                                                 /**< owned, -1 once the server has it */
+    int fd;                                                 /**< owned; -1: closed */
 };
 
 /**
@@ -23,10 +24,12 @@ struct listener {
  */
 int listener_open(struct listener *listener, const struct facts *facts, struct err *err);
 
-/** Closes our descriptor: the server has its own. */
-void listener_pass(struct listener *listener);
+/** Closes our descriptor, of which the server has its own. Held as long as the server is not dead:
+ * who is refused by the socket knows that the server died, as one that leaves in order refuses
+ * nobody before the socket is removed. @thread any that has the only reference to it */
+void listener_close(struct listener *listener);
 
-/** Closes and removes it. */
+/** Removes it, then closes. */
 void listener_remove(struct listener *listener);
 
 #endif

@@ -12,17 +12,19 @@
  * PMIx is muster-server's alone. slurmstepd runs as root, changes the uid of all its threads while
  * it launches, and forks tasks under running threads; libpmix can stand none of that.
  */
+#include "common/launch/handshake.h"
+#include "common/launch/launch.h"
+#include "common/launch/scratch.h"
 #include "common/util/log.h"
+#include "plugins/slurm/cgroup.h"
 #include "plugins/slurm/facts.h"
-#include "plugins/slurm/handshake.h"
-#include "plugins/slurm/launch.h"
 #include "plugins/slurm/listener.h"
 #include "plugins/slurm/mpi_conf.h"
-#include "plugins/slurm/scratch.h"
 #include "plugins/slurm/watch.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,35 +109,13 @@ void mpi_p_conf_set(void *table)
         log_error("%s", err.text);
 }
 
-/* A step over several components of a heterogeneous job, or over several groups of one. */
-static bool several_components(const struct slurm_abi_step_info *step)
-{
-    struct slurm_abi_step_id id = step->step_id;
-    struct slurm_abi_step_layout *own;
-    bool several;
-
-    if (id.step_het_comp != SLURM_ABI_NO_VAL)
-        return true;
-    if (step->het_job_id == 0 || step->het_job_id == SLURM_ABI_NO_VAL || !step->step_layout)
-        return false;
-    own = slurm_abi_step_layout_get(&id);
-    several = own && own->task_cnt != step->step_layout->task_cnt;
-    if (own)
-        slurm_abi_step_layout_free(own);
-    return several;
-}
-
 /** @thread srun's main thread */
 void *mpi_p_client_prelaunch(const struct slurm_abi_step_info *step, char ***env)
 {
     static char none;
 
+    (void)step;
     (void)env;
-    if (several_components(step)) {
-        log_error("muster does not serve heterogeneous steps of several components: start each "
-                  "with an srun of its own, or use another --mpi");
-        return NULL;
-    }
     return &none; /* anything but NULL, which is an error */
 }
 
@@ -156,22 +136,43 @@ static void session_free(struct session *s)
     free(s);
 }
 
-static int session_start(struct session *s, struct err *err)
+/* slurmstepd's own SLURM_CONF, if it has one; prefork's environment is the user's. */
+static int start_server(struct session *s, struct err *err)
+{
+    const char *conf = getenv("SLURM_CONF");
+    char *setting = NULL;
+    const char *env[] = {NULL, NULL};
+    struct launcher launcher = {.node = s->facts.node,
+                                .log = "slurmd's log there",
+                                .user = &s->facts.user,
+                                .listener = s->listener.fd,
+                                .env = env,
+                                .at_gate = cgroup_leave_step};
+    int rc;
+
+    if (conf && asprintf(&setting, "SLURM_CONF=%s", conf) < 0)
+        return err_set(err, "out of memory");
+    env[0] = setting;
+    rc = launch_server(&s->launch, &launcher, err);
+    free(setting);
+    return rc;
+}
+
+static int session_start(struct session *s, char *const *env, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
 
-    if (facts_read(&s->facts, err) < 0 || mpi_conf_check(err) < 0 ||
+    if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
         scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, boot->label, &s->facts.user,
                      err) < 0 ||
         listener_open(&s->listener, &s->facts, err) < 0)
         return -1;
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
-    if (launch_server(&s->launch, &s->facts.user, s->listener.fd, s->facts.node, err) < 0)
+    if (start_server(s, err) < 0)
         return -1;
-    listener_pass(&s->listener);
     if (handshake(&s->launch, boot, &s->env, err) == 0)
-        s->watch = watch_start(&s->facts, &s->launch, err);
+        s->watch = watch_start(&s->facts, &s->launch, &s->listener, err);
     if (!s->watch) {
         launch_kill(&s->launch);
         return -1;
@@ -188,32 +189,34 @@ int mpi_p_slurmstepd_prefork(const void *step, char ***env)
     struct session *s = calloc(1, sizeof(*s));
 
     (void)step;
-    (void)env;
     if (!s)
         return SLURM_ABI_ERROR;
     s->owner = getpid();
     s->listener.fd = s->launch.control = -1;
-    if (session_start(s, &s->refusal) < 0) {
+    if (session_start(s, env ? *env : NULL, &s->refusal) < 0) {
         log_error("%s", s->refusal.text);
+        listener_close(&s->listener);
         if (s->facts.job != 0)
-            s->watch = watch_start(&s->facts, NULL, &s->refusal);
+            s->watch = watch_start(&s->facts, NULL, NULL, &s->refusal);
     }
     session = s;
     return SLURM_ABI_SUCCESS;
 }
 
-/* Says once a node why there is no server. */
-static int refuse(const struct slurm_abi_task_info *task)
+/* Says once a node why a task cannot be served, and has the step ended: the tasks of other nodes
+ * would wait for it. */
+static int refuse(const struct slurm_abi_task_info *task, const char *why)
 {
     if (task->ltaskid == 0)
-        log_error("%s", session->refusal.text);
+        log_error("%s", why);
     if (session->watch)
-        watch_task(session->watch, 0, getpid());
+        watch_refused(session->watch);
     errno = ECANCELED; /* slurmstepd logs it */
     return SLURM_ABI_ERROR;
 }
 
-/* The server counts ranks as slurmctld does; a step of several components counts otherwise. */
+/* The server counts ranks as slurmctld's records do, which do not make the whole step when a
+ * component of it has ended already. */
 static bool is_ours(const struct slurm_abi_task_info *task, uint32_t slot)
 {
     const struct boot *boot = &session->facts.boot;
@@ -223,22 +226,42 @@ static bool is_ours(const struct slurm_abi_task_info *task, uint32_t slot)
            node->ranks[slot] == task->gtaskid;
 }
 
+/* @return whether the task can be served, else the reason is in err. Slurm may give tasks a /tmp of
+ * their own (job_container/tmpfs, namespace/tmpfs), but libpmix's clients take files from their
+ * server's directory, and programs are told of places in it. */
+static bool can_serve(const struct slurm_abi_task_info *task, struct err *err)
+{
+    const struct facts *facts = &session->facts;
+
+    if (session->refusal.text[0] != '\0')
+        err_set(err, "%s", session->refusal.text);
+    else if (!is_ours(task, (uint32_t)task->ltaskid))
+        err_set(err,
+                "task %u of step %s on node %s is one of %u, and slurmctld has %u on record: a "
+                "component of the step has ended already",
+                task->gtaskid, facts->boot.label, facts->node, task->ntasks, facts->boot.ntasks);
+    else if (!scratch_is_seen(&session->scratch))
+        err_set(err,
+                "tasks of step %s on node %s do not see the directory %s of their server, as Slurm "
+                "gives them a file system of their own there: set tmpdir in " MUSTER_CONF_PATH
+                " to a directory elsewhere",
+                facts->boot.label, facts->node, session->scratch.path);
+    else
+        return true;
+    return false;
+}
+
 /** Overwrites what the user set: two PMIx servers in one environment serve nobody.
  * @thread a task's process between fork and exec, as the user */
 int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
 {
     uint32_t slot = (uint32_t)task->ltaskid;
+    struct err why = {0};
 
     if (!session)
         return SLURM_ABI_ERROR;
-    if (session->refusal.text[0] != '\0')
-        return refuse(task);
-    if (!is_ours(task, slot)) {
-        log_error("task %u of step %s on node %s is not in the step's layout: muster does not "
-                  "serve heterogeneous steps of several components",
-                  task->gtaskid, session->facts.boot.label, session->facts.node);
-        return SLURM_ABI_ERROR;
-    }
+    if (!can_serve(task, &why))
+        return refuse(task, why.text);
     for (char **p = session->env.strings[slot]; p && *p; p++) {
         char *value = strchr(*p, '=');
 
@@ -258,7 +281,7 @@ int fini(void)
         return SLURM_ABI_SUCCESS;
     session = NULL;
     watch_stop(s->watch);
-    launch_end(&s->launch, s->facts.node);
+    launch_end(&s->launch);
     session_free(s);
     return SLURM_ABI_SUCCESS;
 }

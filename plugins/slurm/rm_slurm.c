@@ -21,19 +21,12 @@
 #include <unistd.h>
 
 enum {
-    THREADS_MAX = 8,
     MESSAGE_MAX = 64 << 20, /* bytes that are sent at once, unless one frame is longer */
     RETRY_FIRST_MS = 10,
     RETRY_MAX_MS = 500,
+    RETRY_CLOSING_MS = 50, /* at most, when there is little time left */
     KILL_TRIES = 5,
-};
-
-/* A peer that is lost, on its way to the loop. */
-struct loss {
-    struct handoff_item item;
-    struct rm *rm;
-    uint32_t node;
-    char why[128];
+    KILL_AFTER_MS = 500, /* for other servers to hear who tells the user why */
 };
 
 /* @thread the loop's */
@@ -43,7 +36,6 @@ static void run_loss(struct handoff_item *item)
     struct rm *rm = loss->rm;
     if (!rm->closing)
         rm->host.lost(rm->host.arg, loss->node, loss->why);
-    free(loss);
 }
 
 static void free_queue(struct outgoing *queue)
@@ -56,23 +48,23 @@ static void free_queue(struct outgoing *queue)
     }
 }
 
-/* @thread a sender's, locked */
+/* @thread any, locked */
 static void lose(struct rm *rm, uint32_t node, int rc)
 {
     struct peer *peer = &rm->peers[node];
-    struct loss *loss = calloc(1, sizeof *loss);
+    struct loss *loss = &peer->loss; /* used once, and there without memory */
+    if (peer->lost)
+        return;
     peer->lost = true;
+    peer->left = rc == ENOENT && peer->reached;
     free_queue(peer->queue);
     peer->queue = NULL;
     peer->tail = &peer->queue;
-    if (loss == NULL)
-        return;
     loss->item.run = run_loss;
     loss->rm = rm;
     loss->node = node;
     snprintf(loss->why, sizeof loss->why, "%s",
-             rc == ENOENT && peer->reached ? "it has left, for its tasks have ended"
-                                           : slurm_abi_strerror(rc));
+             peer->left ? "it has left, for its tasks have ended" : slurm_abi_strerror(rc));
     handoff_post(rm->handoff, &loss->item);
 }
 
@@ -120,27 +112,44 @@ static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, s
     return rc;
 }
 
-/* A peer that was reached before and has no listening socket any more has left, or has died: its
- * plugin makes the socket before the server starts. @thread a sender's, locked */
+/* A peer that was reached before and has no listening socket any more has left; one that refuses
+ * has died (listener.h). One that never was reached may have left its socket there when its node
+ * crashed, and starts again under the same numbers: its plugin removes that first. @thread a
+ * sender's, locked */
 static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
 {
     struct peer *peer = &rm->peers[node];
     int64_t now = now_ms();
-    put_back(peer, list);
     peer->retries++;
+    if (peer->lost) {
+        free_queue(list);
+        return;
+    }
+    put_back(peer, list);
     if (peer->failing_since == 0) {
         peer->failing_since = now;
         peer->retry_ms = RETRY_FIRST_MS;
         log_debug("transport: %s is not reached yet: %s", rm->boot->nodes[node].name,
                   slurm_abi_strerror(rc));
     }
-    bool gone = rc == ECONNREFUSED || (rc == ENOENT && peer->reached);
-    if (gone || now >= peer->failing_since + rm->peer_ms || (rm->closing && now >= rm->close_by)) {
+    bool gone = (rc == ECONNREFUSED || rc == ENOENT) && peer->reached;
+    if (gone || now >= peer->failing_since + rm->peer_ms) {
         lose(rm, node, rc);
         return;
     }
+    uint32_t most = rm->closing ? RETRY_CLOSING_MS : RETRY_MAX_MS;
+    if (peer->retry_ms > most)
+        peer->retry_ms = most;
     peer->not_before = now + peer->retry_ms;
-    peer->retry_ms = peer->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : peer->retry_ms * 2;
+    peer->retry_ms *= 2;
+}
+
+static bool idle(const struct rm *rm)
+{
+    for (uint32_t i = 0; i < rm->boot->nnodes; i++)
+        if (rm->peers[i].queue != NULL || rm->peers[i].sent != NULL)
+            return false;
+    return true;
 }
 
 /* @thread a sender's, locked; unlocks while it sends */
@@ -149,11 +158,11 @@ static void send_to(struct rm *rm, uint32_t node)
     struct peer *peer = &rm->peers[node];
     size_t len;
     struct outgoing *list = take(peer, &len);
-    peer->busy = true;
+    peer->sent = list;
     pthread_mutex_unlock(&rm->lock);
     int rc = transmit(rm, node, list, len);
     pthread_mutex_lock(&rm->lock);
-    peer->busy = false;
+    peer->sent = NULL;
     if (rc == 0) {
         peer->reached = true;
         peer->failing_since = peer->not_before = 0;
@@ -161,6 +170,8 @@ static void send_to(struct rm *rm, uint32_t node)
     } else {
         failed(rm, node, list, rc);
     }
+    if (rm->kill && idle(rm))
+        pthread_cond_signal(&rm->doom);
 }
 
 /* The next node that can be sent to, or when there will be one. @thread a sender's, locked */
@@ -171,7 +182,7 @@ static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
     for (uint32_t i = 0; i < rm->boot->nnodes; i++) {
         uint32_t n = (rm->turn + i) % rm->boot->nnodes;
         const struct peer *peer = &rm->peers[n];
-        if (peer->queue == NULL || peer->busy)
+        if (peer->queue == NULL || peer->sent != NULL)
             continue;
         if (peer->not_before <= now) {
             *node = n;
@@ -184,41 +195,46 @@ static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
     return false;
 }
 
-static bool idle(const struct rm *rm)
-{
-    for (uint32_t i = 0; i < rm->boot->nnodes; i++)
-        if (rm->peers[i].queue != NULL || rm->peers[i].busy)
-            return false;
-    return true;
-}
-
-/* @thread a sender's, locked; unlocks while it calls slurmctld */
-static void kill_step(struct rm *rm)
+/* @thread the ender's, not locked */
+static void kill_component(const struct rm *rm, uint32_t job)
 {
     const struct timespec nap = {.tv_sec = 1};
     int tries = 0;
-    rm->kill = false;
-    pthread_mutex_unlock(&rm->lock);
-    while (slurm_abi_kill_step(rm->job, rm->step, SIGKILL) != 0) {
+    while (slurm_abi_kill_step(job, rm->step, SIGKILL) != 0) {
         if (errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
-            break; /* it is ending, or has ended */
+            return; /* it is ending, or has ended */
         if (++tries == KILL_TRIES) {
-            log_error("step %s could not be ended: %s; end it with: scancel %s", rm->boot->label,
-                      slurm_abi_strerror(errno), rm->boot->label);
-            break;
+            log_error("step %u.%u could not be ended: %s; end it with: scancel %u.%u", job,
+                      rm->step, slurm_abi_strerror(errno), job, rm->step);
+            return;
         }
         nanosleep(&nap, NULL);
     }
-    pthread_mutex_lock(&rm->lock);
 }
 
-static void wait_until(struct rm *rm, int64_t when)
+/* @thread the ender's, locked; unlocks while it calls slurmctld */
+static void kill_step(struct rm *rm)
+{
+    const char *at = rm->jobs;
+    char *end;
+    rm->kill = false;
+    rm->killing = true;
+    pthread_mutex_unlock(&rm->lock);
+    for (unsigned long job = strtoul(at, &end, 10); end != at; job = strtoul(at, &end, 10)) {
+        kill_component(rm, (uint32_t)job);
+        at = end + (*end == ',');
+    }
+    pthread_mutex_lock(&rm->lock);
+    rm->killing = false;
+}
+
+static void wait_until(struct rm *rm, pthread_cond_t *cond, int64_t when)
 {
     struct timespec t = {.tv_sec = (time_t)(when / 1000), .tv_nsec = (long)(when % 1000) * 1000000};
     if (when == INT64_MAX)
-        pthread_cond_wait(&rm->wake, &rm->lock);
+        pthread_cond_wait(cond, &rm->lock);
     else
-        pthread_cond_timedwait(&rm->wake, &rm->lock, &t);
+        pthread_cond_timedwait(cond, &rm->lock, &t);
 }
 
 static void *sender(void *arg)
@@ -227,15 +243,32 @@ static void *sender(void *arg)
     uint32_t node = 0;
     int64_t when;
     pthread_mutex_lock(&rm->lock);
-    while (rm->kill || !rm->closing || (now_ms() < rm->close_by && !idle(rm))) {
-        if (rm->kill)
-            kill_step(rm);
-        else if (next_node(rm, &node, &when))
+    while (!rm->closing || (now_ms() < rm->close_by && !idle(rm))) {
+        if (next_node(rm, &node, &when)) {
+            /* We may be the one that waits for another node's time, and be away for long. */
+            pthread_cond_signal(&rm->wake);
             send_to(rm, node);
-        else
-            wait_until(rm, rm->closing && when > rm->close_by ? rm->close_by : when);
+        } else {
+            wait_until(rm, &rm->wake, rm->closing && when > rm->close_by ? rm->close_by : when);
+        }
     }
     pthread_cond_broadcast(&rm->wake);
+    pthread_mutex_unlock(&rm->lock);
+    return NULL;
+}
+
+/* Of its own, as all senders may hang. The step's tasks die everywhere at once, which would hide
+ * the reason from a server that has not got it yet. */
+static void *ender(void *arg)
+{
+    struct rm *rm = arg;
+    pthread_mutex_lock(&rm->lock);
+    while (rm->kill || !rm->closing) {
+        if (rm->kill && (idle(rm) || now_ms() >= rm->kill_at))
+            kill_step(rm);
+        else
+            wait_until(rm, &rm->doom, rm->kill ? rm->kill_at : INT64_MAX);
+    }
     pthread_mutex_unlock(&rm->lock);
     return NULL;
 }
@@ -247,6 +280,7 @@ static void slurm_send(struct rm *rm, uint32_t node, void *data, size_t len)
     if (o == NULL || rm->peers[node].lost) {
         free(data);
         free(o);
+        lose(rm, node, ENOMEM); /* what comes after it would wait for it for ever */
     } else {
         o->data = data;
         o->len = len;
@@ -264,13 +298,16 @@ static struct rm_peer slurm_peer(struct rm *rm, uint32_t node)
     struct rm_peer found = {
         .reached = peer->reached,
         .lost = peer->lost,
+        .left = peer->left,
         .failing_since = peer->failing_since,
         .retries = peer->retries,
     };
-    for (const struct outgoing *o = peer->queue; o != NULL; o = o->next) {
-        found.queued++;
-        found.queued_bytes += o->len;
-    }
+    const struct outgoing *lists[] = {peer->sent, peer->queue};
+    for (int i = 0; i < 2; i++)
+        for (const struct outgoing *o = lists[i]; o != NULL; o = o->next) {
+            found.queued++;
+            found.queued_bytes += o->len;
+        }
     pthread_mutex_unlock(&rm->lock);
     return found;
 }
@@ -279,8 +316,10 @@ static void slurm_abort(struct rm *rm, const char *why)
 {
     (void)why; /* srun has shown it: it is in the server's log */
     pthread_mutex_lock(&rm->lock);
+    if (!rm->kill)
+        rm->kill_at = now_ms() + KILL_AFTER_MS;
     rm->kill = true;
-    pthread_cond_signal(&rm->wake);
+    pthread_cond_signal(&rm->doom);
     pthread_mutex_unlock(&rm->lock);
 }
 
@@ -288,14 +327,47 @@ static int start_threads(struct rm *rm, struct err *err)
 {
     sigset_t all, before;
     uint32_t want = rm->boot->nnodes; /* one for each peer, and one to end the step */
-    if (want > THREADS_MAX)
-        want = THREADS_MAX;
+    int rc = 0;
+    if (want > RM_THREADS_MAX)
+        want = RM_THREADS_MAX;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    while (rm->nthreads < want && pthread_create(&rm->threads[rm->nthreads], NULL, sender, rm) == 0)
-        rm->nthreads++;
+    while (rm->nthreads < want && rc == 0) {
+        rc = pthread_create(&rm->threads[rm->nthreads], NULL, rm->nthreads == 0 ? ender : sender,
+                            rm);
+        rm->nthreads += rc == 0;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rm->nthreads > 0 ? 0 : err_set(err, "no thread can be started: %s", strerror(errno));
+    return rm->nthreads > 1 || rm->nthreads == want
+               ? 0
+               : err_set(err, "no thread can be started: %s", strerror(rc));
+}
+
+/* @thread the loop's, when no other is left */
+static void free_peers(struct rm *rm)
+{
+    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++) {
+        if (rm->peers[i].queue != NULL)
+            log_debug("transport: what is left for %s is given up", rm->boot->nodes[i].name);
+        free_queue(rm->peers[i].queue);
+    }
+    free(rm->peers);
+}
+
+/* A step that is to end must end, with or without us: the other servers leave it to this one. */
+static void join_ender(struct rm *rm, struct timespec by)
+{
+    if (rm->nthreads == 0)
+        return;
+    pthread_mutex_lock(&rm->lock);
+    if (rm->kill || rm->killing)
+        by.tv_sec += KILL_TRIES;
+    pthread_mutex_unlock(&rm->lock);
+    if (pthread_timedjoin_np(rm->threads[0], NULL, &by) == 0)
+        return;
+    log_error("slurmctld has not ended step %u of job %s yet; end it with scancel", rm->step,
+              rm->jobs);
+    _exit(0);
 }
 
 static void slurm_close(struct rm *rm, unsigned ms)
@@ -304,32 +376,35 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_mutex_lock(&rm->lock);
     rm->closing = true;
     rm->close_by = now_ms() + ms;
+    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++)
+        rm->peers[i].not_before = 0;
     pthread_cond_broadcast(&rm->wake);
+    pthread_cond_signal(&rm->doom);
     pthread_mutex_unlock(&rm->lock);
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += ms / 1000 + 1;
-    for (uint32_t i = 0; i < rm->nthreads; i++)
+    join_ender(rm, t);
+    for (uint32_t i = 1; i < rm->nthreads; i++)
         if (pthread_timedjoin_np(rm->threads[i], NULL, &t) != 0)
             _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
     inbox_close(rm->inbox);
     if (rm->handoff != NULL)
         handoff_run(rm->handoff);
     handoff_free(rm->handoff);
-    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++)
-        free_queue(rm->peers[i].queue);
-    free(rm->peers);
+    free_peers(rm);
     pthread_mutex_destroy(&rm->lock);
     pthread_cond_destroy(&rm->wake);
+    pthread_cond_destroy(&rm->doom);
     free(rm);
 }
 
 static int read_settings(struct rm *rm, struct err *err)
 {
-    const char *job = boot_setting(rm->boot, "job"), *step = boot_setting(rm->boot, "step");
+    const char *jobs = boot_setting(rm->boot, "jobs"), *step = boot_setting(rm->boot, "step");
     const char *address = boot_setting(rm->boot, "address");
-    if (job == NULL || step == NULL || address == NULL)
-        return err_set(err, "the plugin's boot message lacks job, step or address");
-    rm->job = (uint32_t)strtoul(job, NULL, 10);
+    if (jobs == NULL || step == NULL || address == NULL)
+        return err_set(err, "the plugin's boot message lacks jobs, step or address");
+    rm->jobs = jobs;
     rm->step = (uint32_t)strtoul(step, NULL, 10);
     rm->address = (char *)address;
     return 0;
@@ -349,6 +424,7 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&rm->wake, &attr);
+    pthread_cond_init(&rm->doom, &attr);
     pthread_condattr_destroy(&attr);
     rm->peers = calloc(boot->nnodes, sizeof *rm->peers);
     for (uint32_t i = 0; rm->peers != NULL && i < boot->nnodes; i++)

@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+enum { RM_THREADS_MAX = 9 /**< 8 that send, and one that ends the step */ };
+
 /** Reads what slurmd writes to our socket. */
 struct inbox;
 
@@ -26,12 +28,22 @@ struct outgoing {
     size_t len;
 };
 
+/** That a peer is lost, on its way to the loop. */
+struct loss {
+    struct handoff_item item;
+    struct rm *rm;
+    uint32_t node;
+    char why[128];
+};
+
 /** Another server, by node index; guarded by the lock. */
 struct peer {
     struct outgoing *queue, **tail;
-    bool busy;             /**< a thread is sending to it */
+    struct outgoing *sent; /**< what a thread is sending to it; NULL: none is */
+    struct loss loss;
     bool reached;          /**< something has arrived there before */
     bool lost;             /**< it was given up: nothing is sent any more */
+    bool left;             /**< ENOENT after it was reached: its tasks have ended */
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
@@ -41,20 +53,24 @@ struct peer {
 struct rm {
     const struct boot *boot;
     struct rm_host host;
-    uint32_t job, step;
+    const char *jobs; /**< whose steps of that id are the step's components: "2,3" */
+    uint32_t step;
     char *address;   /**< where servers listen; slurmd puts its node's name for %n */
     int64_t peer_ms; /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;
 
     pthread_mutex_t lock; /**< guards all below */
-    pthread_cond_t wake;  /**< something to send, to kill, or the end */
+    pthread_cond_t wake;  /**< something to send, or the end */
+    pthread_cond_t doom;  /**< the step is to be ended, or the end */
     struct peer *peers;
-    uint32_t turn; /**< where the next look for work begins */
-    bool kill;     /**< the step is to be ended */
+    uint32_t turn;   /**< where the next look for work begins */
+    bool kill;       /**< the step is to be ended */
+    bool killing;    /**< slurmctld is being told so */
+    int64_t kill_at; /**< ms: at the latest, whatever is still to be sent */
     bool closing;
     int64_t close_by; /**< ms */
-    pthread_t threads[8];
+    pthread_t threads[RM_THREADS_MAX];
     uint32_t nthreads;
 };
 

@@ -5,9 +5,10 @@
  *
  *     eventfd         watch_stop()
  *     control socket  end of file: the server is dead; writable: what it has not taken yet; a byte:
- *                     it knows where all tasks are bound
+ *                     it knows all tasks' processes, and where they are bound
  *     relay           the server's standard error
- *     task pipe       a task says its pid, from the hook that runs in it before it execs
+ *     task pipe       a task says its pid, from the hook that runs in it before it execs; the first
+ *                     one also where it is, for slurmstepd has gone there to fork
  *     pidfds          a task ended
  *
  * All signals are blocked in it. slurmstepd changes the effective uid of all its threads while it
@@ -16,22 +17,21 @@
  */
 #include "plugins/slurm/watch.h"
 
-#include "common/transport/wire.h"
+#include "common/server/boot.h"
 #include "common/util/log.h"
 #include "plugins/slurm/killer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,32 +59,40 @@ enum {
 };
 
 enum {
-    CPUS_BYTES = 2048, /* of a set of processors */
-    BOUND_MS = 2000,   /* a task that is bound waits for the server no longer */
+    BOUND_MS = 2000, /* a task waits for the server no longer */
+    KILL_S = 6,      /* for all tries of the killer that begins at the end */
 };
 
-/* What the task hook writes; small enough to be written at once. */
+#define SLOT_REFUSED UINT32_MAX /* in a note: the task hook has refused a task */
+
+/* What the task hook writes, at once; without the rest of the directory's room. */
 struct task_note {
     uint32_t slot;
     int32_t pid;
+    uint32_t len; /* of wdir */
+    char wdir[PIPE_BUF - 12];
 };
+enum { NOTE_HEAD = offsetof(struct task_note, wdir) };
+_Static_assert(sizeof(struct task_note) == PIPE_BUF, "a note is written at once");
 
 struct watch {
     const struct facts *facts;
     struct launch *launch;
+    struct listener *listener;
     pthread_t thread;
-    int stop;     /* eventfd */
-    int tasks[2]; /* pipe of task notes */
-    int bound[2]; /* pipe with a byte for each task, once the server knows their binding */
-    unsigned char cpus[CPUS_BYTES]; /* where slurmstepd may run */
-    uint32_t ntasks;                /* on this node */
-    bool *noted;                    /* by slot: its note came */
-    uint32_t *slots;                /* by poll index less POLL_FIRST_TASK */
+    int stop;        /* eventfd */
+    int tasks[2];    /* pipe of task notes */
+    int bound[2];    /* pipe with a byte for each task, once the server knows their processes */
+    uint32_t ntasks; /* on this node */
+    bool *noted;     /* by slot: its note came */
+    uint32_t *slots; /* by poll index less POLL_FIRST_TASK */
     struct pollfd *fds;
     nfds_t nfds;
-    struct wire_out pending; /* starts and ends of tasks that the server has not taken yet */
-    size_t sent;             /* bytes of pending that it has */
-    struct killer *killer;   /* once the server is dead, or there was none */
+    bool any;              /* a task was noted */
+    bool died;             /* the server */
+    bool refused;          /* a task: the others would wait for it for ever */
+    struct killer *killer; /* once the step cannot be served, and a task was noted */
+    pid_t owner;           /* slurmstepd */
 };
 
 /* Without a server the layout may be unknown too, and any one note is enough. */
@@ -93,35 +101,11 @@ static uint32_t local_tasks(const struct facts *facts, const struct launch *laun
     return launch ? facts->boot.nodes[facts->boot.node].ntasks : 1;
 }
 
-/* Never blocks: a server that does not read must not hold up the rest. */
-static void send_pending(struct watch *watch)
-{
-    while (watch->sent < watch->pending.len) {
-        ssize_t n = send(watch->launch->control, watch->pending.data + watch->sent,
-                         watch->pending.len - watch->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return; /* full, or dead: then its end of file comes */
-        watch->sent += (size_t)n;
-    }
-    watch->pending.len = watch->sent = 0;
-}
-
-static void report(struct watch *watch, uint32_t slot, uint32_t what, uint32_t code)
-{
-    wire_put_u32(&watch->pending, slot);
-    wire_put_u32(&watch->pending, what);
-    wire_put_u32(&watch->pending, code);
-    send_pending(watch);
-}
-
 static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_t code)
 {
     log_debug("task slot %u of %s ended on node %s: signal %u, exit code %d", slot,
               watch->facts->boot.label, watch->facts->node, sig, (int)code);
-    report(watch, slot, sig, code);
+    launch_tell(watch->launch, slot, sig, code);
 }
 
 /* How a process ended that slurmstepd has reaped already, where the kernel remembers. */
@@ -159,7 +143,9 @@ static void task_started(struct watch *watch, const struct task_note *note)
     if (note->slot >= watch->ntasks || watch->noted[note->slot] || note->pid <= 0)
         return;
     watch->noted[note->slot] = true;
-    report(watch, note->slot | BOOT_TASK_STARTED, (uint32_t)note->pid, 0);
+    if (note->wdir[0] == '/')
+        launch_tell_text(watch->launch, BOOT_WDIR, note->wdir);
+    launch_tell(watch->launch, note->slot | BOOT_TASK_STARTED, (uint32_t)note->pid, BOOT_PID_OWN);
     errno = ENOSYS;
 #ifdef SYS_pidfd_open
     pidfd = (int)syscall(SYS_pidfd_open, note->pid, 0);
@@ -177,31 +163,43 @@ static void task_started(struct watch *watch, const struct task_note *note)
     }
 }
 
+/* Not before there is a task: until then what is logged does not reach the user. */
+static void end_step(struct watch *watch)
+{
+    if (watch->killer || !watch->any || (watch->launch && !watch->died && !watch->refused))
+        return;
+    if (watch->died)
+        log_error(
+            "muster-server of step %s died on node %s: ending the step, since its tasks would "
+            "wait for it for ever",
+            watch->facts->boot.label, watch->facts->node);
+    watch->killer = killer_start(watch->facts);
+}
+
+/* @return whether there was one */
+static bool read_note(int fd, struct task_note *note)
+{
+    if (read(fd, note, NOTE_HEAD) != NOTE_HEAD || note->len >= sizeof(note->wdir))
+        return false;
+    note->wdir[note->len] = '\0';
+    return note->len == 0 || read(fd, note->wdir, note->len) == (ssize_t)note->len;
+}
+
 static void read_notes(struct watch *watch)
 {
     struct task_note note;
 
-    while (read(watch->tasks[0], &note, sizeof(note)) == sizeof(note)) {
-        if (watch->launch) {
+    while (read_note(watch->tasks[0], &note)) {
+        watch->any = true;
+        if (note.slot == SLOT_REFUSED)
+            watch->refused = true;
+        else if (watch->launch)
             task_started(watch, &note);
-        } else if (!watch->noted[0]) {
-            watch->noted[0] = true;
-            watch->killer = killer_start(watch->facts);
-        }
+        end_step(watch);
     }
 }
 
-static void server_died(struct watch *watch)
-{
-    watch->fds[POLL_CONTROL].fd = -1;
-    relay_drain(&watch->launch->relay);
-    log_error("muster-server of step %s died on node %s: ending the step, since its tasks would "
-              "wait for it for ever",
-              watch->facts->boot.label, watch->facts->node);
-    watch->killer = killer_start(watch->facts);
-}
-
-/* Lets go the tasks that wait, once. A full pipe has bytes for all that can wait. */
+/* Lets go the tasks that wait for the server, once. A full pipe has bytes for all that can wait. */
 static void tasks_bound(struct watch *watch)
 {
     if (watch->bound[1] < 0)
@@ -214,20 +212,27 @@ static void tasks_bound(struct watch *watch)
     watch->bound[1] = -1;
 }
 
-static void control_ready(struct watch *watch, short events)
+static void server_died(struct watch *watch)
 {
-    char buf[256];
-    ssize_t n;
+    watch->fds[POLL_CONTROL].fd = -1;
+    watch->died = true;
+    tasks_bound(watch);
+    listener_close(watch->listener);
+    end_step(watch);
+}
 
-    if (events & POLLOUT)
-        send_pending(watch);
-    if ((events & ~POLLOUT) == 0)
+static void control_ready(struct watch *watch)
+{
+    switch (launch_attend(watch->launch)) {
+    case LAUNCH_SERVES:
         return;
-    n = recv(watch->launch->control, buf, sizeof(buf), MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    case LAUNCH_BOUND:
+        tasks_bound(watch);
+        return;
+    case LAUNCH_DIED:
         server_died(watch);
-    if (n > 0)
-        tasks_bound(watch); /* it has nothing else to say here, whatever it says */
+        return;
+    }
 }
 
 static void tasks_ready(struct watch *watch)
@@ -253,7 +258,8 @@ static void *run(void *arg)
 
     for (;;) {
         fds[POLL_RELAY].fd = watch->launch ? watch->launch->relay.fd : -1;
-        fds[POLL_CONTROL].events = watch->sent < watch->pending.len ? POLLIN | POLLOUT : POLLIN;
+        if (fds[POLL_CONTROL].fd >= 0)
+            fds[POLL_CONTROL].events = launch_flush(watch->launch) ? POLLIN | POLLOUT : POLLIN;
         if (poll(fds, watch->nfds, -1) < 0)
             continue;
         if (fds[POLL_STOP].revents)
@@ -265,7 +271,7 @@ static void *run(void *arg)
         if (fds[POLL_RELAY].revents)
             relay_read(&watch->launch->relay);
         if (fds[POLL_CONTROL].revents && fds[POLL_CONTROL].fd >= 0)
-            control_ready(watch, fds[POLL_CONTROL].revents);
+            control_ready(watch);
     }
 }
 
@@ -281,7 +287,6 @@ static void watch_free(struct watch *watch)
     }
     if (watch->stop >= 0)
         close(watch->stop);
-    wire_out_free(&watch->pending);
     free(watch->noted);
     free(watch->slots);
     free(watch->fds);
@@ -296,8 +301,6 @@ static int prepare(struct watch *watch)
     if (watch->stop < 0 || pipe2(watch->tasks, O_CLOEXEC | O_NONBLOCK) < 0 ||
         pipe2(watch->bound, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
-    if (sched_getaffinity(0, sizeof(watch->cpus), (cpu_set_t *)watch->cpus) < 0)
-        log_debug("where slurmstepd may run is not known: %s", strerror(errno));
     watch->noted = calloc(n + 1, sizeof(*watch->noted));
     watch->slots = calloc(n + 1, sizeof(*watch->slots));
     watch->fds = calloc(n + POLL_FIRST_TASK, sizeof(*watch->fds));
@@ -312,7 +315,8 @@ static int prepare(struct watch *watch)
     return 0;
 }
 
-struct watch *watch_start(const struct facts *facts, struct launch *launch, struct err *err)
+struct watch *watch_start(const struct facts *facts, struct launch *launch,
+                          struct listener *listener, struct err *err)
 {
     struct watch *watch = calloc(1, sizeof(*watch));
     sigset_t all, before;
@@ -324,9 +328,11 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch, stru
     }
     *watch = (struct watch){.facts = facts,
                             .launch = launch,
+                            .listener = listener,
                             .stop = -1,
                             .tasks = {-1, -1},
                             .bound = {-1, -1},
+                            .owner = getpid(),
                             .ntasks = local_tasks(facts, launch)};
     if (prepare(watch) < 0) {
         err_set(err, "cannot watch the step on node %s: %s", facts->node, strerror(errno));
@@ -345,48 +351,56 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch, stru
     return watch;
 }
 
-/* libpmix tells its first client of a node where all tasks there are bound, and none later: so no
- * task may go on before the server knows. Tasks that are not bound need not wait. */
+/* libpmix tells its first client of a node where all tasks there are bound and what they run, and
+ * none later: so no task may go on before the server knows their processes. */
 static void wait_bound(const struct watch *watch)
 {
-    unsigned char cpus[CPUS_BYTES] = {0};
     struct pollfd fd = {watch->bound[0], POLLIN, 0};
     char byte;
 
-    if (sched_getaffinity(0, sizeof(cpus), (cpu_set_t *)cpus) < 0 ||
-        memcmp(cpus, watch->cpus, sizeof(cpus)) == 0)
-        return;
     if (poll(&fd, 1, BOUND_MS) != 1 || read(watch->bound[0], &byte, 1) != 1)
-        log_debug("a task on node %s goes on before PMIx knows where all are bound",
-                  watch->facts->node);
+        log_debug("a task on node %s goes on before PMIx knows of all", watch->facts->node);
 }
 
 void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
 {
-    struct task_note note = {slot, pid};
+    struct task_note note = {.slot = slot, .pid = pid};
 
-    /* Of a slurmstepd that was killed nobody could end the tasks, which wait for a server that has
-     * left with it. Our parent is its main thread, which ends last. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        log_debug("task slot %u on node %s may outlive slurmstepd: %s", slot, watch->facts->node,
-                  strerror(errno));
+    /* Our parent is slurmstepd's main thread, which ends last. */
+    launch_die_with(watch->owner);
+    if (slot == 0 && getcwd(note.wdir, sizeof(note.wdir)))
+        note.len = (uint32_t)strlen(note.wdir);
     /* A full pipe means thousands of tasks at once and costs one notice, not the task. */
-    if (write(watch->tasks[1], &note, sizeof(note)) < 0)
+    if (write(watch->tasks[1], &note, NOTE_HEAD + note.len) < 0)
         log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
                   strerror(errno));
     else if (watch->launch)
         wait_bound(watch);
 }
 
+void watch_refused(const struct watch *watch)
+{
+    struct task_note note = {.slot = SLOT_REFUSED, .pid = getpid()};
+
+    if (write(watch->tasks[1], &note, NOTE_HEAD) < 0)
+        log_error("the step is not ended: %s; end it with scancel", strerror(errno));
+}
+
 void watch_stop(struct watch *watch)
 {
     uint64_t one = 1;
+    unsigned wait_s = 0;
 
     if (!watch)
         return;
     if (write(watch->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
     pthread_join(watch->thread, NULL); /* it waits for nothing but us */
-    killer_stop(watch->killer);
+    if (watch->launch && !launch_end(watch->launch) && !watch->died) {
+        watch->died = true;
+        end_step(watch);
+        wait_s = KILL_S;
+    }
+    killer_stop(watch->killer, wait_s);
     watch_free(watch);
 }

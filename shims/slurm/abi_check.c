@@ -16,6 +16,7 @@
 #undef slurm_kill_job_step
 #undef slurm_job_step_layout_get
 #undef slurm_allocation_lookup
+#undef slurm_get_job_steps
 
 #define SAME_SIZE(ours, theirs)                                                                    \
     _Static_assert(sizeof(ours) == sizeof(theirs), #theirs " has another size")
@@ -50,6 +51,19 @@ SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, node_list);
 SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tasks);
 SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, task_cnt);
 SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tids);
+
+SAME_SIZE(struct slurm_abi_step_record, job_step_info_t);
+SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, num_tasks);
+SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, srun_host);
+SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, srun_pid);
+SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, step_id);
+SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, user_id);
+_Static_assert(offsetof(struct slurm_abi_step_records, count) ==
+                       offsetof(job_step_info_response_msg_t, job_step_count) &&
+                   offsetof(struct slurm_abi_step_records, steps) ==
+                       offsetof(job_step_info_response_msg_t, job_steps),
+               "job_step_info_response_msg_t is laid out otherwise");
+_Static_assert((SHOW_ALL | SHOW_LOCAL) == SLURM_ABI_SHOW, "SHOW_ALL or SHOW_LOCAL differ");
 
 SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, cpus_per_node);
 SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, cpu_count_reps);
@@ -93,6 +107,13 @@ SAME_TYPE(slurm_allocation_lookup, int(uint32_t, resource_allocation_response_ms
 #else
 SAME_TYPE(slurm_allocation_lookup, int(slurm_step_id_t, resource_allocation_response_msg_t **));
 #endif
+#if SLURM_ABI_RELEASE < 0x190b
+SAME_TYPE(slurm_get_job_steps,
+          int(time_t, uint32_t, uint32_t, job_step_info_response_msg_t **, uint16_t));
+#else
+SAME_TYPE(slurm_get_job_steps, int(slurm_step_id_t *, job_step_info_response_msg_t **, uint16_t));
+#endif
+SAME_TYPE(slurm_free_job_step_info_response_msg, void(job_step_info_response_msg_t *));
 SAME_TYPE(slurm_free_resource_allocation_response_msg, void(resource_allocation_response_msg_t *));
 SAME_TYPE(slurm_load_ctl_conf, int(time_t, slurm_conf_t **));
 SAME_TYPE(SLURM_ABI_FREE_CONF, void(slurm_conf_t *));

@@ -47,8 +47,56 @@ typedef int ID_SIG_FLAGS(struct slurm_abi_step_id *, uint16_t, uint16_t);
     CHECK(release, number, LENGTH(SLURM_ABI_FREE_CONF) == sizeof #free_conf, "freeing slurm.conf")
 ROWS(CHECK_ROW)
 
+/*  Allocation: offsets of cpus_per_node, cpu_count_reps, node_cnt, node_list, num_cpu_groups.
+ *  slurm.conf: offset of cluster_name. What lies behind them is not declared. */
+#define READ_ROWS(ROW)                                                                             \
+    ROW(22.05, 0x1605, 48, 56, 104, 112, 128, 232)                                                 \
+    ROW(23.02, 0x1702, 48, 56, 112, 120, 136, 232)                                                 \
+    ROW(23.11, 0x170b, 48, 56, 112, 120, 136, 232)                                                 \
+    ROW(24.05, 0x1805, 48, 56, 112, 120, 136, 224)                                                 \
+    ROW(24.11, 0x180b, 48, 56, 112, 120, 136, 248)                                                 \
+    ROW(25.05, 0x1905, 40, 48, 96, 104, 120, 264)                                                  \
+    ROW(25.11, 0x190b, 32, 40, 88, 96, 112, 264)                                                   \
+    ROW(26.05, 0x1a05, 32, 40, 88, 96, 112, 264)
+
+#define ALLOCATED(field, offset) (offsetof(struct slurm_abi_allocation, field) == (offset))
+#define CHECK_READ_ROW(release, number, cpus, reps, nodes, list, groups, cluster)                  \
+    CHECK(release, number,                                                                         \
+          ALLOCATED(cpus_per_node, cpus) && ALLOCATED(cpu_count_reps, reps) &&                     \
+              ALLOCATED(node_cnt, nodes) && ALLOCATED(node_list, list) &&                          \
+              ALLOCATED(num_cpu_groups, groups),                                                   \
+          "allocation")                                                                            \
+    CHECK(release, number, offsetof(struct slurm_abi_conf, cluster_name) == (cluster), "slurm.conf")
+READ_ROWS(CHECK_READ_ROW)
+
+/*  A step's record: bytes, offsets of num_tasks, srun_host, step_id and user_id; how it is asked
+ * for. */
+#define RECORD_ROWS(ROW)                                                                           \
+    ROW(22.05, 0x1605, 256, 92, 128, 160, 248, BY_NUMBERS)                                         \
+    ROW(23.02, 0x1702, 256, 100, 128, 160, 248, BY_NUMBERS)                                        \
+    ROW(23.11, 0x170b, 256, 100, 128, 160, 248, BY_NUMBERS)                                        \
+    ROW(24.05, 0x1805, 256, 100, 128, 160, 248, BY_NUMBERS)                                        \
+    ROW(24.11, 0x180b, 264, 100, 128, 160, 256, BY_NUMBERS)                                        \
+    ROW(25.05, 0x1905, 304, 116, 144, 176, 296, BY_NUMBERS)                                        \
+    ROW(25.11, 0x190b, 304, 116, 144, 176, 296, BY_ID)                                             \
+    ROW(26.05, 0x1a05, 312, 124, 152, 184, 304, BY_ID)
+
+typedef int BY_NUMBERS(time_t, uint32_t, uint32_t, struct slurm_abi_step_records **, uint16_t);
+typedef int BY_ID(struct slurm_abi_step_id *, struct slurm_abi_step_records **, uint16_t);
+
+#define CHECK_RECORD(release, number, record, tasks_at, host_at, id_at, user_at, get)              \
+    CHECK(release, number, LAID_OUT(slurm_abi_step_record, record, num_tasks, tasks_at), "record") \
+    CHECK(release, number, LAID_OUT(slurm_abi_step_record, record, srun_host, host_at), "record")  \
+    CHECK(release, number, LAID_OUT(slurm_abi_step_record, record, step_id, id_at), "record")      \
+    CHECK(release, number, LAID_OUT(slurm_abi_step_record, record, user_id, user_at), "record")    \
+    CHECK(release, number, __builtin_types_compatible_p(__typeof__(slurm_abi_raw_get_steps), get), \
+          "slurm_get_job_steps")
+RECORD_ROWS(CHECK_RECORD)
+
 #define COUNT_ROW(release, number, ...) +(SLURM_ABI_RELEASE == (number))
-_Static_assert(0 ROWS(COUNT_ROW) == 1, "this release has no numbers: add its row");
+_Static_assert(0 ROWS(COUNT_ROW) == 1 && 0 READ_ROWS(COUNT_ROW) == 1 &&
+                   0 RECORD_ROWS(COUNT_ROW) == 1,
+               "this release has no numbers: add its row");
 
 /* What is the same in all of them, from the first field on that moves. */
 #define AFTER(field, distance)                                                                     \
@@ -75,6 +123,11 @@ AT(struct slurm_abi_task_info, ltasks, 16, 4);
 AT(struct slurm_abi_task_info, nnodes, 20, 4);
 AT(struct slurm_abi_task_info, nodeid, 24, 4);
 AT(struct slurm_abi_task_info, ntasks, 28, 4);
+AT(struct slurm_abi_step_records, count, 8, 4);
+AT(struct slurm_abi_step_records, steps, 16, 8);
+_Static_assert(offsetof(struct slurm_abi_step_record, srun_pid) ==
+                   offsetof(struct slurm_abi_step_record, srun_host) + 8,
+               "record: srun_pid");
 #define AFTER_JOB(field, distance)                                                                 \
     _Static_assert(offsetof(struct slurm_abi_step_id, field) ==                                    \
                        offsetof(struct slurm_abi_step_id, job_id) + (distance),                    \

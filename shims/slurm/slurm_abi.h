@@ -129,6 +129,57 @@ struct slurm_abi_step_layout {
     uint32_t **tids; /**< by node and local task: the rank in the step */
 };
 
+/** job_step_info_t: a step on slurmctld's record. */
+struct slurm_abi_step_record {
+    uint32_t array_job_id, array_task_id;
+    char *cluster;
+    char *container;
+#if SLURM_ABI_RELEASE >= 0x1702
+    char *container_id;
+#endif
+#if SLURM_ABI_RELEASE >= 0x1a05
+    char *container_type;
+#endif
+    uint32_t cpu_freq_min, cpu_freq_max, cpu_freq_gov;
+    char *cpus_per_tres;
+#if SLURM_ABI_RELEASE >= 0x1905
+    char *cwd;
+#endif
+    char *mem_per_tres, *name;
+#if SLURM_ABI_RELEASE >= 0x1905
+    char *job_name;
+#endif
+    char *network, *nodes;
+    int32_t *node_inx;
+    uint32_t num_cpus, num_tasks;
+    char *partition, *resv_ports;
+    time_t run_time;
+#if SLURM_ABI_RELEASE < 0x1702
+    void *select_jobinfo;
+#endif
+    char *srun_host;   /**< where its srun runs */
+    uint32_t srun_pid; /**< and as what process */
+    time_t start_time;
+    uint16_t start_protocol_ver;
+    uint32_t state;
+    struct slurm_abi_step_id step_id;
+#if SLURM_ABI_RELEASE >= 0x1905
+    char *std_err, *std_in, *std_out;
+#endif
+    char *submit_line;
+    uint32_t task_dist, time_limit;
+    char *tres_alloc_str, *tres_bind, *tres_freq;
+    char *tres_per_step, *tres_per_node, *tres_per_socket, *tres_per_task;
+    uint32_t user_id; /**< whose job it is of */
+};
+
+/** job_step_info_response_msg_t, as far as it is read. */
+struct slurm_abi_step_records {
+    time_t last_update;
+    uint32_t count;
+    struct slurm_abi_step_record *steps;
+};
+
 /** resource_allocation_response_msg_t, as far as it is read: what an allocation has. */
 struct slurm_abi_allocation {
     char *account;
@@ -269,6 +320,8 @@ struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id
 void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
     SLURM_ABI_NAME(slurm_job_step_layout_free);
 
+void slurm_abi_free_steps(struct slurm_abi_step_records *records)
+    SLURM_ABI_NAME(slurm_free_job_step_info_response_msg);
 void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)
     SLURM_ABI_NAME(slurm_free_resource_allocation_response_msg);
 
@@ -326,7 +379,35 @@ static inline int slurm_abi_allocation_lookup(uint32_t job,
 #endif
 }
 
-/** Asks slurmctld to signal all tasks of a step. @return 0, or -1 with errno set */
+/* Takes a step id from 25.11 on; slurm_abi_get_step() has one signature. */
+#if SLURM_ABI_RELEASE < 0x190b
+int slurm_abi_raw_get_steps(time_t update_time, uint32_t job, uint32_t step,
+                            struct slurm_abi_step_records **records, uint16_t flags)
+    SLURM_ABI_NAME(slurm_get_job_steps);
+#else
+int slurm_abi_raw_get_steps(struct slurm_abi_step_id *id, struct slurm_abi_step_records **records,
+                            uint16_t flags) SLURM_ABI_NAME(slurm_get_job_steps);
+#endif
+
+/** SHOW_ALL and SHOW_LOCAL: also of hidden partitions, and of this cluster alone. */
+enum { SLURM_ABI_SHOW = 0x11 };
+
+/** Asks slurmctld for the record of one step. @return 0, or -1 with errno set
+ * @param records freed by slurm_abi_free_steps(); may have none */
+static inline int slurm_abi_get_step(uint32_t job, uint32_t step,
+                                     struct slurm_abi_step_records **records)
+{
+#if SLURM_ABI_RELEASE < 0x190b
+    return slurm_abi_raw_get_steps(0, job, step, records, SLURM_ABI_SHOW);
+#else
+    struct slurm_abi_step_id id = slurm_abi_step_id(job, step, SLURM_ABI_NO_VAL);
+
+    return slurm_abi_raw_get_steps(&id, records, SLURM_ABI_SHOW);
+#endif
+}
+
+/** Asks slurmctld to signal all tasks of a step, those of all its components in that job. @return
+ * 0, or -1 with errno set */
 static inline int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig)
 {
 #if SLURM_ABI_KILL == 1

@@ -4,7 +4,8 @@
  * Each gives what Slurm's gives: memory that the caller frees, in the same way.
  */
 #include "shims/slurm/slurm_abi.h"
-#include "shims/slurm/standin/standin.h"
+#include "shims/slurm/standin/slurm_standin.h"
+#include "shims/standin/say.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -21,25 +22,7 @@ void standin_describe(const struct standin_step *its, const struct standin_node 
 {
     step = its;
     here = node;
-}
-
-/* ---- messages: one write a line, so that lines of several processes do not mix ---- */
-
-static void say(int verbosity, const char *level, const char *fmt, va_list ap)
-{
-    char line[2048];
-    int n;
-
-    if (step && step->verbose < verbosity)
-        return;
-    n = snprintf(line, sizeof(line), "musterrun: %s%s%s", here ? here->name : "", here ? ": " : "",
-                 level);
-    n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
-    if (n > (int)sizeof(line) - 2)
-        n = (int)sizeof(line) - 2;
-    line[n++] = '\n';
-    if (write(STDERR_FILENO, line, (size_t)n) < 0)
-        errno = 0; /* nobody to tell */
+    say_describe(its, node);
 }
 
 void slurm_abi_error(const char *fmt, ...)
@@ -47,7 +30,7 @@ void slurm_abi_error(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(0, "error: ", fmt, ap);
+    say(SAY_ERROR, fmt, ap);
     va_end(ap);
 }
 
@@ -56,7 +39,7 @@ void slurm_abi_info(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(1, "", fmt, ap);
+    say(SAY_INFO, fmt, ap);
     va_end(ap);
 }
 
@@ -65,7 +48,7 @@ void slurm_abi_debug(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(2, "debug: ", fmt, ap);
+    say(SAY_DEBUG, fmt, ap);
     va_end(ap);
 }
 
@@ -157,7 +140,7 @@ char *slurm_abi_get_tmp_fs(const char *node)
 
 const struct slurm_abi_conf *slurm_abi_conf_lock(void)
 {
-    static char name[] = "musterrun";
+    static char name[] = STANDIN_CLUSTER;
     static const struct slurm_abi_conf conf = {.cluster_name = name};
 
     return &conf;
@@ -286,6 +269,31 @@ int slurm_abi_raw_allocation_lookup(struct slurm_abi_step_id id,
     if (step && job == step->job)
         *allocation = allocation_new();
     return *allocation ? SLURM_ABI_SUCCESS : SLURM_ABI_ERROR;
+}
+
+/* For the components of heterogeneous jobs, which musterrun has not: no record. */
+#if SLURM_ABI_RELEASE < 0x190b
+int slurm_abi_raw_get_steps(time_t update_time, uint32_t job, uint32_t step_id,
+                            struct slurm_abi_step_records **records, uint16_t flags)
+{
+    (void)update_time;
+    (void)job;
+    (void)step_id;
+#else
+int slurm_abi_raw_get_steps(struct slurm_abi_step_id *id, struct slurm_abi_step_records **records,
+                            uint16_t flags)
+{
+    (void)id;
+#endif
+    (void)flags;
+    *records = NULL;
+    errno = SLURM_ABI_INVALID_JOB_ID;
+    return SLURM_ABI_ERROR;
+}
+
+void slurm_abi_free_steps(struct slurm_abi_step_records *records)
+{
+    free(records);
 }
 
 void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)

@@ -2,8 +2,9 @@
  * The functions of Slurm that ask a slurmd or slurmctld to do something: a request to the socket
  * that SLURM_CONF names, where musterrun plays the slurmd of this node (slurmd.c).
  */
+#include "common/util/send_all.h"
 #include "shims/slurm/slurm_abi.h"
-#include "shims/slurm/standin/standin.h"
+#include "shims/slurm/standin/slurm_standin.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -23,23 +24,6 @@ void slurm_abi_init(const char *conf)
     const char *path = conf ? conf : getenv("SLURM_CONF");
 
     snprintf(slurmd.sun_path, sizeof(slurmd.sun_path), "%s", path ? path : "");
-}
-
-static bool send_all(int fd, const void *data, size_t len)
-{
-    const char *p = data;
-
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
 }
 
 static int connect_slurmd(void)

@@ -3,6 +3,7 @@
  */
 #include "shims/slurm/standin/slurmd.h"
 
+#include "common/util/send_all.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <arpa/inet.h>
@@ -21,9 +22,8 @@ struct slurmd {
     struct pollfd *fds; /* by node */
     int events;
 
-    pthread_mutex_t lock; /* guards the counts of faults and all below */
+    pthread_mutex_t lock; /* guards all below */
     uint64_t *sent;       /* messages from node to node */
-    uint64_t total;
     bool ended;
 };
 
@@ -42,23 +42,6 @@ struct job {
 static bool recv_all(int fd, void *buf, size_t len)
 {
     return len == 0 || recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len;
-}
-
-static bool send_all(int fd, const void *data, size_t len)
-{
-    const char *p = data;
-
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
 }
 
 static void answer(struct job *job, int32_t code)
@@ -81,7 +64,7 @@ static int deliver(const struct job *job, uid_t uid)
     if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
         rc = errno;
     else if (!send_all(fd, head, sizeof(head)) || !send_all(fd, job->data, job->len))
-        slurm_abi_debug("a message to %s broke off", job->address);
+        say_debug("a message to %s broke off", job->address);
     close(fd);
     return rc;
 }
@@ -95,10 +78,10 @@ static void nap(unsigned ms)
 
 static void tell(struct slurmd *slurmd, int what, int32_t value)
 {
-    struct slurmd_event event = {.what = what, .value = value};
+    struct run_event event = {.what = what, .value = value};
 
     if (write(slurmd->events, &event, sizeof(event)) < 0)
-        slurm_abi_error("cannot tell the main thread: %s", strerror(errno));
+        say_error("cannot tell the main thread: %s", strerror(errno));
 }
 
 /* Counts the message, and sees what is to be done wrong with it. */
@@ -106,15 +89,14 @@ static struct verdict judge(struct job *job)
 {
     struct slurmd *slurmd = job->slurmd;
     struct verdict verdict;
+    int dies;
 
     pthread_mutex_lock(&slurmd->lock);
     verdict = faults_judge(slurmd->faults, job->node, job->to,
                            ++slurmd->sent[job->node * slurmd->step->nnodes + job->to]);
-    slurmd->total++;
-    for (unsigned i = 0; i < slurmd->faults->n; i++)
-        if (slurmd->faults->list[i].kind == FAULT_DIE &&
-            slurmd->faults->list[i].message == (long)slurmd->total)
-            tell(slurmd, SLURMD_DIE, (int32_t)i);
+    dies = faults_count(slurmd->faults);
+    if (dies >= 0)
+        tell(slurmd, EVENT_DIE, dies);
     pthread_mutex_unlock(&slurmd->lock);
     return verdict;
 }
@@ -207,7 +189,7 @@ static void serve_kill(struct job *job, const struct standin_head *head)
     else if (slurmd->ended)
         rc = SLURM_ABI_ALREADY_DONE;
     else
-        tell(slurmd, SLURMD_KILL, (int32_t)head->kill.signal);
+        tell(slurmd, EVENT_SIGNAL, (int32_t)head->kill.signal);
     pthread_mutex_unlock(&slurmd->lock);
     answer(job, rc);
 }

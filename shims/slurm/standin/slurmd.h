@@ -9,14 +9,8 @@
 #define MUSTER_SLURM_STANDIN_SLURMD_H
 
 #include "common/util/err.h"
-#include "shims/slurm/standin/faults.h"
-#include "shims/slurm/standin/standin.h"
-
-/** What the threads tell the main one, each in one write to a pipe. */
-struct slurmd_event {
-    enum { SLURMD_KILL, SLURMD_DIE } what;
-    int32_t value; /**< KILL: the signal; DIE: the fault's index */
-};
+#include "shims/slurm/standin/slurm_standin.h"
+#include "shims/standin/run.h"
 
 struct slurmd;
 

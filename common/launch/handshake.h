@@ -1,0 +1,27 @@
+/** @file
+ * What plugin and server say to each other before any task starts.
+ */
+#ifndef MUSTER_LAUNCH_HANDSHAKE_H
+#define MUSTER_LAUNCH_HANDSHAKE_H
+
+#include "common/launch/launch.h"
+#include "common/server/boot.h"
+
+/** The environment that the server gives to each local task. */
+struct task_env {
+    uint32_t nslots;
+    char ***strings; /**< owned; by slot a NULL-terminated list of "K=V", or NULL */
+};
+
+/**
+ * Sends the boot message and takes the environments, within seconds.
+ * @param env filled in; task_env_free() it also after an error
+ * @return 0, or -1 with the reason in @p err
+ * @thread the launcher's main thread
+ */
+int handshake(struct launch *launch, const struct boot *boot, struct task_env *env,
+              struct err *err);
+
+void task_env_free(struct task_env *env);
+
+#endif

@@ -1,0 +1,36 @@
+/** @file
+ * The server's temporary directory, made and removed by the plugin.
+ */
+#ifndef MUSTER_LAUNCH_SCRATCH_H
+#define MUSTER_LAUNCH_SCRATCH_H
+
+#include "common/launch/identity.h"
+#include "common/util/err.h"
+
+#include <stdbool.h>
+
+/** `<parent>/muster.<label>.<random>`: mode 0700, the job's user's. */
+struct scratch {
+    char *path; /**< owned; NULL: there is none */
+    int parent; /**< the directory that it is in, open */
+    int dir;    /**< the directory itself, open, since its name is the user's to change; locked */
+};
+
+/**
+ * Removes the directories of steps that ended without us, and makes this step's.
+ * @param key   the setting that @p tmpfs is from, for messages
+ * @param label the step's, as in boot.h
+ * @return 0, or -1 with the reason in @p err and nothing left behind
+ * @thread the launcher's main thread
+ */
+int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *label,
+                 const struct identity *user, struct err *err);
+
+/** Whether its path leads there for the calling process too, which may be in another mount
+ * namespace than the launcher. One that has been removed already counts as seen. @thread any */
+bool scratch_is_seen(const struct scratch *scratch);
+
+/** Removes it with all that the server left in it; takes at most seconds. */
+void scratch_remove(struct scratch *scratch, const struct identity *user);
+
+#endif

@@ -1,0 +1,196 @@
+/** @file
+ * Tests of the server's end, with test_server.sh in its place: what it was not yet told, and a
+ * server that closes its socket and lives on.
+ */
+#include "common/launch/launch.h"
+
+#include "common/util/log.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+    RECORDS = 200000, /* more than a socket takes at once */
+    RECORD_BYTES = 12,
+    END_MS = 5000, /* for a killed process to be gone */
+};
+
+static char logged[1024];
+
+static void keep(void *arg, enum log_level level, const char *text)
+{
+    size_t used = strlen(logged);
+
+    (void)arg;
+    (void)level;
+    snprintf(logged + used, sizeof(logged) - used, "%s\n", text);
+}
+
+static void start(struct launch *launch, const char *how)
+{
+    const struct identity user = {.uid = geteuid(), .gid = getegid()};
+    const char *const env[] = {how, NULL};
+    const struct launcher launcher = {
+        .node = "here", .log = "the log", .user = &user, .listener = -1, .env = env};
+    struct err err = {0};
+
+    logged[0] = '\0';
+    log_open(keep, NULL, LOG_LEVEL_DEBUG, NULL);
+    if (launch_server(launch, &launcher, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* Whether the process that fd stands for has ended; closes fd. */
+static bool has_ended(int fd)
+{
+    struct pollfd end = {fd, POLLIN, 0};
+    int n = poll(&end, 1, END_MS);
+
+    close(fd);
+    return n == 1;
+}
+
+static void tells_all_before_the_end(void **state)
+{
+    struct launch launch;
+    char total[32];
+
+    (void)state;
+    start(&launch, "HOW=counts");
+    for (uint32_t i = 0; i < RECORDS; i++)
+        launch_tell(&launch, i, 0, 0);
+    launch_tell_text(&launch, 1, "text");
+    launch_end(&launch);
+    snprintf(total, sizeof(total), "%d\n", (RECORDS + 2) * RECORD_BYTES + 4);
+    assert_string_equal(logged, total);
+}
+
+static void ends_one_that_closes_its_socket(void **state)
+{
+    struct launch launch;
+    struct pollfd control;
+    int process;
+
+    (void)state;
+    start(&launch, "HOW=closes");
+    if (launch.pidfd < 0)
+        skip(); /* a kernel before 5.3 */
+    process = dup(launch.pidfd);
+    control = (struct pollfd){launch.control, POLLIN, 0};
+    assert_int_equal(poll(&control, 1, END_MS), 1);
+    assert_int_equal(launch_attend(&launch), LAUNCH_DIED);
+    assert_true(has_ended(process));
+    launch_end(&launch);
+    assert_string_equal(logged, "");
+}
+
+static pid_t at_gate;
+
+static int stop_at_gate(pid_t server, struct err *err)
+{
+    at_gate = server;
+    assert_int_equal(kill(server, 0), 0);
+    return err_set(err, "not here");
+}
+
+/* At the gate it may be refused; then it ends, and no descriptor of it stays. */
+static void ends_one_that_is_refused_at_the_gate(void **state)
+{
+    const struct identity user = {.uid = geteuid(), .gid = getegid()};
+    const struct launcher launcher = {
+        .node = "here", .log = "the log", .user = &user, .listener = -1, .at_gate = stop_at_gate};
+    struct launch launch;
+    struct err err = {0};
+    int before = dup(0), after;
+
+    (void)state;
+    close(before);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* a pid 1 of a container may not reap it */
+    assert_int_equal(launch_server(&launch, &launcher, &err), -1);
+    assert_string_equal(err.text, "not here");
+    assert_int_equal(launch.pidfd, -1);
+    after = dup(0);
+    close(after);
+    assert_int_equal(after, before);
+    for (int i = 0; i < END_MS && kill(at_gate, 0) == 0; i += 10) {
+        waitpid(at_gate, NULL, WNOHANG); /* where we are who adopts it */
+        poll(NULL, 0, 10);
+    }
+    assert_int_equal(kill(at_gate, 0), -1);
+}
+
+/* libpmix would take settings and code from the user's home directory. */
+static void has_nobodys_home(void **state)
+{
+    struct launch launch;
+
+    (void)state;
+    start(&launch, "HOW=home");
+    launch_end(&launch);
+    assert_string_equal(logged, "/nonexistent\n");
+}
+
+/* The bound for one that says nothing is 5 s; this one takes 8. */
+static void waits_for_one_that_stays(void **state)
+{
+    struct launch launch;
+
+    (void)state;
+    start(&launch, "HOW=stays");
+    launch_end(&launch);
+    assert_string_equal(logged, "left\n");
+}
+
+/* One whose end is noticed only now may have died long ago. */
+static void knows_one_that_died_from_one_that_left(void **state)
+{
+    struct launch launch;
+
+    (void)state;
+    start(&launch, "HOW=home");
+    assert_false(launch_end(&launch));
+    start(&launch, "HOW=leaves");
+    assert_true(launch_end(&launch));
+    assert_true(launch_end(&launch)); /* there is none any more */
+}
+
+static void ends_one_that_does_not_leave(void **state)
+{
+    struct launch launch;
+    int process;
+
+    (void)state;
+    start(&launch, "HOW=stuck");
+    if (launch.pidfd < 0)
+        skip(); /* a kernel before 5.3 */
+    process = dup(launch.pidfd);
+    assert_true(launch_end(&launch)); /* it has not died by itself */
+    assert_true(has_ended(process));
+    assert_non_null(strstr(logged, "did not leave within 5 s and is killed"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_all_before_the_end),
+        cmocka_unit_test(ends_one_that_closes_its_socket),
+        cmocka_unit_test(ends_one_that_is_refused_at_the_gate),
+        cmocka_unit_test(has_nobodys_home),
+        cmocka_unit_test(waits_for_one_that_stays),
+        cmocka_unit_test(knows_one_that_died_from_one_that_left),
+        cmocka_unit_test(ends_one_that_does_not_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Plays muster-server for test_launch.c: what it does is in $HOW.
+case $HOW in
+  counts) wc -c <&3 >&2 ;;                       # all that it is told, to the end of file
+  closes) exec 3>&-; exec sleep 1000 ;;          # and lives on
+  home) echo "$HOME" >&2; cat <&3 >/dev/null ;;  # where it is told to be at home
+  stuck) exec sleep 1000 ;;                      # whatever it is told
+  leaves) cat <&3 >/dev/null; printf '\002' >&3 ;; # as it should
+  stays) cat <&3 >/dev/null                      # longer than asked to, and says so
+    for _ in 1 2 3 4 5 6 7 8; do printf '\001' >&3; sleep 1; done; echo left >&2 ;;
+  *) echo "HOW is '$HOW'" >&2 ;;
+esac

@@ -1,0 +1,331 @@
+#include "common/notify/event.h"
+
+#include "common/notify/answer.h"
+#include "common/notify/event_wire.h"
+#include "common/nspace/foreign.h"
+#include "common/nspace/keys.h"
+#include "common/server/steps.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pmix_status_t copy_targets(struct notification *event, const pmix_value_t *value)
+{
+    const pmix_data_array_t *array = value->data.darray;
+    const pmix_proc_t *procs = NULL;
+    size_t n = 0;
+    if (value->type == PMIX_PROC) {
+        procs = value->data.proc;
+        n = procs != NULL;
+    } else if (value->type == PMIX_DATA_ARRAY && array != NULL && array->type == PMIX_PROC) {
+        procs = array->array;
+        n = procs != NULL ? array->size : 0;
+    } else {
+        return PMIX_ERR_BAD_PARAM;
+    }
+    pmix_proc_t *more = realloc(event->targets, (event->ntargets + n) * sizeof *more + 1);
+    if (more == NULL)
+        return PMIX_ERR_NOMEM;
+    event->targets = more;
+    if (n > 0)
+        memcpy(more + event->ntargets, procs, n * sizeof *procs);
+    event->ntargets += n;
+    event->aimed = true;
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t pack(struct notification *event, const pmix_info_t info[], size_t ninfo)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {0};
+    pmix_status_t rc = PMIX_SUCCESS;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (ninfo > INT32_MAX)
+        rc = PMIX_ERR_BAD_PARAM;
+    else if (ninfo > 0)
+        rc = PMIx_Data_pack(NULL, &buffer, (void *)info, (int32_t)ninfo, PMIX_INFO);
+    if (rc == PMIX_SUCCESS && ninfo > 0)
+        rc = PMIx_Data_unload(&buffer, &bytes);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    event->ninfo = (uint32_t)ninfo;
+    event->infos = bytes.bytes;
+    event->len = bytes.size;
+    if (rc == PMIX_SUCCESS && event->len > EVENT_BYTES_MAX) {
+        log_error("event %d of %s rank %u has %zu bytes, more than the %d that muster carries to "
+                  "other nodes",
+                  event->code, event->source.nspace, event->source.rank, event->len,
+                  EVENT_BYTES_MAX);
+        return PMIX_ERR_OUT_OF_RESOURCE;
+    }
+    return rc;
+}
+
+pmix_status_t notification_copy(const struct boot *boot, struct notification *event,
+                                pmix_status_t code, const pmix_proc_t *source,
+                                pmix_data_range_t range, const pmix_info_t info[], size_t ninfo)
+{
+    pmix_status_t rc = PMIX_SUCCESS;
+    event->code = code;
+    event->source = *source;
+    event->range = range;
+    for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_CUSTOM_RANGE))
+            rc = copy_targets(event, &info[i].value);
+    if (rc != PMIX_SUCCESS)
+        return rc;
+    if (range > PMIX_RANGE_PROC_LOCAL || (range == PMIX_RANGE_CUSTOM && !event->aimed))
+        return PMIX_ERR_BAD_PARAM;
+    event_group_read(boot, &event->group, code, source, info, ninfo);
+    return pack(event, info, ninfo);
+}
+
+void notification_free(struct notification *event)
+{
+    procset_free(&event->group.members);
+    free(event->targets);
+    free(event->infos);
+    *event = (struct notification){0};
+}
+
+/* ---- out ---- */
+
+/* Which servers an event is for. */
+struct route {
+    bool *to;                      /* by handle */
+    size_t reached, unknown, lost; /* processes of a custom range */
+};
+
+static bool is_gone(struct server *server, uint32_t node)
+{
+    const struct nspace *ns = nspace_of(server->nspace, node);
+    return ns->foreign != NULL ? ns->foreign->gone[node - ns->base]
+                               : server->rm_ops->peer(server->rm, node).lost;
+}
+
+static void route_node(struct server *server, struct route *route, uint32_t node)
+{
+    if (node == server->boot.node) {
+        route->reached++; /* libpmix has delivered it */
+    } else if (is_gone(server, node)) {
+        route->lost++;
+    } else {
+        route->to[node] = true;
+        route->reached++;
+    }
+}
+
+static void route_all(struct server *server, struct route *route, const struct nspace *ns)
+{
+    for (uint32_t i = 0; i < ns->nnodes; i++)
+        route_node(server, route, ns->base + i);
+}
+
+static void route_target(struct server *server, struct route *route, const pmix_proc_t *proc)
+{
+    uint32_t node;
+    const struct nspace *ns = nspace_find(server->nspace, proc->nspace);
+    if (proc->rank == PMIX_RANK_WILDCARD && ns != NULL)
+        route_all(server, route, ns);
+    else if (proc->rank == PMIX_RANK_LOCAL_PEERS || proc->rank == PMIX_RANK_LOCAL_NODE)
+        route_node(server, route, server->boot.node);
+    else if (nspace_node(server->nspace, proc->nspace, proc->rank, &node) == 0)
+        route_node(server, route, node);
+    else
+        route->unknown++;
+}
+
+/* Clause "Data range" of the standard: UNDEF has no meaning there, and every libpmix takes it for
+ * everybody. A session is an allocation; what of it and beyond is not of this step has servers that
+ * do not know us. */
+static pmix_status_t route_event(struct server *server, struct route *route,
+                                 const struct notification *event)
+{
+    switch (event->range) {
+    case PMIX_RANGE_UNDEF:
+    case PMIX_RANGE_NAMESPACE:
+    case PMIX_RANGE_SESSION:
+    case PMIX_RANGE_GLOBAL:
+        route_all(server, route, server->nspace);
+        return PMIX_SUCCESS;
+    case PMIX_RANGE_CUSTOM:
+        for (size_t i = 0; i < event->ntargets; i++)
+            route_target(server, route, &event->targets[i]);
+        if (route->unknown + route->lost == 0)
+            return PMIX_SUCCESS;
+        return route->reached > 0   ? PMIX_ERR_PARTIAL_SUCCESS
+               : route->unknown > 0 ? PMIX_ERR_NOT_FOUND
+                                    : PMIX_ERR_UNREACH;
+    case PMIX_RANGE_RM: /* for us: nobody else shall see it */
+        log_info("event %d of %s rank %u is for the resource manager, which acts on none",
+                 event->code, event->source.nspace, event->source.rank);
+        return PMIX_SUCCESS;
+    case PMIX_RANGE_LOCAL:
+    case PMIX_RANGE_PROC_LOCAL:
+        return PMIX_SUCCESS;
+    }
+    return PMIX_ERR_BAD_PARAM;
+}
+
+static void send_to(struct server *server, uint32_t node, const struct notification *event)
+{
+    struct event_frame frame = {
+        .library = server->library,
+        .code = event->code,
+        .range = event->range,
+        .rank = event->source.rank,
+        .ninfo = event->ninfo,
+        .infos = event->infos,
+        .len = event->len,
+    };
+    struct wire_out out = {0};
+    snprintf(frame.nspace, sizeof frame.nspace, "%s", event->source.nspace);
+    wire_put_u8(&out, FRAME_EVENT);
+    event_frame_write(&frame, &out);
+    if (node < server->boot.nnodes)
+        link_send(server->link, node, &out);
+    else
+        steps_send(server, node, &out);
+}
+
+pmix_status_t notification_send(struct server *server, const struct notification *event)
+{
+    uint32_t handles = nspace_handles(server->nspace);
+    if (server->rm == NULL)
+        return PMIX_ERR_UNREACH; /* we are leaving */
+    struct route route = {.to = calloc(handles, sizeof *route.to)};
+    if (route.to == NULL)
+        return PMIX_ERR_NOMEM;
+    pmix_status_t rc = route_event(server, &route, event);
+    uint32_t n = 0;
+    for (uint32_t node = 0; node < handles; node++)
+        if (route.to[node]) {
+            send_to(server, node, event);
+            n++;
+        }
+    log_debug("notify: event %d of %s rank %u, range %u, goes to %u nodes: %s", event->code,
+              event->source.nspace, event->source.rank, event->range, n, PMIx_Error_string(rc));
+    if (event->group.what != EVENT_GROUP_FAILED) /* here it is noted when it is given */
+        event_group_note(server, &event->group);
+    server->events.out++;
+    free(route.to);
+    return rc;
+}
+
+/* ---- in ---- */
+
+/* What libpmix borrows until it calls back. */
+struct given {
+    pmix_proc_t source;
+    pmix_info_t *info;
+    size_t ninfo;
+};
+
+/* @thread PMIx's, or the caller's of give() */
+static void on_given(pmix_status_t status, void *cbdata)
+{
+    struct given *given = cbdata;
+    if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+        log_warning("libpmix does not deliver an event of %s rank %u: %s", given->source.nspace,
+                    given->source.rank, PMIx_Error_string(status));
+    if (given->info != NULL)
+        PMIX_INFO_FREE(given->info, given->ninfo);
+    free(given);
+}
+
+void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
+                       pmix_info_t *info, size_t ninfo)
+{
+    struct given *given = malloc(sizeof *given);
+    if (given == NULL || !answer_wanted()) {
+        if (given == NULL)
+            log_error("out of memory: event %d is not delivered", code);
+        if (info != NULL)
+            PMIX_INFO_FREE(info, ninfo);
+        free(given);
+        return;
+    }
+    *given = (struct given){*source, info, ninfo};
+    pmix_status_t rc = PMIx_Notify_event(code, &given->source, range, info, ninfo, on_given, given);
+    if (rc != PMIX_SUCCESS)
+        on_given(rc, given);
+}
+
+static pmix_status_t unpack(const struct event_frame *frame, pmix_info_t **info)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {.bytes = malloc(frame->len + 1), .size = frame->len};
+    int32_t n = (int32_t)frame->ninfo;
+    *info = NULL;
+    if (bytes.bytes == NULL)
+        return PMIX_ERR_NOMEM;
+    if (frame->ninfo == 0) {
+        free(bytes.bytes);
+        return frame->len == 0 ? PMIX_SUCCESS : PMIX_ERR_UNPACK_FAILURE;
+    }
+    memcpy(bytes.bytes, frame->infos, frame->len);
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t rc = PMIx_Data_load(&buffer, &bytes);
+    PMIX_INFO_CREATE(*info, frame->ninfo);
+    if (*info == NULL)
+        rc = PMIX_ERR_NOMEM;
+    if (rc == PMIX_SUCCESS)
+        rc = PMIx_Data_unpack(NULL, &buffer, *info, &n, PMIX_INFO);
+    if (rc == PMIX_SUCCESS && (uint32_t)n != frame->ninfo)
+        rc = PMIX_ERR_UNPACK_FAILURE;
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    if (rc != PMIX_SUCCESS && *info != NULL) {
+        PMIX_INFO_FREE(*info, frame->ninfo);
+        *info = NULL;
+    }
+    return rc;
+}
+
+/* Why an event is not for libpmix, or NULL. */
+static const char *fault_of(const struct server *server, uint32_t from,
+                            const struct event_frame *frame)
+{
+    pmix_nspace_t own;
+    if (frame->library != server->library)
+        return "its node has another libpmix";
+    keys_server_name(own, &server->boot);
+    /* libpmix would hand it up again. */
+    if (strcmp(frame->nspace, own) == 0 && frame->rank == server->boot.node)
+        return "it claims to be of this server";
+    if (frame->range != PMIX_RANGE_UNDEF && frame->range != PMIX_RANGE_NAMESPACE &&
+        frame->range != PMIX_RANGE_SESSION && frame->range != PMIX_RANGE_GLOBAL &&
+        frame->range != PMIX_RANGE_CUSTOM)
+        return "its range stays on a node";
+    if (from >= server->boot.nnodes && frame->range != PMIX_RANGE_CUSTOM)
+        return "its range stays in its step";
+    return NULL;
+}
+
+void notification_receive(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct event_frame frame;
+    struct event_group group = {0};
+    pmix_info_t *info;
+    pmix_proc_t source;
+    const char *fault = event_frame_read(&frame, body, len) == 0 ? NULL : "it is malformed";
+    if (fault == NULL)
+        fault = fault_of(server, from, &frame);
+    pmix_status_t rc = fault == NULL ? unpack(&frame, &info) : PMIX_ERROR;
+    if (rc != PMIX_SUCCESS) {
+        server->events.dropped++;
+        log_warning("an event of %s was dropped: %s", nspace_name(server->nspace, from),
+                    fault != NULL ? fault : PMIx_Error_string(rc));
+        return;
+    }
+    server->events.in++;
+    PMIX_LOAD_PROCID(&source, frame.nspace, frame.rank);
+    log_debug("notify: event %d of %s rank %u from %s", frame.code, frame.nspace, frame.rank,
+              nspace_name(server->nspace, from));
+    event_group_read(&server->boot, &group, frame.code, &source, info, frame.ninfo);
+    if (event_group_note(server, &group))
+        notification_give(frame.code, &source, frame.range, info, frame.ninfo);
+    else if (info != NULL)
+        PMIX_INFO_FREE(info, frame.ninfo);
+    procset_free(&group.members);
+}

@@ -1,0 +1,106 @@
+/* Groups that no construct of ours has made: libpmix forms them by events (PMIx_Group_invite), and
+ * members leave by one (PMIx_Group_leave). The host sees these events pass, and so knows the
+ * groups for queries. Of a lost member it knows whether its clients have been told. */
+#include "common/notify/event.h"
+
+#include <pmix.h>
+#include <string.h>
+
+/* An older libpmix's completion has the members in its range alone. */
+static const pmix_value_t *find_procs(pmix_status_t code, const pmix_info_t info[], size_t ninfo)
+{
+    static const char *const formed[] = {PMIX_GROUP_MEMBERSHIP, PMIX_EVENT_CUSTOM_RANGE, NULL};
+    static const char *const left[] = {PMIX_EVENT_AFFECTED_PROC, NULL};
+    for (const char *const *key = code == PMIX_GROUP_CONSTRUCT_COMPLETE ? formed : left;
+         *key != NULL; key++)
+        for (size_t i = 0; i < ninfo; i++)
+            if (PMIX_CHECK_KEY(&info[i], *key))
+                return &info[i].value;
+    return NULL;
+}
+
+static int read_procs(const struct boot *boot, struct procset *set, const pmix_value_t *value)
+{
+    const pmix_data_array_t *array = value->data.darray;
+    const pmix_proc_t *procs = NULL;
+    size_t n = 0;
+    int rc = 0;
+    if (value->type == PMIX_PROC) {
+        procs = value->data.proc;
+        n = 1;
+    } else if (value->type == PMIX_DATA_ARRAY && array != NULL && array->type == PMIX_PROC) {
+        procs = array->array;
+        n = array->size;
+    }
+    for (size_t i = 0; procs != NULL && i < n && rc == 0; i++)
+        if (procs[i].rank == PMIX_RANK_WILDCARD && strcmp(procs[i].nspace, boot->nspace) == 0)
+            rc = procset_add(set, boot->nspace, 0, boot->ntasks - 1);
+        else
+            rc = procset_add(set, procs[i].nspace, procs[i].rank, procs[i].rank);
+    procset_canonical(set);
+    return rc != 0 || procset_size(set) == 0 ? -1 : 0;
+}
+
+void event_group_read(const struct boot *boot, struct event_group *group, pmix_status_t code,
+                      const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo)
+{
+    if (code != PMIX_GROUP_CONSTRUCT_COMPLETE && code != PMIX_GROUP_LEFT &&
+        code != PMIX_GROUP_MEMBER_FAILED)
+        return;
+    const pmix_value_t *procs = find_procs(code, info, ninfo);
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ID) && info[i].value.type == PMIX_STRING &&
+            info[i].value.data.string != NULL &&
+            strlen(info[i].value.data.string) <= PROCSET_NAME_MAX)
+            strcpy(group->id, info[i].value.data.string);
+    if (procs != NULL && group->id[0] != '\0' && read_procs(boot, &group->members, procs) == 0)
+        group->what = code == PMIX_GROUP_LEFT            ? EVENT_GROUP_LEFT
+                      : code == PMIX_GROUP_MEMBER_FAILED ? EVENT_GROUP_FAILED
+                                                         : EVENT_GROUP_FORMED;
+    /* Ours come from whom they are about; what a program says of others is its own affair. */
+    if (group->what == EVENT_GROUP_FAILED &&
+        (procset_size(&group->members) != 1 ||
+         !procset_has(&group->members, source->nspace, source->rank)))
+        group->what = EVENT_NO_GROUP;
+}
+
+/* A server that hosts none of the members is not told when the group ends. */
+static bool has_local(const struct server *server, const struct procset *members)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (procset_has(members, server->boot.nspace, here->ranks[k]))
+            return true;
+    return false;
+}
+
+static void leave(struct server *server, const struct event_group *group)
+{
+    for (uint32_t i = 0; i < server->registry->n; i++) {
+        struct registry_entry *e = &server->registry->entries[i];
+        struct procset rest = {0};
+        if (e->kind != REGISTRY_GROUP || strcmp(e->id, group->id) != 0 ||
+            procset_except(&rest, &e->members, &group->members) != 0 ||
+            procset_equal(&rest, &e->members)) {
+            procset_free(&rest);
+            continue;
+        }
+        registry_remove(server->registry, REGISTRY_GROUP, group->id, &e->members);
+        if (has_local(server, &rest))
+            registry_add(server->registry, REGISTRY_GROUP, group->id, &rest);
+        procset_free(&rest);
+        return; /* a process is in one group of an id */
+    }
+}
+
+bool event_group_note(struct server *server, const struct event_group *group)
+{
+    const struct procset_part *who = group->members.parts;
+    if (group->what == EVENT_GROUP_FAILED)
+        return registry_tell(server->registry, group->id, who->nspace, who->ranges->first);
+    if (group->what == EVENT_GROUP_LEFT)
+        leave(server, group);
+    else if (group->what == EVENT_GROUP_FORMED && has_local(server, &group->members))
+        registry_add(server->registry, REGISTRY_GROUP, group->id, &group->members);
+    return true;
+}

@@ -1,0 +1,74 @@
+#include "common/nspace/command.h"
+
+#include "common/nspace/infos.h"
+#include "common/util/cmdline.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <pmix_server.h>
+#include <stdlib.h>
+
+/* This node's application and one key of it, as PMIX_APP_INFO_ARRAY. */
+static void describe(struct infos *list, const struct nspace *ns, const char *key, const char *text)
+{
+    struct infos array = {0};
+    infos_u32(&array, PMIX_APPNUM, ns->boot->nodes[ns->boot->node].app);
+    infos_str(&array, key, text);
+    infos_array(list, PMIX_APP_INFO_ARRAY, &array);
+}
+
+static void warn(const char *key, pmix_status_t status)
+{
+    if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+        log_warning("libpmix does not take %s: %s", key, PMIx_Error_string(status));
+}
+
+void command_wdir(const struct nspace *ns, const char *wdir)
+{
+    struct infos list = {0};
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, ns->boot->nspace, PMIX_RANK_WILDCARD);
+    describe(&list, ns, PMIX_WDIR, wdir);
+    warn(PMIX_WDIR, list.failed
+                        ? PMIX_ERR_NOMEM
+                        : PMIx_Store_internal(&all, PMIX_APP_INFO_ARRAY, &list.info->value));
+    infos_free(&list);
+}
+
+/* @thread PMIx's. libpmix has borrowed the list until now. */
+static void on_registered(pmix_status_t status, void *arg)
+{
+    struct infos *list = arg;
+    warn(PMIX_APP_ARGV, status);
+    infos_free(list);
+    free(list);
+}
+
+static void register_argv(const struct nspace *ns, const char *argv)
+{
+    const struct boot_node *here = &ns->boot->nodes[ns->boot->node];
+    struct infos *list = calloc(1, sizeof *list);
+    pmix_nspace_t name; /* libpmix copies the full buffer */
+    pmix_status_t rc = PMIX_ERR_NOMEM;
+    if (list == NULL) {
+        warn(PMIX_APP_ARGV, rc);
+        return;
+    }
+    PMIX_LOAD_NSPACE(name, ns->boot->nspace);
+    describe(list, ns, PMIX_APP_ARGV, argv);
+    if (!list->failed)
+        rc = PMIx_server_register_nspace(name, (int)here->ntasks, list->info, list->n,
+                                         on_registered, list);
+    if (rc != PMIX_SUCCESS)
+        on_registered(rc, list);
+}
+
+void command_argv(const struct nspace *ns, pid_t pid)
+{
+    char *argv = cmdline_read(pid, BOOT_ARGV_MAX);
+    if (argv != NULL)
+        register_argv(ns, argv);
+    else
+        log_debug("by what command line process %d runs cannot be seen", (int)pid);
+    free(argv);
+}

@@ -1,0 +1,198 @@
+#include "common/nspace/foreign.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without boot, no process of it is known; with an empty name it is found no more. */
+static struct nspace *find(struct nspace *own, const char *name)
+{
+    struct nspace *ns = own->next;
+    while (ns != NULL && strcmp(ns->foreign->name, name) != 0)
+        ns = ns->next;
+    return ns;
+}
+
+static struct nspace *find_step(const struct nspace *own, uint64_t step)
+{
+    struct nspace *ns = own->next;
+    while (ns != NULL && (ns->foreign->step != step || ns->foreign->name[0] == '\0'))
+        ns = ns->next;
+    return ns;
+}
+
+static void free_names(char **names, uint32_t n)
+{
+    for (uint32_t i = 0; names != NULL && i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+static char **name_servers(const char *name, const struct boot *boot, uint32_t nnodes)
+{
+    char **names = calloc(nnodes, sizeof *names);
+    bool good = names != NULL;
+    for (uint32_t i = 0; i < nnodes && good; i++) {
+        int n = boot != NULL ? asprintf(&names[i], "%s/%s", name, boot->nodes[i].name)
+                             : asprintf(&names[i], "%s/%u", name, i);
+        if (n < 0) {
+            names[i] = NULL;
+            good = false;
+        }
+    }
+    if (good)
+        return names;
+    free_names(names, nnodes);
+    return NULL;
+}
+
+static uint32_t count(const struct nspace *own)
+{
+    uint32_t n = 0;
+    for (const struct nspace *ns = own->next; ns != NULL; ns = ns->next)
+        n += ns->foreign->name[0] != '\0';
+    return n;
+}
+
+struct nspace *foreign_attach(struct nspace *own, const char *name, uint32_t nnodes,
+                              struct err *err)
+{
+    uint32_t base = nspace_handles(own);
+    struct nspace *ns = find(own, name), **end = &own->next;
+    uint64_t step = signature_hash(name, strlen(name));
+    if (ns != NULL && ns->nnodes == nnodes)
+        return ns;
+    if (ns != NULL || strcmp(name, own->boot->nspace) == 0 || find_step(own, step) != NULL ||
+        step == signature_hash(own->boot->nspace, strlen(own->boot->nspace))) {
+        err_set(err, "namespace %s is known, and is another one", name);
+        return NULL;
+    }
+    if (count(own) >= FOREIGN_MAX || nnodes == 0 || nnodes > FOREIGN_HANDLES_MAX ||
+        base > FOREIGN_HANDLES_MAX - nnodes || strlen(name) > PROCSET_NAME_MAX) {
+        err_set(err, "namespace %.100s has no node, or there are too many", name);
+        return NULL;
+    }
+    ns = calloc(1, sizeof *ns);
+    struct foreign *f = calloc(1, sizeof *f);
+    if (ns != NULL && f != NULL) {
+        ns->foreign = f;
+        ns->base = base;
+        ns->nnodes = nnodes;
+        strcpy(f->name, name);
+        f->step = step;
+        f->gone = calloc(nnodes, sizeof *f->gone);
+        f->names = name_servers(name, NULL, nnodes);
+    }
+    if (ns == NULL || f == NULL || f->gone == NULL || f->names == NULL) {
+        err_set(err, "out of memory");
+        if (ns != NULL && f != NULL)
+            foreign_free(ns);
+        else {
+            free(ns);
+            free(f);
+        }
+        return NULL;
+    }
+    while (*end != NULL)
+        end = &(*end)->next;
+    return *end = ns;
+}
+
+/* Takes over @p boot. */
+static int fill(struct nspace *ns, struct boot *boot, const void *data, size_t len, struct err *err)
+{
+    struct foreign *f = ns->foreign;
+    char **names = name_servers(f->name, boot, ns->nnodes);
+    ns->bytes = malloc(len);
+    if (names == NULL || ns->bytes == NULL || nspace_place(ns, boot) != 0) {
+        free_names(names, ns->nnodes);
+        free(ns->bytes);
+        ns->bytes = NULL;
+        return err_set(err, "out of memory");
+    }
+    memcpy(ns->bytes, data, len);
+    ns->len = len;
+    free_names(f->names, ns->nnodes);
+    f->names = names;
+    f->boot = *boot;
+    f->boot.node = BOOT_NO_NODE;
+    ns->boot = &f->boot;
+    *boot = (struct boot){0};
+    return 0;
+}
+
+struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data, size_t len,
+                             struct err *err)
+{
+    struct boot boot;
+    struct nspace *ns = NULL;
+    if (boot_read(&boot, data, len, err) != 0) {
+        boot_free(&boot);
+        return NULL;
+    }
+    if (step != 0 && signature_hash(boot.nspace, strlen(boot.nspace)) != step)
+        err_set(err, "a frame of another step has the registration of namespace %s", boot.nspace);
+    else
+        ns = foreign_attach(own, boot.nspace, boot.nnodes, err);
+    if (ns != NULL && ns->boot != NULL) {
+        if (ns->len != len || memcmp(ns->bytes, data, len) != 0) {
+            err_set(err, "namespace %s is known with other contents", boot.nspace);
+            ns = NULL;
+        }
+    } else if (ns != NULL && fill(ns, &boot, data, len, err) != 0) {
+        ns = NULL;
+    }
+    boot_free(&boot);
+    return ns;
+}
+
+int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint32_t *node)
+{
+    const struct nspace *ns = find_step(own, step);
+    if (ns == NULL || index >= ns->nnodes)
+        return -1;
+    *node = ns->base + index;
+    return 0;
+}
+
+bool foreign_tell(struct nspace *ns, uint32_t node)
+{
+    if (node - ns->base < ns->nnodes)
+        return false; /* it is its own */
+    if (node >= ns->ntold) {
+        bool *told = realloc(ns->told, node + 1ul);
+        if (told == NULL)
+            return true;
+        memset(told + ns->ntold, 0, node + 1ul - ns->ntold);
+        ns->told = told;
+        ns->ntold = node + 1;
+    }
+    bool knew = ns->told[node];
+    ns->told[node] = true;
+    return !knew;
+}
+
+void foreign_forget(struct nspace *ns)
+{
+    ns->boot = NULL;
+    boot_free(&ns->foreign->boot);
+    ns->foreign->name[0] = '\0';
+    ns->foreign->registered = false;
+    free(ns->node_of);
+    free(ns->local_of);
+    free(ns->bytes);
+    free(ns->told);
+    ns->node_of = ns->local_of = NULL;
+    ns->bytes = NULL;
+    ns->told = NULL;
+    ns->ntold = 0;
+}
+
+void foreign_free(struct nspace *ns)
+{
+    foreign_forget(ns);
+    free_names(ns->foreign->names, ns->nnodes);
+    free(ns->foreign->gone);
+    free(ns->foreign);
+    free(ns);
+}

@@ -1,0 +1,54 @@
+/** @file
+ * Namespaces of other steps of the same user: learnt from their servers, and forgotten.
+ *
+ * A registration is what boot_write_nspace() writes. The RM vouches that whoever sends one is a
+ * process of the job's user; that it makes sense is checked here.
+ * @thread the loop's
+ */
+#ifndef MUSTER_NSPACE_FOREIGN_H
+#define MUSTER_NSPACE_FOREIGN_H
+
+#include "common/nspace/nspace.h"
+
+enum {
+    FOREIGN_MAX = 16384,           /**< namespaces that are known at once */
+    FOREIGN_HANDLES_MAX = 1 << 24, /**< servers of all steps */
+};
+
+/** What is known of a namespace beside its registration. */
+struct foreign {
+    char name[PROCSET_NAME_MAX + 1];
+    uint64_t step;    /**< its hash, as frames have it */
+    bool registered;  /**< libpmix knows it */
+    bool *gone;       /**< node → its server has left, or is lost */
+    char **names;     /**< node → "NAMESPACE/NODE" */
+    struct boot boot; /**< what nspace::boot points to */
+};
+
+/** Gives handles to a namespace of which only the size is known, unless it has some.
+ * @return it, or NULL with the reason in @p err */
+struct nspace *foreign_attach(struct nspace *own, const char *name, uint32_t nnodes,
+                              struct err *err);
+
+/**
+ * Learns a registration, which may be known already.
+ * @param step hash that its name must have; 0: any
+ * @return the namespace, or NULL with the reason in @p err: it makes no sense, or the name is known
+ *         with other contents
+ */
+struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data, size_t len,
+                             struct err *err);
+
+/** @return 0 and the handle of server @p index of another step, or -1: that is not known */
+int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint32_t *node);
+
+/** Notes that @p node was told of @p ns. @return whether it had to be told: it did not know */
+bool foreign_tell(struct nspace *ns, uint32_t node);
+
+/** Forgets all of a namespace but its handles, which no other one gets. */
+void foreign_forget(struct nspace *ns);
+
+/** Frees it. */
+void foreign_free(struct nspace *ns);
+
+#endif

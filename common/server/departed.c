@@ -1,0 +1,108 @@
+#include "common/server/departed.h"
+
+#include "common/notify/loss.h"
+#include "common/server/steps.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STILL_HEARD_MS = 1000 /* what one that has ended in order has said before */ };
+
+/* One that has ended in order, and whose last messages may still come. */
+struct departure {
+    struct departure *next;
+    uint32_t node;
+    int64_t at; /* when it counts as gone, now_ms() */
+    char why[128];
+};
+
+struct wait {
+    uint32_t node;
+    bool found;
+};
+
+/* A query goes on without those that have left, and who asks for the state is told so. */
+static void find_wait(void *arg, const struct ask_view *view)
+{
+    struct wait *wait = arg;
+    wait->found |= view->node == wait->node && view->topic == ASK_MODEX;
+}
+
+static void find_missing(void *arg, const struct engine_view *view)
+{
+    struct wait *wait = arg;
+    wait->found |= view->root == wait->node;
+    for (uint32_t i = 0; i < view->nmissing; i++)
+        wait->found |= view->missing[i] == wait->node;
+}
+
+static void gone(struct server *server, uint32_t node, bool left, const char *why)
+{
+    bool own = node < server->boot.nnodes;
+    struct wait wait = {.node = node};
+    engine_walk(server->engine, find_missing, &wait);
+    asks_walk(server->asks, find_wait, &wait);
+    bool news = steps_lost(server, node);
+    char text[sizeof server->lost];
+    snprintf(text, sizeof text, "muster-server on %s is lost: %s",
+             nspace_name(server->nspace, node), why);
+    /* An event may be for the node of tasks that have ended; that is nobody's trouble. */
+    if (news && !server->ending)
+        log_write(left && !wait.found ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
+    /* The word of its tasks may have come first. */
+    if (own && !left && (server->lost[0] == '\0' || server->lost_on == node)) {
+        server->lost_on = node;
+        memcpy(server->lost, text, sizeof text);
+    }
+    engine_lost(server->engine, node);
+    asks_lost(server->asks, node);
+    /* Of one that ended in order, the tasks that were lost have been told. */
+    if (!server->ending && news && !left)
+        loss_server(server, node, why);
+    steps_tidy(server, node);
+}
+
+void departed(void *arg, uint32_t node, const char *why)
+{
+    struct server *server = arg;
+    bool left = node < server->boot.nnodes && server->rm_ops->peer(server->rm, node).left;
+    struct departure *d = left ? calloc(1, sizeof *d) : NULL, **end = &server->departures;
+    if (d == NULL) {
+        gone(server, node, left, why);
+        return;
+    }
+    d->node = node;
+    d->at = now_ms() + STILL_HEARD_MS;
+    snprintf(d->why, sizeof d->why, "%s", why);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = d;
+}
+
+int64_t departed_next(const struct server *server, int64_t now)
+{
+    const struct departure *first = server->departures;
+    return first == NULL ? -1 : first->at <= now ? 0 : first->at - now;
+}
+
+void departed_tick(struct server *server, int64_t now)
+{
+    while (departed_next(server, now) == 0) {
+        struct departure *d = server->departures;
+        server->departures = d->next;
+        gone(server, d->node, true, d->why);
+        free(d);
+    }
+}
+
+void departed_free(struct server *server)
+{
+    while (server->departures != NULL) {
+        struct departure *d = server->departures;
+        server->departures = d->next;
+        free(d);
+    }
+}

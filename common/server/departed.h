@@ -1,0 +1,24 @@
+/** @file
+ * Servers that are not there any more: those that were lost, and those that have ended in order.
+ *
+ * Of one that has ended in order the last messages may still be under way here, in the RM's hands
+ * or unread in a socket, and the result of an operation among them: see server_leave(). So such a
+ * server counts as gone a moment later. @thread the loop's, all of it
+ */
+#ifndef MUSTER_SERVER_DEPARTED_H
+#define MUSTER_SERVER_DEPARTED_H
+
+#include "common/server/server.h"
+
+/** rm_host.lost of the server @p arg: at once, or as soon as departed_next() says, fails what waits
+ * for server @p node, and tells of the loss. @param why one clause, borrowed */
+void departed(void *arg, uint32_t node, const char *why);
+
+/** @return milliseconds until departed_tick() is due, or -1 for never */
+int64_t departed_next(const struct server *server, int64_t now);
+void departed_tick(struct server *server, int64_t now);
+
+/** Forgets those that departed_tick() was not called for. */
+void departed_free(struct server *server);
+
+#endif

@@ -1,0 +1,127 @@
+/* The end: of a step that cannot go on, and of this server. */
+#include "common/server/server.h"
+#include "common/server/status.h"
+#include "common/server/steps.h"
+#include "common/server/tasks.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { TELL_MAX = 512, ALL = UINT32_MAX /* nodes */ };
+enum { LOOK_MAX_MS = 50 /* between looks whether all is delivered */ };
+
+bool server_tell_launcher(unsigned char what)
+{
+    return send(BOOT_FD_CONTROL, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* Has the node told, or all of them, tell the user. */
+static void end_step(struct server *server, const char *why, const char *tell, uint32_t told)
+{
+    server->ending = true;
+    for (uint32_t node = 0; node < server->boot.nnodes; node++) {
+        struct wire_out frame = {0};
+        if (node == server->boot.node)
+            continue;
+        wire_put_u8(&frame, FRAME_ENDING);
+        wire_put_str(&frame, tell != NULL && (told == node || told == ALL) ? tell : "");
+        link_send(server->link, node, &frame);
+    }
+    if (server->rm != NULL)
+        server->rm_ops->abort(server->rm, why);
+}
+
+void server_end_step(struct server *server, const char *why, const char *tell)
+{
+    end_step(server, why, tell, ALL);
+}
+
+void server_end_step_through(struct server *server, const char *why, uint32_t node)
+{
+    end_step(server, why, why, node);
+}
+
+void server_close_backend(struct server *server, unsigned ms)
+{
+    if (server->rm != NULL)
+        server->rm_ops->close(server->rm, ms);
+    server->rm = NULL;
+}
+
+/* Frames that no server has taken yet; a warning for each server that they are for, if asked. */
+static bool undelivered(const struct server *server, bool warn)
+{
+    uint32_t handles = server->rm == NULL ? 0 : nspace_handles(server->nspace);
+    bool found = false;
+    for (uint32_t node = 0; node < handles && (warn || !found); node++) {
+        struct rm_peer peer = server->rm_ops->peer(server->rm, node);
+        found = found || peer.queued > 0;
+        if (warn && peer.queued > 0)
+            log_warning("transport: %u messages for %s are given up: it was not reached in time",
+                        peer.queued, nspace_name(server->nspace, node));
+    }
+    return found;
+}
+
+/* What succeeded here must do so elsewhere: a node that is away for a while has all the time that
+ * it has while the step runs. The server goes on as ever, without tasks. */
+static void deliver_rest(struct server *server)
+{
+    int64_t begin = now_ms(), now = begin, said = begin;
+    int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
+    bool rest;
+    if (stay > BOOT_STAY_MAX_MS)
+        stay = BOOT_STAY_MAX_MS;
+    while ((rest = !server->ending && (tasks_await_cause(server) || undelivered(server, false))) &&
+           now < begin + stay) {
+        /* The back end does not say when it has sent something. */
+        int64_t ms = (now - begin) / 16 + 2;
+        struct timeval tv = {.tv_usec = (ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS) * 1000};
+        evtimer_add(server->timer, &tv);
+        if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
+            break;
+        now = now_ms();
+        if (now >= said + BOOT_STAY_MS) {
+            if (said == begin)
+                log_info("stays, for there is something to deliver, or a cause to hear");
+            said = now;
+            server_tell_launcher(BOOT_SAYS_STAYS); /* one that is gone need not be told */
+        }
+    }
+    if (rest)
+        undelivered(server, true);
+}
+
+void server_leave(struct server *server, unsigned ms)
+{
+    bool in_order = server->told_to_leave && !tasks_all_killed(server);
+    if (!in_order || !tasks_await_cause(server))
+        tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
+    if (server->control != NULL)
+        event_del(server->control);
+    if (in_order)
+        deliver_rest(server);
+    if (!server->told_to_leave && !server->ending) {
+        char tell[TELL_MAX];
+        snprintf(tell, sizeof tell,
+                 "the launcher of step %.100s on node %.250s was killed, and the tasks there with "
+                 "it; ending the step",
+                 server->boot.label, server->boot.nodes[server->boot.node].name);
+        server_end_step(server, tell, tell);
+    }
+    server->ending = true;
+    server_resume(server);
+    engine_close(server->engine);
+    asks_close(server->asks);
+    steps_leave(server);
+    status_close(server->status);
+    server->status = NULL;
+    /* Before the back end is closed, which may end the process when its RM hangs. */
+    if (server->told_to_leave)
+        server_tell_launcher(BOOT_SAYS_LEFT);
+    server_close_backend(server, ms);
+}

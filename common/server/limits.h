@@ -1,0 +1,34 @@
+/** @file
+ * The end of a server that has used up its memory or its descriptors.
+ *
+ * Nothing of the step would go on as it should: what cannot be kept is missing elsewhere, and tasks
+ * that cannot connect are waited for. So the server says what is used up and by whose word, and
+ * ends; the launcher's plugin shows that to the user and ends the step, as for any server that
+ * dies.
+ */
+#ifndef MUSTER_SERVER_LIMITS_H
+#define MUSTER_SERVER_LIMITS_H
+
+#include "common/util/err.h"
+
+#include <stdint.h>
+
+/**
+ * Bounds the memory that this process may write to, for good, and has it end when that is used up,
+ * whoever asked for more: libpmix does not look whether it got any. Not in a sanitized build, which
+ * takes memory of its own. Memory that processes share is not counted (setrlimit(2), RLIMIT_DATA).
+ * @param mib  MiB beyond what it has now; 0: an eighth of the node's memory, at least 1024
+ * @param who  the step and the node, for the message
+ * @return 0, or -1 with the reason in @p err
+ * @thread the loop's, before any byte of a task or of another server was read
+ */
+int limits_memory(int mib, const char *who, struct err *err);
+
+/** Looks whether there may be descriptors enough for so many tasks of this node.
+ * @return 0, or -1 with the reason in @p err. @thread any */
+int limits_descriptors(uint32_t ntasks, struct err *err);
+
+/** Ends the process, as no descriptor is left for a connection. @thread any */
+void limits_no_descriptors(void) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,249 @@
+#include "common/server/steps.h"
+
+#include "common/nspace/foreign.h"
+#include "common/nspace/register.h"
+#include "common/util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A call that waits for the RM to name its home. */
+struct homeless {
+    struct homeless *next;
+    struct server *server;
+    uint64_t call;
+    char id[PROCSET_NAME_MAX + 1];
+};
+
+static bool is_own(const struct server *server, uint32_t node)
+{
+    return node < server->boot.nnodes;
+}
+
+int steps_open(struct server *server)
+{
+    struct wire_out out = {0};
+    boot_write_nspace(&server->boot, &out);
+    server->nspace->bytes = wire_out_take(&out, &server->nspace->len);
+    wire_out_free(&out);
+    return server->nspace->bytes != NULL ? 0 : -1;
+}
+
+static void tell(struct server *server, struct nspace *ns, uint32_t node)
+{
+    struct wire_out out = {0};
+    if (ns->bytes == NULL || !foreign_tell(ns, node))
+        return;
+    log_debug("transport: %s is told of namespace %s", nspace_name(server->nspace, node),
+              ns->boot->nspace);
+    wire_put_u8(&out, FRAME_NSPACE);
+    wire_put_raw(&out, ns->bytes, ns->len);
+    link_send(server->link, node, &out);
+}
+
+void steps_send(struct server *server, uint32_t node, struct wire_out *frame)
+{
+    tell(server, server->nspace, node);
+    link_send(server->link, node, frame);
+}
+
+void steps_acquaint(void *arg, uint32_t node, const struct procset *set)
+{
+    struct server *server = arg;
+    if (node == server->boot.node)
+        return;
+    tell(server, server->nspace, node);
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        struct nspace *ns = (struct nspace *)nspace_find(server->nspace, set->parts[i].nspace);
+        if (ns != NULL)
+            tell(server, ns, node);
+    }
+}
+
+bool steps_may(const struct server *server, uint32_t from, enum frame_type type, const void *body,
+               size_t len)
+{
+    struct wire_in in;
+    bool good = true;
+    if (is_own(server, from)) {
+        good = type != FRAME_LEAVING;
+    } else if (type == FRAME_ENDING) {
+        good = false;
+    } else if (type == FRAME_ASK) {
+        wire_in_init(&in, body, len);
+        wire_get_u64(&in);
+        good = wire_get_u8(&in) == ASK_MODEX && !in.bad;
+    }
+    if (!good)
+        log_warning("a frame of %s of type %d, which is not for it to send, was dropped",
+                    nspace_name(server->nspace, from), (int)type);
+    return good;
+}
+
+int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
+{
+    const struct server *server = arg;
+    return foreign_server(server->nspace, step, index, node);
+}
+
+/* Makes handles of a namespace that was learnt known to the back end. */
+static struct nspace *learn(struct server *server, uint64_t step, const void *body, size_t len)
+{
+    struct err err = {0};
+    uint32_t handles = nspace_handles(server->nspace);
+    struct nspace *ns = foreign_learn(server->nspace, step, body, len, &err);
+    if (ns == NULL)
+        log_error("a registration of another step was refused: %s", err.text);
+    else if (ns->base == handles)
+        server->rm_ops->attach(server->rm, ns->foreign->name, ns->base, ns->nnodes);
+    return ns;
+}
+
+bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len)
+{
+    return learn(arg, step, body, len) != NULL;
+}
+
+void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct boot *own = &server->boot;
+    const struct nspace *ns = server->nspace;
+    if (server->rm_ops->attach == NULL || (ns->len == len && memcmp(ns->bytes, body, len) == 0))
+        return; /* of ourselves we know */
+    ns = learn(server, 0, body, len);
+    if (ns != NULL)
+        log_debug("%s of step %s has told of namespace %s", nspace_name(server->nspace, from),
+                  own->label, ns->foreign->name);
+}
+
+/* ---- homes ---- */
+
+static void on_home(void *arg, const struct rm_server *found, const char *why)
+{
+    struct homeless *h = arg, **at = &h->server->homeless;
+    struct server *server = h->server;
+    struct nspace *ns = server->nspace;
+    struct err err = {0};
+    uint32_t node = ENGINE_NO_HOME;
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+    if (found != NULL && strcmp(found->nspace, server->boot.nspace) != 0) {
+        uint32_t handles = nspace_handles(server->nspace);
+        ns = foreign_attach(server->nspace, found->nspace, found->nnodes, &err);
+        why = err.text;
+        if (ns != NULL && ns->base == handles)
+            server->rm_ops->attach(server->rm, ns->foreign->name, ns->base, ns->nnodes);
+    }
+    if (found != NULL && ns != NULL && found->node < ns->nnodes)
+        node = ns->base + found->node;
+    else
+        log_error("group \"%s\" bootstrap: there is no server where its leaders could meet: %s",
+                  h->id, why != NULL ? why : "the resource manager names one that is not there");
+    engine_home(server->engine, h->call, node);
+    free(h);
+}
+
+void steps_home(void *arg, const char *id, uint64_t call)
+{
+    struct server *server = arg;
+    struct homeless *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        engine_home(server->engine, call, ENGINE_NO_HOME);
+        return;
+    }
+    h->server = server;
+    h->call = call;
+    snprintf(h->id, sizeof h->id, "%s", id);
+    h->next = server->homeless;
+    server->homeless = h;
+    server->rm_ops->rendezvous(server->rm, h->id, on_home, h);
+}
+
+/* ---- libpmix ---- */
+
+int steps_register(struct server *server, const struct procset *set)
+{
+    struct err err = {0};
+    int rc = 0;
+    for (uint32_t i = 0; i < set->nparts && rc == 0; i++) {
+        struct nspace *ns = (struct nspace *)nspace_find(server->nspace, set->parts[i].nspace);
+        if (ns == NULL)
+            rc = err_set(&err, "namespace %s is not known", set->parts[i].nspace);
+        else if (ns->foreign != NULL && !ns->foreign->registered) {
+            rc = register_foreign(ns, &err);
+            ns->foreign->registered = rc == 0;
+        }
+    }
+    if (rc != 0)
+        log_error("a group with members of another step: %s", err.text);
+    return rc;
+}
+
+/* ---- the end of others, and our own ---- */
+
+static bool has_group(const struct server *server, const struct nspace *ns)
+{
+    const struct registry *registry = server->registry;
+    for (uint32_t i = 0; i < registry->n; i++)
+        for (uint32_t k = 0; k < registry->entries[i].members.nparts; k++)
+            if (strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
+                return true;
+    return false;
+}
+
+void steps_tidy(struct server *server, uint32_t node)
+{
+    struct nspace *ns = nspace_of(server->nspace, node);
+    if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || has_group(server, ns))
+        return;
+    for (uint32_t i = 0; i < ns->nnodes; i++)
+        if (!ns->foreign->gone[i])
+            return;
+    log_debug("namespace %s has ended", ns->foreign->name);
+    if (ns->foreign->registered)
+        register_end(ns);
+    foreign_forget(ns);
+}
+
+bool steps_lost(struct server *server, uint32_t node)
+{
+    struct nspace *ns = nspace_of(server->nspace, node);
+    if (ns == NULL || ns->foreign == NULL)
+        return true;
+    bool news = !ns->foreign->gone[node - ns->base];
+    ns->foreign->gone[node - ns->base] = true;
+    return news;
+}
+
+void steps_leaving(struct server *server, uint32_t from)
+{
+    log_debug("muster-server on %s leaves, for its step ends", nspace_name(server->nspace, from));
+    steps_lost(server, from);
+    engine_lost(server->engine, from);
+    asks_lost(server->asks, from);
+    steps_tidy(server, from);
+}
+
+void steps_leave(struct server *server)
+{
+    uint32_t handles = nspace_handles(server->nspace);
+    for (uint32_t node = server->boot.nnodes; node < handles; node++) {
+        const struct nspace *ns = nspace_of(server->nspace, node);
+        struct link_counts c = link_counts(server->link, node);
+        struct wire_out frame = {0};
+        if (c.frames_in + c.frames_out == 0 || ns->foreign->gone[node - ns->base])
+            continue;
+        wire_put_u8(&frame, FRAME_LEAVING);
+        steps_send(server, node, &frame);
+    }
+}
+
+void steps_close(struct server *server)
+{
+    while (server->homeless != NULL) {
+        struct homeless *h = server->homeless;
+        server->homeless = h->next;
+        free(h);
+    }
+}

@@ -1,0 +1,55 @@
+/** @file
+ * Servers of other steps of the same user: who they are, where a bootstrap's leaders meet, and what
+ * counts of what they say.
+ *
+ * The first frame to a server of another step is our namespace's registration, and so is its first
+ * one to us. Whatever names processes that a server may not know is preceded by their
+ * registrations, each once for a server. libpmix gets a registration when a group has members
+ * there. A server that ends in order says so to those that it had to do with.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_STEPS_H
+#define MUSTER_SERVER_STEPS_H
+
+#include "common/server/server.h"
+
+/** Prepares our own registration, once server::nspace is there. @return 0, or -1: out of memory */
+int steps_open(struct server *server);
+
+/** Sends a frame, after our registration where that is due; takes the bytes out of @p frame. */
+void steps_send(struct server *server, uint32_t node, struct wire_out *frame);
+
+/** Whether a frame of @p from may say this: a server of another step is heard about operations
+ * in which it has participants, and direct modex. Logs what may not. */
+bool steps_may(const struct server *server, uint32_t from, enum frame_type type, const void *body,
+               size_t len);
+
+/** Takes the body of a FRAME_NSPACE of server @p from. */
+void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** Takes a FRAME_LEAVING of server @p from. */
+void steps_leaving(struct server *server, uint32_t from);
+
+/** A server is lost. @return whether that is news: it has not left in order */
+bool steps_lost(struct server *server, uint32_t node);
+
+/** Forgets the namespace of a server that is gone, when it was the last one of it and no group has
+ * members there. One that is forgotten too early would not be told of again. */
+void steps_tidy(struct server *server, uint32_t node);
+
+/* link_env's and engine_env's; @p arg is the server */
+
+int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node);
+bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len);
+void steps_home(void *arg, const char *id, uint64_t call);
+void steps_acquaint(void *arg, uint32_t node, const struct procset *set);
+
+/** Has libpmix know all namespaces of @p set. @return 0, or -1: it was logged why not */
+int steps_register(struct server *server, const struct procset *set);
+
+/** Tells the servers of other steps that we leave. */
+void steps_leave(struct server *server);
+
+void steps_close(struct server *server);
+
+#endif

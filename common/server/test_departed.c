@@ -1,0 +1,216 @@
+/** @file
+ * Tests of when a server that is not there any more counts as gone, on a clock of their own: at
+ * once, or after its last messages. The test plays the loop, and the parts of the server that
+ * departed.c calls.
+ */
+#include "common/notify/loss.h"
+#include "common/server/departed.h"
+#include "common/server/steps.h"
+#include "common/util/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { NNODES = 3, FOREIGN = 4 /* a handle of another step's server */ };
+
+static uint32_t r0[] = {0}, r1[] = {1}, r2[] = {2};
+static struct boot_node nodes[NNODES] = {
+    {"c07", 1, r0, 0, 0}, {"c08", 1, r1, 0, 0}, {"c09", 1, r2, 0, 0}};
+
+static int64_t now;
+static bool left[FOREIGN + 1], awaited;       /* in order, as the back end says; for an operation */
+static uint32_t failed[FOREIGN + 1], nfailed; /* what waited for these has failed, in this order */
+static unsigned ntold;                        /* losses that processes are told of */
+static enum log_level level;                  /* of the last line */
+static char said[256];
+static struct server server;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    *t = (struct timespec){.tv_sec = now / 1000, .tv_nsec = now % 1000 * 1000000};
+    return 0;
+}
+
+void engine_walk(const struct engine *engine,
+                 void (*see)(void *arg, const struct engine_view *view), void *arg)
+{
+    static const uint32_t missing[] = {1};
+    (void)engine;
+    if (awaited)
+        see(arg, &(struct engine_view){.root = 0, .missing = missing, .nmissing = 1});
+}
+
+void asks_walk(const struct asks *asks, void (*see)(void *arg, const struct ask_view *view),
+               void *arg)
+{
+    (void)asks;
+    (void)see;
+    (void)arg;
+}
+
+void engine_lost(struct engine *engine, uint32_t node)
+{
+    (void)engine;
+    failed[nfailed++] = node;
+}
+
+void asks_lost(struct asks *asks, uint32_t node)
+{
+    (void)asks;
+    assert_int_equal(node, failed[nfailed - 1]);
+}
+
+bool steps_lost(struct server *s, uint32_t node)
+{
+    (void)s;
+    (void)node;
+    return true;
+}
+
+void steps_tidy(struct server *s, uint32_t node)
+{
+    (void)s;
+    (void)node;
+}
+
+void loss_server(struct server *s, uint32_t node, const char *why)
+{
+    (void)s;
+    (void)node;
+    (void)why;
+    ntold++;
+}
+
+static struct rm_peer peer_of(struct rm *rm, uint32_t node)
+{
+    (void)rm;
+    return (struct rm_peer){.lost = true, .left = left[node]};
+}
+
+static void sink(void *arg, enum log_level l, const char *text)
+{
+    (void)arg;
+    level = l;
+    snprintf(said, sizeof said, "%s", text);
+}
+
+static int begin(void **state)
+{
+    static const struct rm_ops ops = {.peer = peer_of};
+    (void)state;
+    now = 10000;
+    nfailed = ntold = 0;
+    awaited = false;
+    memset(left, 0, sizeof left);
+    said[0] = '\0';
+    server = (struct server){.rm_ops = &ops,
+                             .boot = {.nspace = "slurm.4711.0",
+                                      .label = "4711.0",
+                                      .node = 2,
+                                      .nnodes = NNODES,
+                                      .ntasks = 3,
+                                      .nodes = nodes}};
+    server.nspace = nspace_new(&server.boot);
+    log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
+    return server.nspace == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    departed_free(&server);
+    nspace_free(server.nspace);
+    return 0;
+}
+
+/* Plays the loop until nothing is due. */
+static void run_until(int64_t until)
+{
+    int64_t ms;
+    while ((ms = departed_next(&server, now)) >= 0 && now + ms <= until) {
+        now += ms;
+        departed_tick(&server, now);
+    }
+    now = until;
+}
+
+static void test_a_loss_counts_at_once(void **state)
+{
+    (void)state;
+    departed(&server, 1, "its process has ended");
+    assert_int_equal(nfailed, 1);
+    assert_int_equal(ntold, 1);
+    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_string_equal(said, "muster-server on c08 is lost: its process has ended");
+    assert_string_equal(server.lost, said);
+    assert_int_equal(departed_next(&server, now), -1);
+}
+
+static void test_a_loss_of_another_step_counts_at_once(void **state)
+{
+    (void)state;
+    left[FOREIGN] = true; /* it says so itself, in order with its results */
+    departed(&server, FOREIGN, "it has left");
+    assert_int_equal(nfailed, 1);
+}
+
+static void test_one_that_left_is_heard_to_the_end(void **state)
+{
+    (void)state;
+    left[0] = left[1] = true;
+    departed(&server, 1, "it has left");
+    run_until(now + 400);
+    departed(&server, 0, "it has left");
+    assert_int_equal(nfailed, 0);
+    assert_string_equal(said, "");
+    run_until(now + 599);
+    assert_int_equal(nfailed, 0);
+    run_until(now + 1);
+    assert_int_equal(nfailed, 1);
+    assert_int_equal(failed[0], 1);
+    assert_int_equal(level, LOG_LEVEL_INFO);
+    run_until(now + 400);
+    assert_int_equal(nfailed, 2);
+    assert_int_equal(failed[1], 0);
+    assert_int_equal(departed_next(&server, now), -1);
+    assert_int_equal(ntold, 0); /* its tasks have ended in order, or were told of */
+    assert_string_equal(server.lost, "");
+}
+
+static void test_one_that_left_and_is_awaited_is_an_error(void **state)
+{
+    (void)state;
+    awaited = left[1] = true;
+    departed(&server, 1, "it has left");
+    run_until(now + 1000);
+    assert_int_equal(nfailed, 1);
+    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_string_equal(said, "muster-server on c08 is lost: it has left");
+}
+
+/* The test's end asks whether nothing is left behind: under ASan. */
+static void test_the_end_does_not_wait(void **state)
+{
+    (void)state;
+    left[1] = true;
+    departed(&server, 1, "it has left");
+    assert_int_equal(departed_next(&server, now), 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_loss_counts_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_loss_of_another_step_counts_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_left_is_heard_to_the_end, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_left_and_is_awaited_is_an_error, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_end_does_not_wait, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/** @file
+ * Tests of how the loss of tasks is told, on a clock of their own: at once, or after the cause that
+ * another node's server is to tell.
+ *
+ * Three nodes of two ranks each; the server is that of the second one. It is not run: the test
+ * plays the loop, and the parts of the server that tasks.c calls.
+ */
+#include "common/notify/loss.h"
+#include "common/server/tasks.h"
+#include "common/util/log.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { TOGETHER_MS = 5, JUST_MS = 1000 };
+
+static uint32_t r0[] = {0, 1}, r1[] = {2, 3}, r2[] = {4, 5};
+static struct boot_node nodes[] = {
+    {"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 0}, {"c09", 2, r2, 0, 0}};
+
+static int64_t now;
+static char said[512]; /* the last error */
+static unsigned nerrors, nends, nlosses;
+static uint32_t through; /* the node that is to say why, of the last end */
+static char why[512];    /* the last end's reason */
+static struct task tasks[2];
+static struct server server;
+
+/* Instead of libc's: now_ms() is all that asks for it. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    *t = (struct timespec){.tv_sec = now / 1000, .tv_nsec = now % 1000 * 1000000};
+    return 0;
+}
+
+static void note_end(const char *text, uint32_t node)
+{
+    nends++;
+    through = node;
+    snprintf(why, sizeof why, "%s", text);
+    server.ending = true;
+}
+
+void server_end_step(struct server *s, const char *text, const char *tell)
+{
+    (void)s;
+    assert_null(tell);
+    note_end(text, BOOT_NO_NODE);
+}
+
+void server_end_step_through(struct server *s, const char *text, uint32_t node)
+{
+    (void)s;
+    note_end(text, node);
+}
+
+void server_resume(struct server *s)
+{
+    (void)s;
+}
+
+void loss_task(struct server *s, uint32_t slot, const char *text)
+{
+    (void)s;
+    (void)slot;
+    (void)text;
+    nlosses++;
+}
+
+void engine_local_loss(struct engine *engine)
+{
+    (void)engine;
+}
+
+static void sink(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    if (level != LOG_LEVEL_ERROR)
+        return;
+    nerrors++;
+    snprintf(said, sizeof said, "%s", text);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    now = 10000;
+    nerrors = nends = nlosses = 0;
+    said[0] = why[0] = '\0';
+    memset(tasks, 0, sizeof tasks);
+    tasks[0].state = tasks[1].state = TASK_CONNECTED;
+    server = (struct server){.tasks = tasks,
+                             .boot = {.nspace = "slurm.4711.0",
+                                      .label = "4711.0",
+                                      .node = 1,
+                                      .nnodes = 3,
+                                      .ntasks = 6,
+                                      .nodes = nodes}};
+    server.conf.on_task_loss = CONF_TASK_LOSS_END_STEP;
+    server.nspace = nspace_new(&server.boot);
+    log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
+    return server.nspace == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    nspace_free(server.nspace);
+    return 0;
+}
+
+/* Time passes, and the loop ticks when it is asked to. */
+static void run(int64_t ms)
+{
+    int64_t until = now + ms;
+    for (;;) {
+        int64_t next = tasks_next(&server, now);
+        if (next < 0 || now + next > until)
+            break;
+        now += next;
+        tasks_tick(&server, now);
+    }
+    now = until;
+}
+
+/* An operation fails here, since a rank has ended. */
+static void fail_for(uint32_t rank)
+{
+    struct procset gone = {0};
+    procset_add(&gone, server.boot.nspace, rank, rank);
+    procset_canonical(&gone);
+    tasks_bereft(&server, &gone);
+    procset_free(&gone);
+}
+
+static void a_loss_is_told_at_once(void **state)
+{
+    (void)state;
+    tasks_ended(&server, 0, 0, 1);
+    assert_false(tasks_await_cause(&server));
+    run(TOGETHER_MS - 1);
+    assert_int_equal(nends, 0);
+    run(1);
+    assert_int_equal(nends, 1);
+    assert_int_equal(nerrors, 1);
+    assert_string_equal(said, "rank 2 on c08 ended with exit code 1 and without PMIx_Finalize; "
+                              "ending the step");
+}
+
+/* What a task of another node has done is said by that node's server; those here that end for it
+ * are no cause. */
+static void the_cause_comes_first(void **state)
+{
+    (void)state;
+    fail_for(4);
+    run(20);
+    tasks_ended(&server, 0, 0, 1);
+    assert_true(tasks_await_cause(&server));
+    run(JUST_MS - 1);
+    assert_int_equal(nends, 0);
+    server.ending = true; /* by the word of that server */
+    run(JUST_MS);
+    assert_int_equal(nends, 0);
+    assert_int_equal(nerrors, 0);
+    assert_true(tasks[0].told);
+    assert_false(tasks_await_cause(&server));
+}
+
+/* It does not come: the step is ended all the same, and what is known of the cause is said. */
+static void the_cause_does_not_come(void **state)
+{
+    (void)state;
+    fail_for(4);
+    run(20);
+    tasks_ended(&server, 0, 0, 1);
+    run(JUST_MS - 1);
+    assert_int_equal(nends, 0);
+    run(1);
+    assert_int_equal(nends, 1);
+    assert_int_equal(nerrors, 1);
+    assert_string_equal(said, "rank 4 on c09 is lost; then rank 2 on c08 ended with exit code 1 "
+                              "and without PMIx_Finalize; ending the step");
+}
+
+/* Nobody waits for a cause that is not one: an own rank's, an old one, one in a step that goes on.
+ */
+static void what_is_no_cause(void **state)
+{
+    (void)state;
+    fail_for(3);
+    tasks_ended(&server, 0, 0, 1);
+    assert_false(tasks_await_cause(&server));
+    run(TOGETHER_MS);
+    assert_int_equal(nends, 1);
+    end(state);
+    begin(state);
+    fail_for(4);
+    run(JUST_MS);
+    tasks_ended(&server, 0, 0, 1);
+    assert_false(tasks_await_cause(&server));
+    run(TOGETHER_MS);
+    assert_int_equal(nends, 1);
+    end(state);
+    begin(state);
+    server.conf.on_task_loss = CONF_TASK_LOSS_CONTINUE;
+    fail_for(4);
+    tasks_ended(&server, 0, 0, 1);
+    assert_false(tasks_await_cause(&server));
+    run(TOGETHER_MS);
+    assert_int_equal(nends, 0);
+    assert_int_equal(nlosses, 1);
+}
+
+/* Of a node whose tasks were all killed another node's server tells; the RM's own end of the step
+ * looks the same, and it says so itself. */
+static void what_is_said_for_another_node(void **state)
+{
+    (void)state;
+    assert_true(tasks_tell_for_others(&server));
+    fail_for(4);
+    run(20);
+    tasks_ended(&server, 0, 0, 1);
+    tasks_ended(&server, 1, 0, 1);
+    assert_true(tasks_tell_for_others(&server)); /* it is what these have waited for */
+    end(state);
+    begin(state);
+    fail_for(4);
+    run(20);
+    tasks_ended(&server, 0, SIGKILL, 0);
+    tasks_ended(&server, 1, SIGKILL, 0);
+    assert_false(tasks_tell_for_others(&server));
+    end(state);
+    begin(state);
+    tasks_ended(&server, 0, SIGKILL, 0);
+    assert_false(tasks_tell_for_others(&server));
+    tasks_ended(&server, 1, SIGKILL, 0);
+    run(TOGETHER_MS);
+    assert_int_equal(nends, 1);
+    assert_int_equal(through, 0);
+    assert_string_equal(why, "all 2 tasks on c08 were killed by signal 9 (Killed) before "
+                             "PMIx_Finalize; ending the step");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
+        cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_said_for_another_node, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

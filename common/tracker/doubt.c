@@ -1,0 +1,350 @@
+/* What may have ended without our knowing: who would have brought the result is lost.
+ *
+ * As long as the root is there, it alone is asked, and its word is final: what it has not decided
+ * it fails. When it is lost, a server is in doubt if it has contributed all of its subtree, since
+ * the root may have decided then; it asks everybody. Who has the result (decided.c), or knows of a
+ * failure, answers with it. The others say that they know none, and from then on take no success
+ * from a server that anybody has named as lost. Once all that are left have said so, and have named
+ * the same servers as lost, nobody can have a success or get one any more. Then the operation
+ * fails, and it does so with one list of who is lost.
+ *
+ * A server of added members asks in the same way, once it has joined.
+ *
+ * DOUBT: block signature, u8 what (1: a question, 2: no question, 3: the question of a server of
+ *        added members), u64 generation of the last failure that the sender knows, u64 number of
+ *        its call (0: not made), u64 assembly (of a 3), u64 number of the receiver's call in the
+ *        last success of that signature that the sender has (0: none), u32 count and u32 slots,
+ *        ascending, of servers that are known to be lost
+ */
+#include "common/tracker/assembly.h"
+
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum doubt_kind { DOUBT_ASKS = 1, DOUBT_SAYS, DOUBT_MEMBERS };
+
+/* What a DOUBT says. */
+struct doubt {
+    uint32_t from, slot; /* the sender; TREE_NONE: of added members */
+    enum doubt_kind kind;
+    uint64_t known, number, op, yours;
+    uint32_t nlost, *lost;
+};
+
+static bool has_slot(const struct doubt *doubt, uint32_t slot)
+{
+    return doubt != NULL && nodes_have(doubt->lost, doubt->nlost, slot);
+}
+
+static uint32_t count_lost(const struct engine *engine, const struct tracker *t)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        n += tracker_slot_lost(engine, t, i);
+    return n;
+}
+
+/* @param doubt what is answered; NULL: nothing */
+static void say(struct engine *engine, const struct tracker *t, uint32_t slot, enum doubt_kind kind,
+                const struct doubt *doubt)
+{
+    const struct decided *d = decided_find(engine, t->sig, t->siglen);
+    struct wire_out out = {0};
+    uint32_t lost = 0;
+    wire_put_u8(&out, FRAME_DOUBT);
+    wire_put_block(&out, t->sig, t->siglen);
+    wire_put_u8(&out, (uint8_t)kind);
+    wire_put_u64(&out, t->failure.generation);
+    wire_put_u64(&out, t->call != NULL ? t->number : 0);
+    wire_put_u64(&out, 0);
+    wire_put_u64(&out, d != NULL ? decided_number(d, slot) : 0);
+    size_t at = out.len;
+    wire_put_u32(&out, 0);
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (tracker_slot_lost(engine, t, i) || has_slot(doubt, i)) {
+            wire_put_u32(&out, i);
+            lost++;
+        }
+    wire_set_u32(&out, at, lost);
+    rollup_send(engine, t, slot, &out);
+}
+
+void doubt_ask(struct engine *engine, struct tracker *t)
+{
+    if (!tracker_slot_lost(engine, t, t->tree.root)) {
+        say(engine, t, t->tree.root, DOUBT_ASKS, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (i != t->self && !tracker_slot_lost(engine, t, i))
+            say(engine, t, i, DOUBT_ASKS, NULL);
+}
+
+/* Whether all that are left do not know the result either, and never will. */
+static bool is_unknown(const struct engine *engine, const struct tracker *t)
+{
+    if (!tracker_slot_lost(engine, t, t->tree.root))
+        return false;
+    for (uint32_t i = 0; i < t->tree.n; i++)
+        if (i != t->self && !t->slots[i].lost && t->slots[i].doubt != t->asked)
+            return false;
+    return true;
+}
+
+void doubt_progress(struct engine *engine, struct tracker *t)
+{
+    bool root = tracker_slot_lost(engine, t, t->tree.root);
+    bool parent = tracker_slot_lost(engine, t, tree_parent(&t->tree, t->self));
+    bool sent = t->state == TRACKER_SENT || t->state == TRACKER_DOUBT;
+    if (!parent && !(root && sent))
+        return;
+    if (root && !sent) { /* it has not got all, so it has not decided */
+        tracker_give_up(engine, t, engine->env.codes.lost);
+        return;
+    }
+    uint32_t lost = count_lost(engine, t);
+    if (t->asked != lost && tracker_move(engine, t, TRACKER_LOSS)) {
+        t->asked = lost;
+        t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+        doubt_ask(engine, t);
+    }
+    if (is_unknown(engine, t))
+        tracker_give_up(engine, t, engine->env.codes.lost);
+}
+
+void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, size_t cap)
+{
+    const struct engine_env *env = &engine->env;
+    bool root = !tracker_slot_lost(engine, t, t->tree.root);
+    char what[320];
+    signature_describe(t->sig, t->siglen, what, sizeof what);
+    int len = snprintf(buf, cap,
+                       "%s: who would bring the result is lost; no word yet of what the others "
+                       "know:",
+                       what);
+    for (uint32_t i = 0; i < t->tree.n && len > 0 && (size_t)len < cap; i++)
+        if (root ? i == t->tree.root
+                 : i != t->self && !t->slots[i].lost && t->slots[i].doubt != t->asked)
+            len += snprintf(buf + len, cap - (size_t)len, " %s", env->name(env->arg, t->nodes[i]));
+}
+
+/* ---- who is asked ---- */
+
+/* Takes over whom the sender knows to be lost. */
+static void learn(struct engine *engine, struct tracker *t, const struct doubt *doubt)
+{
+    for (uint32_t i = 0; i < doubt->nlost; i++)
+        if (!t->slots[doubt->lost[i]].lost)
+            tracker_lose(engine, t, doubt->lost[i]);
+}
+
+/* Whether the sender asks about an operation that has failed, as far as we know. */
+static bool is_over(const struct tracker *t, const struct doubt *doubt)
+{
+    return tracker_past_after(t, doubt->known) != NULL;
+}
+
+/* Answers by the first failure that the sender has not heard of, or says that we know nothing. */
+static void refuse(struct engine *engine, const struct tracker *t, const struct doubt *doubt)
+{
+    const struct tracker_past *past = tracker_past_after(t, doubt->known);
+    struct wire_out out = {0};
+    if (past == NULL) {
+        say(engine, t, doubt->slot, DOUBT_SAYS, doubt);
+        return;
+    }
+    const struct tracker_release release = {
+        .generation = past->generation,
+        .result = {.status = past->debt.status, .gone = &past->debt.gone}};
+    rollup_write(t, &release, doubt->number, &out);
+    rollup_send(engine, t, doubt->slot, &out);
+}
+
+/* Answers a server of added members that it has failed. */
+static void refuse_members(struct engine *engine, const struct tracker *t,
+                           const struct doubt *doubt)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_OUTCOME);
+    wire_put_block(&out, t->sig, t->siglen);
+    wire_put_u32(&out, 0);
+    wire_put_i32(&out, engine->env.codes.lost);
+    wire_put_u64(&out, 0);
+    wire_put_u64(&out, doubt->op);
+    for (int i = 0; i < 3; i++) /* nobody added, nobody lost, no entries */
+        wire_put_u32(&out, 0);
+    assembly_send(engine, doubt->from, &out);
+}
+
+/* Answers with the result, if it is here. @return whether it is */
+static bool answer(struct engine *engine, const struct tracker *t, const struct doubt *doubt)
+{
+    const struct decided *d = decided_find(engine, t->sig, t->siglen);
+    struct wire_out out = {0};
+    if (d == NULL || doubt->kind == DOUBT_SAYS)
+        return false;
+    if (doubt->kind == DOUBT_MEMBERS) {
+        if (decided_op(d) != doubt->op)
+            return false;
+        decided_outcome(d, &out);
+        assembly_send(engine, doubt->from, &out);
+        return true;
+    }
+    if (doubt->number == 0 || decided_number(d, doubt->slot) != doubt->number)
+        return false;
+    decided_release(d, doubt->number, &out);
+    rollup_send(engine, t, doubt->slot, &out);
+    return true;
+}
+
+/* The root has not decided, so it fails the operation; who else has not contributed has no success
+ * to come. */
+static void fail(struct engine *engine, struct tracker *t, const struct doubt *doubt)
+{
+    bool root = t->self == t->tree.root;
+    if (t->state == TRACKER_IDLE && root) {
+        tracker_open(engine, t);
+        if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
+            return;
+    }
+    if (t->state == TRACKER_IDLE)
+        return;
+    learn(engine, t, doubt);
+    if (root)
+        rollup_decide(engine, t, engine->env.codes.lost);
+    else
+        rollup_progress(engine, t);
+}
+
+static bool is_pending(const struct tracker *t)
+{
+    return t->state == TRACKER_SENT || t->state == TRACKER_DOUBT;
+}
+
+/* The sender knows of no success that we do not know. @p t may be gone afterwards */
+static void take(struct engine *engine, struct tracker *t, const struct doubt *doubt)
+{
+    if (is_pending(t)) {
+        learn(engine, t, doubt);
+        /* When it has our result, or has heard of a failure that we have not, it means a later
+         * operation, and will tell us. */
+        if (doubt->kind != DOUBT_MEMBERS && doubt->yours != t->number &&
+            doubt->known <= t->failure.generation)
+            t->slots[doubt->slot].doubt = doubt->nlost;
+        doubt_progress(engine, t);
+    } else if (doubt->kind != DOUBT_SAYS && (doubt->kind == DOUBT_MEMBERS || !is_over(t, doubt))) {
+        fail(engine, t, doubt);
+    }
+}
+
+static void reply(struct engine *engine, struct tracker *t, const struct doubt *doubt)
+{
+    if (doubt->kind == DOUBT_MEMBERS && !is_pending(t))
+        refuse_members(engine, t, doubt);
+    else if (doubt->kind == DOUBT_ASKS && (is_over(t, doubt) || !is_pending(t)))
+        refuse(engine, t, doubt);
+}
+
+/* @return whether it makes sense here */
+static bool read_doubt(const struct tracker *t, struct doubt *doubt, struct wire_in *in)
+{
+    bool good = true;
+    doubt->slot = tracker_slot_of(t, doubt->from);
+    doubt->kind = (enum doubt_kind)wire_get_u8(in);
+    doubt->known = wire_get_u64(in);
+    doubt->number = wire_get_u64(in);
+    doubt->op = wire_get_u64(in);
+    doubt->yours = wire_get_u64(in);
+    doubt->nlost = wire_get_count(in, 4);
+    doubt->lost = calloc(doubt->nlost + 1ul, sizeof *doubt->lost);
+    for (uint32_t i = 0; i < doubt->nlost && doubt->lost != NULL; i++) {
+        doubt->lost[i] = wire_get_u32(in);
+        good = good && doubt->lost[i] < t->tree.n && doubt->lost[i] != t->self &&
+               (i == 0 || doubt->lost[i] > doubt->lost[i - 1]);
+    }
+    if (doubt->kind == DOUBT_MEMBERS)
+        good = good && doubt->op != 0;
+    else
+        good = good && (doubt->kind == DOUBT_ASKS || doubt->kind == DOUBT_SAYS) &&
+               doubt->slot != TREE_NONE && doubt->slot != t->self;
+    return good && doubt->lost != NULL && wire_end(in) && doubt->nlost > 0 &&
+           signature_kind(t->sig, t->siglen) != COLL_FENCE;
+}
+
+void engine_doubt(struct engine *engine, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    struct doubt doubt = {.from = from};
+    size_t siglen;
+    wire_in_init(&in, body, len);
+    const void *sig = wire_get_block(&in, &siglen);
+    struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
+    if (t != NULL && cancel_meets(engine, t, false))
+        t = tracker_get(engine, sig, siglen);
+    if (t == NULL) {
+        log_debug("tracker: a question of node %u that is not for us was dropped", from);
+        return;
+    }
+    if (!read_doubt(t, &doubt, &in)) {
+        log_warning("a malformed question of node %u was dropped", from);
+    } else if (!answer(engine, t, &doubt)) {
+        take(engine, t, &doubt);
+        t = tracker_get(engine, sig, siglen);
+        if (t != NULL)
+            reply(engine, t, &doubt);
+    }
+    free(doubt.lost);
+    if (t != NULL)
+        tracker_tidy(engine, t);
+}
+
+/* ---- added members ---- */
+
+static void ask_for_claim(struct engine *engine, const struct claim *claim, const uint32_t *nodes,
+                          uint32_t n, uint32_t node)
+{
+    struct wire_out out = {0};
+    uint32_t lost = 0;
+    wire_put_u8(&out, FRAME_DOUBT);
+    wire_put_block(&out, claim->sig, claim->siglen);
+    wire_put_u8(&out, DOUBT_MEMBERS);
+    wire_put_u64(&out, 0);
+    wire_put_u64(&out, 0);
+    wire_put_u64(&out, claim->op);
+    wire_put_u64(&out, 0);
+    size_t at = out.len;
+    wire_put_u32(&out, 0);
+    for (uint32_t i = 0; i < n; i++)
+        if (engine_is_lost(engine, nodes[i])) {
+            wire_put_u32(&out, i);
+            lost++;
+        }
+    wire_set_u32(&out, at, lost);
+    if (node != engine->env.self)
+        assembly_send(engine, node, &out);
+    else if (!out.failed)
+        engine_doubt(engine, node, out.data + 1, out.len - 1);
+    wire_out_free(&out);
+}
+
+bool doubt_claim(struct engine *engine, const struct claim *claim)
+{
+    struct signature sig;
+    uint32_t *nodes = NULL, n = 0, alive = 0;
+    if (signature_read(&sig, claim->sig, claim->siglen) != 0 ||
+        engine->env.servers(engine->env.arg, &sig, &nodes, &n) != 0)
+        n = 0;
+    signature_free(&sig);
+    bool own = nodes_have(nodes, n, engine->env.self);
+    for (uint32_t i = 0; i < n; i++)
+        if (nodes[i] != engine->env.self && !engine_is_lost(engine, nodes[i])) {
+            ask_for_claim(engine, claim, nodes, n, nodes[i]);
+            alive++;
+        }
+    if (own) /* last: it may end the claim */
+        ask_for_claim(engine, claim, nodes, n, engine->env.self);
+    free(nodes);
+    return own || alive > 0;
+}

@@ -1,0 +1,303 @@
+/* Where the leaders of a bootstrap meet: the home of its id. Here distinct leaders are counted, not
+ * calls. One more than the count is the first of the id's next construct.
+ */
+#include "common/tracker/assembly.h"
+
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a LEAD says. */
+struct lead {
+    uint32_t from, library, count, timeout;
+    uint64_t number, left;
+    char id[PROCSET_NAME_MAX + 1];
+    struct procset leader, added;
+    struct engine_entry *entry;
+};
+
+static void free_failure(struct engine *engine, struct assembly_failure *f)
+{
+    TAILQ_REMOVE(&engine->failures, f, all);
+    procset_free(&f->answered);
+    procset_free(&f->told);
+    free(f);
+}
+
+void home_forget(struct engine *engine, const char *id)
+{
+    struct assembly_failure *f, *next;
+    for (f = TAILQ_FIRST(&engine->failures); f != NULL; f = next) {
+        next = TAILQ_NEXT(f, all);
+        if (strcmp(f->id, id) == 0)
+            free_failure(engine, f);
+    }
+}
+
+void home_failed(struct engine *engine, struct assembly *a, int32_t status)
+{
+    uint64_t have = procset_size(&a->leading);
+    home_forget(engine, a->id);
+    struct assembly_failure *f = have < a->count ? calloc(1, sizeof *f) : NULL;
+    if (f == NULL)
+        return;
+    memcpy(f->id, a->id, sizeof f->id);
+    f->status = status;
+    f->at = engine->env.now(engine->env.arg);
+    f->left = a->count - have;
+    procset_unite(&f->answered, &a->leading);
+    procset_unite(&f->told, &a->added);
+    TAILQ_INSERT_TAIL(&engine->failures, f, all);
+}
+
+static bool overlaps(const struct procset *set, const struct procset *one)
+{
+    return procset_has(set, one->parts[0].nspace, one->parts[0].ranges[0].first);
+}
+
+/* Whether this is the call of a leader that an operation which failed has waited for; then it is
+ * answered as the others were, and so are those that it alone has added. */
+static bool is_late(struct engine *engine, struct lead *lead)
+{
+    struct assembly_failure *f;
+    TAILQ_FOREACH (f, &engine->failures, all)
+        if (strcmp(f->id, lead->id) == 0 && f->left > 0 && !overlaps(&f->answered, &lead->leader))
+            break;
+    struct assembly *a = f != NULL ? assembly_new(engine, lead->id, NULL) : NULL;
+    struct assembly_part *part = a != NULL ? parts_add(&a->leaders, lead->from) : NULL;
+    if (part == NULL) {
+        if (a != NULL)
+            TAILQ_REMOVE(&engine->assemblies, a, all);
+        assembly_free(a);
+        return false;
+    }
+    struct engine_result result = {.status = f->status};
+    part->number = lead->number;
+    procset_unite(&a->leading, &lead->leader);
+    procset_unite(&f->answered, &lead->leader);
+    procset_unite(&f->told, &f->answered); /* who leads does not call as a member */
+    procset_except(&a->added, &lead->added, &f->told);
+    procset_unite(&f->told, &a->added);
+    if (--f->left == 0)
+        free_failure(engine, f);
+    TAILQ_REMOVE(&engine->assemblies, a, all);
+    assembly_place(engine, a);
+    assembly_tell(engine, a, NULL, NULL, &result);
+    assembly_free(a);
+    return true;
+}
+
+static void take_earlier(struct assembly *a, uint32_t timeout, uint64_t deadline)
+{
+    if (timeout == 0 || (a->deadline != 0 && a->deadline <= deadline))
+        return;
+    a->timeout = timeout;
+    a->deadline = deadline;
+}
+
+static uint64_t deadline_of(const struct engine *engine, uint32_t timeout, uint64_t left)
+{
+    uint64_t most = timeout * 1000ull;
+    return engine->env.now(engine->env.arg) + (left < most ? left : most);
+}
+
+void home_arm(struct engine *engine, struct assembly *a, uint32_t timeout, uint64_t left)
+{
+    take_earlier(a, timeout, deadline_of(engine, timeout, left));
+}
+
+static struct assembly *find(struct engine *engine, const struct lead *lead)
+{
+    struct assembly *a;
+    TAILQ_FOREACH (a, &engine->assemblies, all)
+        if (a->tracker == NULL && strcmp(a->id, lead->id) == 0 &&
+            overlaps(&a->leading, &lead->leader))
+            return a; /* its second call gets the result of the first */
+    TAILQ_FOREACH (a, &engine->assemblies, all)
+        if (a->tracker == NULL && strcmp(a->id, lead->id) == 0 && !a->asked)
+            return a;
+    a = assembly_new(engine, lead->id, NULL);
+    if (a != NULL)
+        a->count = lead->count;
+    return a;
+}
+
+/* What is wrong with a leader's call in this bootstrap, or 0. */
+static int32_t check(struct engine *engine, struct assembly *a, const struct lead *lead)
+{
+    const struct engine_env *env = &engine->env;
+    if (lead->library != env->library) {
+        log_error("group \"%s\" bootstrap: node %s runs another libpmix than node %s; install one "
+                  "version everywhere",
+                  a->id, env->name(env->arg, lead->from), env->name(env->arg, env->self));
+        return env->codes.library;
+    }
+    if (lead->count != a->count) {
+        const struct assembly_part *first = &a->leaders.v[0];
+        log_error("group \"%s\" bootstrap: rank %u on node %s says %u leaders, and rank %u on node "
+                  "%s says %u: all leaders must give the same number",
+                  a->id, first->procs.parts[0].ranges[0].first, env->name(env->arg, first->node),
+                  a->count, lead->leader.parts[0].ranges[0].first, env->name(env->arg, lead->from),
+                  lead->count);
+        if (lead->count > a->count)
+            a->count = lead->count; /* as many may still call, and get the same answer */
+        return env->codes.count;
+    }
+    return lead->entry->status;
+}
+
+/* Whether this very call is here already. */
+static bool is_known(const struct assembly *a, const struct lead *lead)
+{
+    for (uint32_t i = 0; i < a->leaders.n; i++)
+        if (a->leaders.v[i].node == lead->from && a->leaders.v[i].number == lead->number)
+            return true;
+    return false;
+}
+
+static void count_leader(struct engine *engine, struct lead *lead)
+{
+    struct assembly *a = find(engine, lead);
+    if (a == NULL || is_known(a, lead))
+        return;
+    bool again = overlaps(&a->leading, &lead->leader);
+    int32_t status = a->leaders.n > 0 || lead->library != engine->env.library
+                         ? check(engine, a, lead)
+                         : lead->entry->status;
+    struct assembly_part *part = parts_add(&a->leaders, lead->from);
+    if (part != NULL) {
+        part->number = lead->number;
+        part->have = true;
+        procset_unite(&part->procs, &lead->leader);
+        procset_unite(&part->added, &lead->added);
+        part->timeout = lead->timeout;
+        part->deadline = deadline_of(engine, lead->timeout, lead->left);
+        if (!again && !part_fill(part, lead->entry, 1) && status == 0)
+            status = engine->env.codes.invalid;
+    }
+    procset_unite(&a->leading, &lead->leader);
+    if (!a->asked) /* else those who were added are claimed already */
+        procset_unite(&a->added, &lead->added);
+    home_arm(engine, a, lead->timeout, lead->left);
+    if (status != 0)
+        assembly_decide(engine, a, status);
+    else
+        assembly_progress(engine, a);
+}
+
+/* What the leaders that are left add up to. */
+static void recount(struct assembly *a)
+{
+    procset_free(&a->leading);
+    procset_free(&a->added);
+    a->leading = a->added = (struct procset){0};
+    a->timeout = 0;
+    a->deadline = 0;
+    for (uint32_t i = 0; i < a->leaders.n; i++) {
+        const struct assembly_part *part = &a->leaders.v[i];
+        procset_unite(&a->leading, &part->procs);
+        procset_unite(&a->added, &part->added);
+        take_earlier(a, part->timeout, part->deadline);
+    }
+}
+
+bool home_take_back(struct engine *engine, uint32_t from, uint64_t number, struct procset *leader)
+{
+    struct assembly *a;
+    TAILQ_FOREACH (a, &engine->assemblies, all) {
+        uint32_t n = a->leaders.n;
+        if (a->tracker != NULL || a->asked)
+            continue;
+        for (uint32_t i = n; i-- > 0;)
+            if (a->leaders.v[i].node == from && a->leaders.v[i].number == number) {
+                procset_unite(leader, &a->leaders.v[i].procs);
+                parts_remove(&a->leaders, i);
+            }
+        if (a->leaders.n == n)
+            continue;
+        recount(a);
+        if (a->leaders.n == 0) {
+            TAILQ_REMOVE(&engine->assemblies, a, all);
+            assembly_free(a);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Tells the server of one leader alone how its call ends. */
+static void answer(struct engine *engine, const struct lead *lead, int32_t status)
+{
+    struct engine_result result = {.status = status};
+    struct assembly *a = assembly_new(engine, lead->id, NULL);
+    struct assembly_part *part = a != NULL ? parts_add(&a->leaders, lead->from) : NULL;
+    if (a != NULL)
+        TAILQ_REMOVE(&engine->assemblies, a, all);
+    if (part != NULL) {
+        part->number = lead->number;
+        procset_unite(&a->leading, &lead->leader);
+        assembly_tell(engine, a, NULL, NULL, &result);
+    }
+    assembly_free(a);
+}
+
+static bool is_of(const struct engine *engine, const struct lead *lead)
+{
+    uint32_t node;
+    return procset_size(&lead->leader) == 1 &&
+           engine->env.node_of(engine->env.arg, lead->leader.parts[0].nspace,
+                               lead->leader.parts[0].ranges[0].first, &node) == 0 &&
+           node == lead->from;
+}
+
+void home_take(struct engine *engine, uint32_t from, struct wire_in *in)
+{
+    struct lead lead = {.from = from};
+    wire_get_str(in, lead.id, sizeof lead.id);
+    lead.number = wire_get_u64(in);
+    lead.library = wire_get_u32(in);
+    lead.count = wire_get_u32(in);
+    if (lead.count == 0 && wire_end(in)) {
+        if (home_take_back(engine, from, lead.number, &lead.leader))
+            answer(engine, &lead, engine->env.codes.closing);
+        procset_free(&lead.leader);
+        return;
+    }
+    lead.timeout = wire_get_u32(in);
+    lead.left = wire_get_u64(in);
+    procset_read(&lead.leader, in);
+    uint32_t n = wire_get_count(in, ENTRY_BYTES);
+    lead.entry = entries_get(in, n, UINT32_MAX);
+    if (lead.entry == NULL || n != 1 || lead.count == 0 || !is_of(engine, &lead) ||
+        entry_added(lead.entry, &lead.added) != 0)
+        log_warning("a malformed call of a leader of node %u was dropped", from);
+    else if (!is_late(engine, &lead))
+        count_leader(engine, &lead);
+    procset_free(&lead.leader);
+    procset_free(&lead.added);
+    free(lead.entry);
+}
+
+uint64_t home_next(const struct engine *engine)
+{
+    const struct assembly_failure *f = TAILQ_FIRST(&engine->failures); /* the oldest */
+    return f != NULL ? f->at + ENGINE_REMEMBER_MS : UINT64_MAX;
+}
+
+bool home_tick(struct engine *engine, uint64_t now)
+{
+    struct assembly_failure *f = TAILQ_FIRST(&engine->failures);
+    if (f == NULL || f->at + ENGINE_REMEMBER_MS > now)
+        return false;
+    free_failure(engine, f);
+    return true;
+}
+
+void home_close(struct engine *engine)
+{
+    struct assembly_failure *f;
+    while ((f = TAILQ_FIRST(&engine->failures)) != NULL)
+        free_failure(engine, f);
+}

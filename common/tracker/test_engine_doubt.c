@@ -1,0 +1,204 @@
+/** @file
+ * Tests of a server that is lost between having a result and passing it on: all that are left get
+ * one answer.
+ */
+#include "common/tracker/assembly.h"
+#include "common/tracker/test_party.h"
+#include "common/tracker/test_silence.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void assert_left(const struct kit *kit, int32_t status)
+{
+    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next)
+        if (call->op->nodes[call->slot] != silence.by) {
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, status);
+        }
+}
+
+/* The root tells some of its children, or none, and is lost. */
+static void a_root_that_tells_some(void **state)
+{
+    static const enum coll_kind kinds[] = {COLL_CONSTRUCT, COLL_DESTRUCT};
+    (void)state;
+    for (int which = 0; which < 8; which++) {
+        enum coll_kind kind = kinds[which / 4];
+        struct loopback_conf conf = silent_net();
+        struct kit *kit = kit_new(&conf);
+        struct kit_op *op = kit_op(kit, kind, "some", NULL, N);
+        struct tree tree = kit_tree(op, 2);
+        silence.by = tree.root;
+        for (uint32_t i = 0; i < 2; i++)
+            silence.release[tree.root][tree_child(&tree, tree.root, i)] = which & 1 << i;
+        kit_call_all(kit, op, (struct kit_ask){.flags = ENGINE_WANT_CONTEXT_ID});
+        end_silence(kit->net);
+        assert_left(kit, (which & 3) == 3 ? LOOPBACK_LOST : 0);
+        if ((which & 3) != 3)
+            kit_check_agreement(kit);
+        kit_end(kit);
+    }
+}
+
+/* A server between takes the success along; the root still has it. */
+static void a_server_between(void **state)
+{
+    (void)state;
+    struct kit_op *op;
+    struct kit *kit = silent_between(&op);
+    kit_call_all(kit, op, (struct kit_ask){.flags = ENGINE_WANT_CONTEXT_ID});
+    end_silence(kit->net);
+    kit_assert_all(kit, 0);
+    loopback_run(kit->net, LONG_MS);
+    for (uint32_t i = 0; i < N; i++)
+        if (i != silence.by)
+            assert_int_equal(engine_counts(loopback_engine(kit->net, i)).kept, 0);
+    kit_end(kit);
+}
+
+/* The success before is not known below the lost one either when the next operation fails. */
+static void a_failure_does_not_overtake(void **state)
+{
+    (void)state;
+    struct kit_op *op;
+    struct kit *kit = silent_between(&op);
+    struct tree tree = kit_tree(op, 2);
+    kit_call_all(kit, op, (struct kit_ask){0});
+    loopback_run(kit->net, 300);
+    struct kit_call *first = kit->calls;
+    uint32_t other = tree_child(&tree, tree.root, 1);
+    kit_call(kit, op, tree.root, (struct kit_ask){0});
+    kit_call(kit, op, other, (struct kit_ask){.status = -77});
+    end_silence(kit->net);
+    for (const struct kit_call *call = kit->calls; call != first; call = call->next)
+        assert_int_equal(call->status, -77);
+    for (const struct kit_call *call = first; call != NULL; call = call->next)
+        assert_int_equal(call->status, 0);
+    struct kit_call *last = kit->calls;
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != tree.root && slot != other && slot != silence.by)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    for (const struct kit_call *call = kit->calls; call != last; call = call->next)
+        assert_int_equal(call->status, -77);
+    kit_end(kit);
+}
+
+/* A server between keeps back several failures: each is the answer to its own call, whether it is
+ * asked for or goes round the lost one together with a later one. */
+static void failures_stay_in_order(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        struct kit_op *op;
+        struct kit *kit = silent_between(&op);
+        struct tree tree = kit_tree(op, 2);
+        uint32_t between = silence.by, other = tree_child(&tree, tree.root, 1);
+        uint32_t below = tree_child(&tree, between, 0);
+        struct kit_call *first = kit_call(kit, op, below, (struct kit_ask){0});
+        loopback_run(kit->net, 300);
+        for (int32_t instance = 0; instance < 2; instance++) {
+            kit_call(kit, op, tree.root, (struct kit_ask){0});
+            kit_call(kit, op, other, (struct kit_ask){.status = -77 - instance});
+            loopback_run(kit->net, 300);
+        }
+        assert_int_equal(first->answers, 0);
+        loopback_kill(kit->net, between, round ? LONG_MS : 0, round ? LONG_MS : 0);
+        if (round) {
+            engine_lost(loopback_engine(kit->net, tree.root), between);
+            kit_call(kit, op, tree.root, (struct kit_ask){0});
+        }
+        loopback_run(kit->net, 300);
+        assert_int_equal(first->answers, 1);
+        assert_int_equal(first->status, -77);
+        struct kit_call *second = kit_call(kit, op, below, (struct kit_ask){0});
+        loopback_run(kit->net, 300);
+        assert_int_equal(second->answers, 1);
+        assert_int_equal(second->status, -78);
+        kit_end(kit);
+    }
+}
+
+/* Who decides is asked about what it has failed already: it says so, and fails nothing else. */
+static void what_has_failed_fails_once(void **state)
+{
+    (void)state;
+    struct kit_op *op;
+    struct kit *kit = silent_between(&op);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t below = tree_child(&tree, silence.by, 0);
+    const struct kit_call *asks = kit_call(kit, op, below, (struct kit_ask){0});
+    kit_call(kit, op, tree.root, (struct kit_ask){.status = -77});
+    loopback_run(kit->net, 300);
+    loopback_kill(kit->net, silence.by, LONG_MS, LONG_MS);
+    engine_lost(loopback_engine(kit->net, below), silence.by);
+    loopback_run(kit->net, 300);
+    assert_int_equal(asks->status, -77);
+    const struct kit_call *next = kit_call(kit, op, tree.root, (struct kit_ask){0});
+    loopback_run(kit->net, 300);
+    assert_int_equal(next->answers, 0);
+    kit_call(kit, op, below, (struct kit_ask){0});
+    loopback_run(kit->net, 300);
+    assert_int_equal(next->status, LOOPBACK_LOST);
+    kit_end(kit);
+}
+
+static struct party *leads(struct party_room *room, uint32_t rank)
+{
+    struct procset leaders = party_set("a0 a1 a2"), added = party_set("a5 a6");
+    struct party *party = party_collective(room, "g", (struct party_proc){'a', rank}, &leaders,
+                                           (struct party_ask){.added = &added});
+    procset_free(&leaders);
+    procset_free(&added);
+    return party;
+}
+
+/* The same with added members, whose servers are in no tree: whoever is told, all are. */
+static void a_root_that_tells_some_members(void **state)
+{
+    struct procset leaders = party_set("a0 a1 a2");
+    struct wire_out sig = {0};
+    (void)state;
+    signature_write(&sig, COLL_CONSTRUCT, "g", &leaders);
+    uint32_t root = (uint32_t)(signature_hash(sig.data, sig.len) % 3);
+    for (int which = 0; which < 16; which++) {
+        struct loopback_conf conf = silent_net();
+        silence.by = root;
+        struct party_room room = {.kit = kit_new(&conf)};
+        for (uint32_t i = 0, bit = 0; i < N; i++)
+            if (i < 3 ? i != root : i > 4)
+                (i < 3 ? silence.release : silence.outcome)[root][i] = which & 1 << bit++;
+        for (uint32_t rank = 0; rank < 3; rank++)
+            leads(&room, rank);
+        for (uint32_t rank = 5; rank < N; rank++)
+            party_join(&room, "g", (struct party_proc){'a', rank}, (struct party_ask){0});
+        end_silence(room.kit->net);
+        for (const struct party *party = room.all; party != NULL; party = party->next)
+            if (party->proc.rank != root) {
+                assert_int_equal(party->answers, 1);
+                assert_int_equal(party->status, (which & 3) == 3 ? LOOPBACK_LOST : 0);
+            }
+        party_end(&room);
+    }
+    wire_out_free(&sig);
+    procset_free(&leaders);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_root_that_tells_some),
+        cmocka_unit_test(a_server_between),
+        cmocka_unit_test(a_failure_does_not_overtake),
+        cmocka_unit_test(failures_stay_in_order),
+        cmocka_unit_test(what_has_failed_fails_once),
+        cmocka_unit_test(a_root_that_tells_some_members),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,405 @@
+/** @file
+ * Tests of what comes late for added members and bootstraps: failures that are owed, claims after
+ * their operation, calls that are taken back, results of others.
+ */
+#include "common/tracker/assembly.h"
+#include "common/tracker/test_party.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 7 };
+
+static const struct loopback_conf seven = {
+    .nnodes = N, .arity = 2, .seed = 7, .delay_max = 20, .reorder = true};
+
+static struct party_proc a(uint32_t rank)
+{
+    return (struct party_proc){'a', rank};
+}
+
+static struct party_proc b(uint32_t rank)
+{
+    return (struct party_proc){'b', rank};
+}
+
+static struct party_room room_of(void)
+{
+    return (struct party_room){.kit = kit_new(&seven)};
+}
+
+static struct party *leads(struct party_room *room, uint32_t rank, const char *leaders,
+                           const char *adds, int32_t status)
+{
+    struct procset set = party_set(leaders), added = party_set(adds);
+    struct party *party = party_collective(room, "g", a(rank), &set,
+                                           (struct party_ask){.added = &added, .status = status});
+    procset_free(&set);
+    procset_free(&added);
+    return party;
+}
+
+/* A slow member to whom a failure is owed calls beside leaders of the second try: its call is
+ * theirs, and nothing is owed any more. When they do not add it, it gets what is owed. */
+static void a_debt_beside_leaders(void **state)
+{
+    (void)state;
+    for (int added = 0; added < 2; added++)
+        for (int nameless = 0; nameless < 2; nameless++) {
+            struct party_room room = room_of();
+            struct party *first[] = {leads(&room, 0, "a0 a1", "b0", 0),
+                                     leads(&room, 1, "a0 a1", "b0", -77)};
+            loopback_run(room.kit->net, 1000);
+            party_assert(first[0], -77);
+            party_assert(first[1], -77);
+            struct party *again = leads(&room, 0, "a0 a1", added ? "b0" : "", 0);
+            struct party *slow = party_joins(&room, b(0), nameless);
+            loopback_run(room.kit->net, 1000);
+            assert_int_equal(again->answers, 0);
+            assert_int_equal(slow->answers, 0);
+            struct party *other = leads(&room, 1, "a0 a1", "", 0);
+            loopback_run(room.kit->net, 1000);
+            party_assert(again, 0);
+            party_assert(other, 0);
+            party_assert(slow, added ? 0 : -77);
+            struct party *next[] = {leads(&room, 0, "a0 a1", "b0", 0),
+                                    leads(&room, 1, "a0 a1", "b0", 0),
+                                    party_joins(&room, b(0), nameless)};
+            loopback_run(room.kit->net, 1000);
+            for (int i = 0; i < 3; i++)
+                party_assert(next[i], 0);
+            party_end(&room);
+        }
+}
+
+/* A call that the PMIx library has answered with another's is owed nothing. */
+static void a_debt_of_a_call_that_is_dropped(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct party_room room = room_of();
+        struct engine *engine = loopback_engine(room.kit->net, 0);
+        struct party *first[] = {leads(&room, 0, "a0 a1", "b0", -77),
+                                 leads(&room, 1, "a0 a1", "b0", 0)};
+        loopback_run(room.kit->net, 1000);
+        party_assert(first[0], -77);
+        party_assert(first[1], -77);
+        struct party *again = leads(&room, 0, "a0 a1", "b0", 0);
+        if (how == 0) {
+            struct party *slow = party_joins(&room, b(0), false);
+            assert_true(engine_withdraw(engine, &slow->call));
+            slow->answers = 1; /* by the library */
+        } else {
+            struct engine_call call = {.id = "g", .caller = &(struct procset){0}};
+            engine_forget(engine, &call);
+        }
+        struct party *last[] = {again, leads(&room, 1, "a0 a1", "b0", 0),
+                                party_joins(&room, b(0), false)};
+        loopback_run(room.kit->net, 1000);
+        for (int i = 0; i < 3; i++)
+            party_assert(last[i], 0);
+        party_end(&room);
+    }
+}
+
+/* A request for members that comes after its operation: the next construct is not touched. */
+static void a_claim_that_comes_late(void **state)
+{
+    struct party_room room = room_of();
+    struct wire_out out = {0};
+    struct procset members = party_set("a3");
+    (void)state;
+    wire_put_u64(&out, 4711);
+    wire_put_str(&out, "g");
+    procset_write(&members, &out);
+    wire_put_block(&out, NULL, 0);
+    engine_assembly(loopback_engine(room.kit->net, 3), 1, FRAME_CLAIM, out.data, out.len);
+    wire_out_free(&out);
+    procset_free(&members);
+    leads(&room, 0, "a0", "a3", 0);
+    loopback_run(room.kit->net, 1000);
+    party_joins(&room, a(3), false);
+    loopback_run(room.kit->net, 1000);
+    party_assert_all(&room, 0, "a0 a3");
+    party_end(&room);
+}
+
+/* Two constructs of disjoint leaders use one id; the first claim misses one of its members. */
+static void every_open_claim_is_tried(void **state)
+{
+    struct party_room room = room_of();
+    (void)state;
+    struct party *waits = leads(&room, 0, "a0", "a3 b3", 0);
+    loopback_run(room.kit->net, 1000);
+    struct party *other = leads(&room, 1, "a1", "b3", 0);
+    loopback_run(room.kit->net, 1000);
+    struct party *one = party_joins(&room, b(3), false);
+    loopback_run(room.kit->net, 1000);
+    party_assert(other, 0);
+    party_assert(one, 0);
+    assert_int_equal(waits->answers, 0);
+    struct party *rest[] = {party_joins(&room, a(3), false), party_joins(&room, b(3), false)};
+    loopback_run(room.kit->net, 1000);
+    party_assert(waits, 0);
+    party_assert(rest[0], 0);
+    party_assert(rest[1], 0);
+    party_end(&room);
+}
+
+/* Nothing is owed to a member that ended before it called, or after the failure. */
+static void the_dead_are_owed_nothing(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 2; before++) {
+        struct party_room room = room_of();
+        struct loopback *net = room.kit->net;
+        if (before)
+            loopback_local_status(net, 3, -88);
+        struct party *leader = leads(&room, 0, "a0", "a3", before ? 0 : -88);
+        loopback_run(net, 1000);
+        party_assert(leader, -88);
+        loopback_local_status(net, 3, -88);
+        loopback_local_status(net, 3, 0);
+        struct party *next[] = {leads(&room, 0, "a0", "b3", 0), party_joins(&room, b(3), true)};
+        loopback_run(net, 1000);
+        party_assert(next[0], 0);
+        party_assert(next[1], 0);
+        party_end(&room);
+    }
+}
+
+/* A leader takes its call back: whom it alone added is not awaited, nor does its deadline count. */
+static void what_a_leader_takes_back(void **state)
+{
+    struct party_room room = room_of();
+    (void)state;
+    struct party *back = party_boots(&room, 1, 3, "a5", 1);
+    struct party *others[4] = {party_boots(&room, 2, 3, "a4", 0), party_joins(&room, a(4), false)};
+    loopback_run(room.kit->net, 200);
+    assert_false(engine_withdraw(loopback_engine(room.kit->net, 1), &back->call)); /* home knows */
+    loopback_run(room.kit->net, 3000);
+    party_assert(back, LOOPBACK_CLOSING);
+    assert_int_equal(others[0]->answers, 0);
+    others[2] = party_boots(&room, 3, 3, "", 0);
+    others[3] = party_boots(&room, 6, 3, "", 0);
+    loopback_run(room.kit->net, 1000);
+    struct procset members = party_set("a2 a3 a4 a6");
+    for (int i = 0; i < 4; i++) {
+        party_assert(others[i], 0);
+        assert_true(procset_equal(&others[i]->members, &members));
+    }
+    procset_free(&members);
+    party_end(&room);
+}
+
+/* A leader takes its call back when members are claimed already: it belongs to the operation. */
+static void what_a_leader_takes_back_too_late(void **state)
+{
+    struct party_room room = room_of();
+    (void)state;
+    struct party *late = party_boots(&room, 1, 2, "a4", 0),
+                 *other = party_boots(&room, 2, 2, "", 0);
+    loopback_run(room.kit->net, 200);
+    assert_false(engine_withdraw(loopback_engine(room.kit->net, 1), &late->call));
+    loopback_run(room.kit->net, 1000);
+    assert_int_equal(late->answers, 0);
+    struct party *member = party_joins(&room, a(4), false);
+    loopback_run(room.kit->net, 1000);
+    party_assert(late, 0);
+    party_assert(other, 0);
+    party_assert(member, 0);
+    party_end(&room);
+}
+
+/* A result that the home of the id has not given is none. */
+static void an_outcome_of_somebody_else(void **state)
+{
+    struct party_room room = room_of();
+    struct wire_out out = {0}, sig = {0};
+    struct procset nobody = {0}, leader = party_set("a1");
+    uint32_t home = (uint32_t)(signature_hash("g", 1) % N);
+    (void)state;
+    struct party *party = party_boots(&room, 1, 2, "", 0);
+    signature_write(&sig, COLL_CONSTRUCT, "g", &leader);
+    wire_put_block(&out, sig.data, sig.len);
+    wire_put_u32(&out, 1);
+    wire_put_u64(&out, TAILQ_FIRST(&loopback_engine(room.kit->net, 1)->leads)->number);
+    wire_put_i32(&out, -5);
+    wire_put_u64(&out, 0);
+    wire_put_u64(&out, 1);
+    procset_write(&nobody, &out);
+    procset_write(&nobody, &out);
+    wire_put_u32(&out, 0);
+    engine_assembly(loopback_engine(room.kit->net, 1), (home + 1) % N, FRAME_OUTCOME, out.data,
+                    out.len);
+    assert_int_equal(party->answers, 0);
+    party_boots(&room, 2, 2, "", 0);
+    loopback_run(room.kit->net, 1000);
+    party_assert_all(&room, 0, "a1 a2");
+    wire_out_free(&out);
+    wire_out_free(&sig);
+    procset_free(&leader);
+    party_end(&room);
+}
+
+/* Home remembers the last failure of an id alone, and that one until the id succeeds: those who go
+ * on without a leader that never called leave nothing behind for others. */
+static void a_failure_of_a_bootstrap_is_forgotten(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct party_room room = room_of();
+        struct loopback *net = room.kit->net;
+        for (int tries = 0; tries < 2; tries++) {
+            struct party *party[] = {party_boots(&room, 1, 3, "", 1),
+                                     party_boots(&room, 2, 3, "", 1)};
+            loopback_run(net, 1500);
+            party_assert(party[0], LOOPBACK_TIMEOUT);
+            party_assert(party[1], LOOPBACK_TIMEOUT);
+        }
+        if (late) {
+            struct party *once = party_boots(&room, 3, 3, "", 0);
+            loopback_run(net, 100);
+            party_assert(once, LOOPBACK_TIMEOUT);
+        }
+        struct party *left[] = {party_boots(&room, 1, 2 + late, "", 0),
+                                party_boots(&room, 2, 2 + late, "", 0),
+                                late ? party_boots(&room, 3, 3, "", 0) : NULL};
+        loopback_run(net, 100);
+        for (int i = 0; i < 2 + late; i++)
+            party_assert(left[i], 0);
+        struct party *others[] = {party_boots(&room, 4, 2, "", 0), party_boots(&room, 5, 2, "", 0)};
+        loopback_run(net, 100);
+        party_assert(others[0], 0);
+        party_assert(others[1], 0);
+        party_end(&room);
+    }
+}
+
+/* A success reaches one of the leaders' servers when that has given up: it keeps none, but added
+ * members do not wait for its word that it does. */
+static void a_success_after_giving_up(void **state)
+{
+    struct party_room room = room_of();
+    struct loopback *net = room.kit->net;
+    struct procset leaders = party_set("a0 a1 a2"), added = party_set("a5");
+    struct wire_out sig = {0};
+    struct party *party[3];
+    uint8_t sides[N] = {0};
+    (void)state;
+    signature_write(&sig, COLL_CONSTRUCT, "g", &leaders);
+    uint32_t root = (uint32_t)(signature_hash(sig.data, sig.len) % 3), cut = (root + 1) % 3;
+    for (uint32_t i = 0; i < 3; i++)
+        party[i] = party_collective(&room, "g", a(i), &leaders,
+                                    (struct party_ask){.added = &added, .timeout = 1});
+    loopback_run(net, 100);
+    sides[cut] = 1;
+    loopback_partition(net, sides, loopback_now(net) + 3000 + ENGINE_GRACE_MS);
+    struct party *member = party_joins(&room, a(5), false);
+    loopback_run(net, 2000 + ENGINE_GRACE_MS);
+    for (uint32_t i = 0; i < 3; i++)
+        party_assert(party[i], i == cut ? LOOPBACK_TIMEOUT : 0);
+    assert_int_equal(member->answers, 0);
+    loopback_run(net, 2000);
+    party_assert(member, 0);
+    wire_out_free(&sig);
+    procset_free(&leaders);
+    procset_free(&added);
+    party_end(&room);
+}
+
+/* Leader a1 of two comes too late for the others' deadline of 2 s. */
+static void fail_by_time(struct party_room *room, bool boots)
+{
+    struct procset set = party_set("a0 a1"), added = party_set("b3");
+    struct party *first = boots
+                              ? party_boots(room, 0, 2, "b3", 2)
+                              : party_collective(room, "g", a(0), &set,
+                                                 (struct party_ask){.added = &added, .timeout = 2});
+    procset_free(&set);
+    procset_free(&added);
+    loopback_run(room->kit->net, 3000);
+    struct party *late = boots ? party_boots(room, 1, 2, "", 0) : leads(room, 1, "a0 a1", "", 0);
+    loopback_run(room->kit->net, 1000);
+    party_assert(first, LOOPBACK_TIMEOUT);
+    party_assert(late, LOOPBACK_TIMEOUT);
+}
+
+/* The next construct has all of its participants. */
+static void succeed(struct party_room *room, bool boots, bool nameless)
+{
+    struct party *all[] = {boots ? party_boots(room, 0, 2, "b3", 0)
+                                 : leads(room, 0, "a0 a1", "b3", 0),
+                           boots ? party_boots(room, 1, 2, "", 0) : leads(room, 1, "a0 a1", "", 0),
+                           party_joins(room, b(3), nameless)};
+    loopback_run(room->kit->net, 1000);
+    for (int i = 0; i < 3; i++)
+        party_assert(all[i], 0);
+}
+
+/* A member gives up by its own deadline, or its library has answered it with another's call, before
+ * the construct fails by the leaders': its next call is of the next construct. */
+static void a_failure_after_giving_up(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 8; how++) {
+        bool boots = how & 1, nameless = how & 2, dropped = how & 4;
+        struct party_room room = room_of();
+        struct party *member =
+            party_join(&room, "g", b(3), (struct party_ask){.nameless = nameless, .timeout = 1});
+        if (dropped) {
+            assert_true(engine_withdraw(loopback_engine(room.kit->net, 3), &member->call));
+            member->answers = 1; /* by the library */
+        }
+        fail_by_time(&room, boots);
+        assert_int_equal(member->answers, 1);
+        assert_int_equal(member->status, dropped ? 0 : LOOPBACK_TIMEOUT);
+        succeed(&room, boots, nameless);
+        party_end(&room);
+    }
+}
+
+/* One that gives up, and then joins, has called for no construct more than others have. */
+static void a_debt_after_giving_up(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        bool boots = how & 1, nameless = how & 2;
+        struct party_room room = room_of();
+        struct party *member =
+            party_join(&room, "g", b(3), (struct party_ask){.nameless = nameless, .timeout = 1});
+        loopback_run(room.kit->net, 2000);
+        party_assert(member, LOOPBACK_TIMEOUT);
+        succeed(&room, boots, nameless);
+        fail_by_time(&room, boots);
+        member = party_joins(&room, b(3), nameless);
+        assert_int_equal(member->answers, 1);
+        party_assert(member, LOOPBACK_TIMEOUT);
+        succeed(&room, boots, nameless);
+        party_end(&room);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_debt_beside_leaders),
+        cmocka_unit_test(a_debt_of_a_call_that_is_dropped),
+        cmocka_unit_test(a_claim_that_comes_late),
+        cmocka_unit_test(every_open_claim_is_tried),
+        cmocka_unit_test(the_dead_are_owed_nothing),
+        cmocka_unit_test(what_a_leader_takes_back),
+        cmocka_unit_test(what_a_leader_takes_back_too_late),
+        cmocka_unit_test(an_outcome_of_somebody_else),
+        cmocka_unit_test(a_failure_of_a_bootstrap_is_forgotten),
+        cmocka_unit_test(a_success_after_giving_up),
+        cmocka_unit_test(a_failure_after_giving_up),
+        cmocka_unit_test(a_debt_after_giving_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/** @file
+ * Tests of what is lost: a parent, a server whose contribution is in, who decides, processes.
+ */
+#include "common/tracker/assembly.h"
+#include "common/tracker/test_party.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 7, LONG_MS = 3600000 };
+
+static const struct loopback_conf seven = {
+    .nnodes = N, .arity = 2, .seed = 7, .delay_max = 20, .reorder = true};
+
+static struct party_proc a(uint32_t rank)
+{
+    return (struct party_proc){'a', rank};
+}
+
+/* A network on which a lost server is noticed by those alone who send to it. */
+static struct loopback *noticing;
+static uint32_t gone;
+
+static void notice(struct loopback *net, void *arg)
+{
+    uint32_t node = *(uint32_t *)arg;
+    free(arg);
+    if (!loopback_dead(net, node))
+        engine_lost(loopback_engine(net, node), gone);
+}
+
+static bool to_the_lost(void *arg, uint32_t from, uint32_t to, const void *data, size_t len)
+{
+    (void)arg;
+    (void)data;
+    (void)len;
+    uint32_t *who = noticing != NULL && to == gone ? malloc(sizeof *who) : NULL;
+    if (who == NULL)
+        return true;
+    *who = from;
+    loopback_at(noticing, loopback_now(noticing) + 10, notice, who);
+    return false;
+}
+
+/* An interior server is gone once its whole subtree went up. Nobody waits for a contribution of
+ * it: those below it find out as they ask, and all get one status, also who calls later. */
+static void a_parent_that_is_gone_is_asked_for(void **state)
+{
+    struct loopback_conf conf = seven;
+    (void)state;
+    conf.filter = to_the_lost;
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "parent", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t late = tree_child(&tree, tree.root, 1);
+    gone = tree_child(&tree, tree.root, 0);
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != late)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 2000);
+    loopback_kill(kit->net, gone, LONG_MS, LONG_MS + 1);
+    noticing = kit->net;
+    loopback_run(kit->net, 2 * ENGINE_ASK_MS);
+    kit_call(kit, op, late, (struct kit_ask){0});
+    loopback_run(kit->net, 2 * ENGINE_ASK_MS);
+    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+        assert_int_equal(call->answers, 1);
+        if (call->slot != gone)
+            assert_int_equal(call->status, LOOPBACK_LOST);
+    }
+    noticing = NULL;
+    kit_end(kit);
+}
+
+/* A server between has not called: what is lost below it is learnt all the same. */
+static void a_loss_below_an_idle_server(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "between", NULL, N);
+        struct tree tree = kit_tree(op, 2);
+        uint32_t leaf = tree_child(&tree, tree_child(&tree, tree.root, 0), 0);
+        if (how == 0)
+            loopback_local_status(kit->net, leaf, -88);
+        else
+            loopback_kill(kit->net, leaf, 0, 10);
+        loopback_run(kit->net, 100);
+        const struct kit_call *call = kit_call(kit, op, tree.root, (struct kit_ask){0});
+        loopback_run(kit->net, 2 * ENGINE_ASK_MS);
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, how == 0 ? -88 : LOOPBACK_LOST);
+        kit_end(kit);
+    }
+}
+
+/* The same for a bootstrap's home, and for who has claimed members. */
+static void who_decides_is_asked_for(void **state)
+{
+    struct loopback_conf conf = seven;
+    char adds[16];
+    (void)state;
+    conf.filter = to_the_lost;
+    struct party_room room = {.kit = kit_new(&conf)};
+    gone = (uint32_t)(signature_hash("g", 1) % N);
+    snprintf(adds, sizeof adds, "a%u a%u", (gone + 2) % N, (gone + 3) % N);
+    struct party *parties[] = {party_boots(&room, (gone + 1) % N, 2, adds, 0),
+                               party_boots(&room, (gone + 4) % N, 2, "", 0),
+                               party_joins(&room, a((gone + 2) % N), false)};
+    loopback_run(room.kit->net, 2000);
+    loopback_kill(room.kit->net, gone, LONG_MS, LONG_MS + 1);
+    noticing = room.kit->net;
+    loopback_run(room.kit->net, 2 * ENGINE_ASK_MS);
+    for (int i = 0; i < 3; i++)
+        party_assert(parties[i], LOOPBACK_LOST);
+    noticing = NULL;
+    party_end(&room);
+}
+
+/* A server is lost whose contribution is in, while another one is awaited: nobody succeeds. */
+static void a_loss_while_others_are_awaited(void **state)
+{
+    (void)state;
+    for (uint32_t victim = 0; victim < N; victim++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "split", NULL, N);
+        uint32_t late = (victim + 3) % N;
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != late)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 1000);
+        loopback_kill(kit->net, victim, 0, 300);
+        loopback_run(kit->net, 1000);
+        kit_call(kit, op, late, (struct kit_ask){0});
+        loopback_run(kit->net, 1000);
+        for (const struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+            assert_int_equal(call->answers, 1);
+            if (call->slot != victim)
+                assert_int_equal(call->status, LOOPBACK_LOST);
+        }
+        kit_end(kit);
+    }
+}
+
+/* A failure names who is lost, to all that get it, early or late. */
+static struct procset expected;
+static unsigned named;
+
+static void check_gone(struct engine_call *call, const struct engine_result *result)
+{
+    (void)call;
+    assert_int_not_equal(result->status, 0);
+    assert_non_null(result->gone);
+    assert_true(procset_equal(result->gone, &expected));
+    named++;
+}
+
+static void who_is_lost_is_named(void **state)
+{
+    (void)state;
+    for (uint32_t victim = 0; victim < N; victim++)
+        for (int server = 0; server < 2; server++) {
+            struct kit *kit = kit_new(&seven);
+            struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "gone", NULL, N);
+            struct engine_call calls[N] = {0};
+            expected = (struct procset){0};
+            procset_add(&expected, "job", victim, victim);
+            named = 0;
+            for (uint32_t slot = 0; slot < N; slot++) {
+                if (slot == victim)
+                    continue;
+                calls[slot] =
+                    (struct engine_call){.sig = op->sig, .siglen = op->siglen, .done = check_gone};
+                if (slot == (victim + 1) % N)
+                    continue;
+                engine_call(loopback_engine(kit->net, slot), &calls[slot]);
+            }
+            loopback_run(kit->net, 1000);
+            if (server)
+                loopback_kill(kit->net, victim, 0, 100);
+            else
+                loopback_local_status(kit->net, victim, -88);
+            loopback_run(kit->net, 11000);
+            assert_int_equal(named, N - 2);
+            uint32_t late = (victim + 1) % N;
+            engine_call(loopback_engine(kit->net, late), &calls[late]);
+            loopback_run(kit->net, 1000);
+            assert_int_equal(named, N - 1);
+            procset_free(&expected);
+            kit_end(kit);
+        }
+}
+
+/* Who decides is lost, and some know besides that a process has ended: as others do not, the
+ * failure does not name it. */
+static void what_only_some_know_is_not_named(void **state)
+{
+    (void)state;
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "gone", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t ended = tree_child(&tree, tree_child(&tree, tree.root, 0), 0);
+    struct engine_call calls[N] = {0};
+    expected = (struct procset){0};
+    procset_add(&expected, "job", tree.root, tree.root);
+    named = 0;
+    loopback_local_status(kit->net, ended, -88);
+    loopback_kill(kit->net, tree.root, 300, 300);
+    for (uint32_t slot = 0; slot < N; slot++) {
+        if (slot == tree.root)
+            continue;
+        calls[slot] = (struct engine_call){.sig = op->sig,
+                                           .siglen = op->siglen,
+                                           .status = slot == ended ? -88 : 0,
+                                           .done = check_gone};
+        engine_call(loopback_engine(kit->net, slot), &calls[slot]);
+    }
+    loopback_run(kit->net, 1000);
+    assert_int_equal(named, N - 1);
+    procset_free(&expected);
+    kit_end(kit);
+}
+
+/* A server leaves before it hears that the operation has failed: those below it get that failure
+ * all the same. */
+static void what_one_that_leaves_did_not_know(void **state)
+{
+    (void)state;
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "leave", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t leaves = tree_child(&tree, tree.root, 0), below = tree_child(&tree, leaves, 0);
+    uint8_t sides[N] = {0};
+    const struct kit_call *call = kit_call(kit, op, below, (struct kit_ask){0});
+    loopback_run(kit->net, 100);
+    sides[tree.root] = 1;
+    loopback_partition(kit->net, sides, loopback_now(kit->net) + 1000);
+    kit_call(kit, op, tree.root, (struct kit_ask){.status = -77});
+    engine_close(loopback_engine(kit->net, leaves));
+    loopback_run(kit->net, 2000);
+    assert_int_equal(call->answers, 1);
+    assert_int_equal(call->status, -77);
+    kit_end(kit);
+}
+
+/* A server below a lost one has not called, and does not know of the loss: nobody else would say
+ * that its contribution has no way up any more. */
+static void what_hangs_below_a_lost_server(void **state)
+{
+    struct loopback_conf conf = seven;
+    (void)state;
+    conf.arity = 1;
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "below", NULL, N);
+    struct tree tree = kit_tree(op, 1);
+    uint32_t above = tree_child(&tree, tree.root, 0), lost = tree_child(&tree, above, 0);
+    uint32_t below = tree_child(&tree, lost, 0);
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != below)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 1000); /* the lost one has said what it had */
+    loopback_kill(kit->net, lost, LONG_MS, LONG_MS);
+    engine_lost(loopback_engine(kit->net, above), lost);
+    loopback_run(kit->net, 100);
+    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next)
+        if (call->slot == above || call->slot == tree.root) {
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, LOOPBACK_LOST);
+        }
+    kit_end(kit);
+}
+
+static struct procset servers(uint32_t mask)
+{
+    struct procset set = {0};
+    for (uint32_t i = 0; i < N; i++)
+        if (mask & 1u << i)
+            procset_add(&set, "job", i, i);
+    procset_canonical(&set);
+    return set;
+}
+
+/* Others have tried without 6 and have failed for good; here it was known that 5 is lost, too. The
+ * try without both gets their failure, as they make no such try: not when they go on after it,
+ * when it was no try between the first one and ours, when we have made it ourselves, nor when it
+ * was another operation. */
+static void a_try_that_is_skipped(void **state)
+{
+    enum { ALL = 0x7f, NO4 = 0x6f, NO5 = 0x5f, NO6 = 0x3f, ONLY6 = 0x40, BOTH = 0x60 };
+    static const struct {
+        int32_t status;
+        bool names; /* who is lost */
+        uint32_t theirs, before, gone;
+        enum coll_kind kind;
+        const char *id;
+        bool owed;
+    } tries[] = {
+        {-77, false, NO6, ALL, BOTH, COLL_CONSTRUCT, "skip", true},
+        {-77, false, NO6, NO5, BOTH, COLL_CONSTRUCT, "skip", true},
+        {LOOPBACK_TIMEOUT, true, NO6, ALL, BOTH, COLL_CONSTRUCT, "skip", true},
+        {-77, true, NO6, ALL, BOTH, COLL_CONSTRUCT, "skip", false},
+        {-77, false, NO6, 0, BOTH, COLL_CONSTRUCT, "skip", false}, /* our first one */
+        {-77, false, NO6, NO6, BOTH, COLL_CONSTRUCT, "skip", false},
+        {-77, false, NO6, NO5, ONLY6, COLL_CONSTRUCT, "skip", false},
+        {-77, false, NO4, ALL, BOTH, COLL_CONSTRUCT, "skip", false},
+        {-77, false, NO6, ALL, BOTH, COLL_DESTRUCT, "skip", false},
+        {-77, false, NO6, ALL, BOTH, COLL_CONSTRUCT, "other", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        uint32_t nodes[N], n = 0;
+        struct procset before = servers(tries[i].before), gone_now = servers(tries[i].gone);
+        for (uint32_t node = 0; node < N; node++)
+            if (tries[i].theirs & 1u << node)
+                nodes[n++] = node;
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, tries[i].kind, tries[i].id, nodes, n);
+        struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, "skip", NULL, N - 2);
+        loopback_local_status(kit->net, nodes[n - 1], tries[i].names ? -88 : 0);
+        kit_call(kit, op, n - 1, (struct kit_ask){.status = tries[i].status});
+        loopback_run(kit->net, 1000);
+        const struct kit_call *call = kit_call(
+            kit, own, 0,
+            (struct kit_ask){.before = tries[i].before ? &before : NULL, .gone = &gone_now});
+        assert_int_equal(call->answers, tries[i].owed);
+        if (tries[i].owed)
+            assert_int_equal(call->status, tries[i].status);
+        procset_free(&before);
+        procset_free(&gone_now);
+        kit_end(kit);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_parent_that_is_gone_is_asked_for),
+        cmocka_unit_test(a_loss_below_an_idle_server),
+        cmocka_unit_test(who_decides_is_asked_for),
+        cmocka_unit_test(a_loss_while_others_are_awaited),
+        cmocka_unit_test(who_is_lost_is_named),
+        cmocka_unit_test(what_only_some_know_is_not_named),
+        cmocka_unit_test(what_one_that_leaves_did_not_know),
+        cmocka_unit_test(what_hangs_below_a_lost_server),
+        cmocka_unit_test(a_try_that_is_skipped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* notify_event, register_events, deregister_events; job_control. */
+#include "common/notify/event.h"
+
+#include "common/upcall/refused.h"
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+
+#ifndef PMIX_EVENT_STAYS_LOCAL /* from 6.1 on: "not to be passed up to the host" */
+#define PMIX_EVENT_STAYS_LOCAL "pmix.evlocal"
+#endif
+
+static bool asks(const pmix_info_t info[], size_t ninfo, const char *key)
+{
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], key) && PMIX_INFO_TRUE(&info[i]))
+            return true;
+    return false;
+}
+
+/* An event on its way to the loop. */
+struct note {
+    struct request request;
+    struct notification event;
+};
+
+/* From here on libpmix takes the answer to an event from any thread. Older ones send it to the
+ * client from the thread that gives it, while their own thread may be sending to that client:
+ * messages get lost. So those are answered within the upcall, before it is known who the event
+ * reaches. */
+enum { ANSWERS_FROM_LOOP = 6 << 16 };
+
+/* @thread the loop's */
+static void run_note(struct handoff_item *item)
+{
+    struct note *note = (struct note *)item;
+    pmix_status_t status = notification_send(upcall_server(), &note->event);
+    if (status != PMIX_SUCCESS)
+        log_info("event %d of %s rank %u: %s", note->event.code, note->event.source.nspace,
+                 note->event.source.rank, PMIx_Error_string(status));
+    answer_status(&note->request.answer, status);
+    notification_free(&note->event);
+    free(note);
+}
+
+pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
+                                  pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
+                                  pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    if (source == NULL)
+        return PMIX_ERR_BAD_PARAM;
+    if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
+        return PMIX_OPERATION_SUCCEEDED;
+    struct note *note = calloc(1, sizeof *note);
+    pmix_status_t rc = note != NULL ? notification_copy(&upcall_server()->boot, &note->event, code,
+                                                        source, range, info, ninfo)
+                                    : PMIX_ERR_NOMEM;
+    if (rc != PMIX_SUCCESS) {
+        if (note != NULL)
+            notification_free(&note->event);
+        free(note);
+        return rc;
+    }
+    bool later = upcall_server()->library >= ANSWERS_FROM_LOOP;
+    note->request.answer = later ? answer_op(cbfunc, cbdata) : answer_op(NULL, NULL);
+    rc = upcall_post(&note->request, run_note);
+    return later ? rc : PMIX_OPERATION_SUCCEEDED;
+}
+
+/* Every event that is known here is given to libpmix, whoever has asked for it: nothing to do. The
+ * answer is given at once for the reason above. */
+pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
+                                     size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void)codes;
+    (void)ncodes;
+    (void)info;
+    (void)ninfo;
+    (void)cbfunc;
+    (void)cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t cbfunc,
+                                       void *cbdata)
+{
+    (void)codes;
+    (void)ncodes;
+    (void)cbfunc;
+    (void)cbdata;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* A request for a context id. */
+struct control {
+    struct request request;
+};
+
+/* @thread the loop's */
+static void run_control(struct handoff_item *item)
+{
+    struct control *control = (struct control *)item;
+    struct server *server = upcall_server();
+    pmix_info_t *info = NULL;
+    size_t id = (size_t)engine_context_id(server->engine, ENGINE_WANT_CONTEXT_ID);
+    PMIX_INFO_CREATE(info, 1);
+    if (info != NULL)
+        PMIX_INFO_LOAD(&info[0], PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    answer_infos(&control->request.answer, info != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM, info,
+                 info != NULL);
+    free(control);
+}
+
+pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                 pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    if (!asks(info, ninfo, PMIX_GROUP_ASSIGN_CONTEXT_ID))
+        return refused_job_control(requestor, targets, ntargets, info, ninfo, cbfunc, cbdata);
+    struct control *control = calloc(1, sizeof *control);
+    if (control == NULL)
+        return PMIX_ERR_NOMEM;
+    control->request.answer = answer_info(cbfunc, cbdata);
+    return upcall_post(&control->request, run_control);
+}

@@ -1,0 +1,307 @@
+/* Serves what other servers ask for by direct modex: the data of a process of this node.
+ *
+ * libpmix gives what a process has committed, and waits for its first commit. The key that is asked
+ * for may come with a later one, of which a host is not told. So it is looked for, again and again,
+ * until it is there, the process has gone or the asker's time is over, and only then is libpmix
+ * asked for the answer:
+ *
+ * One of local scope, which is not for others, counts as there. libpmix 4.2 does not show such
+ * keys.
+ *
+ *     looks ── not there, nothing seen yet ──► primes (libpmix waits for a commit) ──► looks
+ *     looks ── not there ──► waits ──► looks
+ *     looks ── there, or it is to wait no more ──► asked ──► answered
+ */
+#include "common/upcall/upcall.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_FIRST_MS = 10, /* until a key is looked for again; then twice that, and so on */
+    LOOK_MAX_MS = 500,
+};
+
+enum served_state {
+    SERVED_LOOKS,  /* libpmix is asked for the key */
+    SERVED_PRIMES, /* libpmix is asked for the data, so as to learn of a commit */
+    SERVED_WAITS,  /* the timer runs */
+    SERVED_ASKED,  /* libpmix is asked for the answer */
+};
+
+/* Another server's question. It lives until libpmix calls back, which it may never do, or we end.
+ */
+struct served {
+    struct handoff_item item;
+    struct served *next; /* server->served */
+    enum served_state state;
+    uint32_t from;
+    uint64_t id;
+    uint64_t order; /* of such questions, as libpmix was asked for data */
+    uint32_t rank;
+    char *key;           /* owned; "": none */
+    pmix_info_t local;   /* the directive to look for keys of local scope */
+    bool looks_local;    /* with that */
+    bool primed;         /* the process has committed something */
+    bool answered;       /* without libpmix */
+    struct event *timer; /* owned; NULL before the first wait */
+    unsigned wait;       /* the last one, ms */
+    uint32_t patience;   /* how long the key is waited for, s */
+    int64_t until;       /* that long after it was first found missing, now_ms() */
+    pmix_status_t status;
+    char *data;
+    size_t len;
+};
+
+static void ask_library(struct served *s, enum served_state state);
+static void look(struct served *s, bool local);
+
+static void free_served(struct served *s)
+{
+    if (s->timer != NULL)
+        event_free(s->timer);
+    free(s->data);
+    free(s->key);
+    free(s);
+}
+
+static void reply(struct served *s)
+{
+    struct served **at = &upcall_server()->served;
+    if (!s->answered)
+        asks_reply(upcall_server()->asks, s->from, s->id, s->status, s->data, s->len);
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    free_served(s);
+}
+
+static bool is_gone(const struct served *s)
+{
+    const struct server *server = upcall_server();
+    return server->tasks[server->nspace->local_of[s->rank]].state >= TASK_FINALIZED;
+}
+
+/* @thread the loop's */
+static void run_data(struct handoff_item *item)
+{
+    struct served *s = (struct served *)item;
+    if (s->state == SERVED_ASKED || s->answered || s->status != PMIX_SUCCESS) {
+        reply(s);
+        return;
+    }
+    s->primed = true;
+    free(s->data); /* the key may have come after it */
+    s->data = NULL;
+    s->len = 0;
+    look(s, false);
+}
+
+/* @thread PMIx's */
+static void on_data(pmix_status_t status, char *data, size_t len, void *cbdata)
+{
+    struct served *s = cbdata;
+    s->status = status;
+    if (status == PMIX_SUCCESS && len > 0) {
+        s->data = malloc(len);
+        if (s->data != NULL)
+            memcpy(s->data, data, len);
+        else
+            s->status = PMIX_ERR_NOMEM;
+        s->len = s->data != NULL ? len : 0;
+    }
+    s->item.run = run_data;
+    handoff_post(upcall_server()->handoff, &s->item);
+}
+
+/* Asks for the data. libpmix answers when the process has committed something. */
+static void ask_library(struct served *s, enum served_state state)
+{
+    struct server *server = upcall_server();
+    pmix_proc_t proc;
+    s->state = state;
+    s->order = ++server->nserved;
+    PMIX_LOAD_PROCID(&proc, server->boot.nspace, s->rank);
+    s->status = PMIx_server_dmodex_request(&proc, on_data, s);
+    if (s->status != PMIX_SUCCESS)
+        reply(s);
+    else if (is_gone(s))
+        upcall_task_gone(server, s->rank);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    look(arg, false);
+}
+
+static void wait_for_commit(struct served *s)
+{
+    if (s->wait == 0) {
+        log_debug("upcall: direct modex of rank %u, which has not put \"%s\" yet", s->rank, s->key);
+        s->until = now_ms() + (int64_t)s->patience * 1000;
+    }
+    s->state = SERVED_WAITS;
+    s->wait = s->wait == 0 ? LOOK_FIRST_MS : s->wait < LOOK_MAX_MS / 2 ? s->wait * 2 : LOOK_MAX_MS;
+    const struct timeval tv = {.tv_sec = 0, .tv_usec = (suseconds_t)s->wait * 1000};
+    if (s->timer == NULL)
+        s->timer = evtimer_new(upcall_server()->base, on_timer, s);
+    if (s->timer == NULL || evtimer_add(s->timer, &tv) != 0)
+        ask_library(s, SERVED_ASKED); /* whatever there is */
+}
+
+/* @thread the loop's */
+static void run_looked(struct handoff_item *item)
+{
+    struct served *s = (struct served *)item;
+    if (s->answered)
+        reply(s);
+    else if (s->status == PMIX_SUCCESS || is_gone(s) || (s->wait > 0 && s->until <= now_ms()))
+        ask_library(s, SERVED_ASKED);
+    else if (!s->looks_local)
+        look(s, true);
+    else if (!s->primed)
+        ask_library(s, SERVED_PRIMES);
+    else
+        wait_for_commit(s);
+}
+
+/* @thread PMIx's */
+static void on_looked(pmix_status_t status, pmix_value_t *value, void *cbdata)
+{
+    struct served *s = cbdata;
+    (void)value;
+    s->status = status;
+    s->item.run = run_looked;
+    handoff_post(upcall_server()->handoff, &s->item);
+}
+
+/* Looks for the key in what libpmix has here for other nodes, or for this one. */
+static void look(struct served *s, bool local)
+{
+    pmix_proc_t proc;
+    s->state = SERVED_LOOKS;
+    s->looks_local = local;
+    PMIX_LOAD_PROCID(&proc, upcall_server()->boot.nspace, s->rank);
+    pmix_status_t rc = PMIx_Get_nb(&proc, s->key, &s->local, local ? 1 : 0, on_looked, s);
+    if (rc != PMIX_SUCCESS)
+        on_looked(rc, NULL, s);
+}
+
+/* A question about a process that has finalized or ended. libpmix waits for what that process would
+ * commit, for ever; but what it has it gives in the order that it was asked. So another question is
+ * put behind, which it can always answer: that of the job's own data. Those that are asked after it
+ * may still have their answer on the way. */
+struct behind {
+    struct handoff_item item;
+    uint64_t order; /* of the last question before it */
+    uint32_t rank;
+};
+
+/* @return whether libpmix owes an answer about @p rank that it was asked for by then */
+static bool owes(const struct served *s, uint32_t rank, uint64_t order)
+{
+    return s->rank == rank && (s->state == SERVED_ASKED || s->state == SERVED_PRIMES) &&
+           s->order <= order && !s->answered;
+}
+
+/* @thread the loop's */
+static void run_behind(struct handoff_item *item)
+{
+    struct behind *behind = (struct behind *)item;
+    struct server *server = upcall_server();
+    for (struct served *s = server->served; s != NULL; s = s->next)
+        if (owes(s, behind->rank, behind->order)) {
+            log_debug("upcall: direct modex of rank %u, which has put nothing and is gone",
+                      s->rank);
+            s->answered = true;
+            asks_reply(server->asks, s->from, s->id, PMIX_ERR_NOT_FOUND, NULL, 0);
+        }
+    free(behind);
+}
+
+/* @thread PMIx's */
+static void on_behind(pmix_status_t status, char *data, size_t len, void *cbdata)
+{
+    struct behind *behind = cbdata;
+    (void)status;
+    (void)data;
+    (void)len;
+    behind->item.run = run_behind;
+    handoff_post(upcall_server()->handoff, &behind->item);
+}
+
+void upcall_task_gone(struct server *server, uint32_t rank)
+{
+    pmix_proc_t job;
+    struct behind *behind;
+    bool asked = false;
+    for (struct served *s = server->served; s != NULL; s = s->next) {
+        asked |= owes(s, rank, server->nserved);
+        if (s->rank == rank && s->state == SERVED_WAITS)
+            evtimer_add(s->timer, &(struct timeval){0}); /* it will not get its key */
+    }
+    if (!asked || (behind = calloc(1, sizeof *behind)) == NULL)
+        return;
+    behind->rank = rank;
+    behind->order = server->nserved;
+    PMIX_LOAD_PROCID(&job, server->boot.nspace, PMIX_RANK_WILDCARD);
+    if (PMIx_server_dmodex_request(&job, on_behind, behind) != PMIX_SUCCESS)
+        run_behind(&behind->item); /* nobody else would answer */
+}
+
+void upcall_free_served(struct server *server)
+{
+    struct served *s;
+    while ((s = server->served) != NULL) {
+        server->served = s->next;
+        free_served(s);
+    }
+}
+
+/* @return the question, or NULL when it is malformed or about nobody here */
+static struct served *read_question(const struct server *server, const void *body, size_t len)
+{
+    struct wire_in in;
+    char name[PROCSET_NAME_MAX + 1];
+    uint32_t node;
+    struct served *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    wire_in_init(&in, body, len);
+    wire_get_str(&in, name, sizeof name);
+    s->rank = wire_get_u32(&in);
+    s->key = wire_get_strdup(&in, PMIX_MAX_KEYLEN);
+    s->patience = wire_get_u32(&in);
+    PMIX_INFO_LOAD(&s->local, PMIX_DATA_SCOPE, &(pmix_scope_t){PMIX_LOCAL}, PMIX_SCOPE);
+    if (wire_end(&in) && nspace_node(server->nspace, name, s->rank, &node) == 0 &&
+        node == server->boot.node)
+        return s;
+    free_served(s);
+    return NULL;
+}
+
+void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    struct server *server = arg;
+    for (struct served *o = server->served; o != NULL; o = o->next)
+        if (o->from == from && o->id == id && !o->answered)
+            return; /* it is asked again */
+    struct served *s = read_question(server, body, len);
+    if (s == NULL) {
+        asks_reply(server->asks, from, id, PMIX_ERR_NOT_FOUND, NULL, 0);
+        return;
+    }
+    s->from = from;
+    s->id = id;
+    s->next = server->served;
+    server->served = s;
+    if (s->key[0] != '\0' && !is_gone(s))
+        look(s, false);
+    else
+        ask_library(s, SERVED_ASKED);
+}

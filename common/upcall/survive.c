@@ -1,0 +1,104 @@
+/* Group operations that go on without those who are lost.
+ *
+ * With PMIX_GROUP_FT_COLLECTIVE, and in a destruct with PMIX_GROUP_NOTIFY_TERMINATION, a lost
+ * participant does not fail an operation. The engine fails it all the same, for everybody, with one
+ * list of who is lost; then every server that was to survive it tries again without those. So the
+ * operation that succeeds is one like any other, and its membership is the same everywhere. libpmix
+ * still lists the dead in what it hands up, so who calls late starts with all of them, gets the
+ * failure that is owed, and follows.
+ */
+#include "common/notify/loss.h"
+#include "common/server/tasks.h"
+#include "common/tracker/retry.h"
+#include "common/upcall/collective.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdlib.h>
+
+void survive_check(struct collective *c)
+{
+    if (c->server->library >= COLLECTIVE_FT_FROM || (!c->survives && !c->notify))
+        return;
+    log_error("group \"%s\": %s needs libpmix 7 or newer on every node; this one has %u.%u.%u",
+              c->id, c->survives ? "PMIX_GROUP_FT_COLLECTIVE" : "PMIX_GROUP_NOTIFY_TERMINATION",
+              c->server->library >> 16, c->server->library >> 8 & 255, c->server->library & 255);
+    c->survives = c->notify = false;
+    if (c->call.status == PMIX_SUCCESS)
+        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+}
+
+bool survive_wants(const struct collective *c)
+{
+    return c->survives || (c->kind == COLL_DESTRUCT && c->notify);
+}
+
+/* @param before participants of the try that has failed */
+static void call_again(struct collective *c, const struct procset *before, bool over)
+{
+    /* Others may have failed it before anybody knew of the loss that our call told; and what has
+     * ended since then is none of the second try, as others may know of it. */
+    const struct signature sig = {.kind = c->kind, .members = c->members};
+    if (c->lost || c->call.status == PMIX_SUCCESS)
+        c->call.status = tasks_status(c->server, &sig);
+    c->lost = c->lost || c->call.status != PMIX_SUCCESS;
+    if (c->call.status == PMIX_SUCCESS && over)
+        c->call.status = PMIX_ERR_TIMEOUT;
+    log_info("group \"%s\": %s goes on without %llu lost processes", c->id,
+             c->kind == COLL_CONSTRUCT ? "the construct" : "the destruct",
+             (unsigned long long)procset_size(&c->gone));
+    c->call.before = before;
+    c->call.gone = &c->gone;
+    engine_call(c->server->engine, &c->call);
+}
+
+bool survive_again(struct collective *c, const struct engine_result *result)
+{
+    struct procset before = {0};
+    bool over;
+    /* The shortest deadline is everybody's. */
+    if (result->status == 0 || result->status == PMIX_ERR_TIMEOUT || !survive_wants(c) ||
+        c->pending == PENDING_COVERED || c->role == COLLECTIVE_LEADER)
+        return false;
+    c->call.timeout = retry_timeout(c->timeout, now_ms() - c->started, &over);
+    if (c->role == COLLECTIVE_MEMBER) { /* it knows its leaders only by the id */
+        if (over || (result->gone == NULL && result->status != PMIX_ERR_LOST_CONNECTION))
+            return false;
+        engine_join(c->server->engine, &c->call);
+        return true;
+    }
+    bool again = result->gone != NULL && procset_unite(&before, &c->members) == 0 &&
+                 retry_without(&c->members, &c->expanded, &c->gone, result->gone) &&
+                 collective_prepare(c) == 0;
+    if (again)
+        call_again(c, &before, over);
+    procset_free(&before);
+    return again;
+}
+
+/* Whether members here are to be told: libpmix tells of those whose connection it had itself. A
+ * construct is a new group, whose members may know of others that have gone. */
+static bool is_news(const struct collective *c, const char *nspace, uint32_t rank, uint32_t node)
+{
+    return node != c->server->boot.node &&
+           (registry_tell(c->server->registry, c->id, nspace, rank) || c->kind == COLL_CONSTRUCT);
+}
+
+/* A peer may name more ranks than there are. */
+static void tell_range(const struct collective *c, const char *nspace,
+                       const struct procset_range *range)
+{
+    uint32_t node;
+    for (uint64_t rank = range->first;
+         rank <= range->last && nspace_node(c->server->nspace, nspace, (uint32_t)rank, &node) == 0;
+         rank++)
+        if (is_news(c, nspace, (uint32_t)rank, node))
+            loss_tell_members(c->server, c->id, &c->members, nspace, (uint32_t)rank);
+}
+
+void survive_tell(const struct collective *c)
+{
+    for (uint32_t i = 0; i < c->gone.nparts; i++)
+        for (uint32_t j = 0; j < c->gone.parts[i].nranges; j++)
+            tell_range(c, c->gone.parts[i].nspace, &c->gone.parts[i].ranges[j]);
+}

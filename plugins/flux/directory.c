@@ -1,0 +1,453 @@
+/* Which servers are on this broker, and what is under way to and from them. */
+#include "plugins/flux/directory_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What waits for one server, beyond a message and a window of bytes for each node of its job. */
+enum { FOREIGN_MAX = 1024 /* messages */, FOREIGN_BYTES = 16 << 20 };
+
+/* A server has 2^24 context ids. Their beginning is the broker's rank and a number that grows with
+ * the clock, so that a module that was loaded anew does not give a range again. */
+enum { RANGE_BITS = 24, RANGE_TICK_MS = 64 };
+
+struct directory *directory_new(const struct directory_env *env)
+{
+    struct directory *dir = calloc(1, sizeof *dir);
+    if (dir == NULL)
+        return NULL;
+    dir->env = *env;
+    dir->in_tail = &dir->in;
+    dir->meetings = meetings_new();
+    if (dir->meetings != NULL)
+        return dir;
+    free(dir);
+    return NULL;
+}
+
+static uint64_t next_range(struct directory *dir)
+{
+    uint64_t tick = (uint64_t)dir->env.now(dir->env.arg) / RANGE_TICK_MS;
+    unsigned bits = 0;
+    while ((dir->env.size - 1) >> bits > 0)
+        bits++;
+    dir->range = tick > dir->range ? tick : dir->range + 1;
+    return (dir->range << bits | dir->env.rank) << RANGE_BITS;
+}
+
+static void free_server(struct server *server)
+{
+    if (server == NULL)
+        return;
+    free(server->reg.brokers);
+    free(server->uuid);
+    free(server->told);
+    json_object_put(server->state);
+    free(server);
+}
+
+static struct server *find_job(const struct directory *dir, uint64_t job)
+{
+    struct server *server = dir->servers;
+    while (server != NULL && server->reg.job != job)
+        server = server->next;
+    return server;
+}
+
+struct server *directory_client(const struct directory *dir, uint64_t job,
+                                const struct client *client)
+{
+    struct server *server = dir->servers;
+    while (server != NULL && (server->reg.job != job || server->owner != client->uid ||
+                              strcmp(server->uuid, client->uuid) != 0))
+        server = server->next;
+    return server;
+}
+
+/* @param from job, node and broker are copied */
+static struct transfer *open_transfer(struct directory *dir, struct server *server,
+                                      const struct transfer *from, const char *uuid,
+                                      const void *request)
+{
+    struct transfer *t = calloc(1, sizeof *t);
+    char *copy = strdup(uuid);
+    if (t == NULL || copy == NULL) {
+        free(t);
+        free(copy);
+        return NULL;
+    }
+    *t = *from;
+    t->ticket = ++dir->ticket;
+    t->server = server;
+    t->request = request;
+    t->uuid = copy;
+    t->since = dir->env.now(dir->env.arg);
+    return t;
+}
+
+/* Whether a later one of the same sender is closed with it. */
+static bool is_covered(const struct transfer *t, uint64_t ticket)
+{
+    for (const struct transfer *later = t->next; later != NULL; later = later->next)
+        if (later->server == t->server && later->ticket <= ticket &&
+            strcmp(later->uuid, t->uuid) == 0)
+            return true;
+    return false;
+}
+
+/* Those of a server, or of all, up to a ticket. */
+static void close_transfers(struct directory *dir, const struct server *server, uint64_t ticket,
+                            int errnum, const char *why)
+{
+    for (struct transfer **at = &dir->in; *at != NULL;) {
+        struct transfer *t = *at;
+        if ((server != NULL && t->server != server) || t->ticket > ticket) {
+            at = &t->next;
+            continue;
+        }
+        if (errnum == 0 && is_covered(t, ticket))
+            dir->env.drop(dir->env.arg, t->request);
+        else
+            dir->env.answer(dir->env.arg, t->request, errnum, why);
+        *at = t->next;
+        if (*at == NULL)
+            dir->in_tail = at;
+        free(t->uuid);
+        free(t);
+    }
+}
+
+void directory_free(struct directory *dir, int errnum, const char *why)
+{
+    if (dir == NULL)
+        return;
+    close_transfers(dir, NULL, UINT64_MAX, errnum, why);
+    while (dir->naskers > 0)
+        dir->env.answer(dir->env.arg, dir->askers[--dir->naskers], errnum, why);
+    while (dir->servers != NULL) {
+        struct server *server = dir->servers;
+        dir->servers = server->next;
+        dir->env.answer(dir->env.arg, server->stream, errnum, why);
+        free_server(server);
+    }
+    meetings_free(dir->meetings);
+    tree_shape_free(&dir->shape);
+    free(dir);
+}
+
+/* Each node of a job is a broker of its own. @return 0 or an errno */
+static int read_brokers(const struct directory *dir, struct wire_in *in, struct registration *reg)
+{
+    if (reg->nnodes > dir->env.size)
+        return EPROTO;
+    bool *seen = calloc(dir->env.size, sizeof *seen);
+    reg->brokers = calloc((size_t)reg->nnodes + 1, sizeof *reg->brokers);
+    int rc = seen == NULL || reg->brokers == NULL ? ENOMEM : 0;
+    for (uint32_t i = 0; i < reg->nnodes && rc == 0; i++) {
+        uint32_t rank = reg->brokers[i] = wire_get_u32(in);
+        if (rank >= dir->env.size || seen[rank])
+            rc = EPROTO;
+        else
+            seen[rank] = true;
+    }
+    free(seen);
+    return rc;
+}
+
+int directory_read(const struct directory *dir, const void *data, size_t len,
+                   struct registration *reg, struct err *err)
+{
+    struct wire_in in;
+    memset(reg, 0, sizeof *reg);
+    wire_in_init(&in, data, len);
+    if (wire_get_u32(&in) != PACKET_VERSION) {
+        err_set(err, "the server and the broker's module are of different builds of muster");
+        return EPROTO;
+    }
+    reg->job = wire_get_u64(&in);
+    reg->node = wire_get_u32(&in);
+    reg->nnodes = wire_get_count(&in, 4);
+    int rc = read_brokers(dir, &in, reg);
+    if (rc == ENOMEM)
+        return rc;
+    if (rc != 0 || !wire_end(&in) || reg->node >= reg->nnodes) {
+        err_set(err, "the request is malformed");
+        return EPROTO;
+    }
+    if (reg->brokers[reg->node] != dir->env.rank) {
+        err_set(err, "node %u of the job is at broker %u, and this is broker %u", reg->node,
+                reg->brokers[reg->node], dir->env.rank);
+        return EINVAL;
+    }
+    return 0;
+}
+
+/* Rank 0 has to know always: the server may be one to meet at. */
+static int tell_later(const struct directory *dir, struct server *server,
+                      const struct registration *reg)
+{
+    server->told = calloc(dir->env.size, sizeof *server->told);
+    if (server->told == NULL)
+        return -1;
+    server->told[0] = true;
+    for (uint32_t node = 0; node < reg->nnodes; node++)
+        if (node != reg->node)
+            server->told[reg->brokers[node]] = true;
+    return 0;
+}
+
+void directory_shape(struct directory *dir, struct tree_shape *shape)
+{
+    dir->shape = *shape;
+    *shape = (struct tree_shape){0};
+}
+
+/* Nothing where the overlay is not known. */
+static void put_parents(const struct directory *dir, const struct registration *reg,
+                        struct wire_out *out)
+{
+    struct tree tree = {.n = reg->nnodes};
+    if (dir->shape.n == 0 || tree_follow(&tree, &dir->shape, reg->brokers) != 0) {
+        wire_put_u32(out, 0);
+        return;
+    }
+    wire_put_u32(out, reg->nnodes);
+    for (uint32_t node = 0; node < reg->nnodes; node++)
+        wire_put_u32(out, tree_parent(&tree, node));
+    tree_free(&tree);
+}
+
+static int say_welcome(struct directory *dir, const struct registration *reg, const void *request)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, PACKET_WELCOME);
+    wire_put_u64(&out, next_range(dir));
+    put_parents(dir, reg, &out);
+    int rc = out.failed ? ENOMEM : dir->env.respond(dir->env.arg, request, out.data, out.len);
+    wire_out_free(&out);
+    return rc;
+}
+
+int directory_register(struct directory *dir, const struct client *client, struct registration *reg,
+                       const void *request, struct err *err)
+{
+    if (find_job(dir, reg->job) != NULL) {
+        err_set(err, "the job has a server on this broker already");
+        return EEXIST;
+    }
+    struct server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return ENOMEM;
+    server->uuid = strdup(client->uuid);
+    int rc = server->uuid == NULL || tell_later(dir, server, reg) != 0
+                 ? ENOMEM
+                 : say_welcome(dir, reg, request);
+    if (rc != 0) {
+        free_server(server);
+        return rc;
+    }
+    server->reg = *reg;
+    server->owner = client->uid;
+    server->stream = request;
+    server->since = dir->env.now(dir->env.arg);
+    server->silent = "it has just come";
+    server->next = dir->servers;
+    dir->servers = server;
+    return 0;
+}
+
+/* Whether a sender has to wait: it has a window under way, or there are too many others. */
+static bool is_busy(const struct directory *dir, const struct server *to, const char *uuid)
+{
+    uint64_t waiting = 0, waiting_bytes = 0, messages = 0, bytes = 0;
+    for (const struct transfer *t = dir->in; t != NULL; t = t->next) {
+        if (t->server != to)
+            continue;
+        waiting++;
+        waiting_bytes += t->len;
+        if (strcmp(t->uuid, uuid) != 0)
+            continue;
+        messages++;
+        bytes += t->len;
+    }
+    return messages >= PACKET_WINDOW_MESSAGES || bytes >= PACKET_WINDOW_BYTES ||
+           waiting >= (uint64_t)to->reg.nnodes + FOREIGN_MAX ||
+           waiting_bytes >= (uint64_t)to->reg.nnodes * PACKET_WINDOW_BYTES + FOREIGN_BYTES;
+}
+
+/* Who a message is for. @param from filled in: what the sender says of itself, which nobody has to
+ * believe but his own user
+ * @return 0 or an errno with the reason in @p why */
+static int address(const struct directory *dir, const struct client *client, struct wire_in *in,
+                   struct transfer *from, struct server **to, const char **why)
+{
+    if (wire_get_u32(in) != PACKET_VERSION) {
+        *why = "the server and the broker's module are of different builds of muster";
+        return EPROTO;
+    }
+    from->job = wire_get_u64(in);
+    from->node = wire_get_u32(in);
+    from->broker = wire_get_u32(in);
+    uint64_t job = wire_get_u64(in);
+    uint32_t node = wire_get_u32(in);
+    if (in->bad || from->broker >= dir->env.size)
+        return EPROTO;
+    *to = find_job(dir, job);
+    if (*to == NULL || (*to)->reg.node != node) {
+        *why = "no server has registered there";
+        return ENOENT;
+    }
+    if ((*to)->owner != client->uid) {
+        *why = "the server there is another user's";
+        return EPERM;
+    }
+    return is_busy(dir, *to, client->uuid) ? EBUSY : 0;
+}
+
+/* Gives bytes to a server of ours. @return 0 or an errno */
+static int deliver(struct directory *dir, struct transfer *t, struct wire_in *in)
+{
+    struct server *to = t->server;
+    struct wire_out out = {0};
+    size_t len;
+    const void *data = packet_rest(in, &len);
+    wire_put_u8(&out, PACKET_BYTES);
+    wire_put_u64(&out, t->ticket);
+    wire_put_raw(&out, data, len);
+    int rc = out.failed ? ENOMEM : dir->env.respond(dir->env.arg, to->stream, out.data, out.len);
+    wire_out_free(&out);
+    if (rc != 0)
+        return rc;
+    to->told[t->broker] = true;
+    to->frames++;
+    to->bytes += len;
+    t->len = len;
+    *dir->in_tail = t;
+    dir->in_tail = &t->next;
+    return 0;
+}
+
+void directory_send(struct directory *dir, const struct client *client, const void *data,
+                    size_t len, const void *request)
+{
+    struct wire_in in;
+    struct transfer from = {0}, *t = NULL;
+    struct server *to = NULL;
+    const char *why = NULL;
+    wire_in_init(&in, data, len);
+    int rc = address(dir, client, &in, &from, &to, &why);
+    if (rc == 0) {
+        t = open_transfer(dir, to, &from, client->uuid, request);
+        rc = t != NULL ? deliver(dir, t, &in) : ENOMEM;
+    }
+    if (rc != 0) {
+        dir->env.answer(dir->env.arg, request, rc, why);
+        if (t != NULL)
+            free(t->uuid);
+        free(t);
+    }
+}
+
+void directory_took(struct directory *dir, const struct client *client, const void *data,
+                    size_t len)
+{
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    uint64_t job = wire_get_u64(&in), ticket = wire_get_u64(&in);
+    const struct server *server = wire_end(&in) ? directory_client(dir, job, client) : NULL;
+    if (server != NULL)
+        close_transfers(dir, server, ticket, 0, NULL);
+}
+
+/* Tells the brokers of the job, and those of servers of other jobs that it had to do with. */
+static void tell_others(struct directory *dir, const struct server *gone, enum packet_loss loss)
+{
+    struct wire_out out = {0};
+    wire_put_u32(&out, PACKET_VERSION);
+    wire_put_u64(&out, gone->reg.job);
+    wire_put_u32(&out, gone->owner);
+    wire_put_u32(&out, gone->reg.node);
+    wire_put_u8(&out, loss);
+    for (uint32_t rank = 0; rank < dir->env.size && !out.failed; rank++)
+        if (gone->told[rank])
+            dir->env.tell(dir->env.arg, rank, out.data, out.len);
+    wire_out_free(&out);
+}
+
+static void remove_server(struct directory *dir, struct server **at, enum packet_loss loss)
+{
+    struct server *server = *at;
+    *at = server->next;
+    close_transfers(dir, server, UINT64_MAX, ENOENT, "the server there has gone");
+    dir->env.answer(dir->env.arg, server->stream, ENODATA, NULL);
+    tell_others(dir, server, loss);
+    free_server(server);
+    stats_conclude(dir);
+}
+
+void directory_leave(struct directory *dir, const struct client *client, const void *data,
+                     size_t len)
+{
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    uint64_t job = wire_get_u64(&in);
+    const struct server *server = wire_end(&in) ? directory_client(dir, job, client) : NULL;
+    for (struct server **at = &dir->servers; *at != NULL; at = &(*at)->next)
+        if (*at == server) {
+            remove_server(dir, at, PACKET_LEFT);
+            return;
+        }
+}
+
+void directory_disconnect(struct directory *dir, const struct client *client)
+{
+    for (struct server **at = &dir->servers; *at != NULL;)
+        if ((*at)->owner == client->uid && strcmp((*at)->uuid, client->uuid) == 0)
+            remove_server(dir, at, PACKET_DIED);
+        else
+            at = &(*at)->next;
+}
+
+/* Tells a server, which may know nothing of who is gone: it can see that. */
+static void tell_server(struct directory *dir, const struct server *server,
+                        const struct wire_out *out)
+{
+    if (!out->failed)
+        dir->env.respond(dir->env.arg, server->stream, out->data, out->len);
+}
+
+void directory_gone(struct directory *dir, const void *data, size_t len)
+{
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    if (wire_get_u32(&in) != PACKET_VERSION)
+        return;
+    uint64_t job = wire_get_u64(&in);
+    uint32_t owner = wire_get_u32(&in), node = wire_get_u32(&in);
+    uint8_t loss = wire_get_u8(&in);
+    struct wire_out out = {0};
+    if (!wire_end(&in))
+        return;
+    meetings_gone(dir->meetings, owner, job, node);
+    wire_put_u8(&out, PACKET_GONE);
+    wire_put_u64(&out, job);
+    wire_put_u32(&out, node);
+    wire_put_u8(&out, loss);
+    for (const struct server *server = dir->servers; server != NULL; server = server->next)
+        if (server->owner == owner)
+            tell_server(dir, server, &out);
+    wire_out_free(&out);
+}
+
+void directory_offline(struct directory *dir, uint32_t rank)
+{
+    struct wire_out out = {0};
+    meetings_offline(dir->meetings, rank);
+    wire_put_u8(&out, PACKET_OFFLINE);
+    wire_put_u32(&out, rank);
+    for (const struct server *server = dir->servers; server != NULL; server = server->next)
+        if (rank != dir->env.rank)
+            tell_server(dir, server, &out);
+    wire_out_free(&out);
+}

@@ -1,0 +1,66 @@
+/** @file
+ * The directory's state, for directory*.c alone.
+ */
+#ifndef MUSTER_FLUX_DIRECTORY_PRIVATE_H
+#define MUSTER_FLUX_DIRECTORY_PRIVATE_H
+
+#include "plugins/flux/directory.h"
+#include "plugins/flux/meetings.h"
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+/** One server. */
+struct server {
+    struct server *next;
+    struct registration reg;
+    uint32_t owner; /**< uid */
+    char *uuid;     /**< of its connection */
+    const void *stream;
+    bool *told;                /**< by broker: whether it is told when this server is gone */
+    int64_t since;             /**< env.now() */
+    uint64_t frames, bytes;    /**< that it was sent */
+    bool asked;                /**< PACKET_STATE was sent, and no muster.state came since */
+    bool awaited;              /**< by who wants to see the directory */
+    struct json_object *state; /**< what came, until that is answered; owned */
+    const char *silent;        /**< why there is none */
+};
+
+/** A message that a server of ours has not said to have taken. */
+struct transfer {
+    struct transfer *next; /**< a later one */
+    uint64_t ticket;
+    struct server *server; /**< borrowed */
+    uint64_t job;          /**< of the sender, as it says */
+    uint32_t node, broker;
+    const void *request;
+    char *uuid; /**< of the sender's connection */
+    size_t len; /**< of the bytes that it hands over: the sender counts the same */
+    int64_t since;
+};
+
+enum { STATS_ASKERS_MAX = 16 };
+
+struct directory {
+    struct directory_env env;
+    struct server *servers;
+    struct transfer *in, **in_tail;
+    struct meetings *meetings;
+    uint64_t ticket;
+    uint64_t range;                       /**< of context ids that was given out last */
+    struct tree_shape shape;              /**< of the overlay; n is 0: not known */
+    const void *askers[STATS_ASKERS_MAX]; /**< requests of stats-get that wait */
+    unsigned naskers;
+};
+
+/** @return the server of @p job that speaks by this connection, or NULL */
+struct server *directory_client(const struct directory *dir, uint64_t job,
+                                const struct client *client);
+
+/** Answers stats-get if that waits, and no server is awaited: one may have gone. */
+void stats_conclude(struct directory *dir);
+
+/** @return what stats-get is answered, JSON for free(), or NULL when out of memory */
+char *directory_show(const struct directory *dir);
+
+#endif

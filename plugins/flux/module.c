@@ -1,0 +1,348 @@
+/* muster.so, the broker module: relays messages between the servers of a job along Flux's overlay.
+ *
+ * A server registers with the module of its own broker and is sent what is for it as responses to
+ * that request. What it sends goes as one request to the module on the receiver's broker. All
+ * payloads are raw; nothing of a job goes by events, which everybody may read. Whom the module
+ * believes: the brokers' stamp on every message, which says whose it is, also when it comes from
+ * another broker. Requests of modules are refused to all but the instance's owner (rolemask 0).
+ *
+ *     server ── muster.send, along the overlay ──► module ── response to muster.register ──► server
+ *        ◄── answer ──────────────────────────────── ◄── muster.took, now and then ──────────┘ */
+#include "plugins/flux/module.h"
+
+#include "common/util/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+struct call *call_open(struct module *module, struct call **list, flux_future_t *future,
+                       flux_continuation_f then)
+{
+    struct call *call = future != NULL ? calloc(1, sizeof *call) : NULL;
+    if (call == NULL || flux_future_then(future, -1, then, call) < 0) {
+        int saved = errno;
+        flux_future_destroy(future);
+        free(call);
+        errno = saved;
+        return NULL;
+    }
+    call->module = module;
+    call->future = future;
+    call->next = *list;
+    *list = call;
+    return call;
+}
+
+void call_close(struct call **list, struct call *call)
+{
+    while (*list != call)
+        list = &(*list)->next;
+    *list = call->next;
+    flux_future_destroy(call->future);
+    free(call->reg.brokers);
+    free(call);
+}
+
+/* What the directory wants. */
+
+static int64_t env_now(void *arg)
+{
+    (void)arg;
+    return now_ms();
+}
+
+static int env_respond(void *arg, const void *request, const void *data, size_t len)
+{
+    struct module *module = arg;
+    if (len > INT32_MAX)
+        return EMSGSIZE;
+    return flux_respond_raw(module->h, request, data, (int)len) < 0 ? errno : 0;
+}
+
+static void env_answer(void *arg, const void *request, int errnum, const char *text)
+{
+    struct module *module = arg;
+    int rc = errnum == 0 ? flux_respond(module->h, request, text)
+                         : flux_respond_error(module->h, request, errnum, text);
+    if (rc < 0)
+        flux_log(module->h, LOG_ERR, "a request cannot be answered: %s", strerror(errno));
+    if (errnum == EPERM)
+        flux_log(module->h, LOG_DEBUG, "a message is refused: %s", text);
+    flux_msg_decref(request);
+}
+
+static void env_drop(void *arg, const void *request)
+{
+    (void)arg;
+    flux_msg_decref(request);
+}
+
+static void env_tell(void *arg, uint32_t rank, const void *data, size_t len)
+{
+    struct module *module = arg;
+    flux_future_destroy(
+        flux_rpc_raw(module->h, "muster.gone", data, len, rank, FLUX_RPC_NORESPONSE));
+}
+
+static void on_alarm(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
+{
+    struct module *module = arg;
+    (void)r;
+    (void)w;
+    (void)events;
+    directory_alarm(module->dir);
+}
+
+/* One that has come is kept until the next one, or the end: it is not destroyed from within. */
+static int env_alarm(void *arg, unsigned ms)
+{
+    struct module *module = arg;
+    flux_watcher_destroy(module->alarm);
+    module->alarm =
+        flux_timer_watcher_create(flux_get_reactor(module->h), ms / 1000.0, 0, on_alarm, module);
+    if (module->alarm == NULL)
+        return -1;
+    flux_watcher_start(module->alarm);
+    return 0;
+}
+
+/* Requests. */
+
+/* A request: who sent it, and its payload. */
+struct packet {
+    struct client client;
+    bool owner; /* of the instance */
+    const void *data;
+    size_t len;
+};
+
+/* @return 0, or -1: it lacks one of them, and was refused */
+static int decode(flux_t *h, const flux_msg_t *msg, struct packet *p)
+{
+    struct flux_msg_cred cred;
+    p->client.uuid = flux_msg_route_first(msg);
+    if (p->client.uuid == NULL || flux_msg_get_cred(msg, &cred) < 0 ||
+        flux_request_decode_raw(msg, NULL, &p->data, &p->len) < 0) {
+        flux_respond_error(h, msg, EPROTO, NULL);
+        return -1;
+    }
+    p->client.uid = cred.userid;
+    p->owner = (cred.rolemask & FLUX_ROLE_OWNER) != 0;
+    return 0;
+}
+
+static void on_register(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        register_request(module, &p.client, p.owner, msg, p.data, p.len);
+}
+
+static void on_send(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        directory_send(module->dir, &p.client, p.data, p.len, flux_msg_incref(msg));
+}
+
+static void on_took(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        directory_took(module->dir, &p.client, p.data, p.len);
+}
+
+static void on_leave(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        directory_leave(module->dir, &p.client, p.data, p.len);
+}
+
+static void on_disconnect(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) != 0)
+        return;
+    checks_cancel(module, &p.client);
+    directory_disconnect(module->dir, &p.client);
+}
+
+static void on_find(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        find_request(module, &p.client, msg, p.data, p.len);
+}
+
+static void on_meet(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        meet_request(module, &p.client, msg, p.data, p.len);
+}
+
+static void on_home(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        home_request(module, msg, p.data, p.len);
+}
+
+static void on_gone(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        directory_gone(module->dir, p.data, p.len);
+}
+
+static void on_offline(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    (void)h;
+    (void)mh;
+    online_event(arg, msg);
+}
+
+static void on_config(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    (void)mh;
+    flux_respond(h, msg, module->settings);
+}
+
+static void on_reload(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct err err = {0};
+    flux_conf_t *conf;
+    (void)mh;
+    if (flux_module_config_request_decode(msg, &conf) < 0) {
+        flux_respond_error(h, msg, errno, NULL);
+        return;
+    }
+    char *text = settings_read(conf, &err);
+    if (text == NULL || flux_set_conf_new(h, conf) < 0) {
+        flux_respond_error(h, msg, EINVAL, err.text[0] != '\0' ? err.text : NULL);
+        flux_conf_decref(conf);
+        free(text);
+        return;
+    }
+    free(module->settings);
+    module->settings = text;
+    flux_respond(h, msg, NULL);
+}
+
+static void on_stats(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    (void)h;
+    (void)mh;
+    directory_stats(module->dir, flux_msg_incref(msg));
+}
+
+static void on_state(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct module *module = arg;
+    struct packet p;
+    (void)mh;
+    if (decode(h, msg, &p) == 0)
+        directory_state(module->dir, &p.client, p.data, p.len);
+}
+
+static const struct flux_msg_handler_spec table[] = {
+    {FLUX_MSGTYPE_REQUEST, "register", on_register, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "send", on_send, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "find", on_find, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "meet", on_meet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "took", on_took, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "leave", on_leave, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "state", on_state, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "disconnect", on_disconnect, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "config", on_config, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "gone", on_gone, 0},
+    {FLUX_MSGTYPE_REQUEST, "home", on_home, 0},
+    {FLUX_MSGTYPE_REQUEST, "config-reload", on_reload, 0},
+    {FLUX_MSGTYPE_REQUEST, "stats-get", on_stats, 0},
+    {FLUX_MSGTYPE_EVENT, "offline", on_offline, 0},
+    {0, NULL, NULL, 0},
+};
+
+static int start(struct module *module, flux_msg_handler_t ***handlers)
+{
+    struct directory_env env = {
+        .arg = module,
+        .now = env_now,
+        .respond = env_respond,
+        .answer = env_answer,
+        .drop = env_drop,
+        .tell = env_tell,
+        .alarm = env_alarm,
+    };
+    struct err err = {0};
+    if (flux_get_rank(module->h, &module->rank) < 0 || flux_get_size(module->h, &module->size) < 0)
+        return -1;
+    env.rank = module->rank;
+    env.size = module->size;
+    module->settings = settings_read(flux_get_conf(module->h), &err);
+    if (module->settings == NULL) {
+        flux_log(module->h, LOG_ERR, "%s", err.text);
+        errno = EINVAL;
+        return -1;
+    }
+    module->dir = directory_new(&env);
+    if (module->dir == NULL || flux_event_subscribe(module->h, "muster.offline") < 0 ||
+        flux_msg_handler_addvec_ex(module->h, "muster", table, module, handlers) < 0)
+        return -1;
+    return online_watch(module);
+}
+
+static void stop(struct module *module, flux_msg_handler_t **handlers)
+{
+    flux_msg_handler_delvec(handlers);
+    online_close(module);
+    checks_cancel(module, NULL);
+    flux_watcher_destroy(module->alarm);
+    directory_free(module->dir, ENOSYS, "the broker's module is unloaded");
+    free(module->settings);
+}
+
+__attribute__((visibility("default"))) int mod_main(flux_t *h, int argc, char *argv[])
+{
+    struct module module = {.h = h};
+    flux_msg_handler_t **handlers = NULL;
+    if (argc > 0) {
+        flux_log(h, LOG_ERR,
+                 "the module takes no arguments; settings stand in table [muster] of "
+                 "Flux's configuration, or in muster.json; found: %s",
+                 argv[0]);
+        errno = EINVAL;
+        return -1;
+    }
+    int rc = start(&module, &handlers);
+    if (rc == 0)
+        rc = flux_reactor_run(flux_get_reactor(h), 0) < 0 ? -1 : 0;
+    int saved = errno;
+    stop(&module, handlers);
+    errno = saved;
+    return rc;
+}

@@ -1,0 +1,83 @@
+/** @file
+ * The broker module's parts. @thread all of it: the module's
+ */
+#ifndef MUSTER_FLUX_MODULE_H
+#define MUSTER_FLUX_MODULE_H
+
+#include "plugins/flux/directory.h"
+#include "plugins/flux/idset.h"
+#include "shims/flux/flux_abi.h"
+
+/** A request of ours that waits for its answer. */
+struct call {
+    struct call *next;
+    struct module *module;
+    flux_future_t *future;
+    const flux_msg_t *request; /**< whose it is */
+    struct registration reg;   /**< of muster.register; its job also of muster.find */
+    bool owner;                /**< muster.register: it is the instance's owner who asks */
+};
+
+struct module {
+    flux_t *h;
+    uint32_t rank, size;
+    struct directory *dir;
+    bool shaped;           /**< the directory knows how the overlay hangs together */
+    struct call *checks;   /**< of requests that wait for what job-list or rank 0 say */
+    char *settings;        /**< table [muster] as JSON */
+    flux_watcher_t *alarm; /**< of the directory; NULL: there was none yet */
+    flux_future_t *watch;  /**< of the brokers online; rank 0 only */
+    struct idset online;
+};
+
+/** Asks something, and lets @p then have the answer. @param future taken over; NULL: it failed
+ * @return the call, or NULL with errno */
+struct call *call_open(struct module *module, struct call **list, flux_future_t *future,
+                       flux_continuation_f then);
+
+/** Takes a call out of its list and frees it, with its future. */
+void call_close(struct call **list, struct call *call);
+
+/** muster.register: the server's job is checked before it is in the directory. */
+void register_request(struct module *module, const struct client *client, bool owner,
+                      const flux_msg_t *msg, const void *data, size_t len);
+
+/** muster.find: the job's brokers, when it runs and is the same user's. */
+void find_request(struct module *module, const struct client *client, const flux_msg_t *msg,
+                  const void *data, size_t len);
+
+/** muster.meet: rank 0 is asked. */
+void meet_request(struct module *module, const struct client *client, const flux_msg_t *msg,
+                  const void *data, size_t len);
+
+/** muster.home of another module, at rank 0. */
+void home_request(struct module *module, const flux_msg_t *msg, const void *data, size_t len);
+
+/** Forgets what waits for a check. @param client NULL: of all */
+void checks_cancel(struct module *module, const struct client *client);
+
+/** Watches which brokers are online, and tells all modules of those that are not any more.
+ * @return 0, or -1 with errno */
+int online_watch(struct module *module);
+
+/** The event by which rank 0 tells it. */
+void online_event(struct module *module, const flux_msg_t *msg);
+
+void online_close(struct module *module);
+
+/** Whether it has to be asked how brokers hang together, before a server is accepted. */
+bool overlay_unknown(const struct module *module);
+
+/** Asks it, rank 0. @return NULL with errno */
+flux_future_t *overlay_ask(struct module *module);
+
+/** Takes the answer. @return 0, or an errno with the reason in @p err */
+int overlay_take(struct module *module, flux_future_t *f, struct err *err);
+
+/**
+ * Reads the table [muster].
+ * @return its text, JSON, for free(), or NULL with the reason in @p err
+ */
+char *settings_read(const flux_conf_t *conf, struct err *err);
+
+#endif

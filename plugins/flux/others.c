@@ -1,0 +1,277 @@
+/* Servers of other jobs. A job is named by its namespace, "flux." and its id; the module says which
+ * brokers it has, in the order of its nodes, and where the leaders of a group meet. */
+#include "plugins/flux/rm_flux.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_MAX_LEN = 64 };
+static const char prefix[] = "flux.";
+
+static int name_job(uint64_t job, char name[NAME_MAX_LEN])
+{
+    strcpy(name, prefix);
+    return flux_job_id_encode(job, "f58plain", name + strlen(name), NAME_MAX_LEN - strlen(name));
+}
+
+/* @return 0 for a name that is not what we call a job */
+static uint64_t job_of(const char *nspace)
+{
+    char name[NAME_MAX_LEN];
+    uint64_t job = 0;
+    if (strncmp(nspace, prefix, strlen(prefix)) != 0 ||
+        flux_job_id_parse(nspace + strlen(prefix), &job) < 0 || name_job(job, name) < 0 ||
+        strcmp(name, nspace) != 0)
+        return 0;
+    return job;
+}
+
+void others_attach(struct rm *rm, const char *nspace, uint32_t base, uint32_t nnodes)
+{
+    struct other *other = calloc(1, sizeof *other);
+    struct peer **peers = realloc(rm->peers, ((size_t)base + nnodes) * sizeof(*peers));
+    if (peers != NULL)
+        rm->peers = peers;
+    if (other != NULL) {
+        other->nspace = strdup(nspace);
+        other->peers = calloc(nnodes, sizeof *other->peers);
+    }
+    if (peers == NULL || other == NULL || other->nspace == NULL || other->peers == NULL ||
+        base != rm->npeers) {
+        log_error("servers of namespace %s cannot be reached: out of memory", nspace);
+        if (other != NULL) {
+            free(other->nspace);
+            free(other->peers);
+        }
+        free(other);
+        return;
+    }
+    other->job = job_of(nspace);
+    other->base = base;
+    other->nnodes = nnodes;
+    other->next = rm->others;
+    rm->others = other;
+    for (uint32_t node = 0; node < nnodes; node++) {
+        struct peer *peer = rm->peers[base + node] = &other->peers[node];
+        *peer = (struct peer){.job = other->job, .node = node, .name = other->nspace};
+        peer->tail = &peer->queue;
+        peer->sent_tail = &peer->sent;
+    }
+    rm->npeers = base + nnodes;
+}
+
+/* ---- questions ---- */
+
+static struct question *open_question(struct rm *rm)
+{
+    struct question *q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return NULL;
+    q->give_up = now_ms() + rm->peer_ms;
+    q->retry_ms = RM_RETRY_FIRST_MS;
+    q->next = rm->questions;
+    rm->questions = q;
+    if (!rm->closing)
+        event_active(rm->timer, EV_TIMEOUT, 0);
+    return q;
+}
+
+static void close_question(struct rm *rm, struct question *q)
+{
+    struct question **at = &rm->questions;
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+    free(q->key);
+    free(q);
+}
+
+static void lose_job(struct rm *rm, const struct other *other, const char *why)
+{
+    for (uint32_t node = 0; node < other->nnodes; node++)
+        peer_lose(rm, other->base + node, why);
+}
+
+/* Ends a question for where to meet; the server may ask the next one at once. */
+static void say_home(struct rm *rm, struct question *q, const struct rm_server *home,
+                     const char *why)
+{
+    rm_rendezvous_fn *done = q->done;
+    void *arg = q->arg;
+    close_question(rm, q);
+    if (!rm->closing)
+        done(arg, home, why);
+}
+
+static void fail(struct rm *rm, struct question *q, const char *why)
+{
+    if (q->other != NULL) {
+        lose_job(rm, q->other, why);
+        close_question(rm, q);
+    } else {
+        say_home(rm, q, NULL, why);
+    }
+}
+
+static void ask(struct rm *rm, struct question *q)
+{
+    struct wire_out out = {0};
+    wire_put_u64(&out, rm->job);
+    if (q->other != NULL)
+        wire_put_u64(&out, q->other->job);
+    else
+        wire_put_raw(&out, q->key, strlen(q->key));
+    flux_msg_t *msg =
+        out.failed ? NULL
+                   : flux_request_encode_raw(q->other != NULL ? "muster.find" : "muster.meet",
+                                             out.data, out.len);
+    wire_out_free(&out);
+    q->tag = broker_tag(rm);
+    broker_send(rm, msg, q->tag);
+}
+
+int64_t others_tick(struct rm *rm, int64_t now)
+{
+    int64_t when = INT64_MAX;
+    for (struct question *q = rm->questions; q != NULL;) {
+        int64_t due = q->give_up;
+        if (now >= q->give_up || rm->gone) {
+            fail(rm, q,
+                 rm->gone ? "the connection to our own broker was lost"
+                          : "the broker's module does not answer");
+            when = INT64_MAX;
+            q = rm->questions; /* others may have come, or gone */
+            continue;
+        }
+        if (q->tag == 0 && rm->welcome && now >= q->not_before)
+            ask(rm, q);
+        if (q->tag == 0 && rm->welcome)
+            due = q->not_before;
+        when = due < when ? due : when;
+        q = q->next;
+    }
+    return when;
+}
+
+void others_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg)
+{
+    char *copy = strdup(key);
+    struct question *q = copy != NULL ? open_question(rm) : NULL;
+    if (q == NULL) {
+        free(copy);
+        done(arg, NULL, "out of memory");
+        return;
+    }
+    q->key = copy;
+    q->done = done;
+    q->arg = arg;
+}
+
+void others_find(struct rm *rm, uint32_t node)
+{
+    struct other *other = rm->others;
+    while (other != NULL && node - other->base >= other->nnodes)
+        other = other->next;
+    if (other == NULL || other->asked)
+        return;
+    struct question *q = other->job != 0 ? open_question(rm) : NULL;
+    if (q == NULL) {
+        lose_job(rm, other, other->job == 0 ? "it is no job of Flux" : "out of memory");
+        return;
+    }
+    q->other = other;
+    other->asked = true;
+}
+
+void others_find_again(struct rm *rm)
+{
+    for (struct other *other = rm->others; other != NULL; other = other->next) {
+        const struct question *open = rm->questions;
+        while (open != NULL && open->other != other)
+            open = open->next;
+        struct question *q = other->asked && open == NULL ? open_question(rm) : NULL;
+        if (q != NULL)
+            q->other = other;
+    }
+}
+
+/* ---- answers ---- */
+
+static void take_brokers(struct rm *rm, struct question *q, struct wire_in *in)
+{
+    struct other *other = q->other;
+    for (uint32_t node = 0; node < other->nnodes; node++)
+        other->peers[node].broker = wire_get_u32(in);
+    if (!wire_end(in)) {
+        fail(rm, q, "the job has another number of nodes");
+        return;
+    }
+    close_question(rm, q);
+    for (uint32_t node = 0; node < other->nnodes; node++) {
+        other->peers[node].placed = true;
+        peer_push(rm, other->base + node);
+    }
+}
+
+static void take_home(struct rm *rm, struct question *q, struct wire_in *in)
+{
+    char name[NAME_MAX_LEN];
+    uint64_t job = wire_get_u64(in);
+    struct rm_server home = {.nspace = name};
+    home.node = wire_get_u32(in);
+    home.nnodes = wire_get_u32(in);
+    if (!wire_end(in) || name_job(job, name) < 0)
+        fail(rm, q, "the broker's module names no server");
+    else
+        say_home(rm, q, &home, NULL);
+}
+
+bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
+{
+    struct question *q = rm->questions;
+    struct wire_in in;
+    const void *data;
+    size_t len;
+    while (q != NULL && q->tag != tag)
+        q = q->next;
+    if (q == NULL)
+        return false;
+    if (flux_response_decode_raw(msg, NULL, &data, &len) < 0) {
+        int rc = errno;
+        const char *why = NULL;
+        if (flux_response_decode_error(msg, &why) < 0 || why == NULL)
+            why = strerror(rc);
+        q->tag = 0;
+        if (rc == ENOSYS || rc == ENOTCONN || rc == EAGAIN) { /* loaded anew, or too many at once */
+            q->not_before = now_ms() + q->retry_ms;
+            q->retry_ms = q->retry_ms * 2 > RM_RETRY_MAX_MS ? RM_RETRY_MAX_MS : q->retry_ms * 2;
+        } else {
+            fail(rm, q, why);
+        }
+        return true;
+    }
+    wire_in_init(&in, data, len);
+    if (q->other != NULL)
+        take_brokers(rm, q, &in);
+    else
+        take_home(rm, q, &in);
+    return true;
+}
+
+void others_free(struct rm *rm)
+{
+    while (rm->questions != NULL)
+        close_question(rm, rm->questions);
+    while (rm->others != NULL) {
+        struct other *other = rm->others;
+        rm->others = other->next;
+        free(other->nspace);
+        free(other->peers);
+        free(other);
+    }
+}

@@ -1,0 +1,334 @@
+/* muster.register, and what else a server asks that others have to be asked for.
+ *
+ * The instance's owner is believed. Of anybody else the job has to be theirs, to run, and to have
+ * this broker and those that the server names: job-list, which they cannot influence, is asked for
+ * all three. A job that a server looks for has to be of its own user, whoever that is. */
+#include "plugins/flux/module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+enum { STATE_RUN = 16, STATE_CLEANUP = 32, STATE_INACTIVE = 64 };
+enum { CHECKS_MAX = 64 /* of one user at a time */ };
+
+static void refuse(struct module *module, const flux_msg_t *request, int errnum, const char *why)
+{
+    flux_respond_error(module->h, request, errnum, why != NULL && why[0] != '\0' ? why : NULL);
+    flux_msg_decref(request);
+}
+
+/* @param reg, request taken over */
+static void accept_server(struct module *module, const struct client *client,
+                          struct registration *reg, const flux_msg_t *request)
+{
+    struct err err = {0};
+    uint64_t job = reg->job;
+    uint32_t node = reg->node;
+    int rc = directory_register(module->dir, client, reg, request, &err);
+    if (rc == 0) {
+        flux_log(module->h, LOG_DEBUG, "job %llu: server of node %u, user %u",
+                 (unsigned long long)job, node, client->uid);
+        return;
+    }
+    free(reg->brokers);
+    refuse(module, request, rc, err.text);
+}
+
+/* Reads job-list's answer. @param brokers filled in, to be freed also after an error
+ * @return 0; EPERM: it is another user's; ESRCH: it does not run; or another errno with the reason
+ * in err */
+static int read_job(struct module *module, uint32_t uid, flux_future_t *f, struct idset *brokers,
+                    struct err *err)
+{
+    int userid, state;
+    const char *ranks;
+    if (flux_rpc_get_unpack(f, "{s:{s:i s:i s:s}}", "job", "userid", &userid, "state", &state,
+                            "ranks", &ranks) < 0) {
+        int rc = errno;
+        err_set(err, "whose job it is cannot be found out: job-list: %s",
+                flux_future_error_string(f));
+        return rc;
+    }
+    if ((uint32_t)userid != uid) {
+        err_set(err, "the job is another user's");
+        return EPERM;
+    }
+    if (state != STATE_RUN || idset_parse(brokers, ranks, module->size) != 0) {
+        err_set(err, "the job does not run");
+        return ESRCH;
+    }
+    return 0;
+}
+
+/* @return 0, or an errno with the reason in err */
+static int judge(struct module *module, const struct client *client, const struct registration *reg,
+                 flux_future_t *f, struct err *err)
+{
+    struct idset set = {0};
+    int rc = read_job(module, client->uid, f, &set, err);
+    for (uint32_t i = 0; rc == 0 && i < reg->nnodes; i++)
+        if (!idset_has(&set, reg->brokers[i])) {
+            err_set(err, "the job does not run on these brokers");
+            rc = EINVAL;
+        }
+    idset_free(&set);
+    return rc == ESRCH ? EINVAL : rc;
+}
+
+static int client_of(const flux_msg_t *msg, struct client *client)
+{
+    struct flux_msg_cred cred;
+    client->uuid = flux_msg_route_first(msg);
+    if (client->uuid == NULL || flux_msg_get_cred(msg, &cred) < 0)
+        return -1;
+    client->uid = cred.userid;
+    return 0;
+}
+
+static void on_answer(flux_future_t *f, void *arg)
+{
+    struct call *call = arg;
+    struct module *module = call->module;
+    const flux_msg_t *request = call->request;
+    struct registration reg = call->reg;
+    struct client client;
+    struct err err = {0};
+    int rc = client_of(request, &client) != 0 ? EPROTO : judge(module, &client, &reg, f, &err);
+    call->reg.brokers = NULL;
+    call_close(&module->checks, call);
+    if (rc == 0) {
+        accept_server(module, &client, &reg, request);
+        return;
+    }
+    free(reg.brokers);
+    refuse(module, request, rc, err.text);
+}
+
+static bool too_many(const struct module *module, const struct client *client)
+{
+    unsigned n = 0;
+    struct client other;
+    for (const struct call *call = module->checks; call != NULL; call = call->next)
+        if (client_of(call->request, &other) == 0 && other.uid == client->uid)
+            n++;
+    return n >= CHECKS_MAX;
+}
+
+/* Answered once the job runs, or never will. */
+static flux_future_t *list_job(struct module *module, uint64_t job)
+{
+    return flux_rpc_pack(module->h, "job-list.list-id", FLUX_NODEID_ANY, 0, "{s:I s:[sss] s:i}",
+                         "id", (long long)job, "attrs", "userid", "state", "ranks", "state",
+                         STATE_RUN | STATE_CLEANUP | STATE_INACTIVE);
+}
+
+/* @return 0; EAGAIN: the user has to wait; or what the request was refused for before */
+static int admit(struct module *module, const struct client *client, int rc, struct err *err)
+{
+    if (rc != 0 || !too_many(module, client))
+        return rc;
+    err_set(err, "too many of this user's servers ask at once");
+    return EAGAIN;
+}
+
+/* Has @p request wait for what is asked. @param future, request taken over; future NULL: it failed
+ * @return the call, or NULL: the request was refused */
+static struct call *check(struct module *module, const flux_msg_t *request, flux_future_t *future,
+                          flux_continuation_f then)
+{
+    struct call *call = call_open(module, &module->checks, future, then);
+    if (call == NULL)
+        refuse(module, request, errno, NULL);
+    else
+        call->request = request;
+    return call;
+}
+
+/* @param out what it is answered with; freed */
+static void reply(struct module *module, const flux_msg_t *request, struct wire_out *out)
+{
+    if (out->failed)
+        flux_respond_error(module->h, request, ENOMEM, NULL);
+    else
+        flux_respond_raw(module->h, request, out->data, (int)out->len);
+    wire_out_free(out);
+    flux_msg_decref(request);
+}
+
+/* ---- muster.find, muster.meet ---- */
+
+static void on_found(flux_future_t *f, void *arg)
+{
+    struct call *call = arg;
+    struct module *module = call->module;
+    const flux_msg_t *request = call->request;
+    uint64_t job = call->reg.job;
+    struct client client;
+    struct idset brokers = {0};
+    struct wire_out out = {0};
+    struct err err = {0};
+    const void *data;
+    size_t len;
+    int rc =
+        client_of(request, &client) != 0 ? EPROTO : read_job(module, client.uid, f, &brokers, &err);
+    call_close(&module->checks, call);
+    if (rc == 0 && flux_request_decode_raw(request, NULL, &data, &len) < 0)
+        rc = EPROTO;
+    for (uint32_t rank = 0; rc == 0 && rank < brokers.size; rank++)
+        if (idset_has(&brokers, rank)) {
+            directory_found(module->dir, &client, data, len, rank);
+            wire_put_u32(&out, rank);
+        }
+    idset_free(&brokers);
+    if (rc == 0) {
+        reply(module, request, &out);
+        return;
+    }
+    if (rc == ESRCH)
+        directory_ended(module->dir, client.uid, job);
+    refuse(module, request, rc, err.text);
+}
+
+void find_request(struct module *module, const struct client *client, const flux_msg_t *msg,
+                  const void *data, size_t len)
+{
+    uint64_t job;
+    struct err err = {0};
+    int rc = admit(module, client, directory_find(module->dir, client, data, len, &job), &err);
+    flux_msg_incref(msg);
+    if (rc != 0) {
+        refuse(module, msg, rc, err.text);
+        return;
+    }
+    struct call *call = check(module, msg, list_job(module, job), on_found);
+    if (call != NULL)
+        call->reg.job = job;
+}
+
+static void on_home(flux_future_t *f, void *arg)
+{
+    struct call *call = arg;
+    struct module *module = call->module;
+    const flux_msg_t *request = call->request;
+    const void *data;
+    size_t len;
+    if (flux_rpc_get_raw(f, &data, &len) < 0) {
+        flux_respond_error(module->h, request, errno, flux_future_error_string(f));
+        flux_msg_decref(request);
+    } else {
+        struct wire_out out = {0};
+        wire_put_raw(&out, data, len);
+        reply(module, request, &out);
+    }
+    call_close(&module->checks, call);
+}
+
+void meet_request(struct module *module, const struct client *client, const flux_msg_t *msg,
+                  const void *data, size_t len)
+{
+    struct wire_out out = {0};
+    struct err err = {0};
+    int rc = admit(module, client, directory_meet(module->dir, client, data, len, &out), &err);
+    flux_msg_incref(msg);
+    if (rc == 0)
+        check(module, msg, flux_rpc_raw(module->h, "muster.home", out.data, out.len, 0, 0),
+              on_home);
+    else
+        refuse(module, msg, rc, err.text);
+    wire_out_free(&out);
+}
+
+void home_request(struct module *module, const flux_msg_t *msg, const void *data, size_t len)
+{
+    struct wire_out out = {0};
+    int rc = directory_home(module->dir, data, len, &out);
+    flux_msg_incref(msg);
+    if (rc == 0) {
+        reply(module, msg, &out);
+        return;
+    }
+    refuse(module, msg, rc,
+           rc == EPROTO ? "the brokers' modules are of different builds of muster" : NULL);
+    wire_out_free(&out);
+}
+
+/* ---- muster.register ---- */
+
+/* @param reg, msg taken over */
+static void check_job(struct module *module, const struct client *client, bool owner,
+                      struct registration *reg, const flux_msg_t *msg)
+{
+    if (owner) {
+        accept_server(module, client, reg, msg);
+        return;
+    }
+    struct call *call = check(module, msg, list_job(module, reg->job), on_answer);
+    if (call != NULL)
+        call->reg = *reg;
+    else
+        free(reg->brokers);
+}
+
+static void on_overlay(flux_future_t *f, void *arg)
+{
+    struct call *call = arg;
+    struct module *module = call->module;
+    const flux_msg_t *request = call->request;
+    struct registration reg = call->reg;
+    struct client client;
+    struct err err = {0};
+    bool owner = call->owner;
+    int rc = client_of(request, &client) != 0 ? EPROTO : overlay_take(module, f, &err);
+    call->reg.brokers = NULL;
+    call_close(&module->checks, call);
+    if (rc == 0) {
+        check_job(module, &client, owner, &reg, request);
+        return;
+    }
+    free(reg.brokers);
+    refuse(module, request, rc, err.text);
+}
+
+void register_request(struct module *module, const struct client *client, bool owner,
+                      const flux_msg_t *msg, const void *data, size_t len)
+{
+    struct registration reg = {0};
+    struct err err = {0};
+    int rc = EPROTO;
+    flux_msg_incref(msg);
+    if (!flux_msg_is_streaming(msg) || !flux_msg_is_local(msg))
+        err_set(&err, "a server registers with its own broker, by a streaming request");
+    else
+        rc = directory_read(module->dir, data, len, &reg, &err);
+    if (rc == 0 && !owner)
+        rc = admit(module, client, rc, &err);
+    if (rc != 0) {
+        free(reg.brokers);
+        refuse(module, msg, rc, err.text);
+    } else if (!overlay_unknown(module)) {
+        check_job(module, client, owner, &reg, msg);
+    } else {
+        struct call *call = check(module, msg, overlay_ask(module), on_overlay);
+        if (call != NULL) {
+            call->reg = reg;
+            call->owner = owner;
+        } else {
+            free(reg.brokers);
+        }
+    }
+}
+
+void checks_cancel(struct module *module, const struct client *client)
+{
+    for (struct call *call = module->checks, *next; call != NULL; call = next) {
+        struct client of;
+        next = call->next;
+        if (client != NULL && (client_of(call->request, &of) != 0 || of.uid != client->uid ||
+                               strcmp(of.uuid, client->uuid) != 0))
+            continue;
+        refuse(module, call->request, ENOSYS, NULL);
+        call_close(&module->checks, call);
+    }
+}

@@ -1,0 +1,231 @@
+/* The connection to the local broker. Messages are made and read by hand instead of by Flux's
+ * futures, whose reactor would be a second loop within ours. */
+#include "plugins/flux/rm_flux.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void broker_lost(struct rm *rm)
+{
+    if (rm->gone)
+        return;
+    rm->gone = true;
+    rm->welcome = false;
+    event_del(rm->ready);
+    peers_lose(rm, "the connection to our own broker was lost");
+    err_set(&rm->refused, "the broker closed the connection");
+    if (!rm->closing)
+        event_active(rm->timer, EV_TIMEOUT, 0);
+}
+
+uint32_t broker_tag(struct rm *rm)
+{
+    if (++rm->last_tag == FLUX_MATCHTAG_NONE)
+        rm->last_tag++;
+    return rm->last_tag;
+}
+
+void broker_send(struct rm *rm, flux_msg_t *msg, uint32_t tag)
+{
+    int rc = msg == NULL || rm->gone ? -1
+             : tag != 0              ? flux_msg_set_matchtag(msg, tag)
+                                     : flux_msg_set_noresponse(msg);
+    if (rc < 0 && !rm->gone)
+        log_error("a message to the broker cannot be made: %s", strerror(errno));
+    else if (rc == 0 && flux_send(rm->h, msg, 0) < 0)
+        broker_lost(rm);
+    flux_msg_destroy(msg);
+}
+
+void broker_register(struct rm *rm)
+{
+    struct wire_out out = {0};
+    wire_put_u32(&out, PACKET_VERSION);
+    wire_put_u64(&out, rm->job);
+    wire_put_u32(&out, rm->boot->node);
+    wire_put_u32(&out, rm->boot->nnodes);
+    for (uint32_t node = 0; node < rm->boot->nnodes; node++)
+        wire_put_u32(&out, rm->brokers[node]);
+    flux_msg_t *msg =
+        out.failed ? NULL : flux_request_encode_raw("muster.register", out.data, out.len);
+    wire_out_free(&out);
+    rm->stream = broker_tag(rm);
+    if (msg != NULL)
+        flux_msg_set_streaming(msg);
+    broker_send(rm, msg, rm->stream);
+}
+
+/* The module was unloaded, or was not there, or refuses us. It may come again. */
+static void stream_failed(struct rm *rm, int rc, const char *why)
+{
+    rm->stream = 0;
+    rm->welcome = false;
+    rm->busy = rc == EAGAIN;
+    memset(&rm->refused, 0, sizeof rm->refused);
+    if (rc == ENOSYS)
+        err_set(&rm->refused, "muster's module is not loaded in this node's broker: let "
+                              "\"flux module load muster\" run there, or modprobe do it");
+    else
+        err_set(&rm->refused, "the broker's module refuses: %s", why);
+    if (rm->silent_since == 0) {
+        rm->silent_since = now_ms();
+        rm->register_ms = RM_RETRY_FIRST_MS;
+        log_debug("transport: %s", rm->refused.text);
+    }
+    rm->register_at = now_ms() + rm->register_ms;
+    rm->register_ms = rm->register_ms * 2 > RM_RETRY_MAX_MS ? RM_RETRY_MAX_MS : rm->register_ms * 2;
+}
+
+int64_t broker_tick(struct rm *rm, int64_t now)
+{
+    struct wire_out out = {0};
+    bool full = rm->taken >= PACKET_WINDOW_MESSAGES || rm->taken_bytes >= PACKET_WINDOW_BYTES;
+    if (rm->took_at == 0 || (now < rm->took_at && !full))
+        return rm->took_at == 0 ? INT64_MAX : rm->took_at;
+    rm->taken = 0;
+    rm->taken_bytes = 0;
+    rm->took_at = 0;
+    wire_put_u64(&out, rm->job);
+    wire_put_u64(&out, rm->ticket);
+    if (!out.failed)
+        broker_send(rm, flux_request_encode_raw("muster.took", out.data, out.len), 0);
+    wire_out_free(&out);
+    return INT64_MAX;
+}
+
+static void say_state(struct rm *rm)
+{
+    struct wire_out out = {0};
+    size_t len = 0;
+    char *text = rm->host.state(rm->host.arg, PACKET_STATE_MAX, &len);
+    wire_put_u64(&out, rm->job);
+    wire_put_raw(&out, text, len);
+    if (!out.failed)
+        broker_send(rm, flux_request_encode_raw("muster.state", out.data, out.len), 0);
+    wire_out_free(&out);
+    free(text);
+}
+
+static void take_bytes(struct rm *rm, struct wire_in *in)
+{
+    size_t len;
+    uint64_t ticket = wire_get_u64(in);
+    const void *data = packet_rest(in, &len);
+    if (in->bad)
+        return;
+    if (!rm->closing)
+        rm->host.receive(rm->host.arg, data, len);
+    int64_t now = now_ms();
+    rm->ticket = ticket;
+    rm->taken++;
+    rm->taken_bytes += len;
+    if (rm->took_at == 0)
+        rm->took_at = now + PACKET_TOOK_MS;
+    broker_tick(rm, now);
+}
+
+/* The first one counts, also when the module was loaded anew. */
+static void take_welcome(struct rm *rm, struct wire_in *in)
+{
+    uint64_t ids = wire_get_u64(in);
+    uint32_t n = wire_get_count(in, 4), *parents = NULL;
+    if (n == rm->boot->nnodes)
+        parents = calloc(n, sizeof *parents);
+    for (uint32_t node = 0; node < n && parents != NULL; node++)
+        parents[node] = wire_get_u32(in);
+    rm->welcome = wire_end(in) && (n == 0 || parents != NULL);
+    rm->silent_since = 0;
+    if (rm->ids == 0) {
+        rm->ids = ids;
+        rm->parents = parents;
+    } else {
+        free(parents);
+        others_find_again(rm);
+    }
+    for (uint32_t node = 0; node < rm->npeers; node++)
+        peer_push(rm, node);
+}
+
+static void take_packet(struct rm *rm, const void *data, size_t len)
+{
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    switch (wire_get_u8(&in)) {
+    case PACKET_WELCOME:
+        take_welcome(rm, &in);
+        return;
+    case PACKET_BYTES:
+        take_bytes(rm, &in);
+        return;
+    case PACKET_STATE:
+        say_state(rm);
+        return;
+    case PACKET_GONE: {
+        uint64_t job = wire_get_u64(&in);
+        uint32_t node = wire_get_u32(&in);
+        uint8_t loss = wire_get_u8(&in);
+        if (wire_end(&in))
+            peer_gone(rm, job, node, loss);
+        return;
+    }
+    case PACKET_OFFLINE: {
+        uint32_t broker = wire_get_u32(&in);
+        if (wire_end(&in))
+            peers_offline(rm, broker);
+        return;
+    }
+    }
+}
+
+static void take_response(struct rm *rm, const flux_msg_t *msg)
+{
+    uint32_t tag;
+    const void *data;
+    size_t len;
+    if (flux_msg_get_matchtag(msg, &tag) < 0 || tag == FLUX_MATCHTAG_NONE)
+        return;
+    bool ours = tag == rm->stream || tag == rm->raise;
+    int rc = ours && flux_response_decode_raw(msg, NULL, &data, &len) < 0 ? errno : 0;
+    const char *why = NULL;
+    if (rc != 0 && (flux_response_decode_error(msg, &why) < 0 || why == NULL))
+        why = strerror(rc);
+    if (!ours) {
+        if (!others_answer(rm, tag, msg))
+            peer_answer(rm, tag, msg);
+    } else if (tag == rm->raise) {
+        rm->raise = 0;
+        if (rc != 0 && rc != ENOENT) /* that: it has ended */
+            log_error("job %s could not be ended: %s; end it with: flux cancel %llu",
+                      rm->boot->label, why, (unsigned long long)rm->job);
+    } else if (rc != 0) {
+        stream_failed(rm, rc, why);
+    } else {
+        take_packet(rm, data, len);
+    }
+}
+
+void broker_receive(struct rm *rm)
+{
+    const struct flux_match responses = {.typemask = FLUX_MSGTYPE_RESPONSE};
+    if (rm->gone)
+        return;
+    /* Its descriptor is ready anew only after this call. */
+    if (flux_pollevents(rm->h) < 0) {
+        broker_lost(rm);
+        return;
+    }
+    while (!rm->gone && !(rm->opening && rm->welcome)) {
+        flux_msg_t *msg = flux_recv(rm->h, responses, FLUX_O_NONBLOCK);
+        if (msg == NULL) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK)
+                broker_lost(rm);
+            return;
+        }
+        take_response(rm, msg);
+        flux_msg_destroy(msg);
+    }
+}

@@ -1,0 +1,292 @@
+/* The back end for Flux, loaded by muster-server: messages to other servers, of its own job and of
+ * the user's others, through the brokers' modules; the job's end as an exception.
+ *
+ * It is a client of the local broker as the job's user. The module there vouches for who sends: the
+ * brokers stamp every message with the uid of its sender. */
+#include "plugins/flux/rm_flux.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGISTER_S = 5 /* the module's answer at the start; it may have to ask whose the job is */ };
+
+/* The module was reloaded, or is gone for good, or was busy when we came.
+ * @return when to come again */
+static int64_t register_again(struct rm *rm, int64_t now)
+{
+    if (rm->gone || rm->stream != 0)
+        return INT64_MAX;
+    if (now < rm->register_at)
+        return rm->register_at;
+    if (!rm->opening && now >= rm->silent_since + rm->peer_ms)
+        peers_lose(rm, rm->refused.text);
+    broker_register(rm);
+    return INT64_MAX;
+}
+
+/* What is due. @return when to come again */
+static int64_t tick(struct rm *rm, int64_t now)
+{
+    const int64_t times[] = {register_again(rm, now), others_tick(rm, now), peers_tick(rm, now),
+                             broker_tick(rm, now)};
+    int64_t when = INT64_MAX;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] < when)
+            when = times[i];
+    return when;
+}
+
+static void set_timer(struct rm *rm)
+{
+    int64_t now = now_ms(), when = tick(rm, now);
+    peers_tell(rm);
+    if (when == INT64_MAX) {
+        evtimer_del(rm->timer);
+        return;
+    }
+    int64_t left = when > now ? when - now : 0;
+    struct timeval tv = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+    evtimer_add(rm->timer, &tv);
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    broker_receive(arg);
+    set_timer(arg);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    set_timer(arg);
+}
+
+static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len)
+{
+    struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
+    struct outgoing *o = peer == NULL || peer->lost ? NULL : calloc(1, sizeof *o);
+    if (o == NULL) {
+        free(data);
+        return;
+    }
+    o->data = data;
+    o->len = len;
+    *peer->tail = o;
+    peer->tail = &o->next;
+    peer_push(rm, node);
+    if (!rm->closing)
+        event_active(rm->timer, EV_TIMEOUT, 0);
+}
+
+static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
+{
+    const struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
+    if (peer == NULL)
+        return (struct rm_peer){.lost = true};
+    struct rm_peer found = {
+        .reached = peer->reached,
+        .lost = peer->lost,
+        .left = peer->lost && peer->left,
+        .failing_since = peer->failing_since,
+        .retries = peer->retries,
+    };
+    const struct outgoing *lists[] = {peer->sent, peer->queue};
+    for (int i = 0; i < 2; i++)
+        for (const struct outgoing *o = lists[i]; o != NULL; o = o->next) {
+            found.queued++;
+            found.queued_bytes += o->len;
+        }
+    return found;
+}
+
+/* Text for a string of JSON; what is not printable ASCII becomes a question mark. */
+static void put_json(FILE *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        fputc(isascii((unsigned char)*text) && isprint((unsigned char)*text) ? *text : '?', out);
+    }
+}
+
+static void flux_abort(struct rm *rm, const char *why)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (out == NULL || rm->raise != 0)
+        return;
+    fprintf(out, "{\"id\":%llu,\"type\":\"exec\",\"severity\":0,\"note\":\"",
+            (unsigned long long)rm->job);
+    put_json(out, why);
+    fputs("\"}", out);
+    if (fclose(out) == 0) {
+        rm->raise = broker_tag(rm);
+        broker_send(rm, flux_request_encode("job-manager.raise", text), rm->raise);
+    }
+    free(text);
+}
+
+/* Until @p done or @p deadline, without the loop. */
+static void wait_for(struct rm *rm, bool (*done)(const struct rm *rm), int64_t deadline)
+{
+    struct pollfd poller = {.fd = flux_pollfd(rm->h), .events = POLLIN};
+    broker_receive(rm);
+    while (!done(rm) && !rm->gone && deadline_left(deadline) > 0) {
+        int64_t when = tick(rm, now_ms());
+        if (when > deadline)
+            when = deadline;
+        poll(&poller, 1, deadline_left(when));
+        broker_receive(rm);
+    }
+}
+
+static bool answered(const struct rm *rm)
+{
+    return rm->welcome || (rm->stream == 0 && !rm->busy);
+}
+
+static bool quiet(const struct rm *rm)
+{
+    return rm->raise == 0 && peers_idle(rm);
+}
+
+static void flux_close_rm(struct rm *rm, unsigned ms)
+{
+    struct wire_out out = {0};
+    rm->closing = true;
+    if (rm->h != NULL && rm->peers != NULL) {
+        wait_for(rm, quiet, now_ms() + ms);
+        broker_tick(rm, INT64_MAX); /* what was taken counts as that */
+        wire_put_u64(&out, rm->job);
+        if (!out.failed && !rm->gone)
+            broker_send(rm, flux_request_encode_raw("muster.leave", out.data, out.len), 0);
+        wire_out_free(&out);
+    }
+    if (rm->ready != NULL)
+        event_free(rm->ready);
+    if (rm->timer != NULL)
+        event_free(rm->timer);
+    if (rm->h != NULL)
+        flux_close(rm->h);
+    peers_free(rm);
+    others_free(rm);
+    free(rm->parents);
+    free(rm->brokers);
+    free(rm);
+}
+
+static int read_settings(struct rm *rm, const char **uri, struct err *err)
+{
+    const char *job = boot_setting(rm->boot, "jobid"), *p = boot_setting(rm->boot, "brokers");
+    char *end;
+    *uri = boot_setting(rm->boot, "uri");
+    if (job == NULL || p == NULL || *uri == NULL)
+        return err_set(err, "the shell's boot message lacks jobid, brokers or uri");
+    errno = 0;
+    rm->job = strtoull(job, &end, 10);
+    if (errno != 0 || end == job || *end != '\0')
+        return err_set(err, "jobid \"%s\" is no number", job);
+    for (uint32_t node = 0; node < rm->boot->nnodes; node++) {
+        unsigned long rank = strtoul(p, &end, 10);
+        char after = node + 1 < rm->boot->nnodes ? ',' : '\0';
+        if (errno != 0 || end == p || *end != after || rank >= UINT32_MAX)
+            return err_set(err, "brokers does not give a rank for each node");
+        rm->brokers[node] = (uint32_t)rank;
+        p = end + 1;
+    }
+    return 0;
+}
+
+static int connect_broker(struct rm *rm, const char *uri, struct event_base *base, struct err *err)
+{
+    flux_error_t error;
+    rm->h = flux_open_ex(uri, 0, &error);
+    if (rm->h == NULL)
+        return err_set(err, "the broker at %s cannot be reached: %s", uri, error.text);
+    rm->ready = event_new(base, flux_pollfd(rm->h), EV_READ | EV_PERSIST, on_ready, rm);
+    rm->timer = evtimer_new(base, on_timer, rm);
+    if (rm->ready == NULL || rm->timer == NULL || event_add(rm->ready, NULL) != 0)
+        return err_set(err, "out of memory");
+    rm->opening = true;
+    broker_register(rm);
+    wait_for(rm, answered, now_ms() + REGISTER_S * 1000);
+    rm->opening = false;
+    if (rm->welcome) {
+        event_active(rm->ready, EV_READ, 0); /* what came behind the answer */
+        return 0;
+    }
+    return err_set(err, "%s",
+                   rm->refused.text[0] != '\0' ? rm->refused.text
+                                               : "the broker's module does not answer");
+}
+
+static void name_own(struct rm *rm)
+{
+    rm->npeers = rm->boot->nnodes;
+    for (uint32_t node = 0; node < rm->npeers; node++) {
+        struct peer *peer = rm->peers[node] = &rm->own[node];
+        *peer = (struct peer){.job = rm->job, .node = node, .placed = true};
+        peer->broker = rm->brokers[node];
+        peer->name = rm->boot->nodes[node].name;
+        peer->tail = &peer->queue;
+        peer->sent_tail = &peer->sent;
+    }
+}
+
+static uint64_t flux_ids(struct rm *rm)
+{
+    return rm->ids;
+}
+
+static const uint32_t *flux_parents(struct rm *rm)
+{
+    return rm->parents;
+}
+
+static struct rm *flux_open_rm(const struct boot *boot, const struct conf *conf,
+                               struct event_base *base, const struct rm_host *host, struct err *err)
+{
+    const char *uri;
+    struct rm *rm = calloc(1, sizeof *rm);
+    if (rm == NULL)
+        return NULL;
+    rm->boot = boot;
+    rm->host = *host;
+    rm->peer_ms = (int64_t)conf->timeouts.peer * 1000;
+    rm->own = calloc(boot->nnodes, sizeof *rm->own);
+    rm->peers = calloc(boot->nnodes, sizeof *rm->peers);
+    rm->brokers = calloc(boot->nnodes, sizeof *rm->brokers);
+    if (rm->own == NULL || rm->peers == NULL || rm->brokers == NULL) {
+        err_set(err, "out of memory");
+    } else if (read_settings(rm, &uri, err) == 0) {
+        name_own(rm);
+        if (connect_broker(rm, uri, base, err) == 0)
+            return rm;
+    }
+    flux_close_rm(rm, 0);
+    return NULL;
+}
+
+__attribute__((visibility("default"))) const struct rm_ops muster_rm = {
+    .name = "flux",
+    .open = flux_open_rm,
+    .send = flux_send_bytes,
+    .peer = flux_peer,
+    .abort = flux_abort,
+    .close = flux_close_rm,
+    .rendezvous = others_rendezvous,
+    .attach = others_attach,
+    .ids = flux_ids,
+    .parents = flux_parents,
+};

@@ -1,0 +1,167 @@
+/** @file
+ * The parts of the back end for Flux. @thread all of it: the loop's
+ */
+#ifndef MUSTER_FLUX_RM_FLUX_H
+#define MUSTER_FLUX_RM_FLUX_H
+
+#include "common/transport/rm.h"
+#include "plugins/flux/packet.h"
+#include "shims/flux/flux_abi.h"
+
+/** Bytes that wait to be sent to a peer. */
+struct outgoing {
+    struct outgoing *next;
+    size_t len;
+    void *data;   /**< owned */
+    uint32_t tag; /**< of the request that it went by */
+};
+
+/** Another server. */
+struct peer {
+    uint64_t job;
+    uint32_t node;    /**< there */
+    uint32_t broker;  /**< its rank, once it is placed */
+    bool placed;      /**< of other jobs the brokers have to be asked for first */
+    const char *name; /**< of its node, or of the other job's namespace; borrowed */
+    struct outgoing *queue, **tail;
+    struct outgoing *sent, **sent_tail; /**< what is under way, to be sent again when it fails */
+    uint32_t messages;                  /**< that are under way: in each one or more of these */
+    uint64_t bytes;                     /**< in them */
+    int64_t answer_by, failing_since, not_before; /**< now_ms() */
+    unsigned retry_ms;
+    uint64_t retries;
+    bool reached, left, lost;
+    bool tell; /**< the server does not know yet that it is lost */
+    char why[128];
+};
+
+/** A job that was attached. */
+struct other {
+    struct other *next;
+    char *nspace;
+    uint64_t job; /**< 0: the namespace is of no job of Flux */
+    uint32_t base, nnodes;
+    bool asked;         /**< for its brokers: a question is open, or they are known */
+    struct peer *peers; /**< by node */
+};
+
+/** What the module was asked: another job's brokers, or where to meet. */
+struct question {
+    struct question *next;
+    struct other *other; /**< whose brokers; NULL: where to meet */
+    char *key;
+    rm_rendezvous_fn *done;
+    void *arg;
+    uint32_t tag; /**< of the request; 0: none is under way */
+    int64_t give_up, not_before;
+    unsigned retry_ms;
+};
+
+struct rm {
+    const struct boot *boot;
+    struct rm_host host;
+    int64_t peer_ms;
+    uint64_t job;
+    uint32_t *brokers;   /**< rank by node of the own job */
+    struct peer *own;    /**< its servers */
+    struct peer **peers; /**< by handle */
+    uint32_t npeers;
+    struct other *others;
+    struct question *questions;
+    uint64_t ids;      /**< context ids begin after it */
+    uint32_t *parents; /**< by node: the next one above it in the overlay; NULL: not told */
+
+    flux_t *h;
+    struct event *ready, *timer;
+    bool gone;         /**< the connection to the broker is lost */
+    uint32_t last_tag; /**< that was given to a request */
+    uint32_t stream;   /**< tag of muster.register; 0: it has failed */
+    uint32_t taken;    /**< messages since the last muster.took */
+    uint64_t taken_bytes;
+    uint64_t ticket; /**< of the last of them */
+    int64_t took_at; /**< when to say so, now_ms(); 0: there are none */
+    bool opening;    /**< the server takes nothing yet but the answer to muster.register */
+    bool welcome;    /**< the module has accepted us */
+    bool busy;       /**< it has not, since too many of the user's servers ask */
+    int64_t silent_since, register_at;
+    unsigned register_ms;
+    uint32_t raise; /**< tag of the job's exception; 0: none is under way */
+    bool closing;
+    struct err refused; /**< the last answer to muster.register */
+};
+
+enum { RM_RETRY_FIRST_MS = 10, RM_RETRY_MAX_MS = 500 };
+
+/**
+ * Sends a request to the local broker. The socket takes it at once but when the broker hangs, and
+ * then so does the node.
+ * @param msg taken over; NULL: it could not be made
+ * @param tag 0: it has no answer
+ */
+void broker_send(struct rm *rm, flux_msg_t *msg, uint32_t tag);
+
+/** @return a tag that nothing under way has */
+uint32_t broker_tag(struct rm *rm);
+
+/** Sends muster.register. */
+void broker_register(struct rm *rm);
+
+/** Takes all that the broker has sent. */
+void broker_receive(struct rm *rm);
+
+/** Says what was taken, if that is due. @return when to come again, now_ms(); INT64_MAX: no need */
+int64_t broker_tick(struct rm *rm, int64_t now);
+
+/** Sends to @p node what waits for it, if it is its turn. */
+void peer_push(struct rm *rm, uint32_t node);
+
+/** The answer to what went to a peer, if @p tag is that of one. */
+void peer_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg);
+
+/** The module says that a server is gone, or with PACKET_ALL_NODES a job. */
+void peer_gone(struct rm *rm, uint64_t job, uint32_t node, uint8_t loss);
+
+/** A broker is lost. */
+void peers_offline(struct rm *rm, uint32_t broker);
+
+/** Gives up all peers but ourselves. */
+void peers_lose(struct rm *rm, const char *why);
+
+/** Gives a peer up; peers_tell() says so to the server. */
+void peer_lose(struct rm *rm, uint32_t node, const char *why);
+
+/** Tells the server of peers that were given up. */
+void peers_tell(struct rm *rm);
+
+/** What is due: peers that have not answered, and those to send to again.
+ * @return when to come again, now_ms(); INT64_MAX: no need */
+int64_t peers_tick(struct rm *rm, int64_t now);
+
+/** Whether nothing waits to be sent. */
+bool peers_idle(const struct rm *rm);
+
+void peers_free(struct rm *rm);
+
+/* ---- other jobs: others.c ---- */
+
+/** rm_ops.rendezvous and rm_ops.attach */
+void others_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
+void others_attach(struct rm *rm, const char *nspace, uint32_t base, uint32_t nnodes);
+
+/** Asks for the brokers of a peer's job, unless that was done. */
+void others_find(struct rm *rm, uint32_t node);
+
+/** Asks again for the brokers of all jobs that were found: the module was loaded anew, and is to
+ * tell them when we are gone. */
+void others_find_again(struct rm *rm);
+
+/** Takes an answer to a question. @return whether @p tag is that of one */
+bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg);
+
+/** Asks what is due, and gives up what has waited too long, also when the broker is gone.
+ * @return as peers_tick() */
+int64_t others_tick(struct rm *rm, int64_t now);
+
+void others_free(struct rm *rm);
+
+#endif

@@ -1,0 +1,245 @@
+/* Drives the back end for Flux without a server and without a shell, against real brokers: one
+ * process for each node of a job. ci/system/flux_module.sh runs it. */
+#include "common/transport/rm.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEADLINE_S = 240, PEER_S = 4 };
+
+static const char usage[] =
+    "usage: rm_probe BACKEND LIBFLUX JOB NODE BROKERS COMMAND\n"
+    "  exchange ROUNDS BYTES [FILE]  to all others and from all others, ROUNDS times; with FILE\n"
+    "                                then until it is there\n"
+    "  meet KEY FILE                 say where servers with that key meet; until FILE is there\n"
+    "  reach NAMESPACE NODES         send to the first server of another job\n"
+    "  lost                          until a node counts as lost\n"
+    "  stay                          do nothing until killed\n"
+    "  abort TEXT                    end the job\n"
+    "MUSTER_PROBE_STATE: what it says of its operations; {} where it is not set\n";
+
+struct probe {
+    struct boot boot;
+    struct event_base *base;
+    const struct rm_ops *ops;
+    struct rm *rm;
+    uint32_t rounds, round, *got; /* got: by node, rounds that came */
+    size_t bytes;
+    bool wrong, lost, met;
+};
+
+static bool complete(const struct probe *probe)
+{
+    for (uint32_t node = 0; node < probe->boot.nnodes; node++)
+        if (node != probe->boot.node && probe->got[node] < probe->round)
+            return false;
+    return true;
+}
+
+static void begin_round(struct probe *probe)
+{
+    probe->round++;
+    for (uint32_t node = 0; node < probe->boot.nnodes; node++) {
+        struct wire_out out = {0};
+        size_t len;
+        if (node == probe->boot.node)
+            continue;
+        wire_put_u32(&out, (uint32_t)probe->bytes);
+        wire_put_u32(&out, probe->boot.node);
+        wire_put_u32(&out, probe->round);
+        for (size_t i = 12; i < probe->bytes; i++)
+            wire_put_u8(&out, (uint8_t)(i + probe->round));
+        void *data = wire_out_take(&out, &len);
+        probe->ops->send(probe->rm, node, data, len);
+    }
+}
+
+/* One or more messages; a repetition is no fault. */
+static void on_receive(void *arg, const void *data, size_t len)
+{
+    struct probe *probe = arg;
+    const unsigned char *p = data;
+    while (len > 0 && !probe->wrong) {
+        struct wire_in in;
+        wire_in_init(&in, p, len);
+        uint32_t size = wire_get_u32(&in), node = wire_get_u32(&in), round = wire_get_u32(&in);
+        if (in.bad || size != probe->bytes || size > len || node >= probe->boot.nnodes ||
+            round > probe->got[node] + 1) {
+            printf("wrong bytes: %zu, size %u, node %u, round %u\n", len, size, node, round);
+            probe->wrong = true;
+            return;
+        }
+        for (size_t i = 12; i < size; i++)
+            probe->wrong |= p[i] != (uint8_t)(i + round);
+        if (round == probe->got[node] + 1)
+            probe->got[node] = round;
+        p += size;
+        len -= size;
+    }
+    while (probe->round > 0 && complete(probe) && probe->round < probe->rounds)
+        begin_round(probe);
+}
+
+static void on_lost(void *arg, uint32_t node, const char *why)
+{
+    struct probe *probe = arg;
+    printf("lost %u: %s\n", node, why);
+    fflush(stdout);
+    probe->lost = true;
+}
+
+static void on_home(void *arg, const struct rm_server *home, const char *why)
+{
+    struct probe *probe = arg;
+    if (home != NULL)
+        printf("home %s %u of %u\n", home->nspace, home->node, home->nnodes);
+    else
+        printf("no home: %s\n", why);
+    fflush(stdout);
+    probe->met = true;
+}
+
+static char *on_state(void *arg, size_t max, size_t *len)
+{
+    const char *text = getenv("MUSTER_PROBE_STATE");
+    (void)arg;
+    (void)max;
+    text = text != NULL ? text : "{}";
+    *len = strlen(text);
+    return strdup(text);
+}
+
+static void reach(struct probe *probe, const char *nspace, uint32_t nnodes)
+{
+    probe->ops->attach(probe->rm, nspace, probe->boot.nnodes, nnodes);
+    probe->ops->send(probe->rm, probe->boot.nnodes, malloc(1), 0); /* which nobody minds */
+}
+
+static int load(struct probe *probe, const char *backend, const char *library)
+{
+    void *object =
+        dlopen(library, RTLD_NOW | RTLD_GLOBAL) == NULL ? NULL : dlopen(backend, RTLD_NOW);
+    probe->ops = object == NULL ? NULL : dlsym(object, RM_SYMBOL);
+    if (probe->ops == NULL)
+        fprintf(stderr, "rm_probe: %s\n", dlerror());
+    return probe->ops == NULL ? -1 : 0;
+}
+
+static void describe(struct boot *boot, char **argv)
+{
+    boot->session = strdup(argv[3]);
+    boot->label = strdup(argv[3]);
+    boot->node = (uint32_t)strtoul(argv[4], NULL, 10);
+    boot->nnodes = 1;
+    for (const char *p = argv[5]; *p != '\0'; p++)
+        boot->nnodes += *p == ',';
+    boot->nodes = calloc(boot->nnodes, sizeof *boot->nodes);
+    for (uint32_t node = 0; node < boot->nnodes; node++) {
+        boot->nodes[node].name = malloc(16);
+        snprintf(boot->nodes[node].name, 16, "node%u", node);
+    }
+    boot_set(boot, "jobid", argv[3]);
+    boot_set(boot, "brokers", argv[5]);
+    boot_set(boot, "uri", getenv("FLUX_URI"));
+}
+
+static bool there(const char *path)
+{
+    struct stat st;
+    return path == NULL || stat(path, &st) == 0;
+}
+
+/* Begins the command. @return -1 when it has been done, else an exit status when it is wrong */
+static int begin(struct probe *probe, char **argv, const char **file)
+{
+    const char *command = argv[6];
+    if (strcmp(command, "exchange") == 0 && argv[7] != NULL && argv[8] != NULL) {
+        probe->rounds = (uint32_t)strtoul(argv[7], NULL, 10);
+        probe->bytes = strtoul(argv[8], NULL, 10);
+        *file = argv[9];
+        begin_round(probe);
+    } else if (strcmp(command, "meet") == 0 && argv[7] != NULL && argv[8] != NULL) {
+        *file = argv[8];
+        probe->ops->rendezvous(probe->rm, argv[7], on_home, probe);
+    } else if (strcmp(command, "reach") == 0 && argv[7] != NULL && argv[8] != NULL) {
+        reach(probe, argv[7], (uint32_t)strtoul(argv[8], NULL, 10));
+    } else if (strcmp(command, "abort") == 0 && argv[7] != NULL) {
+        probe->ops->abort(probe->rm, argv[7]);
+        return -1; /* close() waits for it */
+    } else if (strcmp(command, "lost") != 0 && strcmp(command, "stay") != 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    return 0;
+}
+
+static bool is_done(const struct probe *probe, const char *command, const char *file)
+{
+    if (probe->rounds > 0)
+        return complete(probe) && probe->round == probe->rounds && there(file);
+    if (strcmp(command, "meet") == 0)
+        return probe->met && there(file);
+    if (strcmp(command, "reach") == 0 && probe->ops->peer(probe->rm, probe->boot.nnodes).reached)
+        return true;
+    return probe->lost;
+}
+
+/* Runs the loop until the command has been done. @return exit status */
+static int run(struct probe *probe, char **argv)
+{
+    const char *command = argv[6], *file = NULL;
+    int64_t deadline = now_ms() + DEADLINE_S * 1000;
+    int status = begin(probe, argv, &file);
+    bool done = false;
+    if (status != 0)
+        return status < 0 ? 0 : status;
+    while (!done && !probe->wrong && deadline_left(deadline) > 0) {
+        const struct timeval tick = {.tv_usec = 100000};
+        event_base_loopexit(probe->base, &tick);
+        event_base_loop(probe->base, EVLOOP_ONCE);
+        done = is_done(probe, command, file);
+    }
+    bool good = done && !probe->wrong && !(strcmp(command, "reach") == 0 && probe->lost);
+    printf("%s: %s\n", command, good ? "done" : done || probe->wrong ? "wrong" : "not done");
+    return good ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct probe probe = {0};
+    struct err err = {0};
+    const struct rm_host host = {
+        .arg = &probe, .receive = on_receive, .lost = on_lost, .state = on_state};
+    struct conf conf;
+    if (argc < 7) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    conf_defaults(&conf);
+    conf.timeouts.peer = PEER_S;
+    log_open(NULL, NULL, LOG_LEVEL_DEBUG, argv[4]);
+    describe(&probe.boot, argv);
+    probe.got = calloc(probe.boot.nnodes, sizeof *probe.got);
+    probe.base = event_base_new();
+    if (load(&probe, argv[1], argv[2]) != 0)
+        return 2;
+    probe.rm = probe.ops->open(&probe.boot, &conf, probe.base, &host, &err);
+    if (probe.rm == NULL) {
+        printf("refused: %s\n", err.text);
+        return 3;
+    }
+    printf("ready, context ids after %llu\n", (unsigned long long)probe.ops->ids(probe.rm));
+    fflush(stdout);
+    int status = run(&probe, argv);
+    probe.ops->close(probe.rm, 1000);
+    event_base_free(probe.base);
+    boot_free(&probe.boot);
+    free(probe.got);
+    return status;
+}

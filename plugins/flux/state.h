@@ -1,0 +1,22 @@
+/** @file
+ * What a server says of its operations, to its broker's module: text of a process of a job's user,
+ * of which nothing is believed. @thread all of it: the module's
+ */
+#ifndef MUSTER_FLUX_STATE_H
+#define MUSTER_FLUX_STATE_H
+
+#include <json-c/json.h>
+#include <stddef.h>
+
+/**
+ * Reads rm_host.state's text. Of fields that docs/wire.md does not name, or that are of another
+ * type, nothing is taken over; texts and lists are cut, and texts made harmless.
+ * @param why set to a literal where it returns NULL
+ * @return a new object, or NULL: it makes no sense
+ */
+struct json_object *state_read(const char *text, size_t len, const char **why);
+
+/** Adds the numbers of operations of @p state, which state_read() gave, to those in @p sum. */
+void state_add(struct json_object *sum, struct json_object *state);
+
+#endif

@@ -1,0 +1,260 @@
+/** @file
+ * The job shell: one process for each node, the broker's child, with muster-shell.so in it.
+ */
+#include "shims/flux/standin/shell.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct flux_shell the_shell;
+
+int shell_call(const char *topic, struct shell_task *task)
+{
+    struct flux_plugin *plugin = &the_shell.plugin;
+
+    the_shell.current = task;
+    for (unsigned i = 0; i < plugin->n; i++)
+        if (strcmp(plugin->handlers[i].topic, topic) == 0)
+            return plugin->handlers[i].call(plugin, topic, NULL, plugin->handlers[i].arg);
+    return 0;
+}
+
+/* ---- what the shell knows ---- */
+
+static struct json_object *describe_node(const struct standin_node *node, uint32_t index)
+{
+    struct json_object *json = json_object_new_object(), *resources = json_object_new_object();
+    char *ids = NULL;
+    size_t len;
+    FILE *out = open_memstream(&ids, &len);
+
+    if (!json || !resources || !out)
+        _exit(ENOMEM);
+    for (uint32_t i = 0; i < node->ntasks; i++)
+        fprintf(out, "%s%u", i > 0 ? "," : "", node->ranks[i]);
+    fclose(out);
+    json_object_object_add(json, "name", json_object_new_string(node->name));
+    json_object_object_add(json, "broker_rank", json_object_new_int((int)index));
+    json_object_object_add(json, "ntasks", json_object_new_int(node->ntasks));
+    json_object_object_add(json, "taskids", json_object_new_string(ids));
+    json_object_object_add(resources, "ncores",
+                           json_object_new_int((int)sysconf(_SC_NPROCESSORS_ONLN)));
+    json_object_object_add(json, "resources", resources);
+    free(ids);
+    return json;
+}
+
+/* As much of a jobspec as the plugin reads. */
+static struct json_object *describe_spec(char *const *argv)
+{
+    struct json_object *spec = json_object_new_object(), *tasks = json_object_new_array();
+    struct json_object *task = json_object_new_object(), *command = json_object_new_array();
+
+    if (!spec || !tasks || !task || !command)
+        _exit(ENOMEM);
+    for (; *argv; argv++)
+        json_object_array_add(command, json_object_new_string(*argv));
+    json_object_object_add(task, "command", command);
+    json_object_array_add(tasks, task);
+    json_object_object_add(spec, "tasks", tasks);
+    return spec;
+}
+
+static void describe_job(struct flux_shell *shell)
+{
+    const struct standin_step *step = &shell->node.run->step;
+
+    shell->info = json_object_new_object();
+    shell->ranks = json_object_new_array();
+    shell->pmi = json_object_new_string("muster");
+    if (!shell->pmi || !shell->info || !shell->ranks)
+        _exit(ENOMEM);
+    json_object_object_add(shell->info, "jobid", json_object_new_int64(step->job));
+    json_object_object_add(shell->info, "rank", json_object_new_int((int)shell->node.index));
+    json_object_object_add(shell->info, "size", json_object_new_int((int)step->nnodes));
+    json_object_object_add(shell->info, "ntasks", json_object_new_int((int)step->ntasks));
+    json_object_object_add(shell->info, "jobspec", describe_spec(shell->node.run->argv));
+    for (uint32_t n = 0; n < step->nnodes; n++)
+        json_object_array_add(shell->ranks, describe_node(&step->nodes[n], n));
+}
+
+/* ---- tasks ---- */
+
+static char **copy_env(char **env)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (env[n])
+        n++;
+    copy = calloc(n + 1, sizeof(*copy));
+    for (size_t i = 0; copy && i < n; i++)
+        if (!(copy[i] = strdup(env[i])))
+            _exit(ENOMEM);
+    if (!copy)
+        _exit(ENOMEM);
+    return copy;
+}
+
+static void free_env(char **env)
+{
+    for (char **e = env; e && *e; e++)
+        free(*e);
+    free(env);
+}
+
+static void set_env(struct flux_shell *shell, struct shell_task *task, const char *uri)
+{
+    const struct standin_step *step = &shell->node.run->step;
+    char ***env = &task->cmd.env, id[32];
+
+    flux_job_id_encode(step->job, "f58plain", id, sizeof(id));
+    *env = copy_env(shell->node.run->env);
+    task_setenv(env, "FLUX_URI", "%s", uri);
+    task_setenv(env, "FLUX_JOB_ID", "%s", id);
+    task_setenv(env, "FLUX_JOB_SIZE", "%u", step->ntasks);
+    task_setenv(env, "FLUX_JOB_NNODES", "%u", step->nnodes);
+    task_setenv(env, "FLUX_JOB_TMPDIR", "%s", shell->tmpdir);
+    task_setenv(env, "FLUX_TASK_RANK", "%u", task->rank);
+    task_setenv(env, "FLUX_TASK_LOCAL_ID", "%u", task->slot);
+    /* Not Flux's: where each node is a host, its name is the host's. */
+    task_setenv(env, "MUSTERRUN_NODE", "%s", shell->node.here->name);
+}
+
+/* One after another, as Flux's shell does. @return 0, or -1 when the plugin refuses */
+static int start_tasks(struct flux_shell *shell, const char *uri)
+{
+    for (uint32_t slot = 0; slot < shell->node.here->ntasks; slot++) {
+        struct shell_task *task = &shell->tasks[slot];
+
+        *task = (struct shell_task){.slot = slot, .rank = shell->node.here->ranks[slot]};
+        set_env(shell, task, uri);
+        if (shell_call("task.init", task) < 0) {
+            say_error("the plugin refuses task %u", task->rank);
+            return -1;
+        }
+        task->pid = node_fork(&shell->node, slot);
+        if (task->pid == 0) {
+            task_open(&shell->node, slot);
+            if (shell_call("task.exec", task) < 0)
+                _exit(1);
+            shell->node.run->env = task->cmd.env;
+            task_exec(shell->node.run);
+        }
+        free_env(task->cmd.env);
+        task->cmd.env = NULL;
+        if (task->pid > 0)
+            shell_call("task.fork", task);
+    }
+    node_forked(&shell->node);
+    return 0;
+}
+
+static void on_task_ended(struct node *node, uint32_t slot, int status)
+{
+    struct shell_task *task = &the_shell.tasks[slot];
+
+    (void)node;
+    task->ended = true;
+    task->status = status;
+    shell_call("task.exit", task);
+}
+
+/* ---- the loop ---- */
+
+static void on_control(evutil_socket_t fd, short what, void *arg)
+{
+    struct event **control = arg;
+
+    (void)fd;
+    (void)what;
+    node_control_ready(&the_shell.node);
+    if (the_shell.node.control >= 0)
+        return;
+    event_free(*control);
+    *control = NULL;
+}
+
+static void on_children(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    node_children_ready(&the_shell.node);
+    if (the_shell.node.running == 0)
+        event_base_loopbreak(arg);
+}
+
+static void serve(struct flux_shell *shell)
+{
+    struct event_base *base = standin_base(shell->h);
+    struct event *control, *children;
+
+    control = event_new(base, shell->node.control, EV_READ | EV_PERSIST, on_control, &control);
+    children = event_new(base, shell->node.children, EV_READ | EV_PERSIST, on_children, base);
+    if (!control || !children || event_add(control, NULL) < 0 || event_add(children, NULL) < 0)
+        _exit(ENOMEM);
+    if (shell->node.running > 0)
+        event_base_dispatch(base);
+    if (control)
+        event_free(control);
+    event_free(children);
+}
+
+static int load_plugin(struct flux_shell *shell, const char *path)
+{
+    void *file = dlopen(path, RTLD_NOW), *symbol;
+    int (*init)(flux_plugin_t * p);
+
+    if (!file || !(symbol = dlsym(file, "flux_plugin_init"))) {
+        say_error("cannot load the plugin: %s", dlerror());
+        return -1;
+    }
+    memcpy(&init, &symbol, sizeof(init));
+    shell->plugin.shell = shell;
+    if (init(&shell->plugin) == 0)
+        return 0;
+    say_error("%s does not start", path);
+    return -1;
+}
+
+static int open_shell(struct flux_shell *shell, struct run *run, uint32_t rank, int control,
+                      const char *uri)
+{
+    flux_error_t error;
+
+    if (node_open(&shell->node, run, rank, control) < 0)
+        return -1;
+    shell->node.task_ended = on_task_ended;
+    shell->tasks = calloc(shell->node.here->ntasks, sizeof(*shell->tasks));
+    snprintf(shell->tmpdir, sizeof(shell->tmpdir), "%s/%s/tmp", run->step.dir,
+             shell->node.here->name);
+    shell->h = flux_open_ex(uri, 0, &error);
+    if (!shell->tasks || !shell->h) {
+        say_error("the shell cannot reach its broker: %s",
+                  shell->tasks ? error.text : "out of memory");
+        return -1;
+    }
+    describe_job(shell);
+    return load_plugin(shell, run->plugin_path);
+}
+
+void shell_run(struct run *run, uint32_t rank, int control, const char *uri)
+{
+    struct flux_shell *shell = &the_shell;
+    int status = 1;
+
+    if (open_shell(shell, run, rank, control, uri) == 0 && shell_call("shell.init", NULL) == 0) {
+        node_keep_children(&shell->node);
+        status = start_tasks(shell, uri) < 0;
+        if (status == 0)
+            serve(shell);
+        node_kill_strays(&shell->node);
+    }
+    shell_call("shell.finish", NULL);
+    flux_close(shell->h);
+    node_end(&shell->node, status);
+}

@@ -1,0 +1,27 @@
+/** @file
+ * The part of musterrun that plays Slurm: srun, and one slurmstepd and slurmd for each node.
+ */
+#ifndef MUSTER_SLURM_STANDIN_SLURM_H
+#define MUSTER_SLURM_STANDIN_SLURM_H
+
+#include "shims/slurm/standin/plugin.h"
+#include "shims/slurm/standin/slurm_standin.h"
+#include "shims/slurm/standin/slurmd.h"
+#include "shims/standin/node.h"
+
+/** Its state in struct run. */
+struct slurm_run {
+    struct plugin plugin;
+    void *client; /**< the plugin's own, of srun's side */
+    struct slurmd *slurmd;
+    int events;
+};
+
+/** slurmstepd's part, in a process of its own; standin_rm.node. */
+void stepd_run(struct run *run, uint32_t node, int control);
+
+/** Becomes a task, with the plugin's hook as the last thing before exec.
+ * @thread the only one of a forked child */
+_Noreturn void task_run(struct node *node, uint32_t slot);
+
+#endif

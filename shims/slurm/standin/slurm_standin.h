@@ -1,0 +1,50 @@
+/** @file
+ * What musterrun and the functions of Slurm that it stands in for know of each other.
+ *
+ * libslurm_standin.so defines the functions of slurm_abi.h that muster's plugin and back end call.
+ * It is in two processes, as Slurm's library is: musterrun, which describes its step to it, and
+ * muster-server, which loads it by the path that the plugin finds, and where it knows no more than
+ * SLURM_CONF: the socket of the "slurmd" of its node.
+ */
+#ifndef MUSTER_SLURM_STANDIN_H
+#define MUSTER_SLURM_STANDIN_H
+
+#include "shims/standin/standin.h"
+
+/** The name of the cluster that all runs are in. */
+#define STANDIN_CLUSTER "musterrun"
+
+/** Describes the step to the functions in this process; NULL @p here is srun's role.
+ * @param step,here borrowed for good @thread before all others */
+void standin_describe(const struct standin_step *step, const struct standin_node *here);
+
+/** What a process asks of the slurmd of its node, and what follows it. */
+enum standin_kind {
+    STANDIN_FORWARD = 1, /**< node's name, address, data: bring data to that socket there */
+    STANDIN_KILL = 2,    /**< nothing: signal the tasks of the step */
+};
+
+/** Head of a request; answered by one int32_t, 0 or an error number. Host order: both ends are one
+ * build on one machine. */
+struct standin_head {
+    uint32_t kind;
+    union {
+        struct {
+            uint32_t name_len, address_len, data_len; /**< bytes that follow, without NUL */
+        } forward;
+        struct {
+            uint32_t job, step, signal;
+        } kill;
+    };
+};
+
+enum {
+    STANDIN_NAME_MAX = 63,
+    STANDIN_ADDRESS_MAX = 4096,
+    STANDIN_DATA_MAX = 1 << 30, /**< Slurm's own bound */
+};
+
+/** Numbers of slurm_errno.h beside those of slurm_abi.h. */
+enum { STANDIN_CONNECTION_ERROR = 1001 };
+
+#endif

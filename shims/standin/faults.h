@@ -1,0 +1,69 @@
+/** @file
+ * What musterrun does wrong when it is told to, for tests.
+ *
+ * Decisions about a message follow from the seed, the sender, the receiver and the message's number
+ * between these two, so a run with the same seed treats the same messages alike, whatever the order
+ * in which threads come.
+ */
+#ifndef MUSTER_STANDIN_FAULTS_H
+#define MUSTER_STANDIN_FAULTS_H
+
+#include "common/util/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum fault_kind {
+    FAULT_LATE,      /**< the sender is told that it has arrived; others overtake it */
+    FAULT_DUPLICATE, /**< it arrives, and again later */
+    FAULT_LOST,      /**< it arrives, and the sender is told that it did not */
+    FAULT_REFUSED,   /**< it does not arrive, and the sender is told so */
+    FAULT_UID,       /**< a copy from another uid comes before it */
+    FAULT_DIE,       /**< a node dies, at a time or at a message */
+    FAULT_KINDS,
+};
+
+enum { FAULT_ANY = -1, FAULTS_MAX = 16 };
+
+/** One --fault. */
+struct fault {
+    enum fault_kind kind;
+    long percent;   /**< of the messages */
+    long ms;        /**< a delay is 1 to this */
+    long node;      /**< receiver, or who dies; FAULT_ANY */
+    long after;     /**< die: ms after the launch; FAULT_ANY: not by time */
+    long message;   /**< die: when this many have been sent in all; FAULT_ANY: not by messages */
+    long notice;    /**< die: ms until musterrun notices */
+    unsigned count; /**< how often it was done; atomic */
+};
+
+struct faults {
+    struct fault list[FAULTS_MAX];
+    unsigned n;
+    uint64_t seed;
+    uint64_t total; /**< messages that were sent in all; atomic */
+};
+
+/** What is done to one message. */
+struct verdict {
+    unsigned late;      /**< ms; 0: at once */
+    unsigned duplicate; /**< ms until it comes again; 0: it does not */
+    bool lost, refused, forged;
+};
+
+/** Adds what stands behind "--fault=": KIND or KIND:KEY=NUMBER,... @return 0, or -1 with @p err */
+int faults_add(struct faults *faults, const char *text, struct err *err);
+
+/** Judges message @p number (from 1) of node @p from to node @p to, and counts what is done. Counts
+ * may stand in memory that processes share. @thread any */
+struct verdict faults_judge(struct faults *faults, uint32_t from, uint32_t to, uint64_t number);
+
+/** Counts a message. @return the index of the fault by which a node dies at it, or -1 @thread any
+ */
+int faults_count(struct faults *faults);
+
+/** A line each: what was done how often. */
+void faults_report(const struct faults *faults, FILE *out);
+
+#endif

@@ -1,0 +1,305 @@
+/** @file
+ * Standard input, output and error of the tasks.
+ *
+ * Without labels bytes go out as they come. With them lines are collected, so that a line is one
+ * task's. Input goes to its readers chunk by chunk: the next is read when all have taken the last.
+ */
+#include "shims/standin/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 65536, LINE_BYTES = 16384 };
+
+/* One output of a task. */
+struct out {
+    int ends[2]; /* pipe; -1: closed */
+    char *line;  /* what has come of a line; owned */
+    size_t used;
+};
+
+struct task_io {
+    int in[2];
+    size_t taken; /* of the chunk */
+    struct out out[2];
+};
+
+struct io {
+    uint32_t ntasks;
+    struct task_io *tasks;
+    bool label, eof;
+    char chunk[CHUNK];
+    size_t len;
+};
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static bool make_pipes(struct task_io *task, bool reads)
+{
+    if (reads && (pipe2(task->in, O_CLOEXEC) < 0 || fcntl(task->in[1], F_SETFL, O_NONBLOCK) < 0))
+        return false;
+    return pipe2(task->out[0].ends, O_CLOEXEC) == 0 && pipe2(task->out[1].ends, O_CLOEXEC) == 0;
+}
+
+/* Without them there may be no descriptor left to remove the run's directory with. */
+static void close_pipes(struct io *io)
+{
+    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+        struct task_io *task = &io->tasks[rank];
+
+        for (int i = 0; i < 2; i++) {
+            shut(&task->in[i]);
+            shut(&task->out[0].ends[i]);
+            shut(&task->out[1].ends[i]);
+        }
+    }
+}
+
+struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err)
+{
+    struct io *io = calloc(1, sizeof(*io));
+
+    if (io)
+        io->tasks = calloc(ntasks, sizeof(*io->tasks));
+    if (!io || !io->tasks) {
+        err_set(err, "out of memory");
+        return NULL;
+    }
+    io->ntasks = ntasks;
+    io->label = label;
+    for (uint32_t rank = 0; rank < ntasks; rank++)
+        io->tasks[rank] =
+            (struct task_io){.in = {-1, -1}, .out = {{.ends = {-1, -1}}, {.ends = {-1, -1}}}};
+    for (uint32_t rank = 0; rank < ntasks; rank++) {
+        if (!make_pipes(&io->tasks[rank], input == IO_INPUT_ALL || input == (long)rank)) {
+            err_set(err, "cannot make the pipes of %u tasks: %s", ntasks, strerror(errno));
+            close_pipes(io);
+            return NULL;
+        }
+    }
+    return io;
+}
+
+void io_keep(struct io *io, const struct standin_node *node)
+{
+    for (uint32_t rank = 0, slot = 0; rank < io->ntasks; rank++) {
+        struct task_io *task = &io->tasks[rank];
+        bool ours = slot < node->ntasks && node->ranks[slot] == rank;
+
+        shut(&task->in[1]);
+        shut(&task->out[0].ends[0]);
+        shut(&task->out[1].ends[0]);
+        slot += ours;
+        if (ours)
+            continue;
+        shut(&task->in[0]);
+        shut(&task->out[0].ends[1]);
+        shut(&task->out[1].ends[1]);
+    }
+}
+
+int io_become(struct io *io, uint32_t rank)
+{
+    struct task_io *task = &io->tasks[rank];
+    int in = task->in[0] >= 0 ? task->in[0] : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    return in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(task->out[0].ends[1], STDOUT_FILENO) < 0 ||
+                   dup2(task->out[1].ends[1], STDERR_FILENO) < 0
+               ? -1
+               : 0;
+}
+
+void io_pass(struct io *io, const struct standin_node *node)
+{
+    for (uint32_t slot = 0; slot < node->ntasks; slot++) {
+        struct task_io *task = &io->tasks[node->ranks[slot]];
+
+        shut(&task->in[0]);
+        shut(&task->out[0].ends[1]);
+        shut(&task->out[1].ends[1]);
+    }
+}
+
+void io_parent(struct io *io)
+{
+    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+        struct task_io *task = &io->tasks[rank];
+
+        shut(&task->in[0]);
+        for (int i = 0; i < 2; i++)
+            shut(&task->out[i].ends[1]);
+    }
+}
+
+nfds_t io_max(const struct io *io)
+{
+    return 1 + 3 * (nfds_t)io->ntasks;
+}
+
+/* Whether all who read have taken the chunk; nobody left: none ever will. */
+static bool wants_input(const struct io *io)
+{
+    bool any = false;
+
+    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+        if (io->tasks[rank].in[1] < 0)
+            continue;
+        any = true;
+        if (io->tasks[rank].taken < io->len)
+            return false;
+    }
+    return any && !io->eof;
+}
+
+/* Always all of them, in one order; what there is nothing to do with has fd -1. */
+nfds_t io_poll(struct io *io, struct pollfd *fds)
+{
+    nfds_t n = 0;
+
+    fds[n++] = (struct pollfd){wants_input(io) ? STDIN_FILENO : -1, POLLIN, 0};
+    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+        struct task_io *task = &io->tasks[rank];
+
+        fds[n++] = (struct pollfd){task->taken < io->len ? task->in[1] : -1, POLLOUT, 0};
+        for (int i = 0; i < 2; i++)
+            fds[n++] = (struct pollfd){task->out[i].ends[0], POLLIN, 0};
+    }
+    return n;
+}
+
+static void write_out(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd wait = {fd, POLLOUT, 0};
+
+            poll(&wait, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
+            return; /* nobody reads it any more; the tasks go on, as under srun */
+        } else if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        }
+    }
+}
+
+/* A line may hold NUL bytes. */
+static void write_line(uint32_t rank, struct out *out, int fd)
+{
+    char text[LINE_BYTES + 32];
+    size_t n = (size_t)snprintf(text, sizeof(text), "%u: ", rank);
+
+    memcpy(text + n, out->line, out->used);
+    n += out->used;
+    text[n++] = '\n';
+    write_out(fd, text, n);
+    out->used = 0;
+}
+
+static void add_lines(uint32_t rank, struct out *out, int fd, const char *data, size_t len)
+{
+    if (!out->line && !(out->line = malloc(LINE_BYTES)))
+        return;
+    for (size_t i = 0; i < len; i++) {
+        if (data[i] != '\n')
+            out->line[out->used++] = data[i];
+        if (data[i] == '\n' || out->used == LINE_BYTES)
+            write_line(rank, out, fd);
+    }
+}
+
+static void read_output(struct io *io, uint32_t rank, int which)
+{
+    struct out *out = &io->tasks[rank].out[which];
+    int fd = which == 0 ? STDOUT_FILENO : STDERR_FILENO;
+    char data[CHUNK];
+    ssize_t n = read(out->ends[0], data, sizeof(data));
+
+    if (n > 0 && io->label) {
+        add_lines(rank, out, fd, data, (size_t)n);
+    } else if (n > 0) {
+        write_out(fd, data, (size_t)n);
+    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+        shut(&out->ends[0]);
+        if (out->used > 0)
+            write_line(rank, out, fd);
+    }
+}
+
+static void shut_inputs(struct io *io)
+{
+    for (uint32_t rank = 0; rank < io->ntasks; rank++)
+        shut(&io->tasks[rank].in[1]);
+}
+
+static void read_input(struct io *io)
+{
+    ssize_t n = read(STDIN_FILENO, io->chunk, sizeof(io->chunk));
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) {
+        io->eof = true;
+        shut_inputs(io);
+        return;
+    }
+    io->len = (size_t)n;
+    for (uint32_t rank = 0; rank < io->ntasks; rank++)
+        io->tasks[rank].taken = io->tasks[rank].in[1] >= 0 ? 0 : io->len;
+}
+
+static void write_input(struct io *io, struct task_io *task)
+{
+    ssize_t n = write(task->in[1], io->chunk + task->taken, io->len - task->taken);
+
+    if (n > 0) {
+        task->taken += (size_t)n;
+    } else if (errno != EINTR && errno != EAGAIN) {
+        task->taken = io->len; /* it has closed its input, or has ended */
+        shut(&task->in[1]);
+    }
+}
+
+void io_ready(struct io *io, const struct pollfd *fds, nfds_t n)
+{
+    for (nfds_t i = 1; i < n; i++) {
+        uint32_t rank = (uint32_t)((i - 1) / 3);
+        int which = (int)((i - 1) % 3);
+
+        if (!fds[i].revents)
+            continue;
+        if (which == 0)
+            write_input(io, &io->tasks[rank]);
+        else
+            read_output(io, rank, which - 1);
+    }
+    if (n > 0 && fds[0].revents)
+        read_input(io);
+}
+
+bool io_done(const struct io *io)
+{
+    for (uint32_t rank = 0; rank < io->ntasks; rank++)
+        if (io->tasks[rank].out[0].ends[0] >= 0 || io->tasks[rank].out[1].ends[0] >= 0)
+            return false;
+    return true;
+}
+
+void io_finish(struct io *io)
+{
+    for (uint32_t rank = 0; rank < io->ntasks; rank++)
+        for (int i = 0; i < 2; i++)
+            if (io->tasks[rank].out[i].used > 0)
+                write_line(rank, &io->tasks[rank].out[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO);
+}

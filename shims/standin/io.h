@@ -1,0 +1,49 @@
+/** @file
+ * Standard input, output and error of the tasks, which are pipes to musterrun's first process.
+ */
+#ifndef MUSTER_STANDIN_IO_H
+#define MUSTER_STANDIN_IO_H
+
+#include "common/util/err.h"
+#include "shims/standin/standin.h"
+
+#include <poll.h>
+#include <stdbool.h>
+
+enum { IO_INPUT_ALL = -1, IO_INPUT_NONE = -2 };
+
+struct io;
+
+/** Makes the pipes. @param input the rank that gets our standard input, or one of IO_INPUT_
+ * @param label whether "RANK: " stands before each line @return NULL with @p err */
+struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err);
+
+/** In a node's process: keeps what its tasks need and closes the rest. */
+void io_keep(struct io *io, const struct standin_node *node);
+
+/** In a task's process: makes the pipes of @p rank descriptors 0 to 2. @return 0, or -1 and errno
+ */
+int io_become(struct io *io, uint32_t rank);
+
+/** In a node's process, when its tasks are running: they alone hold the pipes. */
+void io_pass(struct io *io, const struct standin_node *node);
+
+/** In the first process, when the nodes' are running. */
+void io_parent(struct io *io);
+
+/** @return the most that io_poll() fills in */
+nfds_t io_max(const struct io *io);
+
+/** Fills in what is to be polled. @return how many */
+nfds_t io_poll(struct io *io, struct pollfd *fds);
+
+/** Moves bytes. @param fds as io_poll() filled them in */
+void io_ready(struct io *io, const struct pollfd *fds, nfds_t n);
+
+/** @return whether all tasks have closed their outputs */
+bool io_done(const struct io *io);
+
+/** Writes what is still in buffers. */
+void io_finish(struct io *io);
+
+#endif

@@ -1,0 +1,149 @@
+/** @file
+ * The process of a node and its tasks.
+ */
+#include "shims/standin/node.h"
+
+#include "shims/standin/procs.h"
+#include "shims/standin/rundir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STRAYS_MS = 5000 /* for what tasks leave behind, once killed, to be gone */ };
+
+int node_open(struct node *node, struct run *run, uint32_t index, int control)
+{
+    sigset_t children;
+
+    *node = (struct node){
+        .run = run, .here = &run->step.nodes[index], .index = index, .control = control};
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    say_describe(&run->step, node->here);
+    io_keep(run->io, node->here);
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    node->children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    node->tasks = calloc(node->here->ntasks, sizeof(*node->tasks));
+    return node->children >= 0 && node->tasks ? 0 : -1;
+}
+
+static void report(struct node *node, int what, uint32_t rank, int status)
+{
+    struct report record = {.what = what, .rank = rank, .status = status};
+
+    if (node->control >= 0 &&
+        send(node->control, &record, sizeof(record), MSG_NOSIGNAL) != sizeof(record))
+        say_debug("musterrun does not listen any more");
+}
+
+void node_keep_children(struct node *node)
+{
+    node->nkept = procs_children(getpid(), node->kept, NODE_SERVERS_MAX);
+}
+
+/* Nothing of a node that was killed stays behind. A group of its own, so that a signal to the task
+ * reaches what it starts. */
+static void be_owned(pid_t owner)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != owner)
+        _exit(1);
+}
+
+pid_t node_fork(struct node *node, uint32_t slot)
+{
+    pid_t self = getpid(), pid = fork();
+
+    if (pid == 0) {
+        be_owned(self);
+    } else if (pid < 0) {
+        say_error("fork: %s", strerror(errno));
+        report(node, REPORT_ENDED, node->here->ranks[slot], 1 << 8);
+    } else {
+        setpgid(pid, pid); /* whoever is first: signals come after this */
+        node->tasks[slot] = pid;
+        node->running++;
+    }
+    return pid;
+}
+
+void node_forked(struct node *node)
+{
+    io_pass(node->run->io, node->here);
+}
+
+static void signal_tasks(struct node *node, int sig)
+{
+    for (uint32_t slot = 0; slot < node->here->ntasks; slot++)
+        if (node->tasks[slot] > 0 && kill(-node->tasks[slot], sig) < 0)
+            kill(node->tasks[slot], sig); /* it has gone to another group */
+}
+
+void node_control_ready(struct node *node)
+{
+    int32_t sig;
+    ssize_t n = recv(node->control, &sig, sizeof(sig), 0);
+
+    if (n == sizeof(sig)) {
+        signal_tasks(node, sig);
+    } else if (n == 0 || errno != EINTR) {
+        close(node->control);
+        node->control = -1;
+        signal_tasks(node, SIGKILL);
+    }
+}
+
+void node_children_ready(struct node *node)
+{
+    struct signalfd_siginfo info;
+    int status;
+    pid_t pid;
+
+    if (read(node->children, &info, sizeof(info)) < 0)
+        return;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (uint32_t slot = 0; slot < node->here->ntasks; slot++) {
+            if (node->tasks[slot] != pid)
+                continue;
+            node->tasks[slot] = 0;
+            node->running--;
+            if (node->task_ended)
+                node->task_ended(node, slot, status);
+            report(node, REPORT_ENDED, node->here->ranks[slot], status);
+        }
+    }
+}
+
+void node_kill_strays(struct node *node)
+{
+    procs_kill_children(node->kept, node->nkept, STRAYS_MS);
+}
+
+/* Past signals that came too late. */
+static bool launcher_is_gone(const struct node *node)
+{
+    int32_t sig;
+    ssize_t n;
+
+    if (node->control < 0)
+        return true;
+    do {
+        n = recv(node->control, &sig, sizeof(sig), MSG_DONTWAIT);
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    return n == 0 || errno != EAGAIN;
+}
+
+void node_end(struct node *node, int status)
+{
+    report(node, status == 0 ? REPORT_DONE : REPORT_FAILED, 0, 0);
+    if (launcher_is_gone(node))
+        rundir_remove_node(&node->run->step, node->here);
+    _exit(status);
+}

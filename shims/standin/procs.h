@@ -1,0 +1,21 @@
+/** @file
+ * Processes by their parents. Who holds children, as a subreaper, finds all that they leave behind.
+ */
+#ifndef MUSTER_STANDIN_PROCS_H
+#define MUSTER_STANDIN_PROCS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/** @return how many children @p parent has, zombies left out; the first @p cap are in @p list */
+size_t procs_children(pid_t parent, pid_t *list, size_t cap);
+
+/** Kills @p root, a child of ours, and all that descends from it, at one moment as far as they can
+ * see: all are stopped first. Nothing of it is reaped meanwhile, so no pid is somebody else's. */
+void procs_kill_tree(pid_t root);
+
+/** Kills our children but the @p nkeep in @p keep, those that we inherit from them too, and reaps
+ * them. @param ms bound */
+void procs_kill_children(const pid_t *keep, size_t nkeep, int ms);
+
+#endif

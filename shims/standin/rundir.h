@@ -1,0 +1,25 @@
+/** @file
+ * The directory of one musterrun: DIR/NODE is the spool directory of a node, DIR/NODE/tmp its
+ * TmpFS.
+ *
+ * Every process of a run but servers and tasks holds the lock in it. A directory whose lock nobody
+ * holds belongs to a run that was killed with all its processes; the next one removes it.
+ */
+#ifndef MUSTER_STANDIN_RUNDIR_H
+#define MUSTER_STANDIN_RUNDIR_H
+
+#include "common/util/err.h"
+#include "shims/standin/standin.h"
+
+/** Removes what killed runs left, makes a directory with one of each node below it, and puts its
+ * name into @p step. @return 0, or -1 with @p err */
+int rundir_make(struct standin_step *step, struct err *err);
+
+/** Removes all of it, if it is still there. */
+void rundir_remove(const struct standin_step *step);
+
+/** Removes the directory of a node and, after the last one, the rest: when the first process was
+ * killed, the nodes' processes do it. */
+void rundir_remove_node(const struct standin_step *step, const struct standin_node *node);
+
+#endif

@@ -1,0 +1,24 @@
+/** @file
+ * musterrun's own messages, to standard error. @thread any
+ */
+#ifndef MUSTER_STANDIN_SAY_H
+#define MUSTER_STANDIN_SAY_H
+
+#include "shims/standin/standin.h"
+
+#include <stdarg.h>
+
+enum { SAY_ERROR = 0, SAY_INFO = 1, SAY_DEBUG = 2 };
+
+/** Says of which step and node messages are from now on. @param step,here borrowed for good; NULL
+ * @p here: musterrun's first process. Without a step nothing is left out. @thread before others */
+void say_describe(const struct standin_step *step, const struct standin_node *here);
+
+/** A line with the node's name, unless the step is less verbose than that. @param level SAY_ */
+void say(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+void say_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,25 @@
+/** @file
+ * What musterrun runs: a step of Slurm, or a job of Flux.
+ */
+#ifndef MUSTER_STANDIN_H
+#define MUSTER_STANDIN_H
+
+#include <stdint.h>
+
+/** One node of the step. */
+struct standin_node {
+    char name[16];
+    uint16_t ntasks;
+    uint32_t *ranks; /**< by local slot; owned */
+};
+
+/** The step that this musterrun runs. */
+struct standin_step {
+    uint32_t job, step;
+    uint32_t nnodes, ntasks;
+    struct standin_node *nodes; /**< owned */
+    char dir[80];               /**< of this run; DIR/NODE is a node's spool directory */
+    int verbose;                /**< 0: errors, 1: information, 2: debug lines */
+};
+
+#endif
