@@ -103,7 +103,10 @@ loading() {
   job=1
   ! probe "$work/none" 0 "$all" lost && said none '^refused: .*flux module load muster'
   verdict 'without the module the server says what to do' tail -n 1 "$work/none"
-  everywhere flux module load "$so"
+  everywhere -r 0 flux module load "$so"
+  ! probe "$work/none" 1 "$all" lost && said none '^refused: .*flux module load muster'
+  verdict 'and so it does where only a broker above has it' tail -n 1 "$work/none"
+  everywhere -r "1-$((nodes - 1))" flux module load "$so"
 }
 
 configuring() {
@@ -129,7 +132,7 @@ messages() {
   on_all big exchange 3 3000000
   check_ended 'messages of 3 MB' big
   check 'servers that have left are forgotten' "$(flux module stats muster)" [ "$(servers)" = 0 ]
-  on_all reload exchange 20000 100 "$work/go"
+  on_all reload exchange 1000 100 "$work/go"
   until_true 20 ready reload
   everywhere -r 1 flux module reload "$so" && everywhere flux module reload "$so"
   verdict 'modules are loaded anew under way' tail -n 1 "$work/exec.log"

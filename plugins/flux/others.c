@@ -126,13 +126,8 @@ static void ask(struct rm *rm, struct question *q)
         wire_put_u64(&out, q->other->job);
     else
         wire_put_raw(&out, q->key, strlen(q->key));
-    flux_msg_t *msg =
-        out.failed ? NULL
-                   : flux_request_encode_raw(q->other != NULL ? "muster.find" : "muster.meet",
-                                             out.data, out.len);
-    wire_out_free(&out);
     q->tag = broker_tag(rm);
-    broker_send(rm, msg, q->tag);
+    broker_ask(rm, q->other != NULL ? "muster.find" : "muster.meet", &out, q->tag);
 }
 
 int64_t others_tick(struct rm *rm, int64_t now)

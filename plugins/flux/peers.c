@@ -97,13 +97,7 @@ static flux_msg_t *take(struct rm *rm, uint32_t node, uint32_t tag)
     if (peer->queue == NULL)
         peer->tail = &peer->queue;
     peer->messages++;
-    flux_msg_t *msg = out.failed ? NULL : flux_request_encode_raw("muster.send", out.data, out.len);
-    wire_out_free(&out);
-    if (msg != NULL && flux_msg_set_nodeid(msg, peer->broker) < 0) {
-        flux_msg_destroy(msg);
-        return NULL;
-    }
-    return msg;
+    return broker_request("muster.send", peer->broker, &out);
 }
 
 /* An answer is awaited anew after each, as long as something is under way. */

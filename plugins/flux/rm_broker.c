@@ -41,6 +41,22 @@ void broker_send(struct rm *rm, flux_msg_t *msg, uint32_t tag)
     flux_msg_destroy(msg);
 }
 
+flux_msg_t *broker_request(const char *topic, uint32_t broker, struct wire_out *out)
+{
+    flux_msg_t *msg = out->failed ? NULL : flux_request_encode_raw(topic, out->data, out->len);
+    wire_out_free(out);
+    if (msg != NULL && flux_msg_set_nodeid(msg, broker) < 0) {
+        flux_msg_destroy(msg);
+        msg = NULL;
+    }
+    return msg;
+}
+
+void broker_ask(struct rm *rm, const char *topic, struct wire_out *out, uint32_t tag)
+{
+    broker_send(rm, broker_request(topic, rm->brokers[rm->boot->node], out), tag);
+}
+
 void broker_register(struct rm *rm)
 {
     struct wire_out out = {0};
@@ -50,9 +66,7 @@ void broker_register(struct rm *rm)
     wire_put_u32(&out, rm->boot->nnodes);
     for (uint32_t node = 0; node < rm->boot->nnodes; node++)
         wire_put_u32(&out, rm->brokers[node]);
-    flux_msg_t *msg =
-        out.failed ? NULL : flux_request_encode_raw("muster.register", out.data, out.len);
-    wire_out_free(&out);
+    flux_msg_t *msg = broker_request("muster.register", rm->brokers[rm->boot->node], &out);
     rm->stream = broker_tag(rm);
     if (msg != NULL)
         flux_msg_set_streaming(msg);
@@ -91,9 +105,7 @@ int64_t broker_tick(struct rm *rm, int64_t now)
     rm->took_at = 0;
     wire_put_u64(&out, rm->job);
     wire_put_u64(&out, rm->ticket);
-    if (!out.failed)
-        broker_send(rm, flux_request_encode_raw("muster.took", out.data, out.len), 0);
-    wire_out_free(&out);
+    broker_ask(rm, "muster.took", &out, 0);
     return INT64_MAX;
 }
 
@@ -104,9 +116,7 @@ static void say_state(struct rm *rm)
     char *text = rm->host.state(rm->host.arg, PACKET_STATE_MAX, &len);
     wire_put_u64(&out, rm->job);
     wire_put_raw(&out, text, len);
-    if (!out.failed)
-        broker_send(rm, flux_request_encode_raw("muster.state", out.data, out.len), 0);
-    wire_out_free(&out);
+    broker_ask(rm, "muster.state", &out, 0);
     free(text);
 }
 

@@ -169,9 +169,7 @@ static void flux_close_rm(struct rm *rm, unsigned ms)
         wait_for(rm, quiet, now_ms() + ms);
         broker_tick(rm, INT64_MAX); /* what was taken counts as that */
         wire_put_u64(&out, rm->job);
-        if (!out.failed && !rm->gone)
-            broker_send(rm, flux_request_encode_raw("muster.leave", out.data, out.len), 0);
-        wire_out_free(&out);
+        broker_ask(rm, "muster.leave", &out, 0);
     }
     if (rm->ready != NULL)
         event_free(rm->ready);

@@ -100,6 +100,16 @@ enum { RM_RETRY_FIRST_MS = 10, RM_RETRY_MAX_MS = 500 };
  */
 void broker_send(struct rm *rm, flux_msg_t *msg, uint32_t tag);
 
+/** A request to muster's module of a broker.
+ * @param out its bytes; emptied
+ * @return the message, or NULL when out of memory; for broker_send() */
+flux_msg_t *broker_request(const char *topic, uint32_t broker, struct wire_out *out);
+
+/** Asks the module of our own broker, and no other: without a rank, the next broker above that has
+ * the module would take what ours, while it has none, does not.
+ * @param out, tag as for broker_request() and broker_send() */
+void broker_ask(struct rm *rm, const char *topic, struct wire_out *out, uint32_t tag);
+
 /** @return a tag that nothing under way has */
 uint32_t broker_tag(struct rm *rm);
 

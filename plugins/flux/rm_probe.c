@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 enum { DEADLINE_S = 240, PEER_S = 4 };
+enum { HEAD = 16 /* bytes of a message before what fills it */ };
 
 static const char usage[] =
     "usage: rm_probe BACKEND LIBFLUX JOB NODE BROKERS COMMAND\n"
     "  exchange ROUNDS BYTES [FILE]  to all others and from all others, ROUNDS times; with FILE\n"
-    "                                then until it is there\n"
+    "                                as many times more as it takes until it is there\n"
     "  meet KEY FILE                 say where servers with that key meet; until FILE is there\n"
     "  reach NAMESPACE NODES         send to the first server of another job\n"
     "  lost                          until a node counts as lost\n"
@@ -30,9 +31,17 @@ struct probe {
     const struct rm_ops *ops;
     struct rm *rm;
     uint32_t rounds, round, *got; /* got: by node, rounds that came */
+    uint32_t last;                /* round; UINT32_MAX: nobody has seen the file yet */
+    const char *file;
     size_t bytes;
     bool wrong, lost, met;
 };
+
+static bool there(const char *path)
+{
+    struct stat st;
+    return path == NULL || stat(path, &st) == 0;
+}
 
 static bool complete(const struct probe *probe)
 {
@@ -42,9 +51,13 @@ static bool complete(const struct probe *probe)
     return true;
 }
 
+/* Nobody ends a round without a message of each other one, so all know of a last round that is to
+ * come after it. */
 static void begin_round(struct probe *probe)
 {
     probe->round++;
+    if (probe->last == UINT32_MAX && probe->round + 1 >= probe->rounds && there(probe->file))
+        probe->last = probe->round + 1;
     for (uint32_t node = 0; node < probe->boot.nnodes; node++) {
         struct wire_out out = {0};
         size_t len;
@@ -53,14 +66,16 @@ static void begin_round(struct probe *probe)
         wire_put_u32(&out, (uint32_t)probe->bytes);
         wire_put_u32(&out, probe->boot.node);
         wire_put_u32(&out, probe->round);
-        for (size_t i = 12; i < probe->bytes; i++)
+        wire_put_u32(&out, probe->last);
+        for (size_t i = HEAD; i < probe->bytes; i++)
             wire_put_u8(&out, (uint8_t)(i + probe->round));
         void *data = wire_out_take(&out, &len);
         probe->ops->send(probe->rm, node, data, len);
     }
 }
 
-/* One or more messages; a repetition is no fault. */
+/* One or more messages. A repetition is no fault, nor is one that has overtaken another: that one
+ * has failed, and all behind it are sent again. */
 static void on_receive(void *arg, const void *data, size_t len)
 {
     struct probe *probe = arg;
@@ -69,20 +84,22 @@ static void on_receive(void *arg, const void *data, size_t len)
         struct wire_in in;
         wire_in_init(&in, p, len);
         uint32_t size = wire_get_u32(&in), node = wire_get_u32(&in), round = wire_get_u32(&in);
-        if (in.bad || size != probe->bytes || size > len || node >= probe->boot.nnodes ||
-            round > probe->got[node] + 1) {
+        uint32_t last = wire_get_u32(&in);
+        if (in.bad || size != probe->bytes || size > len || node >= probe->boot.nnodes) {
             printf("wrong bytes: %zu, size %u, node %u, round %u\n", len, size, node, round);
             probe->wrong = true;
             return;
         }
-        for (size_t i = 12; i < size; i++)
+        for (size_t i = HEAD; i < size; i++)
             probe->wrong |= p[i] != (uint8_t)(i + round);
         if (round == probe->got[node] + 1)
             probe->got[node] = round;
+        if (last < probe->last)
+            probe->last = last;
         p += size;
         len -= size;
     }
-    while (probe->round > 0 && complete(probe) && probe->round < probe->rounds)
+    while (probe->round > 0 && complete(probe) && probe->round < probe->last)
         begin_round(probe);
 }
 
@@ -149,23 +166,17 @@ static void describe(struct boot *boot, char **argv)
     boot_set(boot, "uri", getenv("FLUX_URI"));
 }
 
-static bool there(const char *path)
-{
-    struct stat st;
-    return path == NULL || stat(path, &st) == 0;
-}
-
 /* Begins the command. @return -1 when it has been done, else an exit status when it is wrong */
-static int begin(struct probe *probe, char **argv, const char **file)
+static int begin(struct probe *probe, char **argv)
 {
     const char *command = argv[6];
     if (strcmp(command, "exchange") == 0 && argv[7] != NULL && argv[8] != NULL) {
         probe->rounds = (uint32_t)strtoul(argv[7], NULL, 10);
         probe->bytes = strtoul(argv[8], NULL, 10);
-        *file = argv[9];
+        probe->file = argv[9];
         begin_round(probe);
     } else if (strcmp(command, "meet") == 0 && argv[7] != NULL && argv[8] != NULL) {
-        *file = argv[8];
+        probe->file = argv[8];
         probe->ops->rendezvous(probe->rm, argv[7], on_home, probe);
     } else if (strcmp(command, "reach") == 0 && argv[7] != NULL && argv[8] != NULL) {
         reach(probe, argv[7], (uint32_t)strtoul(argv[8], NULL, 10));
@@ -179,12 +190,12 @@ static int begin(struct probe *probe, char **argv, const char **file)
     return 0;
 }
 
-static bool is_done(const struct probe *probe, const char *command, const char *file)
+static bool is_done(const struct probe *probe, const char *command)
 {
     if (probe->rounds > 0)
-        return complete(probe) && probe->round == probe->rounds && there(file);
+        return complete(probe) && probe->round == probe->last;
     if (strcmp(command, "meet") == 0)
-        return probe->met && there(file);
+        return probe->met && there(probe->file);
     if (strcmp(command, "reach") == 0 && probe->ops->peer(probe->rm, probe->boot.nnodes).reached)
         return true;
     return probe->lost;
@@ -193,9 +204,9 @@ static bool is_done(const struct probe *probe, const char *command, const char *
 /* Runs the loop until the command has been done. @return exit status */
 static int run(struct probe *probe, char **argv)
 {
-    const char *command = argv[6], *file = NULL;
+    const char *command = argv[6];
     int64_t deadline = now_ms() + DEADLINE_S * 1000;
-    int status = begin(probe, argv, &file);
+    int status = begin(probe, argv);
     bool done = false;
     if (status != 0)
         return status < 0 ? 0 : status;
@@ -203,7 +214,7 @@ static int run(struct probe *probe, char **argv)
         const struct timeval tick = {.tv_usec = 100000};
         event_base_loopexit(probe->base, &tick);
         event_base_loop(probe->base, EVLOOP_ONCE);
-        done = is_done(probe, command, file);
+        done = is_done(probe, command);
     }
     bool good = done && !probe->wrong && !(strcmp(command, "reach") == 0 && probe->lost);
     printf("%s: %s\n", command, good ? "done" : done || probe->wrong ? "wrong" : "not done");
@@ -212,7 +223,7 @@ static int run(struct probe *probe, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct probe probe = {0};
+    struct probe probe = {.last = UINT32_MAX};
     struct err err = {0};
     const struct rm_host host = {
         .arg = &probe, .receive = on_receive, .lost = on_lost, .state = on_state};
