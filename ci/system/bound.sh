@@ -19,7 +19,7 @@ find_clients "$1"
 run() {
   local bound=$1 status
   shift
-  timeout 60 srun --mpi="$MPI" "$@" "$clients/keys" --bound "$bound" --seconds 50 >"$work/keys.log" 2>&1 </dev/null
+  timeout 120 srun --mpi="$MPI" "$@" "$clients/keys" --bound "$bound" --seconds 100 >"$work/keys.log" 2>&1 </dev/null
   status=$?
   check "keys ($*)" "$(why "$work/keys.log" $status)" grep -q '^PASS keys:' "$work/keys.log"
   [ "$bound" = 0 ] || check "all keys are asked for ($*)" "$(grep 'not asked' "$work/keys.log")" \

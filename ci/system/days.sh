@@ -193,7 +193,7 @@ TXT
   mkdir -m 1777 $dir
   echo "{ \"tmpdir\": \"$dir\" }" >$conf
   list_all >"$work/before"
-  timeout 30 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/keys" >"$work/tmpdir.log" 2>&1 </dev/null
+  timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/keys" --seconds 100 >"$work/tmpdir.log" 2>&1 </dev/null
   status=$?
   check 'tmp-of-tasks: with tmpdir elsewhere the step passes' "$(why "$work/tmpdir.log" $status)" [ $status = 0 ]
   clean 'tmp-of-tasks, elsewhere'
@@ -208,7 +208,7 @@ unknown_user() {
   grep -v ^alice: /etc/passwd >"$shared/passwd"
   over /etc/passwd --bind "$shared/passwd"
   list_all >"$work/before"
-  timeout 30 setpriv --reuid alice --regid alice --init-groups srun --mpi=muster -N4 --ntasks-per-node=2 \
+  timeout 120 setpriv --reuid alice --regid alice --init-groups srun --mpi=muster -N4 --ntasks-per-node=2 \
     "$clients/start" >"$work/user.log" 2>&1 </dev/null
   status=$?
   check 'unknown-user: the step' "$(why "$work/user.log" $status)" [ $status = 0 ]
@@ -276,7 +276,7 @@ part_full() {
   remount_tmp "size=$(in_node stat -f -c '%b %f %S' "$root/tmp" | awk '{ print ($1 - $2 + 8) * $3 }')"
   in_node dd if=/dev/zero of="$root/tmp/full" bs=4k count=100 2>/dev/null
   list_all >"$work/before"
-  timeout 30 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/start" >"$work/blocks.log" 2>&1 </dev/null
+  timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/start" >"$work/blocks.log" 2>&1 </dev/null
   status=$?
   # libpmix 4.2 needs none
   check 'tmp-without-blocks: passes, or says why' "$(why "$work/blocks.log" $status)" \
@@ -341,7 +341,7 @@ TXT
   over "$server" --bind "${other%/ci/clients}/common/muster-server"
   list_all >"$work/before"
   mark_logs
-  timeout 60 srun --mpi=muster -N4 --ntasks-per-node=2 "$shared/mixed" --sleep 1 >"$work/mixed.log" 2>&1 </dev/null
+  timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$shared/mixed" --sleep 1 >"$work/mixed.log" 2>&1 </dev/null
   n=$?
   under "$server"
   under "$lib"
@@ -478,7 +478,7 @@ swept() {
   [ -z "$by_cgroup" ] || check "$1: nobody is left in its cgroups" 'cannot remove them' until_true 5 remove_cgroups
   check "$1: a ${2:-socket} is left at first" 'expected one, found none' \
     grep -q "^${2:-socket} " <(new_of_all "$work/before")
-  timeout 30 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/start" >"$work/next.log" 2>&1
+  timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/start" >"$work/next.log" 2>&1
   status=$?
   check "$1: the next step" "$(why "$work/next.log" $status)" [ $status = 0 ]
   clean "$1"
@@ -550,12 +550,12 @@ part_many() {
   list_all >"$work/before"
   # shellcheck disable=SC2016
   failures=$(salloc -Q -N4 --ntasks-per-node=2 bash -c '
-    for ((i = 0; i < $0; i++)); do timeout 30 srun --mpi=muster "$1" || echo "step $i: $?"; done' \
+    for ((i = 0; i < $0; i++)); do timeout 120 srun --mpi=muster "$1" || echo "step $i: $?"; done' \
     $in_turn "$clients/start" 2>/dev/null)
   check "many: $in_turn steps in turn" "$(head -n 3 <<<"$failures" | tr '\n' ';')" [ -z "$failures" ]
   clean in-turn
   for ((i = 0; i < at_once; i++)); do
-    { timeout 60 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/exchange" --seconds 50 || echo "step $i: $?"; } >"$work/many.$i" 2>&1 </dev/null &
+    { timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/exchange" --seconds 100 || echo "step $i: $?"; } >"$work/many.$i" 2>&1 </dev/null &
     pids+=($!)
   done
   wait "${pids[@]}"

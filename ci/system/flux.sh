@@ -178,14 +178,14 @@ cancel() { flux cancel --all; }
 
 # goes NAME: a job passes
 goes() {
-  timeout 60 flux run -o pmi="$MPI" -N4 -n8 "$clients/exchange" --seconds 50 >"$work/goes.log" 2>&1 </dev/null
+  timeout 120 flux run -o pmi="$MPI" -N4 -n8 "$clients/exchange" --seconds 100 >"$work/goes.log" 2>&1 </dev/null
   check "$1" "$(why "$work/goes.log" $?)" grep -q '^PASS exchange' "$work/goes.log"
 }
 
 # refused NAME PATTERN: a job fails at once and says why
 refused() {
   local status begin=$SECONDS
-  timeout 30 flux run -o pmi="$MPI" -N4 -n8 "$clients/start" >"$work/$1.log" 2>&1 </dev/null
+  timeout 120 flux run -o pmi="$MPI" -N4 -n8 "$clients/start" >"$work/$1.log" 2>&1 </dev/null
   status=$?
   check "$1: the job ends with an error within 10 s" "$(why "$work/$1.log" $status), $((SECONDS - begin)) s" \
     eval "[ $status != 0 ] && [ $((SECONDS - begin)) -le 10 ]"
@@ -211,7 +211,7 @@ default_pmi() {
   local status
   is_wanted default || return 0
   # shellcheck disable=SC2016  # for the task
-  timeout 20 flux run -N2 -n2 sh -c 'test -n "$PMI_FD" && case $PMIX_NAMESPACE in flux.f*) ;; *) false ;; esac' >"$work/default.log" 2>&1
+  timeout 120 flux run -N2 -n2 sh -c 'test -n "$PMI_FD" && case $PMIX_NAMESPACE in flux.f*) ;; *) false ;; esac' >"$work/default.log" 2>&1
   status=$?
   check 'default: both PMI-1 and PMIx without -o pmi' "$(why "$work/default.log" $status)" [ $status = 0 ]
 }
@@ -236,7 +236,7 @@ trees() {
 nested() {
   is_wanted nested || return 0
   list_all >"$work/before"
-  timeout 60 flux alloc -N2 flux run -o pmi="$MPI" -N2 -n4 "$clients/exchange" --seconds 40 >"$work/nested.log" 2>&1 </dev/null
+  timeout 120 flux alloc -N2 flux run -o pmi="$MPI" -N2 -n4 "$clients/exchange" --seconds 100 >"$work/nested.log" 2>&1 </dev/null
   check 'nested: a job of an instance in a job' "$(why "$work/nested.log" $?)" grep -q '^PASS exchange' "$work/nested.log"
   clean nested
 }

@@ -32,13 +32,13 @@ summary() {
 # had arguments that are empty, have blanks, and ODD. The keys are to say how that program was started.
 keys_below() {
   # shellcheck disable=SC2016  # for the task's shell
-  local odd=$1 log=$work/below.log bash status script='cd /; "$0" --seconds 50; exit $?'
+  local odd=$1 log=$work/below.log bash status script='cd /; "$0" --seconds 100; exit $?'
   shift
   bash=$(type -P bash)
   (
     cd /var || exit
     export KEYS_WDIR=/var KEYS_APP_ARGV="$bash -c $script $clients/keys  two  words $odd "
-    timeout 60 "$@" "$bash" -c "$script" "$clients/keys" '' 'two  words' "$odd" '' >"$log" 2>&1 </dev/null
+    timeout 120 "$@" "$bash" -c "$script" "$clients/keys" '' 'two  words' "$odd" '' >"$log" 2>&1 </dev/null
   )
   status=$?
   judge 'keys, below a program that has gone elsewhere' keys $status "$log"

@@ -160,7 +160,7 @@ check_messages() {
 start_at_home() {
   local status
   setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp \
-    timeout 30 srun --mpi="$MPI" -N4 -n4 "$clients/start" >"$work/home.log" 2>&1 </dev/null
+    timeout 120 srun --mpi="$MPI" -N4 -n4 "$clients/start" >"$work/home.log" 2>&1 </dev/null
   status=$?
   check "home: a step with $1" "$(why "$work/home.log" $status)" [ $status = 0 ]
 }

@@ -91,8 +91,8 @@ keys_of_several() {
   local n log=$work/several.log status
   case $wanted in '  '|*' keys '*) ;; *) return 0 ;; esac
   for n in 1 2; do
-    printf '0-1 %s --seconds 50\n2-3 %s --seconds 51\n' "$clients/keys" "$clients/keys" >"$MUSTER_CI_DIR/shared/several.$n"
-    timeout 60 srun --mpi="$MPI" -N$n -n4 --ntasks-per-node=$((4 / n)) --multi-prog \
+    printf '0-1 %s --seconds 100\n2-3 %s --seconds 101\n' "$clients/keys" "$clients/keys" >"$MUSTER_CI_DIR/shared/several.$n"
+    timeout 120 srun --mpi="$MPI" -N$n -n4 --ntasks-per-node=$((4 / n)) --multi-prog \
       "$MUSTER_CI_DIR/shared/several.$n" >"$log" 2>&1 </dev/null
     status=$?
     judge "keys, of several programs on $n nodes" keys $status "$log"
@@ -104,7 +104,7 @@ keys_of_long() {
   local log=$work/long.log status
   case $wanted in '  '|*' keys '*) ;; *) return 0 ;; esac
   # shellcheck disable=SC2016  # for the task's shell
-  KEYS_APP_ARGV='' timeout 60 srun --mpi="$MPI" -N2 -n4 bash -c '"$0" --seconds 50; exit $?' "$clients/keys" \
+  KEYS_APP_ARGV='' timeout 120 srun --mpi="$MPI" -N2 -n4 bash -c '"$0" --seconds 100; exit $?' "$clients/keys" \
     "$(head -c 70000 /dev/zero | tr '\0' x)" >"$log" 2>&1 </dev/null
   status=$?
   judge 'keys, below a program with 70000 bytes of arguments' keys $status "$log"
