@@ -15,7 +15,8 @@ enum { STILL_HEARD_MS = 1000 /* what one that has ended in order has said before
 struct departure {
     struct departure *next;
     uint32_t node;
-    int64_t at; /* when it counts as gone, now_ms() */
+    int64_t at;  /* when it counts as gone, now_ms() */
+    bool absent; /* without any task of its own having called PMIx_Init */
     char why[128];
 };
 
@@ -39,7 +40,9 @@ static void find_missing(void *arg, const struct engine_view *view)
         wait->found |= view->missing[i] == wait->node;
 }
 
-static void gone(struct server *server, uint32_t node, bool left, const char *why)
+enum how { DIED, LEFT, ABSENT };
+
+static void gone(struct server *server, uint32_t node, enum how how, const char *why)
 {
     bool own = node < server->boot.nnodes;
     struct wait wait = {.node = node};
@@ -51,35 +54,53 @@ static void gone(struct server *server, uint32_t node, bool left, const char *wh
              nspace_name(server->nspace, node), why);
     /* An event may be for the node of tasks that have ended; that is nobody's trouble. */
     if (news && !server->ending)
-        log_write(left && !wait.found ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
+        log_write(how != DIED && !wait.found ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     /* The word of its tasks may have come first. */
-    if (own && !left && (server->lost[0] == '\0' || server->lost_on == node)) {
+    if (own && how != LEFT && (server->lost[0] == '\0' || server->lost_on == node)) {
         server->lost_on = node;
+        server->lost_unsaid = how == ABSENT && !wait.found;
         memcpy(server->lost, text, sizeof text);
     }
     engine_lost(server->engine, node);
     asks_lost(server->asks, node);
     /* Of one that ended in order, the tasks that were lost have been told. */
-    if (!server->ending && news && !left)
+    if (!server->ending && news && how == DIED)
         loss_server(server, node, why);
     steps_tidy(server, node);
 }
 
-void departed(void *arg, uint32_t node, const char *why)
+/* Counts as gone when its last messages must have come. */
+static void leave(struct server *server, uint32_t node, bool absent, const char *why)
 {
-    struct server *server = arg;
-    bool left = node < server->boot.nnodes && server->rm_ops->peer(server->rm, node).left;
-    struct departure *d = left ? calloc(1, sizeof *d) : NULL, **end = &server->departures;
+    struct departure *d = calloc(1, sizeof *d), **end = &server->departures;
     if (d == NULL) {
-        gone(server, node, left, why);
+        gone(server, node, absent ? ABSENT : LEFT, why);
         return;
     }
     d->node = node;
+    d->absent = absent;
     d->at = now_ms() + STILL_HEARD_MS;
     snprintf(d->why, sizeof d->why, "%s", why);
     while (*end != NULL)
         end = &(*end)->next;
     *end = d;
+}
+
+void departed(void *arg, uint32_t node, const char *why)
+{
+    struct server *server = arg;
+    bool own = node < server->boot.nnodes;
+    if (own && engine_is_lost(server->engine, node))
+        return; /* it has said so itself */
+    if (own && server->rm_ops->peer(server->rm, node).left)
+        leave(server, node, false, why);
+    else
+        gone(server, node, DIED, why);
+}
+
+void departed_absent(struct server *server, uint32_t node, const char *why)
+{
+    leave(server, node, true, why);
 }
 
 int64_t departed_next(const struct server *server, int64_t now)
@@ -93,7 +114,7 @@ void departed_tick(struct server *server, int64_t now)
     while (departed_next(server, now) == 0) {
         struct departure *d = server->departures;
         server->departures = d->next;
-        gone(server, d->node, true, d->why);
+        gone(server, d->node, d->absent ? ABSENT : LEFT, d->why);
         free(d);
     }
 }

@@ -14,6 +14,10 @@
  * for server @p node, and tells of the loss. @param why one clause, borrowed */
 void departed(void *arg, uint32_t node, const char *why);
 
+/** The same of one that says that it has left in order, before its tasks called PMIx_Init. The user
+ * is told when somebody waits for it, now or later. */
+void departed_absent(struct server *server, uint32_t node, const char *why);
+
 /** @return milliseconds until departed_tick() is due, or -1 for never */
 int64_t departed_next(const struct server *server, int64_t now);
 void departed_tick(struct server *server, int64_t now);

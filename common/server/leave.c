@@ -1,4 +1,5 @@
 /* The end: of a step that cannot go on, and of this server. */
+#include "common/server/absent.h"
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -52,13 +53,16 @@ void server_close_backend(struct server *server, unsigned ms)
     server->rm = NULL;
 }
 
-/* Frames that no server has taken yet; a warning for each server that they are for, if asked. */
+/* Frames that no server has taken yet, but for those that are gone; a warning for each server that
+ * they are for, if asked. */
 static bool undelivered(const struct server *server, bool warn)
 {
     uint32_t handles = server->rm == NULL ? 0 : nspace_handles(server->nspace);
     bool found = false;
     for (uint32_t node = 0; node < handles && (warn || !found); node++) {
         struct rm_peer peer = server->rm_ops->peer(server->rm, node);
+        if (engine_is_lost(server->engine, node))
+            continue;
         found = found || peer.queued > 0;
         if (warn && peer.queued > 0)
             log_warning("transport: %u messages for %s are given up: it was not reached in time",
@@ -113,10 +117,13 @@ void server_leave(struct server *server, unsigned ms)
                  server->boot.label, server->boot.nodes[server->boot.node].name);
         server_end_step(server, tell, tell);
     }
+    bool ends_well = in_order && !server->ending;
     server->ending = true;
     server_resume(server);
     engine_close(server->engine);
     asks_close(server->asks);
+    if (ends_well)
+        absent_tell(server);
     steps_leave(server);
     status_close(server->status);
     server->status = NULL;

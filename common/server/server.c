@@ -4,6 +4,7 @@
 #include "common/notify/event.h"
 #include "common/nspace/binding.h"
 #include "common/nspace/command.h"
+#include "common/server/absent.h"
 #include "common/server/departed.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -90,6 +91,9 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_ASK:
     case FRAME_ANSWER:
         asks_frame(server->asks, from, type, body, len);
+        return;
+    case FRAME_ABSENT:
+        absent_receive(server, body, len);
         return;
     case FRAME_ENDING:
         on_ending(server, from, body, len);

@@ -31,6 +31,7 @@ struct served;
 struct task {
     enum task_state state;
     bool lost, told;    /**< it ended between PMIx_Init and PMIx_Finalize; that was said */
+    bool early;         /**< it ended before PMIx_Init */
     uint32_t sig, code; /**< how it ended */
     int64_t at;         /**< when, now_ms() */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
@@ -59,6 +60,7 @@ struct server {
     bool ending;               /**< the step is being ended: more deaths are no news */
     char lost[192];    /**< which server, or task of another node, was the first to be lost, or "":
                           tasks that end afterwards most likely do so for it */
+    bool lost_unsaid;  /**< the user has not been told, for nobody waited for it */
     uint32_t lost_on;  /**< its node */
     int64_t bereft_at; /**< when an operation last failed for a task of another node, ms */
     struct registry *registry;
@@ -72,6 +74,7 @@ struct server {
     struct asks *asks;
     struct link *link;
     struct departure *departures; /**< departed.c: servers that have ended in order, just now */
+    uint32_t nabsent;             /**< absent.c: of these, those without tasks */
     struct homeless *homeless;    /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;

@@ -67,7 +67,7 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
     bool good = true;
     if (is_own(server, from)) {
         good = type != FRAME_LEAVING;
-    } else if (type == FRAME_ENDING) {
+    } else if (type == FRAME_ENDING || type == FRAME_ABSENT) {
         good = false;
     } else if (type == FRAME_ASK) {
         wire_in_init(&in, body, len);

@@ -32,6 +32,7 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
         return;
     struct task *task = &server->tasks[slot];
     bool lost = task->state == TASK_CONNECTED;
+    task->early = task->state == TASK_STARTED;
     task->state = TASK_ENDED;
     task->sig = sig;
     task->code = code;
@@ -78,6 +79,10 @@ void tasks_bereft(struct server *server, const struct procset *gone)
     if (nspace_node(server->nspace, part->nspace, rank, &node) != 0 || node == server->boot.node)
         return;
     server->bereft_at = now_ms();
+    if (server->lost_unsaid && server->lost_on == node) {
+        server->lost_unsaid = false;
+        log_error("%s", server->lost);
+    }
     if (server->lost[0] != '\0')
         return;
     server->lost_on = node;

@@ -54,6 +54,15 @@ void asks_walk(const struct asks *asks, void (*see)(void *arg, const struct ask_
     (void)arg;
 }
 
+bool engine_is_lost(const struct engine *engine, uint32_t node)
+{
+    (void)engine;
+    for (uint32_t i = 0; i < nfailed; i++)
+        if (failed[i] == node)
+            return true;
+    return false;
+}
+
 void engine_lost(struct engine *engine, uint32_t node)
 {
     (void)engine;
@@ -194,6 +203,31 @@ static void test_one_that_left_and_is_awaited_is_an_error(void **state)
     assert_string_equal(said, "muster-server on c08 is lost: it has left");
 }
 
+static void test_one_without_tasks_is_told_of_when_needed(void **state)
+{
+    (void)state;
+    departed_absent(&server, 1, "rank 1 ended");
+    run_until(now + 1000);
+    assert_int_equal(nfailed, 1);
+    assert_int_equal(level, LOG_LEVEL_INFO);
+    assert_string_equal(server.lost, "muster-server on c08 is lost: rank 1 ended");
+    assert_true(server.lost_unsaid);
+    assert_int_equal(ntold, 0);
+    departed(&server, 1, "nobody is there"); /* as the back end finds in the end */
+    assert_int_equal(nfailed, 1);
+    assert_int_equal(departed_next(&server, now), -1);
+}
+
+static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
+{
+    (void)state;
+    awaited = true;
+    departed_absent(&server, 1, "rank 1 ended");
+    run_until(now + 1000);
+    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_false(server.lost_unsaid);
+}
+
 /* The test's end asks whether nothing is left behind: under ASan. */
 static void test_the_end_does_not_wait(void **state)
 {
@@ -210,6 +244,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_loss_of_another_step_counts_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_is_heard_to_the_end, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_and_is_awaited_is_an_error, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_without_tasks_is_told_of_when_needed, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_without_tasks_that_is_awaited_is_an_error, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_the_end_does_not_wait, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

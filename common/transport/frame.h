@@ -20,6 +20,7 @@ enum frame_type {
     FRAME_CANCEL,      /**< a construct ended at the sender before it was known there, to all */
     FRAME_DOUBT,       /**< who would have told of a result is lost: does the receiver know it? */
     FRAME_HAVE,        /**< the sender has a success, to who decided it */
+    FRAME_ABSENT,      /**< a server of the step leaves, as a task failed there before PMIx_Init */
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
 };
