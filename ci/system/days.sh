@@ -163,7 +163,7 @@ instead() {
 # Tasks of one node have a /tmp of their own, as job_container/tmpfs gives them, which a plugin does here. No
 # directory in /tmp serves them, and one elsewhere does.
 tmp_of_tasks() {
-  local status conf=/opt/muster/etc/muster/muster.json dir=/run/slurm/elsewhere stack=$MUSTER_CI_DIR/plugstack.conf
+  local status conf=/opt/muster/etc/muster/muster.json dir=/run/slurm/elsewhere copy=/run/slurm/keys stack=$MUSTER_CI_DIR/plugstack.conf
   cat >"$shared/own_tmp.c" <<'TXT'
 #include <sched.h>
 #include <slurm/spank.h>
@@ -191,13 +191,14 @@ TXT
   refused tmp-of-tasks 'tasks of step [0-9.]+ on node node2 do not see the directory /tmp/muster\..*: set tmpdir in ' "$clients/keys"
   mkdir -p "${conf%/*}"
   mkdir -m 1777 $dir
+  cp "$clients/keys" $copy   # the tree may be in /tmp
   echo "{ \"tmpdir\": \"$dir\" }" >$conf
   list_all >"$work/before"
-  timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/keys" --seconds 100 >"$work/tmpdir.log" 2>&1 </dev/null
+  timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 $copy --seconds 100 >"$work/tmpdir.log" 2>&1 </dev/null
   status=$?
   check 'tmp-of-tasks: with tmpdir elsewhere the step passes' "$(why "$work/tmpdir.log" $status)" [ $status = 0 ]
   clean 'tmp-of-tasks, elsewhere'
-  rm $conf
+  rm $conf $copy
   rmdir $dir
   : >"$stack"
 }
