@@ -95,32 +95,33 @@ restart_slurmd() {
   check 'restart: the step goes on' "$(why "$work/restart.log" $status)" [ $status = 0 ]
 }
 
-# A program that cannot be started on one node, whose server has left before anybody spoke to it.
-unstarted_waits() {
-  [ "$(grep -c '^WAITS' "$work/unstarted.log")" = 6 ] && grep -q 'node2: .*exit code 127' "$work/unstarted.log" &&
+waits_without_node2() {
+  [ "$(grep -c '^WAITS' "$1")" = 6 ] && grep -q '^srun: error: node2: ' "$1" &&
     [ "$(new_leftovers "$work/before" | grep -c '^process muster-server')" = 3 ]
 }
-unstarted() {
-  local step status begin go=$MUSTER_CI_DIR/shared/go
+# early NAME COMMAND SAYS: a program that ends on one node before PMIx_Init, as bash's COMMAND does, and whose server
+# has left there before anybody spoke to it
+early() {
+  local name=$1 log=$work/early.log step status begin go=$MUSTER_CI_DIR/shared/go
   list_leftovers >"$work/before"
-  : >"$work/unstarted.log"
+  : >"$log"
   # shellcheck disable=SC2016  # for the tasks' shell
   srun --mpi="$MPI" -N4 --ntasks-per-node=2 bash -c '
-    [ "$(hostname)" != node2 ] || exec /nowhere/program
+    [ "$(hostname)" != node2 ] || eval "$2"
     echo WAITS
     while [ ! -e "$1" ]; do sleep 0.1; done
-    exec "$0" --seconds 100' "$clients/exchange" "$go" >"$work/unstarted.log" 2>&1 </dev/null &
+    exec "$0" --seconds 100' "$clients/exchange" "$go" "$2" >"$log" 2>&1 </dev/null &
   step=$!
-  until_true 20 unstarted_waits || not_ok 'unstarted: start' "$(why "$work/unstarted.log" unknown)"
+  until_true 20 waits_without_node2 "$log" || not_ok "$name: start" "$(why "$log" unknown)"
   begin=$SECONDS
   touch "$go"
   until_true 10 ended $step
-  check 'unstarted: the others fail at once' "not after $((SECONDS - begin)) s" ended $step
+  check "$name: the others fail at once" "not after $((SECONDS - begin)) s" ended $step
   wait $step
   status=$?
-  check 'unstarted: the step fails' 'it did not' [ $status != 0 ]
-  check 'unstarted: says why' "$(why "$work/unstarted.log" $status)" grep -qE \
-    'node2 is lost: rank [23] ended (with exit code 127 )?before PMIx_Init' "$work/unstarted.log"
+  check "$name: the step fails" 'it did not' [ $status != 0 ]
+  check "$name: says why" "$(why "$log" $status)" \
+    grep -qE "node2 is lost: rank [23] $3 before PMIx_Init" "$log"
   rm -f "$go"
 }
 
@@ -345,7 +346,8 @@ if [ "$MPI" = muster ]; then
       --victim 7 --delay 60000 --how exit --in $where
   done
   restart_slurmd
-  unstarted
+  early missing-program 'exec /nowhere/program' 'ended( with exit code 127)?'
+  early illegal-instruction 'kill -ILL $$' '(was killed by signal 4 .*|ended)'
   all_lost
   mistake '{ "timeouts": { "peer": "soon" } }' 'muster.json line 1: .*peer'
   mistake '{ "timeout": 3 }' 'muster.json line 1: .*timeout'

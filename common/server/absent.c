@@ -6,6 +6,7 @@
 #include "common/transport/wire.h"
 #include "common/util/log.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,13 +29,20 @@ static void pass_on(struct server *server, uint32_t node, const void *body, size
     }
 }
 
+/* The RM ends whole steps by SIGKILL and SIGTERM. */
+static bool failed_early(const struct task *task)
+{
+    return task->early &&
+           (task->sig != 0 ? task->sig != SIGKILL && task->sig != SIGTERM : task->code != 0);
+}
+
 void absent_tell(struct server *server)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
         struct wire_out body = {0};
-        if (!task->early || (task->sig == 0 && task->code == 0))
+        if (!failed_early(task))
             continue;
         wire_put_u32(&body, server->boot.node);
         wire_put_u32(&body, here->ranks[k]);

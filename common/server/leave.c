@@ -117,12 +117,12 @@ void server_leave(struct server *server, unsigned ms)
                  server->boot.label, server->boot.nodes[server->boot.node].name);
         server_end_step(server, tell, tell);
     }
-    bool ends_well = in_order && !server->ending;
+    bool going_on = server->told_to_leave && !server->ending;
     server->ending = true;
     server_resume(server);
     engine_close(server->engine);
     asks_close(server->asks);
-    if (ends_well)
+    if (going_on)
         absent_tell(server);
     steps_leave(server);
     status_close(server->status);

@@ -64,7 +64,9 @@ static void lose(struct rm *rm, uint32_t node, int rc)
     loss->rm = rm;
     loss->node = node;
     snprintf(loss->why, sizeof loss->why, "%s",
-             peer->left ? "it has left, for its tasks have ended" : slurm_abi_strerror(rc));
+             peer->left     ? "it has left, for its tasks have ended"
+             : rc == ENOENT ? "it is not there: its tasks have ended, or Slurm never started them"
+                            : slurm_abi_strerror(rc));
     handoff_post(rm->handoff, &loss->item);
 }
 
