@@ -270,6 +270,9 @@ settings() {
   clean settings
   check 'settings: tmpdir is empty again' "found $(ls "$dir")" rmdir "$dir"
   refused no-tmpdir "cannot open the directory tmpdir=$dir: No such file"
+  configure 'tmpdir = ""'
+  check 'settings: an empty tmpdir is the default' 'a job failed' \
+    flux run -o pmi="$MPI" -N4 -n8 "$clients/start"
   # shellcheck disable=SC2016  # for eval
   check 'settings: a mistake is refused' "$(cat "$work/mistake.log" 2>/dev/null)" \
     eval '! configure "on_task_loss = \"sometimes\"" >"$work/mistake.log" 2>&1 && grep -q on_task_loss "$work/mistake.log"'

@@ -23,6 +23,8 @@ bool server_tell_launcher(unsigned char what)
 /* Has the node told, or all of them, tell the user. */
 static void end_step(struct server *server, const char *why, const char *tell, uint32_t told)
 {
+    if (server->ending)
+        return; /* it is under way: when all ranks abort, say */
     server->ending = true;
     for (uint32_t node = 0; node < server->boot.nnodes; node++) {
         struct wire_out frame = {0};

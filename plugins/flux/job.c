@@ -184,11 +184,12 @@ static int ask_module(struct job *job, flux_t *h, struct err *err)
                      node, f ? flux_future_error_string(f) : strerror(errno));
     if (rc == 0) {
         boot_set(&job->boot, "conf", conf);
-        if (tmpdir && tmpdir[0] != '/')
+        if (tmpdir && tmpdir[0] != '\0' && tmpdir[0] != '/')
             rc = err_set(err, "[muster] tmpdir=\"%.200s\" of Flux's settings is no absolute path",
                          tmpdir);
+        job->table_has_tmpdir = tmpdir != NULL;
         job->parent_key = "tmpdir";
-        job->parent = tmpdir ? strdup(tmpdir) : NULL;
+        job->parent = tmpdir && tmpdir[0] != '\0' ? strdup(tmpdir) : NULL;
     }
     if (f)
         flux_future_destroy(f);
@@ -200,11 +201,12 @@ static int find_parent(struct job *job, flux_shell_t *shell, struct err *err)
 {
     const char *path = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
     const char *own = flux_shell_getenv(shell, "FLUX_JOB_TMPDIR");
-    char tmpdir[CONF_PATH_SIZE];
+    char tmpdir[CONF_PATH_SIZE] = "";
 
     if (job->parent)
         return 0;
-    if (conf_file_tmpdir(path ? path : MUSTER_CONF_PATH, path ? getuid() : 0, tmpdir, err) < 0)
+    if (!job->table_has_tmpdir &&
+        conf_file_tmpdir(path ? path : MUSTER_CONF_PATH, path ? getuid() : 0, tmpdir, err) < 0)
         return -1;
     if (tmpdir[0] == '\0' && !own)
         return err_set(err, "the shell has made no FLUX_JOB_TMPDIR for the job");

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A larger instance's answer, for every broker, is too much for rank 0; trees are k-ary there. */
-enum { OVERLAY_MAX = 4096, NESTING = 2 * OVERLAY_MAX + 4 };
+/* An answer takes rank 0 time that grows with the square of the brokers, each of which asks: of 512
+ * that is half a second for all, of 4096 minutes. Trees are k-ary in larger instances. */
+enum { OVERLAY_MAX = 512, NESTING = 2 * OVERLAY_MAX + 4 };
 
 flux_future_t *overlay_ask(struct module *module)
 {
@@ -63,7 +64,7 @@ int overlay_take(struct module *module, flux_future_t *f, struct err *err)
     if (module->shaped)
         return 0;
     if (flux_rpc_get_unpack(f, "o", &json) < 0) {
-        int rc = errno;
+        int rc = errno == ENOSYS ? EAGAIN : errno; /* ENOSYS would say that we are not loaded */
         err_set(err, "how brokers hang together cannot be found out: overlay.topology: %s",
                 flux_future_error_string(f));
         return rc;

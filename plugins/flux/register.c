@@ -46,7 +46,7 @@ static int read_job(struct module *module, uint32_t uid, flux_future_t *f, struc
     const char *ranks;
     if (flux_rpc_get_unpack(f, "{s:{s:i s:i s:s}}", "job", "userid", &userid, "state", &state,
                             "ranks", &ranks) < 0) {
-        int rc = errno;
+        int rc = errno == ENOSYS ? EAGAIN : errno; /* ENOSYS would say that we are not loaded */
         err_set(err, "whose job it is cannot be found out: job-list: %s",
                 flux_future_error_string(f));
         return rc;

@@ -123,8 +123,8 @@ static void flux_abort(struct rm *rm, const char *why)
 {
     char *text = NULL;
     size_t len;
-    FILE *out = open_memstream(&text, &len);
-    if (out == NULL || rm->raise != 0)
+    FILE *out = rm->raise == 0 ? open_memstream(&text, &len) : NULL;
+    if (out == NULL)
         return;
     fprintf(out, "{\"id\":%llu,\"type\":\"exec\",\"severity\":0,\"note\":\"",
             (unsigned long long)rm->job);

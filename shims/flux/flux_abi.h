@@ -2,7 +2,8 @@
  * What we use of libflux-core and libjansson, declared by hand, so that muster builds where no Flux
  * is installed; abi_check.c has the compiler compare it with the real headers where there are any.
  *
- * Flux 0.79 and newer. (Before 0.70 the lengths of raw payloads were int, under the same soname.)
+ * Flux 0.83 and newer, in which the shell first has shell.finish; the module's settings need 0.80.
+ * (Before 0.70 the lengths of raw payloads were int, under the same soname.)
  * Nothing is linked: a broker's module finds the functions in the broker, and muster-server loads
  * libflux-core as the boot message's "preload" says. The assertions at the end hold for whichever
  * definitions were read, ours or Flux's own, and so compare them.
