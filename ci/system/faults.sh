@@ -285,7 +285,7 @@ lost_in_groups() {
   lost 'construct, added' --as added
   lost 'construct, added, FT_COLLECTIVE' --as added --mode ft
   lost 'construct, leader' --as leader
-  lost 'construct, leader, FT_COLLECTIVE' --as leader --mode ft
+  lost 'construct, leader, FT_COLLECTIVE' --as leader --mode ft --events 1
   lost 'construct, leader, once it has contributed' --as leader --after 1
   lost 'bootstrap, leader' --op bootstrap
   lost 'bootstrap, leader, once it has contributed' --op bootstrap --after 1
@@ -293,6 +293,7 @@ lost_in_groups() {
   lost 'destruct, once it has contributed' --op destruct --after 1
   lost 'destruct, FT_COLLECTIVE' --op destruct --mode ft
   lost 'destruct, FT_COLLECTIVE, once it has contributed' --op destruct --mode ft --after 1
+  lost 'destruct, too late' --op destruct --how late --deadline 3
   lost 'destruct, NOTIFY_TERMINATION' --op destruct --mode notify --events 1
   lost 'destruct, NOTIFY_TERMINATION, once it has contributed' --op destruct --mode notify --after 1 --events 1
   per_node=3 others=10

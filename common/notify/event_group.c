@@ -85,10 +85,13 @@ static void leave(struct server *server, const struct event_group *group)
             procset_free(&rest);
             continue;
         }
-        registry_remove(server->registry, REGISTRY_GROUP, group->id, &e->members);
-        if (has_local(server, &rest))
-            registry_add(server->registry, REGISTRY_GROUP, group->id, &rest);
-        procset_free(&rest);
+        if (has_local(server, &rest)) {
+            procset_free(&e->members);
+            e->members = rest;
+        } else {
+            registry_remove(server->registry, REGISTRY_GROUP, group->id, &e->members);
+            procset_free(&rest);
+        }
         return; /* a process is in one group of an id */
     }
 }

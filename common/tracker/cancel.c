@@ -50,21 +50,21 @@ static void done(struct engine_call *call, const struct engine_result *result)
     free(call);
 }
 
-/* Makes the failed call. The tracker may be gone afterwards.
+/* Makes the failed call. Trackers may be gone afterwards.
  * @param lost as in engine_cancel(); who ended since was told before, and is not why */
-static void call(struct engine *engine, const struct tracker *t, bool lost)
+void engine_cancel_known(struct engine *engine, const void *from, size_t siglen, bool lost)
 {
-    struct engine_call *made = calloc(1, sizeof *made);
-    void *bytes = malloc(t->siglen);
+    struct engine_call *made = engine->closing ? NULL : calloc(1, sizeof *made);
+    void *bytes = malloc(siglen);
     struct signature sig;
-    if (made == NULL || bytes == NULL || signature_read(&sig, t->sig, t->siglen) != 0) {
+    if (made == NULL || bytes == NULL || signature_read(&sig, from, siglen) != 0) {
         free(made);
         free(bytes);
         return;
     }
-    memcpy(bytes, t->sig, t->siglen);
+    memcpy(bytes, from, siglen);
     *made = (struct engine_call){
-        .sig = bytes, .siglen = t->siglen, .timeout = CALL_TIMEOUT_S, .done = done};
+        .sig = bytes, .siglen = siglen, .timeout = CALL_TIMEOUT_S, .done = done};
     made->status = lost ? engine->env.local_status(engine->env.arg, &sig) : 0;
     if (made->status == 0) /* all of ours lived: they have waited too long */
         made->status = engine->env.codes.timeout;
@@ -82,7 +82,7 @@ bool cancel_meets(struct engine *engine, struct tracker *t, bool local)
         return false;
     bool lost = c->lost;
     forget(engine, c);
-    call(engine, t, lost);
+    engine_cancel_known(engine, t->sig, t->siglen, lost);
     return true;
 }
 
@@ -98,7 +98,7 @@ void engine_cancel(struct engine *engine, const char *id, bool lost)
             if (t->call == NULL && (owed ? t->failure.nowed > 0 : t->state == TRACKER_EARLY) &&
                 is_construct(engine, t, id, lost)) {
                 free(c);
-                call(engine, t, lost);
+                engine_cancel_known(engine, t->sig, t->siglen, lost);
                 return;
             }
     snprintf(c->id, sizeof c->id, "%s", id);

@@ -28,8 +28,9 @@
 #include "common/tracker/signature.h"
 #include "common/transport/frame.h"
 
-/** Asks the root for a context id. */
-enum { ENGINE_WANT_CONTEXT_ID = 1 };
+/** What a call asks for: a context id, which the root gives; that members of the group are told of
+ * lost ones, which is between the callers: each sees it in the others' entries. */
+enum { ENGINE_WANT_CONTEXT_ID = 1, ENGINE_WANT_NOTIFY = 2 };
 
 /** What one server contributed. */
 struct engine_entry {
@@ -175,6 +176,9 @@ void engine_forget(struct engine *engine, struct engine_call *call);
  * participant here is lost or is late: it fails everywhere.
  * @param lost whether one is lost: then it is a construct with one that has ended here */
 void engine_cancel(struct engine *engine, const char *id, bool lost);
+
+/** The same of an operation whose signature is known. @param sig borrowed */
+void engine_cancel_known(struct engine *engine, const void *sig, size_t siglen, bool lost);
 
 /** Takes the body of a FRAME_CANCEL of server @p from. */
 void engine_cancelled(struct engine *engine, uint32_t from, const void *body, size_t len);

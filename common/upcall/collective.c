@@ -100,6 +100,7 @@ static void read_directives(struct collective *c, const pmix_info_t info[], size
             c->survives = true;
         } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_NOTIFY_TERMINATION) && is_true(&info[i])) {
             c->notify = true;
+            c->call.flags |= ENGINE_WANT_NOTIFY;
         }
     }
 }
@@ -207,6 +208,10 @@ static int begin(struct collective *c)
     c->timeout = c->call.timeout;
     if (expand(c->server, c) != 0 || members_expand(c) != 0)
         return -1;
+    if (c->kind == COLL_DESTRUCT) {
+        const struct registry_entry *e = registry_group(c->server->registry, c->id, &c->all);
+        c->notify = c->notify || (e != NULL && e->notify);
+    }
     c->lacking = lacking_calls(c);
     c->lost = c->lost || c->lacking > 0;
     if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
@@ -316,7 +321,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
 {
     if (cbfunc == NULL)
         return PMIX_SUCCESS;
-    if (op == PMIX_GROUP_DESTRUCT)
+    if (op == PMIX_GROUP_DESTRUCT && upcall_server()->library < COLLECTIVE_ADDS_FROM)
         for (size_t i = 0; i < ndirs; i++)
             if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) && is_true(&directives[i]))
                 return forget_local(group, procs, nprocs);

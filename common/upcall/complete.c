@@ -212,9 +212,11 @@ static void complete_construct(struct collective *c, const struct engine_result 
     if (id != 0 && (info = add_info(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     add_membership(o);
-    for (uint32_t i = 0; i < result->nentries; i++)
+    for (uint32_t i = 0; i < result->nentries; i++) {
+        c->notify = c->notify || (result->entries[i].flags & ENGINE_WANT_NOTIFY);
         if (result->entries[i].len > 0)
             add_entry(o, &result->entries[i], id != 0);
+    }
     if (id != 0 && o->nstore > 0 && (info = add_store(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     store(o);
@@ -252,14 +254,18 @@ void collective_complete(struct collective *c, const struct engine_result *resul
             return;
         }
     }
-    if (c->kind == COLL_DESTRUCT)
+    if (c->kind == COLL_DESTRUCT) { /* libpmix's clients have dropped it all the same */
         loss_group_stays(c->server, c->id, &c->all);
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
+    }
     pending_answer(c, result->status, NULL, 0);
 }
 
 void collective_refuse(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
-    answer_status(&c->request.answer, c->call.status);
-    collective_free(c);
+    if (pending_add(c) && pending_answers(c))
+        pending_answer(c, c->call.status, NULL, 0);
+    else
+        collective_free(c);
 }

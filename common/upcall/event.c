@@ -40,6 +40,11 @@ static void run_note(struct handoff_item *item)
     if (status != PMIX_SUCCESS)
         log_info("event %d of %s rank %u: %s", note->event.code, note->event.source.nspace,
                  note->event.source.rank, PMIx_Error_string(status));
+    /* PMIx_Group_leave: it is generated, whoever of the group is still there to receive it. */
+    if (note->event.code == PMIX_GROUP_LEFT &&
+        (status == PMIX_ERR_PARTIAL_SUCCESS || status == PMIX_ERR_UNREACH ||
+         status == PMIX_ERR_NOT_FOUND))
+        status = PMIX_SUCCESS;
     answer_status(&note->request.answer, status);
     notification_free(&note->event);
     free(note);

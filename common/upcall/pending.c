@@ -95,6 +95,31 @@ bool pending_is_behind(const struct collective *c)
     return false;
 }
 
+/* A destruct that libpmix has ended here, as some of the group's members on this node were late.
+ * The host is told the id alone, as of a construct; a group of that id is there before its
+ * destruct, and not before its construct. @return whether there is one; its members here have
+ * dropped it */
+static bool cancels_destruct(const struct collective *c, bool lost)
+{
+    const struct registry *registry = c->server->registry;
+    for (uint32_t i = 0; i < registry->n; i++) {
+        const struct registry_entry *e = &registry->entries[i];
+        struct procset members = {0};
+        struct wire_out sig = {0};
+        if (e->kind != REGISTRY_GROUP || strcmp(e->id, c->id) != 0)
+            continue;
+        signature_write(&sig, COLL_DESTRUCT, c->id, &e->members);
+        if (!sig.failed && procset_unite(&members, &e->members) == 0) {
+            registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &members);
+            engine_cancel_known(c->server->engine, sig.data, sig.len, lost);
+        }
+        procset_free(&members);
+        wire_out_free(&sig);
+        return true;
+    }
+    return false;
+}
+
 /* libpmix notices a loss before the launcher says it: others are to get its status. */
 void pending_cancelled(struct handoff_item *item)
 {
@@ -110,7 +135,9 @@ void pending_cancelled(struct handoff_item *item)
         server_hold(c->server, item);
         return;
     }
-    engine_cancel(c->server->engine, c->id, tasks_just_lost(c->server));
+    bool lost = tasks_just_lost(c->server);
+    if (!cancels_destruct(c, lost))
+        engine_cancel(c->server->engine, c->id, lost);
     answer_status(&c->request.answer, PMIX_SUCCESS);
     collective_free(c);
 }

@@ -24,6 +24,7 @@ void survive_check(struct collective *c)
               c->id, c->survives ? "PMIX_GROUP_FT_COLLECTIVE" : "PMIX_GROUP_NOTIFY_TERMINATION",
               c->server->library >> 16, c->server->library >> 8 & 255, c->server->library & 255);
     c->survives = c->notify = false;
+    c->call.flags &= ~(uint32_t)ENGINE_WANT_NOTIFY;
     if (c->call.status == PMIX_SUCCESS)
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
 }
@@ -63,6 +64,8 @@ bool survive_again(struct collective *c, const struct engine_result *result)
     c->call.timeout = retry_timeout(c->timeout, now_ms() - c->started, &over);
     if (c->role == COLLECTIVE_MEMBER) { /* it knows its leaders only by the id */
         if (over || (result->gone == NULL && result->status != PMIX_ERR_LOST_CONNECTION))
+            return false;
+        if (result->gone != NULL && procset_unite(&c->gone, result->gone) != 0)
             return false;
         engine_join(c->server->engine, &c->call);
         return true;
