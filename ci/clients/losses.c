@@ -4,12 +4,13 @@
  *
  * --who member: a rank that nothing waits for; invitee: one that was invited to a group, and whose
  * loss ends the invitation; leader: who has invited the others, whose joins then fail. One of them
- * declares itself the leader in its place, and invites once more.
+ * declares itself the leader in its place, and invites once more. group: a member of two groups, of
+ * which one of its members alone has asked to be told, and another has left one.
  */
 #include "event.h"
 #include "group.h"
 
-enum { MEMBER, INVITEE, LEADER };
+enum { MEMBER, INVITEE, LEADER, GROUP };
 
 static long who = MEMBER;
 
@@ -25,6 +26,45 @@ static pmix_rank_t victim(void)
 {
     return who == LEADER ? 0 : client.size - 1;
 }
+
+/* ---- group ---- */
+
+static pmix_rank_t leaver(void)
+{
+    return client.size - 2;
+}
+
+/* Two groups of all ranks; one leaves the second. */
+static void make_groups(struct listener *l, const pmix_proc_t *procs)
+{
+    static const char *const ids[] = {"losses.kept", "losses.left"};
+    struct group_call call;
+    step("groups");
+    for (size_t i = 0; i < 2; i++) {
+        struct group_ask ask = {.notify = client.me.rank == 0};
+        group_run(&call, ids[i], procs, client.size, ask, PMIX_SUCCESS);
+        group_result_free(&call.result);
+    }
+    fence_all(false);
+    if (client.me.rank == leaver())
+        CHECK_OK(PMIx_Group_leave(ids[1], NULL, 0), "PMIx_Group_leave");
+    else
+        listen_wait(l, PMIX_GROUP_LEFT, leaver(), 1);
+    fence_all(false);
+}
+
+static void check_groups(struct listener *l, const pmix_proc_t *procs)
+{
+    size_t n = client.me.rank == leaver() ? 1 : 2;
+    step("PMIX_GROUP_MEMBER_FAILED of %zu groups", n);
+    listen_wait(l, PMIX_GROUP_MEMBER_FAILED, PMIX_RANK_WILDCARD, n);
+    fence_of(procs, client.size - 1, false);
+    CHECK_EQ(listen_count(l, PMIX_GROUP_MEMBER_FAILED, PMIX_RANK_WILDCARD), n, "events");
+    step("destruct of a group that has lost one");
+    CHECK_OK(PMIx_Group_destruct("losses.kept", NULL, 0), "PMIx_Group_destruct");
+}
+
+/* ---- invitations ---- */
 
 /* The end of the invitation. */
 static struct {
@@ -138,30 +178,39 @@ static void reselect(struct listener *l, const pmix_proc_t *procs, size_t n)
 
 int main(int argc, char **argv)
 {
-    const struct option_number options[] = {{"who", &who, "is lost", "member|invitee|leader"}, {0}};
-    const pmix_status_t group_codes[] = {PMIX_GROUP_INVITED, PMIX_GROUP_LEADER_FAILED,
-                                         PMIX_GROUP_LEADER_SELECTED, GO};
+    const struct option_number options[] = {{"who", &who, "is lost", "member|invitee|leader|group"},
+                                            {0}};
+    const pmix_status_t group_codes[] = {
+        PMIX_GROUP_INVITED, PMIX_GROUP_LEADER_FAILED, PMIX_GROUP_LEADER_SELECTED, GO,
+        PMIX_GROUP_LEFT,    PMIX_GROUP_MEMBER_FAILED};
     const pmix_status_t last = INT32_MIN; /* see events.c */
     client_init("losses", options, argc, argv);
     if (client.size < 4 || (who != MEMBER && LIBPMIX < 70000))
-        return client_skip(client.size < 4 ? "needs four ranks" : "libpmix 7 watches invitations");
+        return client_skip(client.size < 4 ? "needs four ranks"
+                           : who == GROUP  ? "libpmix 7 has PMIX_GROUP_NOTIFY_TERMINATION"
+                                           : "libpmix 7 watches invitations");
     pmix_proc_t *procs = calloc(client.size, sizeof *procs);
     for (pmix_rank_t r = 0; r < client.size; r++)
         procs[r] = proc_of(r);
     step("registrations");
     if (LIBPMIX < 70000)
         listen_to(&last, 1, NULL, 0);
-    struct listener *invitations = listen_to(group_codes, 4, NULL, 0);
+    struct listener *invitations =
+        listen_to(group_codes, sizeof group_codes / sizeof *group_codes, NULL, 0);
     struct listener *l = listen_to(codes, NCODES, NULL, 0), *any = listen_to(NULL, 0, NULL, 0);
     fence_all(false);
+    if (who == GROUP)
+        make_groups(invitations, procs);
     step("loss of rank %u", victim());
-    if (who == MEMBER && client.me.rank == victim())
+    if ((who == MEMBER || who == GROUP) && client.me.rank == victim())
         client_die();
-    if (who != MEMBER && client.me.rank == 0)
+    if ((who == INVITEE || who == LEADER) && client.me.rank == 0)
         lead(procs);
-    else if (who != MEMBER)
+    else if (who == INVITEE || who == LEADER)
         follow(invitations);
     check_told(l);
+    if (who == GROUP)
+        check_groups(invitations, procs);
     step("fence of the survivors");
     if (who == LEADER)
         fence_of(procs + 1, client.size - 1, false);

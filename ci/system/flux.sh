@@ -388,7 +388,7 @@ survivors() {
   is_wanted survivors || return 0
   list_all >"$work/before"
   configure 'on_task_loss = "continue"'
-  for who in member invitee leader; do survive losses --who $who; done
+  for who in member invitee leader group; do survive losses --who $who; done
   configure
   clean survivors
 }

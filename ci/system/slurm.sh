@@ -180,7 +180,7 @@ elif [ "$MPI" = muster ]; then
   [ ! -e "$conf" ] || mv "$conf" "$work/muster.json"
   mkdir -p "${conf%/*}"
   (umask 022; echo '{ "on_task_loss": "continue" }' >"$conf")
-  for who in member invitee leader; do survivors_told --who $who; done
+  for who in member invitee leader group; do survivors_told --who $who; done
   rm "$conf"
   [ ! -e "$work/muster.json" ] || mv "$work/muster.json" "$conf"
 fi
