@@ -5,7 +5,8 @@
  * --who member: a rank that nothing waits for; invitee: one that was invited to a group, and whose
  * loss ends the invitation; leader: who has invited the others, whose joins then fail. One of them
  * declares itself the leader in its place, and invites once more. group: a member of two groups, of
- * which one of its members alone has asked to be told, and another has left one.
+ * which one of its members alone has asked to be told, and another has left one; then the others
+ * name it once more, in a construct, fences and a get.
  */
 #include "event.h"
 #include "group.h"
@@ -40,6 +41,8 @@ static void make_groups(struct listener *l, const pmix_proc_t *procs)
     static const char *const ids[] = {"losses.kept", "losses.left"};
     struct group_call call;
     step("groups");
+    put_u64(PMIX_REMOTE, 1000 + client.me.rank, "losses.put");
+    CHECK_OK(PMIx_Commit(), "PMIx_Commit");
     for (size_t i = 0; i < 2; i++) {
         struct group_ask ask = {.notify = client.me.rank == 0};
         group_run(&call, ids[i], procs, client.size, ask, PMIX_SUCCESS);
@@ -62,6 +65,17 @@ static void check_groups(struct listener *l, const pmix_proc_t *procs)
     CHECK_EQ(listen_count(l, PMIX_GROUP_MEMBER_FAILED, PMIX_RANK_WILDCARD), n, "events");
     step("destruct of a group that has lost one");
     CHECK_OK(PMIx_Group_destruct("losses.kept", NULL, 0), "PMIx_Group_destruct");
+    step("operations that name one that is lost already");
+    struct group_call call;
+    struct group_ask ask = {0};
+    group_run(&call, "losses.late", procs, client.size, ask, PMIX_GROUP_CONSTRUCT_ABORT);
+    group_result_free(&call.result);
+    CHECK_STATUS(PMIx_Fence(procs, client.size, NULL, 0), PMIX_ERR_PROC_TERM_WO_SYNC, "PMIx_Fence");
+    CHECK_STATUS(PMIx_Fence(NULL, 0, NULL, 0), PMIX_ERR_PROC_TERM_WO_SYNC, "PMIx_Fence of all");
+    if (client.me.rank != leaver()) { /* which is on its node: see PMIX_REMOTE */
+        step("what the lost one has put");
+        CHECK_EQ(get_u64(victim(), "losses.put"), 1000 + victim(), "losses.put");
+    }
 }
 
 /* ---- invitations ---- */

@@ -163,7 +163,7 @@ fi
 survivors_told() {
   local log=$work/losses.log status
   case $wanted in '  '|*' losses '*) ;; *) return 0 ;; esac
-  timeout 120 srun --mpi="$MPI" --kill-on-bad-exit=0 -N4 -n8 "$clients/losses" "$@" --seconds 100 >"$log" 2>&1 </dev/null
+  timeout 120 srun --mpi="$MPI" --kill-on-bad-exit=0 -N4 --ntasks-per-node=2 "$clients/losses" "$@" --seconds 100 >"$log" 2>&1 </dev/null
   status=$?
   if grep -q '^SKIP losses:' "$log"; then
     skip "losses $*" "$(sed -n 's/^SKIP losses: //p' "$log" | head -n 1)"

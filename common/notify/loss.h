@@ -34,7 +34,8 @@ void loss_group_formed(struct server *server, const char *id, const struct procs
 void loss_group_ends(struct server *server, const char *id, const struct procset *members);
 
 /** That destruct has succeeded: tells the clients here of those that libpmix does not tell of.
- * @param lacking tasks of this node that had not called when it was handed up
+ * @param lacking tasks of this node that had not called when it was handed up, as far as libpmix
+ *                knows them
  * @param at      now_ms() of that */
 void loss_group_ended(struct server *server, const char *id, const struct procset *members,
                       uint32_t lacking, int64_t at);

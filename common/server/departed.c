@@ -11,12 +11,14 @@
 
 enum { STILL_HEARD_MS = 1000 /* what one that has ended in order has said before */ };
 
+enum how { DIED, LEFT, ABSENT /* left without any task of its own having called PMIx_Init */ };
+
 /* One that has ended in order, and whose last messages may still come. */
 struct departure {
     struct departure *next;
     uint32_t node;
-    int64_t at;  /* when it counts as gone, now_ms() */
-    bool absent; /* without any task of its own having called PMIx_Init */
+    int64_t at; /* when it counts as gone, now_ms() */
+    enum how how;
     char why[128];
 };
 
@@ -39,8 +41,6 @@ static void find_missing(void *arg, const struct engine_view *view)
     for (uint32_t i = 0; i < view->nmissing; i++)
         wait->found |= view->missing[i] == wait->node;
 }
-
-enum how { DIED, LEFT, ABSENT };
 
 static void gone(struct server *server, uint32_t node, enum how how, const char *why)
 {
@@ -70,15 +70,15 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
 }
 
 /* Counts as gone when its last messages must have come. */
-static void leave(struct server *server, uint32_t node, bool absent, const char *why)
+static void leave(struct server *server, uint32_t node, enum how how, const char *why)
 {
     struct departure *d = calloc(1, sizeof *d), **end = &server->departures;
     if (d == NULL) {
-        gone(server, node, absent ? ABSENT : LEFT, why);
+        gone(server, node, how, why);
         return;
     }
     d->node = node;
-    d->absent = absent;
+    d->how = how;
     d->at = now_ms() + STILL_HEARD_MS;
     snprintf(d->why, sizeof d->why, "%s", why);
     while (*end != NULL)
@@ -93,14 +93,14 @@ void departed(void *arg, uint32_t node, const char *why)
     if (own && engine_is_lost(server->engine, node))
         return; /* it has said so itself */
     if (own && server->rm_ops->peer(server->rm, node).left)
-        leave(server, node, false, why);
+        leave(server, node, LEFT, why);
     else
         gone(server, node, DIED, why);
 }
 
 void departed_absent(struct server *server, uint32_t node, const char *why)
 {
-    leave(server, node, true, why);
+    leave(server, node, ABSENT, why);
 }
 
 int64_t departed_next(const struct server *server, int64_t now)
@@ -114,7 +114,7 @@ void departed_tick(struct server *server, int64_t now)
     while (departed_next(server, now) == 0) {
         struct departure *d = server->departures;
         server->departures = d->next;
-        gone(server, d->node, d->absent ? ABSENT : LEFT, d->why);
+        gone(server, d->node, d->how, d->why);
         free(d);
     }
 }

@@ -273,8 +273,10 @@ static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint3
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     tasks_ended(server, slot, sig, code);
-    if (slot < here->ntasks)
-        upcall_task_gone(server, here->ranks[slot]);
+    if (slot >= here->ntasks)
+        return;
+    upcall_client_ended(server, slot);
+    upcall_task_gone(server, here->ranks[slot]);
 }
 
 /* @param record of boot.h @param text that belongs to it */
@@ -420,6 +422,7 @@ void server_close(struct server *server)
     handoff_free(server->handoff);
     departed_free(server);
     upcall_free_served(server);
+    upcall_free_kept(server);
     engine_free(server->engine);
     asks_free(server->asks);
     steps_close(server);

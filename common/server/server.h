@@ -35,6 +35,15 @@ struct task {
     uint32_t sig, code; /**< how it ended */
     int64_t at;         /**< when, now_ms() */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
+
+    /* of upcall/forget.c */
+    unsigned connected;   /**< how many connections to libpmix it has */
+    _Atomic bool forgets; /**< libpmix was told to forget it */
+    bool removed;         /**< and has */
+    bool answered;        /**< what it was asked for before */
+    char *data;           /**< what it had put, owned; NULL: nothing, or libpmix has it */
+    size_t len;           /**< of that */
+    struct kept *kept;    /**< owned: a question that libpmix has not answered, or NULL */
 };
 
 /** Events since the start. */

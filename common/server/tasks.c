@@ -47,11 +47,17 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
     }
 }
 
+/* The launcher may be late with the word of one that libpmix has noticed. */
+static bool has_ended(const struct task *task)
+{
+    return task->state == TASK_ENDED || task->removed;
+}
+
 int32_t tasks_status(const struct server *server, const struct signature *sig)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (server->tasks[k].state == TASK_ENDED &&
+        if (has_ended(&server->tasks[k]) &&
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
             return sig->kind == COLL_CONSTRUCT && server->library >= GROUP_FT_FROM
                        ? PMIX_GROUP_CONSTRUCT_ABORT
@@ -63,7 +69,7 @@ void tasks_gone(const struct server *server, const struct signature *sig, struct
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (server->tasks[k].state == TASK_ENDED &&
+        if (has_ended(&server->tasks[k]) &&
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
             procset_add(gone, server->boot.nspace, here->ranks[k], here->ranks[k]);
     procset_canonical(gone);

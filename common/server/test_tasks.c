@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <pmix_common.h>
 
 enum { TOGETHER_MS = 5, JUST_MS = 1000 };
 
@@ -248,9 +249,37 @@ static void what_is_said_for_another_node(void **state)
                              "PMIx_Finalize; ending the step");
 }
 
+/* What an operation of ranks 2 to 4 fails with, for tasks here: ended, or forgotten by libpmix
+ * whose launcher has not said so yet. */
+static void what_operations_fail_with(void **state)
+{
+    struct signature fence = {.kind = COLL_FENCE}, construct = {.kind = COLL_CONSTRUCT};
+    struct procset gone = {0};
+    (void)state;
+    procset_add(&fence.members, server.boot.nspace, 2, 4);
+    procset_canonical(&fence.members);
+    construct.members = fence.members;
+    assert_int_equal(tasks_status(&server, &fence), 0);
+    tasks[1].removed = true;
+    assert_int_equal(tasks_status(&server, &fence), PMIX_ERR_PROC_TERM_WO_SYNC);
+    assert_int_equal(tasks_status(&server, &construct), PMIX_ERR_PROC_TERM_WO_SYNC);
+    server.library = 7 << 16;
+    assert_int_equal(tasks_status(&server, &construct), PMIX_GROUP_CONSTRUCT_ABORT);
+    tasks_ended(&server, 0, SIGKILL, 0);
+    tasks_gone(&server, &fence, &gone);
+    assert_int_equal(procset_size(&gone), 2);
+    procset_free(&gone);
+    procset_free(&fence.members);
+    procset_add(&fence.members, server.boot.nspace, 4, 5);
+    procset_canonical(&fence.members);
+    assert_int_equal(tasks_status(&server, &fence), 0);
+    procset_free(&fence.members);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_operations_fail_with, begin, end),
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),

@@ -29,6 +29,10 @@ static void run_change(struct handoff_item *item)
         nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
         node == server->boot.node) {
         uint32_t slot = server->nspace->local_of[change->rank];
+        if (change->connected)
+            server->tasks[slot].connected++;
+        else if (server->tasks[slot].connected > 0)
+            server->tasks[slot].connected--;
         /* Its end may have been told first, by another way. */
         if (server->tasks[slot].state != TASK_ENDED)
             server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;

@@ -166,6 +166,18 @@ int collective_prepare(struct collective *c)
     return good ? 0 : -1;
 }
 
+/* Whether a participant here was lost, perhaps before this began: then libpmix has not waited for
+ * it, and does not say so. */
+static bool has_removed(const struct collective *c)
+{
+    const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (c->server->tasks[k].removed &&
+            procset_has(&c->all, c->server->boot.nspace, here->ranks[k]))
+            return true;
+    return false;
+}
+
 /* How many calls less libpmix has handed up than there are participants here, as some are lost: it
  * does not say so of a destruct that tells of lost members by events. */
 static uint32_t lacking_calls(const struct collective *c)
@@ -174,8 +186,9 @@ static uint32_t lacking_calls(const struct collective *c)
     uint32_t n = 0;
     for (uint32_t k = 0; k < here->ntasks; k++)
         n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
-    bool known = c->role == COLLECTIVE_PARTICIPANTS && survive_wants(c) &&
-                 c->server->library >= COLLECTIVE_FT_FROM && c->ncalls < n;
+    bool known = c->role == COLLECTIVE_PARTICIPANTS && c->kind != COLL_FENCE &&
+                 (survive_wants(c) || c->apart) && c->server->library >= COLLECTIVE_FT_FROM &&
+                 c->ncalls < n;
     return known ? n - c->ncalls : 0;
 }
 
@@ -212,8 +225,9 @@ static int begin(struct collective *c)
         const struct registry_entry *e = registry_group(c->server->registry, c->id, &c->all);
         c->notify = c->notify || (e != NULL && e->notify);
     }
+    c->apart = has_removed(c);
     c->lacking = lacking_calls(c);
-    c->lost = c->lost || c->lacking > 0;
+    c->lost = c->lost || c->lacking > 0 || (c->kind == COLL_FENCE && c->apart);
     if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
         loss_group_ends(c->server, c->id, &c->all);
     return collective_prepare(c);

@@ -46,6 +46,7 @@ struct collective {
     size_t nprocs;
     bool lost;         /**< libpmix handed up that a local participant is lost */
     uint32_t ncalls;   /**< local participants that have called, from libpmix 7 on */
+    bool apart;        /**< a participant here was lost, and libpmix does not know it any more */
     uint32_t lacking;  /**< local participants that have not, as they are lost */
     int64_t handed_up; /**< now_ms() when the loss was told */
     bool held;         /**< it was held back until the loss was told */

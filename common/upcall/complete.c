@@ -243,7 +243,7 @@ void collective_complete(struct collective *c, const struct engine_result *resul
     if (c->kind == COLL_DESTRUCT && result->status == 0) {
         struct outcome *o = calloc(1, sizeof *o);
         if (c->notify) {
-            loss_group_ended(c->server, c->id, &c->all, c->lacking, c->handed_up);
+            loss_group_ended(c->server, c->id, &c->all, c->apart ? 0 : c->lacking, c->handed_up);
             survive_tell(c);
         }
         registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);

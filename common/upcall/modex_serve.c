@@ -79,16 +79,40 @@ static void reply(struct served *s)
     free_served(s);
 }
 
-static bool is_gone(const struct served *s)
+static const struct task *task_of(const struct served *s)
 {
     const struct server *server = upcall_server();
-    return server->tasks[server->nspace->local_of[s->rank]].state >= TASK_FINALIZED;
+    return &server->tasks[server->nspace->local_of[s->rank]];
+}
+
+static bool is_gone(const struct served *s)
+{
+    return task_of(s)->state >= TASK_FINALIZED;
+}
+
+/* The answer about one that libpmix does not know any more: see forget.c. */
+static void reply_kept(struct served *s)
+{
+    const struct task *task = task_of(s);
+    s->status = task->data != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
+    free(s->data);
+    s->data = task->len > 0 ? malloc(task->len) : NULL;
+    s->len = s->data != NULL ? task->len : 0;
+    if (s->data != NULL)
+        memcpy(s->data, task->data, task->len);
+    else if (task->len > 0)
+        s->status = PMIX_ERR_NOMEM;
+    reply(s);
 }
 
 /* @thread the loop's */
 static void run_data(struct handoff_item *item)
 {
     struct served *s = (struct served *)item;
+    if (s->status != PMIX_SUCCESS && task_of(s)->removed && !s->answered) {
+        reply_kept(s); /* it was asked for just after libpmix had forgotten it */
+        return;
+    }
     if (s->state == SERVED_ASKED || s->answered || s->status != PMIX_SUCCESS) {
         reply(s);
         return;
@@ -122,6 +146,10 @@ static void ask_library(struct served *s, enum served_state state)
 {
     struct server *server = upcall_server();
     pmix_proc_t proc;
+    if (task_of(s)->removed) {
+        reply_kept(s);
+        return;
+    }
     s->state = state;
     s->order = ++server->nserved;
     PMIX_LOAD_PROCID(&proc, server->boot.nspace, s->rank);
@@ -218,8 +246,11 @@ static void run_behind(struct handoff_item *item)
         if (owes(s, behind->rank, behind->order)) {
             log_debug("upcall: direct modex of rank %u, which has put nothing and is gone",
                       s->rank);
+            const struct task *task = task_of(s); /* perhaps libpmix forgot it just before */
             s->answered = true;
-            asks_reply(server->asks, s->from, s->id, PMIX_ERR_NOT_FOUND, NULL, 0);
+            asks_reply(server->asks, s->from, s->id,
+                       task->data != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, task->data,
+                       task->len);
         }
     free(behind);
 }

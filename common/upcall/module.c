@@ -73,6 +73,7 @@ int upcall_open(struct server *server, struct err *err)
     pmix_nspace_t name;
     keys_server_name(name, boot);
     the_server = server;
+    upcall_watch_soon(server);
     PMIX_INFO_CREATE(info, 5);
     /* The macro may use its arguments more than once. */
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
@@ -85,7 +86,10 @@ int upcall_open(struct server *server, struct err *err)
     if (rc != PMIX_SUCCESS)
         return err_set(err, "PMIx_server_init of libpmix %s failed: %s", PMIx_Get_version(),
                        PMIx_Error_string(rc));
-    return 0;
+    if (upcall_watch_clients(server, err) == 0)
+        return 0;
+    upcall_close();
+    return -1;
 }
 
 void upcall_close(void)

@@ -31,6 +31,18 @@ struct server *upcall_server(void);
 /** Posts a request. @return PMIX_SUCCESS, which the upcall returns. @thread PMIx's */
 pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item));
 
+/* Clients that are lost: forget.c. */
+
+/** Before libpmix is started: it is to tell of closed connections at once, not after a second. */
+void upcall_watch_soon(const struct server *server);
+/** Has libpmix tell of them. @return 0, or -1 with the reason in @p err. @thread the loop's; blocks
+ * until libpmix has it */
+int upcall_watch_clients(const struct server *server, struct err *err);
+/** The launcher has told that a task has ended. @thread the loop's */
+void upcall_client_ended(struct server *server, uint32_t slot);
+/** @thread the loop's, after libpmix ended */
+void upcall_free_kept(struct server *server);
+
 /* The upcalls that do something; the rest of the module is in module.c. @thread PMIx's */
 
 pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
