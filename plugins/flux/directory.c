@@ -183,20 +183,6 @@ int directory_read(const struct directory *dir, const void *data, size_t len,
     return 0;
 }
 
-/* Rank 0 has to know always: the server may be one to meet at. */
-static int tell_later(const struct directory *dir, struct server *server,
-                      const struct registration *reg)
-{
-    server->told = calloc(dir->env.size, sizeof *server->told);
-    if (server->told == NULL)
-        return -1;
-    server->told[0] = true;
-    for (uint32_t node = 0; node < reg->nnodes; node++)
-        if (node != reg->node)
-            server->told[reg->brokers[node]] = true;
-    return 0;
-}
-
 void directory_shape(struct directory *dir, struct tree_shape *shape)
 {
     dir->shape = *shape;
@@ -240,13 +226,13 @@ int directory_register(struct directory *dir, const struct client *client, struc
     if (server == NULL)
         return ENOMEM;
     server->uuid = strdup(client->uuid);
-    int rc = server->uuid == NULL || tell_later(dir, server, reg) != 0
-                 ? ENOMEM
-                 : say_welcome(dir, reg, request);
+    server->told = calloc(dir->env.size, sizeof *server->told);
+    int rc = server->uuid == NULL || server->told == NULL ? ENOMEM : say_welcome(dir, reg, request);
     if (rc != 0) {
         free_server(server);
         return rc;
     }
+    server->told[0] = true; /* the server may be one to meet at */
     server->reg = *reg;
     server->owner = client->uid;
     server->stream = request;
@@ -276,6 +262,14 @@ static bool is_busy(const struct directory *dir, const struct server *to, const 
            waiting_bytes >= (uint64_t)to->reg.nnodes * PACKET_WINDOW_BYTES + FOREIGN_BYTES;
 }
 
+static bool has_left(const struct directory *dir, uint64_t job, uint32_t owner)
+{
+    for (uint64_t i = 0; i < LEFT_MAX && i < dir->nleft; i++)
+        if (dir->left[i].job == job && dir->left[i].owner == owner)
+            return true;
+    return false;
+}
+
 /* Who a message is for. @param from filled in: what the sender says of itself, which nobody has to
  * believe but his own user
  * @return 0 or an errno with the reason in @p why */
@@ -294,6 +288,10 @@ static int address(const struct directory *dir, const struct client *client, str
     if (in->bad || from->broker >= dir->env.size)
         return EPROTO;
     *to = find_job(dir, job);
+    if (*to == NULL && has_left(dir, job, client->uid)) {
+        *why = "the server there has left";
+        return ESHUTDOWN;
+    }
     if (*to == NULL || (*to)->reg.node != node) {
         *why = "no server has registered there";
         return ENOENT;
@@ -360,10 +358,15 @@ void directory_took(struct directory *dir, const struct client *client, const vo
         close_transfers(dir, server, ticket, 0, NULL);
 }
 
-/* Tells the brokers of the job, and those of servers of other jobs that it had to do with. */
+/* Of one that has died, all brokers of its job are told, as their servers are to raise that. Of one
+ * that has left, only those that it had to do with: at the end of a job all of its servers leave,
+ * and who comes later is told by ESHUTDOWN. */
 static void tell_others(struct directory *dir, const struct server *gone, enum packet_loss loss)
 {
     struct wire_out out = {0};
+    for (uint32_t node = 0; node < gone->reg.nnodes && loss == PACKET_DIED; node++)
+        if (node != gone->reg.node)
+            gone->told[gone->reg.brokers[node]] = true;
     wire_put_u32(&out, PACKET_VERSION);
     wire_put_u64(&out, gone->reg.job);
     wire_put_u32(&out, gone->owner);
@@ -386,18 +389,38 @@ static void remove_server(struct directory *dir, struct server **at, enum packet
     stats_conclude(dir);
 }
 
+/* Of brokers that a server names, those of its job count: of others we know (directory_found()). */
+static void read_reached(const struct directory *dir, struct server *server, struct wire_in *in,
+                         uint32_t n)
+{
+    bool *reached = calloc(dir->env.size, sizeof *reached);
+    for (uint32_t i = 0; i < n && reached != NULL; i++) {
+        uint32_t rank = wire_get_u32(in);
+        if (rank < dir->env.size)
+            reached[rank] = true;
+    }
+    for (uint32_t node = 0; node < server->reg.nnodes; node++) /* out of memory: all */
+        if (reached == NULL || reached[server->reg.brokers[node]])
+            server->told[server->reg.brokers[node]] = true;
+    free(reached);
+}
+
 void directory_leave(struct directory *dir, const struct client *client, const void *data,
                      size_t len)
 {
     struct wire_in in;
     wire_in_init(&in, data, len);
     uint64_t job = wire_get_u64(&in);
-    const struct server *server = wire_end(&in) ? directory_client(dir, job, client) : NULL;
-    for (struct server **at = &dir->servers; *at != NULL; at = &(*at)->next)
-        if (*at == server) {
-            remove_server(dir, at, PACKET_LEFT);
-            return;
-        }
+    struct server *server = directory_client(dir, job, client), **at = &dir->servers;
+    uint32_t n = wire_get_count(&in, 4);
+    if (in.bad || (size_t)(in.end - in.p) != (size_t)n * 4 || server == NULL)
+        return;
+    read_reached(dir, server, &in, n);
+    if (!has_left(dir, job, server->owner))
+        dir->left[dir->nleft++ % LEFT_MAX] = (struct left){job, server->owner};
+    while (*at != server)
+        at = &(*at)->next;
+    remove_server(dir, at, PACKET_LEFT);
 }
 
 void directory_disconnect(struct directory *dir, const struct client *client)

@@ -17,7 +17,7 @@ struct server {
     uint32_t owner; /**< uid */
     char *uuid;     /**< of its connection */
     const void *stream;
-    bool *told;                /**< by broker: whether it is told when this server is gone */
+    bool *told;                /**< by broker: who is told when this server leaves */
     int64_t since;             /**< env.now() */
     uint64_t frames, bytes;    /**< that it was sent */
     bool asked;                /**< PACKET_STATE was sent, and no muster.state came since */
@@ -39,7 +39,13 @@ struct transfer {
     int64_t since;
 };
 
-enum { STATS_ASKERS_MAX = 16 };
+/** One that said muster.leave. */
+struct left {
+    uint64_t job;
+    uint32_t owner;
+};
+
+enum { STATS_ASKERS_MAX = 16, LEFT_MAX = 256 };
 
 struct directory {
     struct directory_env env;
@@ -47,6 +53,8 @@ struct directory {
     struct transfer *in, **in_tail;
     struct meetings *meetings;
     uint64_t ticket;
+    struct left left[LEFT_MAX]; /**< the latest, of nleft, at n % LEFT_MAX */
+    uint64_t nleft;
     uint64_t range;                       /**< of context ids that was given out last */
     struct tree_shape shape;              /**< of the overlay; n is 0: not known */
     const void *askers[STATS_ASKERS_MAX]; /**< requests of stats-get that wait */

@@ -11,14 +11,15 @@
  *                                         u32 node, u32 nodes of the server to meet at
  *                       muster.took       u64 job, u64 ticket, of the last one that was taken; has
  *                                         no answer
- *                       muster.leave      u64 job; has no answer
+ *                       muster.leave      u64 job, u32 and the broker ranks of servers that it has
+ *                                         reached; has no answer
  *                       muster.state      u64 job, what rm_host.state says, up to PACKET_STATE_MAX
  *                                         bytes; has no answer, and counts once after PACKET_STATE
  *     module → server   responses to muster.register, each beginning with u8 enum packet_kind
  *     server → module of the receiver's broker
  *                       muster.send       PACKET_VERSION, u64 job, u32 node and u32 broker rank of
  *                                         the sender; u64 job and u32 node of the receiver, the
- *                                         bytes
+ *                                         bytes; ESHUTDOWN if that one has left
  *     module → module   muster.gone       PACKET_VERSION, u64 job, u32 owner's uid, u32 node or
  *                                         PACKET_ALL_NODES, u8 enum packet_loss; has no answer
  *                       muster.home       to rank 0: PACKET_VERSION, u32 owner's uid; u64 job,
@@ -26,10 +27,11 @@
  *                                         that asks, the key; the answer: as of muster.meet
  *
  * muster.send is answered when its server has said by muster.took to have it. Of several messages
- * of one sender only the last is answered then, for all of them. A server says so 5 ms after the
- * first, or when it has PACKET_WINDOW_MESSAGES messages or PACKET_WINDOW_BYTES bytes: as much as
- * one server has under way to another before it waits for an answer. So answers are few, and no
- * window that is full waits for the time to pass.
+ * of one sender only the last is answered then, for all of them. A server says so when nothing has
+ * come for PACKET_TOOK_MS, or PACKET_TOOK_MAX_MS after the first, or when it has
+ * PACKET_WINDOW_MESSAGES messages or PACKET_WINDOW_BYTES bytes: as much as one server has under way
+ * to another before it waits for an answer. So answers are few, and no window that is full waits
+ * for the time to pass.
  */
 #ifndef MUSTER_FLUX_PACKET_H
 #define MUSTER_FLUX_PACKET_H
@@ -37,12 +39,13 @@
 #include "common/transport/wire.h"
 
 enum {
-    PACKET_VERSION = 4,
+    PACKET_VERSION = 5,
     PACKET_ALL_NODES = 0xffffffff,
     PACKET_KEY_MAX = 255,
     PACKET_WINDOW_MESSAGES = 16,
     PACKET_WINDOW_BYTES = 256 << 10, /**< before the last one of them, which may be longer */
     PACKET_TOOK_MS = 5,
+    PACKET_TOOK_MAX_MS = 50,
     PACKET_STATE_MAX = 64 << 10,
 };
 

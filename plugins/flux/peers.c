@@ -17,6 +17,8 @@ enum {
     STOOD_STILL_MS = 500,   /* the loop is never that late while it runs */
 };
 
+static const char LEFT[] = "it has left, for its tasks have ended";
+
 static void free_list(struct outgoing *list)
 {
     while (list != NULL) {
@@ -112,7 +114,7 @@ void peer_push(struct rm *rm, uint32_t node)
     while (peer->queue != NULL && peer->messages < PACKET_WINDOW_MESSAGES &&
            peer->bytes < PACKET_WINDOW_BYTES && rm->welcome && peer->not_before <= now_ms()) {
         if (peer->left) {
-            peer_lose(rm, node, "it has left, for its tasks have ended");
+            peer_lose(rm, node, LEFT);
             return;
         }
         if (!peer->placed) {
@@ -183,6 +185,11 @@ static void failed(struct rm *rm, uint32_t node, uint32_t tag, int rc, const cha
         peer->retry_ms = RM_RETRY_FIRST_MS;
         log_debug("transport: %s (node %u) is not reached yet: %s", peer->name, peer->node, why);
     }
+    if (rc == ESHUTDOWN) {
+        peer->left = true;
+        peer_lose(rm, node, LEFT);
+        return;
+    }
     bool never = rc == EPERM || rc == EPROTO || rc == EINVAL || rc == EMSGSIZE;
     if (never || now >= peer->failing_since + rm->peer_ms) {
         peer_lose(rm, node, why);
@@ -233,7 +240,7 @@ static void gone(struct rm *rm, uint32_t node, uint8_t loss)
     } else {
         peer->left = true;
         if (peer->sent != NULL)
-            peer_lose(rm, node, "it has left, for its tasks have ended");
+            peer_lose(rm, node, LEFT);
         else
             peer_push(rm, node);
     }
@@ -281,6 +288,19 @@ int64_t peers_tick(struct rm *rm, int64_t now)
             when = due;
     }
     return when;
+}
+
+void peers_reached(const struct rm *rm, struct wire_out *out)
+{
+    size_t count = out->len;
+    uint32_t n = 0;
+    wire_put_u32(out, 0);
+    for (uint32_t node = 0; node < rm->npeers; node++)
+        if (rm->peers[node]->reached && !rm->peers[node]->lost) {
+            wire_put_u32(out, rm->peers[node]->broker);
+            n++;
+        }
+    wire_set_u32(out, count, n);
 }
 
 bool peers_idle(const struct rm *rm)

@@ -6,8 +6,49 @@
 #include "common/util/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* @return a socket, or -1 with errno */
+static int connect_to(const char *uri)
+{
+    static const char scheme[] = "local://";
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    const char *path = uri + sizeof scheme - 1;
+    errno = EINVAL;
+    if (strncmp(uri, scheme, sizeof scheme - 1) != 0 || strlen(path) >= sizeof addr.sun_path)
+        return -1;
+    strcpy(addr.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof addr) != 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+/* The socket is ours, so that the loop can await what is to be read: flux_pollfd() is ready for
+ * writing, too, whenever the broker has read something, which costs a wake for each message. */
+int broker_connect(struct rm *rm, const char *uri, struct err *err)
+{
+    char name[32];
+    flux_error_t error = {.text = ""};
+    rm->fd = connect_to(uri);
+    if (rm->fd < 0)
+        return err_set(err, "the broker at %s cannot be reached: %s", uri, strerror(errno));
+    snprintf(name, sizeof name, "fd://%d", rm->fd);
+    rm->h = flux_open_ex(name, 0, &error); /* which then closes it */
+    if (rm->h != NULL)
+        return 0;
+    close(rm->fd);
+    return err_set(err, "the broker at %s cannot be reached: %s", uri, error.text);
+}
 
 static void broker_lost(struct rm *rm)
 {
@@ -134,7 +175,8 @@ static void take_bytes(struct rm *rm, struct wire_in *in)
     rm->taken++;
     rm->taken_bytes += len;
     if (rm->took_at == 0)
-        rm->took_at = now + PACKET_TOOK_MS;
+        rm->took_by = now + PACKET_TOOK_MAX_MS;
+    rm->took_at = now + PACKET_TOOK_MS < rm->took_by ? now + PACKET_TOOK_MS : rm->took_by;
     broker_tick(rm, now);
 }
 
@@ -221,13 +263,6 @@ static void take_response(struct rm *rm, const flux_msg_t *msg)
 void broker_receive(struct rm *rm)
 {
     const struct flux_match responses = {.typemask = FLUX_MSGTYPE_RESPONSE};
-    if (rm->gone)
-        return;
-    /* Its descriptor is ready anew only after this call. */
-    if (flux_pollevents(rm->h) < 0) {
-        broker_lost(rm);
-        return;
-    }
     while (!rm->gone && !(rm->opening && rm->welcome)) {
         flux_msg_t *msg = flux_recv(rm->h, responses, FLUX_O_NONBLOCK);
         if (msg == NULL) {

@@ -140,7 +140,7 @@ static void flux_abort(struct rm *rm, const char *why)
 /* Until @p done or @p deadline, without the loop. */
 static void wait_for(struct rm *rm, bool (*done)(const struct rm *rm), int64_t deadline)
 {
-    struct pollfd poller = {.fd = flux_pollfd(rm->h), .events = POLLIN};
+    struct pollfd poller = {.fd = rm->fd, .events = POLLIN};
     broker_receive(rm);
     while (!done(rm) && !rm->gone && deadline_left(deadline) > 0) {
         int64_t when = tick(rm, now_ms());
@@ -169,6 +169,7 @@ static void flux_close_rm(struct rm *rm, unsigned ms)
         wait_for(rm, quiet, now_ms() + ms);
         broker_tick(rm, INT64_MAX); /* what was taken counts as that */
         wire_put_u64(&out, rm->job);
+        peers_reached(rm, &out);
         broker_ask(rm, "muster.leave", &out, 0);
     }
     if (rm->ready != NULL)
@@ -208,11 +209,9 @@ static int read_settings(struct rm *rm, const char **uri, struct err *err)
 
 static int connect_broker(struct rm *rm, const char *uri, struct event_base *base, struct err *err)
 {
-    flux_error_t error;
-    rm->h = flux_open_ex(uri, 0, &error);
-    if (rm->h == NULL)
-        return err_set(err, "the broker at %s cannot be reached: %s", uri, error.text);
-    rm->ready = event_new(base, flux_pollfd(rm->h), EV_READ | EV_PERSIST, on_ready, rm);
+    if (broker_connect(rm, uri, err) != 0)
+        return -1;
+    rm->ready = event_new(base, rm->fd, EV_READ | EV_PERSIST, on_ready, rm);
     rm->timer = evtimer_new(base, on_timer, rm);
     if (rm->ready == NULL || rm->timer == NULL || event_add(rm->ready, NULL) != 0)
         return err_set(err, "out of memory");

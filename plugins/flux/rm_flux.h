@@ -72,6 +72,7 @@ struct rm {
     uint32_t *parents; /**< by node: the next one above it in the overlay; NULL: not told */
 
     flux_t *h;
+    int fd; /**< its socket, borrowed */
     struct event *ready, *timer;
     bool gone;         /**< the connection to the broker is lost */
     uint32_t last_tag; /**< that was given to a request */
@@ -80,6 +81,7 @@ struct rm {
     uint64_t taken_bytes;
     uint64_t ticket; /**< of the last of them */
     int64_t took_at; /**< when to say so, now_ms(); 0: there are none */
+    int64_t took_by; /**< at the latest */
     bool opening;    /**< the server takes nothing yet but the answer to muster.register */
     bool welcome;    /**< the module has accepted us */
     bool busy;       /**< it has not, since too many of the user's servers ask */
@@ -91,6 +93,9 @@ struct rm {
 };
 
 enum { RM_RETRY_FIRST_MS = 10, RM_RETRY_MAX_MS = 500 };
+
+/** Connects to the broker at @p uri. @return 0, or -1 with the reason in @p err */
+int broker_connect(struct rm *rm, const char *uri, struct err *err);
 
 /**
  * Sends a request to the local broker. The socket takes it at once but when the broker hangs, and
@@ -146,6 +151,9 @@ void peers_tell(struct rm *rm);
 /** What is due: peers that have not answered, and those to send to again.
  * @return when to come again, now_ms(); INT64_MAX: no need */
 int64_t peers_tick(struct rm *rm, int64_t now);
+
+/** Writes how many peers were reached, and their brokers' ranks. */
+void peers_reached(const struct rm *rm, struct wire_out *out);
 
 /** Whether nothing waits to be sent. */
 bool peers_idle(const struct rm *rm);

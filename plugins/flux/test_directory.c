@@ -206,20 +206,60 @@ static void the_receiver_dies(void **state)
 static void the_receiver_leaves(void **state)
 {
     struct client leaver = client(2), forger = {.uuid = "u2", .uid = OWNER + 1};
-    struct wire_out out = {0};
     (void)state;
     enter_all();
-    wire_put_u64(&out, JOB);
-    directory_leave(dirs[2], &forger, out.data, out.len);
-    pump();
+    leave_as(JOB, 2, forger, NULL, 0);
     assert_int_equal(streams[0].responses, 1);
-    directory_leave(dirs[2], &leaver, out.data, out.len);
-    pump();
+    leave_as(JOB, 2, leaver, NULL, 0);
     told_gone(&streams[0], JOB, 2, PACKET_LEFT);
     directory_disconnect(dirs[2], &leaver); /* that follows: told once */
     pump();
     assert_int_equal(streams[0].responses, 2);
+    assert_int_equal(streams[1].responses, 1); /* had nothing to do with it */
+    send_as(1, client(1), 2, &sent[0]);
+    assert_int_equal(sent[0].errnum, ESHUTDOWN);
+    send_as(1, forger, 2, &sent[1]); /* another user hears nothing of it */
+    assert_int_equal(sent[1].errnum, ENOENT);
+}
+
+/* Whom a server has reached, it names. */
+static void those_reached_are_told(void **state)
+{
+    const uint32_t ranks[] = {BROKERS, 1, 0xffffffff};
+    struct client me = client(2);
+    struct wire_out out = {0};
+    (void)state;
+    enter_all();
+    wire_put_u64(&out, JOB);
+    wire_put_u32(&out, 0xffffffff);
+    wire_put_u32(&out, 1);
+    directory_leave(dirs[2], &me, out.data, out.len); /* malformed */
     wire_out_free(&out);
+    assert_int_equal(streams[2].answers, 0);
+    leave_as(JOB, 2, me, ranks, sizeof ranks / sizeof *ranks);
+    told_gone(&streams[1], JOB, 2, PACKET_LEFT);
+    assert_int_equal(streams[2].answers, 1);
+}
+
+/* Of so many that have left, the latest are known. */
+static void many_leave(void **state)
+{
+    enum { MANY = 300, KNOWN = 256 };
+    static struct request requests[MANY], gone[MANY];
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++) {
+        assert_int_equal(enter(JOB + i, 2, client(2), &requests[i]), 0);
+        leave_as(JOB + i, 2, client(2), NULL, 0);
+    }
+    for (uint32_t i = 0; i < MANY; i++) { /* the same one again: counts once */
+        static struct request again[MANY];
+        assert_int_equal(enter(JOB + MANY - 1, 2, client(2), &again[i]), 0);
+        leave_as(JOB + MANY - 1, 2, client(2), NULL, 0);
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        send_to(JOB + i, 1, client(1), JOB + i, 2, &gone[i]);
+        assert_int_equal(gone[i].errnum, i < MANY - KNOWN ? ENOENT : ESHUTDOWN);
+    }
 }
 
 static void a_broker_is_lost(void **state)
@@ -303,6 +343,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses, setup, teardown),
         cmocka_unit_test_setup_teardown(the_receiver_dies, setup, teardown),
         cmocka_unit_test_setup_teardown(the_receiver_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(those_reached_are_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_leave, setup, teardown),
         cmocka_unit_test_setup_teardown(a_broker_is_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(unloading_answers_all, setup, teardown),
         cmocka_unit_test_setup_teardown(random_bytes, setup, teardown),

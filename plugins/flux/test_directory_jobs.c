@@ -67,12 +67,27 @@ static void losses_cross_jobs(void **state)
     directory_found(dirs[0], &leaver, out.data, out.len, 1);
     directory_found(dirs[0], &leaver, out.data, out.len, BROKERS);
     wire_out_free(&out);
-    out = (struct wire_out){0};
-    wire_put_u64(&out, JOB);
-    directory_leave(dirs[0], &leaver, out.data, out.len);
-    wire_out_free(&out);
-    pump();
+    leave_as(JOB, 0, leaver, NULL, 0);
     told_gone(&others[1], JOB, 0, PACKET_LEFT);
+}
+
+/* A broker of which a server says that it has reached it, and which is none of its job's. */
+static void others_are_not_told(void **state)
+{
+    struct client far = {.uuid = "far", .uid = OWNER};
+    const uint32_t named[] = {1, 2};
+    struct wire_out out = registration(OTHER + 1, 0);
+    struct registration reg;
+    struct err err = {0};
+    (void)state;
+    enter_all();
+    wire_set_u32(&out, 16, 2); /* nodes, on the first two brokers */
+    assert_int_equal(directory_read(dirs[0], out.data, out.len - 4, &reg, &err), 0);
+    wire_out_free(&out);
+    assert_int_equal(directory_register(dirs[0], &far, &reg, &sent[0], &err), 0);
+    leave_as(OTHER + 1, 0, far, named, 2);
+    told_gone(&streams[1], OTHER + 1, 0, PACKET_LEFT);
+    assert_int_equal(streams[2].responses, 1);
 }
 
 /* What waits for a server to take what it has, of however many that send. */
@@ -268,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(relays_between_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(two_users_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_cross_jobs, setup, teardown),
+        cmocka_unit_test_setup_teardown(others_are_not_told, setup, teardown),
         cmocka_unit_test_setup_teardown(waiting_messages_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(waiting_bytes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(meet_at_the_first, setup, teardown),

@@ -223,6 +223,18 @@ void took_as(uint64_t job, uint32_t rank, struct client who, uint64_t ticket)
     pump();
 }
 
+void leave_as(uint64_t job, uint32_t rank, struct client who, const uint32_t reached[], uint32_t n)
+{
+    struct wire_out out = {0};
+    wire_put_u64(&out, job);
+    wire_put_u32(&out, n);
+    for (uint32_t i = 0; i < n; i++)
+        wire_put_u32(&out, reached[i]);
+    directory_leave(dirs[rank], &who, out.data, out.len);
+    wire_out_free(&out);
+    pump();
+}
+
 void told_gone(const struct request *stream, uint64_t job, uint32_t node, enum packet_loss loss)
 {
     struct wire_in in;

@@ -71,6 +71,9 @@ uint64_t received(const struct request *stream);
 
 void took_as(uint64_t job, uint32_t rank, struct client who, uint64_t ticket);
 
+/** The server of @p job on broker @p rank leaves. @param reached ranks of brokers that it names */
+void leave_as(uint64_t job, uint32_t rank, struct client who, const uint32_t reached[], uint32_t n);
+
 /** What a server was told last. */
 void told_gone(const struct request *stream, uint64_t job, uint32_t node, enum packet_loss loss);
 

@@ -342,8 +342,7 @@ static void random_text(void **state)
 /* A server that goes is not waited for. */
 static void servers_come_and_go(void **state)
 {
-    struct client dead = client(0), leaver = other_client(0);
-    struct wire_out out = {0};
+    struct client dead = client(0);
     (void)state;
     assert_int_equal(enter(JOB, 0, client(0), &streams[0]), 0);
     assert_int_equal(enter(OTHER, 0, other_client(0), &others[0]), 0);
@@ -352,9 +351,7 @@ static void servers_come_and_go(void **state)
     assert_int_equal(streams[1].responses, 1);
     directory_disconnect(dirs[0], &dead);
     assert_int_equal(sent[0].answers, 0);
-    wire_put_u64(&out, OTHER);
-    directory_leave(dirs[0], &leaver, out.data, out.len);
-    wire_out_free(&out);
+    leave_as(OTHER, 0, other_client(0), NULL, 0);
     struct json_object *o = answered(&sent[0]);
     assert_int_equal(json_object_array_length(field(o, "servers")), 1);
     expect_text(o, "servers.0.silent", "it has just come");

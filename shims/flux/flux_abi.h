@@ -64,8 +64,6 @@ flux_t *flux_open_ex(const char *uri, int flags, flux_error_t *error);
 void flux_close(flux_t *h);
 int flux_send(flux_t *h, const flux_msg_t *msg, int flags);
 flux_msg_t *flux_recv(flux_t *h, struct flux_match match, int flags);
-int flux_pollevents(flux_t *h);
-int flux_pollfd(flux_t *h);
 flux_reactor_t *flux_get_reactor(flux_t *h);
 int flux_reactor_run(flux_reactor_t *r, int flags);
 flux_watcher_t *flux_timer_watcher_create(flux_reactor_t *r, double after, double repeat,

@@ -45,12 +45,15 @@ flux_t *standin_handle(const struct standin_broker *broker)
     return h;
 }
 
+/* local://PATH, or fd://N of a socket that is connected to one. */
 static int connect_to(const char *uri)
 {
     static const char scheme[] = "local://";
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd, saved;
 
+    if (sscanf(uri, "fd://%d", &fd) == 1)
+        return fcntl(fd, F_SETFL, O_NONBLOCK) == 0 ? fd : -1;
     if (strncmp(uri, scheme, strlen(scheme)) != 0 ||
         strlen(uri + strlen(scheme)) >= sizeof(addr.sun_path)) {
         errno = EINVAL;
@@ -167,23 +170,6 @@ flux_msg_t *flux_recv(flux_t *h, struct flux_match match, int flags)
             return NULL;
         poll(&ready, 1, -1);
     }
-}
-
-int flux_pollfd(flux_t *h)
-{
-    return h->fd;
-}
-
-/* The descriptor is ready as long as there is something to read, unlike Flux's, which is ready anew
- * only after this call. */
-int flux_pollevents(flux_t *h)
-{
-    struct pollfd ready = {h->fd, POLLIN | POLLOUT, 0};
-
-    if (poll(&ready, 1, 0) < 0)
-        return -1;
-    return (ready.revents & POLLIN ? FLUX_POLLIN : 0) |
-           (ready.revents & POLLOUT ? FLUX_POLLOUT : 0);
 }
 
 flux_reactor_t *flux_get_reactor(flux_t *h)
