@@ -187,6 +187,9 @@ int main(int argc, char **argv)
     free(blob);
     check_awaited();
     check_local_scope();
+    /* libpmix asks once for all gets of a process, with the directives of the first. */
+    step("fence");
+    fence_all(false);
     check_absent_with(PMIX_OPTIONAL);
     check_absent_with(PMIX_IMMEDIATE);
     check_absent_in_time((client.me.rank + 1) % client.size);

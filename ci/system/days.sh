@@ -488,7 +488,8 @@ swept() {
 part_killed() {
   harmed task 'rank [0-9] on node2 was killed by signal 9' kill_task
   clean task
-  harmed all-tasks 'all 2 tasks on node2 were killed by signal 9' kill_tasks
+  # one rank is named when the word of the other comes later than its server waits for it
+  harmed all-tasks '(all 2 tasks on node2 were|rank [23] on node2 was) killed by signal 9' kill_tasks
   clean all-tasks
   harmed server 'muster-server of step [0-9.]+ died on node node2' kill_server
   clean server
