@@ -15,7 +15,7 @@ enum how { BY_KILL, BY_EXIT, BY_ABORT };
 enum where { IN_SLEEP, IN_FENCE, IN_CONSTRUCT };
 
 static long victim = -1, how = BY_KILL, where = IN_SLEEP, sleep_s = 60, delay_ms = 500,
-            exit_status = 7, until = 0, late = -1;
+            exit_status = 7, until = 0, late = -1, linger_ms = 0;
 
 static _Noreturn void end_myself(void)
 {
@@ -87,6 +87,7 @@ int main(int argc, char **argv)
         {"until", &until, "process on this machine that a sleep lasts as long as, 0: none", NULL},
         {"late", &late, "ranks that sleep so, from 0 on; the others --sleep; -1: all", NULL},
         {"delay", &delay_ms, "ms before the victim's end", NULL},
+        {"linger", &linger_ms, "ms from what the others were told to their end", NULL},
         {"status", &exit_status, "of an exit or an abort", NULL},
         {0}};
     client_init("hold", options, argc, argv);
@@ -98,8 +99,10 @@ int main(int argc, char **argv)
         end_myself();
     bool right = wait_for_victim();
     CHECK(right, "without rank %ld: expected an error, found SUCCESS", victim);
-    if (victim >= 0)
+    if (victim >= 0) {
+        sleep_ms(linger_ms);
         _exit(0); /* the job is broken: finalize may wait for the dead */
+    }
     step("fence after the sleep");
     fence_all(true);
     return client_pass("%u ranks slept %ld s", client.size, sleep_s);

@@ -497,7 +497,8 @@ part_killed() {
   swept stepd
   harmed stepd-and-server 'server on node2 is lost' kill_stepd_and_server --victim 2 --delay 60000 --how exit --in fence
   swept stepd-and-server directory
-  harmed node 'server on node2 is lost' kill_node --victim 2 --delay 60000 --how exit --in fence
+  # Their servers are told to leave while they still wait for the word of one that knows the cause.
+  harmed node 'server on node2 is lost' kill_node --victim 2 --delay 60000 --how exit --in fence --linger 300
   swept node directory
 }
 

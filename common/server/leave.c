@@ -111,6 +111,7 @@ void server_leave(struct server *server, unsigned ms)
         event_del(server->control);
     if (in_order)
         deliver_rest(server);
+    tasks_tick(server, INT64_MAX); /* nobody who knows more of its cause has spoken */
     if (!server->told_to_leave && !server->ending) {
         char tell[TELL_MAX];
         snprintf(tell, sizeof tell,
