@@ -60,6 +60,7 @@ enum {
 
 enum {
     BOUND_MS = 2000, /* a task waits for the server no longer */
+    REAP_MS = 100,   /* for the kernel to have done with a process */
     KILL_S = 6,      /* for all tries of the killer that begins at the end */
 };
 
@@ -108,17 +109,32 @@ static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_
     launch_tell(watch->launch, slot, sig, code);
 }
 
-/* How a process ended that slurmstepd has reaped already, where the kernel remembers. */
-static void reaped(struct watch *watch, uint32_t slot, int pidfd)
+/* Asks the kernel how a reaped process ended. @return whether it remembers, else errno is set */
+static bool remembered(int pidfd, int *status)
 {
     struct pidfd_exit info = {.mask = PIDFD_EXIT_MASK};
 
-    if (ioctl(pidfd, PIDFD_EXIT_GET, &info) < 0 || (info.mask & PIDFD_EXIT_MASK) == 0)
+    if (ioctl(pidfd, PIDFD_EXIT_GET, &info) < 0)
+        return false;
+    *status = info.status;
+    errno = ESRCH;
+    return (info.mask & PIDFD_EXIT_MASK) != 0;
+}
+
+/* How a process ended that slurmstepd has reaped already, or is reaping: between waitid(), which
+ * knows it no more, and the kernel's word there is some time, which POLLHUP ends. */
+static void reaped(struct watch *watch, uint32_t slot, int pidfd)
+{
+    struct pollfd reap = {pidfd, 0, 0};
+    int status;
+
+    if (!remembered(pidfd, &status) &&
+        (errno != ESRCH || poll(&reap, 1, REAP_MS) != 1 || !remembered(pidfd, &status)))
         report_end(watch, slot, 0, BOOT_CODE_UNKNOWN);
-    else if (WIFSIGNALED(info.status))
-        report_end(watch, slot, (uint32_t)WTERMSIG(info.status), 0);
+    else if (WIFSIGNALED(status))
+        report_end(watch, slot, (uint32_t)WTERMSIG(status), 0);
     else
-        report_end(watch, slot, 0, (uint32_t)WEXITSTATUS(info.status));
+        report_end(watch, slot, 0, (uint32_t)WEXITSTATUS(status));
 }
 
 /* Asks how the process ended and leaves it for slurmstepd to reap, which may have been faster. */
