@@ -336,8 +336,8 @@ static enum launch_state receive(struct launch *launch, bool *stays)
     char buf[256];
     ssize_t n = recv(launch->control, buf, sizeof(buf), MSG_DONTWAIT);
 
-    *stays = n > 0 && buf[n - 1] == BOOT_SAYS_STAYS;
-    launch->left |= n > 0 && buf[n - 1] == BOOT_SAYS_LEFT;
+    *stays = n > 0 && memchr(buf, BOOT_SAYS_STAYS, (size_t)n);
+    launch->left |= n > 0 && memchr(buf, BOOT_SAYS_LEFT, (size_t)n);
     if (n > 0)
         return LAUNCH_BOUND; /* it has nothing else to say before it leaves, whatever it says */
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? LAUNCH_SERVES : LAUNCH_DIED;

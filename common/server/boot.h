@@ -19,7 +19,8 @@
  *                       closed by slot BOOT_LEAVE
  *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are bound
  *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has something
- *                       to deliver. The plugin waits longer for it, within BOOT_STAY_MAX_MS
+ *                       to deliver, or the step to end. The plugin waits longer for it, within
+ *                       BOOT_STAY_MAX_MS
  *                       u8 BOOT_SAYS_LEFT, at the end: who ends without it has died
  *
  * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.

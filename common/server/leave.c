@@ -111,7 +111,9 @@ void server_leave(struct server *server, unsigned ms)
         event_del(server->control);
     if (in_order)
         deliver_rest(server);
-    tasks_tick(server, INT64_MAX); /* nobody who knows more of its cause has spoken */
+    tasks_tick(server, INT64_MAX); /* one whose cause was awaited */
+    if (server->told_to_leave && server->ending)
+        server_tell_launcher(BOOT_SAYS_STAYS); /* until the step's end is asked for */
     if (!server->told_to_leave && !server->ending) {
         char tell[TELL_MAX];
         snprintf(tell, sizeof tell,

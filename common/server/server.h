@@ -37,13 +37,13 @@ struct task {
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
 
     /* of upcall/forget.c */
-    unsigned connected;   /**< how many connections to libpmix it has */
-    _Atomic bool forgets; /**< libpmix was told to forget it */
-    bool removed;         /**< and has */
-    bool answered;        /**< what it was asked for before */
-    char *data;           /**< what it had put, owned; NULL: nothing, or libpmix has it */
-    size_t len;           /**< of that */
-    struct kept *kept;    /**< owned: a question that libpmix has not answered, or NULL */
+    _Atomic unsigned connected; /**< how many connections to libpmix it has; PMIx's thread counts */
+    _Atomic bool forgets;       /**< libpmix was told to forget it */
+    bool removed;               /**< and has */
+    bool answered;              /**< what it was asked for before */
+    char *data;                 /**< what it had put, owned; NULL: nothing, or libpmix has it */
+    size_t len;                 /**< of that */
+    struct kept *kept;          /**< owned: a question that libpmix has not answered, or NULL */
 };
 
 /** Events since the start. */

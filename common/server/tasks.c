@@ -17,12 +17,21 @@ enum { GROUP_FT_FROM = 7 << 16 };
  * reach the tasks that then end, and with them the user's terminal. */
 enum { TOGETHER_MS = 5, JUST_MS = 1000 };
 
+/* When nobody knows the cause, all servers would have the step ended at once: one does it first. */
+enum { TURN_MS = 20, TURNS = 50 };
+
+static int64_t patience(const struct server *server)
+{
+    uint32_t node = server->boot.node;
+    return JUST_MS + TURN_MS * (int64_t)(node < TURNS ? node : TURNS);
+}
+
 /* Whether another node's server is about to have the step ended for a loss that an operation here
  * has failed for already: it knows the cause. */
 static bool may_follow(const struct server *server)
 {
     return server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && server->bereft_at != 0 &&
-           now_ms() < server->bereft_at + JUST_MS;
+           now_ms() < server->bereft_at + patience(server);
 }
 
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
@@ -41,7 +50,7 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
               lost ? ", without PMIx_Finalize" : "");
     if (lost) {
         task->lost = true;
-        server->report_losses = now_ms() + (may_follow(server) ? JUST_MS : TOGETHER_MS);
+        server->report_losses = now_ms() + (may_follow(server) ? patience(server) : TOGETHER_MS);
     } else {
         engine_local_loss(server->engine);
     }
@@ -195,13 +204,14 @@ static void end_for_all(struct server *server, uint32_t sig)
 }
 
 /* The user is to read the cause before what came of it, also where this node is first to have the
- * step ended: the launcher of the lost server may be slower. */
+ * step ended: the launcher of the lost server may be slower. A launcher that has told its server to
+ * leave may not reach the user any more, so the others say it then. */
 static void end_after_server(struct server *server, uint32_t together, const char *task)
 {
     char text[512];
     snprintf(text, sizeof text, "%s; then %s; ending the step", server->lost, task);
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
-    server_end_step(server, text, NULL);
+    server_end_step(server, text, server->told_to_leave ? text : NULL);
 }
 
 /* Says who is lost, and ends the step if that is the setting. */

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 #include <pmix_common.h>
 
-enum { TOGETHER_MS = 5, JUST_MS = 1000 };
+enum { TOGETHER_MS = 5, TURN_MS = 20, JUST_MS = 1000 + TURN_MS /* for the second node */ };
 
 static uint32_t r0[] = {0, 1}, r1[] = {2, 3}, r2[] = {4, 5};
 static struct boot_node nodes[] = {
@@ -190,6 +190,26 @@ static void the_cause_does_not_come(void **state)
                               "and without PMIx_Finalize; ending the step");
 }
 
+/* Of many servers that know no cause one speaks first; of very many the last do not wait for ever.
+ */
+static void servers_take_turns(void **state)
+{
+    static const uint32_t at[] = {0, 1, 2, 50, 51, 4000}, turns[] = {0, 1, 2, 50, 50, 50};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct boot_node many[4001];
+        for (uint32_t k = 0; k < 4001; k++)
+            many[k] = nodes[1];
+        fail_for(4);
+        server.boot.nodes = many;
+        server.boot.node = at[i];
+        tasks_ended(&server, 0, 0, 1);
+        assert_int_equal(tasks_next(&server, now), 1000 + TURN_MS * turns[i]);
+        end(state);
+        begin(state);
+    }
+}
+
 /* Nobody waits for a cause that is not one: an own rank's, an old one, one in a step that goes on.
  */
 static void what_is_no_cause(void **state)
@@ -283,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
+        cmocka_unit_test_setup_teardown(servers_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
         cmocka_unit_test_setup_teardown(what_is_said_for_another_node, begin, end),
     };

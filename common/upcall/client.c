@@ -29,10 +29,6 @@ static void run_change(struct handoff_item *item)
         nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
         node == server->boot.node) {
         uint32_t slot = server->nspace->local_of[change->rank];
-        if (change->connected)
-            server->tasks[slot].connected++;
-        else if (server->tasks[slot].connected > 0)
-            server->tasks[slot].connected--;
         /* Its end may have been told first, by another way. */
         if (server->tasks[slot].state != TASK_ENDED)
             server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
@@ -79,6 +75,7 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
 {
     (void)object;
     seek_argv(proc);
+    upcall_count_client(proc, true);
     return post_change(proc, true, cbfunc, cbdata);
 }
 
@@ -94,6 +91,7 @@ pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     (void)object;
+    upcall_count_client(proc, false);
     return post_change(proc, false, cbfunc, cbdata);
 }
 

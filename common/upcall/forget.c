@@ -141,13 +141,20 @@ void upcall_client_ended(struct server *server, uint32_t slot)
     forget(&proc, task);
 }
 
+void upcall_count_client(const pmix_proc_t *proc, bool connected)
+{
+    struct task *task = task_of(proc);
+    if (task != NULL && connected)
+        task->connected++;
+    else if (task != NULL && task->connected > 0)
+        task->connected--;
+}
+
 /* @thread the loop's */
 static void run_closed(struct handoff_item *item)
 {
     struct closed *closed = (struct closed *)item;
     struct server *server = upcall_server();
-    if (closed->task->connected > 0)
-        closed->task->connected--;
     upcall_client_ended(server, (uint32_t)(closed->task - server->tasks));
     free(closed);
 }
@@ -161,8 +168,9 @@ static void close_client(const pmix_proc_t *proc)
         return;
     closed->item.run = run_closed;
     closed->task = task;
+    upcall_count_client(proc, false);
     handoff_post(upcall_server()->handoff, &closed->item);
-    if (is_ending(task->pid))
+    if (task->connected == 0 && is_ending(task->pid)) /* a child may be another client */
         forget(proc, task);
 }
 

@@ -38,6 +38,8 @@ void upcall_watch_soon(const struct server *server);
 /** Has libpmix tell of them. @return 0, or -1 with the reason in @p err. @thread the loop's; blocks
  * until libpmix has it */
 int upcall_watch_clients(const struct server *server, struct err *err);
+/** A client has connected or finalized. @thread PMIx's */
+void upcall_count_client(const pmix_proc_t *proc, bool connected);
 /** The launcher has told that a task has ended. @thread the loop's */
 void upcall_client_ended(struct server *server, uint32_t slot);
 /** @thread the loop's, after libpmix ended */

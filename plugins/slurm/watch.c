@@ -1,7 +1,7 @@
 /** @file
  * Watches the server and the tasks while the step runs.
  *
- * One thread, woken by what happens and by nothing else:
+ * One thread, woken by what happens and, but for REAP_MS in reaped(), by nothing else:
  *
  *     eventfd         watch_stop()
  *     control socket  end of file: the server is dead; writable: what it has not taken yet; a byte:
@@ -123,13 +123,13 @@ static bool remembered(int pidfd, int *status)
 
 /* How a process ended that slurmstepd has reaped already, or is reaping: between waitid(), which
  * knows it no more, and the kernel's word there is some time, which POLLHUP ends. */
-static void reaped(struct watch *watch, uint32_t slot, int pidfd)
+static void reaped(struct watch *watch, uint32_t slot, int pidfd, bool reaping)
 {
     struct pollfd reap = {pidfd, 0, 0};
     int status;
 
     if (!remembered(pidfd, &status) &&
-        (errno != ESRCH || poll(&reap, 1, REAP_MS) != 1 || !remembered(pidfd, &status)))
+        (!reaping || errno != ESRCH || poll(&reap, 1, REAP_MS) != 1 || !remembered(pidfd, &status)))
         report_end(watch, slot, 0, BOOT_CODE_UNKNOWN);
     else if (WIFSIGNALED(status))
         report_end(watch, slot, (uint32_t)WTERMSIG(status), 0);
@@ -141,10 +141,10 @@ static void reaped(struct watch *watch, uint32_t slot, int pidfd)
 static void task_ended(struct watch *watch, uint32_t slot, int pidfd)
 {
     siginfo_t info = {0};
+    int rc = waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT | WNOHANG);
 
-    if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 ||
-        info.si_pid == 0)
-        reaped(watch, slot, pidfd);
+    if (rc < 0 || info.si_pid == 0)
+        reaped(watch, slot, pidfd, rc < 0 && errno == ECHILD);
     else if (info.si_code == CLD_EXITED)
         report_end(watch, slot, 0, (uint32_t)info.si_status);
     else
@@ -411,7 +411,7 @@ void watch_stop(struct watch *watch)
         return;
     if (write(watch->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    pthread_join(watch->thread, NULL); /* it waits for nothing but us */
+    pthread_join(watch->thread, NULL); /* it waits for nothing else for long */
     if (watch->launch && !launch_end(watch->launch) && !watch->died) {
         watch->died = true;
         end_step(watch);
