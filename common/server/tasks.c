@@ -189,6 +189,15 @@ static bool is_follower(const struct server *server, const struct task *task)
     return failed && task->sig == 0 && task->code == 0;
 }
 
+/* @return a node whose launcher may reach the user: not this one, nor one that is lost; or none */
+static uint32_t who_tells(const struct server *server)
+{
+    uint32_t node = 0;
+    while (node == server->boot.node || (server->lost[0] != '\0' && node == server->lost_on))
+        node++;
+    return node;
+}
+
 /* Of a node whose tasks were all killed another one tells, as the terminal may not be reached from
  * here any more; one only, since the RM may have done it, everywhere. */
 static void end_for_all(struct server *server, uint32_t sig)
@@ -200,18 +209,21 @@ static void end_for_all(struct server *server, uint32_t sig)
              "step",
              here->ntasks, here->name, sig, strsignal((int)sig));
     log_write(server->boot.nnodes == 1 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
-    server_end_step_through(server, text, server->boot.node == 0 ? 1 : 0);
+    server_end_step_through(server, text, who_tells(server));
 }
 
 /* The user is to read the cause before what came of it, also where this node is first to have the
  * step ended: the launcher of the lost server may be slower. A launcher that has told its server to
- * leave may not reach the user any more, so the others say it then. */
+ * leave may not reach the user any more, so another one says it then. */
 static void end_after_server(struct server *server, uint32_t together, const char *task)
 {
     char text[512];
     snprintf(text, sizeof text, "%s; then %s; ending the step", server->lost, task);
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
-    server_end_step(server, text, server->told_to_leave ? text : NULL);
+    if (server->told_to_leave)
+        server_end_step_through(server, text, who_tells(server));
+    else
+        server_end_step(server, text, NULL);
 }
 
 /* Says who is lost, and ends the step if that is the setting. */

@@ -190,6 +190,24 @@ static void the_cause_does_not_come(void **state)
                               "and without PMIx_Finalize; ending the step");
 }
 
+/* Its launcher may have cut the user off: one tells that has neither left nor is lost. */
+static void who_leaves_has_another_one_tell(void **state)
+{
+    static const uint32_t lost[] = {4, 0}, tells[] = {0, 2};
+    for (int i = 0; i < 2; i++) {
+        fail_for(lost[i]);
+        tasks_ended(&server, 0, 0, 1);
+        run(1);
+        server.told_to_leave = true;
+        run(JUST_MS);
+        assert_int_equal(nends, 1);
+        assert_int_equal(through, tells[i]);
+        assert_non_null(strstr(why, "is lost; then rank 2 on c08 ended"));
+        end(state);
+        begin(state);
+    }
+}
+
 /* Of many servers that know no cause one speaks first; of very many the last do not wait for ever.
  */
 static void servers_take_turns(void **state)
@@ -303,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
+        cmocka_unit_test_setup_teardown(who_leaves_has_another_one_tell, begin, end),
         cmocka_unit_test_setup_teardown(servers_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
         cmocka_unit_test_setup_teardown(what_is_said_for_another_node, begin, end),
