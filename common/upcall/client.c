@@ -11,11 +11,21 @@
 
 enum { TEXT_MAX = 256 };
 
+struct task *upcall_task(const pmix_proc_t *proc)
+{
+    struct server *server = upcall_server();
+    const struct boot *boot = &server->boot;
+    if (strcmp(proc->nspace, boot->nspace) != 0 || proc->rank >= boot->ntasks ||
+        server->nspace->node_of[proc->rank] != boot->node)
+        return NULL;
+    return &server->tasks[server->nspace->local_of[proc->rank]];
+}
+
 /* A client's change of state. */
 struct change {
     struct request request;
     uint32_t rank;
-    bool task; /* a process of this step; not a tool */
+    struct task *task; /* NULL: a tool */
     bool connected;
 };
 
@@ -23,21 +33,17 @@ struct change {
 static void run_change(struct handoff_item *item)
 {
     struct change *change = (struct change *)item;
-    struct server *server = upcall_server();
-    uint32_t node;
-    if (change->task &&
-        nspace_node(server->nspace, server->boot.nspace, change->rank, &node) == 0 &&
-        node == server->boot.node) {
-        uint32_t slot = server->nspace->local_of[change->rank];
+    struct task *task = change->task;
+    if (task != NULL) {
         /* Its end may have been told first, by another way. */
-        if (server->tasks[slot].state != TASK_ENDED)
-            server->tasks[slot].state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
+        if (task->state != TASK_ENDED)
+            task->state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
         else if (!change->connected)
-            server->tasks[slot].lost = false; /* it did finalize */
+            task->lost = false; /* it did finalize */
         log_debug("upcall: rank %u %s", change->rank,
                   change->connected ? "connected" : "finalized");
         if (!change->connected)
-            upcall_task_gone(server, change->rank);
+            upcall_task_gone(upcall_server(), change->rank);
     }
     answer_status(&change->request.answer, PMIX_SUCCESS);
     free(change);
@@ -50,7 +56,7 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
     if (change == NULL)
         return PMIX_ERR_NOMEM;
     change->rank = proc->rank;
-    change->task = strcmp(proc->nspace, upcall_server()->boot.nspace) == 0;
+    change->task = upcall_task(proc);
     change->connected = connected;
     change->request.answer = answer_op(cbfunc, cbdata);
     return upcall_post(&change->request, run_change);
@@ -61,13 +67,12 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
 static void seek_argv(const pmix_proc_t *proc)
 {
     struct server *server = upcall_server();
-    const struct boot *boot = &server->boot;
+    const struct task *task = upcall_task(proc);
     if (server->library < COMMAND_ARGV_FROM || server->argv_sought ||
-        boot_setting(boot, "argv") != NULL || strcmp(proc->nspace, boot->nspace) != 0 ||
-        proc->rank >= boot->ntasks || server->nspace->node_of[proc->rank] != boot->node)
+        boot_setting(&server->boot, "argv") != NULL || task == NULL)
         return;
     server->argv_sought = true;
-    command_argv(server->nspace, server->tasks[server->nspace->local_of[proc->rank]].pid);
+    command_argv(server->nspace, task->pid);
 }
 
 pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,

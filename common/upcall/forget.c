@@ -37,16 +37,6 @@ struct closed {
     struct kept *kept; /* what was asked for before */
 };
 
-static struct task *task_of(const pmix_proc_t *proc)
-{
-    struct server *server = upcall_server();
-    const struct boot *boot = &server->boot;
-    if (strcmp(proc->nspace, boot->nspace) != 0 || proc->rank >= boot->ntasks ||
-        server->nspace->node_of[proc->rank] != boot->node)
-        return NULL;
-    return &server->tasks[server->nspace->local_of[proc->rank]];
-}
-
 /* @thread the loop's */
 static void run_kept(struct handoff_item *item)
 {
@@ -143,7 +133,7 @@ void upcall_client_ended(struct server *server, uint32_t slot)
 
 void upcall_count_client(const pmix_proc_t *proc, bool connected)
 {
-    struct task *task = task_of(proc);
+    struct task *task = upcall_task(proc);
     if (task != NULL && connected)
         task->connected++;
     else if (task != NULL && task->connected > 0)
@@ -162,7 +152,7 @@ static void run_closed(struct handoff_item *item)
 /* @thread PMIx's */
 static void close_client(const pmix_proc_t *proc)
 {
-    struct task *task = task_of(proc);
+    struct task *task = upcall_task(proc);
     struct closed *closed = task != NULL ? calloc(1, sizeof *closed) : NULL;
     if (closed == NULL)
         return;

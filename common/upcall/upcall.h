@@ -31,6 +31,10 @@ struct server *upcall_server(void);
 /** Posts a request. @return PMIX_SUCCESS, which the upcall returns. @thread PMIx's */
 pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item));
 
+/** @return the task of this node that a process is, or NULL: of another node or step, or a tool.
+ * @thread any */
+struct task *upcall_task(const pmix_proc_t *proc);
+
 /* Clients that are lost: forget.c. */
 
 /** Before libpmix is started: it is to tell of closed connections at once, not after a second. */
