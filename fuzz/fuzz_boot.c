@@ -70,7 +70,7 @@ static void seed(uint32_t nnodes, uint32_t tasks_each, const char *setting, bool
 void fuzz_seeds(void)
 {
     seed(1, 1, NULL, false);
-    seed(2, 3, "/var/spool/slurmd/node1/muster.4711.0", false);
+    seed(2, 3, "/var/spool/slurmd/node1/muster.4711.0.6923aa00", false);
     seed(4, 16, "", false);
     seed(3, 2, NULL, true);
 }

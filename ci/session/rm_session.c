@@ -209,7 +209,8 @@ static void say_home(struct handoff_item *item)
     uint32_t place = servers > 0 ? (uint32_t)(w->hash % servers) : 0;
     for (uint32_t i = 0; i < n; i++) {
         if (place < all[i].nnodes) {
-            const struct rm_server found = {all[i].nspace, place, all[i].nnodes};
+            const struct rm_server found = {
+                .nspace = all[i].nspace, .node = place, .nnodes = all[i].nnodes};
             w->done(w->arg, &found, NULL);
             break;
         }

@@ -54,16 +54,16 @@ static uint32_t count(const struct nspace *own)
     return n;
 }
 
-struct nspace *foreign_attach(struct nspace *own, const char *name, uint32_t nnodes,
+struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run, uint32_t nnodes,
                               struct err *err)
 {
     uint32_t base = nspace_handles(own);
     struct nspace *ns = find(own, name), **end = &own->next;
-    uint64_t step = signature_hash(name, strlen(name));
-    if (ns != NULL && ns->nnodes == nnodes)
+    uint64_t step = nspace_hash(name, run);
+    if (ns != NULL && ns->nnodes == nnodes && ns->foreign->step == step)
         return ns;
     if (ns != NULL || strcmp(name, own->boot->nspace) == 0 || find_step(own, step) != NULL ||
-        step == signature_hash(own->boot->nspace, strlen(own->boot->nspace))) {
+        step == nspace_hash(own->boot->nspace, own->boot->run)) {
         err_set(err, "namespace %s is known, and is another one", name);
         return NULL;
     }
@@ -130,10 +130,10 @@ struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data
         boot_free(&boot);
         return NULL;
     }
-    if (step != 0 && signature_hash(boot.nspace, strlen(boot.nspace)) != step)
+    if (step != 0 && nspace_hash(boot.nspace, boot.run) != step)
         err_set(err, "a frame of another step has the registration of namespace %s", boot.nspace);
     else
-        ns = foreign_attach(own, boot.nspace, boot.nnodes, err);
+        ns = foreign_attach(own, boot.nspace, boot.run, boot.nnodes, err);
     if (ns != NULL && ns->boot != NULL) {
         if (ns->len != len || memcmp(ns->bytes, data, len) != 0) {
             err_set(err, "namespace %s is known with other contents", boot.nspace);

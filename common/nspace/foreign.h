@@ -18,7 +18,7 @@ enum {
 /** What is known of a namespace beside its registration. */
 struct foreign {
     char name[PROCSET_NAME_MAX + 1];
-    uint64_t step;    /**< its hash, as frames have it */
+    uint64_t step;    /**< nspace_hash(), as frames have it */
     bool registered;  /**< libpmix knows it */
     bool *gone;       /**< node → its server has left, or is lost */
     char **names;     /**< node → "NAMESPACE/NODE" */
@@ -26,13 +26,14 @@ struct foreign {
 };
 
 /** Gives handles to a namespace of which only the size is known, unless it has some.
+ * @param run boot::run of its step
  * @return it, or NULL with the reason in @p err */
-struct nspace *foreign_attach(struct nspace *own, const char *name, uint32_t nnodes,
+struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run, uint32_t nnodes,
                               struct err *err);
 
 /**
  * Learns a registration, which may be known already.
- * @param step hash that its name must have; 0: any
+ * @param step hash that its name and run must have; 0: any
  * @return the namespace, or NULL with the reason in @p err: it makes no sense, or the name is known
  *         with other contents
  */

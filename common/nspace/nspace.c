@@ -4,6 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint64_t nspace_hash(const char *name, uint64_t run)
+{
+    unsigned char bytes[PROCSET_NAME_MAX + sizeof run];
+    size_t len = strnlen(name, PROCSET_NAME_MAX);
+    memcpy(bytes, name, len);
+    for (; run != 0; run >>= 8) /* a name has no NUL, and so no run takes part in it unseen */
+        bytes[len++] = (unsigned char)run;
+    return signature_hash(bytes, len);
+}
+
 int nspace_place(struct nspace *ns, const struct boot *boot)
 {
     ns->node_of = calloc(boot->ntasks + 1, sizeof *ns->node_of);

@@ -27,6 +27,9 @@ struct nspace {
     uint32_t ntold;
 };
 
+/** @return what frames call the step of that name and that run (boot::run) */
+uint64_t nspace_hash(const char *name, uint64_t run);
+
 /** @return the namespace of @p boot, or NULL when out of memory */
 struct nspace *nspace_new(const struct boot *boot);
 

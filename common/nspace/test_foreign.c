@@ -141,18 +141,39 @@ static void a_step_of_which_the_size_is_known(void **state)
     struct err err = {0}, no = {0};
     uint32_t node;
     (void)state;
-    struct nspace *ns = foreign_attach(own[0], "s.2", NODES, &err);
+    struct nspace *ns = foreign_attach(own[0], "s.2", 0, NODES, &err);
     assert_non_null(ns);
-    assert_ptr_equal(foreign_attach(own[0], "s.2", NODES, &err), ns);
-    assert_null(foreign_attach(own[0], "s.2", NODES + 1, &no));
+    assert_ptr_equal(foreign_attach(own[0], "s.2", 0, NODES, &err), ns);
+    assert_null(foreign_attach(own[0], "s.2", 0, NODES + 1, &no));
     assert_int_equal(nspace_node(own[0], "s.2", 0, &node), -1);
     assert_string_equal(nspace_name(own[0], NODES + 1), "s.2/1");
-    assert_int_equal(foreign_server(own[0], signature_hash("s.2", 3), 1, &node), 0);
+    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 0), 1, &node), 0);
     assert_int_equal(node, NODES + 1);
-    assert_int_equal(foreign_server(own[0], signature_hash("s.2", 3), NODES, &node), -1);
-    assert_int_equal(foreign_server(own[0], signature_hash("s.3", 3), 0, &node), -1);
+    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 0), NODES, &node), -1);
+    assert_int_equal(foreign_server(own[0], nspace_hash("s.3", 0), 0, &node), -1);
     assert_ptr_equal(learn(0, 1), ns);
     assert_int_equal(nspace_node(own[0], "s.2", 0, &node), 0);
+}
+
+/* The same step again, as of a job that was requeued: another one. */
+static void another_run_is_another_step(void **state)
+{
+    struct boot again;
+    struct wire_out out = {0};
+    uint32_t node;
+    (void)state;
+    assert_true(nspace_hash("s.2", 0) != nspace_hash("s.2", 1000));
+    assert_true(nspace_hash("s.2", 1000) != nspace_hash("s.2", 1001));
+    assert_non_null(learn(0, 1));
+    fill(&again, "s.2", 4);
+    again.run = 1000;
+    boot_write_nspace(&again, &out);
+    assert_refused(0, nspace_hash("s.2", 0), out.data, out.len,
+                   "the registration of namespace s.2");
+    assert_refused(0, nspace_hash("s.2", 1000), out.data, out.len, "is known, and is another one");
+    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 1000), 0, &node), -1);
+    wire_out_free(&out);
+    boot_free(&again);
 }
 
 /* Slots and roots are places in this list: by namespace and node, whatever the handles are. */
@@ -214,7 +235,7 @@ static void a_step_is_forgotten(void **state)
     foreign_forget(ns);
     assert_null(nspace_find(own[0], "s.2"));
     assert_int_equal(nspace_node(own[0], "s.2", 0, &node), -1);
-    assert_int_equal(foreign_server(own[0], signature_hash("s.2", 3), 0, &node), -1);
+    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 0), 0, &node), -1);
     assert_string_equal(nspace_name(own[0], NODES), "s.2/c1");
     assert_int_equal(learn(0, 2)->base, 2 * NODES);
     assert_int_equal(learn(0, 1)->base, 3 * NODES);
@@ -227,7 +248,7 @@ int main(void)
         TEST(what_is_told),         TEST(a_step_is_learnt),
         TEST(what_is_refused),      TEST(a_step_of_which_the_size_is_known),
         TEST(the_order_of_servers), TEST(each_is_told_once),
-        TEST(a_step_is_forgotten),
+        TEST(a_step_is_forgotten),  TEST(another_run_is_another_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

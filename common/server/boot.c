@@ -3,7 +3,7 @@
  *
  *     boot message   str  version of muster: MUSTER_VERSION of both ends
  *                    str  session, nspace, label, tmpdir
- *                    u32  step, node
+ *                    u32  step, u64 run, u32 node
  *                    u32  nnodes, then for each: str name, u32 application, u32 ntasks,
  *                         ntasks × u32 rank
  *                    u32  ntasks of the step
@@ -47,6 +47,7 @@ void boot_write(const struct boot *boot, struct wire_out *out)
     wire_put_str(out, boot->label);
     wire_put_str(out, boot->tmpdir);
     wire_put_u32(out, boot->step);
+    wire_put_u64(out, boot->run);
     wire_put_u32(out, boot->node);
     wire_put_u32(out, boot->nnodes);
     for (uint32_t i = 0; i < boot->nnodes; i++) {
@@ -106,6 +107,7 @@ static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
     boot->label = wire_get_strdup(in, NAME_MAX_LEN);
     boot->tmpdir = wire_get_strdup(in, VALUE_MAX_LEN);
     boot->step = wire_get_u32(in);
+    boot->run = wire_get_u64(in);
     boot->node = wire_get_u32(in);
     if (in->bad)
         return err_set(err, "the boot message is cut short in its head");

@@ -88,6 +88,8 @@ struct boot {
     char *tmpdir;  /**< made for the server, mode 0700, owned by the job's user; its name is
                       "muster.<label>.<8 hex digits>", by which muster-status finds it */
     uint32_t step; /**< number of the step in its session */
+    uint64_t run;  /**< tells this run of the step from others of the same number, on all nodes
+                      alike; 0: the RM never gives a number twice */
     uint32_t node; /**< index of this node in nodes */
     uint32_t nnodes, ntasks;
     struct boot_node *nodes;

@@ -209,7 +209,7 @@ static int open_core(struct server *server, struct err *err)
         .arg = server,
         .self = boot->node,
         .nnodes = boot->nnodes,
-        .step = signature_hash(boot->nspace, strlen(boot->nspace)),
+        .step = nspace_hash(boot->nspace, boot->run),
         .send = send_bytes,
         .deliver = deliver,
     };

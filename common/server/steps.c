@@ -130,7 +130,7 @@ static void on_home(void *arg, const struct rm_server *found, const char *why)
     *at = h->next;
     if (found != NULL && strcmp(found->nspace, server->boot.nspace) != 0) {
         uint32_t handles = nspace_handles(server->nspace);
-        ns = foreign_attach(server->nspace, found->nspace, found->nnodes, &err);
+        ns = foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, &err);
         why = err.text;
         if (ns != NULL && ns->base == handles)
             server->rm_ops->attach(server->rm, ns->foreign->name, ns->base, ns->nnodes);

@@ -22,6 +22,7 @@ static struct boot sample(void)
         .label = "4711.0",
         .tmpdir = "/tmp/muster.4711.0.abcdef",
         .step = 0,
+        .run = 0x123456789abcdef0,
         .node = 1,
         .nnodes = 2,
         .ntasks = 5,
@@ -61,6 +62,7 @@ static void round_trip(void **state)
     assert_string_equal(read.nspace, "slurm.4711.0");
     assert_string_equal(read.label, "4711.0");
     assert_string_equal(read.tmpdir, "/tmp/muster.4711.0.abcdef");
+    assert_true(read.run == 0x123456789abcdef0);
     assert_int_equal(read.node, 1);
     assert_int_equal(read.nnodes, 2);
     assert_int_equal(read.ntasks, 5);
@@ -140,8 +142,8 @@ static void oversized_counts_are_refused(void **state)
 
     (void)state;
     boot_write(&boot, &out);
-    /* behind version, four strings, step and node stands the number of nodes */
-    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 8;
+    /* behind version, four strings, step, run and node stands the number of nodes */
+    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 16;
     assert_memory_equal(out.data + at, "\0\0\0\2", 4);
     wire_set_u32(&out, at, 0xffffffff);
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);

@@ -45,6 +45,7 @@ struct rm_peer {
 /** A server of the session by name: of any step of the job's user that the RM counts to it. */
 struct rm_server {
     const char *nspace; /**< its step's PMIx namespace, borrowed */
+    uint64_t run;       /**< boot::run of that step */
     uint32_t node;      /**< its node's index in that step */
     uint32_t nnodes;    /**< nodes of that step */
 };

@@ -8,6 +8,7 @@
  *                                        <spool>/<node>_<job>.<step>[.<component>]
  *     user and group                     slurmstepd's own record, asked over that socket
  *     the user's other groups            the group database
+ *     which run of the step it is        slurmctld's record of the step (run.h)
  *     nodes, tasks and their ranks       slurmctld's record of the step, or of each of its
  *                                        components (layout.c)
  *     tmpdir                             muster.json, which is root's
@@ -315,8 +316,9 @@ static char *list_jobs(const struct facts *facts)
 static int describe(struct facts *facts, const char *template, struct err *err)
 {
     struct boot *boot = &facts->boot;
-    char *address = text_format("%s/muster.%u.%u", template, facts->jobs[0], facts->step);
-    char *jobs = list_jobs(facts), step[16];
+    char *jobs = list_jobs(facts), *runs = step_run_list(facts->runs, facts->njobs), step[16];
+    char *address = text_format("%s/" FACTS_SOCKET, template, facts->jobs[0], facts->step,
+                                facts->runs[0].first);
     Dl_info info = {0};
 
     speak_as(facts);
@@ -325,11 +327,15 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     boot->nspace = text_format("slurm.%u.%u", facts->jobs[0], facts->step);
     boot->label = text_format("%u.%u", facts->jobs[0], facts->step);
     boot->step = facts->step;
+    boot->run = facts->runs[0].first;
     boot_set(boot, "step", step);
     if (jobs)
         boot_set(boot, "jobs", jobs);
+    if (runs)
+        boot_set(boot, "runs", runs);
     if (address)
         boot_set(boot, "address", address);
+    free(runs);
     free(jobs);
     free(address);
     /* The server loads the same libslurm, to speak as this release does. */
@@ -342,14 +348,26 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     return 0;
 }
 
+/* Of the own job, so that whoever has to end the step at once knows it; or of all. */
+static int find_runs(struct facts *facts, struct err *err)
+{
+    for (uint32_t i = 0; i < facts->njobs; i++) {
+        if (step_run_read(facts->jobs[i], facts->step, &facts->runs[i]) < 0)
+            return err_set(err, "node %s cannot get the record of step %u.%u from slurmctld: %s",
+                           facts->node, facts->jobs[i], facts->step, slurm_abi_strerror(errno));
+    }
+    return 0;
+}
+
 int facts_read(struct facts *facts, char *const *env, struct err *err)
 {
     char *template = NULL;
     int rc = -1;
 
     *facts = (struct facts){0};
-    if (find_self(facts, err) == 0 && find_user(facts, err) == 0 && find_tmpfs(facts, err) == 0 &&
-        layout_read(facts, env, err) == 0 &&
+    if (find_self(facts, err) == 0 && find_runs(facts, err) == 0 && find_user(facts, err) == 0 &&
+        find_tmpfs(facts, err) == 0 && layout_read(facts, env, err) == 0 &&
+        (facts->njobs == 1 || find_runs(facts, err) == 0) &&
         allocation_read(&facts->boot, facts->jobs, facts->njobs, err) == 0)
         template = find_template(facts, err);
     if (template)

@@ -31,6 +31,7 @@ struct killer {
     pthread_t thread;
     int stop; /* eventfd */
     uint32_t jobs[FACTS_JOBS_MAX], njobs, step;
+    struct step_run runs[FACTS_JOBS_MAX];
     char *node;
 };
 
@@ -53,13 +54,13 @@ static int stay_loaded(void)
                : -1;
 }
 
-static void kill_job(const struct killer *killer, uint32_t job)
+static void kill_job(const struct killer *killer, uint32_t job, const struct step_run *run)
 {
     struct pollfd stop = {killer->stop, POLLIN, 0};
 
     for (int tries = 1;; tries++) {
-        if (slurm_abi_kill_step(job, killer->step, SIGKILL) == SLURM_ABI_SUCCESS ||
-            errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
+        if (step_run_kill(job, killer->step, run) == 0 || errno == SLURM_ABI_ALREADY_DONE ||
+            errno == SLURM_ABI_INVALID_JOB_ID)
             return; /* it ends, or another node was faster */
         if (tries == TRIES) {
             log_error("cannot end step %u.%u from node %s: %s; its tasks hang: scancel %u.%u", job,
@@ -92,7 +93,7 @@ static void *run(void *arg)
 
     let_it_be_said(killer);
     for (uint32_t i = 0; i < killer->njobs; i++)
-        kill_job(killer, killer->jobs[i]);
+        kill_job(killer, killer->jobs[i], &killer->runs[i]);
     return NULL;
 }
 
@@ -103,6 +104,7 @@ struct killer *killer_start(const struct facts *facts)
 
     if (killer) {
         memcpy(killer->jobs, facts->jobs, sizeof(killer->jobs));
+        memcpy(killer->runs, facts->runs, sizeof(killer->runs));
         killer->njobs = facts->njobs;
         killer->step = facts->step;
         killer->node = strdup(facts->node);

@@ -140,16 +140,16 @@ static int make_socket(struct listener *listener, const char *birth, const struc
 int listener_open(struct listener *listener, const struct facts *facts, struct err *err)
 {
     char birth[sizeof(listener->path)];
-    int n = snprintf(listener->path, sizeof(listener->path), "%s/muster.%u.%u", facts->spool,
-                     facts->jobs[0], facts->step);
+    int n = snprintf(listener->path, sizeof(listener->path), "%s/" FACTS_SOCKET, facts->spool,
+                     facts->jobs[0], facts->step, facts->runs[0].first);
 
     listener->fd = -1;
     if (n >= (int)sizeof(listener->path)) {
         listener->path[0] = '\0';
         return err_set(err,
-                       "SlurmdSpoolDir is too long on node %s: %s/muster.%u.%u has to fit into "
-                       "the %zu bytes of a Unix socket's path",
-                       facts->node, facts->spool, facts->jobs[0], facts->step,
+                       "SlurmdSpoolDir is too long on node %s: %s/" FACTS_SOCKET " has to fit "
+                       "into the %zu bytes of a Unix socket's path",
+                       facts->node, facts->spool, facts->jobs[0], facts->step, facts->runs[0].first,
                        sizeof(listener->path) - 1);
     }
     if (facts->user.drop && facts->user.uid != 0 && check_spool(facts, err) < 0) {
@@ -158,7 +158,8 @@ int listener_open(struct listener *listener, const struct facts *facts, struct e
     }
     sweep(facts->spool);
     /* of the same length */
-    snprintf(birth, sizeof(birth), "%s/must~r.%u.%u", facts->spool, facts->jobs[0], facts->step);
+    snprintf(birth, sizeof(birth), "%s", listener->path);
+    memcpy(birth + strlen(facts->spool) + 1, "must~r", 6);
     if (make_socket(listener, birth, &facts->user) < 0) {
         err_set(err, "cannot make the socket %s on node %s: %s", listener->path, facts->node,
                 strerror(errno));

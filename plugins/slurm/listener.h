@@ -9,8 +9,8 @@
 
 #include <sys/un.h>
 
-/** `<spool>/muster.<job>.<step>`: mode 0600, the job's user's. The job is the first component's on
- * the nodes of all, so that they have one address. */
+/** `<spool>/muster.<job>.<step>.<run>` (FACTS_SOCKET): mode 0600, the job's user's. What an earlier
+ * run of the step sends or removes late has another name. */
 struct listener {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /**< empty: there is none */
     int fd;                                                 /**< owned; -1: closed */

@@ -12,6 +12,7 @@
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "plugins/slurm/run.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -198,11 +199,11 @@ static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
 }
 
 /* @thread the ender's, not locked */
-static void kill_component(const struct rm *rm, uint32_t job)
+static void kill_component(const struct rm *rm, uint32_t job, const struct step_run *run)
 {
     const struct timespec nap = {.tv_sec = 1};
     int tries = 0;
-    while (slurm_abi_kill_step(job, rm->step, SIGKILL) != 0) {
+    while (step_run_kill(job, rm->step, run) != 0) {
         if (errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
             return; /* it is ending, or has ended */
         if (++tries == KILL_TRIES) {
@@ -217,13 +218,14 @@ static void kill_component(const struct rm *rm, uint32_t job)
 /* @thread the ender's, locked; unlocks while it calls slurmctld */
 static void kill_step(struct rm *rm)
 {
-    const char *at = rm->jobs;
+    const char *at = rm->jobs, *runs = rm->runs;
     char *end;
     rm->kill = false;
     rm->killing = true;
     pthread_mutex_unlock(&rm->lock);
     for (unsigned long job = strtoul(at, &end, 10); end != at; job = strtoul(at, &end, 10)) {
-        kill_component(rm, (uint32_t)job);
+        struct step_run run = step_run_next(&runs);
+        kill_component(rm, (uint32_t)job, &run);
         at = end + (*end == ',');
     }
     pthread_mutex_lock(&rm->lock);
@@ -403,10 +405,11 @@ static void slurm_close(struct rm *rm, unsigned ms)
 static int read_settings(struct rm *rm, struct err *err)
 {
     const char *jobs = boot_setting(rm->boot, "jobs"), *step = boot_setting(rm->boot, "step");
-    const char *address = boot_setting(rm->boot, "address");
-    if (jobs == NULL || step == NULL || address == NULL)
-        return err_set(err, "the plugin's boot message lacks jobs, step or address");
+    const char *runs = boot_setting(rm->boot, "runs"), *address = boot_setting(rm->boot, "address");
+    if (jobs == NULL || step == NULL || runs == NULL || address == NULL)
+        return err_set(err, "the plugin's boot message lacks jobs, step, runs or address");
     rm->jobs = jobs;
+    rm->runs = runs;
     rm->step = (uint32_t)strtoul(step, NULL, 10);
     rm->address = (char *)address;
     return 0;

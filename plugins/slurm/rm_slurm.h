@@ -54,6 +54,7 @@ struct rm {
     const struct boot *boot;
     struct rm_host host;
     const char *jobs; /**< whose steps of that id are the step's components: "2,3" */
+    const char *runs; /**< of each of them: which run it is, as step_run_next() reads it */
     uint32_t step;
     char *address;   /**< where servers listen; slurmd puts its node's name for %n */
     int64_t peer_ms; /**< how long a node may fail until it is lost */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NODES_MAX = 999, TASKS_MAX = 10000, EXIT_USAGE = 2 };
@@ -271,6 +272,7 @@ static int finish(struct run *run, const struct numbers *numbers)
     if (status >= 0)
         return status;
     step->job = (uint32_t)getpid(); /* no other run has it at the same time */
+    step->start = time(NULL);
     run->faults->seed = (uint64_t)numbers->seed;
     if (step->ntasks < step->nnodes) {
         fprintf(stderr, "musterrun: warning: %u tasks run on %u nodes, not on %u\n", step->ntasks,

@@ -16,6 +16,7 @@ struct standin_node {
 /** The step that this musterrun runs. */
 struct standin_step {
     uint32_t job, step;
+    int64_t start; /**< when it was started, s since the epoch */
     uint32_t nnodes, ntasks;
     struct standin_node *nodes; /**< owned */
     char dir[80];               /**< of this run; DIR/NODE is a node's spool directory */

@@ -271,24 +271,44 @@ int slurm_abi_raw_allocation_lookup(struct slurm_abi_step_id id,
     return *allocation ? SLURM_ABI_SUCCESS : SLURM_ABI_ERROR;
 }
 
-/* For the components of heterogeneous jobs, which musterrun has not: no record. */
+/* The step's record, as far as muster looks at it; in muster-server, which knows no step, the
+ * slurmd is asked. */
+static int get_record(uint32_t job, uint32_t step_id, struct slurm_abi_step_records **records)
+{
+    int64_t start = step ? step->start : 0;
+    int rc = step ? job != step->job || step_id != step->step ? SLURM_ABI_INVALID_JOB_ID : 0
+                  : standin_ask_record(job, step_id, &start);
+
+    *records = NULL;
+    if (rc == 0 && !(*records = calloc(1, sizeof(**records) + sizeof(*(*records)->steps))))
+        rc = ENOMEM;
+    if (rc != 0) {
+        errno = rc;
+        return SLURM_ABI_ERROR;
+    }
+    (*records)->count = 1;
+    (*records)->steps = (struct slurm_abi_step_record *)(*records + 1);
+    *(*records)->steps = (struct slurm_abi_step_record){
+        .start_time = (time_t)start,
+        .user_id = geteuid(),
+        .step_id = slurm_abi_step_id(job, step_id, SLURM_ABI_NO_VAL),
+    };
+    return SLURM_ABI_SUCCESS;
+}
+
 #if SLURM_ABI_RELEASE < 0x190b
 int slurm_abi_raw_get_steps(time_t update_time, uint32_t job, uint32_t step_id,
                             struct slurm_abi_step_records **records, uint16_t flags)
 {
     (void)update_time;
-    (void)job;
-    (void)step_id;
 #else
 int slurm_abi_raw_get_steps(struct slurm_abi_step_id *id, struct slurm_abi_step_records **records,
                             uint16_t flags)
 {
-    (void)id;
+    uint32_t job = id->job_id, step_id = id->step_id;
 #endif
     (void)flags;
-    *records = NULL;
-    errno = SLURM_ABI_INVALID_JOB_ID;
-    return SLURM_ABI_ERROR;
+    return get_record(job, step_id, records);
 }
 
 void slurm_abi_free_steps(struct slurm_abi_step_records *records)

@@ -40,9 +40,9 @@ static int connect_slurmd(void)
     return fd;
 }
 
-/* @return 0 or an error number */
+/* @param more what follows an answer of 0: so many bytes @return 0 or an error number */
 static int ask(const struct standin_head *head, const char *name, const char *address,
-               const char *data)
+               const char *data, void *more, size_t len)
 {
     int fd = connect_slurmd();
     int32_t answer = STANDIN_CONNECTION_ERROR;
@@ -56,7 +56,8 @@ static int ask(const struct standin_head *head, const char *name, const char *ad
         sent = send_all(fd, name, head->forward.name_len) &&
                send_all(fd, address, head->forward.address_len) &&
                send_all(fd, data, head->forward.data_len);
-    if (!sent || recv(fd, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
+    if (!sent || recv(fd, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer) ||
+        (answer == 0 && len > 0 && recv(fd, more, len, MSG_WAITALL) != (ssize_t)len))
         answer = errno == EAGAIN ? ETIMEDOUT : STANDIN_CONNECTION_ERROR;
     close(fd);
     return answer;
@@ -68,14 +69,22 @@ int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const c
         .kind = STANDIN_FORWARD,
         .forward = {(uint32_t)strlen(*nodelist), (uint32_t)strlen(address), len}};
 
-    return ask(&head, *nodelist, address, data);
+    return ask(&head, *nodelist, address, data, NULL, 0);
+}
+
+int standin_ask_record(uint32_t job, uint32_t step, int64_t *start)
+{
+    struct standin_head head = {.kind = STANDIN_RECORD, .record = {job, step}};
+    int rc = ask(&head, NULL, NULL, NULL, start, sizeof(*start));
+
+    return rc == STANDIN_CONNECTION_ERROR ? SLURM_ABI_INVALID_JOB_ID : rc;
 }
 
 /* When musterrun's first process is gone, the nodes end the step by themselves. */
 static int kill_tasks(uint32_t job, uint32_t step, uint16_t sig)
 {
     struct standin_head head = {.kind = STANDIN_KILL, .kill = {job, step, sig}};
-    int rc = ask(&head, NULL, NULL, NULL);
+    int rc = ask(&head, NULL, NULL, NULL, NULL, 0);
 
     if (rc == 0)
         return SLURM_ABI_SUCCESS;

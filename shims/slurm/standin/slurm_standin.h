@@ -22,6 +22,8 @@ void standin_describe(const struct standin_step *step, const struct standin_node
 enum standin_kind {
     STANDIN_FORWARD = 1, /**< node's name, address, data: bring data to that socket there */
     STANDIN_KILL = 2,    /**< nothing: signal the tasks of the step */
+    STANDIN_RECORD = 3, /**< nothing: when the step was started; an answer of 0 has it behind it, an
+                           int64_t */
 };
 
 /** Head of a request; answered by one int32_t, 0 or an error number. Host order: both ends are one
@@ -35,6 +37,9 @@ struct standin_head {
         struct {
             uint32_t job, step, signal;
         } kill;
+        struct {
+            uint32_t job, step;
+        } record;
     };
 };
 
@@ -46,5 +51,8 @@ enum {
 
 /** Numbers of slurm_errno.h beside those of slurm_abi.h. */
 enum { STANDIN_CONNECTION_ERROR = 1001 };
+
+/** Asks what slurmctld would have on record of a step. @return 0, or an error number */
+int standin_ask_record(uint32_t job, uint32_t step, int64_t *start);
 
 #endif

@@ -194,6 +194,18 @@ static void serve_kill(struct job *job, const struct standin_head *head)
     answer(job, rc);
 }
 
+static void serve_record(struct job *job, const struct standin_head *head)
+{
+    const struct standin_step *step = job->slurmd->step;
+    int32_t code = head->record.job != step->job || head->record.step != step->step
+                       ? SLURM_ABI_INVALID_JOB_ID
+                       : 0;
+
+    send_all(job->fd, &code, sizeof(code));
+    if (code == 0)
+        send_all(job->fd, &step->start, sizeof(step->start));
+}
+
 static void *serve(void *arg)
 {
     struct job *job = arg;
@@ -208,6 +220,8 @@ static void *serve(void *arg)
             serve_forward(job, &head);
         else if (head.kind == STANDIN_KILL)
             serve_kill(job, &head);
+        else if (head.kind == STANDIN_RECORD)
+            serve_record(job, &head);
     }
     if (job->fd >= 0)
         close(job->fd);
