@@ -160,11 +160,11 @@ static struct rm_peer session_peer(struct rm *rm, uint32_t node)
 }
 
 /* The launcher looks for it, and kills the step's tasks. */
-static void session_abort(struct rm *base, const char *why)
+static void session_abort(struct rm *base, const struct rm_ending *ending)
 {
     struct session_rm *rm = of(base);
     char path[512];
-    (void)why;
+    (void)ending;
     snprintf(path, sizeof path, SESSION_ABORT, rm->dir, rm->boot->nspace);
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -1,5 +1,6 @@
 /* The end: of a step that cannot go on, and of this server. */
 #include "common/server/absent.h"
+#include "common/server/ending.h"
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -21,7 +22,8 @@ bool server_tell_launcher(unsigned char what)
 }
 
 /* Has the node told, or all of them, tell the user. */
-static void end_step(struct server *server, const char *why, const char *tell, uint32_t told)
+static void end_step(struct server *server, const struct rm_ending *ending, const char *tell,
+                     uint32_t told)
 {
     if (server->ending)
         return; /* it is under way: when all ranks abort, say */
@@ -35,17 +37,17 @@ static void end_step(struct server *server, const char *why, const char *tell, u
         link_send(server->link, node, &frame);
     }
     if (server->rm != NULL)
-        server->rm_ops->abort(server->rm, why);
+        server->rm_ops->abort(server->rm, ending);
 }
 
-void server_end_step(struct server *server, const char *why, const char *tell)
+void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell)
 {
-    end_step(server, why, tell, ALL);
+    end_step(server, ending, tell, ALL);
 }
 
-void server_end_step_through(struct server *server, const char *why, uint32_t node)
+void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node)
 {
-    end_step(server, why, why, node);
+    end_step(server, ending, ending->why, node);
 }
 
 void server_close_backend(struct server *server, unsigned ms)
@@ -120,7 +122,8 @@ void server_leave(struct server *server, unsigned ms)
                  "the launcher of step %.100s on node %.250s was killed, and the tasks there with "
                  "it; ending the step",
                  server->boot.label, server->boot.nodes[server->boot.node].name);
-        server_end_step(server, tell, tell);
+        struct rm_ending ending = ending_of_host(tell);
+        server_end_step(server, &ending, tell);
     }
     bool going_on = server->told_to_leave && !server->ending;
     server->ending = true;

@@ -123,13 +123,15 @@ void server_close_backend(struct server *server, unsigned ms);
 
 /**
  * Has the RM end the step, and tells the other servers that it does.
+ * @param ending why, and with which status; borrowed
  * @param tell what they are to tell the user; NULL: it is told
  * @thread the loop's
  */
-void server_end_step(struct server *server, const char *why, const char *tell);
+void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell);
 
-/** The same, where the server of another node alone is to tell the user why. @thread the loop's */
-void server_end_step_through(struct server *server, const char *why, uint32_t node);
+/** The same, where the server of another node alone is to tell the user ending->why. @thread the
+ * loop's */
+void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node);
 
 /** Delivers what other servers have not taken yet, as long as the step is not being ended and for
  * at most timeouts.peer; answers whoever still waits, and closes the back end; requests that come

@@ -1,6 +1,7 @@
 #include "common/server/tasks.h"
 
 #include "common/notify/loss.h"
+#include "common/server/ending.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -189,6 +190,19 @@ static bool is_follower(const struct server *server, const struct task *task)
     return failed && task->sig == 0 && task->code == 0;
 }
 
+/* How the step ends: as the first of the tasks here that are lost did, those apart that only left
+ * when it failed. */
+static struct rm_ending first_loss(const struct server *server, const char *why)
+{
+    const struct task *first = NULL;
+    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task->lost && !is_follower(server, task) && (first == NULL || task->at < first->at))
+            first = task;
+    }
+    return first == NULL ? ending_of_host(why) : ending_of_task(first->sig, first->code, why);
+}
+
 /* @return a node whose launcher may reach the user: not this one, nor one that is lost; or none */
 static uint32_t who_tells(const struct server *server)
 {
@@ -209,7 +223,8 @@ static void end_for_all(struct server *server, uint32_t sig)
              "step",
              here->ntasks, here->name, sig, strsignal((int)sig));
     log_write(server->boot.nnodes == 1 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
-    server_end_step_through(server, text, who_tells(server));
+    struct rm_ending ending = ending_of_task(sig, 0, text);
+    server_end_step_through(server, &ending, who_tells(server));
 }
 
 /* The user is to read the cause before what came of it, also where this node is first to have the
@@ -220,10 +235,11 @@ static void end_after_server(struct server *server, uint32_t together, const cha
     char text[512];
     snprintf(text, sizeof text, "%s; then %s; ending the step", server->lost, task);
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
+    struct rm_ending ending = first_loss(server, text);
     if (server->told_to_leave)
-        server_end_step_through(server, text, who_tells(server));
+        server_end_step_through(server, &ending, who_tells(server));
     else
-        server_end_step(server, text, NULL);
+        server_end_step(server, &ending, NULL);
 }
 
 /* Says who is lost, and ends the step if that is the setting. */
@@ -252,8 +268,10 @@ static void tell(struct server *server)
         end_after_server(server, together, text);
     else if (end && together != 0)
         end_for_all(server, together);
-    else if (end && lost > 0)
-        server_end_step(server, text, NULL);
+    else if (end && lost > 0) {
+        struct rm_ending ending = first_loss(server, text);
+        server_end_step(server, &ending, NULL);
+    }
 }
 
 void tasks_tick(struct server *server, int64_t now)

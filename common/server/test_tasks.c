@@ -6,6 +6,7 @@
  * plays the loop, and the parts of the server that tasks.c calls.
  */
 #include "common/notify/loss.h"
+#include "common/server/ending.h"
 #include "common/server/tasks.h"
 #include "common/util/log.h"
 
@@ -30,6 +31,7 @@ static char said[512]; /* the last error */
 static unsigned nerrors, nends, nlosses;
 static uint32_t through; /* the node that is to say why, of the last end */
 static char why[512];    /* the last end's reason */
+static unsigned status;  /* and the step's exit status */
 static struct task tasks[2];
 static struct server server;
 
@@ -41,25 +43,26 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return 0;
 }
 
-static void note_end(const char *text, uint32_t node)
+static void note_end(const struct rm_ending *ending, uint32_t node)
 {
     nends++;
     through = node;
-    snprintf(why, sizeof why, "%s", text);
+    status = ending->status;
+    snprintf(why, sizeof why, "%s", ending->why);
     server.ending = true;
 }
 
-void server_end_step(struct server *s, const char *text, const char *tell)
+void server_end_step(struct server *s, const struct rm_ending *ending, const char *tell)
 {
     (void)s;
     assert_null(tell);
-    note_end(text, BOOT_NO_NODE);
+    note_end(ending, BOOT_NO_NODE);
 }
 
-void server_end_step_through(struct server *s, const char *text, uint32_t node)
+void server_end_step_through(struct server *s, const struct rm_ending *ending, uint32_t node)
 {
     (void)s;
-    note_end(text, node);
+    note_end(ending, node);
 }
 
 void server_resume(struct server *s)
@@ -95,6 +98,7 @@ static int begin(void **state)
     now = 10000;
     nerrors = nends = nlosses = 0;
     said[0] = why[0] = '\0';
+    status = 0;
     memset(tasks, 0, sizeof tasks);
     tasks[0].state = tasks[1].state = TASK_CONNECTED;
     server = (struct server){.tasks = tasks,
@@ -153,6 +157,48 @@ static void a_loss_is_told_at_once(void **state)
     assert_int_equal(nerrors, 1);
     assert_string_equal(said, "rank 2 on c08 ended with exit code 1 and without PMIx_Finalize; "
                               "ending the step");
+}
+
+/* The step has the status of the first task that failed, whatever its slot; one that only left,
+ * with code 0, gives way to one that failed. */
+static void the_step_ends_as_the_first_lost(void **state)
+{
+    static const struct {
+        uint32_t slot, sig, code, then_sig, then_code;
+        unsigned status;
+    } ends[] = {
+        {0, 0, 3, 0, 5, 3},
+        {1, 0, 3, 0, 5, 3},
+        {1, 0, 255, SIGSEGV, 0, 255},
+        {0, SIGSEGV, 0, SIGKILL, 0, 128 + SIGSEGV},
+        {1, 0, 0, 0, 5, 5},
+        {0, 0, 0, 0, 0, 1},
+        {0, 0, BOOT_CODE_UNKNOWN, 0, 0, 1},
+        {0, SIGKILL, 0, SIGKILL, 0, 128 + SIGKILL},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        tasks_ended(&server, ends[i].slot, ends[i].sig, ends[i].code);
+        now += 2;
+        tasks_ended(&server, 1 - ends[i].slot, ends[i].then_sig, ends[i].then_code);
+        run(TOGETHER_MS);
+        assert_int_equal(nends, 1);
+        assert_int_equal(status, ends[i].status);
+        end(state);
+        begin(state);
+    }
+}
+
+/* PMIx_Abort has the status that exit() would have, but no other becomes 0. */
+static void the_step_ends_as_it_was_aborted(void **state)
+{
+    static const int given[] = {0, 1, 7, 127, 128, 255, 256, 263, -1};
+    static const int seen[] = {0, 1, 7, 127, 128, 255, 1, 7, 255};
+    (void)state;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        assert_int_equal(ending_of_abort(given[i], "").status, seen[i]);
+    assert_int_equal(ending_of_abort(7, "").cause, RM_CAUSE_ABORT);
+    assert_true(RM_CAUSE_ABORT < RM_CAUSE_TASK && RM_CAUSE_TASK < RM_CAUSE_HOST);
+    assert_int_equal(ending_of_host("").status, 128 + SIGKILL);
 }
 
 /* What a task of another node has done is said by that node's server; those here that end for it
@@ -319,6 +365,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_operations_fail_with, begin, end),
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
+        cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_has_another_one_tell, begin, end),

@@ -58,6 +58,24 @@ struct rm_server {
  */
 typedef void rm_rendezvous_fn(void *arg, const struct rm_server *server, const char *why);
 
+/** What a step ends for, the weightiest first: of two that are told for one step, the RM takes the
+ * weightier one, and of two alike the first. */
+enum rm_cause {
+    RM_CAUSE_ABORT, /**< a process called PMIx_Abort */
+    RM_CAUSE_TASK,  /**< a task was lost: it ended between PMIx_Init and PMIx_Finalize */
+    RM_CAUSE_HOST,  /**< a server, or what watches it, was lost; of no task is known how it ended */
+};
+
+/** How a step ends that muster has ended (common/server/ending.h makes it). */
+struct rm_ending {
+    enum rm_cause cause;
+    /** The exit status that the step is to have for whoever started it, as a shell shows it: that
+     * of the abort; else exit code, or 128 + signal, of the first lost task. Without this, the user
+     * sees what the RM makes of tasks that it killed. 0 only after PMIx_Abort with status 0. */
+    uint8_t status;
+    const char *why; /**< one line for the RM's record where it keeps one; borrowed */
+};
+
 /**
  * What the server asks of a back end. @thread the loop's, none of them blocks
  *
@@ -84,9 +102,17 @@ struct rm_ops {
     /** Says how it stands with server @p node. */
     struct rm_peer (*peer)(struct rm *rm, uint32_t node);
 
-    /** Ends the step with the rights of the job's user, and returns at once.
-     * @param why one line for the RM's record where it keeps one; borrowed */
-    void (*abort)(struct rm *rm, const char *why);
+    /**
+     * Ends the step with the rights of the job's user, and returns at once. It is called once at
+     * most on a server, but perhaps on several servers of a step, within milliseconds.
+     *
+     * The back end first has the RM note ending->status as that of the step, where it can, and then
+     * has the tasks killed; a status that cannot be brought home is logged, and the step ends
+     * nevertheless, after a bounded time. When the RM does not take the order to end the step, the
+     * back end tries again until the step has ended, also while close() waits.
+     * @param ending borrowed until this returns
+     */
+    void (*abort)(struct rm *rm, const struct rm_ending *ending);
 
     /** Stops, at the latest after @p ms milliseconds that bytes under way may still take. No answer
      * to rendezvous() comes afterwards. */

@@ -2,6 +2,7 @@
 #include "common/upcall/client.h"
 
 #include "common/nspace/command.h"
+#include "common/server/ending.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -116,7 +117,8 @@ static void run_abort(struct handoff_item *item)
     snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d: %s", a->rank,
              server->boot.nodes[server->boot.node].name, a->status, a->text);
     log_error("%s; ending step %s", why, server->boot.label);
-    server_end_step(server, why, NULL);
+    struct rm_ending ending = ending_of_abort(a->status, why);
+    server_end_step(server, &ending, NULL);
     answer_status(&a->request.answer, PMIX_SUCCESS);
     free(a);
 }

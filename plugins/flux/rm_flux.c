@@ -119,7 +119,7 @@ static void put_json(FILE *out, const char *text)
     }
 }
 
-static void flux_abort(struct rm *rm, const char *why)
+static void flux_abort(struct rm *rm, const struct rm_ending *ending)
 {
     char *text = NULL;
     size_t len;
@@ -128,7 +128,7 @@ static void flux_abort(struct rm *rm, const char *why)
         return;
     fprintf(out, "{\"id\":%llu,\"type\":\"exec\",\"severity\":0,\"note\":\"",
             (unsigned long long)rm->job);
-    put_json(out, why);
+    put_json(out, ending->why);
     fputs("\"}", out);
     if (fclose(out) == 0) {
         rm->raise = broker_tag(rm);

@@ -316,9 +316,9 @@ static struct rm_peer slurm_peer(struct rm *rm, uint32_t node)
     return found;
 }
 
-static void slurm_abort(struct rm *rm, const char *why)
+static void slurm_abort(struct rm *rm, const struct rm_ending *ending)
 {
-    (void)why; /* srun has shown it: it is in the server's log */
+    (void)ending; /* srun has shown it: it is in the server's log */
     pthread_mutex_lock(&rm->lock);
     if (!rm->kill)
         rm->kill_at = now_ms() + KILL_AFTER_MS;

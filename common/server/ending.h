@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The exit status of a step that muster ends: what `srun`, `flux run` or musterrun ends with.
+ *
+ * | what the step ends for | its status |
+ * | --- | --- |
+ * | PMIx_Abort | the abort's, as exit() would have it |
+ * | a lost task | its exit code, or 128 + its signal; 1 for code 0, or when nobody knows |
+ * | a lost server | 137, of the SIGKILL that the tasks get |
+ *
+ * The server that is first to have the step ended says it; rm.h has what the RM does with it.
+ * @thread any
+ */
+#ifndef MUSTER_SERVER_ENDING_H
+#define MUSTER_SERVER_ENDING_H
+
+#include "common/transport/rm.h"
+
+/** @param status as given to PMIx_Abort. A status other than 0 does not become 0, as 256 would by
+ * its low byte: that becomes 1. @param why borrowed, here and below */
+struct rm_ending ending_of_abort(int status, const char *why);
+
+/** @param sig signal number, or 0 @param code exit code, or BOOT_CODE_UNKNOWN */
+struct rm_ending ending_of_task(uint32_t sig, uint32_t code, const char *why);
+
+struct rm_ending ending_of_host(const char *why);
+
+#endif
