@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What waits for one server, beyond a message and a window of bytes for each node of its job. */
-enum { FOREIGN_MAX = 1024 /* messages */, FOREIGN_BYTES = 16 << 20 };
-
 /* A server has 2^24 context ids. Their beginning is the broker's rank and a number that grows with
  * the clock, so that a module that was loaded anew does not give a range again. */
 enum { RANGE_BITS = 24, RANGE_TICK_MS = 64 };
@@ -18,7 +15,6 @@ struct directory *directory_new(const struct directory_env *env)
     if (dir == NULL)
         return NULL;
     dir->env = *env;
-    dir->in_tail = &dir->in;
     dir->meetings = meetings_new();
     if (dir->meetings != NULL)
         return dir;
@@ -43,6 +39,7 @@ static void free_server(struct server *server)
     free(server->reg.brokers);
     free(server->uuid);
     free(server->told);
+    transfers_close(&server->in);
     json_object_put(server->state);
     free(server);
 }
@@ -65,69 +62,29 @@ struct server *directory_client(const struct directory *dir, uint64_t job,
     return server;
 }
 
-/* @param from job, node and broker are copied */
-static struct transfer *open_transfer(struct directory *dir, struct server *server,
-                                      const struct transfer *from, const char *uuid,
-                                      const void *request)
-{
-    struct transfer *t = calloc(1, sizeof *t);
-    char *copy = strdup(uuid);
-    if (t == NULL || copy == NULL) {
-        free(t);
-        free(copy);
-        return NULL;
-    }
-    *t = *from;
-    t->ticket = ++dir->ticket;
-    t->server = server;
-    t->request = request;
-    t->uuid = copy;
-    t->since = dir->env.now(dir->env.arg);
-    return t;
-}
-
-/* Whether a later one of the same sender is closed with it. */
-static bool is_covered(const struct transfer *t, uint64_t ticket)
-{
-    for (const struct transfer *later = t->next; later != NULL; later = later->next)
-        if (later->server == t->server && later->ticket <= ticket &&
-            strcmp(later->uuid, t->uuid) == 0)
-            return true;
-    return false;
-}
-
-/* Those of a server, or of all, up to a ticket. */
-static void close_transfers(struct directory *dir, const struct server *server, uint64_t ticket,
+/* Those of a server up to a ticket. One answer is for all of a sender that it covers. */
+static void close_transfers(struct directory *dir, struct server *server, uint64_t ticket,
                             int errnum, const char *why)
 {
-    for (struct transfer **at = &dir->in; *at != NULL;) {
-        struct transfer *t = *at;
-        if ((server != NULL && t->server != server) || t->ticket > ticket) {
-            at = &t->next;
-            continue;
-        }
-        if (errnum == 0 && is_covered(t, ticket))
-            dir->env.drop(dir->env.arg, t->request);
+    const void *request;
+    bool covered;
+    while ((request = transfers_take(&server->in, ticket, &covered)) != NULL)
+        if (errnum == 0 && covered)
+            dir->env.drop(dir->env.arg, request);
         else
-            dir->env.answer(dir->env.arg, t->request, errnum, why);
-        *at = t->next;
-        if (*at == NULL)
-            dir->in_tail = at;
-        free(t->uuid);
-        free(t);
-    }
+            dir->env.answer(dir->env.arg, request, errnum, why);
 }
 
 void directory_free(struct directory *dir, int errnum, const char *why)
 {
     if (dir == NULL)
         return;
-    close_transfers(dir, NULL, UINT64_MAX, errnum, why);
     while (dir->naskers > 0)
         dir->env.answer(dir->env.arg, dir->askers[--dir->naskers], errnum, why);
     while (dir->servers != NULL) {
         struct server *server = dir->servers;
         dir->servers = server->next;
+        close_transfers(dir, server, UINT64_MAX, errnum, why);
         dir->env.answer(dir->env.arg, server->stream, errnum, why);
         free_server(server);
     }
@@ -227,7 +184,11 @@ int directory_register(struct directory *dir, const struct client *client, struc
         return ENOMEM;
     server->uuid = strdup(client->uuid);
     server->told = calloc(dir->env.size, sizeof *server->told);
-    int rc = server->uuid == NULL || server->told == NULL ? ENOMEM : say_welcome(dir, reg, request);
+    int rc = server->uuid == NULL || server->told == NULL ? ENOMEM : 0;
+    if (rc == 0)
+        rc = transfers_open(&server->in, reg->nnodes);
+    if (rc == 0)
+        rc = say_welcome(dir, reg, request);
     if (rc != 0) {
         free_server(server);
         return rc;
@@ -241,25 +202,6 @@ int directory_register(struct directory *dir, const struct client *client, struc
     server->next = dir->servers;
     dir->servers = server;
     return 0;
-}
-
-/* Whether a sender has to wait: it has a window under way, or there are too many others. */
-static bool is_busy(const struct directory *dir, const struct server *to, const char *uuid)
-{
-    uint64_t waiting = 0, waiting_bytes = 0, messages = 0, bytes = 0;
-    for (const struct transfer *t = dir->in; t != NULL; t = t->next) {
-        if (t->server != to)
-            continue;
-        waiting++;
-        waiting_bytes += t->len;
-        if (strcmp(t->uuid, uuid) != 0)
-            continue;
-        messages++;
-        bytes += t->len;
-    }
-    return messages >= PACKET_WINDOW_MESSAGES || bytes >= PACKET_WINDOW_BYTES ||
-           waiting >= (uint64_t)to->reg.nnodes + FOREIGN_MAX ||
-           waiting_bytes >= (uint64_t)to->reg.nnodes * PACKET_WINDOW_BYTES + FOREIGN_BYTES;
 }
 
 static bool has_left(const struct directory *dir, uint64_t job, uint32_t owner)
@@ -300,16 +242,18 @@ static int address(const struct directory *dir, const struct client *client, str
         *why = "the server there is another user's";
         return EPERM;
     }
-    return is_busy(dir, *to, client->uuid) ? EBUSY : 0;
+    return transfers_full(&(*to)->in, client->uuid) ? EBUSY : 0;
 }
 
 /* Gives bytes to a server of ours. @return 0 or an errno */
-static int deliver(struct directory *dir, struct transfer *t, struct wire_in *in)
+static int deliver(struct directory *dir, struct server *to, struct transfer *t, struct wire_in *in)
 {
-    struct server *to = t->server;
     struct wire_out out = {0};
     size_t len;
     const void *data = packet_rest(in, &len);
+    t->ticket = ++dir->ticket;
+    t->since = dir->env.now(dir->env.arg);
+    t->len = len;
     wire_put_u8(&out, PACKET_BYTES);
     wire_put_u64(&out, t->ticket);
     wire_put_raw(&out, data, len);
@@ -320,9 +264,7 @@ static int deliver(struct directory *dir, struct transfer *t, struct wire_in *in
     to->told[t->broker] = true;
     to->frames++;
     to->bytes += len;
-    t->len = len;
-    *dir->in_tail = t;
-    dir->in_tail = &t->next;
+    transfers_add(&to->in, t);
     return 0;
 }
 
@@ -336,15 +278,17 @@ void directory_send(struct directory *dir, const struct client *client, const vo
     wire_in_init(&in, data, len);
     int rc = address(dir, client, &in, &from, &to, &why);
     if (rc == 0) {
-        t = open_transfer(dir, to, &from, client->uuid, request);
-        rc = t != NULL ? deliver(dir, t, &in) : ENOMEM;
+        t = transfers_new(&to->in, &from, client->uuid);
+        rc = ENOMEM;
     }
-    if (rc != 0) {
+    if (t != NULL) {
+        t->request = request;
+        rc = deliver(dir, to, t, &in);
+        if (rc != 0)
+            transfers_drop(&to->in, t);
+    }
+    if (rc != 0)
         dir->env.answer(dir->env.arg, request, rc, why);
-        if (t != NULL)
-            free(t->uuid);
-        free(t);
-    }
 }
 
 void directory_took(struct directory *dir, const struct client *client, const void *data,
@@ -353,7 +297,7 @@ void directory_took(struct directory *dir, const struct client *client, const vo
     struct wire_in in;
     wire_in_init(&in, data, len);
     uint64_t job = wire_get_u64(&in), ticket = wire_get_u64(&in);
-    const struct server *server = wire_end(&in) ? directory_client(dir, job, client) : NULL;
+    struct server *server = wire_end(&in) ? directory_client(dir, job, client) : NULL;
     if (server != NULL)
         close_transfers(dir, server, ticket, 0, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include "plugins/flux/directory.h"
 #include "plugins/flux/meetings.h"
+#include "plugins/flux/transfers.h"
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -24,19 +25,7 @@ struct server {
     bool awaited;              /**< by who wants to see the directory */
     struct json_object *state; /**< what came, until that is answered; owned */
     const char *silent;        /**< why there is none */
-};
-
-/** A message that a server of ours has not said to have taken. */
-struct transfer {
-    struct transfer *next; /**< a later one */
-    uint64_t ticket;
-    struct server *server; /**< borrowed */
-    uint64_t job;          /**< of the sender, as it says */
-    uint32_t node, broker;
-    const void *request;
-    char *uuid; /**< of the sender's connection */
-    size_t len; /**< of the bytes that it hands over: the sender counts the same */
-    int64_t since;
+    struct transfers in;       /**< messages that it has not said to have taken */
 };
 
 /** One that said muster.leave. */
@@ -50,7 +39,6 @@ enum { STATS_ASKERS_MAX = 16, LEFT_MAX = 256 };
 struct directory {
     struct directory_env env;
     struct server *servers;
-    struct transfer *in, **in_tail;
     struct meetings *meetings;
     uint64_t ticket;
     struct left left[LEFT_MAX]; /**< the latest, of nleft, at n % LEFT_MAX */

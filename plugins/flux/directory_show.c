@@ -33,14 +33,14 @@ static struct json_object *show_server(const struct directory *dir, const struct
     return object;
 }
 
-/* Whom of ours others wait for to take a message. */
-static void show_waits(const struct directory *dir, struct json_object *list)
+/* Who waits for a server of ours to take a message. */
+static void show_waits(const struct directory *dir, const struct server *server,
+                       struct json_object *list)
 {
-    for (const struct transfer *t = dir->in; t != NULL; t = t->next) {
+    for (const struct transfer *t = server->in.first; t != NULL; t = t->next) {
         struct json_object *object = json_object_new_object();
-        const struct registration *own = &t->server->reg;
-        put(object, "job", own->job);
-        put(object, "to", own->node);
+        put(object, "job", server->reg.job);
+        put(object, "to", server->reg.node);
         put(object, "from_job", t->job);
         put(object, "from", t->node);
         put(object, "from_broker", t->broker);
@@ -61,8 +61,8 @@ char *directory_show(const struct directory *dir)
             state_add(object, server->state);
         else
             silent++;
+        show_waits(dir, server, waits);
     }
-    show_waits(dir, waits);
     put(object, "silent", silent);
     json_object_object_add(object, "servers", servers);
     json_object_object_add(object, "waiting", waits);

@@ -1,7 +1,9 @@
 /* The directory of servers and what it hands over, within one job. */
+#include "plugins/flux/directory_private.h"
 #include "plugins/flux/test_directory_kit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +160,35 @@ static void a_window_of_bytes(void **state)
     assert_int_equal(sent[3].answers, 0);
     send_bytes(1, &sent[4]);
     assert_int_equal(sent[4].errnum, EBUSY);
+}
+
+/* A message costs as much when many others are under way: to another server, and of other senders
+ * to the same one. Counted is what was looked at. */
+static void many_do_not_slow_each_other(void **state)
+{
+    enum { MANY = 1000, EACH = 8 /* looks; a hash has chains */ };
+    static struct request requests[2 * MANY];
+    char uuid[32];
+    struct client who = {.uuid = uuid, .uid = OWNER};
+    (void)state;
+    memset(requests, 0, sizeof requests);
+    enter_all();
+    assert_int_equal(enter(OTHER, 2, other_client(2), &others[2]), 0);
+    for (unsigned i = 0; i < 2 * MANY; i++) {
+        snprintf(uuid, sizeof uuid, "connection-%u", i % MANY);
+        send_to(JOB, 0, who, i < MANY ? JOB : OTHER, 2, &requests[i]);
+        assert_int_equal(requests[i].answers, 0);
+    }
+    took_as(JOB, 2, client(2), received(&streams[2]));
+    took_as(OTHER, 2, other_client(2), received(&others[2]));
+    for (unsigned i = 0; i < 2 * MANY; i++)
+        assert_int_equal(requests[i].answers, 1);
+    uint64_t looked = 0;
+    for (const struct server *server = dirs[2]->servers; server != NULL; server = server->next) {
+        assert_int_equal(server->in.messages + server->in.bytes, 0);
+        looked += server->in.looked;
+    }
+    assert_in_range(looked, 2 * MANY, 2 * MANY * EACH);
 }
 
 static void refuses(void **state)
@@ -340,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(relays_and_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_of_messages, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_of_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_do_not_slow_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses, setup, teardown),
         cmocka_unit_test_setup_teardown(the_receiver_dies, setup, teardown),
         cmocka_unit_test_setup_teardown(the_receiver_leaves, setup, teardown),
