@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { TELL_EVERY_MS = 60000 };
+enum { TELL_EVERY_MS = 60000, CUT_AT_ONCE = 64 };
 
 /* What the other side did is no reason to listen no more, as libpmix from 5.0 on takes it: it
  * stops at each error but EAGAIN and EINTR. */
@@ -35,55 +35,80 @@ static int not_now(int error)
     case EOPNOTSUPP:
     case ETIMEDOUT:
     case EPERM: /* a firewall's */
-        return EAGAIN;
     case ENOBUFS:
     case ENOMEM:
-        log_warning("a connection to libpmix's server waits: %s", strerror(error));
         return EAGAIN;
     default:
         return error;
     }
 }
 
-/* Anybody on the node can make as many as he likes: they do not push the step's own lines out of
+/* Anybody on the node can make as many as he likes: such lines do not push the step's own out of
  * the log. */
-static void tell_of_stranger(void)
+struct seldom {
+    _Atomic int64_t next;
+    _Atomic unsigned long n;
+};
+
+/* @return how many there were so far, or 0: of this one nothing is to be said */
+static unsigned long now_and_then(struct seldom *what)
 {
-    static _Atomic int64_t next;
-    static _Atomic unsigned long cut;
-    unsigned long n = ++cut;
-    int64_t now = now_ms(), due = next;
-    if (now >= due && atomic_compare_exchange_strong(&next, &due, now + TELL_EVERY_MS))
+    unsigned long n = ++what->n;
+    int64_t now = now_ms(), due = what->next;
+    return now >= due && atomic_compare_exchange_strong(&what->next, &due, now + TELL_EVERY_MS) ? n
+                                                                                                : 0;
+}
+
+static void tell_of_cut(enum owner owner)
+{
+    static struct seldom strangers, gone;
+    unsigned long n = now_and_then(owner == OWNER_OTHER ? &strangers : &gone);
+    if (n > 0 && owner == OWNER_OTHER)
         log_error("a connection to libpmix's server that is not of the job's user was cut; %lu so "
                   "far",
                   n);
+    else if (n > 0) /* as of a task that was killed while it connected */
+        log_info("a connection to libpmix's server was closed before it was accepted; %lu so far",
+                 n);
 }
 
-/* @thread any */
-int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict len)
+/* @return the next connection that waits, or -1 with an errno that libpmix goes on after */
+static int next_connection(int listener, __SOCKADDR_ARG address, socklen_t *restrict len)
 {
-    struct sockaddr_storage own;
-    socklen_t ownlen = sizeof own;
+    static struct seldom waits;
     int fd = accept4(listener, address, len, 0);
-    if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE)
-            limits_no_descriptors();
-        errno = not_now(errno);
-        return -1;
-    }
-    if (getsockname(fd, (struct sockaddr *)&own, &ownlen) == 0 && own.ss_family == AF_UNIX)
-        return fd; /* whose owner looks for himself */
-    errno = 0;
-    enum owner owner = owner_of(fd);
-    if (owner == OWNER_US)
+    if (fd >= 0)
         return fd;
     if (errno == EMFILE || errno == ENFILE)
         limits_no_descriptors();
-    close(fd);
-    if (owner == OWNER_OTHER)
-        tell_of_stranger();
-    else /* as of a task that was killed while it connected */
-        log_info("a connection to libpmix's server was closed before it was accepted");
+    if ((errno == ENOBUFS || errno == ENOMEM) && now_and_then(&waits) > 0)
+        log_warning("a connection to libpmix's server waits: %s", strerror(errno));
+    errno = not_now(errno);
+    return -1;
+}
+
+/* Takes the connections of others out of the queue, some at once, since libpmix comes back for each
+ * one only after all else that it has to do. @thread any */
+int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict len)
+{
+    struct sockaddr_storage own;
+    socklen_t own_len = sizeof own, cap = len != NULL ? *len : 0;
+    if (getsockname(listener, (struct sockaddr *)&own, &own_len) == 0 && own.ss_family == AF_UNIX)
+        return next_connection(listener, address, len); /* whose owner looks for himself */
+    for (int i = 0; i < CUT_AT_ONCE; i++) {
+        if (len != NULL)
+            *len = cap;
+        int fd = next_connection(listener, address, len);
+        if (fd < 0)
+            return -1;
+        enum owner owner = owner_of(fd);
+        if (owner == OWNER_US)
+            return fd;
+        if (owner == OWNER_GONE && (errno == EMFILE || errno == ENFILE))
+            limits_no_descriptors();
+        close(fd);
+        tell_of_cut(owner);
+    }
     errno = EAGAIN;
     return -1;
 }

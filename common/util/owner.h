@@ -1,7 +1,10 @@
 /** @file
  * Who is at the other end of a connection on the loopback interface.
  *
- * The kernel knows: a socket belongs to the uid that made it.
+ * The kernel knows: a socket belongs to the uid that made it. It is asked for the one socket with
+ * these two addresses and ports (NETLINK_SOCK_DIAG), which takes as long on a node with many
+ * connections as on one with few. A kernel without inet_diag has the tables below /proc/net only,
+ * which have a line for each connection of the node.
  */
 #ifndef MUSTER_UTIL_OWNER_H
 #define MUSTER_UTIL_OWNER_H
@@ -12,8 +15,11 @@ enum owner {
     OWNER_OTHER, /**< another one's, or not on the loopback interface */
 };
 
-/** @return whose the other end of an accepted TCP connection is, by the kernel's table of sockets.
- * Where that cannot be opened, OWNER_GONE, and errno says why. @thread any */
+/** The first call finds out whether the kernel can be asked, and logs a warning where it cannot.
+ * @param fd an accepted TCP connection
+ * @return whose its other end is. Where neither the kernel nor its tables can be asked, as without
+ * a descriptor to be had, OWNER_GONE, and errno says why; else errno is 0 with OWNER_GONE.
+ * @thread any */
 enum owner owner_of(int fd);
 
 #endif
