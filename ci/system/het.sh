@@ -137,7 +137,7 @@ server_dies() {
 # all_of SHAPES RANKS NODES: everything
 all_of() {
   local name
-  for name in keys exchange modex barrier subset groups_many groups_disjoint groups_info groups_query \
+  for name in keys exchange modex barrier subset groups_many groups_disjoint groups_info groups_query queries \
     groups_add groups_bootstrap tools unsupported logq; do
     run "$1" $name
   done

@@ -13,7 +13,7 @@ not_ok() { echo "not ok $1: $2"; failed=$((failed + 1)); }
 skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 
 # The clients that run in every shape of job under every resource manager, without arguments.
-every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query groups_add
+every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query queries groups_add
   groups_bootstrap events invite tools unsupported logq)
 
 # check WHAT WHY COMMAND...: ok WHAT if COMMAND succeeds

@@ -14,7 +14,8 @@
  *     plugin → server   { u32 BOOT_WDIR, u32 length, u32 0 } and so many bytes: where tasks start,
  *                       their working directory; before the first of them, or in the settings
  *                       { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 BOOT_PID_OWN }, when a task
- *                       starts; with u32 0 pid is another process, which is bound as it will be
+ *                       starts; with u32 0 pid is another process, which is bound as it will be,
+ *                       and the task's own one follows
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *                       closed by slot BOOT_LEAVE
  *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are bound

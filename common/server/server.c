@@ -256,13 +256,17 @@ static int take_parents(struct server *server, struct err *err)
     return 0;
 }
 
-/* The launcher may hold tasks until libpmix knows where all of the node are bound. */
+/* The launcher may hold tasks until libpmix knows where all of the node are bound. A launcher that
+ * has told that of other processes tells of the tasks themselves later. */
 static void task_started(struct server *server, uint32_t slot, pid_t pid, bool own)
 {
-    if (own && slot < server->boot.nodes[server->boot.node].ntasks)
+    uint32_t ntasks = server->boot.nodes[server->boot.node].ntasks;
+    if (own && slot < ntasks)
         server->tasks[slot].pid = pid;
+    if (server->ntold >= ntasks)
+        return;
     binding_learn(server->nspace, slot, pid);
-    if (++server->ntold != server->boot.nodes[server->boot.node].ntasks)
+    if (++server->ntold != ntasks)
         return;
     binding_complete(server->nspace);
     if (!server_tell_launcher(BOOT_SAYS_BOUND))

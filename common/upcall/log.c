@@ -20,7 +20,7 @@ static void run(struct handoff_item *item)
 {
     struct note *note = (struct note *)item;
     if (note->unknown[0] != '\0')
-        refused_tell(REFUSED_LOG, note->unknown);
+        refused_tell(REFUSED_LOG, note->unknown, NULL);
     answer_status(&note->request.answer, note->status);
     free(note);
 }

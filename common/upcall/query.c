@@ -1,251 +1,276 @@
-/* query: groups and process sets, of all servers of the session; the namespace. */
-#include "common/nspace/procs.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A query: libpmix's thread copies it, the loop asks the servers that know more than this one, and
+ * answers what it can. A key that has no value is left out, and the status then says so. */
+#include "common/upcall/query.h"
+
 #include "common/upcall/refused.h"
-#include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked for, one key. */
-enum wanted {
-    WANT_NUM_GROUPS,
-    WANT_GROUP_NAMES,
-    WANT_GROUP_MEMBERS,
-    WANT_NUM_PSETS,
-    WANT_PSET_NAMES,
-    WANT_PSET_MEMBERS,
-    WANT_NAMESPACES,
-    WANT_UNKNOWN,
-};
-
-static const char *const keys[WANT_UNKNOWN] = {
-    [WANT_NUM_GROUPS] = PMIX_QUERY_NUM_GROUPS,
-    [WANT_GROUP_NAMES] = PMIX_QUERY_GROUP_NAMES,
-    [WANT_GROUP_MEMBERS] = PMIX_QUERY_GROUP_MEMBERSHIP,
-    [WANT_NUM_PSETS] = PMIX_QUERY_NUM_PSETS,
-    [WANT_PSET_NAMES] = PMIX_QUERY_PSET_NAMES,
-    [WANT_PSET_MEMBERS] = PMIX_QUERY_PSET_MEMBERSHIP,
-    [WANT_NAMESPACES] = PMIX_QUERY_NAMESPACES,
-};
-
-struct item {
-    enum wanted wanted;
-    char *id; /* group or set, where the key needs one */
-};
-
-struct query {
-    struct request request;
-    struct item *items;
-    size_t nitems;
-    bool partial;           /* some key has no answer */
-    char *unknown;          /* a key that we do not know, or NULL */
-    struct registry *found; /* of all servers */
-    uint32_t open;          /* questions that are not answered yet */
-    pmix_status_t status;
-};
-
 static void query_free(struct query *q)
 {
-    for (size_t i = 0; i < q->nitems; i++)
-        free(q->items[i].id);
+    for (uint32_t i = 0; i < q->nfilters; i++)
+        query_filter_free(&q->filters[i]);
+    for (uint32_t i = 0; i < q->nreplies; i++)
+        census_free(&q->replies[i].census);
+    free(q->filters);
     free(q->items);
+    free(q->replies);
     free(q->unknown);
-    registry_free(q->found);
+    registry_free(q->groups);
     free(q);
 }
 
-static bool is_group(enum wanted wanted)
+/* ---- what is asked about ---- */
+
+const struct census *query_census(const struct query *q, uint32_t node)
 {
-    return wanted <= WANT_GROUP_MEMBERS;
+    return node < q->nreplies && q->replies[node].known ? &q->replies[node].census : NULL;
 }
 
-/* Whether an entry is the first of its name: groups of one id may stand beside each other. */
-static bool counts(const struct registry *r, uint32_t i, enum registry_kind kind)
+const struct nspace *query_nspace(const struct query_filter *filter)
 {
-    for (uint32_t j = 0; j < i; j++)
-        if (r->entries[j].kind == kind && strcmp(r->entries[j].id, r->entries[i].id) == 0)
-            return false;
-    return r->entries[i].kind == kind;
+    const struct nspace *own = upcall_server()->nspace;
+    return filter->nspace[0] != '\0' ? nspace_find(own, filter->nspace) : own;
 }
 
-/* Names of process sets: one string, with commas. */
-static bool load_list(pmix_info_t *info, const struct registry *r, enum registry_kind kind)
+uint32_t query_node(const struct nspace *ns, const struct query_filter *filter)
 {
-    size_t len = 1;
-    for (uint32_t i = 0; i < r->n; i++)
-        len += strlen(r->entries[i].id) + 1;
-    char *list = malloc(len), *end = list;
-    if (list == NULL)
-        return false;
-    *list = '\0';
-    for (uint32_t i = 0; i < r->n; i++)
-        if (counts(r, i, kind)) {
-            if (end != list)
-                *end++ = ',';
-            end = stpcpy(end, r->entries[i].id);
-        }
-    info->value.type = PMIX_STRING;
-    info->value.data.string = list;
-    return true;
+    const struct boot *own = &upcall_server()->boot;
+    const char *name = filter->host != NULL ? filter->host : own->nodes[own->node].name;
+    if (filter->host == NULL && filter->node != UINT32_MAX)
+        return filter->node < ns->boot->nnodes ? filter->node : UINT32_MAX;
+    for (uint32_t i = 0; i < ns->boot->nnodes; i++)
+        if (strcmp(ns->boot->nodes[i].name, name) == 0)
+            return i;
+    return UINT32_MAX;
 }
 
-static bool load_names(pmix_info_t *info, const struct registry *r, enum registry_kind kind,
-                       size_t n)
+/* ---- asking other servers ---- */
+
+static void mark(struct query *q, const struct query_item *item, uint32_t node)
 {
-    /* By hand: libpmix 5 makes no array of nothing. */
-    pmix_data_array_t *array = calloc(1, sizeof *array);
-    char **names = calloc(n + 1, sizeof *names);
-    if (array == NULL || names == NULL) {
-        free(array);
-        free(names);
-        return false;
+    if (node < q->nreplies && (!item->filter->local || node == upcall_server()->boot.node))
+        q->replies[node].parts |= item->key->parts;
+}
+
+static void mark_all(struct query *q, const struct query_item *item, const struct nspace *ns)
+{
+    for (uint32_t i = 0; i < ns->nnodes; i++)
+        mark(q, item, ns->base + i);
+}
+
+static void mark_apps(struct query *q, const struct query_item *item, const struct nspace *ns)
+{
+    for (uint32_t i = 0; i < ns->boot->nnodes; i++)
+        if (i == 0 || ns->boot->nodes[i].app != ns->boot->nodes[i - 1].app)
+            mark(q, item, ns->base + i);
+}
+
+/* Finds the servers that an item needs. */
+static void plan(struct query *q, const struct query_item *item)
+{
+    const struct nspace *own = upcall_server()->nspace, *ns = query_nspace(item->filter);
+    uint32_t node;
+    if (ns == NULL || item->filter->help)
+        return;
+    switch (item->key->from) {
+    case QUERY_HERE:
+        break;
+    case QUERY_SESSION:
+        mark_all(q, item, own);
+        break;
+    case QUERY_JOB:
+        mark_all(q, item, ns);
+        break;
+    case QUERY_APPS:
+        for (const struct nspace *n = own; n != NULL; n = n->next)
+            if (query_is_active(n) && (item->filter->nspace[0] == '\0' || n == ns))
+                mark_apps(q, item, n);
+        break;
+    case QUERY_NODE:
+        node = query_node(ns, item->filter);
+        if (node != UINT32_MAX)
+            mark(q, item, ns->base + node);
+        break;
+    case QUERY_PROC:
+        if (nspace_node(own, ns->boot->nspace, item->filter->rank, &node) == 0)
+            mark(q, item, node);
+        break;
     }
-    for (uint32_t i = 0, k = 0; i < r->n; i++)
-        if (counts(r, i, kind))
-            names[k++] = strdup(r->entries[i].id);
-    array->type = PMIX_STRING;
-    array->size = n;
-    array->array = names;
-    info->value.type = PMIX_DATA_ARRAY;
-    info->value.data.darray = array;
-    return true;
 }
 
-static bool load_members(pmix_info_t *info, const struct registry *r, enum registry_kind kind,
-                         const char *id)
+/* @return PMIX_SUCCESS, or why there is no value */
+static pmix_status_t load(const struct query *q, const struct query_item *item, pmix_info_t *info)
 {
-    const struct registry_entry *e = NULL;
-    for (uint32_t i = 0; i < r->n && id != NULL && e == NULL; i++)
-        if (r->entries[i].kind == kind && strcmp(r->entries[i].id, id) == 0)
-            e = &r->entries[i];
-    if (e == NULL)
-        return false;
-    return procs_load(info, keys[kind == REGISTRY_GROUP ? WANT_GROUP_MEMBERS : WANT_PSET_MEMBERS],
-                      &e->members);
-}
-
-/* One key's answer. @return whether there is one */
-static bool load(pmix_info_t *info, const struct query *q, const struct item *item)
-{
-    enum registry_kind kind = is_group(item->wanted) ? REGISTRY_GROUP : REGISTRY_PSET;
-    size_t n = 0;
-    for (uint32_t i = 0; i < q->found->n; i++)
-        n += counts(q->found, i, kind);
     PMIX_INFO_CONSTRUCT(info);
-    PMIX_LOAD_KEY(info->key, keys[item->wanted]);
-    if (item->wanted == WANT_NAMESPACES) { /* a list with commas; ours is the one that we serve */
+    PMIX_LOAD_KEY(info->key, item->key->key);
+    if (item->filter->bad || (item->filter->by_proc && item->filter->by_name))
+        return PMIX_ERR_BAD_PARAM;
+    if (item->filter->help) {
         info->value.type = PMIX_STRING;
-        info->value.data.string = strdup(upcall_server()->boot.nspace);
-        return info->value.data.string != NULL;
+        info->value.data.string = strdup(item->key->qualifiers);
+        return info->value.data.string != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
     }
-    if (item->wanted == WANT_NUM_GROUPS || item->wanted == WANT_NUM_PSETS) {
-        info->value.type = PMIX_SIZE;
-        info->value.data.size = n;
-        return true;
-    }
-    /* The standard has an array for both. Of the sets libpmix's own header has a list, which is
-     * what Open MPI takes an answer for without looking at its type. */
-    if (item->wanted == WANT_PSET_NAMES)
-        return load_list(info, q->found, kind);
-    if (item->wanted == WANT_GROUP_NAMES)
-        return load_names(info, q->found, kind, n);
-    return load_members(info, q->found, kind, item->id);
+    if (item->key->load == NULL)
+        return PMIX_ERR_NOT_SUPPORTED;
+    if ((item->key->parts & CENSUS_GROUPS) != 0 && q->groups_status != PMIX_SUCCESS)
+        return q->groups_status;
+    return item->key->load(q, item, &info->value);
 }
 
 static void answer_query(struct query *q)
 {
     pmix_info_t *info = NULL;
     size_t n = 0;
-    if (q->status == PMIX_SUCCESS && q->nitems > 0)
+    pmix_status_t failed = q->unknown != NULL ? PMIX_ERR_NOT_SUPPORTED
+                           : q->nitems == 0   ? PMIX_ERR_NOT_FOUND
+                                              : PMIX_SUCCESS;
+    if (q->nitems > 0)
         PMIX_INFO_CREATE(info, q->nitems);
-    for (size_t i = 0; info != NULL && i < q->nitems; i++)
-        if (load(&info[n], q, &q->items[i]))
+    if (q->nitems > 0 && info == NULL)
+        failed = PMIX_ERR_NOMEM;
+    for (uint32_t i = 0; info != NULL && i < q->nitems; i++) {
+        pmix_status_t rc = load(q, &q->items[i], &info[n]);
+        if (rc == PMIX_SUCCESS)
             n++;
-        else
-            q->partial = true;
-    pmix_status_t status = q->status;
-    if (status == PMIX_SUCCESS && n == 0)
-        status = PMIX_ERR_NOT_FOUND;
-    else if (status == PMIX_SUCCESS && q->partial)
-        status = PMIX_QUERY_PARTIAL_SUCCESS;
+        else if (failed == PMIX_SUCCESS || failed == PMIX_ERR_NOT_SUPPORTED)
+            failed = rc;
+    }
     if (n == 0 && info != NULL) {
         PMIX_INFO_FREE(info, q->nitems);
         info = NULL;
     }
-    answer_infos(&q->request.answer, status, info, n);
+    answer_infos(&q->request.answer,
+                 n > 0 && failed != PMIX_SUCCESS ? PMIX_ERR_PARTIAL_SUCCESS : failed, info, n);
     query_free(q);
+}
+
+/* @return whether the bytes make sense */
+static bool take_answer(struct query_reply *reply, const void *data, size_t len)
+{
+    struct wire_in in;
+    size_t size;
+    wire_in_init(&in, data, len);
+    const void *groups = wire_get_block(&in, &size);
+    if (in.bad || census_read(&reply->census, reply->parts, &in) != 0)
+        return false;
+    return (reply->parts & CENSUS_GROUPS) == 0 ||
+           registry_merge(reply->query->groups, groups, size) == 0;
 }
 
 /* @thread the loop's */
 static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 {
-    struct query *q = arg;
-    /* One that has left, or is lost, knows of nothing any more that others do not know. */
-    if (status == PMIX_ERR_LOST_CONNECTION)
-        status = PMIX_SUCCESS;
-    else if (status == PMIX_SUCCESS && registry_merge(q->found, data, len) != 0)
-        status = PMIX_ERR_UNPACK_FAILURE;
-    if (q->status == PMIX_SUCCESS)
-        q->status = status;
+    struct query_reply *reply = arg;
+    struct query *q = reply->query;
+    if (status == PMIX_SUCCESS) {
+        reply->known = take_answer(reply, data, len);
+        if (!reply->known)
+            status = PMIX_ERR_UNPACK_FAILURE;
+    }
+    /* A server that has left or is lost knows of no group that others do not know. */
+    if ((reply->parts & CENSUS_GROUPS) != 0 && status != PMIX_SUCCESS &&
+        status != PMIX_ERR_LOST_CONNECTION && q->groups_status == PMIX_SUCCESS)
+        q->groups_status = status;
     if (--q->open == 0)
         answer_query(q);
+}
+
+/* What this server itself has to say. @return 0, or -1 when out of memory */
+static int write_own(struct server *server, unsigned parts, struct wire_out *out)
+{
+    struct wire_out groups = {0};
+    struct census census;
+    int rc = census_take(server, parts, &census);
+    if ((parts & CENSUS_GROUPS) != 0)
+        registry_write(server->registry, &groups);
+    wire_put_block(out, groups.data, groups.len);
+    census_write(&census, parts, out);
+    out->failed |= groups.failed;
+    census_free(&census);
+    wire_out_free(&groups);
+    return rc != 0 || out->failed ? -1 : 0;
+}
+
+/* Asks all servers that are needed, this one last: its answer may be the last of all. */
+static void ask(struct query *q)
+{
+    struct server *server = upcall_server();
+    struct wire_out own = {0};
+    struct query_reply *here = &q->replies[server->boot.node];
+    q->open = 1;
+    for (uint32_t i = 0; i < q->nreplies; i++) {
+        uint8_t parts = (uint8_t)q->replies[i].parts;
+        if (parts == 0 || i == server->boot.node)
+            continue;
+        q->open++;
+        asks_send(server->asks, i, ASK_QUERY, &parts, sizeof parts,
+                  (uint32_t)server->conf.timeouts.query, on_answer, &q->replies[i]);
+    }
+    int rc = write_own(server, here->parts, &own);
+    on_answer(here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);
+    wire_out_free(&own);
 }
 
 /* @thread the loop's */
 static void run(struct handoff_item *item)
 {
     struct query *q = (struct query *)item;
-    struct server *server = upcall_server();
-    struct wire_out own = {0};
     if (q->unknown != NULL)
-        refused_tell(REFUSED_QUERY, q->unknown);
-    if (q->nitems == 0) {
-        answer_infos(&q->request.answer, PMIX_ERR_NOT_SUPPORTED, NULL, 0);
+        refused_tell(REFUSED_QUERY, q->unknown, NULL);
+    if (q->refused != NULL)
+        refused_tell(REFUSED_QUERY, q->refused->key, q->refused->reason);
+    q->nreplies = nspace_handles(upcall_server()->nspace);
+    q->replies = calloc(q->nreplies, sizeof *q->replies);
+    if (q->replies == NULL) {
+        q->nreplies = 0;
+        answer_status(&q->request.answer, PMIX_ERR_NOMEM);
         query_free(q);
         return;
     }
-    q->open = server->boot.nnodes;
-    registry_write(server->registry, &own);
-    for (uint32_t i = 0; i < server->boot.nnodes; i++)
-        if (i != server->boot.node)
-            asks_send(server->asks, i, ASK_QUERY, NULL, 0, (uint32_t)server->conf.timeouts.query,
-                      on_answer, q);
-    on_answer(q, PMIX_SUCCESS, own.data, own.len);
-    wire_out_free(&own);
+    for (uint32_t i = 0; i < q->nreplies; i++)
+        q->replies[i] = (struct query_reply){.query = q, .node = i};
+    for (uint32_t i = 0; i < q->nitems; i++)
+        plan(q, &q->items[i]);
+    ask(q);
 }
 
-static enum wanted which(const char *key)
+void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
-    for (int i = 0; i < WANT_UNKNOWN; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return (enum wanted)i;
-    return WANT_UNKNOWN;
+    struct server *server = arg;
+    struct wire_out out = {0};
+    struct wire_in in;
+    wire_in_init(&in, body, len);
+    unsigned parts = wire_get_u8(&in);
+    int32_t status = !wire_end(&in) || (parts & ~(unsigned)CENSUS_ALL) != 0
+                         ? PMIX_ERR_UNPACK_FAILURE
+                     : write_own(server, parts, &out) != 0 ? PMIX_ERR_NOMEM
+                                                           : PMIX_SUCCESS;
+    asks_reply(server->asks, from, id, status, out.data, out.len);
+    wire_out_free(&out);
 }
 
-/* @thread PMIx's */
-static int add_item(struct query *q, const char *key, const pmix_query_t *query)
+/* ---- taking a query; @thread PMIx's ---- */
+
+static int add_item(struct query *q, const char *name, const struct query_filter *filter)
 {
-    enum wanted wanted = which(key);
-    if (wanted == WANT_UNKNOWN) {
-        q->partial = true;
+    const struct query_key *key = query_key(name);
+    if (key == NULL) {
         if (q->unknown == NULL)
-            q->unknown = strndup(key, PMIX_MAX_KEYLEN);
-        return 0;
+            q->unknown = strndup(name, PMIX_MAX_KEYLEN);
+        return q->unknown != NULL ? 0 : -1;
     }
-    struct item *items = realloc(q->items, (q->nitems + 1) * sizeof *items);
+    struct query_item *items = realloc(q->items, (q->nitems + 1) * sizeof *items);
     if (items == NULL)
         return -1;
     q->items = items;
-    items[q->nitems] = (struct item){.wanted = wanted};
-    const char *qualifier = is_group(wanted) ? PMIX_GROUP_ID : PMIX_PSET_NAME;
-    for (size_t i = 0; i < query->nqual; i++)
-        if (PMIX_CHECK_KEY(&query->qualifiers[i], qualifier) &&
-            query->qualifiers[i].value.type == PMIX_STRING &&
-            query->qualifiers[i].value.data.string != NULL && items[q->nitems].id == NULL)
-            items[q->nitems].id = strdup(query->qualifiers[i].value.data.string);
-    q->nitems++;
+    items[q->nitems++] = (struct query_item){.key = key, .filter = filter};
+    if (key->load == NULL)
+        q->refused = key;
     return 0;
 }
 
@@ -256,27 +281,19 @@ pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nque
     struct query *q = calloc(1, sizeof *q);
     if (q == NULL)
         return PMIX_ERR_NOMEM;
-    q->found = registry_new();
-    int rc = q->found == NULL ? -1 : 0;
-    for (size_t i = 0; i < nqueries && rc == 0; i++)
+    q->groups = registry_new();
+    q->filters = calloc(nqueries + 1, sizeof *q->filters);
+    int rc = q->groups == NULL || q->filters == NULL ? -1 : 0;
+    for (size_t i = 0; i < nqueries && rc == 0; i++) {
+        q->nfilters++;
+        query_filter_read(&q->filters[i], &queries[i]);
         for (char **key = queries[i].keys; key != NULL && *key != NULL && rc == 0; key++)
-            rc = add_item(q, *key, &queries[i]);
+            rc = add_item(q, *key, &q->filters[i]);
+    }
     if (rc != 0) {
         query_free(q);
         return PMIX_ERR_NOMEM;
     }
     q->request.answer = answer_info(cbfunc, cbdata);
     return upcall_post(&q->request, run);
-}
-
-void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
-{
-    struct server *server = arg;
-    struct wire_out out = {0};
-    (void)body;
-    (void)len;
-    registry_write(server->registry, &out);
-    asks_reply(server->asks, from, id, out.failed ? PMIX_ERR_NOMEM : PMIX_SUCCESS, out.data,
-               out.len);
-    wire_out_free(&out);
 }

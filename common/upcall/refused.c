@@ -47,14 +47,15 @@ static const char *const names[] = {
     [REFUSED_LOG] = "PMIx_Log",
 };
 
-void refused_tell(enum refused_what what, const char *of)
+void refused_tell(enum refused_what what, const char *of, const char *why)
 {
     struct server *server = upcall_server();
     bool first = (server->refused & UINT32_C(1) << what) == 0;
     server->refused |= UINT32_C(1) << what;
     log_write(first ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-              "%s%s%.*s was asked for, which muster does not serve%s", names[what],
+              "%s%s%.*s was asked for, which muster does not serve%s%s%s", names[what],
               of != NULL ? " of " : "", PMIX_MAX_KEYLEN, of != NULL ? of : "",
+              why != NULL ? ": " : "", why != NULL ? why : "",
               first ? "; more of it is logged at info" : "");
 }
 
@@ -64,7 +65,7 @@ static void run(struct handoff_item *item)
     struct refusal *r = (struct refusal *)item;
     const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED;
     pmix_nspace_t nobody = "";
-    refused_tell(r->what, NULL);
+    refused_tell(r->what, NULL, NULL);
     if (r->say.any != NULL && answer_wanted()) {
         switch (r->kind) {
         case SAY_OP:

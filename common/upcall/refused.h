@@ -29,8 +29,10 @@ enum refused_what {
     REFUSED_LOG,   /**< a channel that is not known */
 };
 
-/** Logs that something is not served. @param of which key of it, or NULL @thread the loop's */
-void refused_tell(enum refused_what what, const char *of);
+/** Logs that something is not served. @param of which key of it, or NULL @param why a sentence, or
+ * NULL
+ * @thread the loop's */
+void refused_tell(enum refused_what what, const char *of, const char *why);
 
 pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               pmix_op_cbfunc_t cbfunc, void *cbdata);

@@ -9,7 +9,7 @@
  *     task.init      that environment into the task; before the first, the server is told where
  *                    all will be bound
  *     task.exec      the task, between fork and exec: it ends with the shell
- *     task.fork      the server is told of a task that is bound on its own
+ *     task.fork      the server is told of a task's process
  *     task.exit      and how it ended
  *     shell.finish   the server leaves, nothing stays behind
  *
@@ -321,9 +321,8 @@ static int on_task_fork(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *
     int slot, pid;
 
     (void)topic, (void)args, (void)data;
-    if (session && session->bound_each &&
-        flux_shell_task_info_unpack(flux_shell_current_task(flux_plugin_get_shell(p)), "{s:i s:i}",
-                                    "localid", &slot, "pid", &pid) == 0)
+    if (session && flux_shell_task_info_unpack(flux_shell_current_task(flux_plugin_get_shell(p)),
+                                               "{s:i s:i}", "localid", &slot, "pid", &pid) == 0)
         tell((uint32_t)slot | BOOT_TASK_STARTED, (uint32_t)pid, BOOT_PID_OWN);
     return 0;
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A query on its way: what was asked, which servers are asked for it, and what they have said.
+ *
+ * query.c parses a query, asks the servers and answers; query_keys.c has a row for each key, with
+ * the function that makes its value.
+ * @thread the loop's, but for query_key()
+ */
+#ifndef MUSTER_UPCALL_QUERY_H
+#define MUSTER_UPCALL_QUERY_H
+
+#include "common/nspace/infos.h"
+#include "common/server/census.h"
+#include "common/upcall/upcall.h"
+
+/** What the qualifiers of one pmix_query_t say. */
+struct query_filter {
+    char *group, *set;               /**< PMIX_GROUP_ID, PMIX_PSET_NAME; owned, or NULL */
+    char *host;                      /**< PMIX_HOSTNAME; owned, or NULL */
+    char *allocation;                /**< PMIX_ALLOC_ID; owned, or NULL */
+    char nspace[PMIX_MAX_NSLEN + 1]; /**< PMIX_NSPACE, or that of PMIX_PROCID; "": neither */
+    pmix_rank_t rank;                /**< the same; PMIX_RANK_UNDEF: neither */
+    uint32_t node;                   /**< PMIX_NODEID; UINT32_MAX: not given */
+    bool by_proc, by_name;           /**< PMIX_PROCID was given; PMIX_NSPACE or PMIX_RANK was */
+    bool local;                      /**< PMIX_QUERY_LOCAL_ONLY */
+    bool help;                       /**< PMIX_QUERY_SUPPORTED_QUALIFIERS */
+    bool bad;                        /**< a value has another type than the standard says */
+};
+
+/** Who is asked for a key. */
+enum query_from {
+    QUERY_HERE,    /**< nobody */
+    QUERY_SESSION, /**< every server of this step */
+    QUERY_JOB,     /**< every server of the namespace */
+    QUERY_APPS,    /**< one server of each application of the namespace, or of all namespaces */
+    QUERY_NODE,    /**< the server of one node */
+    QUERY_PROC,    /**< the server of the process */
+};
+
+struct query;
+struct query_item;
+
+/** A key that can be asked for. */
+struct query_key {
+    const char *key;
+    enum query_from from;
+    unsigned parts; /**< what is asked for; of enum census_part */
+    /** Makes the value. @param value all zero, owned by the caller. @return PMIX_SUCCESS, or why
+     * there is none. NULL: muster has no such value; see @ref reason */
+    pmix_status_t (*load)(const struct query *query, const struct query_item *item,
+                          pmix_value_t *value);
+    const char *qualifiers; /**< those that are looked at, separated by commas */
+    const char *reason;     /**< why it is refused: a sentence for the log, or NULL */
+};
+
+/** One key of one query. */
+struct query_item {
+    const struct query_key *key;
+    const struct query_filter *filter;
+};
+
+/** A server, and what it has said. */
+struct query_reply {
+    struct query *query;
+    uint32_t node;  /**< its handle */
+    unsigned parts; /**< what it is asked for; 0: it is not asked */
+    bool known;     /**< it has answered; else it has left, is lost or late */
+    struct census census;
+};
+
+struct query {
+    struct request request;
+    uint32_t nfilters;
+    struct query_filter *filters;
+    uint32_t nitems;
+    struct query_item *items;
+    char *unknown;                   /**< a key that there is no row for, or NULL */
+    const struct query_key *refused; /**< a key that is refused, or NULL */
+    struct registry *groups;         /**< of all servers that were asked for theirs */
+    pmix_status_t groups_status;     /**< whether all of these have answered */
+    uint32_t nreplies;
+    struct query_reply *replies; /**< by handle */
+    uint32_t open;               /**< questions that are not answered yet */
+};
+
+/** Reads the qualifiers of a query; they are copied. @param f all zero; query_filter_free() it
+ * @thread PMIx's */
+void query_filter_read(struct query_filter *f, const pmix_query_t *query);
+/** @thread the loop's */
+void query_filter_free(struct query_filter *f);
+
+/** @return the row of a key, or NULL. @thread any */
+const struct query_key *query_key(const char *key);
+
+/** @return what a server has said, or NULL */
+const struct census *query_census(const struct query *query, uint32_t node);
+
+/** @return the namespace that is asked about, which is this step's own when none is named; NULL: it
+ * is not known */
+const struct nspace *query_nspace(const struct query_filter *filter);
+
+/** Finds the node that is asked about: the one that is named, or this one.
+ * @return its index in the namespace, or UINT32_MAX */
+uint32_t query_node(const struct nspace *ns, const struct query_filter *filter);
+
+/** @return whether the servers of a namespace are still there, as far as is known */
+bool query_is_active(const struct nspace *ns);
+
+/* Values, as query_key::load makes them. */
+
+pmix_status_t query_number(const struct query *q, const struct query_item *item,
+                           pmix_value_t *value);
+pmix_status_t query_names(const struct query *q, const struct query_item *item,
+                          pmix_value_t *value);
+pmix_status_t query_members(const struct query *q, const struct query_item *item,
+                            pmix_value_t *value);
+pmix_status_t query_command(const struct query *q, const struct query_item *item,
+                            pmix_value_t *value);
+pmix_status_t query_status(const struct query *q, const struct query_item *item,
+                           pmix_value_t *value);
+pmix_status_t query_table(const struct query *q, const struct query_item *item,
+                          pmix_value_t *value);
+pmix_status_t query_local_table(const struct query *q, const struct query_item *item,
+                                pmix_value_t *value);
+pmix_status_t query_pid(const struct query *q, const struct query_item *item, pmix_value_t *value);
+pmix_status_t query_state(const struct query *q, const struct query_item *item,
+                          pmix_value_t *value);
+pmix_status_t query_memory(const struct query *q, const struct query_item *item,
+                           pmix_value_t *value);
+
+/** Gives @p value an array of elements that PMIx's macros have made. @param array taken over, NULL:
+ * out of memory */
+pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array);
+/** Gives @p value an array of what is in @p list, which is empty then. */
+pmix_status_t query_give_infos(pmix_value_t *value, struct infos *list);
+/** Gives @p value a text. @param text taken over, NULL: out of memory */
+pmix_status_t query_give_text(pmix_value_t *value, char *text);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keys of PMIx_Query_info that come to a host, each with what answers it or why nothing does;
+ * docs/keys.md has the same list for users. Those that libpmix answers by itself are not here. And
+ * the values that follow from the layout of the step alone. */
+#include "common/nspace/foreign.h"
+#include "common/nspace/maps.h"
+#include "common/upcall/query.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys that some releases' headers lack. A program may have been built with others. */
+#ifndef PMIX_QUERY_ALLOCATION
+#define PMIX_QUERY_ALLOCATION "pmix.query.allc"
+#endif
+#ifndef PMIX_QUERY_ALLOC_IDS
+#define PMIX_QUERY_ALLOC_IDS "pmix.query.alloc.ids"
+#endif
+#ifndef PMIX_QUERY_ALLOC_PROPERTIES
+#define PMIX_QUERY_ALLOC_PROPERTIES "pmix.query.alloc.prop"
+#endif
+#ifndef PMIX_QUERY_AVAILABLE_SLOTS
+#define PMIX_QUERY_AVAILABLE_SLOTS "pmix.qry.aslots"
+#endif
+#ifndef PMIX_QUERY_RESOLVE_PEERS
+#define PMIX_QUERY_RESOLVE_PEERS "pmix.qry.peers"
+#endif
+#ifndef PMIX_QUERY_RESOLVE_NODE
+#define PMIX_QUERY_RESOLVE_NODE "pmix.qry.node"
+#endif
+#ifndef PMIX_QUERY_MIN_ALLOC_UNIT
+#define PMIX_QUERY_MIN_ALLOC_UNIT "pmix.qry.minau"
+#endif
+#ifndef PMIX_QUERY_RES_BLOCKS
+#define PMIX_QUERY_RES_BLOCKS "pmix.qry.resblks"
+#endif
+#ifndef PMIX_QUERY_RES_BLOCK_DEF
+#define PMIX_QUERY_RES_BLOCK_DEF "pmix.qry.resdef"
+#endif
+#ifndef PMIX_QUERY_DEVICES
+#define PMIX_QUERY_DEVICES "pmix.qry.dev"
+#endif
+#ifndef PMIX_QUERY_PROC_RESOURCE_USAGE
+#define PMIX_QUERY_PROC_RESOURCE_USAGE "pmix.qry.pres"
+#endif
+#ifndef PMIX_QUERY_NODE_RESOURCE_USAGE
+#define PMIX_QUERY_NODE_RESOURCE_USAGE "pmix.qry.nres"
+#endif
+
+/* ---- giving values ---- */
+
+pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array)
+{
+    if (array == NULL)
+        return PMIX_ERR_NOMEM;
+    value->type = PMIX_DATA_ARRAY;
+    value->data.darray = array;
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t query_give_infos(pmix_value_t *value, struct infos *list)
+{
+    struct infos one = {0};
+    infos_array(&one, "", list);
+    pmix_status_t rc = one.failed || one.n == 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+    if (rc == PMIX_SUCCESS) {
+        *value = one.info[0].value;
+        one.n = 0;
+    }
+    infos_free(&one);
+    return rc;
+}
+
+pmix_status_t query_give_text(pmix_value_t *value, char *text)
+{
+    if (text == NULL)
+        return PMIX_ERR_NOMEM;
+    value->type = PMIX_STRING;
+    value->data.string = text;
+    return PMIX_SUCCESS;
+}
+
+/* ---- values of the layout ---- */
+
+bool query_is_active(const struct nspace *ns)
+{
+    bool active = ns->boot != NULL && ns->foreign == NULL;
+    for (uint32_t i = 0; ns->boot != NULL && ns->foreign != NULL && i < ns->nnodes; i++)
+        active |= !ns->foreign->gone[i];
+    return active;
+}
+
+/* Appends a word to a list with commas. @return false: out of memory, and the list is freed */
+static bool append(char **list, const char *word)
+{
+    size_t len = *list != NULL ? strlen(*list) : 0;
+    char *more = realloc(*list, len + strlen(word) + sizeof ",");
+    if (more == NULL) {
+        free(*list);
+        *list = NULL;
+        return false;
+    }
+    stpcpy(stpcpy(more + len, len > 0 ? "," : ""), word);
+    *list = more;
+    return true;
+}
+
+static pmix_status_t load_namespaces(const struct query *q, const struct query_item *item,
+                                     pmix_value_t *value)
+{
+    char *list = NULL;
+    (void)q;
+    (void)item;
+    for (const struct nspace *ns = upcall_server()->nspace; ns != NULL; ns = ns->next)
+        if (query_is_active(ns) && !append(&list, ns->boot->nspace))
+            return PMIX_ERR_NOMEM;
+    return query_give_text(value, list);
+}
+
+static pmix_status_t load_nodes(const struct query *q, const struct query_item *item,
+                                pmix_value_t *value)
+{
+    const struct nspace *ns = query_nspace(item->filter);
+    (void)q;
+    /* Without a namespace all that libpmix itself knows are meant. */
+    if (ns == NULL || item->filter->nspace[0] == '\0')
+        return PMIX_ERR_NOT_FOUND;
+    return query_give_text(value, map_nodes(ns->boot, MAP_ALL_APPS));
+}
+
+static pmix_status_t load_peers(const struct query *q, const struct query_item *item,
+                                pmix_value_t *value)
+{
+    const struct nspace *ns = query_nspace(item->filter);
+    uint32_t node =
+        ns != NULL && item->filter->nspace[0] != '\0' ? query_node(ns, item->filter) : UINT32_MAX;
+    struct infos list = {0};
+    (void)q;
+    if (node == UINT32_MAX || ns->boot->nodes[node].ntasks == 0)
+        return PMIX_ERR_NOT_FOUND;
+    infos_procs(&list, "", ns->boot->nspace, ns->boot->nodes[node].ranks,
+                ns->boot->nodes[node].ntasks);
+    if (list.failed || list.n == 0)
+        return PMIX_ERR_NOMEM;
+    *value = list.info[0].value;
+    list.n = 0;
+    infos_free(&list);
+    return PMIX_SUCCESS;
+}
+
+/* The nodes of the allocation, with the slots of those that are the step's. */
+static pmix_status_t load_allocation(const struct query *q, const struct query_item *item,
+                                     pmix_value_t *value)
+{
+    const struct boot *boot = &upcall_server()->boot;
+    const char *wanted = item->filter->allocation;
+    struct infos list = {0};
+    char *save = NULL;
+    (void)q;
+    if (boot->allocation.nnodes == 0 || (wanted != NULL && strcmp(wanted, boot->session) != 0))
+        return PMIX_ERR_NOT_FOUND;
+    char *names = strdup(boot->allocation.nodes);
+    list.failed = names == NULL;
+    for (char *name = names != NULL ? strtok_r(names, ",", &save) : NULL; name != NULL;
+         name = strtok_r(NULL, ",", &save)) {
+        struct infos node = {0};
+        infos_str(&node, PMIX_HOSTNAME, name);
+        for (uint32_t i = 0; i < boot->nnodes; i++)
+            if (strcmp(boot->nodes[i].name, name) == 0 && boot->nodes[i].slots > 0)
+                infos_u32(&node, PMIX_NUM_SLOTS, boot->nodes[i].slots);
+        infos_array(&list, PMIX_NODE_INFO, &node);
+    }
+    free(names);
+    return query_give_infos(value, &list);
+}
+
+static pmix_status_t load_keys(const struct query *q, const struct query_item *item,
+                               pmix_value_t *value);
+
+/* ---- the table ---- */
+
+#define OF_JOB PMIX_NSPACE
+#define OF_PROC PMIX_PROCID "," PMIX_NSPACE "," PMIX_RANK "," PMIX_QUERY_LOCAL_ONLY
+#define OF_NODE PMIX_HOSTNAME "," PMIX_NODEID
+
+static const struct query_key keys[] = {
+    {PMIX_QUERY_SUPPORTED_KEYS, QUERY_HERE, 0, load_keys, "", NULL},
+    {PMIX_QUERY_NAMESPACES, QUERY_HERE, 0, load_namespaces, "", NULL},
+    {PMIX_QUERY_NAMESPACE_INFO, QUERY_APPS, CENSUS_COMMAND, query_command, OF_JOB, NULL},
+    {PMIX_QUERY_JOB_STATUS, QUERY_JOB, CENSUS_TASKS, query_status, OF_JOB, NULL},
+    {PMIX_QUERY_PROC_TABLE, QUERY_JOB, CENSUS_TASKS, query_table, OF_JOB "," PMIX_QUERY_LOCAL_ONLY,
+     NULL},
+    {PMIX_QUERY_LOCAL_PROC_TABLE, QUERY_NODE, CENSUS_TASKS, query_local_table, OF_JOB "," OF_NODE,
+     NULL},
+    {PMIX_PROC_PID, QUERY_PROC, CENSUS_TASKS, query_pid, OF_PROC, NULL},
+    {PMIX_PROC_STATE_STATUS, QUERY_PROC, CENSUS_TASKS, query_state, OF_PROC, NULL},
+    {PMIX_QUERY_MEMORY_USAGE, QUERY_NODE, CENSUS_MEMORY, query_memory, OF_NODE, NULL},
+    {PMIX_DAEMON_MEMORY, QUERY_NODE, CENSUS_MEMORY, query_memory, OF_NODE, NULL},
+    {PMIX_CLIENT_AVG_MEMORY, QUERY_NODE, CENSUS_MEMORY, query_memory, OF_NODE, NULL},
+    {PMIX_QUERY_NUM_GROUPS, QUERY_SESSION, CENSUS_GROUPS, query_number, PMIX_QUERY_LOCAL_ONLY,
+     NULL},
+    {PMIX_QUERY_GROUP_NAMES, QUERY_SESSION, CENSUS_GROUPS, query_names, PMIX_QUERY_LOCAL_ONLY,
+     NULL},
+    {PMIX_QUERY_GROUP_MEMBERSHIP, QUERY_SESSION, CENSUS_GROUPS, query_members,
+     PMIX_GROUP_ID "," PMIX_QUERY_LOCAL_ONLY, NULL},
+    {PMIX_QUERY_NUM_PSETS, QUERY_SESSION, CENSUS_GROUPS, query_number, PMIX_QUERY_LOCAL_ONLY, NULL},
+    {PMIX_QUERY_PSET_NAMES, QUERY_SESSION, CENSUS_GROUPS, query_names, PMIX_QUERY_LOCAL_ONLY, NULL},
+    {PMIX_QUERY_PSET_MEMBERSHIP, QUERY_SESSION, CENSUS_GROUPS, query_members,
+     PMIX_PSET_NAME "," PMIX_QUERY_LOCAL_ONLY, NULL},
+    {PMIX_QUERY_RESOLVE_NODE, QUERY_HERE, 0, load_nodes, OF_JOB, NULL},
+    {PMIX_QUERY_RESOLVE_PEERS, QUERY_HERE, 0, load_peers, OF_JOB "," OF_NODE, NULL},
+    {PMIX_QUERY_ALLOCATION, QUERY_HERE, 0, load_allocation, PMIX_ALLOC_ID, NULL},
+
+    {PMIX_TIME_REMAINING, QUERY_HERE, 0, NULL, "",
+     "the time limit may change while the job runs: ask the resource manager"},
+    {PMIX_QUERY_QUEUE_LIST, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
+    {PMIX_QUERY_QUEUE_STATUS, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
+    {PMIX_QUERY_ALLOC_STATUS, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
+    {PMIX_QUERY_ALLOC_IDS, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
+    {PMIX_QUERY_ALLOC_PROPERTIES, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
+    {PMIX_QUERY_MIN_ALLOC_UNIT, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
+    {PMIX_QUERY_RES_BLOCKS, QUERY_HERE, 0, NULL, "", "muster has no resource blocks"},
+    {PMIX_QUERY_RES_BLOCK_DEF, QUERY_HERE, 0, NULL, "", "muster has no resource blocks"},
+    {PMIX_QUERY_AVAILABLE_SLOTS, QUERY_HERE, 0, NULL, "",
+     "what other steps use of the allocation is not known to this one"},
+    {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, NULL, "", "muster does not spawn"},
+    {PMIX_QUERY_DEBUG_SUPPORT, QUERY_HERE, 0, NULL, "", "muster starts no debuggers"},
+    {PMIX_QUERY_AUTHORIZATIONS, QUERY_HERE, 0, NULL, "",
+     "the standard does not say what an answer is; every tool of the job's user may do all"},
+    {PMIX_QUERY_DEVICES, QUERY_HERE, 0, NULL, "", "ask hwloc for the devices of a node"},
+    {PMIX_QUERY_PROC_RESOURCE_USAGE, QUERY_HERE, 0, NULL, "",
+     "ask the resource manager, or look at /proc"},
+    {PMIX_QUERY_NODE_RESOURCE_USAGE, QUERY_HERE, 0, NULL, "",
+     "ask the resource manager, or look at /proc"},
+    {PMIX_SERVER_URI, QUERY_HERE, 0, NULL, "",
+     "the environment of the tasks on that node has it (PMIX_SERVER_URI…)"},
+};
+
+enum { NKEYS = sizeof keys / sizeof *keys };
+
+const struct query_key *query_key(const char *key)
+{
+    for (size_t i = 0; i < NKEYS; i++)
+        if (strcmp(keys[i].key, key) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+static pmix_status_t load_keys(const struct query *q, const struct query_item *item,
+                               pmix_value_t *value)
+{
+    char *list = NULL;
+    (void)q;
+    (void)item;
+    for (size_t i = 0; i < NKEYS; i++)
+        if (keys[i].load != NULL && !append(&list, keys[i].key))
+            return PMIX_ERR_NOMEM;
+    return query_give_text(value, list);
+}
