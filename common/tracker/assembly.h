@@ -241,8 +241,9 @@ void member_take(struct engine *engine, struct tracker *t, const struct tracker_
                  struct waiting_list *ended);
 /** Answers them, and empties the list. */
 void member_done(struct waiting_list *ended, const struct engine_result *result);
-/** Nothing is owed any more for a call that is answered otherwise. */
-void member_pay(struct engine *engine, const struct waiting *w);
+/** Nothing is owed any more for a call that is answered otherwise. @param all whether it may have
+ * been late for several tries: a success settles them all */
+void member_pay(struct engine *engine, const struct waiting *w, bool all);
 /** Writes who waits, added by nobody. */
 void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap);
 bool member_withdraw(struct engine *engine, struct engine_call *call);

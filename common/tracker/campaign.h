@@ -141,6 +141,7 @@ struct run {
     bool dead[2][NODES_MAX];        /**< processes, by namespace and rank */
     uint64_t died_at[2][NODES_MAX]; /**< ms */
     bool leaves[NODES_MAX];         /**< servers that have said so */
+    uint64_t lost_at[NODES_MAX];    /**< when a server died or left, ms; 0: it has not */
     bool failed;                    /**< a call was answered with a failure */
     bool ending;                    /**< the engines are closed: nothing is called any more */
     char fault[512];                /**< the first invariant that was broken; empty: none */

@@ -229,6 +229,7 @@ static void crash(struct loopback *net, void *arg)
     bool leaves = chance(run, 30); /* it can say so, then */
     trace(run, "server %u %s", node, leaves ? "leaves" : "dies");
     run->leaves[node] = leaves;
+    run->lost_at[node] = loopback_now(net);
     if (leaves)
         engine_close(loopback_engine(net, node));
     loopback_kill(net, node, 0, 1000);

@@ -73,6 +73,49 @@ static bool lost_its_way(const struct call *call, const struct call *first)
            (is_crash(call->status) || is_crash(first->status));
 }
 
+/* Whether a server of a participant was lost, or left, before @p at. */
+static bool has_lost(const struct op *op, uint64_t at)
+{
+    const struct run *run = op->group->run;
+    for (uint32_t i = 0; i < op->ncallers; i++) {
+        uint32_t rank = op->callers[i].proc.rank;
+        if (run->lost_at[rank] != 0 && run->lost_at[rank] <= at)
+            return true;
+    }
+    return false;
+}
+
+static bool has_dead(const struct op *op)
+{
+    for (uint32_t i = 0; i < op->ncallers; i++)
+        for (char ns = 'a'; ns <= 'b'; ns++)
+            if (procset_has(&op->all, ns_name(ns), op->callers[i].proc.rank) &&
+                is_dead(op->group->run, (struct proc){ns, op->callers[i].proc.rank}))
+                return true;
+    return false;
+}
+
+/* Whether a fence's status is that of a lost server or of an ended participant, or was given by a
+ * participant to this fence or to one of the same participants before it. */
+static bool is_accounted_for(const struct call *call)
+{
+    const struct op *op = call->op->group->ops;
+    for (; op != call->op->next; op = op->next)
+        for (uint32_t i = 0; i < op->ncallers && same_group(op, call->op); i++)
+            if (op->callers[i].call != NULL && call->status == op->callers[i].call->call.status)
+                return true;
+    return is_crash(call->status) || (call->status == STATUS_DEAD && has_dead(call->op));
+}
+
+/* Statuses of a fence with a lost server: all are failures, and each comes from somewhere
+ * (docs/limits.md). */
+static bool is_lost_fence(const struct call *call, const struct call *other)
+{
+    uint64_t at = call->answered_at > other->answered_at ? call->answered_at : other->answered_at;
+    return call->op->kind == COLL_FENCE && call->status != 0 && other->status != 0 &&
+           has_lost(call->op, at) && is_accounted_for(call) && is_accounted_for(other);
+}
+
 /* Whether a caller's answer has to be that of all. */
 static bool counts(const struct run *run, const struct caller *caller)
 {
@@ -91,7 +134,7 @@ static const struct call *first_answer(const struct run *run, const struct op *o
 
 static void compare(struct run *run, const struct call *call, const struct call *other)
 {
-    if (other == NULL || lost_its_way(call, other))
+    if (other == NULL || lost_its_way(call, other) || is_lost_fence(call, other))
         return;
     if (call->status != other->status || call->context_id != other->context_id ||
         !procset_equal(&call->members, &other->members))

@@ -60,7 +60,6 @@ bool try_again(struct call *call, const struct engine_result *result)
 {
     struct run *run = call->op->group->run;
     uint64_t spent = loopback_now(run->net) - call->made_at;
-    struct procset before = {0};
     bool over;
     if (result->status == 0 || result->status == LOOPBACK_TIMEOUT || !call->op->survives ||
         run->ending || loopback_dead(run->net, call->caller->proc.rank))
@@ -70,14 +69,10 @@ bool try_again(struct call *call, const struct engine_result *result)
         if (over || (result->gone == NULL && result->status != LOOPBACK_LOST))
             return false;
     } else {
-        procset_unite(&before, &call->left);
-        call->call.before = &before;
         call->call.gone = &call->gone;
         if (result->gone == NULL ||
-            !retry_without(&call->left, &call->adds, &call->gone, result->gone)) {
-            procset_free(&before);
+            !retry_without(&call->left, &call->adds, &call->gone, result->gone))
             return false;
-        }
         if (call->call.status == STATUS_DEAD || call->call.status == 0)
             call->call.status = has_dead(call) ? STATUS_DEAD : 0;
         if (call->call.status == 0 && over)
@@ -88,6 +83,5 @@ bool try_again(struct call *call, const struct engine_result *result)
     trace(run, "%c%u of %s: tries again without%s", call->caller->proc.ns, call->caller->proc.rank,
           trace_op(call->op), names(&call->gone));
     hand_over(call);
-    procset_free(&before);
     return true;
 }

@@ -275,7 +275,7 @@ static void take(struct engine *engine, struct claim *claim, const struct engine
         TAILQ_REMOVE(&engine->joins, w, all);
         TAILQ_INSERT_TAIL(ended, w, all);
         w->claim = NULL;
-        member_pay(engine, w);
+        member_pay(engine, w, status == 0);
         procset_unite(&claim->answered, w->call->caller);
         claim->left--;
     }

@@ -4,7 +4,6 @@
 #include "common/util/log.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct engine *engine_new(const struct engine_env *env)
 {
@@ -64,6 +63,8 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
         return;
     }
     t->call = call;
+    t->tried = call->op;
+    t->again = t->again || call->gone != NULL;
     call->next = NULL;
     t->number = ++engine->numbers;
     tracker_arm(engine, t, call->timeout, call->timeout * 1000ull - call->early);
@@ -73,51 +74,6 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
                                call->len, call->added,  call->addedlen, t->number};
     rollup_put(t, &own);
     rollup_progress(engine, t);
-}
-
-static bool is_within(const struct procset *set, const struct procset *all)
-{
-    struct procset rest = {0};
-    bool within = procset_except(&rest, set, all) == 0 && rest.nparts == 0;
-    procset_free(&rest);
-    return within;
-}
-
-/* Whether a tracker's participants may have tried instead of those of @p sig: not without any of
- * these, nor with others than are lost to them. A try that has all of the one before it was made
- * here, too: what is owed for that is of a later operation. */
-static bool is_between(const struct tracker *t, const struct signature *sig,
-                       const struct engine_call *call)
-{
-    struct signature other;
-    struct procset all = {0};
-    bool between = signature_read(&other, t->sig, t->siglen) == 0 && other.kind == sig->kind &&
-                   strcmp(other.id, sig->id) == 0 && is_within(&sig->members, &other.members) &&
-                   !is_within(call->before, &other.members) &&
-                   procset_unite(&all, &sig->members) == 0 &&
-                   procset_unite(&all, call->gone) == 0 && is_within(&other.members, &all);
-    procset_free(&all);
-    signature_free(&other);
-    return between;
-}
-
-/* A try that others have made with more participants, since less were lost then, and that has
- * failed for another reason: they do not try again, so its failure is that of this one. */
-static struct tracker *find_owing(const struct engine *engine, const struct engine_call *call)
-{
-    struct tracker *t, *found = NULL;
-    struct signature sig;
-    if (signature_read(&sig, call->sig, call->siglen) != 0)
-        return NULL;
-    TAILQ_FOREACH (t, &engine->all, all) {
-        const struct tracker_failure *f = &t->failure;
-        bool final = f->nowed > 0 && (f->owed[0].status == engine->env.codes.timeout ||
-                                      f->owed[0].gone.nparts == 0);
-        if (found == NULL && final && is_between(t, &sig, call))
-            found = t;
-    }
-    signature_free(&sig);
-    return found;
 }
 
 void engine_call(struct engine *engine, struct engine_call *call)
@@ -132,7 +88,9 @@ void engine_call(struct engine *engine, struct engine_call *call)
         return;
     }
     struct tracker_debt owed;
-    struct tracker *other = call->before != NULL ? find_owing(engine, call) : NULL;
+    if (call->gone == NULL || call->op == 0)
+        call->op = ++engine->numbers;
+    struct tracker *other = call->gone != NULL ? tries_owing(engine, t, call) : NULL;
     if (other != NULL && tracker_owed(other, &owed)) {
         log_debug("tracker: others have failed without some of those that are lost now");
         tracker_tidy(engine, t);
@@ -142,6 +100,7 @@ void engine_call(struct engine *engine, struct engine_call *call)
     }
     if (tracker_owed(t, &owed)) {
         log_debug("tracker: a late call is answered with the status that the others got");
+        t->tried = call->op;
         tracker_pay(call, &owed);
         return;
     }

@@ -70,11 +70,11 @@ struct engine_call {
     const void *added; /**< members that a construct or a bootstrap's leader adds, as written by
                           procset_write(); NULL: none; the caller's, stays put */
     size_t addedlen;
-    const struct procset *before; /**< participants of the try before, which failed as some are
-                                     lost; NULL: the first try; borrowed until engine_call()
-                                     returns */
-    const struct procset *gone;   /**< with it: without whom this try is, and those before */
-    const char *id;               /**< engine_join(), engine_lead(): the group's; stays put */
+    const struct procset *gone; /**< of a later try, as some are lost: without whom this one is, and
+                                   those before; NULL: the first try; stays put until done() */
+    uint64_t op;                /**< the engine's: it ties the tries of one operation together; the
+                                   caller keeps it from one to the next */
+    const char *id;             /**< engine_join(), engine_lead(): the group's; stays put */
     const struct procset *caller; /**< the same: who calls, one process; empty: not known, which
                                      only an added member may be; stays put */
     uint32_t leaders;             /**< engine_lead(): how many there are */

@@ -15,15 +15,33 @@ static bool is_straggler(struct engine *engine, const struct tracker *t, uint64_
            engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
 }
 
+/* Generations rise from one root to the next, so that those of several tries can be compared. */
+static void hear(struct engine *engine, uint64_t generation)
+{
+    if (generation > engine->generations && generation < UINT64_MAX / 2)
+        engine->generations = generation;
+}
+
 /* A contribution's fields before its entries. */
 struct contrib {
     uint32_t slot; /* of the sender */
     uint64_t known, number;
+    bool again;
+    uint64_t settled; /* of tries before: the last failure for good that the sender knows */
     uint32_t library, tree, timeout;
     uint64_t left;
     struct procset gone;
     uint32_t count;
 };
+
+/* Whether the sender has not heard of a try before, which has failed for good: see tries.c. */
+static bool is_skipping(struct engine *engine, const struct tracker *t,
+                        const struct contrib *contrib)
+{
+    uint64_t now = engine->env.now(engine->env.arg);
+    uint64_t since = now > ENGINE_STRAGGLER_MS ? now - ENGINE_STRAGGLER_MS : 0;
+    return contrib->again && tries_known(engine, t, since) > contrib->settled;
+}
 
 /* Says what of two servers does not fit together. @return whether anything does not */
 static bool does_not_fit(const struct engine *engine, const struct tracker *t,
@@ -60,6 +78,7 @@ static void take_contrib(struct engine *engine, struct tracker *t, const struct 
     if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
         return;
     tracker_local_loss(engine, t);
+    t->again = t->again || contrib->again;
     t->slots[contrib->slot].call = contrib->number;
     tracker_arm(engine, t, contrib->timeout, contrib->left);
     procset_unite(&t->gone, &contrib->gone);
@@ -80,6 +99,8 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     wire_in_init(&in, body, len);
     const void *sig = wire_get_block(&in, &siglen);
     contrib.known = wire_get_u64(&in);
+    contrib.again = wire_get_u8(&in) != 0;
+    contrib.settled = wire_get_u64(&in);
     contrib.number = wire_get_u64(&in);
     contrib.library = wire_get_u32(&in);
     contrib.tree = wire_get_u32(&in);
@@ -91,12 +112,17 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     if (t != NULL && cancel_meets(engine, t, false))
         t = tracker_get(engine, sig, siglen);
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
+    hear(engine, contrib.known);
+    hear(engine, contrib.settled);
     struct engine_entry *entries = t == NULL ? NULL : entries_get(&in, contrib.count, t->tree.n);
     if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
     else if (is_straggler(engine, t, contrib.known))
         log_debug("tracker: a straggler's contribution of node %u was dropped", from);
-    else if (does_not_fit(engine, t, &contrib)) { /* the trees may differ: nothing else counts */
+    else if (is_skipping(engine, t, &contrib)) {
+        log_debug("tracker: node %u has not heard that an earlier try has failed", from);
+        tries_tell(engine, t, from, contrib.settled);
+    } else if (does_not_fit(engine, t, &contrib)) { /* the trees may differ: nothing else counts */
         rollup_refuse(engine, t, contrib.slot, contrib.known);
         t = NULL; /* may be gone */
     } else if (!tree_below(&t->tree, t->self, contrib.slot))
@@ -131,6 +157,7 @@ static void stale_release(struct engine *engine, struct tracker *t,
     tracker_remember(t, &release->result);
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
+    tries_end(engine, t, &release->result, true);
     if (t->state != TRACKER_IDLE)
         tracker_again(engine, t);
     member_done(&ended, &release->result);
@@ -162,7 +189,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
         stale_release(engine, t, release);
         return;
     }
-    if (result->status == 0 && t->state != TRACKER_SENT && t->state != TRACKER_DOUBT) {
+    if (result->status == 0 && t->call == NULL) {
         log_warning("a release came before the local call; dropped");
         return;
     }
@@ -181,7 +208,11 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
     } else {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
-        tracker_owe(t, result);
+        struct tracker *later = tries_end(engine, t, result, false);
+        if (later != NULL)
+            tries_answer(engine, later, result);
+        else
+            tracker_owe(t, result);
     }
     member_done(&ended, result);
 }
@@ -245,10 +276,12 @@ void engine_release(struct engine *engine, uint32_t from, const void *body, size
         procset_free(&gone);
         return;
     }
+    hear(engine, release.generation);
     uint32_t slot = tracker_slot_of(t, from);
     struct engine_entry *entries = entries_get(&in, result->nentries, UINT32_MAX);
+    bool word = result->status != 0 && release.generation != 0; /* of the root: anybody tells it */
     bool good = entries != NULL && slot != TREE_NONE && slot != t->self &&
-                (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT) &&
+                (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT || word) &&
                 is_count(t, &release) && (result->status == 0 || result->context_id == 0);
     for (uint32_t i = 0; good && i < result->nentries; i++)
         good = entries[i].slot == i && entries[i].status == 0;

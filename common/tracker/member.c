@@ -56,12 +56,15 @@ static bool is_owed(struct engine *engine, struct engine_call *call, struct trac
     return true;
 }
 
-void member_pay(struct engine *engine, const struct waiting *w)
+void member_pay(struct engine *engine, const struct waiting *w, bool all)
 {
     struct tracker_debt debt = {0};
-    if (w->indebted)
-        is_owed(engine, w->call, &debt);
-    procset_free(&debt.gone);
+    bool more = w->indebted;
+    while (more) {
+        more = is_owed(engine, w->call, &debt) && all && waiting_is_named(w);
+        procset_free(&debt.gone);
+        debt = (struct tracker_debt){0};
+    }
 }
 
 /* Takes a call out of those that wait; nothing is owed for it any more. */
@@ -69,7 +72,7 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
 {
     struct engine_call *call = w->call;
     TAILQ_REMOVE(&engine->joins, w, all);
-    member_pay(engine, w);
+    member_pay(engine, w, false);
     free(w);
     return call;
 }

@@ -1,8 +1,10 @@
 /* Contributions up the tree, the root's decision, the release down.
  *
- * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 number
- *          of the sender's call (0: not made yet), u32 library, u32 tree, u32 timeout in s
- *          (0: none), u64 ms left of it, processes that are known to be lost, entries
+ * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u8 whether it
+ *          is a later try, u64 generation of the last failure for good that the sender knows of a
+ *          try before (tries.c), u64 number of the sender's call (0: not made yet), u32 library,
+ *          u32 tree, u32 timeout in s (0: none), u64 ms left of it, processes that are known to be
+ *          lost, entries
  * RELEASE: block signature, u64 generation (0: it succeeded, or the root has not spoken), u64
  *          number of the receiver's call as it last said (0: it said none), i32 status, u64
  *          context id, u64 assembly (0: nobody was added), added members, processes that are lost,
@@ -82,6 +84,8 @@ static void put_contrib(struct wire_out *out, const struct engine *engine, const
     wire_put_u8(out, FRAME_CONTRIB);
     wire_put_block(out, t->sig, t->siglen);
     wire_put_u64(out, known);
+    wire_put_u8(out, t->again);
+    wire_put_u64(out, t->again ? tries_known(engine, t, 0) : 0);
     wire_put_u64(out, t->call != NULL ? t->number : 0);
     wire_put_u32(out, engine->env.library);
     wire_put_u32(out, tracker_tree_id(engine, t));
@@ -97,6 +101,8 @@ void rollup_up(struct engine *engine, struct tracker *t)
     uint32_t parent = tree_parent(&t->tree, t->self);
     if (parent != TREE_NONE)
         acquaint(engine, t, parent);
+    if (parent != TREE_NONE && t->again)
+        tries_tell(engine, t, t->nodes[parent], 0);
     put_contrib(&out, engine, t, t->failure.generation);
     size_t at = out.len;
     wire_put_u32(&out, 0);
@@ -171,6 +177,17 @@ void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
     wire_out_free(out);
 }
 
+void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
+                 const struct tracker_past *past)
+{
+    struct wire_out out = {0};
+    const struct tracker_release failed = {
+        .generation = past->generation,
+        .result = {.status = past->debt.status, .gone = &past->debt.gone}};
+    rollup_write(t, &failed, 0, &out);
+    rollup_send(engine, t, slot, &out);
+}
+
 /* What goes round a lost server may overtake the results before it, which that one has not passed
  * on: says those first, as the link keeps the order. */
 static void remind(struct engine *engine, const struct tracker *t, uint32_t slot)
@@ -185,13 +202,8 @@ static void remind(struct engine *engine, const struct tracker *t, uint32_t slot
         decided_release(d, number, &out);
         rollup_send(engine, t, slot, &out);
     }
-    for (; (past = tracker_past_after(t, known)) != NULL; known = past->generation) {
-        const struct tracker_release failed = {
-            .generation = past->generation,
-            .result = {.status = past->debt.status, .gone = &past->debt.gone}};
-        rollup_write(t, &failed, 0, &out);
-        rollup_send(engine, t, slot, &out);
-    }
+    for (; (past = tracker_past_after(t, known)) != NULL; known = past->generation)
+        rollup_tell(engine, t, slot, past);
 }
 
 static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,

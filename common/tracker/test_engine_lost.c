@@ -275,67 +275,6 @@ static void what_hangs_below_a_lost_server(void **state)
     kit_end(kit);
 }
 
-static struct procset servers(uint32_t mask)
-{
-    struct procset set = {0};
-    for (uint32_t i = 0; i < N; i++)
-        if (mask & 1u << i)
-            procset_add(&set, "job", i, i);
-    procset_canonical(&set);
-    return set;
-}
-
-/* Others have tried without 6 and have failed for good; here it was known that 5 is lost, too. The
- * try without both gets their failure, as they make no such try: not when they go on after it,
- * when it was no try between the first one and ours, when we have made it ourselves, nor when it
- * was another operation. */
-static void a_try_that_is_skipped(void **state)
-{
-    enum { ALL = 0x7f, NO4 = 0x6f, NO5 = 0x5f, NO6 = 0x3f, ONLY6 = 0x40, BOTH = 0x60 };
-    static const struct {
-        int32_t status;
-        bool names; /* who is lost */
-        uint32_t theirs, before, gone;
-        enum coll_kind kind;
-        const char *id;
-        bool owed;
-    } tries[] = {
-        {-77, false, NO6, ALL, BOTH, COLL_CONSTRUCT, "skip", true},
-        {-77, false, NO6, NO5, BOTH, COLL_CONSTRUCT, "skip", true},
-        {LOOPBACK_TIMEOUT, true, NO6, ALL, BOTH, COLL_CONSTRUCT, "skip", true},
-        {-77, true, NO6, ALL, BOTH, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO6, 0, BOTH, COLL_CONSTRUCT, "skip", false}, /* our first one */
-        {-77, false, NO6, NO6, BOTH, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO6, NO5, ONLY6, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO4, ALL, BOTH, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO6, ALL, BOTH, COLL_DESTRUCT, "skip", false},
-        {-77, false, NO6, ALL, BOTH, COLL_CONSTRUCT, "other", false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
-        uint32_t nodes[N], n = 0;
-        struct procset before = servers(tries[i].before), gone_now = servers(tries[i].gone);
-        for (uint32_t node = 0; node < N; node++)
-            if (tries[i].theirs & 1u << node)
-                nodes[n++] = node;
-        struct kit *kit = kit_new(&seven);
-        struct kit_op *op = kit_op(kit, tries[i].kind, tries[i].id, nodes, n);
-        struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, "skip", NULL, N - 2);
-        loopback_local_status(kit->net, nodes[n - 1], tries[i].names ? -88 : 0);
-        kit_call(kit, op, n - 1, (struct kit_ask){.status = tries[i].status});
-        loopback_run(kit->net, 1000);
-        const struct kit_call *call = kit_call(
-            kit, own, 0,
-            (struct kit_ask){.before = tries[i].before ? &before : NULL, .gone = &gone_now});
-        assert_int_equal(call->answers, tries[i].owed);
-        if (tries[i].owed)
-            assert_int_equal(call->status, tries[i].status);
-        procset_free(&before);
-        procset_free(&gone_now);
-        kit_end(kit);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,7 +286,6 @@ int main(void)
         cmocka_unit_test(what_only_some_know_is_not_named),
         cmocka_unit_test(what_one_that_leaves_did_not_know),
         cmocka_unit_test(what_hangs_below_a_lost_server),
-        cmocka_unit_test(a_try_that_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,8 +171,8 @@ struct kit_call *kit_call(struct kit *kit, struct kit_op *op, uint32_t slot, str
         .len = payload(call->data, op->number, op->nodes[slot], call->instance),
         .timeout = ask.timeout,
         .early = ask.early,
-        .before = ask.before,
         .gone = ask.gone,
+        .op = ask.op,
         .done = done,
     };
     engine_call(loopback_engine(kit->net, op->nodes[slot]), &call->call);

@@ -40,7 +40,8 @@ struct kit_call {
 struct kit_ask {
     int32_t status;
     uint32_t flags, timeout, early;
-    const struct procset *before, *gone;
+    const struct procset *gone; /* of a later try */
+    uint64_t op;                /* with it: of the tries before */
     void (*then)(struct kit_call *call);
 };
 

@@ -272,7 +272,7 @@ void tracker_open(struct engine *engine, struct tracker *t)
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
     t->deadline = t->flush = 0;
     t->timeout = t->asked = 0;
-    t->flushed = false;
+    t->flushed = t->again = false;
     if (t->slots != NULL)
         mark_lost(engine, t);
 }
@@ -355,6 +355,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
 {
     struct engine_call *call = t->call;
     struct tracker_slot *slots = t->slots; /* the result may point into them */
+    struct tracker *later = NULL;
     uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
     tracker_move(engine, t, TRACKER_END);
     counts[signature_kind(t->sig, t->siglen)]++;
@@ -364,7 +365,8 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     if (result->status != 0) {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
-        if (call == NULL)
+        later = tries_end(engine, t, result, call != NULL);
+        if (call == NULL && later == NULL)
             tracker_owe(t, result);
     }
     procset_free(&t->gone);
@@ -374,6 +376,8 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     tracker_tidy(engine, t);
     if (call != NULL)
         call->done(call, result);
+    else if (later != NULL)
+        tries_answer(engine, later, result);
     free_slots(slots, n);
     if (waiting && !engine->closing && t->call == NULL) {
         struct engine_call *next = t->queue;

@@ -106,6 +106,8 @@ struct tracker {
     uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
                        is asked for, or whether the parent is still there; 0: never */
     bool flushed;   /**< from now on everything goes up at once */
+    bool again;     /**< the current operation is a later try (tries.c) */
+    uint64_t tried; /**< engine_call::op of the last call that was made here; 0: none */
     uint32_t asked; /**< in doubt: lost servers when the others were asked; 0: not yet */
     struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
@@ -265,8 +267,34 @@ void rollup_write(const struct tracker *t, const struct tracker_release *release
 void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
                  struct wire_out *out);
 
+/** Tells the server in @p slot of a failure. */
+void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
+                 const struct tracker_past *past);
+
 /** Asks @p slot for its contribution. */
 void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot);
+
+/* tries.c: several tries of one operation, each with less participants */
+
+/** @param later its signature is that of a later try @param since only failures that were learnt
+ * at or after that time count, ms
+ * @return the generation of the last failure for good of a try before, or 0 */
+uint64_t tries_known(const struct engine *engine, const struct tracker *later, uint64_t since);
+/** Tells server @p node of failures for good of tries before, from the generation after @p known
+ * on. */
+void tries_tell(struct engine *engine, const struct tracker *later, uint32_t node, uint64_t known);
+/** @return the tracker of a try that @p call has skipped, and whose failure for good is owed; or
+ * NULL */
+struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
+                            const struct engine_call *call);
+/** A failure of @p t has been learnt: when it is for good it ends later tries here. Other trackers
+ * may be gone afterwards.
+ * @param stale whether the call that it is for has been answered already
+ * @return the later try whose call here has to be answered with it, by tries_answer(); or NULL */
+struct tracker *tries_end(struct engine *engine, struct tracker *t,
+                          const struct engine_result *result, bool stale);
+/** Answers the call of a later try with the failure of one that it has skipped. */
+void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result);
 
 /* doubt.c: what may have succeeded without our knowing */
 

@@ -34,8 +34,7 @@ bool survive_wants(const struct collective *c)
     return c->survives || (c->kind == COLL_DESTRUCT && c->notify);
 }
 
-/* @param before participants of the try that has failed */
-static void call_again(struct collective *c, const struct procset *before, bool over)
+static void call_again(struct collective *c, bool over)
 {
     /* Others may have failed it before anybody knew of the loss that our call told; and what has
      * ended since then is none of the second try, as others may know of it. */
@@ -48,14 +47,12 @@ static void call_again(struct collective *c, const struct procset *before, bool 
     log_info("group \"%s\": %s goes on without %llu lost processes", c->id,
              c->kind == COLL_CONSTRUCT ? "the construct" : "the destruct",
              (unsigned long long)procset_size(&c->gone));
-    c->call.before = before;
     c->call.gone = &c->gone;
     engine_call(c->server->engine, &c->call);
 }
 
 bool survive_again(struct collective *c, const struct engine_result *result)
 {
-    struct procset before = {0};
     bool over;
     /* The shortest deadline is everybody's. */
     if (result->status == 0 || result->status == PMIX_ERR_TIMEOUT || !survive_wants(c) ||
@@ -70,12 +67,11 @@ bool survive_again(struct collective *c, const struct engine_result *result)
         engine_join(c->server->engine, &c->call);
         return true;
     }
-    bool again = result->gone != NULL && procset_unite(&before, &c->members) == 0 &&
+    bool again = result->gone != NULL &&
                  retry_without(&c->members, &c->expanded, &c->gone, result->gone) &&
                  collective_prepare(c) == 0;
     if (again)
-        call_again(c, &before, over);
-    procset_free(&before);
+        call_again(c, over);
     return again;
 }
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several tries of one operation.
+ *
+ * An operation that goes on without lost participants is tried again by those that are left, each
+ * time under the signature of fewer participants (retry.h). A try fails for good by a deadline, or
+ * by an error that names no lost process: then whoever took part in it has its answer, and makes no
+ * later try. Another server may have learnt of more losses at once, and so have skipped that try.
+ * Its own, later try would wait for calls that nobody makes, until the others call for the next
+ * operation of that id. So three rules tie a later try to the tries before it:
+ *
+ * 1. A failure for good ends each later try on every server that hears of it, and answers the call
+ *    that waits there. Contributions to the later try are dropped, and their senders are told.
+ * 2. A contribution to a later try carries the generation of the last such failure that its sender
+ *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
+ * 3. A sender says what it knows before it contributes. So no server has contributions that belong
+ *    to different operations: the failure comes between them.
+ *
+ * Nothing of this is sent or looked for while no operation is tried again.
+ */
+#include "common/tracker/assembly.h"
+
+#include "common/util/log.h"
+
+#include <string.h>
+
+static bool is_within(const struct procset *set, const struct procset *all)
+{
+    struct procset rest = {0};
+    bool within = procset_except(&rest, set, all) == 0 && rest.nparts == 0;
+    procset_free(&rest);
+    return within;
+}
+
+/* Whether @p later can be a later try of what was tried under @p t's signature.
+ * @param gone with it: without whom; then nobody else may be missing either */
+static bool is_later(const struct tracker *later, const struct tracker *t,
+                     const struct procset *gone)
+{
+    struct signature a = {0}, b = {0};
+    struct procset all = {0};
+    bool is = later != t && signature_read(&a, later->sig, later->siglen) == 0 &&
+              signature_read(&b, t->sig, t->siglen) == 0 && a.kind == b.kind &&
+              strcmp(a.id, b.id) == 0 && is_within(&a.members, &b.members);
+    if (is && gone != NULL)
+        is = procset_unite(&all, &a.members) == 0 && procset_unite(&all, gone) == 0 &&
+             is_within(&b.members, &all);
+    procset_free(&all);
+    signature_free(&a);
+    signature_free(&b);
+    return is;
+}
+
+static bool is_final(const struct engine *engine, int32_t status, const struct procset *gone)
+{
+    return status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
+}
+
+/* @return the first failure for good that is remembered after the generation @p known, or NULL */
+static const struct tracker_past *final_after(const struct engine *engine, const struct tracker *t,
+                                              uint64_t known)
+{
+    const struct tracker_past *past;
+    while ((past = tracker_past_after(t, known)) != NULL &&
+           !is_final(engine, past->debt.status, &past->debt.gone))
+        known = past->generation;
+    return past;
+}
+
+uint64_t tries_known(const struct engine *engine, const struct tracker *later, uint64_t since)
+{
+    const struct tracker *t;
+    const struct tracker_past *past;
+    uint64_t known = 0;
+    TAILQ_FOREACH (t, &engine->all, all)
+        if (t->failure.at >= since && final_after(engine, t, known) != NULL &&
+            is_later(later, t, NULL))
+            while ((past = final_after(engine, t, known)) != NULL)
+                known = past->generation;
+    return known;
+}
+
+void tries_tell(struct engine *engine, const struct tracker *later, uint32_t node, uint64_t known)
+{
+    const struct tracker *t;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        const struct tracker_past *past = final_after(engine, t, known);
+        uint32_t slot =
+            past != NULL && is_later(later, t, NULL) ? tracker_slot_of(t, node) : TREE_NONE;
+        if (slot == TREE_NONE || slot == t->self || tracker_slot_lost(engine, t, slot))
+            continue;
+        for (; past != NULL; past = final_after(engine, t, past->generation))
+            rollup_tell(engine, t, slot, past);
+    }
+}
+
+struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
+                            const struct engine_call *call)
+{
+    struct tracker *t;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        const struct tracker_failure *f = &t->failure;
+        if (f->nowed > 0 && t->tried != call->op &&
+            is_final(engine, f->owed[0].status, &f->owed[0].gone) && is_later(later, t, call->gone))
+            return t;
+    }
+    return NULL;
+}
+
+/* Whether the call that waits in a later try has skipped the try @p t. */
+static bool has_skipped(const struct tracker *later, const struct tracker *t)
+{
+    return t->tried != later->call->op && is_later(later, t, later->call->gone);
+}
+
+/* Forgets a later try in which no call of ours waits, and tells those that have contributed. The
+ * tracker may be gone afterwards. */
+static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
+{
+    const struct tracker_past *past = final_after(engine, t, 0);
+    for (const struct tracker_past *next = past; next != NULL;
+         next = final_after(engine, t, next->generation))
+        past = next; /* the last one is what was just learnt */
+    for (uint32_t i = 0; i < later->tree.n && past != NULL; i++) {
+        uint32_t slot = tracker_slot_of(t, later->nodes[i]);
+        if (later->slots[i].have && i != later->self && slot != TREE_NONE &&
+            !tracker_slot_lost(engine, t, slot))
+            rollup_tell(engine, t, slot, past);
+    }
+    tracker_again(engine, later);
+    tracker_tidy(engine, later);
+}
+
+struct tracker *tries_end(struct engine *engine, struct tracker *t,
+                          const struct engine_result *result, bool stale)
+{
+    struct tracker *later, *next, *own = NULL;
+    if (t->failure.given_up || !is_final(engine, result->status, result->gone))
+        return NULL;
+    for (later = TAILQ_FIRST(&engine->all); later != NULL; later = next) {
+        next = TAILQ_NEXT(later, all);
+        if (later->state == TRACKER_IDLE || !later->again || !is_later(later, t, NULL))
+            continue;
+        if (later->call != NULL && has_skipped(later, t))
+            own = later;
+        else if (later->call == NULL)
+            forget(engine, later, t);
+    }
+    if (own == NULL || !stale)
+        return own;
+    tracker_again(engine, own); /* with what is known now: above, it may have looked late */
+    return NULL;
+}
+
+void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result)
+{
+    struct tracker_release release = {.result = *result};
+    struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
+    log_debug("tracker: others have failed without some of those that are lost here");
+    if (own->assembly != NULL) { /* members have joined the later try */
+        struct assembly *a = assembly_detach(engine, own, &release);
+        assembly_tell(engine, a, own, NULL, &release.result);
+        member_take(engine, own, &release, &ended);
+        assembly_free(a);
+    }
+    tracker_end(engine, own, result);
+    member_done(&ended, result);
+}
