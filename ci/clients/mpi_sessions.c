@@ -1,5 +1,6 @@
 /* mpi_sessions: MPI without MPI_Init: a session, its process sets, and communicators made from
  * groups, several times; the whole world, a subset, two halves with one tag at once, SELF.
+ * --sessions N does it in N sessions one after another, each of which ends before the next begins.
  *
  * Two halves with one tag at once are two PMIx groups with one id. A node's libpmix server mixes
  * those up if it hosts members of both (see groups_disjoint.c), so the halves are made of whole
@@ -112,20 +113,26 @@ static void check_round(MPI_Session session, int round)
     MPI_Group_free(&self);
 }
 
-int main(int argc, char **argv)
+static void check_session(void)
 {
     MPI_Session session;
-    (void)argc;
-    rounds = option_number(argv, "--rounds", 3);
-    shared = option_number(argv, "--shared", 0);
-    arm_watchdog((unsigned)option_number(argv, "--seconds", 120));
     step("MPI_Session_init");
     CHECK_EQ(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session), MPI_SUCCESS, "init");
     for (int round = 0; round < rounds; round++)
         check_round(session, round);
-    CHECK_EQ(size, option_number(argv, "--ranks", size), "size of the world");
     step("MPI_Session_finalize");
     CHECK_EQ(MPI_Session_finalize(&session), MPI_SUCCESS, "finalize");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    rounds = option_number(argv, "--rounds", 3);
+    shared = option_number(argv, "--shared", 0);
+    arm_watchdog((unsigned)option_number(argv, "--seconds", 120));
+    for (int n = option_number(argv, "--sessions", 1); n > 0; n--)
+        check_session();
+    CHECK_EQ(size, option_number(argv, "--ranks", size), "size of the world");
     if (my_rank == 0)
         printf("PASS mpi_sessions: %d times four communicators of %d ranks from groups\n", rounds,
                size);

@@ -148,6 +148,9 @@ for shape in "${shapes[@]}"; do
 done
 if [ -z "${SHORT:-}" ]; then
   run '-N4 -n8' modex --rounds 1 --unknown 3
+  # Up to libpmix 6 one rank that is late to end a session would be missing in the next one.
+  run '-N1 -n4' rounds --late 300
+  run '-N4 -n8 --ntasks-per-node=2' rounds --late 300
   run '-N4 -n8' groups --groups 300 --same-id 1
   # Up to 5.0 libpmix itself leaks what it tracks of a group, some KB for each local member.
   case $(pmix_major) in 4 | 5) rss=65536 ;; *) rss=512 ;; esac

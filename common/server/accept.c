@@ -6,6 +6,7 @@
  * before it does anything else, so that one who says nothing would stop it. So a connection that is
  * not of the job's user never gets there. */
 #include "common/server/limits.h"
+#include "common/server/rounds.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/owner.h"
@@ -95,15 +96,17 @@ int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict len)
     socklen_t own_len = sizeof own, cap = len != NULL ? *len : 0;
     if (getsockname(listener, (struct sockaddr *)&own, &own_len) == 0 && own.ss_family == AF_UNIX)
         return next_connection(listener, address, len); /* whose owner looks for himself */
-    for (int i = 0; i < CUT_AT_ONCE; i++) {
+    for (int i = 0; i < CUT_AT_ONCE && !rounds_hold(); i++) {
         if (len != NULL)
             *len = cap;
         int fd = next_connection(listener, address, len);
         if (fd < 0)
             return -1;
         enum owner owner = owner_of(fd);
-        if (owner == OWNER_US)
+        if (owner == OWNER_US) {
+            rounds_accepted(fd);
             return fd;
+        }
         if (owner == OWNER_GONE && (errno == EMFILE || errno == ENFILE))
             limits_no_descriptors();
         close(fd);

@@ -3,6 +3,7 @@
 
 #include "common/nspace/command.h"
 #include "common/server/ending.h"
+#include "common/server/rounds.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -80,8 +81,11 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     (void)object;
+    const struct task *task = upcall_task(proc);
     seek_argv(proc);
     upcall_count_client(proc, true);
+    if (task != NULL)
+        rounds_connected((uint32_t)(task - upcall_server()->tasks));
     return post_change(proc, true, cbfunc, cbdata);
 }
 
@@ -96,8 +100,11 @@ pmix_status_t upcall_client_connected2(const pmix_proc_t *proc, void *object, pm
 pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
+    const struct task *task = upcall_task(proc);
     (void)object;
     upcall_count_client(proc, false);
+    if (task != NULL)
+        rounds_finalized((uint32_t)(task - upcall_server()->tasks));
     return post_change(proc, false, cbfunc, cbdata);
 }
 

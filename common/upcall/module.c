@@ -1,6 +1,8 @@
 /* The pmix_server_module_t, and libpmix's server's start and end. */
 #include "common/nspace/keys.h"
+#include "common/server/rounds.h"
 #include "common/upcall/client.h"
+#include "common/upcall/collective.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
@@ -73,6 +75,8 @@ int upcall_open(struct server *server, struct err *err)
     pmix_nspace_t name;
     keys_server_name(name, boot);
     the_server = server;
+    if (rounds_open(server->library < COLLECTIVE_FT_FROM ? boot->nodes[boot->node].ntasks : 0) != 0)
+        return err_set(err, "out of memory");
     upcall_watch_soon(server);
     PMIX_INFO_CREATE(info, 5);
     /* The macro may use its arguments more than once. */
@@ -97,5 +101,6 @@ void upcall_close(void)
     pmix_status_t rc = PMIx_server_finalize();
     if (rc != PMIX_SUCCESS)
         log_warning("PMIx_server_finalize: %s", PMIx_Error_string(rc));
+    rounds_close();
     answer_no_more();
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Rounds: tasks that call PMIx_Init again after PMIx_Finalize.
+ *
+ * libpmix before 7 takes a process out of every operation under way on its node when its connection
+ * closes, also when it had finalized in order. So a task that is slow to end one round would be
+ * missing from an operation that a quick one has begun in the next: it fails with
+ * PMIX_ERR_PARTIAL_SUCCESS, or waits for ever. So connections of the next round wait in the
+ * listener's queue until those of the last one have closed:
+ *
+ *     round 1 runs    no task has finalized as often as every task has connected
+ *     it turns        one has: what connects now belongs to round 2 and waits
+ *     round 2 runs    all that were connected have closed, or ROUNDS_HOLD_MS have passed
+ *
+ * A connection that outlives the wait stays open for a reason of its own, as a tool's or that of a
+ * task that goes on with one session, and is not waited for again.
+ */
+#ifndef MUSTER_SERVER_ROUNDS_H
+#define MUSTER_SERVER_ROUNDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ROUNDS_HOLD_MS = 2000,
+    ROUNDS_LOOK_MS = 1, /**< the accepting thread sleeps so long between two looks */
+};
+
+/** @param ntasks tasks of this node; 0: libpmix needs no help
+ * @return 0, or -1 without memory @thread before libpmix listens */
+int rounds_open(uint32_t ntasks);
+/** @thread after libpmix ended */
+void rounds_close(void);
+
+/** A task has connected, or finalized: counted by its slot on this node. @thread PMIx's */
+void rounds_connected(uint32_t slot);
+void rounds_finalized(uint32_t slot);
+
+/** Whether the next connection has to wait; then sleeps for ROUNDS_LOOK_MS before it says so.
+ * @thread the one that accepts */
+bool rounds_hold(void);
+/** A connection was accepted. @thread the one that accepts */
+void rounds_accepted(int fd);
+
+#endif
