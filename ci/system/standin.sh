@@ -29,8 +29,8 @@ prefix=${program%/bin/*}
 musterrun=("$program" "--rm=$rm")
 # A status of tasks that were ended: killed, or by the SIGTERM that comes first.
 case $rm in
-  slurm) killed=137 step_of='step [0-9.]+' leaf=1 ;;
-  flux) killed='137|143' step_of='job f[0-9A-Za-z]+' leaf=2 ;; # node 3 is below node 1, and lost with it
+  slurm) killed=137 aborted=137 step_of='step [0-9.]+' leaf=1 ;;
+  flux) killed='137|143' aborted=7 step_of='job f[0-9A-Za-z]+' leaf=2 ;; # node 3 is below node 1, and lost with it
   *) usage >&2; exit 2 ;;
 esac
 log=$work/log
@@ -269,14 +269,16 @@ part_ends() {
       # libpmix up to 6 hangs the others of a node where a member of a construct died.
       [ "$(pmix_major)" -ge 7 ] || [ $where = fence ] || continue
       run 30 -N4 -n8 "$clients/hold" --victim 3 --how $how --in $where
-      says "$how in $where" "7|$killed" '(rank|task) 3[: ]'
+      # As the first lost task ended: with exit code 7, or by SIGKILL.
+      case $rm.$how in flux.kill) due=137 ;; flux.exit) due=7 ;; *) due="7|$killed" ;; esac
+      says "$how in $where" "$due" '(rank|task) 3[: ]'
       # libpmix 5.0 tells one local participant only of a fence that failed (docs/limits.md).
       [ "$(pmix_major)" = 5 ] || check "$how in $where: nobody was told of success" \
         "$(grep -m 1 '^FAIL' "$log")" none_failed
     done
   done
   run 30 -N4 -n8 "$clients/hold" --victim 3 --how abort --in sleep
-  says 'abort' "$killed" 'rank 3.*PMIx_Abort with status 7: hold was told to abort'
+  says 'abort' "$aborted" 'rank 3.*PMIx_Abort with status 7: hold was told to abort'
   clean 'ends of tasks'
   local sig
   for sig in INT:130 TERM:143 HUP:129 QUIT:131; do

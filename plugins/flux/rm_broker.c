@@ -236,11 +236,11 @@ static void take_packet(struct rm *rm, const void *data, size_t len)
 static void take_response(struct rm *rm, const flux_msg_t *msg)
 {
     uint32_t tag;
-    const void *data;
-    size_t len;
+    const void *data = NULL;
+    size_t len = 0;
     if (flux_msg_get_matchtag(msg, &tag) < 0 || tag == FLUX_MATCHTAG_NONE)
         return;
-    bool ours = tag == rm->stream || tag == rm->raise;
+    bool ours = tag == rm->stream || tag == rm->raise.tag;
     int rc = ours && flux_response_decode_raw(msg, NULL, &data, &len) < 0 ? errno : 0;
     const char *why = NULL;
     if (rc != 0 && (flux_response_decode_error(msg, &why) < 0 || why == NULL))
@@ -248,11 +248,8 @@ static void take_response(struct rm *rm, const flux_msg_t *msg)
     if (!ours) {
         if (!others_answer(rm, tag, msg))
             peer_answer(rm, tag, msg);
-    } else if (tag == rm->raise) {
-        rm->raise = 0;
-        if (rc != 0 && rc != ENOENT) /* that: it has ended */
-            log_error("job %s could not be ended: %s; end it with: flux cancel %llu",
-                      rm->boot->label, why, (unsigned long long)rm->job);
+    } else if (raise_answer(rm, tag, rc, why, data, len)) {
+        return;
     } else if (rc != 0) {
         stream_failed(rm, rc, why);
     } else {

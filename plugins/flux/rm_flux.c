@@ -8,7 +8,6 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ static int64_t register_again(struct rm *rm, int64_t now)
 static int64_t tick(struct rm *rm, int64_t now)
 {
     const int64_t times[] = {register_again(rm, now), others_tick(rm, now), peers_tick(rm, now),
-                             broker_tick(rm, now)};
+                             broker_tick(rm, now), raise_tick(rm, now)};
     int64_t when = INT64_MAX;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i] < when)
@@ -109,34 +108,6 @@ static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
     return found;
 }
 
-/* Text for a string of JSON; what is not printable ASCII becomes a question mark. */
-static void put_json(FILE *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        fputc(isascii((unsigned char)*text) && isprint((unsigned char)*text) ? *text : '?', out);
-    }
-}
-
-static void flux_abort(struct rm *rm, const struct rm_ending *ending)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *out = rm->raise == 0 ? open_memstream(&text, &len) : NULL;
-    if (out == NULL)
-        return;
-    fprintf(out, "{\"id\":%llu,\"type\":\"exec\",\"severity\":0,\"note\":\"",
-            (unsigned long long)rm->job);
-    put_json(out, ending->why);
-    fputs("\"}", out);
-    if (fclose(out) == 0) {
-        rm->raise = broker_tag(rm);
-        broker_send(rm, flux_request_encode("job-manager.raise", text), rm->raise);
-    }
-    free(text);
-}
-
 /* Until @p done or @p deadline, without the loop. */
 static void wait_for(struct rm *rm, bool (*done)(const struct rm *rm), int64_t deadline)
 {
@@ -158,7 +129,7 @@ static bool answered(const struct rm *rm)
 
 static bool quiet(const struct rm *rm)
 {
-    return rm->raise == 0 && peers_idle(rm);
+    return raise_idle(rm) && peers_idle(rm);
 }
 
 static void flux_close_rm(struct rm *rm, unsigned ms)
@@ -180,6 +151,7 @@ static void flux_close_rm(struct rm *rm, unsigned ms)
         flux_close(rm->h);
     peers_free(rm);
     others_free(rm);
+    free(rm->raise.text);
     free(rm->parents);
     free(rm->brokers);
     free(rm);
@@ -280,7 +252,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .open = flux_open_rm,
     .send = flux_send_bytes,
     .peer = flux_peer,
-    .abort = flux_abort,
+    .abort = raise_begin,
     .close = flux_close_rm,
     .rendezvous = others_rendezvous,
     .attach = others_attach,

@@ -57,6 +57,20 @@ struct question {
     unsigned retry_ms;
 };
 
+/** How far the job's end has come that the server asked for (rm_ending.c). */
+struct rm_raise {
+    enum {
+        RAISE_NONE,
+        RAISE_ASKED,  /**< whether the job has a fatal exception already */
+        RAISE_RAISED, /**< the exception is under way, or is to go again */
+        RAISE_DONE,
+    } state;
+    char *text;    /**< the exception, owned */
+    uint32_t tag;  /**< of the request; 0: none is under way */
+    int64_t again; /**< when to try again, now_ms(); 0: not */
+    unsigned ms;   /**< between the last two tries */
+};
+
 struct rm {
     const struct boot *boot;
     struct rm_host host;
@@ -87,7 +101,7 @@ struct rm {
     bool busy;       /**< it has not, since too many of the user's servers ask */
     int64_t silent_since, register_at;
     unsigned register_ms;
-    uint32_t raise; /**< tag of the job's exception; 0: none is under way */
+    struct rm_raise raise;
     bool closing;
     struct err refused; /**< the last answer to muster.register */
 };
@@ -159,6 +173,22 @@ void peers_reached(const struct rm *rm, struct wire_out *out);
 bool peers_idle(const struct rm *rm);
 
 void peers_free(struct rm *rm);
+
+/* ---- the job's end: rm_ending.c ---- */
+
+/** rm_ops.abort */
+void raise_begin(struct rm *rm, const struct rm_ending *ending);
+
+/** Takes an answer of the job manager. @param rc 0, or an errno with @p why; @p data is borrowed
+ * @return whether @p tag is that of one */
+bool raise_answer(struct rm *rm, uint32_t tag, int rc, const char *why, const void *data,
+                  size_t len);
+
+/** Raises again what was refused, if that is due. @return as peers_tick() */
+int64_t raise_tick(struct rm *rm, int64_t now);
+
+/** Whether no end of the job is under way. */
+bool raise_idle(const struct rm *rm);
 
 /* ---- other jobs: others.c ---- */
 

@@ -140,6 +140,9 @@ static void events_ready(struct launcher *launcher)
     while (read(launcher->events[0], &event, sizeof(event)) == sizeof(event)) {
         if (event.what == EVENT_DIE) {
             die(launcher, (unsigned)event.value);
+        } else if (event.what == EVENT_STATUS) {
+            if (launcher->given < 0)
+                launcher->given = event.value;
         } else {
             say_info("the step is signalled: %d", (int)event.value);
             signal_tasks(launcher, event.value);

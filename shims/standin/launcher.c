@@ -164,7 +164,7 @@ static int run_in_dir(struct launcher *launcher, struct err *err)
 
 int launcher_run(struct run *run)
 {
-    struct launcher launcher = {.run = run};
+    struct launcher launcher = {.run = run, .given = -1};
     struct err err = {0};
 
     say_describe(&run->step, NULL);
@@ -175,7 +175,7 @@ int launcher_run(struct run *run)
         faults_report(run->faults, stderr);
     }
     if (err.text[0] == '\0')
-        return launcher.status;
+        return launcher.given >= 0 ? launcher.given : launcher.status;
     say_error("%s", err.text);
     return launcher.status > 0 ? launcher.status : 1;
 }

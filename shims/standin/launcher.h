@@ -26,6 +26,7 @@ struct launcher {
     int signals;    /**< signalfd */
     int events[2];  /**< pipe of struct run_event */
     int status;     /**< the highest so far */
+    int given;      /**< by EVENT_STATUS; -1: none */
     bool interrupted, killing;
     int64_t kill_at; /**< ms; 0: not */
     int64_t die_at[FAULTS_MAX];

@@ -59,8 +59,10 @@ extern const struct standin_rm rm_slurm, rm_flux;
 
 /** What the carriers of messages tell the first process, each in one write to a pipe. */
 struct run_event {
-    enum { EVENT_SIGNAL, EVENT_DIE } what;
-    int32_t value; /**< SIGNAL: for the tasks; DIE: the fault's index */
+    enum { EVENT_SIGNAL, EVENT_DIE, EVENT_STATUS } what;
+    /** SIGNAL: for the tasks; DIE: the fault's index; STATUS: what the step ends with, whatever its
+     * tasks do; the first one counts */
+    int32_t value;
 };
 
 /** What a node's process tells the first one; one record each. */

@@ -46,6 +46,7 @@ struct broker {
     /* rank 0 */
     struct waiting *watchers; /**< requests groups.get */
     bool *offline;            /**< by rank */
+    bool raised;              /**< the job has a fatal exception */
 };
 
 /** Sends a message where it belongs. @param msg taken over; NULL: there was no memory for it */

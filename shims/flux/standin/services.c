@@ -5,6 +5,7 @@
  *     overlay.topology    the tree of brokers
  *     event.pub           an event for all brokers
  *     job-manager.raise   the end of the job
+ *     job-manager.getattr whether it is under way
  *     overlay.lost        a broker tells of one below it that is lost; between brokers only
  */
 #include "shims/flux/standin/broker.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void tell_online(struct broker *broker, const flux_msg_t *request)
@@ -110,11 +112,31 @@ static void event_pub(struct broker *broker, const flux_msg_t *msg)
     overlay_answer(broker, msg, 0, NULL);
 }
 
+static void tell_run(const struct broker *broker, int what, int32_t value)
+{
+    struct run_event event = {.what = what, .value = value};
+
+    if (write(((struct flux_run *)broker->run->state)->events, &event, sizeof(event)) < 0)
+        say_error("cannot tell musterrun: %s", strerror(errno));
+}
+
+/* As with Flux, the first exception says how the job ends, and with status 0 flux run ends with 1.
+ */
+static void end_job(struct broker *broker, struct json_object *wait_status)
+{
+    int status = json_object_get_int(wait_status);
+
+    if (wait_status && !broker->raised)
+        tell_run(broker, EVENT_STATUS, status == 0 ? 1 : WEXITSTATUS(status));
+    broker->raised = true;
+    tell_run(broker, EVENT_SIGNAL, SIGTERM);
+}
+
 /* As with Flux, tasks are sent SIGTERM first, and killed if they do not heed it. */
 static void job_raise(struct broker *broker, const flux_msg_t *msg)
 {
-    struct run_event event = {.what = EVENT_SIGNAL, .value = SIGTERM};
-    struct json_object *json = standin_msg_json(msg), *id, *type, *severity, *note;
+    struct json_object *json = standin_msg_json(msg), *id, *type, *severity, *note,
+                       *wait_status = NULL;
 
     if (!json || !json_object_object_get_ex(json, "id", &id) ||
         !json_object_object_get_ex(json, "type", &type) ||
@@ -127,12 +149,21 @@ static void job_raise(struct broker *broker, const flux_msg_t *msg)
         overlay_answer(broker, msg, ENOENT, "unknown job");
         return;
     }
+    json_object_object_get_ex(json, "wait_status", &wait_status);
     say_error("job.exception type=%s severity=%d %s", json_object_get_string(type),
               json_object_get_int(severity), json_object_get_string(note));
-    if (json_object_get_int(severity) == 0 &&
-        write(((struct flux_run *)broker->run->state)->events, &event, sizeof(event)) < 0)
-        say_error("cannot tell musterrun: %s", strerror(errno));
+    if (json_object_get_int(severity) == 0)
+        end_job(broker, wait_status);
     overlay_answer(broker, msg, 0, NULL);
+}
+
+/* Of the eventlog, what muster looks for: whether the job is being ended. */
+static void job_getattr(struct broker *broker, const flux_msg_t *msg)
+{
+    overlay_answer(broker, msg, 0,
+                   broker->raised ? "{\"eventlog\":[{\"name\":\"exception\",\"context\":"
+                                    "{\"type\":\"exec\",\"severity\":0}}]}"
+                                  : "{\"eventlog\":[{\"name\":\"start\"}]}");
 }
 
 void services_request(struct broker *broker, const flux_msg_t *msg)
@@ -140,11 +171,9 @@ void services_request(struct broker *broker, const flux_msg_t *msg)
     static const struct {
         const char *topic;
         void (*call)(struct broker *broker, const flux_msg_t *msg);
-    } services[] = {{"groups.get", groups_get},
-                    {"event.pub", event_pub},
-                    {"job-manager.raise", job_raise},
-                    {"overlay.lost", overlay_lost},
-                    {"overlay.topology", overlay_topology}};
+    } services[] = {{"groups.get", groups_get},           {"event.pub", event_pub},
+                    {"job-manager.getattr", job_getattr}, {"job-manager.raise", job_raise},
+                    {"overlay.lost", overlay_lost},       {"overlay.topology", overlay_topology}};
 
     for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++) {
         if (strcmp(services[i].topic, msg->topic) != 0)

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# ci/system/flux_ends.sh: with what status a job under flux run ends, and what is said of it.
+# shellcheck disable=SC2154,SC2034  # clients and work are shared with lib.sh
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_ends.sh BUILDDIR [PART]...
+
+Ends jobs of the client hold in BUILDDIR (or BUILDDIR/ci/clients) in several ways, and looks at the
+exit status of flux run and at the exceptions in the job's eventlog: statuses (PMIx_Abort, exit
+codes, signals), others (flux cancel, flux job raise: no exception but theirs). Prints "ok",
+"not ok" with the reason and "skip" lines; non-zero status when any failed.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+shift
+wanted=" $* "
+
+is_wanted() { case $wanted in '  '|*" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# exceptions NAME: the fatal exceptions of the job of that name, one a line: TYPE NOTE
+exceptions() {
+  flux job eventlog --format=json "$(flux jobs -a -n --name="$1" -o '{id}')" |
+    flux python -c '
+import json
+import sys
+
+for line in sys.stdin:
+    event = json.loads(line)
+    if event["name"] == "exception" and event["context"]["severity"] == 0:
+        print(event["context"]["type"], event["context"]["note"])'
+}
+
+# ends NAME STATUS PATTERN HOLD-ARG...: a job in which rank 3 does something ends with that status, and has one
+# exception, which says why
+ends() {
+  local name=$1 due=$2 pattern=$3 status
+  shift 3
+  timeout 60 flux run -o pmi="$MPI" --job-name="$name" -N4 -n8 "$clients/hold" --victim 3 --seconds 50 "$@" >"$work/$name.log" 2>&1 </dev/null
+  status=$?
+  exceptions "$name" >"$work/exceptions"
+  check "$name: status $due" "status $status; $(grep -m 1 job.exception "$work/$name.log")" [ "$status" = "$due" ]
+  check "$name: one exception, which says why" "$(tr '\n' ';' <"$work/exceptions")" \
+    eval "[ \$(wc -l <'$work/exceptions') = 1 ] && grep -qE '^exec $pattern' '$work/exceptions'"
+}
+
+statuses() {
+  local status
+  is_wanted statuses || return 0
+  # Flux has no 0 for a job with an exception.
+  for status in 0:1 1:1 7:7 255:255; do
+    ends "abort-${status%:*}" "${status#*:}" "rank 3 on node2 called PMIx_Abort with status ${status%:*}" --how abort --status "${status%:*}"
+  done
+  for status in 0:1 7:7 128:128 255:255; do
+    ends "exit-${status%:*}" "${status#*:}" "rank 3 on node2 ended with" --how exit --in fence --status "${status%:*}"
+  done
+  ends kill 137 'rank 3 on node2 was killed by signal 9' --in construct
+}
+
+# ended_by NAME TYPE COMMAND...: a held job that COMMAND, with the job's id behind it, ends has the exception of
+# that alone, though all its tasks are killed between PMIx_Init and PMIx_Finalize
+ended_by() {
+  local name=$1 type=$2 job status
+  shift 2
+  timeout 60 flux run -o pmi="$MPI" --job-name="$name" -N4 -n8 "$clients/hold" --seconds 50 >"$work/$name.log" 2>&1 </dev/null &
+  job=$!
+  all_up "$name" $job || return
+  "$@" "$(flux jobs -n --name="$name" -o '{id}')"
+  wait $job
+  status=$?
+  check "$name: status 143" "status $status" [ $status = 143 ]
+  exceptions "$name" >"$work/exceptions"
+  check "$name: no exception but that one" "$(tr '\n' ';' <"$work/exceptions")" \
+    eval "[ \$(wc -l <'$work/exceptions') = 1 ] && grep -q '^$type' '$work/exceptions'"
+}
+
+others() {
+  is_wanted others || return 0
+  ended_by cancel cancel flux cancel
+  ended_by raise mine flux job raise --type=mine --severity=0
+}
+
+statuses
+others
+summary

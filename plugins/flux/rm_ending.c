@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The job's end, as an exception with its exit status.
+ *
+ * Flux ends a job by itself, too: flux cancel, flux job raise, a lost broker, or another server's
+ * word. Tasks that die of that look to their server as if they were lost. So the job manager is
+ * asked first: where the job has a fatal exception already, no second one is raised.
+ *
+ *     NONE ── abort ──► ASKED ── no exception yet ──► RAISED ── taken, or the job has ended ──►
+ * DONE │                            │  ▲ └── it has one ──► DONE      └──┴ refused: again,
+ * RAISE_MAX_MS after the last time at most */
+#include "plugins/flux/rm_flux.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RAISE_MAX_MS = 10000 /* between two tries */ };
+
+/* Text for a string of JSON; what is not printable ASCII becomes a question mark. */
+static void put_json(FILE *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        fputc(isascii((unsigned char)*text) && isprint((unsigned char)*text) ? *text : '?', out);
+    }
+}
+
+/* Flux takes the status as wait(2) has it. Releases before 0.84 ignore it. */
+static char *make_exception(const struct rm *rm, const struct rm_ending *ending)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (out == NULL)
+        return NULL;
+    fprintf(out, "{\"id\":%llu,\"type\":\"exec\",\"severity\":0,\"wait_status\":%u,\"note\":\"",
+            (unsigned long long)rm->job, (unsigned)ending->status << 8);
+    put_json(out, ending->why);
+    fputs("\"}", out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void ask(struct rm *rm)
+{
+    char text[80];
+    snprintf(text, sizeof text, "{\"id\":%llu,\"attrs\":[\"eventlog\"]}",
+             (unsigned long long)rm->job);
+    rm->raise.state = RAISE_ASKED;
+    rm->raise.tag = broker_tag(rm);
+    broker_send(rm, flux_request_encode("job-manager.getattr", text), rm->raise.tag);
+}
+
+static void raise_now(struct rm *rm)
+{
+    rm->raise.state = RAISE_RAISED;
+    rm->raise.again = 0;
+    rm->raise.tag = broker_tag(rm);
+    broker_send(rm, flux_request_encode("job-manager.raise", rm->raise.text), rm->raise.tag);
+}
+
+void raise_begin(struct rm *rm, const struct rm_ending *ending)
+{
+    if (rm->raise.state != RAISE_NONE)
+        return;
+    rm->raise.text = make_exception(rm, ending);
+    if (rm->raise.text == NULL) {
+        log_error("out of memory: the job is not ended; end it with: flux cancel %llu",
+                  (unsigned long long)rm->job);
+        return;
+    }
+    ask(rm);
+}
+
+/* Whether an entry of a job's eventlog is an exception that ends it. */
+static bool is_fatal(struct json_object *entry)
+{
+    struct json_object *name, *context, *severity;
+    return json_object_object_get_ex(entry, "name", &name) &&
+           strcmp(json_object_get_string(name), "exception") == 0 &&
+           json_object_object_get_ex(entry, "context", &context) &&
+           json_object_object_get_ex(context, "severity", &severity) &&
+           json_object_get_int(severity) == 0;
+}
+
+/* Whether the job manager says that the job is being ended. */
+static bool has_exception(const char *data, size_t len)
+{
+    struct json_tokener *tokener = json_tokener_new();
+    struct json_object *answer =
+        tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
+    struct json_object *log;
+    bool found = false;
+    if (json_object_object_get_ex(answer, "eventlog", &log) &&
+        json_object_is_type(log, json_type_array))
+        for (size_t i = 0; i < json_object_array_length(log) && !found; i++)
+            found = is_fatal(json_object_array_get_idx(log, i));
+    json_object_put(answer);
+    if (tokener != NULL)
+        json_tokener_free(tokener);
+    return found;
+}
+
+static void refused(struct rm *rm, const char *why)
+{
+    struct rm_raise *raise = &rm->raise;
+    if (raise->ms == 0)
+        log_error("job %s could not be ended: %s; muster tries again until it ends; to end it by "
+                  "hand: flux cancel %s",
+                  rm->boot->label, why, rm->boot->label);
+    raise->ms = raise->ms == 0 ? RM_RETRY_MAX_MS : raise->ms * 2;
+    if (raise->ms > RAISE_MAX_MS)
+        raise->ms = RAISE_MAX_MS;
+    raise->again = now_ms() + raise->ms;
+}
+
+bool raise_answer(struct rm *rm, uint32_t tag, int rc, const char *why, const void *data,
+                  size_t len)
+{
+    struct rm_raise *raise = &rm->raise;
+    if (raise->tag == 0 || tag != raise->tag)
+        return false;
+    raise->tag = 0;
+    if (raise->state == RAISE_ASKED && rc == 0 && has_exception(data, len)) {
+        log_debug("the job has an exception already");
+        raise->state = RAISE_DONE;
+    } else if (raise->state == RAISE_ASKED) {
+        raise_now(rm); /* also when the question fails: the answer to the exception counts */
+    } else if (rc == 0 || rc == ENOENT) {
+        raise->state = RAISE_DONE; /* the latter: it has ended */
+    } else {
+        refused(rm, why);
+    }
+    return true;
+}
+
+int64_t raise_tick(struct rm *rm, int64_t now)
+{
+    if (rm->raise.again == 0)
+        return INT64_MAX;
+    if (now < rm->raise.again)
+        return rm->raise.again;
+    raise_now(rm);
+    return INT64_MAX;
+}
+
+bool raise_idle(const struct rm *rm)
+{
+    return rm->raise.state == RAISE_NONE || rm->raise.state == RAISE_DONE;
+}
