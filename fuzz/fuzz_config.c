@@ -13,7 +13,7 @@ static char *dump(const struct conf *conf, size_t *len)
     char *text = NULL;
     FILE *out = open_memstream(&text, len);
     FUZZ_CHECK(out != NULL);
-    conf_dump(conf, out);
+    conf_dump(conf, NULL, out);
     FUZZ_CHECK(fclose(out) == 0);
     return text;
 }

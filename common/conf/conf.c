@@ -164,7 +164,7 @@ static bool take_value(const struct conf_text *t, size_t at, const struct conf_r
     case CONF_NUMBER: {
         int64_t n = json_object_get_int64(value);
 
-        if (!json_object_is_type(value, json_type_int) || n < row->min || n > row->max)
+        if (!json_object_is_type(value, json_type_int) || !conf_row_takes(row, n))
             return false;
         conf_row_set(row, conf, (int)n);
         return true;

@@ -29,6 +29,12 @@ enum conf_log_sink {
     CONF_LOG_SYSLOG, /**< to the node's syslog; errors to standard error as well */
 };
 
+/** Whether the first operation of a step that waits for long is shown to its user. */
+enum conf_stall_terminal { CONF_STALL_ONCE, CONF_STALL_NEVER };
+
+/** Whether a user may give settings for his own step (conf_step.h). */
+enum conf_step_settings { CONF_STEP_ALLOW, CONF_STEP_FORBID };
+
 /** Room for a path. */
 #define CONF_PATH_SIZE 256
 
@@ -48,13 +54,35 @@ struct conf {
     enum conf_log_sink log_sink;
     struct conf_timeouts timeouts;
     int stall_report; /**< seconds until an operation that waits is reported; 0: never */
-    int tree_arity;   /**< children of a server in the tree of a collective */
-    int memory_max;   /**< MiB that a server may use beyond its start; 0: a share of the node's */
+    enum conf_stall_terminal stall_terminal; /**< whether the first report goes to the user, too */
+    int tree_arity; /**< children of a server in the tree of a collective */
+    int memory_max; /**< MiB that a server may use beyond its start; 0: a share of the node's */
     enum conf_task_loss on_task_loss;
+    enum conf_step_settings step_settings;
     /** where servers' temporary directories are made; "": where the launcher says. The launcher's
      * plugin alone uses it: see conf_file.h. The rest of the array is zero. */
     char tmpdir[CONF_PATH_SIZE];
 };
+
+/** Where a value is from; a later one wins. */
+enum conf_source {
+    CONF_DEFAULT,
+    CONF_FILE, /**< muster.json */
+    CONF_RM,   /**< the resource manager's own configuration */
+    CONF_STEP, /**< what the user has given for the step */
+};
+
+/** There are at most so many keys; conf_schema.c checks it when it is compiled. */
+#define CONF_KEYS_MAX 64
+
+/** Where each value is from. All zero: all are defaults. */
+struct conf_sources {
+    unsigned char of[CONF_KEYS_MAX];
+};
+
+/** Takes a value that is no default. @param key "timeouts.fence" @param value as a file has it,
+ * without quotes; both borrowed */
+typedef void conf_value_fn(void *arg, const char *key, const char *value, enum conf_source from);
 
 /** Takes one mistake: one line with its place and the remedy. @param arg as given */
 typedef void conf_report_fn(void *arg, const char *mistake);
@@ -106,11 +134,23 @@ int conf_parse(struct conf *conf, const char *name, const char *text, size_t len
 int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t len,
                    conf_report_fn *report, void *arg);
 
+/** Notes that all values in which @p after differs from @p before are from @p from. @thread any */
+void conf_mark(struct conf_sources *sources, const struct conf *before, const struct conf *after,
+               enum conf_source from);
+
+/** Gives all values that are marked, in the order of the keys. @thread any */
+void conf_walk(const struct conf *conf, const struct conf_sources *sources, conf_value_fn *fn,
+               void *arg);
+
+/** What to call a source in messages: "muster.json". */
+const char *conf_source_name(enum conf_source source);
+
 /**
  * Writes the settings in the form that conf_parse() reads, with a comment for each key. The
  * caller checks @p out by ferror(). docs/muster.json.example is what this writes for the defaults.
+ * @param sources NULL, or where the values are from: a comment says it of what is no default
  * @thread any
  */
-void conf_dump(const struct conf *conf, FILE *out);
+void conf_dump(const struct conf *conf, const struct conf_sources *sources, FILE *out);
 
 #endif

@@ -5,12 +5,11 @@
 
 static void dump_value(const struct conf_row *row, const struct conf *conf, FILE *out)
 {
-    if (row->kind == CONF_NUMBER)
-        fprintf(out, "%d", conf_row_get(row, conf));
-    else if (row->kind == CONF_WORD)
-        fprintf(out, "\"%s\"", conf_row_word(row, conf_row_get(row, conf)));
-    else
-        fprintf(out, "\"%s\"", (const char *)conf + row->offset);
+    const char *quote = row->kind == CONF_NUMBER ? "" : "\"";
+    char value[CONF_PATH_SIZE];
+
+    conf_row_show(row, conf, value, sizeof(value));
+    fprintf(out, "%s%s%s", quote, value, quote);
 }
 
 static void dump_comment(const struct conf_row *row, const char *indent, FILE *out)
@@ -28,7 +27,7 @@ static void dump_comment(const struct conf_row *row, const char *indent, FILE *o
         fprintf(out, "\"%s\"\n", row->kind == CONF_WORD ? conf_row_word(row, row->def) : "");
 }
 
-void conf_dump(const struct conf *conf, FILE *out)
+void conf_dump(const struct conf *conf, const struct conf_sources *sources, FILE *out)
 {
     const struct conf_row *section = NULL;
 
@@ -38,6 +37,9 @@ void conf_dump(const struct conf *conf, FILE *out)
         const char *indent = section ? "        " : "    ";
 
         dump_comment(row, indent, out);
+        if (sources && sources->of[row - conf_rows] != CONF_DEFAULT)
+            fprintf(out, "%s// by: %s\n", indent,
+                    conf_source_name((enum conf_source)sources->of[row - conf_rows]));
         fprintf(out, "%s\"%s\": ", indent, conf_row_leaf(row));
         if (row->kind == CONF_SECTION) {
             fprintf(out, "{\n");

@@ -8,11 +8,14 @@
 
 #define DAY 86400
 #define FIELD(name) .offset = offsetof(struct conf, name)
-#define SECONDS(lo, hi, value) .min = (lo), .max = (hi), .def = (value), .unit = "seconds"
+#define SECONDS(lo, hi, value)                                                                     \
+    .min = (lo), .max = (hi), .def = (value), .step = (hi), .unit = "seconds"
 
 _Static_assert(sizeof(enum log_level) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_task_loss) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_log_sink) == sizeof(int), "fields are set as int");
+_Static_assert(sizeof(enum conf_stall_terminal) == sizeof(int), "fields are set as int");
+_Static_assert(sizeof(enum conf_step_settings) == sizeof(int), "fields are set as int");
 
 static const struct conf_word log_levels[] = {
     {"error", LOG_LEVEL_ERROR},
@@ -34,9 +37,22 @@ static const struct conf_word task_losses[] = {
     {NULL, 0},
 };
 
+static const struct conf_word stall_terminals[] = {
+    {"once", CONF_STALL_ONCE},
+    {"never", CONF_STALL_NEVER},
+    {NULL, 0},
+};
+
+static const struct conf_word step_settings[] = {
+    {"allow", CONF_STEP_ALLOW},
+    {"forbid", CONF_STEP_FORBID},
+    {NULL, 0},
+};
+
 /* clang-format off */
 const struct conf_row conf_rows[] = {
     {"log_level", CONF_WORD, FIELD(log_level), .def = LOG_LEVEL_WARNING, .words = log_levels,
+     .step = LOG_LEVEL_INFO,
      .help = "The least severe message that is logged."},
     {"log_sink", CONF_WORD, FIELD(log_sink), .def = CONF_LOG_STDERR, .words = log_sinks,
      .help = "Where messages go; with \"syslog\", errors go to standard error as well."},
@@ -56,13 +72,20 @@ const struct conf_row conf_rows[] = {
      .help = "How long another node's server may be unreachable until it counts as lost."},
     {"stall_report", CONF_NUMBER, FIELD(stall_report), SECONDS(0, DAY, 60),
      .help = "An operation that waits so long is logged with who is missing; 0: never."},
+    {"stall_terminal", CONF_WORD, FIELD(stall_terminal), .def = CONF_STALL_ONCE,
+     .words = stall_terminals, .step = CONF_STALL_NEVER,
+     .help = "Whether the first such report of a step is shown to its user, too."},
     {"tree_arity", CONF_NUMBER, FIELD(tree_arity), .min = 2, .max = 1024, .def = 16,
      .help = "How many servers each server of a collective gathers from."},
-    {"memory_max", CONF_NUMBER, FIELD(memory_max), .min = 0, .max = 16 << 20, .unit = "MiB",
+    {"memory_max", CONF_NUMBER, FIELD(memory_max), .min = 0, .max = 16 << 20, .least = 16,
+     .unit = "MiB",
      .help = "Memory that a server may use beyond its start; 0: an eighth of the node's."},
     {"on_task_loss", CONF_WORD, FIELD(on_task_loss), .def = CONF_TASK_LOSS_END_STEP,
-     .words = task_losses,
+     .words = task_losses, .step = CONF_TASK_LOSS_CONTINUE,
      .help = "What happens when a task ends between PMIx_Init and PMIx_Finalize."},
+    {"step_settings", CONF_WORD, FIELD(step_settings), .def = CONF_STEP_ALLOW,
+     .words = step_settings,
+     .help = "Whether users may set some keys for their own steps: see muster.json(5)."},
     {"tmpdir", CONF_PATH, FIELD(tmpdir),
      .help = "Where servers' temporary directories are made; \"\": where the launcher says."},
     {.key = NULL},
@@ -104,7 +127,7 @@ const struct conf_row *conf_row_find(const struct conf_row *section, const char 
 }
 
 /* Levenshtein's distance, case aside; a name too long to be a slip of any key is far away. */
-static size_t distance(const char *known, const char *name, size_t len)
+size_t conf_row_distance(const char *known, const char *name, size_t len)
 {
     size_t cost[33], known_len = strlen(known);
 
@@ -138,7 +161,8 @@ const struct conf_row *conf_row_nearest(const struct conf_row *section, const ch
     size_t least = 3;
 
     for (const struct conf_row *row = conf_rows; row->key; row++) {
-        size_t far = conf_row_in(row, section) ? distance(conf_row_leaf(row), name, len) : 99;
+        size_t far =
+            conf_row_in(row, section) ? conf_row_distance(conf_row_leaf(row), name, len) : 99;
 
         if (far < least) {
             least = far;
@@ -177,8 +201,12 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size)
         append(out, size, "an object of settings");
         break;
     case CONF_NUMBER:
-        append(out, size, "%d to %d%s%s", row->min, row->max, row->unit ? " " : "",
-               row->unit ? row->unit : "");
+        if (row->least != 0)
+            append(out, size, "0, or %d to %d%s%s", row->least, row->max, row->unit ? " " : "",
+                   row->unit ? row->unit : "");
+        else
+            append(out, size, "%d to %d%s%s", row->min, row->max, row->unit ? " " : "",
+                   row->unit ? row->unit : "");
         break;
     case CONF_WORD:
         for (const struct conf_word *w = row->words; w->word; w++) {
@@ -194,6 +222,20 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size)
     }
 }
 
+bool conf_row_takes(const struct conf_row *row, int64_t n)
+{
+    return n >= row->min && n <= row->max && (n == 0 || n >= row->least);
+}
+
+static int example_number(const struct conf_row *row)
+{
+    if (row->def != 0)
+        return row->def;
+    if (row->least != 0)
+        return 16 * row->least;
+    return row->max < 60 ? row->max : 60;
+}
+
 void conf_row_example(const struct conf_row *row, char *out, size_t size)
 {
     out[0] = '\0';
@@ -205,7 +247,7 @@ void conf_row_example(const struct conf_row *row, char *out, size_t size)
         append(out, size, "}");
         break;
     case CONF_NUMBER:
-        append(out, size, "%d", row->def ? row->def : row->max < 60 ? row->max : 60);
+        append(out, size, "%d", example_number(row));
         break;
     case CONF_WORD:
         append(out, size, "\"%s\"", conf_row_word(row, row->def));
@@ -234,6 +276,17 @@ char *conf_row_path(const struct conf_row *row, struct conf *conf)
     return (char *)conf + row->offset;
 }
 
+void conf_row_show(const struct conf_row *row, const struct conf *conf, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (row->kind == CONF_NUMBER)
+        append(out, size, "%d", conf_row_get(row, conf));
+    else if (row->kind == CONF_WORD)
+        append(out, size, "%s", conf_row_word(row, conf_row_get(row, conf)));
+    else if (row->kind == CONF_PATH)
+        append(out, size, "%s", (const char *)conf + row->offset);
+}
+
 const char *conf_row_word(const struct conf_row *row, int value)
 {
     for (const struct conf_word *w = row->words; w->word; w++) {
@@ -250,4 +303,43 @@ void conf_defaults(struct conf *conf)
         if (row->kind == CONF_NUMBER || row->kind == CONF_WORD)
             conf_row_set(row, conf, row->def);
     }
+}
+
+/* The values are marked by comparison: what a source gives and what was there before is not told
+ * apart, nor need it be. */
+void conf_mark(struct conf_sources *sources, const struct conf *before, const struct conf *after,
+               enum conf_source from)
+{
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        char was[CONF_PATH_SIZE], is[CONF_PATH_SIZE];
+
+        conf_row_show(row, before, was, sizeof(was));
+        conf_row_show(row, after, is, sizeof(is));
+        if (strcmp(was, is) != 0)
+            sources->of[row - conf_rows] = (unsigned char)from;
+    }
+}
+
+void conf_walk(const struct conf *conf, const struct conf_sources *sources, conf_value_fn *fn,
+               void *arg)
+{
+    for (const struct conf_row *row = conf_rows; row->key; row++) {
+        enum conf_source from = (enum conf_source)sources->of[row - conf_rows];
+        char value[CONF_PATH_SIZE];
+
+        if (from == CONF_DEFAULT)
+            continue;
+        conf_row_show(row, conf, value, sizeof(value));
+        fn(arg, row->key, value, from);
+    }
+}
+
+const char *conf_source_name(enum conf_source source)
+{
+    static const char *const names[] = {[CONF_DEFAULT] = "default",
+                                        [CONF_FILE] = "muster.json",
+                                        [CONF_RM] = "resource manager",
+                                        [CONF_STEP] = "step"};
+
+    return names[source];
 }

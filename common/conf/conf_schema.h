@@ -8,6 +8,7 @@
 
 #include "common/conf/conf.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 /** What a value is. */
 enum conf_kind {
@@ -30,13 +31,14 @@ struct conf_row {
     size_t offset;                 /**< of the field in struct conf: an int, an enum, or for a
                                         path char[CONF_PATH_SIZE] */
     int def, min, max;             /**< default (for words: of the field); range, both included */
+    int least;                     /**< not 0: values below it are out of range, but for 0 */
     const char *unit;              /**< of the number, "seconds"; NULL for none */
     const struct conf_word *words; /**< CONF_WORD */
-    const char *help;              /**< what it does; one line of at most 80 bytes */
+    int step; /**< the largest value that a step's user may give; 0: only the file has the key */
+    const char *help; /**< what it does; one line of at most 80 bytes */
 };
 
-/** At most so many rows; conf_schema.c checks it when it is compiled. */
-#define CONF_ROWS_MAX 64
+#define CONF_ROWS_MAX CONF_KEYS_MAX
 
 /** The rows. A section stands above its keys, which follow without a gap. */
 extern const struct conf_row conf_rows[];
@@ -66,6 +68,9 @@ const struct conf_row *conf_row_elsewhere(const char *name, size_t len);
 /** Writes the value that a key may have, `"error" or "info"` or `2 to 1024`, to @p out. */
 void conf_row_range(const struct conf_row *row, char *out, size_t size);
 
+/** Whether a CONF_NUMBER may have the value. */
+bool conf_row_takes(const struct conf_row *row, int64_t n);
+
 /** Writes a right setting, `"fence": 60`, to @p out. */
 void conf_row_example(const struct conf_row *row, char *out, size_t size);
 
@@ -77,6 +82,12 @@ void conf_row_set(const struct conf_row *row, struct conf *conf, int value);
 
 /** The field of a path: CONF_PATH_SIZE bytes, all zero behind its end. */
 char *conf_row_path(const struct conf_row *row, struct conf *conf);
+
+/** Writes the value as a file has it, without quotes, to @p out. */
+void conf_row_show(const struct conf_row *row, const struct conf *conf, char *out, size_t size);
+
+/** How many edits @p name is away from @p known, case aside; 99 for a name that is far longer. */
+size_t conf_row_distance(const char *known, const char *name, size_t len);
 
 /** The word that stands for @p value; "?" for none, which only a caller's mistake brings. */
 const char *conf_row_word(const struct conf_row *row, int value);

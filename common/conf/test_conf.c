@@ -22,7 +22,8 @@ static const char sample[] =
     "        \"get\": 4, \"query\": 86400,\n"
     "        \"peer\": 3600\n"
     "    },\n"
-    "    \"stall_report\": 0,\n"
+    "    \"stall_report\": 0, \"stall_terminal\": \"never\",\n"
+    "    \"step_settings\": \"forbid\",\n"
     "    \"tree_arity\": 1024, \"memory_max\": 512,\n"
     "    \"on_task_loss\": \"continue\"\n"
     "} // end";
@@ -58,6 +59,8 @@ static void test_defaults(void **state)
     assert_int_equal(conf.tree_arity, 16);
     assert_int_equal(conf.memory_max, 0);
     assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_END_STEP);
+    assert_int_equal(conf.stall_terminal, CONF_STALL_ONCE);
+    assert_int_equal(conf.step_settings, CONF_STEP_ALLOW);
     conf_defaults(&empty);
     assert_int_equal(parse(&empty, "{}", 2, &err), 0);
     assert_same(&conf, &empty);
@@ -198,7 +201,7 @@ static char *dump(const struct conf *conf)
     FILE *out = open_memstream(&text, &len);
 
     assert_non_null(out);
-    conf_dump(conf, out);
+    conf_dump(conf, NULL, out);
     assert_int_equal(fclose(out), 0);
     return text;
 }

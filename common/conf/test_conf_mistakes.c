@@ -36,8 +36,10 @@ static const struct {
     {"{\n \"tree_arty\": 4}", " line 2: key \"tree_arty\": unknown; did you mean \"tree_arity\"?"},
     {"{\"timeouts\": {\n\"Fense\": 4}}",
      " line 2: key \"timeouts.Fense\": unknown; did you mean \"timeouts.fence\"?"},
-    {"{\"zebra\": 4}", " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
-                       "timeouts, stall_report, tree_arity, memory_max, on_task_loss, tmpdir"},
+    {"{\"zebra\": 4}",
+     " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
+     "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
+     "step_settings, tmpdir"},
     {"{\"timeouts\": {\"zebra\": 4}}", " line 1: key \"timeouts.zebra\": unknown; known here: "
                                        "construct, destruct, fence, get, query, peer"},
     {"{\"fence\": 4}",
@@ -48,11 +50,14 @@ static const struct {
                                             "\"tree_arity\" belongs to the top level"},
     {"{\"tree\\u005farity\": 4}",
      " line 1: key \"tree\\u005farity\": unknown; keys are written without \\"},
-    {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
-                  "stall_report, tree_arity, memory_max, on_task_loss, tmpdir"},
+    {"{\"\": 4}",
+     " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
+     "stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, step_settings, "
+     "tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
      " line 1: key \"\?\?zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
-     "log_level, log_sink, timeouts, stall_report, tree_arity, memory_max, on_task_loss, tmpdir"},
+     "log_level, log_sink, timeouts, stall_report, stall_terminal, tree_arity, memory_max, "
+     "on_task_loss, step_settings, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",
      " line 3: key \"tree_arity\": given twice, first on line 1; remove one of the two"},
     {"{\"timeouts\": {\"get\": 1,\n\"get\": 1}}",
@@ -67,6 +72,8 @@ static const struct {
                                       "to 3600 seconds, for example \"peer\": 30"},
     {"{\"tree_arity\": 1025}",
      " line 1: key \"tree_arity\": 1025 is out of range; give 2 to 1024, " NUMBER},
+    {"{\"memory_max\": 15}", " line 1: key \"memory_max\": 15 is out of range; give 0, or 16 to "
+                             "16777216 MiB, for example \"memory_max\": 256"},
     {"{\"tree_arity\": -4294967290}",
      " line 1: key \"tree_arity\": -4294967290 is out of range; give 2 to 1024, " NUMBER},
     {"{\"tree_arity\": 18446744073709551615}",
@@ -180,7 +187,8 @@ static void test_all_mistakes(void **state)
     assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
     assert_string_equal(
         all, "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
-             "timeouts, stall_report, tree_arity, memory_max, on_task_loss, tmpdir\n"
+             "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
+             "step_settings, tmpdir\n"
              "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
              "\"timeouts.fence\"?\n"
              "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER

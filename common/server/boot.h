@@ -73,10 +73,12 @@ struct boot_allocation {
     uint32_t slots;        /**< processors on all of them; 0: not known */
 };
 
-/** A setting for the server's RM back end. Five are the server's own: "backend", the back end's
- * name; if any, "preload", a shared object that the back end needs, "conf", settings as in
- * muster.json that win over those there, and "wdir" and "argv", where and by what command line the
- * one application is started (PMIX_WDIR, PMIX_APP_ARGV). */
+/** A setting for the server's RM back end. What the step's user has set for it stands here under
+ * the name that he has given it (conf_step.h). Six are the server's own: "backend", the back end's
+ * name; if any, "preload", a shared object that the back end needs, "options", settings of the
+ * step's user as a JSON object, "conf", settings as in muster.json that win over those there, and
+ * "wdir" and "argv", where and by what command line the one application is started (PMIX_WDIR,
+ * PMIX_APP_ARGV). */
 struct boot_setting {
     char *key, *value;
 };

@@ -5,6 +5,7 @@
 #include "common/server/check.h"
 #include "common/server/limits.h"
 #include "common/server/server.h"
+#include "common/server/settings.h"
 #include "common/server/status.h"
 #include "common/upcall/upcall.h"
 #include "common/util/empty_dir.h"
@@ -135,18 +136,6 @@ static void leave_at_once(int sig)
     _exit(0);
 }
 
-/* The installed file, and over it what the launcher passes of the RM's own configuration. */
-static int read_settings(struct server *server, struct err *err)
-{
-    const char *path = getenv("MUSTER_CONF"), *over = boot_setting(&server->boot, "conf");
-    if (conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
-                  path != NULL ? getuid() : 0, err) != 0)
-        return -1;
-    return over == NULL ? 0
-                        : conf_parse(&server->conf, "the resource manager's settings", over,
-                                     strlen(over), err);
-}
-
 /* What libpmix and the back end have taken until now is theirs. */
 static int bound_memory(const struct server *server, struct err *err)
 {
@@ -161,7 +150,7 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
 {
     conf_defaults(&server->conf);
     /* The boot message first: a launcher that cannot send it would not read why. */
-    if (read_boot(&server->boot, err) != 0 || read_settings(server, err) != 0)
+    if (read_boot(&server->boot, err) != 0 || server_settings(server, err) != 0)
         return -1;
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     open_log(server, syslog);

@@ -54,6 +54,7 @@ struct event_counts {
 
 struct server {
     struct conf conf;
+    struct conf_sources sources; /**< of conf */
     struct boot boot;
     struct event_base *base;
     struct event *control; /**< the launcher's socket */

@@ -281,6 +281,23 @@ static void put_self(json_object *to, const struct server *server)
     put_seconds(to, "uptime", now_ms() - server->started);
 }
 
+static void visit_setting(void *arg, const char *key, const char *value, enum conf_source from)
+{
+    json_object *o = json_object_new_object();
+    put_text(o, "key", key);
+    put_text(o, "value", value);
+    put_text(o, "from", conf_source_name(from));
+    json_object_array_add(arg, o);
+}
+
+/* Those that are no defaults. */
+static void put_settings(json_object *to, const struct server *server)
+{
+    json_object *settings = json_object_new_array();
+    conf_walk(&server->conf, &server->sources, visit_setting, settings);
+    put(to, "settings", settings);
+}
+
 /* @param o let go of */
 static char *text_of(json_object *o, size_t *len)
 {
@@ -309,6 +326,7 @@ char *status_text(struct server *server, size_t *len)
     put_list(o, "asks", &asks);
     struct link_counts sum = put_peers(o, server, &retries);
     put_tasks(o, server);
+    put_settings(o, server);
     put_counters(o, server, &sum, retries);
     return text_of(o, len);
 }

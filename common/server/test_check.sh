@@ -42,6 +42,27 @@ $f: 2 mistakes" --check "$f"
 echo '{' >"$f"
 expect 1 '' "$f line 2 column 1: the file ends too early; a closing '}' is missing" --check "$f"
 echo '{}' >"$f"
+export MUSTER_ON_TASK_LOSS=continue MUSTER_ROOT=/
+expect 0 '.*// by: step
+ *"on_task_loss": "continue",.*' "$f: ok" --check --print "$f"
+export MUSTER_ON_TASK_LOSS=perhaps
+expect 1 '' 'MUSTER_ON_TASK_LOSS: found "perhaps"; give "end-step" or "continue", .*' --check "$f"
+unset MUSTER_ON_TASK_LOSS MUSTER_ROOT
+printf '{ "memory_max": 1 }' >"$f"
+expect 1 '' "$f line 1: key \"memory_max\": 1 is out of range; give 0, or 16 to .*" --check "$f"
+echo '{ "tmpdir": "/nonexistent/x" }' >"$f"
+expect 1 '' "$f: key \"tmpdir\": /nonexistent/x: No such file or directory; make it, on every node, .*" --check "$f"
+echo '{ "tmpdir": "/dev/null" }' >"$f"
+expect 1 '' "$f: key \"tmpdir\": /dev/null is no directory; name one" --check "$f"
+if [ "$(id -u)" = 0 ]; then # of a file that is root's
+  mkdir -m 777 "$dir/open"
+  echo "{ \"tmpdir\": \"$dir/open\" }" >"$f"
+  expect 1 '' "$f: key \"tmpdir\": $dir/open belongs to uid 0 and has mode 0777; it has to be root's .*" --check "$f"
+  echo '{}' >"$f"
+  chmod 600 "$f"
+  expect 1 '' "$f: mode 0600: each server reads it as the user of its job; chmod a\+r it" --check "$f"
+fi
+echo '{}' >"$f"
 chmod 664 "$f"
 expect 1 '' "$f: group or others may write it \(mode 0664\); chmod go-w it" --check "$f"
 exit $failed

@@ -50,6 +50,19 @@ static void nothing_waits(void **state)
                  "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
 }
 
+static void settings_that_are_no_defaults(void **state)
+{
+    (void)state;
+    assert_words(
+        "{\"nodes\":[{" C07
+        ",\"settings\":[{\"key\":\"on_task_loss\",\"value\":\"continue\",\"from\":\"step\"},"
+        "{\"key\":\"timeouts.fence\",\"value\":\"5\",\"from\":\"muster.json\"}]}],"
+        "\"silent\":[]}",
+        "step 4711.0 of alice: 1 of 1 nodes answer\n"
+        "settings: on_task_loss continue (by: step), timeouts.fence 5 (by: muster.json)\n" LINE
+        "0 waiting\nnothing waits\n");
+}
+
 static void calls_that_belong_to_nothing_yet(void **state)
 {
     (void)state;
@@ -184,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_waits),
+        cmocka_unit_test(settings_that_are_no_defaults),
         cmocka_unit_test(calls_that_belong_to_nothing_yet),
         cmocka_unit_test(the_one_that_decides_is_believed),
         cmocka_unit_test(without_the_one_that_decides),

@@ -185,6 +185,19 @@ static size_t write_own(FILE *out, json_object *node)
     return lines;
 }
 
+/* What is no default, once: all servers of a step have the same. */
+static void write_settings(FILE *out, json_object *node)
+{
+    json_object *settings = field(node, "settings", json_type_array);
+    for (size_t i = 0; i < length(settings); i++) {
+        json_object *o = json_object_array_get_idx(settings, i);
+        fprintf(out, "%s%s %s (by: %s)", i == 0 ? "settings: " : ", ", text_of(o, "key").s,
+                text_of(o, "value").s, text_of(o, "from").s);
+    }
+    if (length(settings) > 0)
+        fprintf(out, "\n");
+}
+
 /* They come as they answered: c2 before c10. */
 static int by_node(const void *a, const void *b)
 {
@@ -204,6 +217,7 @@ int words_write(FILE *out, json_object *state, const char *owner)
     struct text step = text_of(json_object_array_get_idx(nodes, 0), "step");
     fprintf(out, "step %s of %s: %zu of %zu nodes answer\n", step.s, owner, length(nodes),
             length(nodes) + length(silent));
+    write_settings(out, json_object_array_get_idx(nodes, 0));
     for (size_t i = 0; i < length(nodes); i++)
         write_node(out, json_object_array_get_idx(nodes, i));
     for (size_t i = 0; i < length(silent); i++) {

@@ -15,6 +15,7 @@
 #include "common/conf/conf_file.h"
 #include "common/util/text.h"
 #include "plugins/flux/idset.h"
+#include "plugins/flux/options.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -267,7 +268,8 @@ int job_read(struct job *job, flux_shell_t *shell, struct err *err)
     job->boot.node = (uint32_t)rank;
     job->boot.ntasks = (uint32_t)ntasks;
     if (read_nodes(job, shell, size, err) < 0 || read_command(job, shell, err) < 0 ||
-        describe(job, h, err) < 0 || ask_module(job, h, err) < 0)
+        describe(job, h, err) < 0 || options_take(&job->boot, shell, err) < 0 ||
+        ask_module(job, h, err) < 0)
         return -1;
     return find_parent(job, shell, err);
 }

@@ -14,6 +14,7 @@
  */
 #include "common/launch/handshake.h"
 #include "common/launch/launch.h"
+#include "common/launch/own_settings.h"
 #include "common/launch/scratch.h"
 #include "common/util/log.h"
 #include "plugins/slurm/cgroup.h"
@@ -169,6 +170,7 @@ static int session_start(struct session *s, char *const *env, struct err *err)
         return -1;
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
+    own_settings(boot, env);
     if (start_server(s, err) < 0)
         return -1;
     if (handshake(&s->launch, boot, &s->env, err) == 0)

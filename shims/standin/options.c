@@ -33,6 +33,7 @@ static const struct option options[] = {
     {"fault", required_argument, NULL, OPT_FAULT},
     {"seed", required_argument, NULL, OPT_SEED},
     {"plugin", required_argument, NULL, OPT_PLUGIN},
+    {"setopt", required_argument, NULL, 'o'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {0},
@@ -53,6 +54,7 @@ static const char usage[] =
     "  -i, --input=WHO           who reads our standard input: all (default), none, or a rank\n"
     "  -K, --kill-on-bad-exit    end the step when a task ends with a status that is not 0\n"
     "  -v, --verbose             information; twice: debug lines too\n"
+    "  -o, --setopt=muster.K=V   of --rm=flux: a setting of muster for this run\n"
     "      --plugin=FILE         another plugin file than the installed one\n"
     "      --fault=KIND[:K=N,..] do something wrong: late, duplicate, lost, refused, uid, die\n"
     "      --seed=N              which messages are hit by faults (default 1)\n"
@@ -120,6 +122,16 @@ static int distribution(struct numbers *numbers, const char *value)
     return -1;
 }
 
+/* Of the options of Flux's job shell these are played. */
+static int setopt(struct run *run, const char *value)
+{
+    if (strncmp(value, "muster.", 7) != 0 || !strchr(value, '=') ||
+        run->noptions == RUN_OPTIONS_MAX)
+        return wrong("-o", value, "muster.KEY=VALUE, as muster.json(5) has them");
+    run->options[run->noptions++] = value;
+    return -1;
+}
+
 static int take(struct run *run, struct numbers *numbers, int option, const char *value)
 {
     struct err err = {0};
@@ -148,6 +160,8 @@ static int take(struct run *run, struct numbers *numbers, int option, const char
     case 'v':
         run->step.verbose++;
         return -1;
+    case 'o':
+        return setopt(run, value);
     case OPT_RM:
         run->rm = find_rm(value);
         return run->rm ? -1 : wrong("--rm", value, "one of: " RM_NAMES);
@@ -313,12 +327,18 @@ int options_read(struct run *run, int argc, char **argv)
     run->input = IO_INPUT_ALL;
     run->rm = rms[0];
     /* "+": what follows the program is the program's */
-    while (status < 0 && (option = getopt_long(argc, argv, "+N:n:li:Kvm:hV", options, NULL)) != -1)
+    while (status < 0 &&
+           (option = getopt_long(argc, argv, "+N:n:li:Kvm:o:hV", options, NULL)) != -1)
         status = take(run, &numbers, option, optarg);
     if (status >= 0)
         return status;
     if (optind == argc) {
         fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    if (run->noptions > 0 && strcmp(run->rm->name, "flux") != 0) {
+        fprintf(stderr, "musterrun: -o is an option of --rm=flux; under Slurm a variable of the "
+                        "environment says the same, for example MUSTER_ON_TASK_LOSS=continue\n");
         return EXIT_USAGE;
     }
     if (!run->plugin_path)

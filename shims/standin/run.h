@@ -13,14 +13,18 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
+enum { RUN_OPTIONS_MAX = 64 };
+
 struct run {
     /* options.c */
     struct standin_step step;
     const struct standin_rm *rm; /**< which resource manager is played */
     struct faults *faults;       /**< in memory that all processes of the run share */
     const char *plugin_path;
-    char **argv; /**< the program's */
-    long input;  /**< as io_open() has it */
+    char **argv;                          /**< the program's */
+    const char *options[RUN_OPTIONS_MAX]; /**< of the job shell: "muster.KEY=VALUE" */
+    unsigned noptions;
+    long input; /**< as io_open() has it */
     bool label, kill_on_bad_exit;
 
     /* launcher.c, before it forks */

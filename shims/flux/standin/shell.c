@@ -64,6 +64,40 @@ static struct json_object *describe_spec(char *const *argv)
     return spec;
 }
 
+/* "muster.timeouts.fence=5" into {"timeouts": {"fence": 5}}: a value is JSON where it can be. */
+static void add_option(struct json_object *options, const char *text)
+{
+    char *copy = strdup(text + strlen("muster.")), *key = copy, *value, *dot;
+    struct json_object *in = options, *group;
+
+    if (!copy)
+        _exit(ENOMEM);
+    value = strchr(copy, '=');
+    *value++ = '\0';
+    while ((dot = strchr(key, '.'))) {
+        *dot = '\0';
+        if (!json_object_object_get_ex(in, key, &group) ||
+            !json_object_is_type(group, json_type_object)) {
+            group = json_object_new_object();
+            json_object_object_add(in, key, group);
+        }
+        in = group;
+        key = dot + 1;
+    }
+    group = json_tokener_parse(value);
+    json_object_object_add(in, key, group ? group : json_object_new_string(value));
+    free(copy);
+}
+
+static struct json_object *describe_options(const struct run *run)
+{
+    struct json_object *options = run->noptions > 0 ? json_object_new_object() : NULL;
+
+    for (unsigned i = 0; options && i < run->noptions; i++)
+        add_option(options, run->options[i]);
+    return options;
+}
+
 static void describe_job(struct flux_shell *shell)
 {
     const struct standin_step *step = &shell->node.run->step;
@@ -71,6 +105,7 @@ static void describe_job(struct flux_shell *shell)
     shell->info = json_object_new_object();
     shell->ranks = json_object_new_array();
     shell->pmi = json_object_new_string("muster");
+    shell->muster = describe_options(shell->node.run);
     if (!shell->pmi || !shell->info || !shell->ranks)
         _exit(ENOMEM);
     json_object_object_add(shell->info, "jobid", json_object_new_int64(step->job));

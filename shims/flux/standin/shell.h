@@ -39,7 +39,8 @@ struct flux_shell {
     struct flux_plugin plugin;
     struct shell_task *tasks;   /**< by slot */
     struct shell_task *current; /**< whom a handler is called for */
-    struct json_object *pmi;    /**< the job's option */
+    struct json_object *pmi;    /**< the job's option of that name */
+    struct json_object *muster; /**< likewise; NULL: it has none */
     struct json_object *info;   /**< of the job */
     struct json_object *ranks;  /**< an array: of each node */
     struct json_object *asked;  /**< of the task that was asked of last */

@@ -44,16 +44,21 @@ flux_t *flux_shell_get_flux(flux_shell_t *shell)
     return shell->h;
 }
 
-/* The job was started with -o pmi=muster and no other option. @return 1: it has the option */
+/* The job was started with -o pmi=muster, and perhaps -o muster.KEY=VALUE.
+ * @return 1: it has the option */
 int flux_shell_getopt_unpack(flux_shell_t *shell, const char *name, const char *fmt, ...)
 {
     va_list ap;
     int rc;
 
-    if (strcmp(name, "pmi") != 0)
+    struct json_object *option = strcmp(name, "pmi") == 0      ? shell->pmi
+                                 : strcmp(name, "muster") == 0 ? shell->muster
+                                                               : NULL;
+
+    if (!option)
         return 0;
     va_start(ap, fmt);
-    rc = standin_vunpack(shell->pmi, fmt, ap);
+    rc = standin_vunpack(option, fmt, ap);
     va_end(ap);
     return rc < 0 ? -1 : 1;
 }

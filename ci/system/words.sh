@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# ci/system/words.sh: what users read, and what they may set for a step of their own, under musterrun.
+# shellcheck disable=SC2154,SC2034,SC2209,SC2043  # clients and work are shared with lib.sh
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/test standin
+       ci/system/words.sh [--rm=NAME] BUILDDIR [PART]...
+
+Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun) as standin.sh does, and looks at
+settings of one step: that they work, that mistakes are refused, what an admin forbids; or only
+those PARTs: settings. Prints "ok" and "not ok" lines; non-zero status when any failed.
+Needs an ordinary user: root's musterrun takes no settings file from the environment.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+rm=slurm
+case $1 in --rm=*) rm=${1#--rm=}; shift ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+shift
+wanted=" $* "
+musterrun=("${MUSTERRUN:-/opt/muster/bin/musterrun}" "--rm=$rm")
+status_program=${MUSTERRUN:-/opt/muster/bin/musterrun}
+status_program=${status_program%/*}/muster-status
+log=$work/log
+export TMPDIR=$work/tmp
+ulimit -c 0
+mkdir "$TMPDIR"
+
+# run SECONDS OPTION... PROGRAM...: one musterrun; sets $status, and its words are in $log
+run() {
+  local seconds=$1
+  shift
+  timeout -k 5 "$seconds" "${musterrun[@]}" "$@" >"$log" 2>&1 </dev/null
+  status=$?
+}
+
+# says WHAT STATUS PATTERN: how the last run ended (a regular expression too), and that it said this
+said() { [[ $status =~ ^($1)$ ]] && grep -qE -e "$2" "$log"; }
+says() {
+  check "$1" "status $status, expected $2; said: $(head -n 8 "$log" | tr '\n' ';')" said "$2" "$3"
+}
+
+# ---- settings of one step ----
+
+# A task is lost, and the others go on: only with "continue" this ends with the task's own status.
+lose_one() { run 60 "$@" -N2 -n4 "$clients/hold" --victim 3 --how exit --in sleep --sleep 2; }
+
+part_settings() {
+  lose_one
+  says 'a lost task ends the step' '[1-9][0-9]*' 'rank 3 .*ending the step'
+  MUSTER_ON_TASK_LOSS=continue lose_one
+  says 'MUSTER_ON_TASK_LOSS=continue' '[1-9]' 'rank 3 on node1 ended with exit code [0-9]+ and without PMIx_Finalize'
+  check 'MUSTER_ON_TASK_LOSS=continue: nobody ends the step' "$(grep -m 1 ending "$log")" \
+    eval "! grep -q 'ending the step' '$log'"
+  MUSTER_ON_TASK_LOS=continue run 30 -N2 -n2 "$clients/start"
+  if [ "$rm" = slurm ]; then
+    says 'a name that is nearly right' '[1-9][0-9]*' 'MUSTER_ON_TASK_LOS: unknown; did you mean MUSTER_ON_TASK_LOSS\?'
+  else
+    check 'a name that is nearly right is not seen under Flux' "$status" [ "$status" = 0 ]
+  fi
+  MUSTER_TIMEOUTS_FENCE=soon run 30 -N2 -n2 "$clients/start"
+  says 'a value that is not right' '[1-9][0-9]*' 'MUSTER_TIMEOUTS_FENCE: found "soon"; give a whole number, 0 to 86400 seconds'
+  MUSTER_TREE_ARITY=4 run 30 -N2 -n2 "$clients/start"
+  says 'a key of the admin' '[1-9][0-9]*' 'MUSTER_TREE_ARITY: only an admin can set "tree_arity"'
+  MUSTER_ROOT=/opt run 30 -N2 -n2 "$clients/start"
+  check 'a variable of another program' "$(why "$log" "$status")" [ "$status" = 0 ]
+  echo '{ "step_settings": "forbid" }' >"$work/muster.json"
+  MUSTER_CONF=$work/muster.json MUSTER_ON_TASK_LOSS=continue run 30 -N2 -n2 "$clients/start"
+  says 'what the admin forbids' '[1-9][0-9]*' 'MUSTER_ON_TASK_LOSS=continue: .*forbid.* in muster.json forbids'
+  "options_$rm"
+  shown
+}
+
+options_slurm() {
+  run 10 -o muster.on_task_loss=continue true
+  says 'Slurm has no such option' 2 'MUSTER_ON_TASK_LOSS=continue'
+}
+
+options_flux() {
+  lose_one -o muster.on_task_loss=continue
+  says '-o muster.on_task_loss=continue' '[1-9]' 'rank 3 on node1 ended with exit code [0-9]+ and without PMIx_Finalize'
+  check '-o muster.on_task_loss=continue: nobody ends the job' "$(grep -m 1 ending "$log")" \
+    eval "! grep -q 'ending the ' '$log'"
+  run 30 -o muster.timeouts.fenze=5 "$clients/start"
+  says 'an option that is nearly right' '[1-9][0-9]*' '-o muster.timeouts.fenze: unknown; did you mean -o muster.timeouts.fence\?'
+  run 30 -o muster.timeouts=5 "$clients/start"
+  says 'an option that is a group' '[1-9][0-9]*' '-o muster.timeouts: this is a group of keys'
+}
+
+# What is in force, asked while the step runs.
+shown() {
+  local step
+  MUSTER_STALL_REPORT=3 MUSTER_TIMEOUTS_FENCE=77 "${musterrun[@]}" -N4 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
+  step=$!
+  until_true 30 all_hold "$log"
+  until_true 20 ask
+  check 'muster-status shows what is in force, and by whom' "$(head -n 3 "$work/asked" | tr '\n' ';')" \
+    grep -q 'settings: timeouts.fence 77 (by: step), stall_report 3 (by: step)' "$work/asked"
+  kill -INT $step
+  wait $step
+}
+ask() {
+  local dir
+  dir=$(find "$TMPDIR" -type d -name 'muster.*.*' 2>/dev/null | head -n 1)
+  [ -n "$dir" ] && "$status_program" --dir="${dir%/*}" "$(basename "$dir" | sed 's/^muster\.//; s/\.[0-9a-f]*$//')" >"$work/asked" 2>&1
+}
+
+for part in settings; do
+  case $wanted in '  '|*" $part "*) part_$part ;; esac
+done
+summary

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What a step's user has set in its environment for muster, on its way to the server.
+ */
+#include "common/launch/own_settings.h"
+
+#include "common/conf/conf_step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MOST = CONF_KEYS_MAX, /* more are not all right, and one mistake is enough */
+    VALUE_SIZE = 64,      /* with its end; what is longer is wrong when it is cut, too */
+};
+
+void own_settings(struct boot *boot, char *const *env)
+{
+    char name[CONF_STEP_NAME_SIZE], value[VALUE_SIZE];
+    unsigned n = 0;
+
+    for (char *const *e = env; e && *e && n < MOST; e++) {
+        size_t len = strcspn(*e, "=");
+
+        if ((*e)[len] != '=' || !conf_step_concerns(*e, len))
+            continue;
+        snprintf(name, sizeof(name), "%.*s", (int)len, *e);
+        snprintf(value, sizeof(value), "%s", *e + len + 1);
+        boot_set(boot, name, value);
+        n++;
+    }
+}
