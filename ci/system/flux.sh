@@ -72,7 +72,8 @@ clients() {
   fi
   ! is_wanted keys || keys_below ü flux run -o pmi="$MPI" -N2 -n4
   for shape in "${shapes[@]}"; do
-    for name in "${every_client[@]}" modex barrier; do
+    clients_of "$shape"
+    for name in "${of_shape[@]}" modex barrier; do
       run "$shape" "$name"
     done
     n=${shape#*-n}

@@ -12,9 +12,19 @@ ok() { echo "ok $1"; passed=$((passed + 1)); }
 not_ok() { echo "not ok $1: $2"; failed=$((failed + 1)); }
 skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 
-# The clients that run in every shape of job under every resource manager, without arguments.
+# The clients that run under every resource manager, without arguments: all of them on several nodes and on one,
+# where libpmix does more by itself, and in other shapes of job those to which it matters which rank is where.
 every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query queries groups_add
   groups_bootstrap events invite tools unsupported logq)
+placed_clients=(keys exchange subset groups_many groups_add groups_bootstrap logq)
+
+# clients_of SHAPE: which of them run in it; sets $of_shape
+clients_of() {
+  case $1 in
+    '-N4 -n8'|'-N1 -n4') of_shape=("${every_client[@]}") ;;
+    *) of_shape=("${placed_clients[@]}") ;;
+  esac
+}
 
 # check WHAT WHY COMMAND...: ok WHAT if COMMAND succeeds
 check() {

@@ -136,14 +136,17 @@ for shape in "${shapes[@]}"; do
   # They sleep for most of their time, so they do it beside the others.
   { run "$shape" modex; run "$shape" barrier; } >"$work/aside" &
   aside=$!
-  for name in "${every_client[@]}"; do
+  clients_of "$shape"
+  for name in "${of_shape[@]}"; do
     run "$shape" "$name"
   done
   n=${shape#*-n}
   check_logged "$shape" "${n%% *}"
-  check_refusals "$shape"
+  if [ ${#of_shape[@]} = ${#every_client[@]} ]; then
+    check_refusals "$shape"
+    run "$shape" tools --as task
+  fi
   run "$shape" groups --groups 200
-  run "$shape" tools --as task
   collect $aside "$work/aside"
 done
 if [ -z "${SHORT:-}" ]; then

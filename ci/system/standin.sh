@@ -126,7 +126,8 @@ part_linking() {
 part_clients() {
   local shape name n
   for shape in '-N4 -n8' '-N1 -n4' '-N4 -n16' '-N2 -n3' '-N4 -n8 --distribution=cyclic'; do
-    for name in "${every_client[@]}" modex barrier; do
+    clients_of "$shape"
+    for name in "${of_shape[@]}" modex barrier; do
       client "$name ($shape)" "$shape" "$name"
       n=${shape#*-n}
       [ "$name" != logq ] || check "logq's lines ($shape)" "$(tail -n 3 "$log")" \
