@@ -61,8 +61,9 @@ static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
     return good;
 }
 
-static void no_send(void *arg, uint32_t node, void *data, size_t len)
+static void no_send(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
+    (void)care;
     (void)arg;
     (void)node;
     (void)len;

@@ -135,8 +135,10 @@ static void *sender(void *arg)
     return NULL;
 }
 
-static void session_send(struct rm *base, uint32_t node, void *data, size_t len)
+static void session_send(struct rm *base, uint32_t node, void *data, size_t len,
+                         enum frame_care care)
 {
+    (void)care;
     struct session_rm *rm = of(base);
     struct message *m = calloc(1, sizeof *m), **end = &rm->queue;
     if (m == NULL) {

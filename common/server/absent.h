@@ -1,10 +1,18 @@
 /** @file
- * Nodes whose tasks ended before they called PMIx_Init: of a program that cannot be started there,
- * or lacks a library, say.
+ * Servers of the step that have left, and why: what each of them says at its end, and how the
+ * others come to know of it.
  *
- * The server of such a node leaves at once, perhaps before anybody has spoken to it. Who then waits
- * for its tasks would seek it for timeouts.peer, as one that has not started yet. So it says why it
- * leaves, along a tree of all servers of the step, since it may be one of thousands that do.
+ * A server leaves when the tasks of its node have ended, perhaps before anybody has spoken to it. A
+ * server that then needs one of those tasks would take it for one that has not started yet, and
+ * seek it for timeouts.peer. So a server that leaves says goodbye to one other server: to the
+ * nearest one above it in a k-ary tree of all servers, and if none is left there, to any. That one
+ * passes it on along the tree, a moment later, with all that it knows: so a server that hears of
+ * thousands at once sends as much as if it had heard of one. When all servers leave at once,
+ * nothing is passed on.
+ *
+ * In the place of a server that has left stands the first one below it that is there, so that the
+ * tree always holds together. What is said is the whole set each time: nothing is lost for good
+ * when one frame is, and frames need neither numbers nor repetition (CARE_MAY).
  * @thread the loop's, all of it
  */
 #ifndef MUSTER_SERVER_ABSENT_H
@@ -12,10 +20,24 @@
 
 #include "common/server/server.h"
 
-/** Says that this server leaves, if a task here has failed before PMIx_Init. */
+/** @return 0, or -1: out of memory */
+int absent_open(struct server *server);
+
+/** Says goodbye, and runs the loop until another server has it, or none can be found within a
+ * moment. Nothing of this server's may still be under way to others. */
 void absent_tell(struct server *server);
 
-/** Takes the body of a FRAME_ABSENT, passes it on, and counts that server as one that has left. */
-void absent_receive(struct server *server, const void *body, size_t len);
+/** Takes the body of a FRAME_ABSENT of server @p from. */
+void absent_receive(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** A frame came from server @p from: so it has started, and at the first one it may not know who
+ * has left. */
+void absent_heard(struct server *server, uint32_t from, enum frame_type type);
+
+/** @return milliseconds until absent_tick() is due, or -1 for never */
+int64_t absent_next(const struct server *server, int64_t now);
+void absent_tick(struct server *server, int64_t now);
+
+void absent_close(struct server *server);
 
 #endif

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STILL_HEARD_MS = 1000 /* what one that has ended in order has said before */ };
+/* What one that has ended in order has said before is at our socket already, or with a server that
+ * passes it on. */
+enum { STILL_HEARD_MS = 250 };
 
-enum how { DIED, LEFT, ABSENT /* left without any task of its own having called PMIx_Init */ };
+enum how { DIED, LEFT, ABSENT /* left, and a task had failed before PMIx_Init */ };
 
 /* One that has ended in order, and whose last messages may still come. */
 struct departure {
@@ -61,7 +63,10 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
         server->lost_unsaid = how == ABSENT && !wait.found;
         memcpy(server->lost, text, sizeof text);
     }
-    engine_lost(server->engine, node);
+    if (how == DIED)
+        engine_lost(server->engine, node);
+    else
+        engine_left(server->engine, node);
     asks_lost(server->asks, node);
     /* Of one that ended in order, the tasks that were lost have been told. */
     if (!server->ending && news && how == DIED)
@@ -72,7 +77,13 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
 /* Counts as gone when its last messages must have come. */
 static void leave(struct server *server, uint32_t node, enum how how, const char *why)
 {
-    struct departure *d = calloc(1, sizeof *d), **end = &server->departures;
+    struct departure *d, **end = &server->departures;
+    for (d = *end; d != NULL; d = d->next)
+        if (d->node == node)
+            return; /* it was said already, by another way */
+    if (engine_is_lost(server->engine, node))
+        return;
+    d = calloc(1, sizeof *d);
     if (d == NULL) {
         gone(server, node, how, why);
         return;
@@ -98,9 +109,9 @@ void departed(void *arg, uint32_t node, const char *why)
         gone(server, node, DIED, why);
 }
 
-void departed_absent(struct server *server, uint32_t node, const char *why)
+void departed_left(struct server *server, uint32_t node, bool early, const char *why)
 {
-    leave(server, node, ABSENT, why);
+    leave(server, node, early ? ABSENT : LEFT, why);
 }
 
 int64_t departed_next(const struct server *server, int64_t now)

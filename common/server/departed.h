@@ -3,7 +3,8 @@
  *
  * Of one that has ended in order the last messages may still be under way here, in the RM's hands
  * or unread in a socket, and the result of an operation among them: see server_leave(). So such a
- * server counts as gone a moment later. @thread the loop's, all of it
+ * server counts as gone a moment later. What waits for it then fails with the status that it would
+ * have given, as its tasks have ended. @thread the loop's, all of it
  */
 #ifndef MUSTER_SERVER_DEPARTED_H
 #define MUSTER_SERVER_DEPARTED_H
@@ -14,9 +15,9 @@
  * for server @p node, and tells of the loss. @param why one clause, borrowed */
 void departed(void *arg, uint32_t node, const char *why);
 
-/** The same of one that says that it has left in order, before its tasks called PMIx_Init. The user
- * is told when somebody waits for it, now or later. */
-void departed_absent(struct server *server, uint32_t node, const char *why);
+/** The same of one that says that it has left in order. @param early a task has failed there before
+ * PMIx_Init: the user is told when somebody waits for it, now or later */
+void departed_left(struct server *server, uint32_t node, bool early, const char *why);
 
 /** @return milliseconds until departed_tick() is due, or -1 for never */
 int64_t departed_next(const struct server *server, int64_t now);

@@ -14,7 +14,10 @@
 #include <sys/socket.h>
 
 enum { TELL_MAX = 512, ALL = UINT32_MAX /* nodes */ };
-enum { LOOK_MAX_MS = 50 /* between looks whether all is delivered */ };
+enum {
+    LOOK_MAX_MS = 50,      /* between looks whether all is delivered */
+    SHOULD_STAY_MS = 1500, /* for events and questions, on which no result of others hangs */
+};
 
 bool server_tell_launcher(unsigned char what)
 {
@@ -57,20 +60,21 @@ void server_close_backend(struct server *server, unsigned ms)
     server->rm = NULL;
 }
 
-/* Frames that no server has taken yet, but for those that are gone; a warning for each server that
- * they are for, if asked. */
-static bool undelivered(const struct server *server, bool warn)
+/* Frames that no server has taken yet, but for those that are gone and those not worth to stay for
+ * @p stayed ms; a line for each server that they are for, if asked. */
+static bool undelivered(const struct server *server, int64_t stayed, bool tell)
 {
     uint32_t handles = server->rm == NULL ? 0 : nspace_handles(server->nspace);
     bool found = false;
-    for (uint32_t node = 0; node < handles && (warn || !found); node++) {
+    for (uint32_t node = 0; node < handles && (tell || !found); node++) {
         struct rm_peer peer = server->rm_ops->peer(server->rm, node);
         if (engine_is_lost(server->engine, node))
             continue;
-        found = found || peer.queued > 0;
-        if (warn && peer.queued > 0)
-            log_warning("transport: %u messages for %s are given up: it was not reached in time",
-                        peer.queued, nspace_name(server->nspace, node));
+        found = found || peer.must > 0 || (peer.should > 0 && stayed < SHOULD_STAY_MS);
+        if (tell && peer.must + peer.should > 0)
+            log_write(peer.must > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                      "transport: %u messages for %s are given up: it was not reached in time",
+                      peer.must + peer.should, nspace_name(server->nspace, node));
     }
     return found;
 }
@@ -81,11 +85,10 @@ static void deliver_rest(struct server *server)
 {
     int64_t begin = now_ms(), now = begin, said = begin;
     int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
-    bool rest;
     if (stay > BOOT_STAY_MAX_MS)
         stay = BOOT_STAY_MAX_MS;
-    while ((rest = !server->ending && (tasks_await_cause(server) || undelivered(server, false))) &&
-           now < begin + stay) {
+    while (!server->ending && now < begin + stay &&
+           (tasks_await_cause(server) || undelivered(server, now - begin, false))) {
         /* The back end does not say when it has sent something. */
         int64_t ms = (now - begin) / 16 + 2;
         struct timeval tv = {.tv_usec = (ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS) * 1000};
@@ -100,8 +103,8 @@ static void deliver_rest(struct server *server)
             server_tell_launcher(BOOT_SAYS_STAYS); /* one that is gone need not be told */
         }
     }
-    if (rest)
-        undelivered(server, true);
+    if (!server->ending)
+        undelivered(server, now - begin, true);
 }
 
 void server_leave(struct server *server, unsigned ms)

@@ -35,11 +35,11 @@ static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
     steps_send(arg, node, frame);
 }
 
-static void send_bytes(void *arg, uint32_t node, void *data, size_t len)
+static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
     struct server *server = arg;
     if (server->rm != NULL)
-        server->rm_ops->send(server->rm, node, data, len);
+        server->rm_ops->send(server->rm, node, data, len, care);
     else
         free(data); /* we are leaving */
 }
@@ -63,6 +63,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     struct server *server = arg;
     if (!steps_may(server, from, type, body, len))
         return;
+    if (from < server->boot.nnodes)
+        absent_heard(server, from, type);
     switch (type) {
     case FRAME_CONTRIB:
         engine_contrib(server->engine, from, body, len);
@@ -93,7 +95,7 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         asks_frame(server->asks, from, type, body, len);
         return;
     case FRAME_ABSENT:
-        absent_receive(server, body, len);
+        absent_receive(server, from, body, len);
         return;
     case FRAME_ENDING:
         on_ending(server, from, body, len);
@@ -132,6 +134,11 @@ static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
 static int32_t local_status(void *arg, const struct signature *sig)
 {
     return tasks_status(arg, sig);
+}
+
+static int32_t left_status(void *arg, enum coll_kind kind)
+{
+    return tasks_loss_status(arg, kind);
 }
 
 static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
@@ -187,6 +194,7 @@ static int open_core(struct server *server, struct err *err)
         .node_of = node_of,
         .local_status = local_status,
         .local_gone = local_gone,
+        .left_status = left_status,
         .name = name_of,
         .send = send_frame,
         .missing = missing,
@@ -227,7 +235,7 @@ static int open_core(struct server *server, struct err *err)
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
         server->engine == NULL || server->asks == NULL || server->link == NULL ||
-        steps_open(server) != 0)
+        absent_open(server) != 0 || steps_open(server) != 0)
         return err_set(err, "out of memory");
     return 0;
 }
@@ -345,6 +353,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     engine_tick(server->engine);
     asks_tick(server->asks);
+    absent_tick(server, now_ms());
     departed_tick(server, now_ms());
     tasks_tick(server, now_ms());
 }
@@ -385,6 +394,7 @@ void server_run(struct server *server)
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base)) {
         int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
+        ms = earliest(ms, absent_next(server, now));
         ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
         if (ms >= 0) {
             struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
@@ -425,6 +435,7 @@ void server_close(struct server *server)
         handoff_run(server->handoff);
     handoff_free(server->handoff);
     departed_free(server);
+    absent_close(server);
     upcall_free_served(server);
     upcall_free_kept(server);
     engine_free(server->engine);

@@ -24,6 +24,7 @@ enum task_state {
 };
 
 struct status;
+struct absent;
 struct departure;
 struct homeless;
 struct served;
@@ -84,7 +85,7 @@ struct server {
     struct asks *asks;
     struct link *link;
     struct departure *departures; /**< departed.c: servers that have ended in order, just now */
-    uint32_t nabsent;             /**< absent.c: of these, those without tasks */
+    struct absent *absent;        /**< absent.c: all that have, and why */
     struct homeless *homeless;    /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;

@@ -63,15 +63,19 @@ static bool has_ended(const struct task *task)
     return task->state == TASK_ENDED || task->removed;
 }
 
+int32_t tasks_loss_status(const struct server *server, enum coll_kind kind)
+{
+    return kind == COLL_CONSTRUCT && server->library >= GROUP_FT_FROM ? PMIX_GROUP_CONSTRUCT_ABORT
+                                                                      : PMIX_ERR_PROC_TERM_WO_SYNC;
+}
+
 int32_t tasks_status(const struct server *server, const struct signature *sig)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (has_ended(&server->tasks[k]) &&
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
-            return sig->kind == COLL_CONSTRUCT && server->library >= GROUP_FT_FROM
-                       ? PMIX_GROUP_CONSTRUCT_ABORT
-                       : PMIX_ERR_PROC_TERM_WO_SYNC;
+            return tasks_loss_status(server, sig->kind);
     return 0;
 }
 

@@ -15,8 +15,11 @@
 /** The task in @p slot has ended. @param sig signal number, or 0 @param code exit code */
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code);
 
-/** @return 0, or when a participant on this node has ended PMIX_ERR_PROC_TERM_WO_SYNC, of a
- * construct from libpmix 7 on PMIX_GROUP_CONSTRUCT_ABORT */
+/** @return what an operation fails with that has a participant which has ended:
+ * PMIX_ERR_PROC_TERM_WO_SYNC, of a construct from libpmix 7 on PMIX_GROUP_CONSTRUCT_ABORT */
+int32_t tasks_loss_status(const struct server *server, enum coll_kind kind);
+
+/** @return 0, or that when a participant on this node has ended */
 int32_t tasks_status(const struct server *server, const struct signature *sig);
 
 /** Adds the participants on this node that have ended to @p gone. */

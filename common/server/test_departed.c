@@ -69,6 +69,11 @@ void engine_lost(struct engine *engine, uint32_t node)
     failed[nfailed++] = node;
 }
 
+void engine_left(struct engine *engine, uint32_t node)
+{
+    engine_lost(engine, node);
+}
+
 void asks_lost(struct asks *asks, uint32_t node)
 {
     (void)asks;
@@ -174,17 +179,17 @@ static void test_one_that_left_is_heard_to_the_end(void **state)
     (void)state;
     left[0] = left[1] = true;
     departed(&server, 1, "it has left");
-    run_until(now + 400);
+    run_until(now + 100);
     departed(&server, 0, "it has left");
     assert_int_equal(nfailed, 0);
     assert_string_equal(said, "");
-    run_until(now + 599);
+    run_until(now + 149);
     assert_int_equal(nfailed, 0);
     run_until(now + 1);
     assert_int_equal(nfailed, 1);
     assert_int_equal(failed[0], 1);
     assert_int_equal(level, LOG_LEVEL_INFO);
-    run_until(now + 400);
+    run_until(now + 100);
     assert_int_equal(nfailed, 2);
     assert_int_equal(failed[1], 0);
     assert_int_equal(departed_next(&server, now), -1);
@@ -197,7 +202,7 @@ static void test_one_that_left_and_is_awaited_is_an_error(void **state)
     (void)state;
     awaited = left[1] = true;
     departed(&server, 1, "it has left");
-    run_until(now + 1000);
+    run_until(now + 250);
     assert_int_equal(nfailed, 1);
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_string_equal(said, "muster-server on c08 is lost: it has left");
@@ -206,8 +211,8 @@ static void test_one_that_left_and_is_awaited_is_an_error(void **state)
 static void test_one_without_tasks_is_told_of_when_needed(void **state)
 {
     (void)state;
-    departed_absent(&server, 1, "rank 1 ended");
-    run_until(now + 1000);
+    departed_left(&server, 1, true, "rank 1 ended");
+    run_until(now + 250);
     assert_int_equal(nfailed, 1);
     assert_int_equal(level, LOG_LEVEL_INFO);
     assert_string_equal(server.lost, "muster-server on c08 is lost: rank 1 ended");
@@ -222,8 +227,8 @@ static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
 {
     (void)state;
     awaited = true;
-    departed_absent(&server, 1, "rank 1 ended");
-    run_until(now + 1000);
+    departed_left(&server, 1, true, "rank 1 ended");
+    run_until(now + 250);
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_false(server.lost_unsaid);
 }
@@ -234,7 +239,7 @@ static void test_the_end_does_not_wait(void **state)
     (void)state;
     left[1] = true;
     departed(&server, 1, "it has left");
-    assert_int_equal(departed_next(&server, now), 1000);
+    assert_int_equal(departed_next(&server, now), 250);
 }
 
 int main(void)

@@ -78,8 +78,9 @@ static void describe(void *arg, uint32_t node, enum ask_topic topic, const void 
     snprintf(buf, cap, "question \"%.*s\" for %u", (int)len, (const char *)body, node);
 }
 
-static void send_bytes(void *arg, uint32_t node, void *data, size_t len)
+static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
+    (void)care;
     (void)arg;
     (void)node;
     (void)len;

@@ -117,7 +117,7 @@ int32_t assembly_place(struct engine *engine, struct assembly *a)
     for (uint32_t i = 0; i < a->members.n && status != engine->env.codes.invalid; i++)
         if (engine_is_lost(engine, a->members.v[i].node)) {
             lose(a, a->members.v[i].node);
-            status = engine->env.codes.lost;
+            status = tracker_loss(engine, COLL_CONSTRUCT, a->members.v[i].node);
         }
     return status;
 }
@@ -351,7 +351,7 @@ void assembly_lost(struct engine *engine, uint32_t node)
         TAILQ_FOREACH (a, &engine->assemblies, all)
             if (needs(a, node)) {
                 lose(a, node);
-                fail(engine, a, engine->env.codes.lost);
+                fail(engine, a, tracker_loss(engine, COLL_CONSTRUCT, node));
                 again = true;
                 break;
             }

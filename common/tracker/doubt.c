@@ -101,7 +101,7 @@ void doubt_progress(struct engine *engine, struct tracker *t)
     if (!parent && !(root && sent))
         return;
     if (root && !sent) { /* it has not got all, so it has not decided */
-        tracker_give_up(engine, t, engine->env.codes.lost);
+        tracker_give_up(engine, t, tracker_slot_loss(engine, t, t->tree.root));
         return;
     }
     uint32_t lost = count_lost(engine, t);
@@ -111,7 +111,7 @@ void doubt_progress(struct engine *engine, struct tracker *t)
         doubt_ask(engine, t);
     }
     if (is_unknown(engine, t))
-        tracker_give_up(engine, t, engine->env.codes.lost);
+        tracker_give_up(engine, t, tracker_slot_loss(engine, t, t->tree.root));
 }
 
 void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, size_t cap)
@@ -213,7 +213,7 @@ static void fail(struct engine *engine, struct tracker *t, const struct doubt *d
         return;
     learn(engine, t, doubt);
     if (root)
-        rollup_decide(engine, t, engine->env.codes.lost);
+        rollup_decide(engine, t, tracker_slot_loss(engine, t, doubt->lost[0]));
     else
         rollup_progress(engine, t);
 }

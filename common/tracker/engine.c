@@ -4,6 +4,7 @@
 #include "common/util/log.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct engine *engine_new(const struct engine_env *env)
 {
@@ -156,21 +157,30 @@ static bool counts_on(const struct engine *engine, const struct tracker *t, uint
     return slot != TREE_NONE && slot != t->self && !t->slots[slot].lost;
 }
 
-void engine_lost(struct engine *engine, uint32_t node)
+static bool learn(struct engine *engine, uint32_t node, enum engine_peer is)
+{
+    if (engine_is_lost(engine, node))
+        return false;
+    if (node >= engine->nknown) {
+        uint8_t *known = realloc(engine->known, node + 1ul);
+        if (known == NULL)
+            return false;
+        memset(known + engine->nknown, PEER_THERE, node + 1ul - engine->nknown);
+        engine->known = known;
+        engine->nknown = node + 1;
+    }
+    engine->known[node] = (uint8_t)is;
+    return true;
+}
+
+static void lose(struct engine *engine, uint32_t node)
 {
     struct tracker *t;
-    uint32_t *lost = realloc(engine->lost, (engine->nlost + 1) * sizeof *lost);
-    if (lost == NULL)
-        return;
-    engine->lost = lost;
-    if (engine_is_lost(engine, node))
-        return;
-    lost[engine->nlost++] = node;
     while ((t = first(engine, node, counts_on)) != NULL) {
         tracker_lose(engine, t, tracker_slot_of(t, node));
         /* The root decides for all, also when the lost one's contribution is here. */
         if (t->self == t->tree.root)
-            rollup_decide(engine, t, engine->env.codes.lost);
+            rollup_decide(engine, t, tracker_slot_loss(engine, t, tracker_slot_of(t, node)));
         else
             rollup_progress(engine, t);
     }
@@ -178,6 +188,18 @@ void engine_lost(struct engine *engine, uint32_t node)
     assembly_lost(engine, node);
     leader_lost(engine, node);
     member_lost(engine, node);
+}
+
+void engine_lost(struct engine *engine, uint32_t node)
+{
+    if (learn(engine, node, PEER_LOST))
+        lose(engine, node);
+}
+
+void engine_left(struct engine *engine, uint32_t node)
+{
+    if (learn(engine, node, PEER_LEFT))
+        lose(engine, node);
 }
 
 static uint64_t due_at(const struct tracker *t)
@@ -336,6 +358,6 @@ void engine_free(struct engine *engine)
         return;
     engine_close(engine);
     tree_shape_free(&engine->shape);
-    free(engine->lost);
+    free(engine->known);
     free(engine);
 }

@@ -117,6 +117,9 @@ struct engine_env {
     int32_t (*local_status)(void *arg, const struct signature *sig);
     /** Adds this server's participants that have ended to @p gone. */
     void (*local_gone)(void *arg, const struct signature *sig, struct procset *gone);
+    /** @return why an operation of that kind fails whose participants on another server have all
+     * ended, before that server left in order. NULL: engine_left() is not called */
+    int32_t (*left_status)(void *arg, enum coll_kind kind);
     /** @return the name of server @p node, for messages; borrowed */
     const char *(*name)(void *arg, uint32_t node);
     /** Finds the home of a bootstrap's id, and says it by engine_home(), perhaps before this
@@ -212,7 +215,11 @@ uint64_t engine_context_id(struct engine *engine, uint32_t flags);
 /** Server @p node is gone for good: fails what waits for it, now and later. */
 void engine_lost(struct engine *engine, uint32_t node);
 
-/** @return whether server @p node is gone for good, as far as engine_lost() has said */
+/** The same of one that has left in order, as all of its processes have ended: what waits for it
+ * fails with the status that it would have given itself. */
+void engine_left(struct engine *engine, uint32_t node);
+
+/** @return whether server @p node is gone for good, as far as these two have said */
 bool engine_is_lost(const struct engine *engine, uint32_t node);
 
 /** @return milliseconds until engine_tick() is due, or -1 for never */

@@ -181,7 +181,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
     if (result->status == 0)
         number = result->entries[t->self].number;
     /* The loss of a server is for good: true of whatever stands here, given up before or not. */
-    bool loss = release->generation == 0 && result->status == engine->env.codes.lost;
+    bool loss = release->generation == 0 && tracker_is_loss(engine, t, result->status);
     bool stale = number != 0 ? t->call == NULL || number != t->number : t->failure.given_up;
     /* Who sent it may have taken what we said of an earlier call for this one's, and then it knows
      * of no other. */

@@ -399,8 +399,9 @@ void rollup_progress(struct engine *engine, struct tracker *t)
     if (!fence && (orphan || t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)) {
         doubt_progress(engine, t);
     } else if (orphan) {
-        tell_root(engine, t, t->self, engine->env.codes.lost, t->failure.generation);
-        tracker_give_up(engine, t, engine->env.codes.lost);
+        status = tracker_slot_loss(engine, t, tree_parent(&t->tree, t->self));
+        tell_root(engine, t, t->self, status, t->failure.generation);
+        tracker_give_up(engine, t, status);
     } else if (complete && t->state == TRACKER_GATHER) {
         tracker_move(engine, t, TRACKER_COMPLETE);
         t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;

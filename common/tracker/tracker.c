@@ -208,10 +208,26 @@ bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
 
 bool engine_is_lost(const struct engine *engine, uint32_t node)
 {
-    for (uint32_t i = 0; i < engine->nlost; i++)
-        if (engine->lost[i] == node)
-            return true;
-    return false;
+    return node < engine->nknown && engine->known[node] != PEER_THERE;
+}
+
+int32_t tracker_loss(const struct engine *engine, enum coll_kind kind, uint32_t node)
+{
+    bool left = node < engine->nknown && engine->known[node] == PEER_LEFT;
+    return left && engine->env.left_status != NULL ? engine->env.left_status(engine->env.arg, kind)
+                                                   : engine->env.codes.lost;
+}
+
+int32_t tracker_slot_loss(const struct engine *engine, const struct tracker *t, uint32_t slot)
+{
+    return tracker_loss(engine, signature_kind(t->sig, t->siglen), t->nodes[slot]);
+}
+
+bool tracker_is_loss(const struct engine *engine, const struct tracker *t, int32_t status)
+{
+    return status == engine->env.codes.lost ||
+           (engine->env.left_status != NULL &&
+            status == engine->env.left_status(engine->env.arg, signature_kind(t->sig, t->siglen)));
 }
 
 bool tracker_slot_lost(const struct engine *engine, const struct tracker *t, uint32_t slot)
@@ -228,7 +244,7 @@ void tracker_lose(struct engine *engine, struct tracker *t, uint32_t slot)
     for (uint32_t i = 0; i < t->tree.n; i++) {
         if (i == t->self || !tree_below(&t->tree, t->self, i) || !tree_below(&t->tree, slot, i))
             continue;
-        struct engine_entry entry = {.slot = i, .status = engine->env.codes.lost};
+        struct engine_entry entry = {.slot = i, .status = tracker_slot_loss(engine, t, slot)};
         rollup_put(t, &entry);
     }
 }
@@ -310,7 +326,7 @@ void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
 {
     struct tracker_release release = {.result.status = status};
     struct procset gone;
-    if (status == engine->env.codes.lost) { /* what all will learn, and no more */
+    if (tracker_is_loss(engine, t, status)) { /* what all will learn, and no more */
         procset_free(&t->gone);
         t->gone = (struct procset){0};
         for (uint32_t i = 0; i < t->tree.n; i++)

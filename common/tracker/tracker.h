@@ -134,6 +134,9 @@ TAILQ_HEAD(quit_list, quit);
 TAILQ_HEAD(cancelled_list, cancelled);
 TAILQ_HEAD(decided_list, decided);
 
+/** What is known of another server. */
+enum engine_peer { PEER_THERE, PEER_LOST, PEER_LEFT };
+
 struct engine {
     struct engine_env env;
     struct tree_shape shape; /**< of the step's servers; n is 0: k-ary */
@@ -142,8 +145,8 @@ struct engine {
     uint32_t count;
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
-    uint32_t nlost;
-    uint32_t *lost;                    /**< servers that are gone */
+    uint32_t nknown;
+    uint8_t *known;                    /**< by server: enum engine_peer; beyond nknown: there */
     struct assembly_list assemblies;   /**< assembly.c: what is decided here */
     struct assembly_failures failures; /**< home.c: bootstraps that failed */
     struct waiting_list joins, leads;  /**< member.c, leader.c: local calls */
@@ -191,6 +194,12 @@ void tracker_owe(struct tracker *t, const struct engine_result *result);
 bool tracker_owed(struct tracker *t, struct tracker_debt *debt);
 /** Answers @p call with what was owed; frees the set. */
 void tracker_pay(struct engine_call *call, struct tracker_debt *debt);
+/** @return why an operation of that kind fails that needs server @p node, which is gone */
+int32_t tracker_loss(const struct engine *engine, enum coll_kind kind, uint32_t node);
+/** The same of the server in @p slot. */
+int32_t tracker_slot_loss(const struct engine *engine, const struct tracker *t, uint32_t slot);
+/** @return whether @p status is one of these */
+bool tracker_is_loss(const struct engine *engine, const struct tracker *t, int32_t status);
 /** Notes that the operation's processes on server @p node are lost. */
 void tracker_gone(struct engine *engine, struct tracker *t, uint32_t node);
 /** Notes which processes of this server have ended. */

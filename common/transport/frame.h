@@ -20,9 +20,31 @@ enum frame_type {
     FRAME_CANCEL,      /**< a construct ended at the sender before it was known there, to all */
     FRAME_DOUBT,       /**< who would have told of a result is lost: does the receiver know it? */
     FRAME_HAVE,        /**< the sender has a success, to who decided it */
-    FRAME_ABSENT,      /**< a server of the step leaves, as a task failed there before PMIx_Init */
+    FRAME_ABSENT,      /**< servers of the step that have left, and why: see server/absent.h */
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
 };
+
+/** What it is worth that a frame arrives. */
+enum frame_care {
+    CARE_MUST,   /**< what succeeded here must do so there: a server stays until it is delivered */
+    CARE_SHOULD, /**< no result of others hangs on it: a server that leaves stays for a moment */
+    CARE_MAY,    /**< it is said again: sent once, in no order, and nobody is lost for it */
+};
+
+static inline enum frame_care frame_care(enum frame_type type)
+{
+    switch (type) {
+    case FRAME_ASK:
+    case FRAME_WANTED:
+    case FRAME_EVENT:
+    case FRAME_CANCEL:
+        return CARE_SHOULD;
+    case FRAME_ABSENT:
+        return CARE_MAY;
+    default:
+        return CARE_MUST;
+    }
+}
 
 #endif

@@ -1,5 +1,5 @@
 /* Header of a frame: u32 length of all that follows, u64 step, u32 sender, u64 number, then the
- * type byte and the body. */
+ * type byte and the body. A frame of CARE_MAY has no number, 0. */
 #include "common/transport/link.h"
 
 #include "common/util/log.h"
@@ -28,8 +28,9 @@ struct window {
 };
 
 struct peer {
-    struct link_counts counts; /* frames_out numbers what is sent to it */
-    struct window *window;     /* of what it sends, made when the first frame comes */
+    struct link_counts counts;
+    uint64_t numbers;      /* of what is sent to it, used until now */
+    struct window *window; /* of what it sends, made when the first frame comes */
 };
 
 /* A frame whose sender has not been introduced: its introduction was overtaken. */
@@ -79,6 +80,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
 {
     struct wire_out out = {0};
     struct peer *peer = peer_at(link, node);
+    enum frame_care care = frame->len > 0 ? frame_care((enum frame_type)frame->data[0]) : CARE_MUST;
     if (peer == NULL) {
         log_error("a frame to node %u could not be built: out of memory", node);
         wire_out_free(frame);
@@ -87,7 +89,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     wire_put_u32(&out, (uint32_t)(HEADER + frame->len));
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
-    wire_put_u64(&out, peer->counts.frames_out + 1);
+    wire_put_u64(&out, care != CARE_MAY ? peer->numbers + 1 : 0);
     wire_put_raw(&out, frame->data, frame->len);
     if (frame->failed || out.failed || frame->len > UINT32_MAX - HEADER) {
         log_error("a frame to node %u could not be built: out of memory", node);
@@ -95,9 +97,10 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     } else {
         size_t len;
         void *data = wire_out_take(&out, &len);
+        peer->numbers += care != CARE_MAY;
         peer->counts.frames_out++;
         peer->counts.bytes_out += len;
-        link->env.send(link->env.arg, node, data, len);
+        link->env.send(link->env.arg, node, data, len, care);
     }
     wire_out_free(frame);
 }
@@ -265,7 +268,9 @@ static void receive_one(struct link *link, const void *data, size_t len)
     head.step = wire_get_u64(&in);
     head.index = wire_get_u32(&in);
     head.number = wire_get_u64(&in);
-    bool good = !in.bad && in.p != in.end && head.number != 0;
+    bool loose = !in.bad && in.p != in.end && head.step == link->env.step &&
+                 frame_care((enum frame_type) * in.p) == CARE_MAY;
+    bool good = !in.bad && in.p != in.end && (head.number == 0) == loose;
     if (!good || !sender(link, &head, &in, &from, &introduced)) {
         if (good && link->env.find != NULL && head.step != link->env.step && head.number > 1)
             keep(link, data, len);
@@ -278,6 +283,10 @@ static void receive_one(struct link *link, const void *data, size_t len)
         return;
     peer->counts.frames_in++;
     peer->counts.bytes_in += len + 4;
+    if (loose) {
+        deliver(link, from, in.p, (size_t)(in.end - in.p));
+        return;
+    }
     if (peer->window == NULL)
         peer->window = calloc(1, sizeof *peer->window);
     if (peer->window != NULL)

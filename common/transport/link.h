@@ -25,7 +25,7 @@ struct link_env {
     uint32_t self, nnodes; /**< in the own step */
     uint64_t step;         /**< tells this step's frames from another's */
     /** Hands bytes to the back end. @param data malloc()ed, taken over */
-    void (*send)(void *arg, uint32_t node, void *data, size_t len);
+    void (*send)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
     /** Takes one new frame. @param body borrowed */
     void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
     /** @return 0 and the handle of a server of another step, or -1: it is not known. NULL: only

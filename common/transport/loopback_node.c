@@ -73,12 +73,13 @@ static void launch(struct loopback_node *from, uint32_t to, const void *data, si
     loopback_push(&net->events, event);
 }
 
-static void send_bytes(void *arg, uint32_t handle, void *data, size_t len)
+static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum frame_care care)
 {
     struct loopback_node *node = arg;
     uint32_t to = node->server[handle];
     struct loopback *net = node->net;
     const struct loopback_conf *conf = &net->conf;
+    (void)care;
     bool lost =
         node->dead || (conf->filter && !conf->filter(conf->arg, node->index, to, data, len));
     if (!lost && loopback_below(&net->random, 1000) >= conf->drop) {

@@ -9,6 +9,7 @@
 
 #include "common/conf/conf.h"
 #include "common/server/boot.h"
+#include "common/transport/frame.h"
 
 #include <event2/event.h>
 
@@ -33,13 +34,21 @@ struct rm_host {
 
 /** How a back end gets on with one server. */
 struct rm_peer {
-    bool reached;          /**< something has arrived there */
+    bool reached;          /**< something has arrived there, or has come from there */
     bool lost;             /**< it was given up */
     bool left;             /**< that is because it has ended in order */
     int64_t failing_since; /**< now_ms() of the first failure in a row; 0: it is not failing */
     uint32_t queued;       /**< frames that wait to be sent */
+    uint32_t must, should; /**< of these, CARE_MUST and CARE_SHOULD */
     uint64_t queued_bytes;
     uint64_t retries; /**< messages that had to be sent again */
+    uint64_t dropped; /**< of CARE_MAY, that did not arrive */
+};
+
+/** What the server has learnt of another one by other ways than the back end's own. */
+enum rm_fact {
+    RM_HEARD, /**< something has come from it: it has been there */
+    RM_LEFT,  /**< it has left in order: nothing arrives there any more */
 };
 
 /** A server of the session by name: of any step of the job's user that the RM counts to it. */
@@ -96,11 +105,16 @@ struct rm_ops {
                        const struct rm_host *host, struct err *err);
 
     /** Sends bytes to server @p node: in order, repeated until they are there or the node is lost,
-     * hence perhaps twice. @param data malloc()ed, taken over */
-    void (*send)(struct rm *rm, uint32_t node, void *data, size_t len);
+     * hence perhaps twice. Of CARE_MAY it may give up, and the node does not count as lost then.
+     * @param data malloc()ed, taken over: one frame */
+    void (*send)(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care);
 
     /** Says how it stands with server @p node. */
     struct rm_peer (*peer)(struct rm *rm, uint32_t node);
+
+    /** Takes a fact about server @p node of the own step. lost() is not called for it. NULL: the
+     * back end knows as much by itself */
+    void (*learn)(struct rm *rm, uint32_t node, enum rm_fact fact);
 
     /**
      * Ends the step with the rights of the job's user, and returns at once. It is called once at

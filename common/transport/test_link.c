@@ -20,12 +20,14 @@ static struct {
     void *bytes[FRAMES];
     size_t len[FRAMES];
     uint32_t nsent;
+    enum frame_care care; /* of the last one */
     uint32_t got[FRAMES], ngot;
 } ends;
 
-static void keep(void *arg, uint32_t node, void *data, size_t len)
+static void keep(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
     (void)arg;
+    ends.care = care;
     assert_int_equal(node, 1);
     ends.bytes[ends.nsent] = data;
     ends.len[ends.nsent++] = len;
@@ -36,7 +38,7 @@ static void take(void *arg, uint32_t from, enum frame_type type, const void *bod
     struct wire_in in;
     (void)arg;
     assert_int_equal(from, 0);
-    assert_int_equal(type, FRAME_ASK);
+    assert_true(type == FRAME_ASK || type == FRAME_ABSENT);
     wire_in_init(&in, body, len);
     ends.got[ends.ngot++] = wire_get_u32(&in);
     assert_true(wire_end(&in));
@@ -195,6 +197,31 @@ static void a_number_out_of_all_bounds(void **state)
     assert_int_equal(ends.ngot, 2);
     receive(0);
     assert_int_equal(ends.ngot, 2);
+}
+
+/* Frames of CARE_MAY are in no order: they neither wait for others nor do others for them. */
+static void frames_that_need_not_arrive(void **state)
+{
+    static const enum frame_type types[] = {FRAME_ASK, FRAME_ABSENT, FRAME_ABSENT, FRAME_ASK};
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct wire_out out = {0};
+        wire_put_u8(&out, (uint8_t)types[i]);
+        wire_put_u32(&out, i);
+        link_send(ends.sender, 1, &out);
+        assert_int_equal(ends.care, types[i] == FRAME_ABSENT ? CARE_MAY : CARE_SHOULD);
+    }
+    receive(2); /* number 1 is lost */
+    assert_got(2, 1);
+    receive(3); /* waits */
+    receive(0);
+    assert_int_equal(ends.ngot, 3);
+    assert_int_equal(ends.got[1], 0);
+    assert_int_equal(ends.got[2], 3);
+    /* What has to come in its turn is no frame without a number. */
+    memset((char *)ends.bytes[0] + 4 + 8 + 4, 0, 8);
+    receive(0);
+    assert_int_equal(ends.ngot, 3);
 }
 
 /* What another step, another sender or nobody wrote. */
@@ -387,6 +414,7 @@ int main(void)
         TEST(the_first_frame_comes_last),
         TEST(beyond_the_window),
         TEST(a_number_out_of_all_bounds),
+        TEST(frames_that_need_not_arrive),
         TEST(frames_that_are_not_ours),
         TEST(several_frames_in_one_buffer),
         TEST(cut_frames),

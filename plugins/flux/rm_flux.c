@@ -70,7 +70,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     set_timer(arg);
 }
 
-static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len)
+static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len,
+                            enum frame_care care)
 {
     struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
     struct outgoing *o = peer == NULL || peer->lost ? NULL : calloc(1, sizeof *o);
@@ -80,6 +81,7 @@ static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len
     }
     o->data = data;
     o->len = len;
+    o->care = care;
     *peer->tail = o;
     peer->tail = &o->next;
     peer_push(rm, node);
@@ -103,6 +105,8 @@ static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
     for (int i = 0; i < 2; i++)
         for (const struct outgoing *o = lists[i]; o != NULL; o = o->next) {
             found.queued++;
+            found.must += o->care == CARE_MUST;
+            found.should += o->care == CARE_SHOULD;
             found.queued_bytes += o->len;
         }
     return found;

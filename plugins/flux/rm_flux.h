@@ -14,6 +14,7 @@ struct outgoing {
     size_t len;
     void *data;   /**< owned */
     uint32_t tag; /**< of the request that it went by */
+    enum frame_care care;
 };
 
 /** Another server. */

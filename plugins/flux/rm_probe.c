@@ -70,7 +70,7 @@ static void begin_round(struct probe *probe)
         for (size_t i = HEAD; i < probe->bytes; i++)
             wire_put_u8(&out, (uint8_t)(i + probe->round));
         void *data = wire_out_take(&out, &len);
-        probe->ops->send(probe->rm, node, data, len);
+        probe->ops->send(probe->rm, node, data, len, CARE_MUST);
     }
 }
 
@@ -135,7 +135,8 @@ static char *on_state(void *arg, size_t max, size_t *len)
 static void reach(struct probe *probe, const char *nspace, uint32_t nnodes)
 {
     probe->ops->attach(probe->rm, nspace, probe->boot.nnodes, nnodes);
-    probe->ops->send(probe->rm, probe->boot.nnodes, malloc(1), 0); /* which nobody minds */
+    probe->ops->send(probe->rm, probe->boot.nnodes, malloc(1), 0,
+                     CARE_MUST); /* which nobody minds */
 }
 
 static int load(struct probe *probe, const char *backend, const char *library)

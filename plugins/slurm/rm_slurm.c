@@ -57,7 +57,7 @@ static void lose(struct rm *rm, uint32_t node, int rc)
     if (peer->lost)
         return;
     peer->lost = true;
-    peer->left = rc == ENOENT && peer->reached;
+    peer->left = rc == ENOENT;
     free_queue(peer->queue);
     peer->queue = NULL;
     peer->tail = &peer->queue;
@@ -65,7 +65,7 @@ static void lose(struct rm *rm, uint32_t node, int rc)
     loss->rm = rm;
     loss->node = node;
     snprintf(loss->why, sizeof loss->why, "%s",
-             peer->left     ? "it has left, for its tasks have ended"
+             peer->left && peer->reached ? "it has left, for its tasks have ended"
              : rc == ENOENT ? "it is not there: its tasks have ended, or Slurm never started them"
                             : slurm_abi_strerror(rc));
     handoff_post(rm->handoff, &loss->item);
@@ -115,16 +115,45 @@ static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, s
     return rc;
 }
 
-/* A peer that was reached before and has no listening socket any more has left; one that refuses
- * has died (listener.h). One that never was reached may have left its socket there when its node
- * crashed, and starts again under the same numbers: its plugin removes that first. @thread a
- * sender's, locked */
+/* Whether nothing in the list has to arrive. */
+static bool is_loose(const struct outgoing *list)
+{
+    while (list != NULL && list->care == CARE_MAY)
+        list = list->next;
+    return list == NULL;
+}
+
+/* Whether the error says that nobody is at the peer's socket now. */
+static bool is_absence(int rc)
+{
+    return rc == ECONNREFUSED || rc == ENOENT;
+}
+
+/* A peer that was there before and has no listening socket any more has left; one that refuses has
+ * died (listener.h). One that has never been there may have left its socket there when its node
+ * crashed, and starts again under the same numbers: its plugin removes that first. It has
+ * timeouts.peer from our own start on to come. @thread a sender's, locked */
+static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_t now)
+{
+    if (peer->reached && is_absence(rc))
+        return true;
+    int64_t since = rc == ENOENT ? rm->opened : peer->failing_since;
+    return now >= since + rm->peer_ms;
+}
+
+/* @thread a sender's, locked */
 static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
 {
     struct peer *peer = &rm->peers[node];
     int64_t now = now_ms();
     peer->retries++;
     if (peer->lost) {
+        free_queue(list);
+        return;
+    }
+    if (is_loose(list) && is_loose(peer->queue) && !(peer->reached && is_absence(rc))) {
+        for (const struct outgoing *o = list; o != NULL; o = o->next)
+            peer->dropped++;
         free_queue(list);
         return;
     }
@@ -135,8 +164,7 @@ static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
         log_debug("transport: %s is not reached yet: %s", rm->boot->nodes[node].name,
                   slurm_abi_strerror(rc));
     }
-    bool gone = (rc == ECONNREFUSED || rc == ENOENT) && peer->reached;
-    if (gone || now >= peer->failing_since + rm->peer_ms) {
+    if (is_gone(rm, peer, rc, now)) {
         lose(rm, node, rc);
         return;
     }
@@ -277,7 +305,7 @@ static void *ender(void *arg)
     return NULL;
 }
 
-static void slurm_send(struct rm *rm, uint32_t node, void *data, size_t len)
+static void slurm_send(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care)
 {
     struct outgoing *o = calloc(1, sizeof *o);
     pthread_mutex_lock(&rm->lock);
@@ -288,6 +316,7 @@ static void slurm_send(struct rm *rm, uint32_t node, void *data, size_t len)
     } else {
         o->data = data;
         o->len = len;
+        o->care = care;
         *rm->peers[node].tail = o;
         rm->peers[node].tail = &o->next;
         pthread_cond_signal(&rm->wake);
@@ -305,15 +334,32 @@ static struct rm_peer slurm_peer(struct rm *rm, uint32_t node)
         .left = peer->left,
         .failing_since = peer->failing_since,
         .retries = peer->retries,
+        .dropped = peer->dropped,
     };
     const struct outgoing *lists[] = {peer->sent, peer->queue};
     for (int i = 0; i < 2; i++)
         for (const struct outgoing *o = lists[i]; o != NULL; o = o->next) {
             found.queued++;
+            found.must += o->care == CARE_MUST;
+            found.should += o->care == CARE_SHOULD;
             found.queued_bytes += o->len;
         }
     pthread_mutex_unlock(&rm->lock);
     return found;
+}
+
+static void slurm_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
+{
+    struct peer *peer = &rm->peers[node];
+    pthread_mutex_lock(&rm->lock);
+    peer->reached = true;
+    if (fact == RM_LEFT && !peer->lost) {
+        peer->lost = peer->left = true;
+        free_queue(peer->queue);
+        peer->queue = NULL;
+        peer->tail = &peer->queue;
+    }
+    pthread_mutex_unlock(&rm->lock);
 }
 
 static void slurm_abort(struct rm *rm, const struct rm_ending *ending)
@@ -424,6 +470,7 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
         return NULL;
     rm->boot = boot;
     rm->host = *host;
+    rm->opened = now_ms();
     rm->peer_ms = (int64_t)conf->timeouts.peer * 1000;
     pthread_mutex_init(&rm->lock, NULL);
     pthread_condattr_init(&attr);
@@ -450,6 +497,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .open = slurm_open,
     .send = slurm_send,
     .peer = slurm_peer,
+    .learn = slurm_learn,
     .abort = slurm_abort,
     .close = slurm_close,
 };

@@ -26,6 +26,7 @@ struct outgoing {
     struct outgoing *next;
     char *data;
     size_t len;
+    enum frame_care care;
 };
 
 /** That a peer is lost, on its way to the loop. */
@@ -41,13 +42,14 @@ struct peer {
     struct outgoing *queue, **tail;
     struct outgoing *sent; /**< what a thread is sending to it; NULL: none is */
     struct loss loss;
-    bool reached;          /**< something has arrived there before */
+    bool reached;          /**< something has arrived there before, or has come from there */
     bool lost;             /**< it was given up: nothing is sent any more */
-    bool left;             /**< ENOENT after it was reached: its tasks have ended */
+    bool left;             /**< it has no socket any more: its tasks have ended */
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
     uint64_t retries; /**< messages that failed and were put back */
+    uint64_t dropped; /**< frames of CARE_MAY in messages that failed */
 };
 
 struct rm {
@@ -57,6 +59,7 @@ struct rm {
     const char *runs; /**< of each of them: which run it is, as step_run_next() reads it */
     uint32_t step;
     char *address;   /**< where servers listen; slurmd puts its node's name for %n */
+    int64_t opened;  /**< ms: when we started */
     int64_t peer_ms; /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;

@@ -1,0 +1,290 @@
+/** @file
+ * Tests of goodbyes: many servers in one process, of which some leave, one after another or all at
+ * once; those that stay come to know of all of them, and nobody says much. The test plays the link,
+ * the back end, and what departed.c does with the news.
+ */
+#include "common/server/absent.h"
+#include "common/server/departed.h"
+#include "common/util/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { MANY = 300, ARITY = 3, FRAMES = 1 << 16 };
+
+/* A frame on its way. */
+struct sent {
+    uint32_t from, to;
+    void *data;
+    size_t len;
+};
+
+static int64_t now = 1000;
+static struct server servers[MANY];
+static bool there[MANY];
+static bool knows[MANY][MANY], early[MANY][MANY]; /* that the second one has left */
+static uint32_t ranks[MANY], nframes, ndropped, at;
+static uint64_t dropped[MANY]; /* frames to it that did not arrive */
+static struct boot_node nodes[MANY];
+static struct sent frames[FRAMES];
+static struct nspace *nspace;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    *t = (struct timespec){.tv_sec = now / 1000, .tv_nsec = now % 1000 * 1000000};
+    return 0;
+}
+
+/* A server is its own link and back end. */
+void link_send(struct link *link, uint32_t node, struct wire_out *frame)
+{
+    struct server *server = (struct server *)link;
+    assert_int_not_equal(node, server->boot.node);
+    assert_true(nframes < FRAMES);
+    assert_false(frame->failed);
+    if (there[node]) {
+        struct sent *sent = &frames[nframes++];
+        sent->from = server->boot.node;
+        sent->to = node;
+        sent->data = wire_out_take(frame, &sent->len);
+    } else {
+        ndropped++;
+        dropped[node]++;
+    }
+    wire_out_free(frame);
+}
+
+static struct rm_peer peer_of(struct rm *rm, uint32_t node)
+{
+    (void)rm;
+    return (struct rm_peer){.dropped = dropped[node]};
+}
+
+void departed_left(struct server *server, uint32_t node, bool is_early, const char *why)
+{
+    (void)why;
+    assert_false(knows[server->boot.node][node]);
+    knows[server->boot.node][node] = true;
+    early[server->boot.node][node] = is_early;
+}
+
+static void quiet(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    (void)text;
+}
+
+static int begin(void **state)
+{
+    static const struct rm_ops ops = {.peer = peer_of};
+    (void)state;
+    log_open(quiet, NULL, LOG_LEVEL_WARNING, NULL);
+    nframes = ndropped = at = 0;
+    memset(knows, 0, sizeof knows);
+    memset(early, 0, sizeof early);
+    memset(dropped, 0, sizeof dropped);
+    for (uint32_t i = 0; i < MANY; i++) {
+        ranks[i] = i;
+        nodes[i] = (struct boot_node){"c", 1, &ranks[i], 0, 0};
+        there[i] = true;
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        servers[i] = (struct server){.rm_ops = &ops,
+                                     .boot = {.nspace = "slurm.4711.0",
+                                              .node = i,
+                                              .nnodes = MANY,
+                                              .ntasks = MANY,
+                                              .nodes = nodes}};
+        servers[i].link = (struct link *)&servers[i];
+        servers[i].rm = (struct rm *)&servers[i];
+        servers[i].conf.tree_arity = ARITY;
+        servers[i].tasks = calloc(1, sizeof *servers[i].tasks);
+        assert_int_equal(absent_open(&servers[i]), 0);
+    }
+    nspace = nspace_new(&servers[0].boot);
+    for (uint32_t i = 0; i < MANY; i++)
+        servers[i].nspace = nspace;
+    return nspace == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++) {
+        absent_close(&servers[i]);
+        free(servers[i].tasks);
+    }
+    for (uint32_t i = 0; i < nframes; i++)
+        free(frames[i].data);
+    nspace_free(nspace);
+    return 0;
+}
+
+/* Delivers what was sent, and what that brings about in the time. */
+static void run_for(int64_t ms)
+{
+    for (int64_t until = now + ms; now <= until; now += 10) {
+        for (; at < nframes; at++) {
+            const struct sent *sent = &frames[at];
+            struct server *to = &servers[sent->to];
+            if (!there[sent->to])
+                continue; /* handed over, and not read any more */
+            absent_heard(to, sent->from, FRAME_ABSENT);
+            absent_receive(to, sent->from, (char *)sent->data + 1, sent->len - 1);
+        }
+        for (uint32_t i = 0; i < MANY; i++)
+            if (there[i])
+                absent_tick(&servers[i], now);
+    }
+}
+
+static void leave(uint32_t node)
+{
+    servers[node].told_to_leave = true;
+    absent_tell(&servers[node]);
+    there[node] = false;
+}
+
+static void check_known(void)
+{
+    for (uint32_t i = 0; i < MANY; i++)
+        for (uint32_t k = 0; there[i] && k < MANY; k++)
+            if (knows[i][k] != !there[k])
+                fail_msg("server %u does not know that %u is %s", i, k,
+                         there[k] ? "there" : "gone");
+}
+
+static void test_one_is_told_once(void **state)
+{
+    (void)state;
+    leave(MANY / 2);
+    assert_int_equal(nframes, 1); /* to one server */
+    run_for(1000);
+    check_known();
+    assert_int_equal(nframes, MANY - 1); /* to each of the others */
+}
+
+/* Interior ones of the tree, its root, and leaves, in any order: the tree holds together. */
+static void test_many_leave_one_after_another(void **state)
+{
+    unsigned seed = 1;
+    (void)state;
+    for (uint32_t k = 0; k < MANY - 2; k++) {
+        uint32_t node = (uint32_t)rand_r(&seed) % MANY;
+        while (!there[node])
+            node = (node + 1) % MANY;
+        leave(node);
+        run_for(k % 5 == 0 ? 500 : 0); /* now and then all have heard of it */
+        for (uint32_t i = 0; at == nframes && i < nframes; i++)
+            free(frames[i].data);
+        if (at == nframes)
+            nframes = at = 0;
+    }
+    run_for(1000);
+    check_known();
+}
+
+/* All but the last one at once, as at the end of a step: little is said, also by the last one. */
+static void test_all_leave_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t node = MANY - 1; node > 0; node--)
+        leave(node);
+    assert_true(nframes <= MANY);
+    run_for(1000);
+    assert_true(nframes + ndropped <= 2 * MANY);
+    leave(0);
+    assert_true(nframes + ndropped <= 3 * MANY);
+}
+
+/* From the root on: whoever leaves finds another one above it, or few are tried in vain. */
+static void test_all_leave_from_the_root_on(void **state)
+{
+    (void)state;
+    for (uint32_t node = 0; node < MANY; node++)
+        leave(node);
+    assert_true(nframes <= MANY);
+    assert_true(ndropped <= 9 * MANY);
+}
+
+static void test_a_task_that_failed_early_is_told_of(void **state)
+{
+    (void)state;
+    servers[7].tasks[0] = (struct task){.state = TASK_ENDED, .early = true, .code = 127};
+    leave(7);
+    leave(8);
+    run_for(1000);
+    check_known();
+    assert_true(early[1][7] && early[250][7]);
+    assert_false(early[1][8]);
+}
+
+static void test_one_that_comes_late_is_told(void **state)
+{
+    (void)state;
+    there[299] = false; /* has not started */
+    leave(20);
+    run_for(1000);
+    assert_false(knows[299][20]);
+    there[299] = true;
+    absent_heard(&servers[5], 299, FRAME_CONTRIB);
+    run_for(1000);
+    assert_true(knows[299][20]);
+}
+
+/* What makes no sense is dropped as a whole. */
+static void test_nonsense(void **state)
+{
+    const struct {
+        const char *nspace;
+        uint32_t first, last, cause[2], more;
+    } cases[] = {
+        {"slurm.4711.1", 3, 3, {3, 3}, 0},          {"slurm.4711.0", 3, MANY, {3, 3}, 0},
+        {"slurm.4711.0", 0, 3, {3, 3}, 0},          {"slurm.4711.0", 3, 3, {3, 4}, 0},
+        {"slurm.4711.0", 3, 3, {0, 0}, 0},          {"slurm.4711.0", 3, 3, {3, 3}, 1},
+        {"slurm.4711.0", 3, 3, {3, UINT32_MAX}, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wire_out body = {0};
+        struct procset set = {0};
+        procset_add(&set, cases[i].nspace, cases[i].first, cases[i].last);
+        procset_canonical(&set);
+        procset_write(&set, &body);
+        wire_put_u32(&body, 1);
+        wire_put_u32(&body, cases[i].cause[0]);
+        wire_put_u32(&body, cases[i].cause[1]);
+        wire_put_u32(&body, 0);
+        wire_put_u32(&body, 1);
+        for (uint32_t k = 0; k < cases[i].more; k++)
+            wire_put_u8(&body, 0);
+        absent_receive(&servers[0], 1, body.data, body.len);
+        absent_receive(&servers[0], 1, body.data, body.len / 2);
+        wire_out_free(&body);
+        procset_free(&set);
+        for (uint32_t k = 0; k < MANY; k++)
+            assert_false(knows[0][k]);
+        assert_int_equal(absent_next(&servers[0], now), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_one_is_told_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_many_leave_one_after_another, begin, end),
+        cmocka_unit_test_setup_teardown(test_all_leave_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_all_leave_from_the_root_on, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_task_that_failed_early_is_told_of, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_comes_late_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(test_nonsense, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
