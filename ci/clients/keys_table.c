@@ -56,6 +56,7 @@ WANT(nspace, text(client.me.nspace))
 WANT(job_id, text(known.job_id))
 WANT(size, number(client.size))
 WANT(apps, number(known.napps))
+WANT(only_app, known.napps == 1 ? number(0) : text(NULL))
 WANT(app_size, number(known.apps[about].tasks))
 WANT(app_leader, number(known.apps[about].first))
 WANT(app_nodes, number(known.apps[about].nodes))
@@ -184,7 +185,7 @@ static struct want rank_in_package(uint32_t about)
 
 static struct want rank_locality(uint32_t about)
 {
-    return (struct want){bound_here(about) ? SOME : UNKNOWN, 0, NULL};
+    return (struct want){is_here(known.node_of[about]) ? SOME : ABSENT, 0, NULL};
 }
 
 const struct row rows[] = {
@@ -208,6 +209,7 @@ const struct row rows[] = {
     ROW(PMIX_JOB_SIZE, JOB, size),
     ROW(PMIX_MAX_PROCS, JOB, size),
     ROW(PMIX_JOB_NUM_APPS, JOB, apps),
+    ROW(PMIX_APPNUM, JOB, only_app),
     ROW(PMIX_NPROC_OFFSET, JOB, zero),
     ROW(PMIX_NUM_NODES, JOB, nodes),
     ROW(PMIX_NUM_SLOTS, JOB, step_slots),

@@ -140,6 +140,25 @@ static char *host_of(pmix_rank_t rank)
     return name;
 }
 
+/* A reserved key of a process on another node that has put nothing: the get ends. Nobody puts such
+ * a key, so there is nothing to wait for. */
+static void check_reserved(void)
+{
+    char *here = host_of(client.me.rank);
+    for (pmix_rank_t r = 0; r < client.size; r++) {
+        char *host = host_of(r);
+        pmix_proc_t proc = proc_of(r);
+        pmix_value_t *value = NULL;
+        step("get of PMIX_LOCALITY_STRING of rank %u", r);
+        if (strcmp(host, here) != 0)
+            CHECK_STATUS(PMIx_Get(&proc, PMIX_LOCALITY_STRING, NULL, 0, &value), PMIX_ERR_NOT_FOUND,
+                         "get of a reserved key of another node's process");
+        free(host);
+    }
+    free(here);
+    fence_all(false); /* so that nobody has put anything meanwhile */
+}
+
 /* ---- processes ---- */
 
 static void check_row(const pmix_proc_info_t *row, pmix_rank_t rank)
@@ -342,6 +361,7 @@ int main(int argc, char **argv)
 {
     const struct option_number options[] = {{0}};
     client_init("queries", options, argc, argv);
+    check_reserved();
     put_u64(PMIX_GLOBAL, (uint64_t)getpid(), "queries.pid");
     commit();
     fence_all(true);

@@ -29,13 +29,16 @@ static pmix_value_t string(char *text)
     return (pmix_value_t){.type = PMIX_STRING, .data.string = text};
 }
 
-/* @param text "hwloc:0-3,8", the form that libpmix itself writes */
-static void store_binding(const pmix_proc_t *proc, char *text)
+/* A task that is not bound has a locality all the same: by it a program sees that tasks share the
+ * node.
+ * @param text "hwloc:0-3,8", the form that libpmix itself writes */
+static void store_binding(const pmix_proc_t *proc, char *text, bool bound)
 {
     pmix_cpuset_t cpuset = {0};
     char *locality = NULL;
     pmix_status_t rc = PMIx_Parse_cpuset_string(text, &cpuset);
-    store(proc, PMIX_CPUSET, string(text));
+    if (bound)
+        store(proc, PMIX_CPUSET, string(text));
     if (rc == PMIX_SUCCESS)
         rc = PMIx_server_generate_locality_string(&cpuset, &locality);
     if (rc == PMIX_SUCCESS && locality != NULL)
@@ -44,7 +47,7 @@ static void store_binding(const pmix_proc_t *proc, char *text)
         log_warning("libpmix gives rank %u no locality: %s", proc->rank, PMIx_Error_string(rc));
     PMIx_Cpuset_destruct(&cpuset);
     free(locality);
-    log_debug("rank %u is bound: %s", proc->rank, text);
+    log_debug("rank %u %s: %s", proc->rank, bound ? "is bound" : "may run anywhere", text);
 }
 
 /* @return the package that a processor is of, or NO_PACKAGE where the kernel does not say */
@@ -86,15 +89,14 @@ static int learn(const pmix_proc_t *proc, pid_t pid, cpu_set_t *task, cpu_set_t 
             log_warning("where rank %u may run is not known: %s", proc->rank, strerror(errno));
         return NO_PACKAGE;
     }
-    if (sched_getaffinity(0, size, own) == 0 && CPU_EQUAL_S(size, task, own))
-        return NO_PACKAGE;
+    bool bound = sched_getaffinity(0, size, own) != 0 || !CPU_EQUAL_S(size, task, own);
     list = map_cpus(task, size);
     if (list != NULL && asprintf(&text, "hwloc:%s", list) >= 0) {
-        store_binding(proc, text);
+        store_binding(proc, text, bound);
         free(text);
     }
     free(list);
-    return common_package(task, size);
+    return bound ? common_package(task, size) : NO_PACKAGE;
 }
 
 static int *new_packages(uint32_t ntasks)

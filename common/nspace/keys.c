@@ -89,6 +89,8 @@ static void put_job(struct infos *list, const struct nspace *ns)
     infos_u32(list, PMIX_JOB_SIZE, boot->ntasks);
     infos_u32(list, PMIX_MAX_PROCS, boot->ntasks);
     infos_u32(list, PMIX_JOB_NUM_APPS, boot_napps(boot));
+    if (boot_napps(boot) == 1)
+        infos_u32(list, PMIX_APPNUM, 0);
     infos_rank(list, PMIX_NPROC_OFFSET, 0);
     infos_u32(list, PMIX_NUM_NODES, boot->nnodes);
     if (slots > 0)

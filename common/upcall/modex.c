@@ -61,21 +61,18 @@ static void run(struct handoff_item *item)
     wire_out_free(&body);
 }
 
-/* The key to wait for, if any. Nobody puts a reserved one, and by a qualifier libpmix alone finds
- * which value is meant. @return 0, or -1 without memory @thread PMIx's */
-static int require_key(struct modex *m, const pmix_info_t info[], size_t ninfo)
+/* @return the key that is asked for, or NULL: none is named, or it has a qualifier, by which
+ * libpmix alone finds which value is meant. @thread PMIx's */
+static const char *required_key(const pmix_info_t info[], size_t ninfo)
 {
     const char *key = NULL;
     for (size_t i = 0; i < ninfo; i++) {
         if (PMIX_INFO_IS_QUALIFIER(&info[i]))
-            return 0;
+            return NULL;
         if (PMIX_CHECK_KEY(&info[i], PMIX_REQUIRED_KEY) && info[i].value.type == PMIX_STRING)
             key = info[i].value.data.string;
     }
-    if (key == NULL || strlen(key) > PMIX_MAX_KEYLEN || PMIX_CHECK_RESERVED_KEY(key))
-        return 0;
-    m->key = strdup(key);
-    return m->key != NULL ? 0 : -1;
+    return key != NULL && strlen(key) <= PMIX_MAX_KEYLEN ? key : NULL;
 }
 
 pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
@@ -86,8 +83,16 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
     if (upcall_server()->rm_ops->attach == NULL &&
         strcmp(proc->nspace, upcall_server()->boot.nspace) != 0)
         return PMIX_ERR_NOT_FOUND;
+    /* No process puts a reserved key, and libpmix has all that the host gives. To ask the process's
+     * server would wait until the process commits anything, which it may never do. Refused here and
+     * not by the callback, the get takes no other one along that waits for that process. */
+    const char *key = required_key(info, ninfo);
+    if (key != NULL && PMIX_CHECK_RESERVED_KEY(key))
+        return PMIX_ERR_NOT_FOUND;
     struct modex *m = calloc(1, sizeof *m);
-    if (m == NULL || require_key(m, info, ninfo) != 0) {
+    if (m != NULL && key != NULL)
+        m->key = strdup(key);
+    if (m == NULL || (key != NULL && m->key == NULL)) {
         free(m);
         return PMIX_ERR_NOMEM;
     }
