@@ -35,12 +35,10 @@ struct contrib {
 };
 
 /* Whether the sender has not heard of a try before, which has failed for good: see tries.c. */
-static bool is_skipping(struct engine *engine, const struct tracker *t,
+static bool is_skipping(const struct engine *engine, const struct tracker *t,
                         const struct contrib *contrib)
 {
-    uint64_t now = engine->env.now(engine->env.arg);
-    uint64_t since = now > ENGINE_STRAGGLER_MS ? now - ENGINE_STRAGGLER_MS : 0;
-    return contrib->again && tries_known(engine, t, since) > contrib->settled;
+    return contrib->again && tries_known(engine, t, true) > contrib->settled;
 }
 
 /* Says what of two servers does not fit together. @return whether anything does not */
@@ -157,9 +155,11 @@ static void stale_release(struct engine *engine, struct tracker *t,
     tracker_remember(t, &release->result);
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
-    tries_end(engine, t, &release->result, true);
+    struct tracker *later = tries_end(engine, t, &release->result, true);
     if (t->state != TRACKER_IDLE)
         tracker_again(engine, t);
+    if (later != NULL)
+        tries_answer(engine, later, &release->result);
     member_done(&ended, &release->result);
 }
 
@@ -344,6 +344,9 @@ void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_
         return;
     uint32_t slot = tracker_slot_of(t, from);
     bool above = slot != TREE_NONE && slot != t->self && tree_below(&t->tree, slot, t->self);
+    if (above &&
+        t->state == TRACKER_IDLE) /* nobody here calls for what has ended with an earlier try */
+        tries_tell(engine, t, from, 0);
     if (t->state != TRACKER_IDLE || !above || is_straggler(engine, t, known) ||
         !has_news(engine, t, known)) {
         tracker_tidy(engine, t);

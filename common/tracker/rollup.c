@@ -85,7 +85,7 @@ static void put_contrib(struct wire_out *out, const struct engine *engine, const
     wire_put_block(out, t->sig, t->siglen);
     wire_put_u64(out, known);
     wire_put_u8(out, t->again);
-    wire_put_u64(out, t->again ? tries_known(engine, t, 0) : 0);
+    wire_put_u64(out, t->again ? tries_known(engine, t, false) : 0);
     wire_put_u64(out, t->call != NULL ? t->number : 0);
     wire_put_u32(out, engine->env.library);
     wire_put_u32(out, tracker_tree_id(engine, t));

@@ -164,12 +164,60 @@ static void a_skipped_try_that_nobody_told_of(void **state)
     assert_in_range(shown, 1, 40);
 }
 
+/* The server that decides has failed a try for good, has told one other server alone, and is lost.
+ * A server that could not know has given up that try for the loss, and tries again: the others do
+ * not, and it is told why. */
+static void a_try_that_was_given_up(void **state)
+{
+    uint32_t shown = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 40; i++) {
+        char id[8];
+        uint8_t sides[N] = {0};
+        uint32_t nodes[N], n = 0;
+        struct kit *kit = kit_new(&seven);
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *first = kit_op(kit, COLL_CONSTRUCT, id, NULL, N);
+        struct tree tree = kit_tree(first, 2);
+        uint32_t told = tree_child(&tree, tree.root, 0), other = tree_child(&tree, tree.root, 1);
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != tree.root)
+                nodes[n++] = slot;
+        struct kit_op *again = kit_op(kit, COLL_CONSTRUCT, id, nodes, n);
+        struct procset gone = servers(1u << tree.root);
+        if (tree_child(&tree, other, 0) != TREE_NONE) {
+            sides[tree.root] = sides[told] = 1;
+            struct kit_call *call = kit_call(kit, first, other, (struct kit_ask){0});
+            loopback_run(kit->net, 100);
+            loopback_partition(kit->net, sides, loopback_now(kit->net) + 1000);
+            kit_call(kit, first, told, (struct kit_ask){0});
+            kit_call(kit, first, tree.root, (struct kit_ask){.status = -77});
+            loopback_run(kit->net, 100);
+            loopback_kill(kit->net, tree.root, 0, 0);
+            loopback_run(kit->net, 2000);
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, LOOPBACK_LOST);
+            uint32_t slot = other > tree.root ? other - 1 : other;
+            const struct kit_call *later =
+                kit_call(kit, again, slot, (struct kit_ask){.gone = &gone, .op = call->call.op});
+            loopback_run(kit->net, 20000);
+            assert_int_equal(later->answers, 1);
+            assert_int_equal(later->status, -77);
+            shown++;
+        }
+        kit_end(kit);
+        procset_free(&gone);
+    }
+    assert_in_range(shown, 1, 40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_that_is_skipped),
         cmocka_unit_test(a_skipped_try_fails_later),
         cmocka_unit_test(a_skipped_try_that_nobody_told_of),
+        cmocka_unit_test(a_try_that_was_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -381,7 +381,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     if (result->status != 0) {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
-        later = tries_end(engine, t, result, call != NULL);
+        later = tries_end(engine, t, result, false);
         if (call == NULL && later == NULL)
             tracker_owe(t, result);
     }

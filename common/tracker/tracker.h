@@ -285,12 +285,12 @@ void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot);
 
 /* tries.c: several tries of one operation, each with less participants */
 
-/** @param later its signature is that of a later try @param since only failures that were learnt
- * at or after that time count, ms
+/** @param later its signature is that of a later try @param recent whether only failures count
+ * after which a contribution may still be late
  * @return the generation of the last failure for good of a try before, or 0 */
-uint64_t tries_known(const struct engine *engine, const struct tracker *later, uint64_t since);
-/** Tells server @p node of failures for good of tries before, from the generation after @p known
- * on. */
+uint64_t tries_known(const struct engine *engine, const struct tracker *later, bool recent);
+/** Tells server @p node of recent failures for good of tries before, from the generation after
+ * @p known on. */
 void tries_tell(struct engine *engine, const struct tracker *later, uint32_t node, uint64_t known);
 /** @return the tracker of a try that @p call has skipped, and whose failure for good is owed; or
  * NULL */
@@ -298,7 +298,7 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
                             const struct engine_call *call);
 /** A failure of @p t has been learnt: when it is for good it ends later tries here. Other trackers
  * may be gone afterwards.
- * @param stale whether the call that it is for has been answered already
+ * @param stale whether it is of a try that was given up here before
  * @return the later try whose call here has to be answered with it, by tries_answer(); or NULL */
 struct tracker *tries_end(struct engine *engine, struct tracker *t,
                           const struct engine_result *result, bool stale);

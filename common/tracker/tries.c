@@ -66,13 +66,19 @@ static const struct tracker_past *final_after(const struct engine *engine, const
     return past;
 }
 
-uint64_t tries_known(const struct engine *engine, const struct tracker *later, uint64_t since)
+/* A contribution may come so late after a failure, and no later: see ENGINE_REMEMBER_MS. */
+static bool is_recent(const struct engine *engine, const struct tracker *t)
+{
+    return engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+}
+
+uint64_t tries_known(const struct engine *engine, const struct tracker *later, bool recent)
 {
     const struct tracker *t;
     const struct tracker_past *past;
     uint64_t known = 0;
     TAILQ_FOREACH (t, &engine->all, all)
-        if (t->failure.at >= since && final_after(engine, t, known) != NULL &&
+        if ((!recent || is_recent(engine, t)) && final_after(engine, t, known) != NULL &&
             is_later(later, t, NULL))
             while ((past = final_after(engine, t, known)) != NULL)
                 known = past->generation;
@@ -84,8 +90,9 @@ void tries_tell(struct engine *engine, const struct tracker *later, uint32_t nod
     const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
         const struct tracker_past *past = final_after(engine, t, known);
-        uint32_t slot =
-            past != NULL && is_later(later, t, NULL) ? tracker_slot_of(t, node) : TREE_NONE;
+        uint32_t slot = past != NULL && is_recent(engine, t) && is_later(later, t, NULL)
+                            ? tracker_slot_of(t, node)
+                            : TREE_NONE;
         if (slot == TREE_NONE || slot == t->self || tracker_slot_lost(engine, t, slot))
             continue;
         for (; past != NULL; past = final_after(engine, t, past->generation))
@@ -106,10 +113,11 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
     return NULL;
 }
 
-/* Whether the call that waits in a later try has skipped the try @p t. */
-static bool has_skipped(const struct tracker *later, const struct tracker *t)
+/* Whether the failure of the try @p t ends the call that waits in a later one: when the call has
+ * skipped that try; or, when it was given up here (@p stale), when it has not. */
+static bool is_ended(const struct tracker *later, const struct tracker *t, bool stale)
 {
-    return t->tried != later->call->op && is_later(later, t, later->call->gone);
+    return (t->tried == later->call->op) == stale && is_later(later, t, later->call->gone);
 }
 
 /* Forgets a later try in which no call of ours waits, and tells those that have contributed. The
@@ -133,22 +141,23 @@ static void forget(struct engine *engine, struct tracker *later, const struct tr
 struct tracker *tries_end(struct engine *engine, struct tracker *t,
                           const struct engine_result *result, bool stale)
 {
-    struct tracker *later, *next, *own = NULL;
+    struct tracker *later, *next, *own = NULL, *again = NULL;
     if (t->failure.given_up || !is_final(engine, result->status, result->gone))
         return NULL;
     for (later = TAILQ_FIRST(&engine->all); later != NULL; later = next) {
         next = TAILQ_NEXT(later, all);
         if (later->state == TRACKER_IDLE || !later->again || !is_later(later, t, NULL))
             continue;
-        if (later->call != NULL && has_skipped(later, t))
-            own = later;
-        else if (later->call == NULL)
+        if (later->call == NULL)
             forget(engine, later, t);
+        else if (is_ended(later, t, stale))
+            own = later;
+        else if (stale)
+            again = later;
     }
-    if (own == NULL || !stale)
-        return own;
-    tracker_again(engine, own); /* with what is known now: above, it may have looked late */
-    return NULL;
+    if (again != NULL) /* above, it may have looked late */
+        tracker_again(engine, again);
+    return own;
 }
 
 void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result)
