@@ -280,17 +280,35 @@ settings() {
   configure
 }
 
+# asks RANK STEP: muster-status there knows whom the job waits for
+asks() {
+  flux exec -r "$1" /opt/muster/bin/muster-status "$2" >"$work/muster-status.log" 2>&1
+  check "status: on broker $1, of two jobs, by ${2%"${2#?}"}..." "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \
+    grep -qE 'construct has waited .*: missing ranks? .*7.* on node4' "$work/muster-status.log"
+}
+
+# The job's id is enough, in any form, where two jobs of the user are on the broker.
 status() {
-  local id dir
+  local id other job_of_other
   is_wanted status || return 0
   list_all >"$work/before"
+  start other || return
+  other=$job
   start status --victim 7 --delay 4000 --how exit --in construct || return
-  id=$(flux jobs -n --name=status -o '{id.f58plain}')
-  # shellcheck disable=SC2016  # for the shell there
-  flux exec -r 2 sh -c '/opt/muster/bin/muster-status --dir="$(echo "$(flux getattr rundir)"/jobtmp-2-*)" "$0"' "$id" >"$work/muster-status.log" 2>&1
-  check 'status: on a node of the job' "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \
-    grep -qE 'construct has waited .*: missing ranks? .*7.* on node4' "$work/muster-status.log"
+  id=$(flux jobs -n --name=status -o '{id.dec}')
+  asks 2 "$(flux job id --to=f58 "$id")"
+  asks 0 "$(flux job id --to=f58plain "$id")"
+  asks 3 "$id"
+  job_of_other=$(flux jobs -n --name=other -o '{id}')
+  flux exec -r 1 /opt/muster/bin/muster-status "$job_of_other" >"$work/muster-status.log" 2>&1
+  check 'status: the other one of the two' "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \
+    eval "grep -q '4 of 4 nodes answer' '$work/muster-status.log' && ! grep -q construct '$work/muster-status.log'"
   wait "$job"
+  flux cancel "$job_of_other"
+  wait "$other"
+  flux exec -r 1 /opt/muster/bin/muster-status "$job_of_other" >"$work/muster-status.log" 2>&1
+  check 'status: where it was looked for' "$(cat "$work/muster-status.log")" \
+    grep -q 'no server of step .* runs on this node.*/jobtmp-' "$work/muster-status.log"
   clean status
 }
 

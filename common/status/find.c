@@ -124,20 +124,60 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap)
     return buf;
 }
 
+/* A search: for what, what was seen, and where it was. */
+struct search {
+    const struct find *find;
+    struct seen seen;
+    bool named;        /* somebody knows a step by that name */
+    struct err failed; /* a directory cannot be read */
+    char where[512];
+};
+
+/* Looks at all directories of the step in one. */
+static void visit(void *arg, const char *dir, const char *step)
+{
+    struct search *search = arg;
+    const struct dirent *entry;
+    if (!find_is_step(step))
+        return;
+    search->named = true;
+    DIR *parent = opendir(dir != NULL ? dir : search->find->dir);
+    if (parent == NULL) { /* of a place: it has just gone */
+        if (dir == NULL)
+            err_set(&search->failed, "cannot read the directory %s: %s", search->find->dir,
+                    strerror(errno));
+        return;
+    }
+    while ((entry = readdir(parent)) != NULL)
+        if (is_its_directory(entry->d_name, step))
+            look_at(search->find, dirfd(parent), entry->d_name, &search->seen);
+    closedir(parent);
+}
+
+static void look_everywhere(struct search *search)
+{
+    const struct find *find = search->find;
+    snprintf(search->where, sizeof search->where, "%s", find->dir);
+    visit(search, NULL, find->step); /* a place may do so again, by another name or the same */
+    for (size_t i = 0; find->places != NULL && find->places[i] != NULL; i++) {
+        char where[256] = "";
+        size_t len = strlen(search->where);
+        find->places[i]->each(find->step, visit, search, where, sizeof where);
+        if (where[0] != '\0')
+            snprintf(search->where + len, sizeof search->where - len, " or %s", where);
+    }
+}
+
 /* @return a connection, or -1 with the reason in @p err */
 static int find_server(const struct find *find, uid_t *owner, struct err *err)
 {
-    struct seen seen = {.live = -1};
+    struct search search = {.find = find, .seen = {.live = -1}};
     char one[64], two[64];
-    const struct dirent *entry;
-    DIR *parent = opendir(find->dir);
-    if (parent == NULL)
-        return err_set(err, "cannot read the directory %s: %s", find->dir, strerror(errno));
-    while ((entry = readdir(parent)) != NULL)
-        if (is_its_directory(entry->d_name, find->step))
-            look_at(find, dirfd(parent), entry->d_name, &seen);
-    closedir(parent);
+    look_everywhere(&search);
+    struct seen seen = search.seen;
     *owner = seen.owner;
+    if (!search.named)
+        return err_set(err, "\"%.80s\" names no step; a step is 4711.0", find->step);
     if (seen.live >= 0 && !seen.ambiguous)
         return seen.live;
     if (seen.ambiguous) {
@@ -156,12 +196,14 @@ static int find_server(const struct find *find, uid_t *owner, struct err *err)
     if (seen.foreign)
         return err_set(err, "step %s is %s's; only its owner and root may look at it", find->step,
                        find_user_name(seen.stranger, one, sizeof one));
+    if (search.failed.text[0] != '\0')
+        return err_set(err, "%s", search.failed.text);
     return err_set(
         err,
         "no server of step %s runs on this node: the step has ended, does not use muster, "
         "or has no task here; run this on one of its nodes, and with --dir if its servers' "
         "directories are not in %s (see muster-status(1))",
-        find->step, find->dir);
+        find->step, search.where);
 }
 
 /* @return bytes that came, 0 at the end, -1 with the reason in @p err */

@@ -8,6 +8,7 @@
 #ifndef MUSTER_STATUS_FIND_H
 #define MUSTER_STATUS_FIND_H
 
+#include "common/status/place.h"
 #include "common/util/err.h"
 
 #include <stdbool.h>
@@ -20,11 +21,12 @@ enum {
 
 /** Which server, and what of it. */
 struct find {
-    const char *step; /**< "4711.0" */
-    const char *dir;  /**< where the servers' directories are, "/tmp" */
-    uid_t uid;        /**< whose step it is; (uid_t)-1: anybody's, for root */
-    bool all;         /**< the state of all its nodes, not of this one alone */
-    int ms;           /**< to wait for the answer */
+    const char *step;                  /**< "4711.0", or another of its names that a place knows */
+    const char *dir;                   /**< where the servers' directories are, "/tmp" */
+    const struct place *const *places; /**< where else, up to a NULL; NULL: nowhere */
+    uid_t uid;                         /**< whose step it is; (uid_t)-1: anybody's, for root */
+    bool all;                          /**< the state of all its nodes, not of this one alone */
+    int ms;                            /**< to wait for the answer */
 };
 
 /** @return whether @p step can be the name of a step */

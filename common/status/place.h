@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Where servers' directories are, beside tmpdir and /tmp, and by which names users know a step:
+ * what muster-status has to be told for each resource manager. plugins/places.c lists them.
+ */
+#ifndef MUSTER_STATUS_PLACE_H
+#define MUSTER_STATUS_PLACE_H
+
+#include <stddef.h>
+
+/**
+ * Takes one directory in which a server's directory may be.
+ * @param dir  borrowed; NULL: where muster.json says, or /tmp
+ * @param step as servers' directories name it, borrowed; NULL: any
+ */
+typedef void place_visit_fn(void *arg, const char *dir, const char *step);
+
+struct place {
+    /**
+     * Calls @p visit for each directory that may have the server of a step, and looks into none.
+     * @param step  as the user wrote it, any bytes; NULL: of every step
+     * @param where filled in with what was searched, for a message, "" if nothing; @p cap bytes
+     */
+    void (*each)(const char *step, place_visit_fn *visit, void *arg, char *where, size_t cap);
+};
+
+/** All places, up to a NULL. */
+extern const struct place *const status_places[];
+
+#endif

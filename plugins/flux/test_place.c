@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Job ids as people write them, and the directories of jobs. */
+#include "plugins/flux/jobid.h"
+#include "plugins/flux/place.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* As flux-job(1) writes them. */
+static void all_forms(void **state)
+{
+    static const struct {
+        uint64_t id;
+        const char *forms[5];
+    } cases[] = {
+        {0,
+         {"f1",
+          "\xc6\x92"
+          "1",
+          "0", "0x0", "0000.0000.0000.0000"}},
+        {57,
+         {"fz",
+          "\xc6\x92"
+          "z",
+          "57", "0x39", "job.0000.0000.0000.0039"}},
+        {1234567890123,
+         {"fZRwY92z",
+          "\xc6\x92"
+          "ZRwY92z",
+          "1234567890123", "0x11f71fb04cb", "job.0000.011f.71fb.04cb"}},
+        {UINT64_MAX,
+         {"fjpXCZedGfVQ",
+          "\xc6\x92"
+          "jpXCZedGfVQ",
+          "18446744073709551615", "0xffffffffffffffff", "ffff.ffff.ffff.ffff"}},
+        {58,
+         {"f21",
+          "\xc6\x92"
+          "21",
+          "58", "0x3a", "0000.0000.0000.003a"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t k = 0; k < 5; k++) {
+            char text[JOBID_SIZE];
+            uint64_t id = 1;
+            assert_true(jobid_parse(cases[i].forms[k], &id));
+            assert_int_equal(id, cases[i].id);
+            jobid_write(id, text);
+            assert_string_equal(text, cases[i].forms[0]);
+        }
+}
+
+static void what_is_none(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "f",
+        "\xc6\x92",
+        "f0",
+        "fO",
+        "f2 ",
+        "fjpXCZedGfVR",
+        "f1234567890123456",
+        "-1",
+        "4711.0",
+        "0x",
+        "0x10000000000000000",
+        "18446744073709551616",
+        "0000.0000.0000.000",
+        "job.12",
+        "0000.0000.0000.000g",
+        "../f1",
+        "f1/",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        uint64_t id;
+        assert_false(jobid_parse(texts[i], &id));
+    }
+}
+
+/* ---- directories ---- */
+
+static char seen[16][512];
+static size_t nseen;
+
+static void visit(void *arg, const char *dir, const char *step)
+{
+    (void)arg;
+    assert_true(nseen < 16);
+    snprintf(seen[nseen++], sizeof *seen, "%s %s", dir != NULL ? dir : "-", step);
+}
+
+static bool saw(const char *line)
+{
+    for (size_t i = 0; i < nseen; i++)
+        if (strcmp(seen[i], line) == 0)
+            return true;
+    return false;
+}
+
+static char rundir[64], where[512];
+
+static void look_for(const char *step)
+{
+    nseen = 0;
+    flux_place.each(step, visit, NULL, where, sizeof where);
+}
+
+/* Two jobs on a broker, and two shells of one on brokers with the same rundir: those of the job
+ * alone are looked at, however it is named. */
+static void one_of_two_jobs(void **state)
+{
+    static const char *const names[] = {"jobtmp-0-\xc6\x92"
+                                        "B9Ybtcf",
+                                        "jobtmp-12-\xc6\x92"
+                                        "B9Ybtcf",
+                                        "jobtmp-0-\xc6\x92"
+                                        "BNUmdD9",
+                                        "jobtmp-x-\xc6\x92"
+                                        "B9Ybtcf",
+                                        "jobtmp-0-",
+                                        "local-0"};
+    char first[512], second[512], other[512], decimal[32], uri[128];
+    uint64_t id;
+    (void)state;
+    snprintf(rundir, sizeof rundir, "/tmp/muster-test.XXXXXX");
+    assert_non_null(mkdtemp(rundir));
+    snprintf(uri, sizeof uri, "local://%s/local-0", rundir);
+    setenv("FLUX_URI", uri, 1);
+    unsetenv("TMPDIR");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", rundir, names[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    assert_true(jobid_parse("fB9Ybtcf", &id));
+    snprintf(decimal, sizeof decimal, "%llu", (unsigned long long)id);
+    snprintf(first, sizeof first, "%s/%s fB9Ybtcf", rundir, names[0]);
+    snprintf(second, sizeof second, "%s/%s fB9Ybtcf", rundir, names[1]);
+    snprintf(other, sizeof other, "%s/%s fBNUmdD9", rundir, names[2]);
+    const char *const forms[] = {"\xc6\x92"
+                                 "B9Ybtcf",
+                                 "fB9Ybtcf", decimal};
+    for (size_t i = 0; i < 3; i++) {
+        look_for(forms[i]);
+        assert_true(saw("- fB9Ybtcf"));
+        assert_true(saw(first));
+        assert_true(saw(second));
+        assert_int_equal(nseen, 3);
+        assert_non_null(strstr(where, rundir));
+    }
+    look_for(NULL);
+    assert_true(saw(first));
+    assert_true(saw(second));
+    assert_true(saw(other));
+    look_for("4711.0"); /* no job of Flux */
+    assert_int_equal(nseen, 0);
+    assert_string_equal(where, "");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", rundir, names[i]);
+        rmdir(path);
+    }
+    rmdir(rundir);
+}
+
+/* Whatever FLUX_URI is. */
+static void no_instance(void **state)
+{
+    static const char *const uris[] = {"", "local://", "ssh://node/run/local", "local://x", "/"};
+    (void)state;
+    for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
+        setenv("FLUX_URI", uris[i], 1);
+        look_for("f2");
+        assert_int_equal(nseen, 1);
+    }
+    unsetenv("FLUX_URI");
+    look_for("f2");
+    assert_non_null(strstr(where, "/run/flux"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_forms),
+        cmocka_unit_test(what_is_none),
+        cmocka_unit_test(one_of_two_jobs),
+        cmocka_unit_test(no_instance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
