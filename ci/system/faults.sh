@@ -22,6 +22,16 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 find_clients "$1"
 spool=$(spool_dir)
 
+# status_for NAME: what srun ends with, where muster decides it: the cause's own status
+status_for() {
+  [ "$MPI" = muster ] || return 0
+  case $1 in
+    abort-*) echo 7 ;;
+    kill-in-fence) echo 137 ;; # 128 and the signal
+    exit-in-fence) echo 1 ;;   # a task that leaves with 0 has failed all the same
+  esac
+}
+
 # scenario NAME SRUN-OPTIONS FAULT SAYS HOLD-ARG...: FAULT is a function that does the harm, or
 # "itself"; SAYS a pattern that the step's output has to match.
 scenario() {
@@ -34,6 +44,8 @@ scenario() {
   if hold_step "$name" "$options" "$@"; then
     [ "$fault" = itself ] || "$fault" "$name"
     step_ends "$name" $begin
+    [ -z "$(status_for "$name")" ] || check "$name: its status" "expected $(status_for "$name"), found $ended_with" \
+      [ "$ended_with" = "$(status_for "$name")" ]
     [ -z "$says" ] || says_why "$name" "$says" "$work/$name.log"
     # libpmix 5.0 tells only the first local participant of a fence that it failed (_mdxcbfunc
     # overwrites the status that it packs).

@@ -171,11 +171,13 @@ hold_step() {
   all_up "$name" "$step"
 }
 
-# step_ends NAME BEGIN: $step, which was harmed at the second BEGIN, ends in time
+# step_ends NAME BEGIN: $step, which was harmed at the second BEGIN, ends in time; sets $ended_with
 step_ends() {
+  ended_with=none
   if until_true $end_bound ended "$step"; then
     wait "$step"
-    ok "$1: the step ended in $((SECONDS - $2)) s with status $?"
+    ended_with=$?
+    ok "$1: the step ended in $((SECONDS - $2)) s with status $ended_with"
   else
     not_ok "$1: the step's end" "still there after $end_bound s; $(tail -n 1 "$work/$1.log")"
     scancel -n "$1"

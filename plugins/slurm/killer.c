@@ -4,13 +4,12 @@
 #include "plugins/slurm/killer.h"
 
 #include "common/util/log.h"
-#include "shims/slurm/slurm_abi.h"
+#include "plugins/slurm/step_end.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,8 +18,6 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 5,
-    RETRY_MS = 1000,
     STOP_S = 1, /* for an answer of slurmctld that is on its way */
     SAID_MS = 500,
     SAID_STEP_MS = 5,
@@ -29,7 +26,8 @@ enum {
 /* All that the thread needs: it may outlive the step's session. */
 struct killer {
     pthread_t thread;
-    int stop; /* eventfd */
+    int stop;  /* eventfd */
+    int asked; /* eventfd: slurmctld has been asked, and need not be waited for any more */
     uint32_t jobs[FACTS_JOBS_MAX], njobs, step;
     struct step_run runs[FACTS_JOBS_MAX];
     char *node;
@@ -39,6 +37,8 @@ static void killer_free(struct killer *killer)
 {
     if (killer->stop >= 0)
         close(killer->stop);
+    if (killer->asked >= 0)
+        close(killer->asked);
     free(killer->node);
     free(killer);
 }
@@ -54,23 +54,25 @@ static int stay_loaded(void)
                : -1;
 }
 
-static void kill_job(const struct killer *killer, uint32_t job, const struct step_run *run)
+/* slurmstepd may have been somebody else for a moment, see watch.c: another try helps then, too. */
+static bool pause_killer(void *arg, enum step_end_answer answer, unsigned ms)
 {
+    const struct killer *killer = arg;
     struct pollfd stop = {killer->stop, POLLIN, 0};
+    uint64_t one = 1;
 
-    for (int tries = 1;; tries++) {
-        if (step_run_kill(job, killer->step, run) == 0 || errno == SLURM_ABI_ALREADY_DONE ||
-            errno == SLURM_ABI_INVALID_JOB_ID)
-            return; /* it ends, or another node was faster */
-        if (tries == TRIES) {
-            log_error("cannot end step %u.%u from node %s: %s; its tasks hang: scancel %u.%u", job,
-                      killer->step, killer->node, slurm_abi_strerror(errno), job, killer->step);
-            return;
-        }
-        /* slurmstepd may have been somebody else for a moment; see watch.c */
-        if (poll(&stop, 1, RETRY_MS) > 0)
-            return;
-    }
+    if (answer != STEP_END_REFUSED && write(killer->asked, &one, sizeof one) < 0)
+        log_debug("eventfd: %s", strerror(errno));
+    return poll(&stop, 1, (int)ms) > 0;
+}
+
+static void stuck(void *arg, const char *why)
+{
+    const struct killer *killer = arg;
+
+    log_error("cannot end step %u.%u from node %s yet: %s; its tasks hang until that works, or: "
+              "scancel %u.%u",
+              killer->jobs[0], killer->step, killer->node, why, killer->jobs[0], killer->step);
 }
 
 /* What the user is told goes through a pipe from slurmstepd's standard error to its own loop, and
@@ -89,11 +91,20 @@ static void let_it_be_said(const struct killer *killer)
 /* The thread. */
 static void *run(void *arg)
 {
-    const struct killer *killer = arg;
+    struct killer *killer = arg;
+    const struct step_end end = {.jobs = killer->jobs,
+                                 .runs = killer->runs,
+                                 .njobs = killer->njobs,
+                                 .step = killer->step,
+                                 .fails = true,
+                                 .pause = pause_killer,
+                                 .stuck = stuck,
+                                 .arg = killer};
+    uint64_t one = 1;
 
     let_it_be_said(killer);
-    for (uint32_t i = 0; i < killer->njobs; i++)
-        kill_job(killer, killer->jobs[i], &killer->runs[i]);
+    if (step_end(&end) && write(killer->asked, &one, sizeof one) < 0)
+        log_debug("eventfd: %s", strerror(errno));
     return NULL;
 }
 
@@ -109,7 +120,8 @@ struct killer *killer_start(const struct facts *facts)
         killer->step = facts->step;
         killer->node = strdup(facts->node);
         killer->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (killer->node && killer->stop >= 0 && stay_loaded() == 0)
+        killer->asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (killer->node && killer->stop >= 0 && killer->asked >= 0 && stay_loaded() == 0)
             rc = pthread_create(&killer->thread, NULL, run, killer);
     }
     if (rc == 0)
@@ -123,22 +135,20 @@ struct killer *killer_start(const struct facts *facts)
 
 void killer_stop(struct killer *killer, unsigned wait_s)
 {
+    struct pollfd asked;
     struct timespec until;
     uint64_t one = 1;
 
     if (!killer)
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += wait_s;
-    if (wait_s > 0 && pthread_timedjoin_np(killer->thread, NULL, &until) == 0) {
-        killer_free(killer);
-        return;
-    }
+    asked = (struct pollfd){killer->asked, POLLIN, 0};
+    if (wait_s > 0)
+        poll(&asked, 1, (int)wait_s * 1000);
     if (write(killer->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += STOP_S;
-    if (pthread_timedjoin_np(killer->thread, NULL, &until) == 0) {
+    if (pthread_clockjoin_np(killer->thread, NULL, CLOCK_MONOTONIC, &until) == 0) {
         killer_free(killer);
     } else {
         log_debug("slurmctld does not answer on node %s: not waited for", killer->node);

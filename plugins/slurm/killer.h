@@ -10,7 +10,7 @@
 struct killer;
 
 /**
- * Starts the thread, which asks slurmctld to end the step and tries again for seconds.
+ * Starts the thread, which asks slurmctld to end the step, and tries again until it has ended.
  * @param facts read before this returns
  * @return NULL when there can be no thread; logged
  * @thread the watch's, with all signals blocked
@@ -18,9 +18,9 @@ struct killer;
 struct killer *killer_start(const struct facts *facts);
 
 /**
- * Gives it so many seconds to end by itself; then no further try. Waits a second for an answer that
- * is on its way, then lets the thread go, which ends with the process. Frees @p killer, which may
- * be NULL.
+ * Gives it so many seconds to reach slurmctld; then no further try. Waits a second for an answer
+ * that is on its way, then lets the thread go, which ends with the process. Frees @p killer, which
+ * may be NULL.
  * @thread slurmstepd's main thread
  */
 void killer_stop(struct killer *killer, unsigned wait_s);

@@ -1,8 +1,13 @@
 /** @file
  * mpi/muster: what Slurm loads.
  *
- * srun, slurmctld and slurmd load it too and want answers, no more. The work is slurmstepd's, once
- * for each step and node:
+ * slurmctld and slurmd load it too and want answers, no more. srun has an agent, which learns how
+ * the step ends (agent.h):
+ *
+ *     prelaunch   start the agent, its address into the tasks' environment
+ *     client_fini stop it, the step's status to srun
+ *
+ * The work is slurmstepd's, once for each step and node:
  *
  *     prefork   (root, main thread)    facts → temporary directory → listening socket →
  *                                      muster-server as the user → environment of each task → watch
@@ -17,6 +22,8 @@
 #include "common/launch/own_settings.h"
 #include "common/launch/scratch.h"
 #include "common/util/log.h"
+#include "plugins/slurm/agent.h"
+#include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/cgroup.h"
 #include "plugins/slurm/facts.h"
 #include "plugins/slurm/listener.h"
@@ -110,21 +117,21 @@ void mpi_p_conf_set(void *table)
         log_error("%s", err.text);
 }
 
-/** @thread srun's main thread */
+/** Once for each component of a step. @thread one of srun's for each component */
 void *mpi_p_client_prelaunch(const struct slurm_abi_step_info *step, char ***env)
 {
     static char none;
 
-    (void)step;
-    (void)env;
+    agent_enter(&step->step_id, env);
     return &none; /* anything but NULL, which is an error */
 }
 
-/** @thread srun's main thread */
+/** When a component has ended. @return srun's exit status, or 0: it knows better
+ * @thread one of srun's for each component */
 int mpi_p_client_fini(void *state)
 {
     (void)state;
-    return SLURM_ABI_SUCCESS;
+    return agent_leave();
 }
 
 /* Nothing stays behind. */
@@ -162,12 +169,17 @@ static int start_server(struct session *s, struct err *err)
 static int session_start(struct session *s, char *const *env, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
+    char *agent;
 
     if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
         scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, boot->label, &s->facts.user,
                      err) < 0 ||
         listener_open(&s->listener, &s->facts, err) < 0)
         return -1;
+    agent = agent_find(env);
+    if (agent)
+        boot_set(boot, "agent", agent);
+    free(agent);
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
     own_settings(boot, env);

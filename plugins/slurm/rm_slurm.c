@@ -12,7 +12,8 @@
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
-#include "plugins/slurm/run.h"
+#include "plugins/slurm/agent_call.h"
+#include "plugins/slurm/step_end.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,8 +27,9 @@ enum {
     RETRY_FIRST_MS = 10,
     RETRY_MAX_MS = 500,
     RETRY_CLOSING_MS = 50, /* at most, when there is little time left */
-    KILL_TRIES = 5,
-    KILL_AFTER_MS = 500, /* for other servers to hear who tells the user why */
+    KILL_AFTER_MS = 500,   /* for other servers to hear who tells the user why */
+    OWED_S = 5,            /* what close() waits longer for slurmctld to take the order */
+    AGENT_MS = 2000,       /* for srun's agent */
 };
 
 /* @thread the loop's */
@@ -226,40 +228,6 @@ static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
     return false;
 }
 
-/* @thread the ender's, not locked */
-static void kill_component(const struct rm *rm, uint32_t job, const struct step_run *run)
-{
-    const struct timespec nap = {.tv_sec = 1};
-    int tries = 0;
-    while (step_run_kill(job, rm->step, run) != 0) {
-        if (errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID)
-            return; /* it is ending, or has ended */
-        if (++tries == KILL_TRIES) {
-            log_error("step %u.%u could not be ended: %s; end it with: scancel %u.%u", job,
-                      rm->step, slurm_abi_strerror(errno), job, rm->step);
-            return;
-        }
-        nanosleep(&nap, NULL);
-    }
-}
-
-/* @thread the ender's, locked; unlocks while it calls slurmctld */
-static void kill_step(struct rm *rm)
-{
-    const char *at = rm->jobs, *runs = rm->runs;
-    char *end;
-    rm->kill = false;
-    rm->killing = true;
-    pthread_mutex_unlock(&rm->lock);
-    for (unsigned long job = strtoul(at, &end, 10); end != at; job = strtoul(at, &end, 10)) {
-        struct step_run run = step_run_next(&runs);
-        kill_component(rm, (uint32_t)job, &run);
-        at = end + (*end == ',');
-    }
-    pthread_mutex_lock(&rm->lock);
-    rm->killing = false;
-}
-
 static void wait_until(struct rm *rm, pthread_cond_t *cond, int64_t when)
 {
     struct timespec t = {.tv_sec = (time_t)(when / 1000), .tv_nsec = (long)(when % 1000) * 1000000};
@@ -267,6 +235,75 @@ static void wait_until(struct rm *rm, pthread_cond_t *cond, int64_t when)
         pthread_cond_wait(cond, &rm->lock);
     else
         pthread_cond_timedwait(cond, &rm->lock, &t);
+}
+
+/* @thread the ender's, not locked */
+static void tell_agent(const struct rm *rm)
+{
+    struct err err = {0};
+    if (rm->ending.status != 0 && agent_call_status(rm->agent, &rm->ending, AGENT_MS, &err) != 0)
+        log_warning("srun cannot be told that the step ends with status %u, and ends with Slurm's "
+                    "own: %s",
+                    rm->ending.status, err.text);
+}
+
+/* The terminal is not to be reached from a node where Slurm has killed tasks, but srun is. @thread
+ * the ender's, not locked */
+static void stuck(void *arg, const char *why)
+{
+    const struct rm *rm = arg;
+    struct err err = {0};
+    char text[256];
+    snprintf(text, sizeof text,
+             "step %s cannot be ended yet: %s; muster tries on, or end it with: scancel %s",
+             rm->boot->label, why, rm->boot->label);
+    if (agent_call_say(rm->agent, text, AGENT_MS, &err) == 0) {
+        log_warning("%s", text);
+        return;
+    }
+    log_debug("srun cannot be told: %s", err.text);
+    log_error("%s", text);
+}
+
+/* @thread the ender's, not locked */
+static bool pause_ender(void *arg, enum step_end_answer answer, unsigned ms)
+{
+    struct rm *rm = arg;
+    pthread_mutex_lock(&rm->lock);
+    int64_t until = now_ms() + ms, soon = now_ms() + STEP_END_AGAIN_MS;
+    rm->owed = answer == STEP_END_REFUSED;
+    while (now_ms() < (rm->closing && soon < until ? soon : until) && (!rm->closing || rm->owed))
+        wait_until(rm, &rm->doom, rm->closing && soon < until ? soon : until);
+    bool enough = rm->closing && !rm->owed;
+    pthread_mutex_unlock(&rm->lock);
+    return enough;
+}
+
+/* @thread the ender's, locked; unlocks while it calls slurmctld */
+static void kill_step(struct rm *rm)
+{
+    uint32_t jobs[STEP_END_JOBS_MAX];
+    struct step_run list[STEP_END_JOBS_MAX];
+    struct step_end end = {.jobs = jobs,
+                           .runs = list,
+                           .step = rm->step,
+                           .fails = rm->ending.status != 0,
+                           .pause = pause_ender,
+                           .stuck = stuck,
+                           .arg = rm};
+    const char *at = rm->jobs, *runs = rm->runs;
+    char *next;
+    rm->kill = false;
+    pthread_mutex_unlock(&rm->lock);
+    for (unsigned long job = strtoul(at, &next, 10); next != at && end.njobs < STEP_END_JOBS_MAX;
+         job = strtoul(at, &next, 10)) {
+        jobs[end.njobs] = (uint32_t)job;
+        list[end.njobs++] = step_run_next(&runs);
+        at = next + (*next == ',');
+    }
+    step_end(&end);
+    pthread_mutex_lock(&rm->lock);
+    rm->owed = false;
 }
 
 static void *sender(void *arg)
@@ -289,14 +326,20 @@ static void *sender(void *arg)
     return NULL;
 }
 
-/* Of its own, as all senders may hang. The step's tasks die everywhere at once, which would hide
- * the reason from a server that has not got it yet. */
+/* Of its own, as all senders may hang. First srun learns with what status the step ends, since it
+ * ends with its tasks. The step's tasks die everywhere at once, which would hide the reason from a
+ * server that has not got it yet. */
 static void *ender(void *arg)
 {
     struct rm *rm = arg;
     pthread_mutex_lock(&rm->lock);
     while (rm->kill || !rm->closing) {
-        if (rm->kill && (idle(rm) || now_ms() >= rm->kill_at))
+        if (rm->kill && !rm->told) {
+            rm->told = true;
+            pthread_mutex_unlock(&rm->lock);
+            tell_agent(rm);
+            pthread_mutex_lock(&rm->lock);
+        } else if (rm->kill && (idle(rm) || now_ms() >= rm->kill_at))
             kill_step(rm);
         else
             wait_until(rm, &rm->doom, rm->kill ? rm->kill_at : INT64_MAX);
@@ -364,11 +407,11 @@ static void slurm_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
 
 static void slurm_abort(struct rm *rm, const struct rm_ending *ending)
 {
-    (void)ending; /* srun has shown it: it is in the server's log */
+    /* why: srun has shown it, as it is in the server's log */
     pthread_mutex_lock(&rm->lock);
-    if (!rm->kill)
-        rm->kill_at = now_ms() + KILL_AFTER_MS;
-    rm->kill = true;
+    rm->ending = (struct rm_ending){.cause = ending->cause, .status = ending->status};
+    rm->kill_at = now_ms() + KILL_AFTER_MS;
+    rm->kill = rm->owed = true;
     pthread_cond_signal(&rm->doom);
     pthread_mutex_unlock(&rm->lock);
 }
@@ -404,19 +447,23 @@ static void free_peers(struct rm *rm)
     free(rm->peers);
 }
 
-/* A step that is to end must end, with or without us: the other servers leave it to this one. */
+/* A step that is to end must end: while slurmctld has not taken the order, this server stays for a
+ * while. Then the other servers whose tasks live try. */
 static void join_ender(struct rm *rm, struct timespec by)
 {
     if (rm->nthreads == 0)
         return;
     pthread_mutex_lock(&rm->lock);
-    if (rm->kill || rm->killing)
-        by.tv_sec += KILL_TRIES;
+    bool owed = rm->owed;
     pthread_mutex_unlock(&rm->lock);
-    if (pthread_timedjoin_np(rm->threads[0], NULL, &by) == 0)
+    if (owed)
+        by.tv_sec += OWED_S;
+    if (pthread_clockjoin_np(rm->threads[0], NULL, CLOCK_MONOTONIC, &by) == 0)
         return;
-    log_error("slurmctld has not ended step %u of job %s yet; end it with scancel", rm->step,
-              rm->jobs);
+    if (owed)
+        log_warning("slurmctld has not taken the order to end step %u of job %s: the servers with "
+                    "tasks that live try on",
+                    rm->step, rm->jobs);
     _exit(0);
 }
 
@@ -431,11 +478,11 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_cond_broadcast(&rm->wake);
     pthread_cond_signal(&rm->doom);
     pthread_mutex_unlock(&rm->lock);
-    clock_gettime(CLOCK_REALTIME, &t);
+    clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_sec += ms / 1000 + 1;
     join_ender(rm, t);
     for (uint32_t i = 1; i < rm->nthreads; i++)
-        if (pthread_timedjoin_np(rm->threads[i], NULL, &t) != 0)
+        if (pthread_clockjoin_np(rm->threads[i], NULL, CLOCK_MONOTONIC, &t) != 0)
             _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
     inbox_close(rm->inbox);
     if (rm->handoff != NULL)
@@ -458,6 +505,7 @@ static int read_settings(struct rm *rm, struct err *err)
     rm->runs = runs;
     rm->step = (uint32_t)strtoul(step, NULL, 10);
     rm->address = (char *)address;
+    rm->agent = boot_setting(rm->boot, "agent");
     return 0;
 }
 

@@ -58,9 +58,10 @@ struct rm {
     const char *jobs; /**< whose steps of that id are the step's components: "2,3" */
     const char *runs; /**< of each of them: which run it is, as step_run_next() reads it */
     uint32_t step;
-    char *address;   /**< where servers listen; slurmd puts its node's name for %n */
-    int64_t opened;  /**< ms: when we started */
-    int64_t peer_ms; /**< how long a node may fail until it is lost */
+    const char *agent; /**< srun's, see agent_call.h; NULL: it has none */
+    char *address;     /**< where servers listen; slurmd puts its node's name for %n */
+    int64_t opened;    /**< ms: when we started */
+    int64_t peer_ms;   /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;
 
@@ -68,10 +69,12 @@ struct rm {
     pthread_cond_t wake;  /**< something to send, or the end */
     pthread_cond_t doom;  /**< the step is to be ended, or the end */
     struct peer *peers;
-    uint32_t turn;   /**< where the next look for work begins */
-    bool kill;       /**< the step is to be ended */
-    bool killing;    /**< slurmctld is being told so */
-    int64_t kill_at; /**< ms: at the latest, whatever is still to be sent */
+    uint32_t turn;           /**< where the next look for work begins */
+    bool kill;               /**< the step is to be ended */
+    bool told;               /**< srun was told with what status */
+    bool owed;               /**< slurmctld has not taken the order yet */
+    struct rm_ending ending; /**< how it is to end; without the reason */
+    int64_t kill_at;         /**< ms: at the latest, whatever is still to be sent */
     bool closing;
     int64_t close_by; /**< ms */
     pthread_t threads[RM_THREADS_MAX];

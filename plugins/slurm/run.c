@@ -46,7 +46,7 @@ int step_run_read(uint32_t job, uint32_t step, struct step_run *run)
     return -1;
 }
 
-int step_run_kill(uint32_t job, uint32_t step, const struct step_run *run)
+int step_run_kill(uint32_t job, uint32_t step, const struct step_run *run, bool fails)
 {
     struct step_run now;
     int rc = step_run_read(job, step, &now);
@@ -54,7 +54,7 @@ int step_run_kill(uint32_t job, uint32_t step, const struct step_run *run)
     if (rc < 0 && errno != ENOENT)
         return -1;
     if (rc == 0 && now.first >= run->first && now.first <= run->last)
-        return slurm_abi_kill_step(job, step, SIGKILL) == SLURM_ABI_SUCCESS ? 0 : -1;
+        return slurm_abi_kill_step(job, step, SIGKILL, fails) == SLURM_ABI_SUCCESS ? 0 : -1;
     errno = SLURM_ABI_ALREADY_DONE;
     return -1;
 }

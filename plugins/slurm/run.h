@@ -9,6 +9,7 @@
 #ifndef MUSTER_SLURM_RUN_H
 #define MUSTER_SLURM_RUN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** When slurmctld has started a step of one job: its first and its last component. All zero: not
@@ -23,11 +24,12 @@ int step_run_read(uint32_t job, uint32_t step, struct step_run *run);
 
 /**
  * Asks slurmctld to kill the tasks of a step, if it still is this run of it.
+ * @param fails whether tasks that die by it count as failed; Slurm before 23.11 cannot do without
  * @return 0, or -1 with errno set: SLURM_ABI_ALREADY_DONE when this run is not there any more, or
  * is not known
  * @thread any
  */
-int step_run_kill(uint32_t job, uint32_t step, const struct step_run *run);
+int step_run_kill(uint32_t job, uint32_t step, const struct step_run *run, bool fails);
 
 /** @return the text that step_run_next() reads, for @p n runs; the caller frees it, or NULL */
 char *step_run_list(const struct step_run *runs, uint32_t n);

@@ -2,7 +2,7 @@
 /** @file
  * Tests of how runs of one step are told apart, against a slurmctld that says what the test says.
  */
-#include "plugins/slurm/run.h"
+#include "plugins/slurm/step_end.h"
 
 #include "shims/slurm/slurm_abi.h"
 
@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ static time_t starts[4];
 static uint32_t nstarts;
 static int error;
 static unsigned kills;
+static int kill_errors[8]; /* of the next kills */
+static uint16_t kill_flags;
 
 static int get(struct slurm_abi_step_records **found)
 {
@@ -74,19 +77,25 @@ int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig)
 #elif SLURM_ABI_KILL == 2
 int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig, uint16_t flags)
 {
-    (void)flags;
+    kill_flags = flags;
 #else
 int slurm_abi_raw_kill(struct slurm_abi_step_id *id, uint16_t sig, uint16_t flags)
 {
     uint32_t job = id->job_id, step = id->step_id;
 
-    (void)flags;
+    kill_flags = flags;
 #endif
     assert_int_equal(job, JOB);
     assert_int_equal(step, STEP);
     assert_int_equal(sig, SIGKILL);
+    errno = kills < 8 ? kill_errors[kills] : 0;
     kills++;
-    return SLURM_ABI_SUCCESS;
+    return errno == 0 ? SLURM_ABI_SUCCESS : SLURM_ABI_ERROR;
+}
+
+const char *slurm_abi_strerror(int errnum)
+{
+    return errnum == SLURM_ABI_TRANSITION ? "in transition" : strerror(errnum);
 }
 
 static void slurmctld_has(uint32_t n, time_t first, time_t second)
@@ -96,6 +105,109 @@ static void slurmctld_has(uint32_t n, time_t first, time_t second)
     starts[1] = second;
     error = 0;
     kills = 0;
+    memset(kill_errors, 0, sizeof kill_errors);
+}
+
+/* What step_end() does between tries. */
+static unsigned pauses, told, last_ms;
+static enum step_end_answer answers[64];
+static char said[64];
+static unsigned gone_at; /* the step is gone when so many pauses are over; 0: never */
+static unsigned give_up; /* after so many pauses */
+
+static bool pause_test(void *arg, enum step_end_answer answer, unsigned ms)
+{
+    (void)arg;
+    answers[pauses++] = answer;
+    last_ms = ms;
+    if (pauses == gone_at)
+        nstarts = 0;
+    return pauses == give_up;
+}
+
+static void stuck(void *arg, const char *why)
+{
+    (void)arg;
+    told++;
+    snprintf(said, sizeof said, "%s", why);
+}
+
+static bool end_it(bool fails)
+{
+    static const uint32_t jobs[] = {JOB};
+    static const struct step_run runs[] = {{1000, 1000}};
+    const struct step_end end = {.jobs = jobs,
+                                 .runs = runs,
+                                 .njobs = 1,
+                                 .step = STEP,
+                                 .fails = fails,
+                                 .pause = pause_test,
+                                 .stuck = stuck};
+
+    pauses = told = 0;
+    return step_end(&end);
+}
+
+/* It is asked for again until the step is gone, however long that takes, and told once. */
+static void tries_until_the_step_has_ended(void **state)
+{
+    (void)state;
+    slurmctld_has(1, 1000, 0);
+    error = ETIMEDOUT; /* slurmctld is away, for good */
+    gone_at = 0;
+    give_up = 40;
+    assert_false(end_it(true));
+    assert_int_equal(pauses, 40);
+    assert_int_equal(told, 1);
+    assert_string_equal(said, strerror(ETIMEDOUT));
+    assert_int_equal(last_ms, STEP_END_SELDOM_MS);
+    assert_int_equal(kills, 0);
+
+    slurmctld_has(1, 1000, 0);
+    kill_errors[0] = kill_errors[1] = ECONNREFUSED;
+    gone_at = 4; /* two refusals, and it takes its time */
+    give_up = 0;
+    assert_true(end_it(true));
+    assert_int_equal(kills, 4);
+    assert_int_equal(told, 1);
+    assert_int_equal(answers[1], STEP_END_REFUSED);
+    assert_int_equal(answers[2], STEP_END_ASKED);
+    assert_int_equal(last_ms, STEP_END_LOOK_MS);
+}
+
+/* A job that is requeued ends its tasks by itself; a suspended one stays so, which is told. */
+static void a_job_that_changes_its_state(void **state)
+{
+    (void)state;
+    slurmctld_has(1, 1000, 0);
+    kill_errors[0] = SLURM_ABI_TRANSITION;
+    gone_at = 1;
+    give_up = 0;
+    assert_true(end_it(true));
+    assert_int_equal(answers[0], STEP_END_BUSY);
+    assert_int_equal(told, 0);
+
+    slurmctld_has(1, 1000, 0);
+    for (int i = 0; i < 7; i++)
+        kill_errors[i] = SLURM_ABI_TRANSITION;
+    gone_at = 8;
+    assert_true(end_it(true));
+    assert_int_equal(told, 1);
+    assert_string_equal(said, "in transition");
+    assert_int_equal(answers[7], STEP_END_ASKED);
+}
+
+static void a_step_may_end_without_failing(void **state)
+{
+    (void)state;
+    slurmctld_has(1, 1000, 0);
+    gone_at = 1;
+    give_up = 0;
+    assert_true(end_it(true));
+    assert_int_equal(kill_flags, 0);
+    slurmctld_has(1, 1000, 0);
+    assert_true(end_it(false));
+    assert_int_equal(kill_flags, SLURM_ABI_KILL == 1 ? 0 : SLURM_ABI_KILL_QUIET);
 }
 
 static void own_run_is_killed(void **state)
@@ -106,7 +218,7 @@ static void own_run_is_killed(void **state)
     slurmctld_has(1, 1000, 0);
     assert_int_equal(step_run_read(JOB, STEP, &run), 0);
     assert_int_equal(run.first, 1000);
-    assert_int_equal(step_run_kill(JOB, STEP, &run), 0);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), 0);
     assert_int_equal(kills, 1);
 }
 
@@ -118,12 +230,12 @@ static void later_run_is_left_alone(void **state)
     slurmctld_has(1, 1000, 0);
     assert_int_equal(step_run_read(JOB, STEP, &run), 0);
     slurmctld_has(1, 1007, 0);
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, SLURM_ABI_ALREADY_DONE);
     slurmctld_has(1, 993, 0); /* its clock was set back */
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     run = (struct step_run){0}; /* not known: nothing that is there can be it */
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, SLURM_ABI_ALREADY_DONE);
     assert_int_equal(kills, 0);
 }
@@ -138,9 +250,9 @@ static void components_are_of_one_run(void **state)
     assert_int_equal(run.first, 1000);
     assert_int_equal(run.last, 1002);
     slurmctld_has(1, 1002, 0); /* the first one has ended */
-    assert_int_equal(step_run_kill(JOB, STEP, &run), 0);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), 0);
     slurmctld_has(2, 1003, 1005);
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(kills, 0);
 }
 
@@ -150,13 +262,13 @@ static void no_record_is_no_step(void **state)
 
     (void)state;
     slurmctld_has(0, 0, 0);
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, SLURM_ABI_ALREADY_DONE);
     error = SLURM_ABI_INVALID_JOB_ID;
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, SLURM_ABI_ALREADY_DONE);
     error = ETIMEDOUT; /* who asks tries again */
-    assert_int_equal(step_run_kill(JOB, STEP, &run), -1);
+    assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, ETIMEDOUT);
     assert_int_equal(step_run_read(JOB, STEP, &run), -1);
     assert_int_equal(errno, ETIMEDOUT);
@@ -189,6 +301,9 @@ int main(void)
         cmocka_unit_test(components_are_of_one_run),
         cmocka_unit_test(no_record_is_no_step),
         cmocka_unit_test(list),
+        cmocka_unit_test(tries_until_the_step_has_ended),
+        cmocka_unit_test(a_job_that_changes_its_state),
+        cmocka_unit_test(a_step_may_end_without_failing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

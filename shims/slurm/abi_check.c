@@ -71,6 +71,9 @@ SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, node
 SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, node_list);
 SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, num_cpu_groups);
 SAME_FIELD(struct slurm_abi_conf, slurm_conf_t, cluster_name);
+SAME_FIELD(struct slurm_abi_conf, slurm_conf_t, authinfo);
+_Static_assert((int)ESLURM_TRANSITION_STATE_NO_UPDATE == (int)SLURM_ABI_TRANSITION,
+               "error numbers differ");
 
 struct step_info {
     uint32_t het_job_id, het_job_task_offset;
@@ -95,6 +98,9 @@ SAME_FIELD(struct slurm_abi_task_info, struct task_info, ltaskid);
 SAME_FIELD(struct slurm_abi_task_info, struct task_info, ntasks);
 SAME_FIELD(struct slurm_abi_task_info, struct task_info, step_id);
 
+#if SLURM_ABI_KILL > 1
+_Static_assert(KILL_NO_SIG_FAIL == SLURM_ABI_KILL_QUIET, "flags of slurm_kill_job_step differ");
+#endif
 #if SLURM_ABI_KILL == 1
 SAME_TYPE(slurm_kill_job_step, int(uint32_t, uint32_t, uint16_t));
 #elif SLURM_ABI_KILL == 2

@@ -16,6 +16,7 @@
 #define MUSTER_SLURM_ABI_H
 
 #include <pwd.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -91,7 +92,24 @@
 enum { SLURM_ABI_SUCCESS = 0, SLURM_ABI_ERROR = -1 };
 
 /** Numbers of slurm_errno.h that are told apart. */
-enum { SLURM_ABI_INVALID_JOB_ID = 2017, SLURM_ABI_ALREADY_DONE = 2021 };
+enum {
+    SLURM_ABI_INVALID_JOB_ID = 2017,
+    SLURM_ABI_TRANSITION = 2020, /**< the job is suspended, or completing */
+    SLURM_ABI_ALREADY_DONE = 2021,
+};
+
+/** The number that a release's messages have, SLURM_PROTOCOL_VERSION: one more with each release.
+ */
+#define SLURM_ABI_PROTOCOL                                                                         \
+    ((uint16_t)((SLURM_ABI_RELEASE == 0x1605   ? 38                                                \
+                 : SLURM_ABI_RELEASE == 0x1702 ? 39                                                \
+                 : SLURM_ABI_RELEASE == 0x170b ? 40                                                \
+                 : SLURM_ABI_RELEASE == 0x1805 ? 41                                                \
+                 : SLURM_ABI_RELEASE == 0x180b ? 42                                                \
+                 : SLURM_ABI_RELEASE == 0x1905 ? 43                                                \
+                 : SLURM_ABI_RELEASE == 0x190b ? 44                                                \
+                                               : 45)                                               \
+                << 8))
 
 /** "Not set", in every field that has such a state. */
 #define SLURM_ABI_NO_VAL 0xfffffffeU
@@ -334,9 +352,44 @@ void slurm_abi_hostlist_destroy(void *hostlist) SLURM_ABI_NAME(slurm_hostlist_de
 int slurm_abi_env_overwrite(char ***env, const char *name, const char *value)
     SLURM_ABI_NAME(slurm_env_array_overwrite);
 
+/** buf_t: bytes that are packed or unpacked, as far as all releases have it alike. */
+struct slurm_abi_buffer {
+    uint32_t magic;
+    char *head;
+    uint32_t size;
+    uint32_t processed; /**< bytes from the head on that were packed, or unpacked */
+};
+struct slurm_abi_buffer *slurm_abi_buffer_new(uint32_t size) SLURM_ABI_NAME(slurm_init_buf);
+void slurm_abi_buffer_free(struct slurm_abi_buffer *buffer) SLURM_ABI_NAME(slurm_free_buf);
+
+/* Credentials of AuthType, which prove a uid to another process; no public header has them, and all
+ * releases have them alike. @return SLURM_ABI_SUCCESS, or an error, where it is a number */
+enum { SLURM_ABI_AUTH_DEFAULT = 0 };
+/** @param info AuthInfo of slurm.conf @param reader the uid whose processes can read it
+ * @return a credential with @p data in it, for slurm_abi_auth_destroy(), or NULL */
+void *slurm_abi_auth_create(int index, char *info, uid_t reader, void *data, int len)
+    SLURM_ABI_NAME(auth_g_create);
+/** Its result differs: an int on 22.05. */
+void slurm_abi_auth_destroy(void *cred) SLURM_ABI_NAME(auth_g_destroy);
+int slurm_abi_auth_verify(void *cred, char *info) SLURM_ABI_NAME(auth_g_verify);
+/** Of one that was verified. */
+uid_t slurm_abi_auth_get_uid(void *cred) SLURM_ABI_NAME(auth_g_get_uid);
+/** The same. @param data a copy, freed by slurm_abi_xfree() */
+int slurm_abi_auth_get_data(void *cred, char **data, uint32_t *len) SLURM_ABI_NAME(auth_g_get_data);
+int slurm_abi_auth_pack(void *cred, struct slurm_abi_buffer *buffer, uint16_t protocol)
+    SLURM_ABI_NAME(auth_g_pack);
+void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
+    SLURM_ABI_NAME(auth_g_unpack);
+
+/** SrunPortRange: the first and the last port, or NULL: any. Borrowed. */
+uint16_t *slurm_abi_srun_ports(void) SLURM_ABI_NAME(slurm_get_srun_port_range);
+
 /** Sends bytes to a Unix socket on other nodes; see rm_slurm.c, which calls it. */
 int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const char *data)
     SLURM_ABI_NAME(slurm_forward_data);
+
+/** A flag for it, which 22.05 and 23.02 lack: tasks that die by it do not count as failed. */
+enum { SLURM_ABI_KILL_QUIET = 1 << 10 };
 
 /* Its arguments changed; slurm_abi_kill_step() has one signature. */
 #if SLURM_ABI_KILL == 1
@@ -408,16 +461,17 @@ static inline int slurm_abi_get_step(uint32_t job, uint32_t step,
 
 /** Asks slurmctld to signal all tasks of a step, those of all its components in that job. @return
  * 0, or -1 with errno set */
-static inline int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig)
+static inline int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig, bool fails)
 {
 #if SLURM_ABI_KILL == 1
+    (void)fails;
     return slurm_abi_raw_kill(job, step, sig);
 #elif SLURM_ABI_KILL == 2
-    return slurm_abi_raw_kill(job, step, sig, 0);
+    return slurm_abi_raw_kill(job, step, sig, fails ? 0 : SLURM_ABI_KILL_QUIET);
 #else
     struct slurm_abi_step_id id = slurm_abi_step_id(job, step, SLURM_ABI_NO_VAL);
 
-    return slurm_abi_raw_kill(&id, sig, 0);
+    return slurm_abi_raw_kill(&id, sig, fails ? 0 : SLURM_ABI_KILL_QUIET);
 #endif
 }
 

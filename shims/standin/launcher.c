@@ -158,7 +158,9 @@ static int run_in_dir(struct launcher *launcher, struct err *err)
         return -1;
     if (start(launcher, err) > 0)
         launcher_serve(launcher);
-    run->rm->close(run);
+    int status = run->rm->close(run);
+    if (status > 0)
+        launcher->status = status;
     return err->text[0] == '\0' ? 0 : -1;
 }
 

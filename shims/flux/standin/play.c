@@ -73,7 +73,7 @@ static void play_ended(struct run *run, bool nodes)
         say_error("a broker does not end");
 }
 
-static void play_close(struct run *run)
+static int play_close(struct run *run)
 {
     struct flux_run *flux = run->state;
 
@@ -81,6 +81,7 @@ static void play_close(struct run *run)
     free(flux->tree);
     free(flux->life);
     free(flux);
+    return 0;
 }
 
 const struct standin_rm rm_flux = {

@@ -56,6 +56,8 @@ static int ask(const struct standin_head *head, const char *name, const char *ad
         sent = send_all(fd, name, head->forward.name_len) &&
                send_all(fd, address, head->forward.address_len) &&
                send_all(fd, data, head->forward.data_len);
+    if (sent && head->kind == STANDIN_TOKEN_NEW)
+        sent = send_all(fd, data, head->make.len);
     if (!sent || recv(fd, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer) ||
         (answer == 0 && len > 0 && recv(fd, more, len, MSG_WAITALL) != (ssize_t)len))
         answer = errno == EAGAIN ? ETIMEDOUT : STANDIN_CONNECTION_ERROR;
@@ -78,6 +80,29 @@ int standin_ask_record(uint32_t job, uint32_t step, int64_t *start)
     int rc = ask(&head, NULL, NULL, NULL, start, sizeof(*start));
 
     return rc == STANDIN_CONNECTION_ERROR ? SLURM_ABI_INVALID_JOB_ID : rc;
+}
+
+int standin_ask_token(uint32_t reader, const void *data, uint32_t len, unsigned char *token)
+{
+    struct standin_head head = {.kind = STANDIN_TOKEN_NEW, .make = {reader, len}};
+
+    return ask(&head, NULL, NULL, data, token, STANDIN_TOKEN);
+}
+
+int standin_ask_credential(const unsigned char *token, uint32_t *uid, void *data, uint32_t *len)
+{
+    struct standin_head head = {.kind = STANDIN_TOKEN_READ};
+    struct standin_credential found;
+    int rc;
+
+    memcpy(head.token, token, STANDIN_TOKEN);
+    rc = ask(&head, NULL, NULL, NULL, &found, sizeof(found));
+    if (rc == 0) {
+        *uid = found.uid;
+        *len = found.len <= STANDIN_CREDENTIAL_MAX ? found.len : 0;
+        memcpy(data, found.data, *len);
+    }
+    return rc;
 }
 
 /* When musterrun's first process is gone, the nodes end the step by themselves. */

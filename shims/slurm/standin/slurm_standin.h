@@ -24,6 +24,18 @@ enum standin_kind {
     STANDIN_KILL = 2,    /**< nothing: signal the tasks of the step */
     STANDIN_RECORD = 3, /**< nothing: when the step was started; an answer of 0 has it behind it, an
                            int64_t */
+    STANDIN_TOKEN_NEW = 4,  /**< data: make a credential; its token is behind an answer of 0 */
+    STANDIN_TOKEN_READ = 5, /**< nothing: struct standin_credential is behind an answer of 0 */
+};
+
+enum {
+    STANDIN_TOKEN = 16, /**< bytes */
+    STANDIN_CREDENTIAL_MAX = 256,
+};
+
+struct standin_credential {
+    uint32_t uid, len;
+    char data[STANDIN_CREDENTIAL_MAX];
 };
 
 /** Head of a request; answered by one int32_t, 0 or an error number. Host order: both ends are one
@@ -40,6 +52,10 @@ struct standin_head {
         struct {
             uint32_t job, step;
         } record;
+        struct {
+            uint32_t reader, len; /**< bytes that follow */
+        } make;
+        unsigned char token[STANDIN_TOKEN];
     };
 };
 
@@ -51,6 +67,13 @@ enum {
 
 /** Numbers of slurm_errno.h beside those of slurm_abi.h. */
 enum { STANDIN_CONNECTION_ERROR = 1001 };
+
+/** Asks for a credential with @p data in it. @return 0, or an error number */
+int standin_ask_token(uint32_t reader, const void *data, uint32_t len, unsigned char *token);
+
+/** Asks what is in one, which can be done once. @param data STANDIN_CREDENTIAL_MAX bytes
+ * @return 0, or an error number */
+int standin_ask_credential(const unsigned char *token, uint32_t *uid, void *data, uint32_t *len);
 
 /** Asks what slurmctld would have on record of a step. @return 0, or an error number */
 int standin_ask_record(uint32_t job, uint32_t step, int64_t *start);

@@ -5,6 +5,7 @@
 
 #include "common/util/send_all.h"
 #include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/standin/credentials.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -206,6 +207,29 @@ static void serve_record(struct job *job, const struct standin_head *head)
         send_all(job->fd, &step->start, sizeof(step->start));
 }
 
+static void serve_token_new(struct job *job, const struct standin_head *head)
+{
+    char data[STANDIN_CREDENTIAL_MAX];
+    unsigned char token[STANDIN_TOKEN];
+    int32_t code = head->make.len > sizeof(data) ? EMSGSIZE : 0;
+
+    if (code == 0 && !recv_all(job->fd, data, head->make.len))
+        return;
+    if (code == 0)
+        code = credentials_make(job->uid, head->make.reader, data, head->make.len, token);
+    if (send_all(job->fd, &code, sizeof(code)) && code == 0)
+        send_all(job->fd, token, sizeof(token));
+}
+
+static void serve_token_read(struct job *job, const struct standin_head *head)
+{
+    struct standin_credential found = {0};
+    int32_t code = credentials_read(job->uid, head->token, &found.uid, found.data, &found.len);
+
+    if (send_all(job->fd, &code, sizeof(code)) && code == 0)
+        send_all(job->fd, &found, sizeof(found));
+}
+
 static void *serve(void *arg)
 {
     struct job *job = arg;
@@ -222,6 +246,10 @@ static void *serve(void *arg)
             serve_kill(job, &head);
         else if (head.kind == STANDIN_RECORD)
             serve_record(job, &head);
+        else if (head.kind == STANDIN_TOKEN_NEW)
+            serve_token_new(job, &head);
+        else if (head.kind == STANDIN_TOKEN_READ)
+            serve_token_read(job, &head);
     }
     if (job->fd >= 0)
         close(job->fd);

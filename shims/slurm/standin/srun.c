@@ -4,6 +4,7 @@
 #include "shims/slurm/standin/slurm.h"
 
 #include <stdlib.h>
+#include <sys/un.h>
 
 /* srun's turn with the plugin. @return its state, or NULL */
 static void *prelaunch(struct run *run, const struct plugin *plugin)
@@ -24,6 +25,7 @@ static void *prelaunch(struct run *run, const struct plugin *plugin)
 static int srun_open(struct run *run, int events, struct err *err)
 {
     struct slurm_run *slurm = calloc(1, sizeof(*slurm));
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
     if (!slurm)
         return err_set(err, "out of memory");
@@ -33,7 +35,10 @@ static int srun_open(struct run *run, int events, struct err *err)
     slurm->slurmd = slurmd_open(&run->step, run->faults, err);
     if (!slurm->slurmd || plugin_load(&slurm->plugin, run->plugin_path, err) < 0)
         return -1;
+    slurmd_path(&run->step, &run->step.nodes[0], path, sizeof(path));
+    slurm_abi_init(path);
     slurm->client = prelaunch(run, &slurm->plugin);
+    slurm_abi_env_overwrite(&run->env, "SLURM_SRUN_COMM_HOST", "127.0.0.1"); /* as slurmd does */
     return slurm->client ? 0 : err_set(err, "MPI plugin: prelaunch failed");
 }
 
@@ -52,12 +57,14 @@ static void srun_ended(struct run *run, bool nodes)
     slurmd_ended(slurm->slurmd);
 }
 
-static void srun_close(struct run *run)
+/* As srun does it, what the plugin says wins. */
+static int srun_close(struct run *run)
 {
     struct slurm_run *slurm = run->state;
+    int status = slurm->plugin.client_fini(slurm->client);
 
-    slurm->plugin.client_fini(slurm->client);
     slurm->plugin.fini();
+    return status;
 }
 
 const struct standin_rm rm_slurm = {

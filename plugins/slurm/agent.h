@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The agent in srun: a thread that listens for the servers of srun's step. They tell it with what
+ * status the step ends, which becomes srun's, and lines for the user's terminal.
+ *
+ * srun asks for it once for each component of a step, from several threads, and once each when a
+ * component has ended: it is one agent for all of them.
+ */
+#ifndef MUSTER_SLURM_AGENT_H
+#define MUSTER_SLURM_AGENT_H
+
+#include "shims/slurm/slurm_abi.h"
+
+/** Starts the agent, if it does not run yet, and sets AGENT_ENV in @p env. Without one the step
+ * runs all the same, and its status is Slurm's; that is logged.
+ * @thread any of srun's */
+void agent_enter(const struct slurm_abi_step_id *step, char ***env);
+
+/** Says with what status the step ends, and stops the agent when the last component has ended.
+ * @return 1 to 255, or 0: nobody has told, so that Slurm's status is right
+ * @thread any of srun's */
+int agent_leave(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * muster-server's calls to the agent in srun (agent.h).
+ */
+#ifndef MUSTER_SLURM_AGENT_CALL_H
+#define MUSTER_SLURM_AGENT_CALL_H
+
+#include "common/transport/rm.h"
+#include "common/util/err.h"
+
+/**
+ * Tells the agent how the step ends.
+ * @param address as agent_find() gave it; NULL: there is none
+ * @param ms at most, in milliseconds; munged may take longer when it hangs
+ * @return 0 when the agent has it, or -1 with the reason in @p err
+ * @thread one that may wait
+ */
+int agent_call_status(const char *address, const struct rm_ending *ending, int ms, struct err *err);
+
+/** Has the agent show @p text on the user's terminal, where it has not just shown the same.
+ * Otherwise as agent_call_status(). */
+int agent_call_say(const char *address, const char *text, int ms, struct err *err);
+
+#endif

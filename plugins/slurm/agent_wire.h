@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What muster-server and the agent in srun say to each other (docs/wire.md, "The agent in srun").
+ *
+ * Each frame is u32 type, u32 version, u32 length and so many bytes of body, all big-endian. A
+ * later version of a type has more at its body's end; a receiver reads what it knows. A type that
+ * it does not know it skips.
+ * @thread any
+ */
+#ifndef MUSTER_SLURM_AGENT_WIRE_H
+#define MUSTER_SLURM_AGENT_WIRE_H
+
+#include "common/transport/wire.h"
+
+/** What a caller says; AGENT_ANSWER alone comes from the agent. */
+enum agent_type {
+    AGENT_HELLO = 1,  /**< raw secret, u32 protocol of Slurm, block credential; the first frame */
+    AGENT_STATUS = 2, /**< u32 cause (enum rm_cause), u32 exit status: how the step ends */
+    AGENT_SAY = 3,    /**< str: a line for the user's terminal */
+    AGENT_ANSWER = 4, /**< u32 type of the frame that is answered, u32 enum agent_result */
+};
+
+enum agent_result {
+    AGENT_TAKEN = 0,
+    AGENT_REFUSED = 1, /**< the body is not what the type has */
+    AGENT_UNKNOWN = 2, /**< the agent does not know the type, and has skipped the frame */
+};
+
+enum {
+    AGENT_VERSION = 1,
+    AGENT_HEAD = 12,           /**< bytes before a body */
+    AGENT_SECRET = 16,         /**< bytes of what only the step's own processes know */
+    AGENT_STRANGER_MAX = 4096, /**< bytes of a whole frame, until the caller is known */
+    AGENT_FRAME_MAX = 65536,   /**< and then */
+    AGENT_TEXT_MAX = 512,      /**< bytes of a line for the terminal */
+};
+
+/** The variable by which srun's plugin tells the nodes' plugins: "PORT:LABEL:SECRET", the label
+ * being JOB.STEP, and the secret in hexadecimal digits. */
+#define AGENT_ENV "MUSTER_AGENT"
+
+/** Where the agent of a step listens, and who may call it. */
+struct agent_address {
+    char host[64]; /**< a number, IPv4 or IPv6 */
+    char port[8];
+    char label[32]; /**< of the step, as its srun knows it */
+    unsigned char secret[AGENT_SECRET];
+};
+
+/** A frame in a buffer; the body is borrowed from it. */
+struct agent_frame {
+    uint32_t type, version;
+    struct wire_in body;
+    size_t len; /**< of all of it, with its head */
+};
+
+/** Finds a frame at the beginning of @p data. @return 1; 0 when it is not whole yet; -1 when it
+ * would be longer than @p max bytes */
+int agent_frame_read(const void *data, size_t len, size_t max, struct agent_frame *frame);
+
+/** Begins a frame in @p out. @return where, for agent_frame_end() */
+size_t agent_frame_begin(struct wire_out *out, enum agent_type type);
+void agent_frame_end(struct wire_out *out, size_t begin);
+
+/** Appends what a caller's credential has to hold. */
+void agent_payload(const struct agent_address *address, struct wire_out *out);
+
+/** Writes the value of AGENT_ENV. @param text at least 128 bytes */
+void agent_env_write(const struct agent_address *address, char *text, size_t cap);
+
+/**
+ * Finds the agent in the environment of the step's tasks: its own variable, and Slurm's that has
+ * the address from which srun came. The environment is the user's, so only a process of his may
+ * connect to what it says.
+ * @return a string for agent_address_read(), which the caller frees; NULL: there is no agent
+ */
+char *agent_find(char *const *env);
+
+/** @param text "HOST PORT:LABEL:SECRET" @return whether it is one */
+bool agent_address_read(const char *text, struct agent_address *address);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Has slurmctld end a step, and tries until it has ended. */
+#include "plugins/slurm/step_end.h"
+
+#include "shims/slurm/slurm_abi.h"
+
+#include <errno.h>
+
+/* One round over the components that are there. @return whether one is left */
+static bool ask(const struct step_end *end, bool *gone, enum step_end_answer *answer, int *error)
+{
+    bool there = false;
+    *answer = STEP_END_ASKED;
+    for (uint32_t i = 0; i < end->njobs && i < STEP_END_JOBS_MAX; i++) {
+        if (gone[i])
+            continue;
+        if (step_run_kill(end->jobs[i], end->step, &end->runs[i], end->fails) == 0) {
+            there = true;
+            continue;
+        }
+        gone[i] = errno == SLURM_ABI_ALREADY_DONE || errno == SLURM_ABI_INVALID_JOB_ID;
+        there |= !gone[i];
+        if (gone[i] || *answer == STEP_END_REFUSED)
+            continue;
+        *error = errno;
+        *answer = errno == SLURM_ABI_TRANSITION ? STEP_END_BUSY : STEP_END_REFUSED;
+    }
+    return there;
+}
+
+bool step_end(const struct step_end *end)
+{
+    bool gone[STEP_END_JOBS_MAX] = {false}, told = false;
+    unsigned ms = STEP_END_AGAIN_MS;
+    enum step_end_answer answer;
+    int error = 0;
+    for (unsigned tries = 1; ask(end, gone, &answer, &error); tries++) {
+        if (answer != STEP_END_ASKED && !told &&
+            (answer != STEP_END_BUSY || tries >= STEP_END_BUSY_TRIES)) {
+            told = true;
+            end->stuck(end->arg, slurm_abi_strerror(error));
+        }
+        if (end->pause(end->arg, answer, answer == STEP_END_ASKED ? STEP_END_LOOK_MS : ms))
+            return false;
+        if (answer == STEP_END_ASKED)
+            ms = STEP_END_AGAIN_MS;
+        else if (tries >= STEP_END_BUSY_TRIES)
+            ms = 2 * ms < STEP_END_SELDOM_MS ? 2 * ms : STEP_END_SELDOM_MS;
+    }
+    return true;
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of the agent in srun, by the calls of muster-server and by those of strangers. munged is
+ * played here: a credential is a number, and what is in it stands in a table.
+ */
+#include "plugins/slurm/agent.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+#include "plugins/slurm/agent_call.h"
+#include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/auth.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WAIT_MS = 20000, CREDENTIALS = 64, DATA_MAX = 128, FLOOD = 200 };
+
+/* ---- Slurm ---- */
+
+static struct {
+    uid_t uid;
+    size_t len;
+    char data[DATA_MAX];
+    bool used;
+} credentials[CREDENTIALS];
+static unsigned ncredentials, nverified;
+static uid_t writer;
+static uint16_t ports[2], *range;
+static char variable[128]; /* of the environment */
+static char shown[512];    /* the last error */
+static unsigned nshown;
+
+void *slurm_abi_auth_create(int index, char *info, uid_t reader, void *data, int len)
+{
+    (void)index;
+    (void)info;
+    assert_int_equal(reader, getuid());
+    assert_true(ncredentials < CREDENTIALS && len <= DATA_MAX);
+    memcpy(credentials[ncredentials].data, data, (size_t)len);
+    credentials[ncredentials].len = (size_t)len;
+    credentials[ncredentials].uid = writer;
+    credentials[ncredentials].used = false;
+    return (void *)(uintptr_t)++ncredentials;
+}
+
+void slurm_abi_auth_destroy(void *cred)
+{
+    (void)cred;
+}
+
+int slurm_abi_auth_pack(void *cred, struct slurm_abi_buffer *buffer, uint16_t protocol)
+{
+    assert_int_equal(protocol, SLURM_ABI_PROTOCOL);
+    buffer->head[buffer->processed++] = (char)(uintptr_t)cred;
+    return SLURM_ABI_SUCCESS;
+}
+
+void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
+{
+    assert_int_equal(protocol, SLURM_ABI_PROTOCOL);
+    unsigned number = (unsigned char)buffer->head[0];
+    return number > 0 && number <= ncredentials ? (void *)(uintptr_t)number : NULL;
+}
+
+int slurm_abi_auth_verify(void *cred, char *info)
+{
+    unsigned i = (unsigned)(uintptr_t)cred - 1;
+    bool used = credentials[i].used;
+    (void)info;
+    nverified++;
+    credentials[i].used = true;
+    return used ? SLURM_ABI_ERROR : SLURM_ABI_SUCCESS;
+}
+
+uid_t slurm_abi_auth_get_uid(void *cred)
+{
+    return credentials[(uintptr_t)cred - 1].uid;
+}
+
+int slurm_abi_auth_get_data(void *cred, char **data, uint32_t *len)
+{
+    unsigned i = (unsigned)(uintptr_t)cred - 1;
+    *len = (uint32_t)credentials[i].len;
+    *data = malloc(*len + 1);
+    memcpy(*data, credentials[i].data, *len);
+    return SLURM_ABI_SUCCESS;
+}
+
+struct slurm_abi_buffer *slurm_abi_buffer_new(uint32_t size)
+{
+    struct slurm_abi_buffer *buffer = calloc(1, sizeof *buffer);
+    buffer->head = calloc(1, size + 1);
+    buffer->size = size;
+    return buffer;
+}
+
+void slurm_abi_buffer_free(struct slurm_abi_buffer *buffer)
+{
+    free(buffer->head);
+    free(buffer);
+}
+
+void slurm_abi_xfree(void **p)
+{
+    free(*p);
+    *p = NULL;
+}
+
+const struct slurm_abi_conf *slurm_abi_conf_lock(void)
+{
+    static const struct slurm_abi_conf conf = {0};
+    return &conf;
+}
+
+void slurm_abi_conf_unlock(void)
+{
+}
+
+uint16_t *slurm_abi_srun_ports(void)
+{
+    return range;
+}
+
+int slurm_abi_env_overwrite(char ***env, const char *name, const char *value)
+{
+    (void)env;
+    snprintf(variable, sizeof variable, "%s=%s", name, value);
+    return 1;
+}
+
+/* ---- what tests share ---- */
+
+static void sink(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    if (level != LOG_LEVEL_ERROR)
+        return;
+    nshown++;
+    snprintf(shown, sizeof shown, "%s", text);
+}
+
+static unsigned count(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    unsigned n = 0;
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static char *address;
+static unsigned fds, threads;
+
+static void enter(void)
+{
+    struct slurm_abi_step_id step = slurm_abi_step_id(4711, 3, SLURM_ABI_NO_VAL);
+    agent_enter(&step, NULL);
+}
+
+static int begin(void **state)
+{
+    static char host[] = "SLURM_SRUN_COMM_HOST=127.0.0.1";
+    char *env[] = {host, variable, NULL};
+    (void)state;
+    fds = count("/proc/self/fd");
+    threads = count("/proc/self/task");
+    ncredentials = nverified = nshown = 0;
+    writer = getuid();
+    log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
+    enter();
+    address = agent_find(env);
+    return address == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(address);
+    assert_int_equal(count("/proc/self/fd"), fds);
+    assert_int_equal(count("/proc/self/task"), threads);
+    return 0;
+}
+
+static int tell(enum rm_cause cause, unsigned status)
+{
+    const struct rm_ending ending = {.cause = cause, .status = (uint8_t)status};
+    struct err err = {0};
+    return agent_call_status(address, &ending, WAIT_MS, &err);
+}
+
+static int stranger(void)
+{
+    struct agent_address at;
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(agent_address_read(address, &at));
+    in.sin_port = htons((uint16_t)atoi(at.port));
+    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
+    return fd;
+}
+
+/* Sends it and waits for the answer. @return how many bytes came before the agent hung up */
+static size_t say(struct wire_out *out, bool hangs_up)
+{
+    char answers[256];
+    int fd = stranger();
+    size_t have = 0;
+    assert_true(send(fd, out->data, out->len, MSG_NOSIGNAL) > 0);
+    if (!hangs_up)
+        shutdown(fd, SHUT_WR);
+    for (ssize_t n; (n = recv(fd, answers, sizeof answers, 0)) > 0;)
+        have += (size_t)n;
+    close(fd);
+    wire_out_free(out);
+    return have;
+}
+
+/* A HELLO, right but for what the test spoils. */
+static void put_hello(struct wire_out *out, const struct agent_address *at, const char *label)
+{
+    struct agent_address in = *at;
+    struct wire_out payload = {0};
+    size_t from = agent_frame_begin(out, AGENT_HELLO);
+    snprintf(in.label, sizeof in.label, "%s", label);
+    agent_payload(&in, &payload);
+    wire_put_raw(out, at->secret, sizeof at->secret);
+    assert_true(auth_write(out, getuid(), payload.data, payload.len));
+    agent_frame_end(out, from);
+    wire_out_free(&payload);
+}
+
+static void put_status(struct wire_out *out, uint32_t type, uint32_t cause, uint32_t status)
+{
+    size_t from = agent_frame_begin(out, (enum agent_type)type);
+    wire_put_u32(out, cause);
+    wire_put_u32(out, status);
+    agent_frame_end(out, from);
+}
+
+/* ---- tests ---- */
+
+static void the_status_comes_home(void **state)
+{
+    (void)state;
+    assert_int_equal(tell(RM_CAUSE_ABORT, 7), 0);
+    assert_int_equal(agent_leave(), 7);
+    assert_int_not_equal(tell(RM_CAUSE_ABORT, 7), 0);
+}
+
+static void nobody_tells(void **state)
+{
+    (void)state;
+    assert_int_equal(agent_leave(), 0);
+}
+
+/* The weightier cause wins, and of two alike the first. */
+static void which_status_wins(void **state)
+{
+    (void)state;
+    assert_int_equal(tell(RM_CAUSE_HOST, 137), 0);
+    assert_int_equal(tell(RM_CAUSE_TASK, 139), 0);
+    assert_int_equal(tell(RM_CAUSE_TASK, 3), 0);
+    assert_int_equal(tell(RM_CAUSE_HOST, 137), 0);
+    enter();
+    assert_int_equal(agent_leave(), 139);
+    assert_int_equal(tell(RM_CAUSE_ABORT, 255), 0);
+    assert_int_equal(tell(RM_CAUSE_ABORT, 1), 0);
+    assert_int_equal(agent_leave(), 255);
+}
+
+static void what_is_no_status(void **state)
+{
+    (void)state;
+    assert_int_equal(tell(RM_CAUSE_ABORT, 0), -1);
+    assert_int_equal(tell((enum rm_cause)3, 5), -1);
+    assert_int_equal(agent_leave(), 0);
+}
+
+static void one_agent_for_all_components(void **state)
+{
+    char first[sizeof variable];
+    (void)state;
+    memcpy(first, variable, sizeof first);
+    enter();
+    assert_string_equal(variable, first);
+    assert_int_equal(agent_leave(), 0);
+    assert_int_equal(tell(RM_CAUSE_ABORT, 9), 0);
+    assert_int_equal(agent_leave(), 9);
+}
+
+/* Without the secret munged is not even asked. */
+static void strangers_are_cut_off(void **state)
+{
+    struct agent_address right, wrong;
+    struct wire_out out = {0};
+    (void)state;
+    assert_true(agent_address_read(address, &right));
+    wrong = right;
+    wrong.secret[15] ^= 1;
+    put_hello(&out, &wrong, wrong.label);
+    put_status(&out, AGENT_STATUS, RM_CAUSE_ABORT, 5);
+    assert_int_equal(say(&out, true), 0);
+    put_status(&out, AGENT_STATUS, RM_CAUSE_ABORT, 5);
+    assert_int_equal(say(&out, true), 0);
+    wire_put_raw(&out, "GET / HTTP/1.1\r\n\r\n", 18);
+    assert_int_equal(say(&out, true), 0);
+    assert_int_equal(nverified, 0);
+    put_hello(&out, &right, "4711.4");
+    assert_int_equal(say(&out, true), 0);
+    writer++;
+    put_hello(&out, &right, right.label);
+    assert_int_equal(say(&out, true), 0);
+    assert_int_equal(nverified, 2);
+    assert_int_equal(agent_leave(), 0);
+}
+
+static void a_credential_is_good_once(void **state)
+{
+    struct agent_address at;
+    struct wire_out out = {0}, again = {0};
+    (void)state;
+    assert_true(agent_address_read(address, &at));
+    put_hello(&out, &at, at.label);
+    wire_put_raw(&again, out.data, out.len);
+    assert_int_equal(say(&out, false), AGENT_HEAD + 8);
+    assert_int_equal(say(&again, true), 0);
+    agent_leave();
+}
+
+/* Callers that connect and say nothing, or half of it, do not keep the step's server out. */
+static void silent_strangers_cost_nothing(void **state)
+{
+    int silent[FLOOD];
+    (void)state;
+    for (int i = 0; i < FLOOD; i++) {
+        silent[i] = stranger();
+        if (i % 2 == 0)
+            assert_true(send(silent[i], "\0\0\0\1", 4, MSG_NOSIGNAL) == 4);
+    }
+    int64_t from = now_ms();
+    assert_int_equal(tell(RM_CAUSE_ABORT, 7), 0);
+    assert_true(now_ms() - from < WAIT_MS);
+    assert_true(count("/proc/self/fd") < fds + FLOOD + 64);
+    assert_int_equal(agent_leave(), 7);
+    for (int i = 0; i < FLOOD; i++)
+        close(silent[i]);
+}
+
+/* A caller of a later muster may say what we do not know, or more than we know. */
+static void unknown_frames_are_skipped(void **state)
+{
+    struct agent_address at;
+    struct wire_out out = {0};
+    (void)state;
+    assert_true(agent_address_read(address, &at));
+    put_hello(&out, &at, at.label);
+    put_status(&out, 77, 1, 2);
+    size_t from = agent_frame_begin(&out, AGENT_STATUS);
+    wire_put_u32(&out, RM_CAUSE_TASK);
+    wire_put_u32(&out, 11);
+    wire_put_str(&out, "of a later version");
+    agent_frame_end(&out, from);
+    assert_int_equal(say(&out, false), 3 * (AGENT_HEAD + 8));
+    assert_int_equal(agent_leave(), 11);
+}
+
+static void a_frame_is_bounded(void **state)
+{
+    struct agent_address at;
+    struct wire_out out = {0};
+    (void)state;
+    assert_true(agent_address_read(address, &at));
+    put_hello(&out, &at, at.label);
+    wire_put_u32(&out, 77);
+    wire_put_u32(&out, AGENT_VERSION);
+    wire_put_u32(&out, AGENT_FRAME_MAX);
+    assert_int_equal(say(&out, true), AGENT_HEAD + 8);
+    agent_leave();
+}
+
+/* What several servers say the same is shown once, and harmless. */
+static void a_line_for_the_terminal(void **state)
+{
+    struct err err = {0};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(agent_call_say(address, "cannot be ended\033[2J", WAIT_MS, &err), 0);
+    assert_int_equal(nshown, 1);
+    assert_string_equal(shown, "cannot be ended?[2J");
+    for (int i = 0; i < 40; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "line %d", i);
+        assert_int_equal(agent_call_say(address, text, WAIT_MS, &err), 0);
+        ncredentials = 0;
+    }
+    assert_int_equal(nshown, 16);
+    agent_leave();
+}
+
+/* Where somebody listens who is no agent, a call ends when its time is over. */
+static void who_does_not_answer(void **state)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct rm_ending ending = {.cause = RM_CAUSE_ABORT, .status = 7};
+    socklen_t len = sizeof in;
+    struct err err = {0};
+    char text[128];
+    (void)state;
+    agent_leave();
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    getsockname(fd, (struct sockaddr *)&in, &len);
+    snprintf(text, sizeof text, "127.0.0.1 %u:1.0:%032d", ntohs(in.sin_port), 0);
+    assert_int_equal(agent_call_status(text, &ending, 50, &err), -1);
+    close(fd);
+    assert_int_equal(agent_call_status(text, &ending, WAIT_MS, &err), -1);
+    assert_int_equal(agent_call_status(NULL, &ending, WAIT_MS, &err), -1);
+}
+
+/* SrunPortRange is kept to, and a port that is taken is passed over. */
+static void ports_of_the_range(void **state)
+{
+    struct agent_address at;
+    char *env[] = {variable, NULL};
+    (void)state;
+    assert_true(agent_address_read(address, &at));
+    ports[0] = (uint16_t)(atoi(at.port) < 60000 ? atoi(at.port) : atoi(at.port) - 40);
+    ports[1] = (uint16_t)(ports[0] + 40);
+    int taken = stranger(); /* keeps the first agent's port in use */
+    agent_leave();
+    range = ports;
+    enter();
+    range = NULL;
+    assert_null(agent_find(env)); /* without Slurm's variable */
+    unsigned port = (unsigned)atoi(strchr(variable, '=') + 1);
+    assert_in_range(port, ports[0], ports[1]);
+    agent_leave();
+    close(taken);
+}
+
+static void what_is_no_address(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "127.0.0.1",
+                                      "127.0.0.1 1:1.0:",
+                                      " 1:1.0:00000000000000000000000000000000",
+                                      "127.0.0.1 x:1.0:00000000000000000000000000000000",
+                                      "127.0.0.1 123456789:1.0:00000000000000000000000000000000",
+                                      "127.0.0.1 1:1.0:0000000000000000000000000000000",
+                                      "127.0.0.1 1::00000000000000000000000000000000",
+                                      "127.0.0.1 1:1.0:0000000000000000000000000000000G"};
+    struct agent_address at;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(agent_address_read(bad[i], &at));
+    assert_true(agent_address_read("::1 1:1.0:000000000000000000000000000000ff", &at));
+    assert_int_equal(at.secret[15], 255);
+}
+
+#define AGENT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        AGENT_TEST(the_status_comes_home),
+        AGENT_TEST(nobody_tells),
+        AGENT_TEST(which_status_wins),
+        AGENT_TEST(what_is_no_status),
+        AGENT_TEST(one_agent_for_all_components),
+        AGENT_TEST(strangers_are_cut_off),
+        AGENT_TEST(a_credential_is_good_once),
+        AGENT_TEST(silent_strangers_cost_nothing),
+        AGENT_TEST(unknown_frames_are_skipped),
+        AGENT_TEST(a_frame_is_bounded),
+        AGENT_TEST(a_line_for_the_terminal),
+        AGENT_TEST(who_does_not_answer),
+        AGENT_TEST(ports_of_the_range),
+        cmocka_unit_test(what_is_no_address),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
