@@ -4,6 +4,7 @@
 #include "common/notify/event.h"
 #include "common/nspace/binding.h"
 #include "common/nspace/command.h"
+#include "common/nspace/topology.h"
 #include "common/server/absent.h"
 #include "common/server/departed.h"
 #include "common/server/status.h"
@@ -277,6 +278,7 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
     if (++server->ntold != ntasks)
         return;
     binding_complete(server->nspace);
+    topology_share(server->topology, &server->boot, server->library, pid);
     if (!server_tell_launcher(BOOT_SAYS_BOUND))
         log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
 }
@@ -444,6 +446,7 @@ void server_close(struct server *server)
     link_free(server->link);
     registry_free(server->registry);
     nspace_free(server->nspace);
+    topology_free(server->topology);
     free(server->tasks);
     if (server->control != NULL)
         event_free(server->control);

@@ -62,6 +62,7 @@ struct server {
     struct event *timer;   /**< the earliest deadline of engine and asks */
     struct handoff *handoff;
     struct nspace *nspace;
+    struct topology *topology; /**< NULL: not known */
     struct task *tasks;        /**< slot → task */
     uint32_t ntold;            /**< tasks whose start the launcher has told of */
     bool argv_sought;          /**< @thread PMIx's: the command line was looked for */

@@ -1,5 +1,6 @@
 /* The pmix_server_module_t, and libpmix's server's start and end. */
 #include "common/nspace/keys.h"
+#include "common/nspace/topology.h"
 #include "common/server/rounds.h"
 #include "common/upcall/client.h"
 #include "common/upcall/collective.h"
@@ -78,15 +79,19 @@ int upcall_open(struct server *server, struct err *err)
     if (rounds_open(server->library < COLLECTIVE_FT_FROM ? boot->nodes[boot->node].ntasks : 0) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
-    PMIX_INFO_CREATE(info, 5);
+    server->topology = topology_new();
+    PMIX_INFO_CREATE(info, 6);
     /* The macro may use its arguments more than once. */
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TMPDIR, boot->tmpdir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[3], PMIX_SYSTEM_TMPDIR, boot->tmpdir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot->nodes[boot->node].name, PMIX_STRING);
-    pmix_status_t rc = PMIx_server_init(&module, info, 5);
-    PMIX_INFO_FREE(info, 5);
+    if (server->topology != NULL)
+        topology_info(server->topology, &info[5]);
+    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 6 : 5);
+    info[5].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
+    PMIX_INFO_FREE(info, 6);
     if (rc != PMIX_SUCCESS)
         return err_set(err, "PMIx_server_init of libpmix %s failed: %s", PMIx_Get_version(),
                        PMIx_Error_string(rc));
