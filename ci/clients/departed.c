@@ -1,9 +1,17 @@
-/* departed: a get of what a process never puts ends when that process has finalized, both when it
+/* departed: what is asked of, or said to, processes that have finalized and ended in order.
+ *
+ * By default, a get of what a process never puts ends when that process has finalized, both when it
  * was asked before and when it is asked after. Nobody gives a deadline, and the process has
  * committed nothing, so that libpmix itself would wait for it.
  *
  * The asker is on another node than the target, and the target's node has another process that
  * stays, so that somebody can answer.
+ *
+ * The others are about whole nodes that have been left, to which nothing was ever sent. --how
+ * event: rank 0 raises an event for all, as the last thing that it does. get: rank 0 asks for a key
+ * of the last rank. cancel: a construct with a process that there is not, which libpmix 7 ends
+ * itself by its deadline; then all end at once. group: all but the last rank of all make a group of
+ * all, while that one finalizes.
  */
 #include "client.h"
 
@@ -22,6 +30,68 @@ static void got(pmix_status_t status, pmix_value_t *value, void *arg)
     found = status;
     pthread_cond_signal(&answered);
     pthread_mutex_unlock(&lock);
+}
+
+enum how { STAYS, EVENT, GET, CANCEL, GROUP };
+
+enum {
+    LEAVE_MS = 2000, /* until the others' servers have left: a shorter time tests less */
+    SOON_S = 15,     /* less than timeouts.peer, even on a busy machine */
+};
+
+static long how = STAYS;
+
+static pmix_status_t construct(size_t n, int timeout)
+{
+    pmix_info_t info, *results = NULL;
+    size_t nresults = 0;
+    pmix_proc_t *procs = calloc(n, sizeof *procs);
+    for (pmix_rank_t r = 0; r < n; r++)
+        procs[r] = proc_of(r);
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout, PMIX_INT);
+    pmix_status_t status =
+        PMIx_Group_construct("departed", procs, n, &info, timeout > 0, &results, &nresults);
+    free(procs);
+    return status;
+}
+
+/* What rank 0 does when the others have left. */
+static void do_alone(void)
+{
+    if (how == EVENT)
+        CHECK_OK(PMIx_Notify_event(PMIX_ERR_NOT_AVAILABLE, &client.me, PMIX_RANGE_NAMESPACE, NULL,
+                                   0, NULL, NULL),
+                 "PMIx_Notify_event");
+    else
+        CHECK(try_get(client.size - 1, "departed.never", NULL, 0) != PMIX_SUCCESS,
+              "a get of what was never put succeeded");
+}
+
+static void check_group(void)
+{
+    pmix_status_t status = construct(client.size, 0);
+    CHECK(status == PMIX_GROUP_CONSTRUCT_ABORT || status == PMIX_ERR_PROC_TERM_WO_SYNC,
+          "PMIx_Group_construct returned %s", PMIx_Error_string(status));
+}
+
+static int of_whole_nodes(void)
+{
+    uint64_t begin = now_ns();
+    bool last = client.me.rank == client.size - 1;
+    step("--how %ld", how);
+    if (how == CANCEL) {
+        CHECK(construct(client.size + 1, 2) != PMIX_SUCCESS, "a construct with nobody succeeded");
+        return client_pass("all end at once");
+    }
+    if (how == GROUP ? last : client.me.rank == 0)
+        sleep_ms(LEAVE_MS);
+    if (how == GROUP && !last)
+        check_group();
+    else if (how != GROUP && client.me.rank == 0)
+        do_alone();
+    CHECK(now_ns() < begin + SOON_S * 1000000000ull, "it took %.1f s",
+          (double)(now_ns() - begin) / 1e9);
+    return client_pass("it took %.1f s", (double)(now_ns() - begin) / 1e9);
 }
 
 /* Two ranks of different nodes, of which @p target's has another one. @return whether there are */
@@ -52,8 +122,12 @@ static void fence_rest(pmix_rank_t target)
 
 int main(int argc, char **argv)
 {
+    const struct option_number options[] = {
+        {"how", &how, "is tested", "stays|event|get|cancel|group"}, {0}};
     pmix_rank_t asker, target;
-    client_init("departed", NULL, argc, argv);
+    client_init("departed", options, argc, argv);
+    if (how != STAYS)
+        return of_whole_nodes();
     if (!choose(&asker, &target))
         return client_skip("it takes two nodes, and two ranks on one of them");
     pmix_proc_t gone = proc_of(target);

@@ -4,7 +4,7 @@
 set -uo pipefail
 usage() {
   cat <<'TXT'
-usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR [groups]
+usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR [groups|departed]
 
 A task is killed, leaves without PMIx_Finalize or aborts, a muster-server is killed, a
 job is cancelled. Each time the step ends within 15 s and says why, a step beside it
@@ -12,7 +12,8 @@ goes on and passes, and within 5 s nothing of the lost one is left. A slurmd tha
 answering, is killed and started anew does no harm; a mistake in muster.json ends a step
 at once with its place, and so do settings that differ between nodes. Where steps go on
 without lost tasks, group operations that lose one, or a node, end for all others alike;
-with "groups" these are all that runs. Prints "ok", "not ok" with the reason and "skip"
+with "groups" these are all that runs. What needs a node that was left in order ends
+soon, and holds up no node: with "departed" these are all that runs. Prints "ok", "not ok" with the reason and "skip"
 lines; non-zero status when any failed.
 TXT
 }
@@ -135,6 +136,19 @@ early() {
   check "$name: says why" "$(why "$log" $status)" \
     grep -qE "node2 is lost: rank [23] $3 before PMIx_Init" "$log"
   rm -f "$go"
+}
+
+# departed WHAT SHAPE...: what needs nodes that have been left ends soon, and all nodes are idle soon after it
+departed() {
+  local what=$1 log=$work/departed.log status
+  shift
+  list_leftovers >"$work/before"
+  # shellcheck disable=SC2086  # the shape is several words
+  timeout 60 srun --mpi="$MPI" -N4 "$@" "$clients/departed" --how "$what" >"$log" 2>&1 </dev/null
+  status=$?
+  judge "departed, $what" departed $status "$log"
+  check "departed, $what: nothing is left" "$(new_leftovers "$work/before" | tr '\n' ';')" \
+    until_true $clean_bound nothing_new "$work/before"
 }
 
 conf=/opt/muster/etc/muster/muster.json
@@ -337,11 +351,17 @@ lost_alone_on_node() {
 
 all_lost() { if [ "$(pmix_major)" -ge 7 ]; then lost_in_groups; else lost_alone_on_node; fi; }
 
-if [ "${2:-}" = groups ]; then
-  all_lost
-  summary
-  exit
-fi
+all_departed() {
+  departed event -n4
+  departed get -n4
+  departed cancel --ntasks-per-node=2
+  departed group -n4
+}
+
+case ${2:-} in
+  groups) all_lost; summary; exit ;;
+  departed) all_departed; summary; exit ;;
+esac
 
 names_rank='(rank|task) 3|:3([^0-9]|$)'
 scenario kill-in-fence '' itself "muster.*($names_rank)" --victim 3 --how kill --in fence
@@ -361,6 +381,7 @@ if [ "$MPI" = muster ]; then
   restart_slurmd
   early missing-program 'exec /nowhere/program' 'ended( with exit code 127)?'
   early illegal-instruction 'kill -ILL $$' '(was killed by signal 4 .*|ended)'
+  all_departed
   all_lost
   mistake '{ "timeouts": { "peer": "soon" } }' 'muster.json line 1: .*peer'
   mistake '{ "timeout": 3 }' 'muster.json line 1: .*timeout'

@@ -234,9 +234,10 @@ spool_dir() {
   echo "${template%%%[nh]*}"
 }
 
-# Servers, sockets, directories and shared memory, one a line.
+# Servers, sockets, directories and shared memory, one a line, and jobs whose nodes are not idle yet.
 list_leftovers() {
   local pid
+  squeue -h -t CG -o 'job %i on %N' 2>/dev/null
   for pid in $(pids_of muster-server); do echo "process muster-server $pid"; done
   find "$spool" -type s 2>/dev/null | sed 's/^/socket /'
   # Each node has a /tmp and a /dev/shm of its own, seen through its slurmd.
