@@ -61,6 +61,19 @@ static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
     return good;
 }
 
+/* Refused is one that begins with a 1. */
+static bool fits(void *arg, uint32_t from, const void *greeting, size_t len)
+{
+    char *copy = malloc(len + 1); /* all of it can be read */
+    (void)arg;
+    FUZZ_CHECK(copy != NULL && from > 0 && from < NODES + 2);
+    if (len > 0)
+        memcpy(copy, greeting, len);
+    bool good = len == 0 || copy[0] != 1;
+    free(copy);
+    return good;
+}
+
 static void no_send(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
     (void)care;
@@ -107,7 +120,8 @@ static void receive(struct link *link, const void *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct receiver receiver = {0};
-    struct link_env env = {&receiver, 0, NODES, STEP, no_send, deliver, find, introduce};
+    struct link_env env = {&receiver, 0,    NODES,     STEP, no_send,
+                           deliver,   find, introduce, NULL, fits};
     struct fuzz_bytes in = {data, data + len};
     struct link *link = link_new(&env);
     FUZZ_CHECK(link != NULL);
@@ -154,6 +168,21 @@ void fuzz_seeds(void)
     wire_put_u32(&out, 2);
     wire_put_u64(&out, 1);
     wire_put_u8(&out, FRAME_CONTRIB);
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+    for (uint32_t first = 0; first < 2;
+         first++) { /* a greeting that is taken, and one that is not */
+        wire_put_u8(&out, 32 << 1 | 1);
+        wire_put_u32(&out, 8 + 4 + 8 + 1 + 4 + 2 + 1);
+        wire_put_u64(&out, STEP);
+        wire_put_u32(&out, 2 - first);
+        wire_put_u64(&out, 1);
+        wire_put_u8(&out, FRAME_GREETING);
+        wire_put_u32(&out, 2);
+        wire_put_u8(&out, (uint8_t)first);
+        wire_put_u8(&out, 0);
+        wire_put_u8(&out, FRAME_CONTRIB);
+    }
     fuzz_seed(out.data, out.len);
     wire_out_free(&out);
 }

@@ -239,6 +239,9 @@ part_use() {
     # the server's directory is another one
     MUSTER_CONF=conf/muster.json run 30 -N2 -n2 "$clients/start"
     says 'settings by a relative path' "1|$killed" 'muster.json: there is no such file; give the whole path'
+    echo '{ "tree_arity": 8 }' >"$work/conf/muster.json"
+    run 30 --conf="1=$work/conf/muster.json" -N3 -n3 "$clients/hold" --sleep 30
+    says 'settings that differ' "1|$killed" 'tree_arity is 16 on node node0 and 8 on node node1: set it to one value'
   fi
   if [ "$(id -u)" != 0 ]; then
     echo '{ "memory_max": 32 }' >"$work/conf/muster.json"

@@ -126,7 +126,7 @@ struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data
 {
     struct boot boot;
     struct nspace *ns = NULL;
-    if (boot_read(&boot, data, len, err) != 0) {
+    if (boot_read_nspace(&boot, data, len, err) != 0) {
         boot_free(&boot);
         return NULL;
     }

@@ -1,7 +1,7 @@
 /** @file
  * What the launcher's plugin and muster-server say to each other over the control socket.
  *
- *     boot message   str  version of muster: MUSTER_VERSION of both ends
+ *     boot message   str  version of muster, u32 FRAME_PROTOCOL: the same at both ends
  *                    str  session, nspace, label, tmpdir
  *                    u32  step, u64 run, u32 node
  *                    u32  nnodes, then for each: str name, u32 application, u32 ntasks,
@@ -42,6 +42,7 @@ static void write_allocation(const struct boot *boot, struct wire_out *out)
 void boot_write(const struct boot *boot, struct wire_out *out)
 {
     wire_put_str(out, MUSTER_VERSION);
+    wire_put_u32(out, FRAME_PROTOCOL);
     wire_put_str(out, boot->session);
     wire_put_str(out, boot->nspace);
     wire_put_str(out, boot->label);
@@ -90,18 +91,26 @@ static bool name_ok(const char *s)
     return true;
 }
 
-static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
+/* @param same whether it has to be of our own build */
+static int read_version(struct wire_in *in, bool same, struct err *err)
 {
     char version[64];
+    uint32_t protocol;
 
     wire_get_str(in, version, sizeof(version));
+    protocol = wire_get_u32(in);
     if (in->bad)
         return err_set(err, "the boot message has no version");
-    if (strcmp(version, MUSTER_VERSION) != 0)
+    if (same && (strcmp(version, MUSTER_VERSION) != 0 || protocol != FRAME_PROTOCOL))
         return err_set(err,
-                       "the launcher's plugin is muster %s and muster-server is %s: install both "
-                       "of one build",
-                       version, MUSTER_VERSION);
+                       "the launcher's plugin is muster %s with protocol %u and muster-server is "
+                       "%s with protocol %u: install both of one build",
+                       version, protocol, MUSTER_VERSION, (unsigned)FRAME_PROTOCOL);
+    return 0;
+}
+
+static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
+{
     boot->session = wire_get_strdup(in, NAME_MAX_LEN);
     boot->nspace = wire_get_strdup(in, NAME_MAX_LEN);
     boot->label = wire_get_strdup(in, NAME_MAX_LEN);
@@ -243,19 +252,29 @@ static int check_apps(const struct boot *boot, struct err *err)
     return 0;
 }
 
-int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
+static int read_boot(struct boot *boot, const void *data, size_t len, bool same, struct err *err)
 {
     struct wire_in in;
 
     *boot = (struct boot){0};
     wire_in_init(&in, data, len);
-    if (read_head(boot, &in, err) < 0 || read_nodes(boot, &in, err) < 0 ||
-        check_ranks(boot, err) < 0 || check_apps(boot, err) < 0 ||
+    if (read_version(&in, same, err) < 0 || read_head(boot, &in, err) < 0 ||
+        read_nodes(boot, &in, err) < 0 || check_ranks(boot, err) < 0 || check_apps(boot, err) < 0 ||
         read_settings(boot, &in, err) < 0 || read_allocation(boot, &in, err) < 0)
         return -1;
     if (!wire_end(&in))
         return err_set(err, "the boot message is longer than its content");
     return 0;
+}
+
+int boot_read(struct boot *boot, const void *data, size_t len, struct err *err)
+{
+    return read_boot(boot, data, len, true, err);
+}
+
+int boot_read_nspace(struct boot *boot, const void *data, size_t len, struct err *err)
+{
+    return read_boot(boot, data, len, false, err);
 }
 
 uint32_t boot_napps(const struct boot *boot)

@@ -24,11 +24,13 @@
  *                       BOOT_STAY_MAX_MS
  *                       u8 BOOT_SAYS_LEFT, at the end: who ends without it has died
  *
- * Needs nothing but the C library. Both ends are of one build: a version that differs is refused.
+ * Needs nothing but the C library. Both ends are of one build: a version or FRAME_PROTOCOL that
+ * differs is refused.
  */
 #ifndef MUSTER_SERVER_BOOT_H
 #define MUSTER_SERVER_BOOT_H
 
+#include "common/transport/frame.h"
 #include "common/transport/wire.h"
 #include "common/util/err.h"
 
@@ -115,6 +117,10 @@ void boot_write_nspace(const struct boot *boot, struct wire_out *out);
  * @return 0, or -1 with the reason in @p err
  */
 int boot_read(struct boot *boot, const void *data, size_t len, struct err *err);
+
+/** The same of what boot_write_nspace() wrote, perhaps by another version of muster: whether
+ * servers fit together is the greeting's business (greeting.h). */
+int boot_read_nspace(struct boot *boot, const void *data, size_t len, struct err *err);
 
 /** An application: one program line of the launcher's command. Its ranks are in a row. */
 struct boot_app {

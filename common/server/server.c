@@ -7,6 +7,7 @@
 #include "common/nspace/topology.h"
 #include "common/server/absent.h"
 #include "common/server/departed.h"
+#include "common/server/greeting.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
 #include "common/server/tasks.h"
@@ -110,6 +111,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_EVENT:
         notification_receive(server, from, body, len);
         return;
+    case FRAME_GREETING:
+        break; /* not ahead of a first frame */
     }
     log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
 }
@@ -221,6 +224,8 @@ static int open_core(struct server *server, struct err *err)
         .step = nspace_hash(boot->nspace, boot->run),
         .send = send_bytes,
         .deliver = deliver,
+        .greet = greeting_write,
+        .fits = greeting_fits,
     };
     if (server->rm_ops->rendezvous != NULL) { /* the session may have more than one step */
         engine.home = steps_home;
@@ -259,6 +264,7 @@ static int take_parents(struct server *server, struct err *err)
     if (engine_shape(server->engine, parents) != 0)
         return err_set(err, "the back end %s does not say how servers hang together",
                        server->rm_ops->name);
+    server->tree = signature_hash(parents, server->boot.nnodes * sizeof *parents);
     uint32_t above = parents[server->boot.node];
     log_info("trees of servers: %s%s", above < server->boot.nnodes ? "below " : "at the root",
              above < server->boot.nnodes ? server->boot.nodes[above].name : "");

@@ -94,6 +94,8 @@ struct server {
     int64_t started;             /**< now_ms() */
     struct evbuffer *control_in; /**< bytes of the launcher that make no message yet */
     uint32_t library;            /**< libpmix at run time, 0xMMmmrr */
+    uint64_t tree; /**< hash of how the back end would have servers hang together; 0: as
+                      tree_arity says */
 };
 
 /**

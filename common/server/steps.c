@@ -216,13 +216,24 @@ bool steps_lost(struct server *server, uint32_t node)
     return news;
 }
 
-void steps_leaving(struct server *server, uint32_t from)
+static void lose(struct server *server, uint32_t from)
 {
-    log_debug("muster-server on %s leaves, for its step ends", nspace_name(server->nspace, from));
     steps_lost(server, from);
     engine_lost(server->engine, from);
     asks_lost(server->asks, from);
     steps_tidy(server, from);
+}
+
+void steps_leaving(struct server *server, uint32_t from)
+{
+    log_debug("muster-server on %s leaves, for its step ends", nspace_name(server->nspace, from));
+    lose(server, from);
+}
+
+void steps_refuse(struct server *server, uint32_t from)
+{
+    tell(server, server->nspace, from);
+    lose(server, from);
 }
 
 void steps_leave(struct server *server)

@@ -37,6 +37,10 @@ bool steps_lost(struct server *server, uint32_t node);
  * members there. One that is forgotten too early would not be told of again. */
 void steps_tidy(struct server *server, uint32_t node);
 
+/** Takes server @p from, which does not fit to us, for lost, and tells it who we are: it finds the
+ * same. */
+void steps_refuse(struct server *server, uint32_t from);
+
 /* link_env's and engine_env's; @p arg is the server */
 
 int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node);

@@ -142,8 +142,8 @@ static void oversized_counts_are_refused(void **state)
 
     (void)state;
     boot_write(&boot, &out);
-    /* behind version, four strings, step, run and node stands the number of nodes */
-    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 16;
+    /* behind version, protocol, four strings, step, run and node stands the number of nodes */
+    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 16;
     assert_memory_equal(out.data + at, "\0\0\0\2", 4);
     wire_set_u32(&out, at, 0xffffffff);
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);
@@ -265,6 +265,14 @@ static void another_version_is_refused(void **state)
     out.data[4] ^= 1;
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);
     assert_non_null(strstr(err.text, "install both of one build"));
+    boot_free(&read);
+    out.data[4] ^= 1;
+    out.data[4 + strlen(MUSTER_VERSION) + 3] ^= 0x80; /* the protocol */
+    assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);
+    assert_non_null(strstr(err.text, "install both of one build"));
+    boot_free(&read);
+    /* of another step's, the greeting says more */
+    assert_int_equal(boot_read_nspace(&read, out.data, out.len, &err), 0);
     boot_free(&read);
     wire_out_free(&out);
 }

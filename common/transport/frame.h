@@ -4,6 +4,11 @@
 #ifndef MUSTER_TRANSPORT_FRAME_H
 #define MUSTER_TRANSPORT_FRAME_H
 
+/** What servers that talk to each other must agree on: it goes up by one with every change of what
+ * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
+ * header, and FRAME_GREETING. */
+#define FRAME_PROTOCOL 1
+
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
     FRAME_CONTRIB = 1, /**< a collective's contributions, towards the root */
@@ -23,6 +28,7 @@ enum frame_type {
     FRAME_ABSENT,      /**< servers of the step that have left, and why: see server/absent.h */
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
+    FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
 };
 
 /** What it is worth that a frame arrives. */

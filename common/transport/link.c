@@ -1,5 +1,6 @@
 /* Header of a frame: u32 length of all that follows, u64 step, u32 sender, u64 number, then the
- * type byte and the body. A frame of CARE_MAY has no number, 0. */
+ * type byte and the body. A frame of CARE_MAY has no number, 0. Number 1 may have before the type
+ * u8 FRAME_GREETING and a block. */
 #include "common/transport/link.h"
 
 #include "common/util/log.h"
@@ -8,7 +9,6 @@
 #include <string.h>
 
 enum {
-    HEADER = 8 + 4 + 8,
     WINDOW_MIN = 64,
     WINDOW_MAX = 1 << 20,     /* of frames; one message of a busy back end has had more than 1024 */
     STRANGERS_MAX = 16 << 20, /* bytes of frames whose sender is not known yet */
@@ -31,6 +31,7 @@ struct peer {
     struct link_counts counts;
     uint64_t numbers;      /* of what is sent to it, used until now */
     struct window *window; /* of what it sends, made when the first frame comes */
+    bool refused;          /* its greeting was: nothing that it sends counts */
 };
 
 /* A frame whose sender has not been introduced: its introduction was overtaken. */
@@ -46,6 +47,7 @@ struct link {
     struct peer *peers; /* by handle */
     struct stranger *strangers;
     size_t nstrangers; /* bytes of them */
+    bool told;         /* of bytes that name no server of ours */
 };
 
 /* @return the peer with that handle, or NULL when out of memory */
@@ -76,6 +78,17 @@ struct link *link_new(const struct link_env *env)
     return link;
 }
 
+/* Where there is something to say, ahead of the first frame. */
+static void put_greeting(const struct link *link, uint32_t node, struct wire_out *out)
+{
+    struct wire_out greeting = {0};
+    link->env.greet(link->env.arg, node, &greeting);
+    wire_put_u8(out, FRAME_GREETING);
+    wire_put_block(out, greeting.data, greeting.len);
+    out->failed |= greeting.failed;
+    wire_out_free(&greeting);
+}
+
 void link_send(struct link *link, uint32_t node, struct wire_out *frame)
 {
     struct wire_out out = {0};
@@ -86,16 +99,19 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
         wire_out_free(frame);
         return;
     }
-    wire_put_u32(&out, (uint32_t)(HEADER + frame->len));
+    wire_put_u32(&out, 0); /* the length */
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
     wire_put_u64(&out, care != CARE_MAY ? peer->numbers + 1 : 0);
+    if (care != CARE_MAY && peer->numbers == 0 && link->env.greet != NULL)
+        put_greeting(link, node, &out);
     wire_put_raw(&out, frame->data, frame->len);
-    if (frame->failed || out.failed || frame->len > UINT32_MAX - HEADER) {
+    if (frame->failed || out.failed || out.len - 4 > UINT32_MAX) {
         log_error("a frame to node %u could not be built: out of memory", node);
         wire_out_free(&out);
     } else {
         size_t len;
+        wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
         void *data = wire_out_take(&out, &len);
         peer->numbers += care != CARE_MAY;
         peer->counts.frames_out++;
@@ -238,6 +254,8 @@ static void receive_strangers(struct link *link)
 struct head {
     uint64_t step, number;
     uint32_t index;
+    const void *greeting; /* NULL: the frame has none */
+    size_t len;           /* of that */
 };
 
 /* Finds out who has sent a frame. @return false: nobody whose frames count */
@@ -253,21 +271,60 @@ static bool sender(struct link *link, const struct head *head, const struct wire
     if (env->find(env->arg, head->step, head->index, from) == 0)
         return true;
     *introduced =
-        head->number == 1 && body->p[0] == FRAME_NSPACE &&
+        head->number == 1 && body->p < body->end && body->p[0] == FRAME_NSPACE &&
         env->introduce(env->arg, head->step, body->p + 1, (size_t)(body->end - body->p) - 1);
     return *introduced && env->find(env->arg, head->step, head->index, from) == 0;
+}
+
+static void take_greeting(struct head *head, struct wire_in *in)
+{
+    if (head->number != 1 || in->bad || in->p == in->end || *in->p != FRAME_GREETING)
+        return;
+    wire_get_u8(in);
+    head->greeting = wire_get_block(in, &head->len);
+}
+
+/* Whether what a server sends counts. */
+static bool welcome(struct link *link, uint32_t from, const struct head *head)
+{
+    struct peer *peer = peer_at(link, from);
+    if (peer == NULL || peer->refused)
+        return false;
+    if (head->number != 1 || link->env.fits == NULL ||
+        link->env.fits(link->env.arg, from, head->greeting, head->len))
+        return true;
+    peer = peer_at(link, from); /* it may have been moved */
+    peer->refused = true;
+    return false;
+}
+
+/* Drops what is nobody's, and says so once for each server that it names. A job that was requeued
+ * starts its step again, while a node that was given up may come back with the first run.
+ * @param head NULL: it is no frame */
+static void refuse(struct link *link, const struct head *head, size_t len)
+{
+    const struct link_env *env = &link->env;
+    bool named = head != NULL && head->step != env->step && head->index < env->nnodes;
+    if (named && link->peers[head->index].counts.refused++ == 0)
+        log_warning("frames of server %u of another run of this step, or of another step, came "
+                    "here, and are refused",
+                    head->index);
+    else if (!named && !link->told)
+        log_warning("%zu bytes that are no frame of this step were dropped", len);
+    link->told |= !named;
 }
 
 static void receive_one(struct link *link, const void *data, size_t len)
 {
     struct wire_in in;
-    struct head head;
+    struct head head = {0};
     bool introduced = false;
     uint32_t from;
     wire_in_init(&in, data, len);
     head.step = wire_get_u64(&in);
     head.index = wire_get_u32(&in);
     head.number = wire_get_u64(&in);
+    take_greeting(&head, &in);
     bool loose = !in.bad && in.p != in.end && head.step == link->env.step &&
                  frame_care((enum frame_type) * in.p) == CARE_MAY;
     bool good = !in.bad && in.p != in.end && (head.number == 0) == loose;
@@ -275,9 +332,11 @@ static void receive_one(struct link *link, const void *data, size_t len)
         if (good && link->env.find != NULL && head.step != link->env.step && head.number > 1)
             keep(link, data, len);
         else
-            log_warning("%zu bytes that are no frame of this step were dropped", len);
+            refuse(link, good ? &head : NULL, len);
         return;
     }
+    if (!welcome(link, from, &head))
+        return;
     struct peer *peer = peer_at(link, from);
     if (peer == NULL)
         return;

@@ -6,6 +6,9 @@
  * window is full are those given up that are missing: the engine takes a result that overtakes the
  * one before it for the result of the wrong operation.
  *
+ * The first frame to each server begins with a greeting: what the two must have alike (greeting.h).
+ * Since nothing is delivered before the first frame, no frame of a server that does not fit is.
+ *
  * A frame names its sender by the hash of its step's namespace and its node's index there. Servers
  * of the own step are always known. One of another step is once its first frame has introduced its
  * namespace (FRAME_NSPACE); what comes of it before waits. Here, servers are handles (rm.h).
@@ -34,6 +37,12 @@ struct link_env {
     /** Takes the introduction of a step that is not known; find() knows it afterwards.
      * @param body borrowed @return false: it was refused */
     bool (*introduce)(void *arg, uint64_t step, const void *body, size_t len);
+    /** Appends what server @p node is told of us. NULL: nothing, and nobody's is asked for */
+    void (*greet)(void *arg, uint32_t node, struct wire_out *greeting);
+    /** Takes server @p from's greeting, perhaps more than once. It may call link_send().
+     * @param greeting borrowed; NULL: it has none
+     * @return false: nothing of that server is to be delivered */
+    bool (*fits)(void *arg, uint32_t from, const void *greeting, size_t len);
 };
 
 /** @return a link, or NULL when out of memory */
@@ -51,6 +60,7 @@ struct link_counts {
     uint64_t frames_out, bytes_out, frames_in, bytes_in;
     uint64_t repeated; /**< frames that came again, and were dropped */
     uint64_t held;     /**< frames that wait for those before them */
+    uint64_t refused;  /**< frames that came from another run of the step */
 };
 
 struct link_counts link_counts(const struct link *link, uint32_t node);

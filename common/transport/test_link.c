@@ -53,8 +53,8 @@ static void silent(void *arg, enum log_level level, const char *text)
 
 static int open_ends(void **state)
 {
-    const struct link_env sender = {NULL, 0, 3, STEP, keep, take, NULL, NULL};
-    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take, NULL, NULL};
+    const struct link_env sender = {NULL, 0, 3, STEP, keep, take, NULL, NULL, NULL, NULL};
+    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take, NULL, NULL, NULL, NULL};
     (void)state;
     memset(&ends, 0, sizeof ends);
     ends.sender = link_new(&sender);
@@ -300,6 +300,134 @@ static void a_failed_frame_leaves_no_gap(void **state)
     assert_got(0, 1);
 }
 
+/* ---- greetings ---- */
+
+static const char *greeting;
+static unsigned asked;
+
+static void greet(void *arg, uint32_t node, struct wire_out *out)
+{
+    (void)arg;
+    assert_int_equal(node, 1);
+    wire_put_raw(out, greeting, strlen(greeting));
+}
+
+static bool fits(void *arg, uint32_t from, const void *bytes, size_t len)
+{
+    (void)arg;
+    assert_int_equal(from, 0);
+    asked++;
+    return bytes != NULL && len == 4 && memcmp(bytes, "good", 4) == 0;
+}
+
+static void open_greeted(const char *text)
+{
+    const struct link_env sender = {NULL, 0, 3, STEP, keep, take, NULL, NULL, greet, NULL};
+    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take, NULL, NULL, NULL, fits};
+    link_free(ends.sender);
+    link_free(ends.receiver);
+    ends.sender = link_new(&sender);
+    ends.receiver = link_new(&receiver);
+    assert_non_null(ends.sender);
+    assert_non_null(ends.receiver);
+    greeting = text;
+    asked = 0;
+}
+
+/* It comes with the first frame, and only with that, whatever overtakes it. */
+static void a_greeting_comes_first(void **state)
+{
+    (void)state;
+    open_greeted("good");
+    send_frames(4);
+    assert_int_equal(ends.len[0], ends.len[1] + 1 + 4 + 4);
+    for (uint32_t i = 3; i > 0; i--)
+        receive(i);
+    assert_int_equal(asked, 0);
+    assert_int_equal(ends.ngot, 0);
+    receive(0);
+    assert_int_equal(asked, 1);
+    assert_got(0, 4);
+    receive(0);
+    assert_got(0, 4);
+}
+
+/* Of a server that does not fit nothing counts, neither before its greeting nor after it. */
+static void a_greeting_is_refused(void **state)
+{
+    static const char *const greetings[] = {"", "bad", "good and bad"};
+    (void)state;
+    for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
+        open_greeted(greetings[i]);
+        send_frames(4);
+        receive(1);
+        receive(0);
+        receive(0);
+        receive(2);
+        receive(3);
+        assert_int_equal(asked, 1);
+        assert_int_equal(ends.ngot, 0);
+        close_ends(NULL);
+        open_ends(NULL);
+    }
+}
+
+/* One that says nothing of itself. */
+static void a_greeting_is_missing(void **state)
+{
+    const struct link_env mute = {NULL, 0, 3, STEP, keep, take, NULL, NULL, NULL, NULL};
+    (void)state;
+    open_greeted("");
+    link_free(ends.sender);
+    ends.sender = link_new(&mute);
+    assert_non_null(ends.sender);
+    send_frames(2);
+    receive(0);
+    receive(1);
+    assert_int_equal(asked, 1);
+    assert_int_equal(ends.ngot, 0);
+}
+
+/* ---- other runs of the step ---- */
+
+static unsigned warnings;
+
+static void count(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    if (level == LOG_LEVEL_WARNING && strstr(text, "of another run of this step") != NULL)
+        warnings++;
+}
+
+/* They are no repetitions, and take no number of this run's; a line for each server. */
+static void another_run(void **state)
+{
+    const struct link_env before = {NULL, 0, 3, STEP + 1, keep, take, NULL, NULL, NULL, NULL};
+    struct link *now = ends.sender;
+    (void)state;
+    log_open(count, NULL, LOG_LEVEL_WARNING, NULL);
+    warnings = 0;
+    ends.sender = link_new(&before);
+    assert_non_null(ends.sender);
+    send_frames(3);
+    for (uint32_t i = 0; i < 3; i++)
+        receive(i);
+    assert_int_equal(warnings, 1);
+    assert_int_equal(ends.ngot, 0);
+    assert_int_equal(link_counts(ends.receiver, 0).refused, 3);
+    assert_int_equal(link_counts(ends.receiver, 0).repeated, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        free(ends.bytes[i]);
+    ends.nsent = 0;
+    link_free(ends.sender);
+    ends.sender = now;
+    send_frames(3);
+    for (uint32_t i = 0; i < 3; i++)
+        receive(i);
+    assert_got(0, 3);
+    assert_int_equal(warnings, 1);
+}
+
 /* ---- servers of other steps ---- */
 
 enum { OTHER = 100, HANDLE = 7 };
@@ -336,8 +464,9 @@ static void take_foreign(void *arg, uint32_t from, enum frame_type type, const v
 /* A sender of another step, whose first frame says @p hello; then frames that say their number. */
 static void open_foreign(const char *hello, uint32_t n)
 {
-    const struct link_env sender = {NULL, 1, 2, OTHER, keep, take, NULL, NULL};
-    const struct link_env receiver = {NULL, 0, 3, STEP, keep, take_foreign, find, introduce};
+    const struct link_env sender = {NULL, 1, 2, OTHER, keep, take, NULL, NULL, NULL, NULL};
+    const struct link_env receiver = {NULL,         0,    3,         STEP, keep,
+                                      take_foreign, find, introduce, NULL, NULL};
     link_free(ends.sender);
     link_free(ends.receiver);
     ends.sender = link_new(&sender);
@@ -397,7 +526,7 @@ static void one_step_only(void **state)
 {
     (void)state;
     open_foreign("hello", 5);
-    const struct link_env receiver = {NULL, 0, 3, STEP, keep, take, NULL, NULL};
+    const struct link_env receiver = {NULL, 0, 3, STEP, keep, take, NULL, NULL, NULL, NULL};
     link_free(ends.receiver);
     ends.receiver = link_new(&receiver);
     for (uint32_t i = 0; i <= 5; i++)
@@ -419,6 +548,10 @@ int main(void)
         TEST(several_frames_in_one_buffer),
         TEST(cut_frames),
         TEST(a_failed_frame_leaves_no_gap),
+        TEST(a_greeting_comes_first),
+        TEST(a_greeting_is_refused),
+        TEST(a_greeting_is_missing),
+        TEST(another_run),
         TEST(a_server_of_another_step_introduces_itself),
         TEST(an_introduction_is_overtaken),
         TEST(an_introduction_is_refused),

@@ -24,6 +24,8 @@ int node_open(struct node *node, struct run *run, uint32_t index, int control)
     *node = (struct node){
         .run = run, .here = &run->step.nodes[index], .index = index, .control = control};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (node->here->conf)
+        setenv("MUSTER_CONF", node->here->conf, 1);
     say_describe(&run->step, node->here);
     io_keep(run->io, node->here);
     sigemptyset(&children);

@@ -19,6 +19,7 @@ enum {
     OPT_SEED,
     OPT_PLUGIN,
     OPT_RM,
+    OPT_CONF,
 };
 
 static const struct option options[] = {
@@ -34,6 +35,7 @@ static const struct option options[] = {
     {"seed", required_argument, NULL, OPT_SEED},
     {"plugin", required_argument, NULL, OPT_PLUGIN},
     {"setopt", required_argument, NULL, 'o'},
+    {"conf", required_argument, NULL, OPT_CONF},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {0},
@@ -56,6 +58,7 @@ static const char usage[] =
     "  -v, --verbose             information; twice: debug lines too\n"
     "  -o, --setopt=muster.K=V   of --rm=flux: a setting of muster for this run\n"
     "      --plugin=FILE         another plugin file than the installed one\n"
+    "      --conf=NODE=FILE      another muster.json for a node, by its number\n"
     "      --fault=KIND[:K=N,..] do something wrong: late, duplicate, lost, refused, uid, die\n"
     "      --seed=N              which messages are hit by faults (default 1)\n"
     "  -h, --help; -V, --version\n";
@@ -90,6 +93,8 @@ struct numbers {
     long nodes, tasks, seed; /* 0: not given */
     long plane;              /* ranks that are dealt out together; 0: as many as a node has */
     const char *arbitrary;   /* the nodes of all ranks, or NULL */
+    long conf_node;          /* that has another muster.json */
+    const char *conf;        /* which; NULL: none has */
 };
 
 static int wrong(const char *what, const char *value, const char *expected)
@@ -132,6 +137,19 @@ static int setopt(struct run *run, const char *value)
     return -1;
 }
 
+/* "NODE=FILE" */
+static int conf(struct numbers *numbers, const char *value)
+{
+    char node[8] = "";
+
+    snprintf(node, sizeof(node), "%.*s", (int)strcspn(value, "="), value);
+    numbers->conf = strchr(value, '=');
+    if (!number(node, 0, NODES_MAX - 1, &numbers->conf_node) || !numbers->conf ||
+        *++numbers->conf != '/')
+        return wrong("--conf", value, "NODE=FILE, a number and an absolute path");
+    return -1;
+}
+
 static int take(struct run *run, struct numbers *numbers, int option, const char *value)
 {
     struct err err = {0};
@@ -168,6 +186,8 @@ static int take(struct run *run, struct numbers *numbers, int option, const char
     case OPT_PLUGIN:
         run->plugin_path = value;
         return -1;
+    case OPT_CONF:
+        return conf(numbers, value);
     case OPT_SEED:
         return number(value, 0, 1000000000, &numbers->seed)
                    ? -1
@@ -312,10 +332,16 @@ static int finish(struct run *run, const struct numbers *numbers)
             return EXIT_USAGE;
         }
     }
+    if (numbers->conf && numbers->conf_node >= (long)step->nnodes) {
+        fprintf(stderr, "musterrun: --conf: there are nodes 0 to %u\n", step->nnodes - 1);
+        return EXIT_USAGE;
+    }
     if (lay_out(step, node_of) < 0) {
         fprintf(stderr, "musterrun: out of memory\n");
         return 1;
     }
+    if (numbers->conf)
+        step->nodes[numbers->conf_node].conf = numbers->conf;
     return -1;
 }
 

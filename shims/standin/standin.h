@@ -10,7 +10,8 @@
 struct standin_node {
     char name[16];
     uint16_t ntasks;
-    uint32_t *ranks; /**< by local slot; owned */
+    uint32_t *ranks;  /**< by local slot; owned */
+    const char *conf; /**< its muster.json, borrowed; NULL: as MUSTER_CONF says */
 };
 
 /** The step that this musterrun runs. */
