@@ -247,7 +247,14 @@ part_use() {
     echo '{ "memory_max": 32 }' >"$work/conf/muster.json"
     MUSTER_CONF=$work/conf/muster.json run 30 -N2 -n4 "$clients/exchange" --bytes 8000000
     # 141: libpmix wrote to the server that was gone
-    says 'no memory is left' "1|141|$killed" 'memory is used up: .* 32 MiB of a server'
+    says 'no memory is left' "1|141|$killed" 'memory is used up: .* 32 MiB'
+    # one server has room for it, and four servers of one user on one machine have not
+    echo '{ "memory_max": 256 }' >"$work/conf/muster.json"
+    MUSTER_CONF=$work/conf/muster.json run 60 -N1 -n8 "$clients/exchange" --bytes 2000000
+    says 'one server has memory enough' 0 '^PASS exchange'
+    MUSTER_CONF=$work/conf/muster.json run 60 -N4 -n8 "$clients/exchange" --bytes 2000000
+    says 'the memory of all servers of a user is bounded' "1|141|$killed" \
+      'memory is used up: the [2-4] servers of this user on this node want .* MiB together, .* 256 MiB'
   fi
   clean use
 }

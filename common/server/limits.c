@@ -2,9 +2,11 @@
  * libraries here, as the program is searched first. */
 #include "common/server/limits.h"
 
+#include "common/server/share.h"
 #include "common/util/log.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +51,15 @@ int limits_memory(int mib, const char *who, struct err *err)
 
 #else
 
-enum { MIB = 1 << 20, LEAST_MIB = 1024, SHARE = 8 /* of the node's memory */ };
+enum {
+    MIB = 1 << 20,
+    LEAST_MIB = 1024,
+    SHARE = 8,             /* of the node's memory */
+    LOOK_BYTES = 16 * MIB, /* what a server grows by until it looks at the others */
+};
+
+/* As the kernel has it; so nothing else may start as one. */
+#define SERVER_NAME "muster-server"
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
@@ -59,42 +69,81 @@ void *__libc_realloc(void *p, size_t size);
 static char words[512];
 static size_t words_len; /* 0: there is no bound yet */
 
+/* The bound of all servers of this user together, and when it is looked at. */
+static char self[128];                       /* the step and the node, for the message */
+static uint64_t together;                    /* bytes */
+static uint64_t base;                        /* what this server had at its start */
+static uint64_t looked_at;                   /* what it had at the last look */
+static _Atomic uint64_t asked;               /* bytes that were asked for since */
+static atomic_flag looks = ATOMIC_FLAG_INIT; /* somebody looks; he may ask for memory, too */
+
+static _Noreturn void end(const char *text, size_t len)
+{
+    _exit(write(STDERR_FILENO, text, len) < 0 ? 2 : 1);
+}
+
+/* Ends the server when it wants more and the user's servers on this node have all that they may. */
+static void look_at_all(uint64_t own)
+{
+    struct share others = share_look(geteuid(), SERVER_NAME, base);
+    uint64_t mine = own > base ? own - base : 0;
+    char text[512];
+    if (others.servers == 0 || others.bytes + mine <= together)
+        return;
+    int n =
+        snprintf(text, sizeof text,
+                 "<%d>%s: memory is used up: the %u servers of this user on this node want %llu "
+                 "MiB together, this one %llu MiB of it, and %llu MiB is what they may have "
+                 "(memory_max in muster.json)\n",
+                 LOG_LEVEL_ERROR, self, others.servers + 1,
+                 (unsigned long long)((others.bytes + mine) / MIB),
+                 (unsigned long long)(mine / MIB), (unsigned long long)(together / MIB));
+    end(text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+/* Counts what is asked for; now and then looks how much has come of that, and when the server has
+ * grown, at all servers of the user. */
+static void count(size_t size)
+{
+    if (together == 0 || atomic_fetch_add(&asked, size) + size < LOOK_BYTES ||
+        atomic_flag_test_and_set(&looks))
+        return;
+    int saved = errno;
+    uint64_t own = share_own();
+    atomic_store(&asked, 0);
+    if (size > LOOK_BYTES) /* is not there yet */
+        own += size;
+    if (own >= looked_at + LOOK_BYTES) {
+        looked_at = own;
+        look_at_all(own);
+    }
+    atomic_flag_clear(&looks);
+    errno = saved;
+}
+
 static void *checked(void *p, size_t size)
 {
-    if (p == NULL && size != 0 && words_len != 0) {
-        if (write(STDERR_FILENO, words, words_len) < 0)
-            _exit(2);
-        _exit(1);
-    }
+    if (p == NULL && size != 0 && words_len != 0)
+        end(words, words_len);
     return p;
 }
 
 void *malloc(size_t size)
 {
+    count(size);
     return checked(__libc_malloc(size), size);
 }
 
 void *calloc(size_t n, size_t size)
 {
+    count(n != 0 && size <= SIZE_MAX / n ? n * size : 0);
     return checked(__libc_calloc(n, size), n != 0 ? size : 0);
 }
 
 void *realloc(void *p, size_t size)
 {
+    count(size);
     return checked(__libc_realloc(p, size), size);
-}
-
-/* @return bytes that this process may write to and shares with nobody, 0: not known */
-static uint64_t written_by_us(void)
-{
-    unsigned long long pages = 0;
-    FILE *in = fopen("/proc/self/statm", "re");
-    if (in == NULL)
-        return 0;
-    if (fscanf(in, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
-        pages = 0;
-    fclose(in);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static uint64_t share_of_node(void)
@@ -105,7 +154,7 @@ static uint64_t share_of_node(void)
 
 int limits_memory(int mib, const char *who, struct err *err)
 {
-    uint64_t more = mib > 0 ? (uint64_t)mib : share_of_node(), now = written_by_us();
+    uint64_t more = mib > 0 ? (uint64_t)mib : share_of_node(), now = share_own();
     struct rlimit limit = {0};
     if (now == 0 || getrlimit(RLIMIT_DATA, &limit) != 0)
         return err_set(err, "what memory the server has is not known: %s", strerror(errno));
@@ -120,6 +169,9 @@ int limits_memory(int mib, const char *who, struct err *err)
     if (setrlimit(RLIMIT_DATA, &limit) != 0)
         return err_set(err, "the server's memory cannot be bounded: %s", strerror(errno));
     words_len = n < (int)sizeof words ? (size_t)n : sizeof words - 1;
+    snprintf(self, sizeof self, "%s", who);
+    base = looked_at = now;
+    together = more * MIB;
     return 0;
 }
 

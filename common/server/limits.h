@@ -17,6 +17,9 @@
  * Bounds the memory that this process may write to, for good, and has it end when that is used up,
  * whoever asked for more: libpmix does not look whether it got any. Not in a sanitized build, which
  * takes memory of its own. Memory that processes share is not counted (setrlimit(2), RLIMIT_DATA).
+ *
+ * All servers of a user on a node together have the same bound: one that has grown by 16 MiB looks
+ * at the others (share.h), and ends when they would have more.
  * @param mib  MiB beyond what it has now; 0: an eighth of the node's memory, at least 1024
  * @param who  the step and the node, for the message
  * @return 0, or -1 with the reason in @p err
