@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ci/system/words.sh: what users read, and what they may set for a step of their own, under musterrun.
-# shellcheck disable=SC2154,SC2034,SC2209,SC2043  # clients and work are shared with lib.sh
+# shellcheck disable=SC2154,SC2034,SC2209  # clients and work are shared with lib.sh
 set -uo pipefail
 usage() {
   cat <<'TXT'
@@ -8,8 +8,8 @@ usage: ci/test standin
        ci/system/words.sh [--rm=NAME] BUILDDIR [PART]...
 
 Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun) as standin.sh does, and looks at
-settings of one step: that they work, that mistakes are refused, what an admin forbids; or only
-those PARTs: settings. Prints "ok" and "not ok" lines; non-zero status when any failed.
+settings of one step: that they work, that mistakes are refused, what an admin forbids; and at what is shown of
+operations that wait; and at servers that die or have no room; or only those PARTs: settings stall deaths full. Prints "ok" and "not ok" lines; non-zero status when any failed.
 Needs an ordinary user: root's musterrun takes no settings file from the environment.
 TXT
 }
@@ -108,7 +108,72 @@ ask() {
   [ -n "$dir" ] && "$status_program" --dir="${dir%/*}" "$(basename "$dir" | sed 's/^muster\.//; s/\.[0-9a-f]*$//')" >"$work/asked" 2>&1
 }
 
-for part in settings; do
+# ---- what waits ----
+
+# wait_late: ranks 0 and 1 come late to a fence
+wait_late() {
+  sleep 5 &
+  run 60 -N2 -n4 "$clients/hold" --until $! --late 2 --sleep 0
+}
+
+part_stall() {
+  local n
+  MUSTER_STALL_REPORT=1 wait_late
+  says 'a stall is shown' 0 'waiting for [0-9]+ s: fence.*missing.* on node0; the step goes on waiting; .*muster-status'
+  n=$(grep -c 'goes on waiting' "$log")
+  check 'a stall is shown once' "$n times" [ "$n" = 1 ]
+  MUSTER_STALL_REPORT=1 MUSTER_STALL_TERMINAL=never wait_late
+  check 'a stall is not shown' "$(why "$log" "$status")" eval "[ $status = 0 ] && ! grep -q 'goes on waiting' '$log'"
+}
+
+# ---- deaths ----
+
+# start: a held step of 8 ranks on 4 nodes in the background; sets $step
+start() {
+  : >"$log"
+  "${musterrun[@]}" -N4 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
+  step=$!
+  until_true 30 all_hold "$log" || not_ok "start" "$(why "$log" 'unknown (not up after 30 s)')"
+}
+await() {
+  wait "$step"
+  status=$?
+}
+
+# What the user reads of a server that dies: by what, as far as that can be known.
+part_deaths() {
+  local sig major minor
+  for sig in 'SEGV:crashes by signal 11 .segmentation fault.' 'BUS:crashes by signal 7 .bus error.: most likely the file system'; do
+    start
+    kill -s "${sig%%:*}" "$(pids_of muster-server | head -n 1)"
+    await
+    says "a server that crashes (${sig%%:*})" '[1-9][0-9]*' "muster-server ${sig#*:}"
+  done
+  start
+  kill -9 "$(pids_of muster-server | head -n 1)"
+  await
+  IFS=. read -r major minor _ < <(uname -r)
+  if [ $((major * 100 + ${minor%%[!0-9]*})) -ge 615 ]; then
+    says 'a server that is killed' '[1-9][0-9]*' 'muster-server of .* died on node node[0-9] \(it was ended by signal 9, Killed'
+  else
+    skip 'a server that is killed' 'only Linux 6.15 tells how'
+  fi
+}
+
+# Servers that find no room say so before they start. /tmp is of the test's own.
+part_full() {
+  local file=$TMPDIR/fill
+  if [ "$(df --output=fstype "$TMPDIR" | tail -n 1)" != tmpfs ] || [ "$(df --output=size "$TMPDIR" | tail -n 1)" -gt 70000 ]; then
+    skip 'a full file system' "$TMPDIR is not a small tmpfs"
+    return
+  fi
+  head -c 200M /dev/zero >"$file" 2>/dev/null
+  run 30 -N2 -n2 "$clients/start"
+  says 'a full file system' '[1-9][0-9]*' '=.* has [0-9]+ KiB free, and muster-server needs 1024 KiB'
+  rm -f "$file"
+}
+
+for part in settings stall deaths full; do
   case $wanted in '  '|*" $part "*) part_$part ;; esac
 done
 summary

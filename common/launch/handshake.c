@@ -6,6 +6,7 @@
  */
 #include "common/launch/handshake.h"
 
+#include "common/launch/death.h"
 #include "common/util/clock.h"
 
 #include <errno.h>
@@ -38,14 +39,15 @@ static const char *here(const struct talk *talk)
 static int server_gone(struct talk *talk)
 {
     struct relay *relay = &talk->launch->relay;
+    char why[512];
 
     relay_drain(relay);
     if (relay->last_error[0] != '\0')
         return err_set(talk->err, "muster-server did not start on node %s: %s", here(talk),
                        relay->last_error);
-    return err_set(talk->err,
-                   "muster-server ended before it was ready on node %s, without a word: see %s",
-                   here(talk), talk->launch->log);
+    launch_death(talk->launch, why, sizeof(why));
+    return err_set(talk->err, "muster-server ended before it was ready on node %s%s: see %s",
+                   here(talk), why[0] != '\0' ? why : ", without a word", talk->launch->log);
 }
 
 /* Waits until the control socket is ready for what events say, and logs meanwhile. */

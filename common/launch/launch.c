@@ -13,6 +13,7 @@
  */
 #include "common/launch/launch.h"
 
+#include "common/launch/death.h"
 #include "common/server/boot.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -35,6 +36,7 @@
 enum {
     LEAVE_MS = 5000, /* for a server to leave when asked, or to say that it has to stay */
     KILL_MS = 1000,  /* for a killed one to be gone */
+    GONE_MS = 50,    /* for one that has closed its socket */
     FD_FIRST_FREE = BOOT_FD_LISTEN + 1,
     ENV_OURS = 5,         /* strings of the server's environment that are not the launcher's */
     FILES_WANTED = 65536, /* descriptors of the server */
@@ -262,6 +264,8 @@ int launch_server(struct launch *launch, const struct launcher *launcher, struct
     *launch = (struct launch){.control = -1,
                               .pidfd = -1,
                               .relay = {.fd = -1},
+                              .scratch = launcher->scratch,
+                              .oom_kills = death_oom_kills(),
                               .node = launcher->node,
                               .log = launcher->log};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0 ||
@@ -320,8 +324,9 @@ bool launch_flush(struct launch *launch)
 }
 
 /* By pidfd only: root does not signal a number that may be somebody else's process by now. */
-static void force(const struct launch *launch)
+static void force(struct launch *launch)
 {
+    launch->forced = true;
 #ifdef SYS_pidfd_send_signal
     if (launch->pidfd >= 0)
         syscall(SYS_pidfd_send_signal, launch->pidfd, SIGKILL, NULL, 0);
@@ -348,10 +353,16 @@ enum launch_state launch_attend(struct launch *launch)
     bool stays;
     enum launch_state state = receive(launch, &stays);
 
+    struct pollfd end = {launch->pidfd, POLLIN, 0};
+
     if (state != LAUNCH_DIED)
         return state;
     relay_drain(&launch->relay);
-    force(launch);
+    /* Its socket closes before its process has quite ended. */
+    if (launch->pidfd < 0 || poll(&end, 1, GONE_MS) != 1)
+        force(launch);
+    relay_drain(&launch->relay);
+    launch_death(launch, launch->death, sizeof(launch->death));
     return state;
 }
 
@@ -422,6 +433,8 @@ bool launch_end(struct launch *launch)
         force(launch);
         wait_for_end(launch, KILL_MS, 0);
     }
+    if (ended && !launch->left && launch->death[0] == '\0')
+        launch_death(launch, launch->death, sizeof(launch->death));
     close_all(launch);
     return launch->left || !ended;
 }

@@ -12,11 +12,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct scratch;
+
 /** Who starts the server: the plugin in the RM's own process. Borrowed, all of it. */
 struct launcher {
     const char *node; /**< the RM's name of this node, for messages */
     const char *log;  /**< where the relay's lines go, for messages: "slurmd's log" */
     const struct identity *user;
+    const struct scratch
+        *scratch;           /**< the server's directory, until the end of the launch; or NULL */
     int listener;           /**< to become BOOT_FD_LISTEN; -1: the RM needs none */
     const char *const *env; /**< "K=V" that the server gets besides, ended by NULL */
     /** Called with the server's process while it is the launcher's user's and does nothing, so that
@@ -33,8 +37,12 @@ struct launch {
     struct wire_out tell; /**< starts and ends of tasks that it has not taken yet */
     size_t told;          /**< bytes of tell that it has */
     bool left;            /**< it has said that it leaves in order */
-    const char *node;     /**< the launcher's */
-    const char *log;      /**< the launcher's */
+    bool forced;          /**< we have killed it */
+    char death[512];      /**< once it has died: launch_death() */
+    int64_t oom_kills;    /**< death_oom_kills() at its start */
+    const struct scratch *scratch; /**< the launcher's */
+    const char *node;              /**< the launcher's */
+    const char *log;               /**< the launcher's */
 };
 
 /**
@@ -60,7 +68,7 @@ bool launch_flush(struct launch *launch);
  * ends it by force. The bound is 5 s, and longer as long as the server says that it still delivers,
  * within BOOT_STAY_MAX_MS. Closes everything.
  * @return false: it has died, perhaps before: its tasks' end, which that brings, may be noticed
- * first, and tasks elsewhere would wait for ever */
+ * first, and tasks elsewhere would wait for ever; launch->death says what is known of it */
 bool launch_end(struct launch *launch);
 
 /** What launch_attend() has found. */
@@ -68,11 +76,13 @@ enum launch_state {
     LAUNCH_SERVES,
     LAUNCH_BOUND, /**< the server says that it has seen where all tasks of the node are bound */
     LAUNCH_DIED,  /**< it has closed the control socket, and was ended by force if it had not ended:
-                       nothing more will come, and tasks would wait for it for ever */
+                       nothing more will come, and tasks would wait for it for ever: launch->death
+                       says what is known of it */
 };
 
-/** Takes what came over the control socket. Before a death is told of, the relay is drained, so
- * that the server's last words come first. Never blocks. @thread that of launch_tell() */
+/** Takes what came over the control socket; waits for 50 ms at most. Before a death is told of, the
+ * relay is drained, so that the server's last words come first. Never blocks. @thread that of
+ * launch_tell() */
 enum launch_state launch_attend(struct launch *launch);
 
 /** Ends it by force, now. Closes everything. */

@@ -1,8 +1,9 @@
 /** @file
  * The server's standard error, carried into the launcher's log line by line.
  *
- * A line may begin with the level of sd-daemon(3), "<4>"; without one it is an error, since only
- * libraries in distress write there.
+ * A line may begin with the level of sd-daemon(3), "<4>". Without one it is a library's, as
+ * libpmix's "PMIX ERROR ... in file ... at line": news for a developer, not for the user, whom
+ * errors reach; so it is information. What the server itself has to say of the matter has a level.
  */
 #include "common/launch/relay.h"
 
@@ -38,7 +39,7 @@ static enum log_level take_level(const char **text)
     const char *p = *text;
 
     if (p[0] != '<' || p[1] < '0' || p[1] > '7' || p[2] != '>')
-        return LOG_LEVEL_ERROR;
+        return LOG_LEVEL_INFO;
     *text = p + 3;
     switch (p[1]) {
     case '4':
@@ -61,6 +62,12 @@ static void report_omitted(struct relay *relay)
     relay->omitted = 0;
 }
 
+static void keep(char *to, size_t cap, const char *text)
+{
+    snprintf(to, cap, "%.200s", text);
+    relay_mask(to);
+}
+
 static void finish_line(struct relay *relay)
 {
     const char *text = relay->line;
@@ -76,9 +83,11 @@ static void finish_line(struct relay *relay)
         relay->window = now_ms();
         relay->count = 0;
     }
-    if (level == LOG_LEVEL_ERROR) {
-        snprintf(relay->last_error, sizeof(relay->last_error), "%.200s", text);
-        relay_mask(relay->last_error);
+    if (level == LOG_LEVEL_ERROR)
+        keep(relay->last_error, sizeof(relay->last_error), text);
+    if (text == relay->line) {
+        keep(relay->last_words, sizeof(relay->last_words), text);
+        relay->said = now_ms();
     }
     if (++relay->count > LINES_MAX)
         relay->omitted++;

@@ -17,6 +17,8 @@ struct relay {
     unsigned count;        /**< lines since then */
     unsigned long omitted; /**< lines over the limit since then */
     char last_error[256];  /**< printable ASCII; empty: no error was reported */
+    char last_words[256];  /**< the same, of lines without a level */
+    int64_t said;          /**< when these came, of now_ms() */
 };
 
 /** Takes over @p fd. */

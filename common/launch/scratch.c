@@ -24,6 +24,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -38,6 +39,8 @@ enum {
     KILLED_MS = 100,  /* for it to be gone once it was killed */
     SWEEP_MS = 500,   /* for all that others left: users can make such directories by hand */
     NAME_TRIES = 100,
+    LEAST_KIB = 1024, /* what libpmix shares with the tasks of a small step, about */
+    LEAST_FILES = 32,
 };
 
 /* Opens the directory if nobody but its owner can take our entry in it away. */
@@ -247,17 +250,61 @@ static int make_and_give(int parent, const char *label, const struct identity *u
     return -1;
 }
 
+static bool lacks_room(int fd, const char *key, const char *tmpfs, size_t len, char *buf,
+                       size_t cap)
+{
+    struct statvfs fs;
+    unsigned long long kib;
+
+    if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0) /* 0: it does not count */
+        return false;
+    kib = (unsigned long long)fs.f_bavail * fs.f_frsize / 1024;
+    if (kib < LEAST_KIB)
+        snprintf(buf, cap, "%s=%.*s has %llu KiB free", key, (int)len, tmpfs, kib);
+    else if (fs.f_files > 0 && fs.f_favail < LEAST_FILES)
+        snprintf(buf, cap, "%s=%.*s has room for %llu files", key, (int)len, tmpfs,
+                 (unsigned long long)fs.f_favail);
+    else
+        return false;
+    return true;
+}
+
+bool scratch_lacks_room(const struct scratch *scratch, char *buf, size_t cap)
+{
+    return scratch->path &&
+           lacks_room(scratch->parent, scratch->key, scratch->path,
+                      (size_t)(strrchr(scratch->path, '/') - scratch->path), buf, cap);
+}
+
+/* A full file system would end the server later, by a signal that says little. */
+static int check_room(int parent, const char *key, const char *tmpfs, struct err *err)
+{
+    char lacks[512];
+
+    if (!lacks_room(parent, key, tmpfs, strlen(tmpfs), lacks, sizeof(lacks)))
+        return 0;
+    return err_set(err,
+                   "%s, and muster-server needs %d KiB and %d files at least: remove files there, "
+                   "or set tmpdir in " MUSTER_CONF_PATH " to a directory with more room",
+                   lacks, LEAST_KIB, LEAST_FILES);
+}
+
 int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *label,
                  const struct identity *user, struct err *err)
 {
     char name[128];
 
     scratch->path = NULL;
+    scratch->key = key;
     scratch->dir = -1;
     scratch->parent = open_parent(key, tmpfs, user, err);
     if (scratch->parent < 0)
         return -1;
     sweep(scratch->parent, user->drop);
+    if (check_room(scratch->parent, key, tmpfs, err) < 0) {
+        close(scratch->parent);
+        return -1;
+    }
     scratch->dir = make_and_give(scratch->parent, label, user, name, sizeof(name));
     if (scratch->dir < 0) {
         err_set(err, "cannot make a directory for uid %u in %s=%s: %s", user->uid, key, tmpfs,

@@ -11,9 +11,10 @@
 
 /** `<parent>/muster.<label>.<random>`: mode 0700, the job's user's. */
 struct scratch {
-    char *path; /**< owned; NULL: there is none */
-    int parent; /**< the directory that it is in, open */
-    int dir;    /**< the directory itself, open, since its name is the user's to change; locked */
+    char *path;      /**< owned; NULL: there is none */
+    const char *key; /**< the setting that says where it is, for messages; borrowed */
+    int parent;      /**< the directory that it is in, open */
+    int dir; /**< the directory itself, open, since its name is the user's to change; locked */
 };
 
 /**
@@ -29,6 +30,10 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
 /** Whether its path leads there for the calling process too, which may be in another mount
  * namespace than the launcher. One that has been removed already counts as seen. @thread any */
 bool scratch_is_seen(const struct scratch *scratch);
+
+/** Whether there is too little room for a server where it is; then @p buf says it: "TmpFS=/tmp has
+ * 12 KiB free". @thread any */
+bool scratch_lacks_room(const struct scratch *scratch, char *buf, size_t cap);
 
 /** Removes it with all that the server left in it; takes at most seconds. */
 void scratch_remove(struct scratch *scratch, const struct identity *user);

@@ -76,11 +76,12 @@ struct boot_allocation {
 };
 
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
- * the name that he has given it (conf_step.h). Six are the server's own: "backend", the back end's
- * name; if any, "preload", a shared object that the back end needs, "options", settings of the
- * step's user as a JSON object, "conf", settings as in muster.json that win over those there, and
- * "wdir" and "argv", where and by what command line the one application is started (PMIX_WDIR,
- * PMIX_APP_ARGV). */
+ * the name that he has given it (conf_step.h). Seven are the server's own: "backend", the back
+ * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
+ * which users ask for the state of the step (muster-status), "options", settings of the step's user
+ * as a JSON object, "conf", settings as in muster.json that win over those there, and "wdir" and
+ * "argv", where and by what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV).
+ */
 struct boot_setting {
     char *key, *value;
 };

@@ -3,6 +3,7 @@
  * The launcher's plugin starts it with a control socket (boot.h); by hand it checks settings. */
 #include "common/nspace/register.h"
 #include "common/server/check.h"
+#include "common/server/crash.h"
 #include "common/server/limits.h"
 #include "common/server/server.h"
 #include "common/server/settings.h"
@@ -120,6 +121,7 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
     snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
              server->boot.nodes[server->boot.node].name);
     log_open(NULL, NULL, level, prefix);
+    crash_open(prefix);
     if (server->conf.log_sink != CONF_LOG_SYSLOG)
         return;
     if (log_syslog_open(syslog, LOG_SYSLOG_PATH, "muster-server", &err) == 0)

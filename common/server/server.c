@@ -8,6 +8,7 @@
 #include "common/server/absent.h"
 #include "common/server/departed.h"
 #include "common/server/greeting.h"
+#include "common/server/stalled.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
 #include "common/server/tasks.h"
@@ -194,6 +195,7 @@ static int open_core(struct server *server, struct err *err)
                   .closing = PMIX_ERR_UNREACH,
                   .count = PMIX_ERR_BAD_PARAM},
         .now = clock_of,
+        .stalled = stalled,
         .servers = servers_of,
         .node_of = node_of,
         .local_status = local_status,
@@ -211,6 +213,7 @@ static int open_core(struct server *server, struct err *err)
         .closing = PMIX_ERR_UNREACH,
         .stall = (uint32_t)server->conf.stall_report,
         .now = clock_of,
+        .stalled = stalled,
         .send = send_frame,
         .describe = describe_ask,
         .serve = {[ASK_MODEX] = upcall_serve_modex,

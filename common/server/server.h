@@ -68,6 +68,7 @@ struct server {
     bool argv_sought;          /**< @thread PMIx's: the command line was looked for */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
+    bool stall_told;           /**< the user has been shown that something waits */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool ending;               /**< the step is being ended: more deaths are no news */
     char lost[192];    /**< which server, or task of another node, was the first to be lost, or "":

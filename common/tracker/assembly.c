@@ -427,7 +427,7 @@ static void tick(struct engine *engine, struct assembly *a, uint64_t now)
     } else {
         a->report += engine->env.stall * 1000ull;
         assembly_missing(engine, a, text, sizeof text);
-        log_warning("waiting for %llu s: %s", (unsigned long long)((now - a->opened) / 1000), text);
+        engine_stalled(engine, a->opened, now, text);
     }
 }
 

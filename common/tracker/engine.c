@@ -263,7 +263,7 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
             assembly_missing(engine, t->assembly, text, sizeof text);
         else
             tracker_missing(engine, t, text, sizeof text);
-        log_warning("waiting for %llu s: %s", (unsigned long long)((now - t->opened) / 1000), text);
+        engine_stalled(engine, t->opened, now, text);
     }
 }
 

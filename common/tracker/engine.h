@@ -106,6 +106,8 @@ struct engine_env {
 
     /** Milliseconds of a clock that only moves forwards. */
     uint64_t (*now)(void *arg);
+    /** Takes a report of what waits; NULL: it is logged. @param s seconds @param text borrowed */
+    void (*stalled)(void *arg, uint64_t s, const char *text);
     /** The servers that host @p sig's participants, each once, everywhere in the same order.
      * @param nodes malloc()ed here, freed by the engine
      * @return 0, or -1 when a participant is unknown */

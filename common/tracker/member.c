@@ -294,8 +294,7 @@ bool member_tick(struct engine *engine, uint64_t now)
         } else {
             w->report += engine->env.stall * 1000ull;
             member_describe(engine, w, text, sizeof text);
-            log_warning("waiting for %llu s: %s", (unsigned long long)((now - w->opened) / 1000),
-                        text);
+            engine_stalled(engine, w->opened, now, text);
         }
         return true;
     }

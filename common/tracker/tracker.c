@@ -417,3 +417,12 @@ void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t
     snprintf(buf, cap, "%s: %u of %u nodes missing: %s", what, n, t->tree.n, who);
     free(nodes);
 }
+
+void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text)
+{
+    uint64_t s = (now - since) / 1000;
+    if (engine->env.stalled != NULL)
+        engine->env.stalled(engine->env.arg, s, text);
+    else
+        log_warning("waiting for %llu s: %s", (unsigned long long)s, text);
+}

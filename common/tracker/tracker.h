@@ -357,4 +357,7 @@ uint64_t cancel_next(const struct engine *engine);
 bool cancel_tick(struct engine *engine, uint64_t now);
 void cancel_close(struct engine *engine);
 
+/** Reports that something waits. @param since when it began, ms @param text for whom */
+void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text);
+
 #endif

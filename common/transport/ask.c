@@ -192,7 +192,11 @@ static void report(struct asks *asks, uint64_t now)
             continue;
         q->report = now + asks->env.stall * 1000ull;
         describe(asks, q, about, sizeof about);
-        log_warning("waiting for %llu s: %s", (unsigned long long)((now - q->asked) / 1000), about);
+        uint64_t s = (now - q->asked) / 1000;
+        if (asks->env.stalled != NULL)
+            asks->env.stalled(asks->env.arg, s, about);
+        else
+            log_warning("waiting for %llu s: %s", (unsigned long long)s, about);
     }
 }
 

@@ -32,6 +32,8 @@ struct ask_env {
     int32_t timeout, lost, unsupported, closing; /**< codes that are given here */
     uint32_t stall;             /**< seconds until a question that waits is reported; 0: never */
     uint64_t (*now)(void *arg); /**< ms */
+    /** Takes a report of a question that waits; NULL: it is logged. @param s seconds */
+    void (*stalled)(void *arg, uint64_t s, const char *about);
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
     /** Writes what is asked of whom, for the report: "direct modex of 4711.0 rank 5 on c07". */
     void (*describe)(void *arg, uint32_t node, enum ask_topic topic, const void *body, size_t len,

@@ -98,9 +98,10 @@ static void server_died(struct session *s)
 
     unwatch(&s->control);
     unwatch(&s->unsent);
-    log_error("muster-server of job %s died on node %s: ending the job, since its tasks would wait "
-              "for it for ever",
-              boot->label, boot->nodes[boot->node].name);
+    log_error(
+        "muster-server of job %s died on node %s%s: ending the job, since its tasks would wait "
+        "for it for ever",
+        boot->label, boot->nodes[boot->node].name, s->launch.death);
     flux_shell_raise("exec", 0, "muster-server of job %s died on node %s", boot->label,
                      boot->nodes[boot->node].name);
 }
@@ -190,8 +191,10 @@ static int start_server(struct session *s, const struct launcher *launcher, stru
 static int session_start(struct session *s, flux_shell_t *shell, struct err *err)
 {
     struct boot *boot = &s->job.boot;
-    struct launcher launcher = {
-        .log = "the job's standard error", .user = &s->user, .listener = -1};
+    struct launcher launcher = {.log = "the job's standard error",
+                                .user = &s->user,
+                                .scratch = &s->scratch,
+                                .listener = -1};
 
     if (job_read(&s->job, shell, err) < 0 ||
         scratch_make(&s->scratch, s->job.parent_key, s->job.parent, boot->label, &s->user, err) < 0)

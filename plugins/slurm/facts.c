@@ -313,6 +313,20 @@ static char *list_jobs(const struct facts *facts)
     return text;
 }
 
+/* How users run muster-status on a node of the step; what musterrun plays has no srun. */
+static void set_ask(struct facts *facts)
+{
+    char *ask;
+
+    if (strcmp(facts->boot.allocation.cluster, "musterrun") == 0)
+        return;
+    ask = text_format("srun --jobid=%u --overlap --mpi=none -N1 -n1 muster-status %s",
+                      facts->jobs[0], facts->boot.label);
+    if (ask)
+        boot_set(&facts->boot, "ask", ask);
+    free(ask);
+}
+
 static int describe(struct facts *facts, const char *template, struct err *err)
 {
     struct boot *boot = &facts->boot;
@@ -341,6 +355,7 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     /* The server loads the same libslurm, to speak as this release does. */
     if (dladdr((void *)(uintptr_t)slurm_abi_forward_data, &info) == 0 || !info.dli_fname)
         return err_set(err, "cannot find the file that libslurm was loaded from");
+    set_ask(facts);
     boot_set(boot, "backend", "slurm");
     boot_set(boot, "preload", info.dli_fname);
     if (!boot->session || !boot->nspace || !boot->label)

@@ -153,6 +153,7 @@ static int start_server(struct session *s, struct err *err)
     struct launcher launcher = {.node = s->facts.node,
                                 .log = "slurmd's log there",
                                 .user = &s->facts.user,
+                                .scratch = &s->scratch,
                                 .listener = s->listener.fd,
                                 .env = env,
                                 .at_gate = cgroup_leave_step};

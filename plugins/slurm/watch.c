@@ -17,6 +17,7 @@
  */
 #include "plugins/slurm/watch.h"
 
+#include "common/launch/death.h"
 #include "common/server/boot.h"
 #include "common/util/log.h"
 #include "plugins/slurm/killer.h"
@@ -31,7 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,16 +39,6 @@
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
-
-/* PIDFD_GET_INFO of Linux 6.15, which headers of today mostly lack. */
-struct pidfd_exit {
-    uint64_t mask;
-    uint64_t cgroupid;
-    uint32_t ids[11];
-    int32_t status; /* as of wait(2) */
-};
-#define PIDFD_EXIT_GET _IOWR(0xff, 11, struct pidfd_exit)
-#define PIDFD_EXIT_MASK (UINT64_C(1) << 3)
 
 enum {
     POLL_STOP,
@@ -109,18 +99,6 @@ static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_
     launch_tell(watch->launch, slot, sig, code);
 }
 
-/* Asks the kernel how a reaped process ended. @return whether it remembers, else errno is set */
-static bool remembered(int pidfd, int *status)
-{
-    struct pidfd_exit info = {.mask = PIDFD_EXIT_MASK};
-
-    if (ioctl(pidfd, PIDFD_EXIT_GET, &info) < 0)
-        return false;
-    *status = info.status;
-    errno = ESRCH;
-    return (info.mask & PIDFD_EXIT_MASK) != 0;
-}
-
 /* How a process ended that slurmstepd has reaped already, or is reaping: between waitid(), which
  * knows it no more, and the kernel's word there is some time, which POLLHUP ends. */
 static void reaped(struct watch *watch, uint32_t slot, int pidfd, bool reaping)
@@ -128,8 +106,9 @@ static void reaped(struct watch *watch, uint32_t slot, int pidfd, bool reaping)
     struct pollfd reap = {pidfd, 0, 0};
     int status;
 
-    if (!remembered(pidfd, &status) &&
-        (!reaping || errno != ESRCH || poll(&reap, 1, REAP_MS) != 1 || !remembered(pidfd, &status)))
+    if (!death_status(pidfd, &status) &&
+        (!reaping || errno != ESRCH || poll(&reap, 1, REAP_MS) != 1 ||
+         !death_status(pidfd, &status)))
         report_end(watch, slot, 0, BOOT_CODE_UNKNOWN);
     else if (WIFSIGNALED(status))
         report_end(watch, slot, (uint32_t)WTERMSIG(status), 0);
@@ -186,9 +165,9 @@ static void end_step(struct watch *watch)
         return;
     if (watch->died)
         log_error(
-            "muster-server of step %s died on node %s: ending the step, since its tasks would "
+            "muster-server of step %s died on node %s%s: ending the step, since its tasks would "
             "wait for it for ever",
-            watch->facts->boot.label, watch->facts->node);
+            watch->facts->boot.label, watch->facts->node, watch->launch->death);
     watch->killer = killer_start(watch->facts);
 }
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Reports of what has waited for stall_report seconds: to the log, and the first one to the user.
+ */
+#ifndef MUSTER_SERVER_STALLED_H
+#define MUSTER_SERVER_STALLED_H
+
+#include "common/server/server.h"
+
+/**
+ * Reports that something waits. The first report of this server is an error, which the launcher
+ * shows to the user, with the command that shows more, if stall_terminal is "once".
+ * @param server a struct server, as of engine_env and ask_env
+ * @param s      seconds that it has waited
+ * @param text   what waits, and for whom
+ * @thread the loop's
+ */
+void stalled(void *server, uint64_t s, const char *text);
+
+#endif
