@@ -197,7 +197,7 @@ module() {
   is_wanted module || return 0
   list_all >"$work/before"
   flux exec -r all flux module remove muster
-  refused not-loaded "muster's module is not loaded in the broker on node node[1-4]: .*flux module load muster"
+  refused not-loaded "muster's module is not loaded in the broker on node node[1-4]: .*flux module load /.*/muster.so"
   check 'not-loaded: jobs without it go' 'flux run -o pmi=simple true failed' \
     flux run -o pmi=simple -N4 true
   flux exec -r all flux module load /opt/muster/lib/flux/modules/muster.so
@@ -553,7 +553,7 @@ harmed kill-server "$dead" kill_server
 harmed kill-server-in-construct "$dead" kill_server --victim 7 --delay 60000 --how exit --in construct
 [ "$(id -u)" != 0 ] || harmed kill-server-with-tasks "$dead" kill_server_with_tasks --victim 7 --delay 60000 --how exit --in construct
 [ "$(id -u)" != 0 ] || harmed kill-server-behind-shell 'muster-server on node2 is lost' kill_server_behind_shell --victim 7 --delay 60000 --how exit --in construct
-harmed kill-shell 'on node node2 was killed' kill_shell
+harmed kill-shell 'the shell of job f[0-9A-Za-z]+ on node node2 was killed' kill_shell
 harmed cancel 'type=cancel' cancel
 harmed kill-broker 'muster-server on node4 is lost|node4' kill_broker --victim 7 --delay 60000 --how exit --in construct
 summary

@@ -8,8 +8,9 @@ usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_ends.sh BUILDDIR [PART]...
 
 Ends jobs of the client hold in BUILDDIR (or BUILDDIR/ci/clients) in several ways, and looks at the
 exit status of flux run and at the exceptions in the job's eventlog: statuses (PMIx_Abort, exit
-codes, signals), others (flux cancel, flux job raise: no exception but theirs). Prints "ok",
-"not ok" with the reason and "skip" lines; non-zero status when any failed.
+codes, signals), others (flux cancel, flux job raise: no exception but theirs), unload (the module
+of a broker, under a job), pmix (two PMIx servers asked for). Prints "ok", "not ok" with the reason
+and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -83,6 +84,53 @@ others() {
   ended_by raise mine flux job raise --type=mine --severity=0
 }
 
+# configure [LINE]: the table [muster] of all brokers' settings
+configure() {
+  local conf=$MUSTER_CI_DIR/flux.toml rest
+  rest=$(sed '/^\[muster\]/,$d' "$conf")
+  { echo "$rest"; [ $# = 0 ] || printf '%s\n' '[muster]' "$@"; } >"$conf"
+  flux config reload
+}
+
+# The module of a broker is unloaded, and is not back in time. The tasks wait in a construct.
+unload() {
+  local job status module=/opt/muster/lib/flux/modules/muster.so
+  is_wanted unload || return 0
+  configure 'timeouts.peer = 6'
+  timeout 120 flux run -o pmi="$MPI" --job-name=unload -N4 -n8 "$clients/hold" --victim 7 --delay 90000 --in construct --seconds 100 >"$work/unload.log" 2>&1 </dev/null &
+  job=$!
+  all_up unload $job || return
+  flux exec -r 1 flux module remove muster
+  check 'unload: the admin is told, and what to do' "$(flux exec -r 1 flux dmesg | grep muster | tail -n 3)" \
+    eval "flux exec -r 1 flux dmesg | grep -q 'unloaded under 1 running job: .*flux module load $module'"
+  check 'unload: the user is told while the job runs' "$(grep -v ^HOLD "$work/unload.log" | head -n 3)" \
+    until_true 5 grep -q "node2: .*module is not loaded.*flux module load $module.*after 6 s the job is ended" "$work/unload.log"
+  wait $job
+  status=$?
+  check 'unload: the job does not end with 0' "status $status" [ $status = 137 ]
+  exceptions unload >"$work/exceptions"
+  check 'unload: one exception, which says why and what to do' "$(tr '\n' ';' <"$work/exceptions")" \
+    eval "[ \$(wc -l <'$work/exceptions') = 1 ] && grep -q '^exec node2 is cut off .*flux module load $module' '$work/exceptions'"
+  check 'unload: Flux'\''s own words are not shown' "$(grep 'No service matching' "$work/unload.log")" \
+    eval "! grep -q 'No service matching' '$work/unload.log'"
+  flux exec -r 1 flux module load $module
+  configure
+}
+
+# Whichever plugin were the last would win, without a word.
+pmix() {
+  local list status
+  is_wanted pmix || return 0
+  for list in muster,pmix pmix,muster simple,pmix,muster; do
+    timeout 60 flux run -o pmi=$list -N1 -n1 true >"$work/pmix.log" 2>&1
+    status=$?
+    check "pmix: -o pmi=$list is refused" "status $status: $(head -n 2 "$work/pmix.log" | tr '\n' ';')" \
+      eval "[ $status != 0 ] && grep -q 'asks for two PMIx servers.*leave one of them out' '$work/pmix.log'"
+  done
+}
+
 statuses
 others
+unload
+pmix
 summary

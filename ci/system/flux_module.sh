@@ -101,10 +101,10 @@ loading() {
   ! everywhere flux module load "$so" colour=blue
   verdict 'an argument is refused' echo 'it was taken'
   job=1
-  ! probe "$work/none" 0 "$all" lost && said none '^refused: .*flux module load muster'
+  ! probe "$work/none" 0 "$all" lost && said none '^refused: .*flux module load /.*/muster.so'
   verdict 'without the module the server says what to do' tail -n 1 "$work/none"
   everywhere -r 0 flux module load "$so"
-  ! probe "$work/none" 1 "$all" lost && said none '^refused: .*flux module load muster'
+  ! probe "$work/none" 1 "$all" lost && said none '^refused: .*flux module load /.*/muster.so'
   verdict 'and so it does where only a broker above has it' tail -n 1 "$work/none"
   everywhere -r "1-$((nodes - 1))" flux module load "$so"
 }

@@ -306,6 +306,18 @@ const char *boot_setting(const struct boot *boot, const char *key)
     return NULL;
 }
 
+const char *boot_unit(const struct boot *boot)
+{
+    const char *unit = boot_setting(boot, "unit");
+    return unit != NULL ? unit : "step";
+}
+
+const char *boot_launcher(const struct boot *boot)
+{
+    const char *launcher = boot_setting(boot, "launcher");
+    return launcher != NULL ? launcher : "launcher";
+}
+
 void boot_set(struct boot *boot, const char *key, const char *value)
 {
     struct boot_setting *settings =

@@ -139,6 +139,14 @@ struct boot_app boot_app(const struct boot *boot, uint32_t app);
 /** @return the value of @p key, borrowed, or NULL */
 const char *boot_setting(const struct boot *boot, const char *key);
 
+/** @return what the RM's users call what muster calls a step, "step" or "job": the setting "unit"
+ */
+const char *boot_unit(const struct boot *boot);
+
+/** @return what they call what started its tasks on a node and muster's server: the setting
+ * "launcher", such as "shell" */
+const char *boot_launcher(const struct boot *boot);
+
 /** Appends a setting; both strings are copied. */
 void boot_set(struct boot *boot, const char *key, const char *value);
 

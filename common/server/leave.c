@@ -122,9 +122,10 @@ void server_leave(struct server *server, unsigned ms)
     if (!server->told_to_leave && !server->ending) {
         char tell[TELL_MAX];
         snprintf(tell, sizeof tell,
-                 "the launcher of step %.100s on node %.250s was killed, and the tasks there with "
-                 "it; ending the step",
-                 server->boot.label, server->boot.nodes[server->boot.node].name);
+                 "the %s of %s %.100s on node %.250s was killed, and the tasks there with it; "
+                 "ending the %s",
+                 boot_launcher(&server->boot), boot_unit(&server->boot), server->boot.label,
+                 server->boot.nodes[server->boot.node].name, boot_unit(&server->boot));
         struct rm_ending ending = ending_of_host(tell);
         server_end_step(server, &ending, tell);
     }

@@ -161,11 +161,10 @@ int limits_memory(int mib, const char *who, struct err *err)
     if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > now + more * MIB)
         limit.rlim_max = now + more * MIB;
     limit.rlim_cur = limit.rlim_max;
-    int n =
-        snprintf(words, sizeof words,
-                 "<%d>%s: memory is used up: the step has put more into PMIx than fits into the "
-                 "%llu MiB of a server (memory_max in muster.json)\n",
-                 LOG_LEVEL_ERROR, who, (unsigned long long)more);
+    int n = snprintf(words, sizeof words,
+                     "<%d>%s: memory is used up: more was put into PMIx than fits into the "
+                     "%llu MiB of a server (memory_max in muster.json)\n",
+                     LOG_LEVEL_ERROR, who, (unsigned long long)more);
     if (setrlimit(RLIMIT_DATA, &limit) != 0)
         return err_set(err, "the server's memory cannot be bounded: %s", strerror(errno));
     words_len = n < (int)sizeof words ? (size_t)n : sizeof words - 1;

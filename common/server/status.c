@@ -273,6 +273,7 @@ static void put_self(json_object *to, const struct server *server)
 {
     char text[32];
     put_text(to, "step", server->boot.label);
+    put_text(to, "unit", boot_unit(&server->boot));
     put_text(to, "node", server->boot.nodes[server->boot.node].name);
     put_text(to, "version", MUSTER_VERSION);
     snprintf(text, sizeof text, "%u.%u.%u", server->library >> 16, server->library >> 8 & 255,

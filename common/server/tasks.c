@@ -224,8 +224,8 @@ static void end_for_all(struct server *server, uint32_t sig)
     char text[256];
     snprintf(text, sizeof text,
              "all %u tasks on %s were killed by signal %u (%s) before PMIx_Finalize; ending the "
-             "step",
-             here->ntasks, here->name, sig, strsignal((int)sig));
+             "%s",
+             here->ntasks, here->name, sig, strsignal((int)sig), boot_unit(&server->boot));
     log_write(server->boot.nnodes == 1 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
     struct rm_ending ending = ending_of_task(sig, 0, text);
     server_end_step_through(server, &ending, who_tells(server));
@@ -237,7 +237,8 @@ static void end_for_all(struct server *server, uint32_t sig)
 static void end_after_server(struct server *server, uint32_t together, const char *task)
 {
     char text[512];
-    snprintf(text, sizeof text, "%s; then %s; ending the step", server->lost, task);
+    snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task,
+             boot_unit(&server->boot));
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     struct rm_ending ending = first_loss(server, text);
     if (server->told_to_leave)
@@ -262,8 +263,9 @@ static void tell(struct server *server)
             continue;
         task->told = true;
         describe(server, k, text, sizeof text);
-        log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s",
-                  text, end && !after_server ? "; ending the step" : "");
+        log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s%s",
+                  text, end && !after_server ? "; ending the " : "",
+                  end && !after_server ? boot_unit(&server->boot) : "");
         if (end || server->ending)
             continue;
         loss_task(server, k, text);

@@ -20,6 +20,7 @@ static void an_idle_server(void **state)
     kit->server.tasks[2].lost = true;
     json_object *o = kit_state(kit);
     kit_assert_text(o, "step", "4711.0");
+    kit_assert_text(o, "unit", "step");
     kit_assert_text(o, "node", "c000");
     kit_assert_text(o, "libpmix", "4.2.2");
     kit_assert_text(o, "version", MUSTER_VERSION);

@@ -159,6 +159,20 @@ static void a_loss_is_told_at_once(void **state)
                               "ending the step");
 }
 
+/* The message has the word of the resource manager's users. */
+static void a_job_has_its_own_word(void **state)
+{
+    struct boot_setting unit = {"unit", "job"};
+    (void)state;
+    server.boot.settings = &unit;
+    server.boot.nsettings = 1;
+    tasks_ended(&server, 0, SIGKILL, 0);
+    run(TOGETHER_MS);
+    assert_non_null(strstr(said, "; ending the job"));
+    server.boot.settings = NULL;
+    server.boot.nsettings = 0;
+}
+
 /* The step has the status of the first task that failed, whatever its slot; one that only left,
  * with code 0, gives way to one that failed. */
 static void the_step_ends_as_the_first_lost(void **state)
@@ -365,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_operations_fail_with, begin, end),
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_job_has_its_own_word, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),

@@ -177,7 +177,10 @@ static int find_server(const struct find *find, uid_t *owner, struct err *err)
     struct seen seen = search.seen;
     *owner = seen.owner;
     if (!search.named)
-        return err_set(err, "\"%.80s\" names no step; a step is 4711.0", find->step);
+        return err_set(err,
+                       "\"%.80s\" names no step or job: a step of Slurm is 4711.0, a job of Flux "
+                       "f2fC5xbh",
+                       find->step);
     if (seen.live >= 0 && !seen.ambiguous)
         return seen.live;
     if (seen.ambiguous) {

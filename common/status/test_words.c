@@ -50,6 +50,16 @@ static void nothing_waits(void **state)
                  "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
 }
 
+/* As the resource manager's users call it. */
+static void a_job(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{\"unit\":\"job\"," C07 "}],\"silent\":[]}",
+                 "job 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
+    assert_words("{\"nodes\":[{\"unit\":\"\\u001b[31m\"," C07 "}],\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
+}
+
 static void settings_that_are_no_defaults(void **state)
 {
     (void)state;
@@ -197,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_waits),
+        cmocka_unit_test(a_job),
         cmocka_unit_test(settings_that_are_no_defaults),
         cmocka_unit_test(calls_that_belong_to_nothing_yet),
         cmocka_unit_test(the_one_that_decides_is_believed),

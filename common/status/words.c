@@ -214,9 +214,10 @@ int words_write(FILE *out, json_object *state, const char *owner)
         return -1;
     json_object_array_sort(nodes, by_node);
     json_object_array_sort(silent, by_node);
-    struct text step = text_of(json_object_array_get_idx(nodes, 0), "step");
-    fprintf(out, "step %s of %s: %zu of %zu nodes answer\n", step.s, owner, length(nodes),
-            length(nodes) + length(silent));
+    json_object *first = json_object_array_get_idx(nodes, 0);
+    bool job = strcmp(text_of(first, "unit").s, "job") == 0;
+    fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", job ? "job" : "step",
+            text_of(first, "step").s, owner, length(nodes), length(nodes) + length(silent));
     write_settings(out, json_object_array_get_idx(nodes, 0));
     for (size_t i = 0; i < length(nodes); i++)
         write_node(out, json_object_array_get_idx(nodes, i));

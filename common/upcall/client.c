@@ -123,7 +123,7 @@ static void run_abort(struct handoff_item *item)
     char why[2 * TEXT_MAX];
     snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d: %s", a->rank,
              server->boot.nodes[server->boot.node].name, a->status, a->text);
-    log_error("%s; ending step %s", why, server->boot.label);
+    log_error("%s; ending %s %s", why, boot_unit(&server->boot), server->boot.label);
     struct rm_ending ending = ending_of_abort(a->status, why);
     server_end_step(server, &ending, NULL);
     answer_status(&a->request.answer, PMIX_SUCCESS);
@@ -153,9 +153,9 @@ pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, co
 {
     (void)object;
     if (!is_all(upcall_server(), procs, nprocs)) {
-        log_error("rank %u: PMIx_Abort of some of the processes is not supported: a step is ended "
+        log_error("rank %u: PMIx_Abort of some of the processes is not supported: a %s is ended "
                   "as a whole; give no processes, or all",
-                  proc->rank);
+                  proc->rank, boot_unit(&upcall_server()->boot));
         return PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED;
     }
     struct abort *a = calloc(1, sizeof *a);

@@ -75,6 +75,14 @@ static void close_transfers(struct directory *dir, struct server *server, uint64
             dir->env.answer(dir->env.arg, request, errnum, why);
 }
 
+unsigned directory_servers(const struct directory *dir)
+{
+    unsigned n = 0;
+    for (const struct server *server = dir->servers; server != NULL; server = server->next)
+        n++;
+    return n;
+}
+
 void directory_free(struct directory *dir, int errnum, const char *why)
 {
     if (dir == NULL)

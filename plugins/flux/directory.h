@@ -58,6 +58,9 @@ struct directory *directory_new(const struct directory_env *env);
  * over, with what it has; there was none before */
 void directory_shape(struct directory *dir, struct tree_shape *shape);
 
+/** @return how many servers are registered here */
+unsigned directory_servers(const struct directory *dir);
+
 /** Ends every request and frees all. @param why what the answers say */
 void directory_free(struct directory *dir, int errnum, const char *why);
 

@@ -160,6 +160,8 @@ static int describe(struct job *job, flux_t *h, struct err *err)
         return err_set(err, "out of memory");
     boot_set(boot, "jobid", boot->session);
     boot_set(boot, "uri", uri);
+    boot_set(boot, "unit", "job");
+    boot_set(boot, "launcher", "shell");
     return set_library(boot, err);
 }
 
@@ -177,8 +179,8 @@ static int ask_module(struct job *job, flux_t *h, struct err *err)
     else if (flux_rpc_get(f, &conf) < 0 && errno == ENOSYS)
         rc = err_set(err,
                      "muster's module is not loaded in the broker on node %s: an admin of this "
-                     "Flux instance has to run \"flux exec flux module load muster\", or leave "
-                     "muster out of -o pmi=",
+                     "Flux instance has to run \"flux exec -r all flux module load " FLUX_MODULE
+                     "\"; else leave muster out of -o pmi=",
                      node);
     else if (!conf || flux_rpc_get_unpack(f, "{s?s}", "tmpdir", &tmpdir) < 0)
         rc = err_set(err, "muster's module in the broker on node %s does not tell its settings: %s",

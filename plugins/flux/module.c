@@ -316,8 +316,22 @@ static int start(struct module *module, flux_msg_handler_t ***handlers)
     return online_watch(module);
 }
 
+/* At the end of an instance there is none. */
+static void warn_admin(const struct module *module)
+{
+    unsigned n = module->dir != NULL ? directory_servers(module->dir) : 0;
+    if (n > 0)
+        flux_log(
+            module->h, LOG_WARNING,
+            "unloaded under %u running job%s: their tasks here are cut off from those of other "
+            "brokers, and the jobs are ended when that lasts longer than timeouts.peer (30 s "
+            "unless it is set); load it again: flux module load " FLUX_MODULE,
+            n, n == 1 ? "" : "s");
+}
+
 static void stop(struct module *module, flux_msg_handler_t **handlers)
 {
+    warn_admin(module);
     flux_msg_handler_delvec(handlers);
     online_close(module);
     checks_cancel(module, NULL);

@@ -199,6 +199,12 @@ static void failed(struct rm *rm, uint32_t node, uint32_t tag, int rc, const cha
     peer->retry_ms = peer->retry_ms * 2 > RM_RETRY_MAX_MS ? RM_RETRY_MAX_MS : peer->retry_ms * 2;
 }
 
+/* Flux's own word for a module that is not there names no remedy. */
+static const char *explain(int rc, const char *why)
+{
+    return rc == ENOSYS ? "muster's module is not loaded in its broker: " LOAD_MODULE : why;
+}
+
 static bool is_under_way(const struct peer *peer, uint32_t tag)
 {
     const struct outgoing *o = peer->sent;
@@ -222,7 +228,7 @@ void peer_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
         const char *why = NULL;
         if (flux_response_decode_error(msg, &why) < 0 || why == NULL)
             why = strerror(rc);
-        failed(rm, node, tag, rc, why);
+        failed(rm, node, tag, rc, explain(rc, why));
         return;
     }
     arrived(peer, tag);

@@ -122,8 +122,7 @@ static void stream_failed(struct rm *rm, int rc, const char *why)
     rm->busy = rc == EAGAIN;
     memset(&rm->refused, 0, sizeof rm->refused);
     if (rc == ENOSYS)
-        err_set(&rm->refused, "muster's module is not loaded in this node's broker: let "
-                              "\"flux module load muster\" run there, or modprobe do it");
+        err_set(&rm->refused, "muster's module is not loaded in this node's broker: " LOAD_MODULE);
     else
         err_set(&rm->refused, "the broker's module refuses: %s", why);
     if (rm->silent_since == 0) {
@@ -191,6 +190,9 @@ static void take_welcome(struct rm *rm, struct wire_in *in)
         parents[node] = wire_get_u32(in);
     rm->welcome = wire_end(in) && (n == 0 || parents != NULL);
     rm->silent_since = 0;
+    if (rm->warned)
+        log_warning("muster's module is loaded again in this node's broker");
+    rm->warned = false;
     if (rm->ids == 0) {
         rm->ids = ids;
         rm->parents = parents;

@@ -14,7 +14,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTER_S = 5 /* the module's answer at the start; it may have to ask whose the job is */ };
+enum {
+    REGISTER_S = 5,   /* the module's answer at the start; it may have to ask whose the job is */
+    MISSED_MS = 1000, /* a module that is loaded anew is back within less */
+    CUT_OFF_STATUS = 137, /* of the job, as of one whose server has died */
+};
+
+/* The module had accepted us and is away: unloaded, or about to be there again. The user is told
+ * when that lasts. When it lasts too long, this server can do nothing for its tasks any more, which
+ * is as if it had died: the job is ended. */
+static void miss_module(struct rm *rm, int64_t now)
+{
+    if (!rm->warned && now >= rm->silent_since + MISSED_MS) {
+        rm->warned = true;
+        log_warning("%s; until then operations with other nodes wait, and after %d s the job is "
+                    "ended",
+                    rm->refused.text, (int)(rm->peer_ms / 1000));
+    }
+    if (now < rm->silent_since + rm->peer_ms)
+        return;
+    peers_lose(rm, rm->refused.text);
+    if (!raise_idle(rm) || rm->raise.state == RAISE_DONE)
+        return;
+    char why[768];
+    snprintf(why, sizeof why, "%s is cut off from the other nodes: %s",
+             rm->boot->nodes[rm->boot->node].name, rm->refused.text);
+    log_error("%s; ending the job", why);
+    raise_begin(rm, &(struct rm_ending){RM_CAUSE_HOST, CUT_OFF_STATUS, why});
+}
 
 /* The module was reloaded, or is gone for good, or was busy when we came.
  * @return when to come again */
@@ -24,8 +51,8 @@ static int64_t register_again(struct rm *rm, int64_t now)
         return INT64_MAX;
     if (now < rm->register_at)
         return rm->register_at;
-    if (!rm->opening && now >= rm->silent_since + rm->peer_ms)
-        peers_lose(rm, rm->refused.text);
+    if (!rm->opening)
+        miss_module(rm, now);
     broker_register(rm);
     return INT64_MAX;
 }

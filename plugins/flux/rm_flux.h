@@ -33,7 +33,7 @@ struct peer {
     uint64_t retries;
     bool reached, left, lost;
     bool tell; /**< the server does not know yet that it is lost */
-    char why[128];
+    char why[256];
 };
 
 /** A job that was attached. */
@@ -100,6 +100,7 @@ struct rm {
     bool opening;    /**< the server takes nothing yet but the answer to muster.register */
     bool welcome;    /**< the module has accepted us */
     bool busy;       /**< it has not, since too many of the user's servers ask */
+    bool warned;     /**< the user was told that the module is away */
     int64_t silent_since, register_at;
     unsigned register_ms;
     struct rm_raise raise;
@@ -132,6 +133,9 @@ void broker_ask(struct rm *rm, const char *topic, struct wire_out *out, uint32_t
 
 /** @return a tag that nothing under way has */
 uint32_t broker_tag(struct rm *rm);
+
+/** What to do where the module is not loaded in a broker. */
+#define LOAD_MODULE "let \"flux module load " FLUX_MODULE "\" run there"
 
 /** Sends muster.register. */
 void broker_register(struct rm *rm);

@@ -72,14 +72,14 @@ static void shell_sink(void *arg, enum log_level level, const char *text)
     flux_shell_log(NAME, to, NULL, 0, "%s", text);
 }
 
-/* Whether the list has our name, "simple,muster". */
-static bool names_us(const char *list)
+/* Whether the list has that name, as "simple,muster" has ours. */
+static bool names(const char *list, const char *name)
 {
     size_t len;
 
     for (const char *p = list; p && *p != '\0'; p += len + (p[len] == ',')) {
         len = strcspn(p, ",");
-        if (len == strlen(NAME) && strncmp(p, NAME, len) == 0)
+        if (len == strlen(name) && strncmp(p, name, len) == 0)
             return true;
     }
     return false;
@@ -232,8 +232,13 @@ static int on_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
 
     (void)topic, (void)args, (void)data;
     /* Not earlier: the shell's initrc may set it. */
-    if (flux_shell_getopt_unpack(shell, "pmi", "s", &pmi) < 0 || !names_us(pmi))
-        return 0; /* the shell itself complains of one that is no string */
+    if (flux_shell_getopt_unpack(shell, "pmi", "s", &pmi) < 0 || !names(pmi, NAME))
+        return 0;           /* the shell itself complains of one that is no string */
+    if (names(pmi, "pmix")) /* it would take the tasks' environment for itself, without a word */
+        flux_shell_fatal(NULL, NULL, 0, 0, 1,
+                         NAME ": -o pmi=%s asks for two PMIx servers, that of muster and that of "
+                              "flux-pmix (pmix), and a task can have one: leave one of them out",
+                         pmi);
     log_open(shell_sink, NULL, LOG_LEVEL_DEBUG, NULL);
     s = calloc(1, sizeof(*s));
     if (!s)
