@@ -71,6 +71,7 @@ struct server {
     bool stall_told;           /**< the user has been shown that something waits */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool ending;               /**< the step is being ended: more deaths are no news */
+    int64_t end_again;         /**< when this server has it ended, too, ms; 0: not */
     char lost[256];    /**< which server, or task of another node, was the first to be lost, or "":
                           tasks that end afterwards most likely do so for it */
     bool lost_unsaid;  /**< the user has not been told, for nobody waited for it */

@@ -21,6 +21,10 @@ enum { TOGETHER_MS = 5, JUST_MS = 1000 };
 /* When nobody knows the cause, all servers would have the step ended at once: one does it first. */
 enum { TURN_MS = 20, TURNS = 50 };
 
+/* Tasks of a step that another server has ended are gone sooner, unless that server cannot; then
+ * not all servers ask the RM at once. */
+enum { END_AGAIN_MS = 10000, END_TURN_MS = 200 };
+
 static int64_t patience(const struct server *server)
 {
     uint32_t node = server->boot.node;
@@ -150,11 +154,23 @@ bool tasks_tell_for_others(const struct server *server)
     return server->report_losses == 0 || (tasks_await_cause(server) && !tasks_all_killed(server));
 }
 
+void tasks_are_to_end(struct server *server)
+{
+    if (server->end_again == 0)
+        server->end_again = now_ms() + END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 int64_t tasks_next(const struct server *server, int64_t now)
 {
-    if (server->report_losses == 0)
+    int64_t first = earlier(server->report_losses, server->end_again);
+    if (first == 0)
         return -1;
-    return server->report_losses <= now ? 0 : server->report_losses - now;
+    return first <= now ? 0 : first - now;
 }
 
 static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)
@@ -280,8 +296,31 @@ static void tell(struct server *server)
     }
 }
 
+static bool any_lives(const struct server *server)
+{
+    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    for (uint32_t k = 0; k < n; k++)
+        if (server->tasks[k].state != TASK_ENDED)
+            return true;
+    return false;
+}
+
+/* The server that was to have the step ended may not have come through to the RM, or be gone with
+ * its node: tasks that live would hang for ever. */
+static void end_again(struct server *server)
+{
+    server->end_again = 0;
+    if (!any_lives(server) || server->rm == NULL)
+        return;
+    struct rm_ending ending = ending_of_host("the step was to end, and tasks of it still run");
+    log_info("%s", ending.why);
+    server->rm_ops->abort(server->rm, &ending);
+}
+
 void tasks_tick(struct server *server, int64_t now)
 {
+    if (server->end_again != 0 && server->end_again <= now)
+        end_again(server);
     if (server->report_losses == 0 || server->report_losses > now)
         return;
     server->report_losses = 0;

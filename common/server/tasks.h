@@ -45,6 +45,10 @@ bool tasks_await_cause(const struct server *server);
  * just ended the tasks here, too. */
 bool tasks_tell_for_others(const struct server *server);
 
+/** Another server has the step ended. When tasks of this node still live in some seconds, this one
+ * does, too, and the RM hears of it until they have ended. */
+void tasks_are_to_end(struct server *server);
+
 /** @return milliseconds until tasks_tick() is due, or -1 for never */
 int64_t tasks_next(const struct server *server, int64_t now);
 void tasks_tick(struct server *server, int64_t now);

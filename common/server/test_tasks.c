@@ -28,7 +28,7 @@ static struct boot_node nodes[] = {
 
 static int64_t now;
 static char said[512]; /* the last error */
-static unsigned nerrors, nends, nlosses;
+static unsigned nerrors, nends, nlosses, naborts;
 static uint32_t through; /* the node that is to say why, of the last end */
 static char why[512];    /* the last end's reason */
 static unsigned status;  /* and the step's exit status */
@@ -215,6 +215,38 @@ static void the_step_ends_as_it_was_aborted(void **state)
     assert_int_equal(ending_of_host("").status, 128 + SIGKILL);
 }
 
+static void abort_step(struct rm *rm, const struct rm_ending *ending)
+{
+    (void)rm;
+    assert_int_equal(ending->cause, RM_CAUSE_HOST);
+    naborts++;
+}
+
+/* The server that has the step ended may not get through: one whose tasks live does it then. */
+static void tasks_that_live_are_ended_again(void **state)
+{
+    static const struct rm_ops ops = {.abort = abort_step};
+    for (uint32_t live = 0; live < 2; live++) {
+        server.rm_ops = &ops;
+        server.rm = (struct rm *)&server; /* never looked into */
+        naborts = 0;
+        tasks_are_to_end(&server);
+        server.ending = true;
+        tasks_ended(&server, 0, SIGKILL, 0);
+        if (live == 0)
+            tasks_ended(&server, 1, SIGKILL, 0);
+        run(9999);
+        assert_int_equal(naborts, 0);
+        run(60000);
+        assert_int_equal(naborts, live);
+        assert_int_equal(tasks_next(&server, now), -1);
+        assert_int_equal(nends, 0);
+        server.rm = NULL;
+        end(state);
+        begin(state);
+    }
+}
+
 /* What a task of another node has done is said by that node's server; those here that end for it
  * are no cause. */
 static void the_cause_comes_first(void **state)
@@ -382,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_has_its_own_word, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
+        cmocka_unit_test_setup_teardown(tasks_that_live_are_ended_again, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_has_another_one_tell, begin, end),
