@@ -10,8 +10,9 @@
  * The others are about whole nodes that have been left, to which nothing was ever sent. --how
  * event: rank 0 raises an event for all, as the last thing that it does. get: rank 0 asks for a key
  * of the last rank. cancel: a construct with a process that there is not, which libpmix 7 ends
- * itself by its deadline; then all end at once. group: all but the last rank of all make a group of
- * all, while that one finalizes.
+ * itself by its deadline; then all end at once. group: all but the last rank make a group of all,
+ * while that one finalizes. late: the same, and the rank before it calls when the others have
+ * failed.
  */
 #include "client.h"
 
@@ -32,11 +33,12 @@ static void got(pmix_status_t status, pmix_value_t *value, void *arg)
     pthread_mutex_unlock(&lock);
 }
 
-enum how { STAYS, EVENT, GET, CANCEL, GROUP };
+enum how { STAYS, EVENT, GET, CANCEL, GROUP, LATE };
 
 enum {
     LEAVE_MS = 2000, /* until the others' servers have left: a shorter time tests less */
-    SOON_S = 15,     /* less than timeouts.peer, even on a busy machine */
+    ABORTS_FROM = 70000,
+    SOON_S = 15, /* less than timeouts.peer, even on a busy machine */
 };
 
 static long how = STAYS;
@@ -70,24 +72,27 @@ static void do_alone(void)
 static void check_group(void)
 {
     pmix_status_t status = construct(client.size, 0);
-    CHECK(status == PMIX_GROUP_CONSTRUCT_ABORT || status == PMIX_ERR_PROC_TERM_WO_SYNC,
-          "PMIx_Group_construct returned %s", PMIx_Error_string(status));
+    CHECK_STATUS(status,
+                 LIBPMIX < ABORTS_FROM ? PMIX_ERR_PROC_TERM_WO_SYNC : PMIX_GROUP_CONSTRUCT_ABORT,
+                 "PMIx_Group_construct");
 }
 
 static int of_whole_nodes(void)
 {
     uint64_t begin = now_ns();
-    bool last = client.me.rank == client.size - 1;
+    bool last = client.me.rank == client.size - 1, groups = how == GROUP || how == LATE;
     step("--how %ld", how);
     if (how == CANCEL) {
         CHECK(construct(client.size + 1, 2) != PMIX_SUCCESS, "a construct with nobody succeeded");
         return client_pass("all end at once");
     }
-    if (how == GROUP ? last : client.me.rank == 0)
+    if (groups ? last : client.me.rank == 0)
         sleep_ms(LEAVE_MS);
-    if (how == GROUP && !last)
+    if (how == LATE && client.me.rank == client.size - 2)
+        sleep_ms(2 * LEAVE_MS);
+    if (groups && !last)
         check_group();
-    else if (how != GROUP && client.me.rank == 0)
+    else if (!groups && client.me.rank == 0)
         do_alone();
     CHECK(now_ns() < begin + SOON_S * 1000000000ull, "it took %.1f s",
           (double)(now_ns() - begin) / 1e9);
@@ -123,7 +128,7 @@ static void fence_rest(pmix_rank_t target)
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
-        {"how", &how, "is tested", "stays|event|get|cancel|group"}, {0}};
+        {"how", &how, "is tested", "stays|event|get|cancel|group|late"}, {0}};
     pmix_rank_t asker, target;
     client_init("departed", options, argc, argv);
     if (how != STAYS)

@@ -365,11 +365,24 @@ lost_alone_on_node() {
 
 all_lost() { if [ "$(pmix_major)" -ge 7 ]; then lost_in_groups; else lost_alone_on_node; fi; }
 
+# stranded HOW: libpmix lets a rank wait for one of its node that has ended in order. The step is ended.
+stranded() {
+  local log=$work/stranded.log status says='rank 7 on node4 has ended without taking part, and libpmix [0-9.]+ lets ranks 6 there wait'
+  mark_logs
+  timeout 60 srun --mpi="$MPI" -N4 --ntasks-per-node=2 "$clients/departed" --how "$1" >"$log" 2>&1 </dev/null
+  status=$?
+  check "stranded, $1: the step ends" "status $status" eval "[ $status != 0 ] && [ $status != 124 ]"
+  check "stranded, $1: nobody was told of success" "$(grep -m 1 '^FAIL' "$log")" [ "$(grep -c '^FAIL' "$log")" = 0 ]
+  says_why "stranded, $1" "$says" "$log"
+}
+
 all_departed() {
   departed event -n4
   departed get -n4
   departed cancel --ntasks-per-node=2
   departed group -n4
+  stranded group
+  if [ "$(pmix_major)" -ge 7 ]; then departed late --ntasks-per-node=2; else stranded late; fi
 }
 
 case ${2:-} in

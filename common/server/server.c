@@ -11,6 +11,7 @@
 #include "common/server/stalled.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
+#include "common/server/stranded.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -140,7 +141,12 @@ static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
 
 static int32_t local_status(void *arg, const struct signature *sig)
 {
-    return tasks_status(arg, sig);
+    int32_t status = tasks_status(arg, sig);
+    if (status != 0) {
+        upcall_forget_ended(arg, &sig->members);
+        stranded_note(arg, sig);
+    }
+    return status;
 }
 
 static int32_t left_status(void *arg, enum coll_kind kind)
@@ -367,6 +373,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     engine_tick(server->engine);
     asks_tick(server->asks);
     absent_tick(server, now_ms());
+    stranded_tick(server, now_ms());
     departed_tick(server, now_ms());
     tasks_tick(server, now_ms());
 }
@@ -407,7 +414,7 @@ void server_run(struct server *server)
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base)) {
         int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
-        ms = earliest(ms, absent_next(server, now));
+        ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
         ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
         if (ms >= 0) {
             struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
@@ -449,6 +456,7 @@ void server_close(struct server *server)
     handoff_free(server->handoff);
     departed_free(server);
     absent_close(server);
+    stranded_free(server);
     upcall_free_served(server);
     upcall_free_kept(server);
     engine_free(server->engine);

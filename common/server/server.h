@@ -25,6 +25,7 @@ enum task_state {
 
 struct status;
 struct absent;
+struct stranded;
 struct departure;
 struct homeless;
 struct served;
@@ -89,6 +90,7 @@ struct server {
     struct link *link;
     struct departure *departures; /**< departed.c: servers that have ended in order, just now */
     struct absent *absent;        /**< absent.c: all that have, and why */
+    struct stranded *stranded;    /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     struct homeless *homeless;    /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;

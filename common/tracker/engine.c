@@ -63,6 +63,7 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
         refuse(call, engine->env.codes.invalid);
         return;
     }
+    wanted_forget(engine, t->sig, t->siglen);
     t->call = call;
     t->tried = call->op;
     t->again = t->again || call->gone != NULL;
@@ -147,6 +148,7 @@ void engine_local_loss(struct engine *engine)
         tracker_local_loss(engine, t);
         rollup_progress(engine, t);
     }
+    wanted_local_loss(engine);
     member_local_loss(engine);
 }
 
@@ -337,6 +339,7 @@ void engine_close(struct engine *engine)
     leader_close(engine);
     member_close(engine);
     quit_close(engine);
+    wanted_close(engine);
     cancel_close(engine);
     decided_close(engine);
     while ((t = TAILQ_FIRST(&engine->all)) != NULL) {

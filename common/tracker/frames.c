@@ -347,8 +347,12 @@ void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_
     if (above &&
         t->state == TRACKER_IDLE) /* nobody here calls for what has ended with an earlier try */
         tries_tell(engine, t, from, 0);
-    if (t->state != TRACKER_IDLE || !above || is_straggler(engine, t, known) ||
-        !has_news(engine, t, known)) {
+    bool news = t->state == TRACKER_IDLE && above && !is_straggler(engine, t, known);
+    if (news && !has_news(engine, t, known)) {
+        wanted_keep(engine, from, body, len);
+        news = false;
+    }
+    if (!news) {
         tracker_tidy(engine, t);
         return;
     }

@@ -99,6 +99,57 @@ static void a_loss_below_an_idle_server(void **state)
     }
 }
 
+/* A server was asked for what its participants may still call, and then one of them ends: it is not
+ * asked again before it says so. What they have called since is another matter. */
+static void whoever_is_awaited_ends(void **state)
+{
+    (void)state;
+    for (int calls = 0; calls < 2; calls++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "awaited", NULL, N);
+        struct tree tree = kit_tree(op, 2);
+        uint32_t leaf = tree_child(&tree, tree_child(&tree, tree.root, 0), 0);
+        const struct kit_call *call = kit_call(kit, op, tree.root, (struct kit_ask){0});
+        loopback_run(kit->net, 2 * ENGINE_FLUSH_MS);
+        assert_int_equal(call->answers, 0);
+        for (uint32_t slot = 0; slot < N && calls; slot++)
+            if (slot != tree.root)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 200);
+        loopback_local_status(kit->net, leaf, -88);
+        loopback_run(kit->net, 200);
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, calls ? 0 : -88);
+        if (calls)
+            assert_int_equal(kit_trackers(kit), 0);
+        kit_end(kit);
+    }
+}
+
+/* Of a server that has left in order all get the status that it would have given, whether it would
+ * have decided, or has contributed, or not. */
+static void one_that_has_left_in_order(void **state)
+{
+    (void)state;
+    for (uint32_t victim = 0; victim < N; victim++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct kit *kit = kit_new(&seven);
+            struct kit_op *op =
+                kit_op(kit, kind ? COLL_CONSTRUCT : COLL_FENCE, kind ? "left" : "", NULL, N);
+            for (uint32_t slot = 0; slot < N; slot++)
+                if (slot != victim)
+                    kit_call(kit, op, slot, (struct kit_ask){0});
+            loopback_run(kit->net, 1000);
+            loopback_kill(kit->net, victim, LONG_MS, LONG_MS + 1);
+            for (uint32_t node = 0; node < N; node++)
+                if (node != victim)
+                    engine_left(loopback_engine(kit->net, node), victim);
+            loopback_run(kit->net, 1000);
+            kit_assert_all(kit, LOOPBACK_LEFT);
+            kit_end(kit);
+        }
+}
+
 /* The same for a bootstrap's home, and for who has claimed members. */
 static void who_decides_is_asked_for(void **state)
 {
@@ -280,6 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_parent_that_is_gone_is_asked_for),
         cmocka_unit_test(a_loss_below_an_idle_server),
+        cmocka_unit_test(whoever_is_awaited_ends),
+        cmocka_unit_test(one_that_has_left_in_order),
         cmocka_unit_test(who_decides_is_asked_for),
         cmocka_unit_test(a_loss_while_others_are_awaited),
         cmocka_unit_test(who_is_lost_is_named),

@@ -134,6 +134,16 @@ TAILQ_HEAD(quit_list, quit);
 TAILQ_HEAD(cancelled_list, cancelled);
 TAILQ_HEAD(decided_list, decided);
 
+/** A question (WANTED) that was not answered, and waits for a participant here to end. */
+struct wanted {
+    void *body; /**< owned; NULL: there is none */
+    size_t len;
+    uint32_t from;
+    uint64_t at; /**< ms */
+};
+
+enum { ENGINE_WANTED_MAX = 16 /**< the oldest go first */ };
+
 /** What is known of another server. */
 enum engine_peer { PEER_THERE, PEER_LOST, PEER_LEFT };
 
@@ -145,6 +155,7 @@ struct engine {
     uint32_t count;
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
+    struct wanted wanted[ENGINE_WANTED_MAX]; /**< wanted.c */
     uint32_t nknown;
     uint8_t *known;                    /**< by server: enum engine_peer; beyond nknown: there */
     struct assembly_list assemblies;   /**< assembly.c: what is decided here */
@@ -359,5 +370,15 @@ void cancel_close(struct engine *engine);
 
 /** Reports that something waits. @param since when it began, ms @param text for whom */
 void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text);
+
+/* wanted.c: what others wait for, and nobody here has called */
+
+/** Keeps the body of a FRAME_WANTED of server @p from. */
+void wanted_keep(struct engine *engine, uint32_t from, const void *body, size_t len);
+/** A call of that signature is made here. */
+void wanted_forget(struct engine *engine, const void *sig, size_t siglen);
+/** A participant of this server has ended: takes what is kept for questions that come now. */
+void wanted_local_loss(struct engine *engine);
+void wanted_close(struct engine *engine);
 
 #endif

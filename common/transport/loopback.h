@@ -21,6 +21,7 @@
 enum loopback_code {
     LOOPBACK_TIMEOUT = -24,
     LOOPBACK_LOST = -101,
+    LOOPBACK_LEFT = -201, /**< of engine_left() */
     LOOPBACK_INVALID = -46,
     LOOPBACK_LIBRARY = -47,
     LOOPBACK_CLOSING = -25,

@@ -207,6 +207,13 @@ static void name_servers(struct loopback_node *node)
         node->handle[node->server[i]] = i;
 }
 
+static int32_t left_status(void *arg, enum coll_kind kind)
+{
+    (void)arg;
+    (void)kind;
+    return LOOPBACK_LEFT;
+}
+
 void loopback_open_node(struct loopback *net, uint32_t index)
 {
     struct loopback_node *node = &net->nodes[index];
@@ -250,6 +257,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .node_of = node_of,
         .local_status = local_status,
         .local_gone = local_gone,
+        .left_status = left_status,
         .name = name_of,
         .home = foreign ? home : NULL,
         .send = send_frame,

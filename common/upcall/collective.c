@@ -2,6 +2,7 @@
 #include "common/upcall/collective.h"
 
 #include "common/notify/loss.h"
+#include "common/server/stranded.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -262,6 +263,7 @@ static void run(struct handoff_item *item)
     c->call.len = c->len;
     c->call.done = on_done;
     c->handed_up = now_ms();
+    stranded_called(c->server, c->kind, c->id);
     find_lost(c);
     log_debug("handoff: %s of %zu processes", c->kind == COLL_FENCE ? "fence" : c->id, c->nprocs);
     if (c->role == COLLECTIVE_PARTICIPANTS)

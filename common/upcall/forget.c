@@ -131,6 +131,21 @@ void upcall_client_ended(struct server *server, uint32_t slot)
     forget(&proc, task);
 }
 
+void upcall_forget_ended(struct server *server, const struct procset *members)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    if (server->library < COLLECTIVE_FT_FROM || server->told_to_leave || server->ending)
+        return;
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        struct task *task = &server->tasks[k];
+        pmix_proc_t proc;
+        PMIX_LOAD_PROCID(&proc, server->boot.nspace, here->ranks[k]);
+        if (task->state == TASK_ENDED && !task->lost && task->connected == 0 &&
+            procset_has(members, server->boot.nspace, here->ranks[k]))
+            forget(&proc, task);
+    }
+}
+
 void upcall_count_client(const pmix_proc_t *proc, bool connected)
 {
     struct task *task = upcall_task(proc);

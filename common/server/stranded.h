@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tasks that may wait in libpmix for ever, for a task of their own node that has ended in order.
+ *
+ * libpmix hands an operation up once all participants of the node have called. A participant that
+ * has finalized and left counts as one that is still to call, so the others there wait, whatever
+ * became of the operation elsewhere. No host can answer them: they were never handed up. From
+ * libpmix 7 on the server has libpmix forget the one that has ended, which helps those that call
+ * after that. When somebody else waits for such an operation, it fails there; if none of the
+ * participants here that live has been heard in it a while later, the user is told, and by
+ * `on_task_loss` the step is ended.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_STRANDED_H
+#define MUSTER_SERVER_STRANDED_H
+
+#include "common/server/server.h"
+
+/** An operation that others wait for cannot be done, for a participant here has ended. */
+void stranded_note(struct server *server, const struct signature *sig);
+
+/** libpmix has handed an operation up: those here wait no more. */
+void stranded_called(struct server *server, enum coll_kind kind, const char *id);
+
+/** @return milliseconds until stranded_tick() is due, or -1 for never */
+int64_t stranded_next(const struct server *server, int64_t now);
+void stranded_tick(struct server *server, int64_t now);
+
+void stranded_free(struct server *server);
+
+#endif
