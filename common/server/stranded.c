@@ -89,8 +89,8 @@ static bool list_waiting(const struct server *server, const struct stranded *s, 
         if (server->tasks[k].state != TASK_CONNECTED || !is_member(server, &s->members, k))
             continue;
         if (len < cap)
-            len += (size_t)snprintf(buf + len, cap - len, "%s%u", n == 0 ? "" : ",",
-                                    here->ranks[k]);
+            len +=
+                (size_t)snprintf(buf + len, cap - len, "%s%u", n == 0 ? "" : ",", here->ranks[k]);
         n++;
     }
     return n > 0;
@@ -104,7 +104,8 @@ void stranded_tick(struct server *server, int64_t now)
     char waiting[128], what[320], text[768];
     if (stranded_next(server, now) != 0)
         return;
-    if (server->ending || server->told_to_leave || !list_waiting(server, s, waiting, sizeof waiting)) {
+    if (server->ending || server->told_to_leave ||
+        !list_waiting(server, s, waiting, sizeof waiting)) {
         stranded_free(server);
         return;
     }

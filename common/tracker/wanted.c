@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations that a server above waits for, and of which nothing is known here yet: as long as the
- * participants here live, they may still call, so its question (WANTED) is not answered. When one of
- * them ends, nobody else says so. The question would come again after ENGINE_ASK_MS; so the last ones
- * are kept that long, and answered as soon as a participant here has ended.
+ * participants here live, they may still call, so its question (WANTED) is not answered. When one
+ * of them ends, nobody else says so. The question would come again after ENGINE_ASK_MS; so the last
+ * ones are kept that long, and answered as soon as a participant here has ended.
  *
  * It is a shortcut only: what is forgotten here is asked again.
  */
@@ -21,7 +21,8 @@ void wanted_keep(struct engine *engine, uint32_t from, const void *body, size_t 
 {
     struct wanted *at = engine->wanted;
     for (struct wanted *w = at; w < engine->wanted + ENGINE_WANTED_MAX; w++) {
-        if (w->body != NULL && w->from == from && w->len == len && memcmp(w->body, body, len) == 0) {
+        if (w->body != NULL && w->from == from && w->len == len &&
+            memcmp(w->body, body, len) == 0) {
             w->at = engine->env.now(engine->env.arg);
             return;
         }
