@@ -6,7 +6,8 @@ usage() {
   cat <<'TXT'
 usage: ci/slurm --conf TaskPlugin=task/affinity -N 2 [OPTION]... -- ci/system/bound.sh BUILDDIR
 
-Runs the client keys with its tasks bound in several ways. The nodes are all this machine, so
+Runs the client keys with its tasks bound in several ways, and a task that is given one processor, to
+which it is confined with --cgroup: PMIx tells it of no other one. The nodes are all this machine, so
 processors 0 and 1 have to be there, and no more are used.
 TXT
 }
@@ -36,5 +37,8 @@ else
   done
   run 1 -N2 -n2 --cpu-bind=map_cpu:0
   run 0 -N2 -n4 --cpu-bind=none
+  timeout 120 srun --mpi="$MPI" -N1 -n1 -c1 --cpu-bind=none "$clients/topology" \
+    --shared $(($(pmix_major) >= 5)) --seconds 100 >"$work/topology.log" 2>&1 </dev/null
+  judge 'topology of one processor' topology $? "$work/topology.log"
 fi
 summary
