@@ -47,7 +47,7 @@ static pid_t start(const char *called, uid_t uid)
     return pid;
 }
 
-static void stop(pid_t pid)
+static void end_one(pid_t pid)
 {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -72,12 +72,12 @@ static void servers_of_the_user(void **state)
     struct share share = share_look(geteuid(), name, base);
     assert_int_equal(share.servers, 2);
     assert_in_range(share.bytes, 2ull * HELD, 2ull * HELD + 8 * MIB);
-    stop(one);
+    end_one(one);
     share = share_look(geteuid(), name, base);
     assert_int_equal(share.servers, 1);
     assert_int_equal(share_look(geteuid(), name, base + 2ull * HELD).bytes, 0);
-    stop(two);
-    stop(other);
+    end_one(two);
+    end_one(other);
     assert_int_equal(share_look(geteuid(), name, base).servers, 0);
 }
 
@@ -90,7 +90,7 @@ static void servers_of_another_user(void **state)
     pid_t one = start(name, NOBODY);
     assert_int_equal(share_look(0, name, 0).servers, 0);
     assert_int_equal(share_look(NOBODY, name, 0).servers, 1);
-    stop(one);
+    end_one(one);
 }
 
 int main(void)
