@@ -120,9 +120,9 @@ job_is_requeued() {
 
 if [ "${2:-}" = all ]; then
   srun --mpi=list 2>&1 | grep -q 'pmix' || { skip 'statuses beside mpi/pmix' 'this Slurm has none'; summary; exit; }
-  for status in 1 2 7 77 126 127 128 137 143 200 254 255 0; do as_mpi_pmix abort $status; done
-  for status in 0 1 3 77 255; do as_mpi_pmix finalize $status; done
-  for signal in 9 10 11 13 15; do as_mpi_pmix signal $signal; done
+  for status in 0 1 7 127 128 200 255; do as_mpi_pmix abort $status; done
+  for status in 0 3 255; do as_mpi_pmix finalize $status; done
+  for signal in 9 11 15; do as_mpi_pmix signal $signal; done
   summary
   exit
 fi
