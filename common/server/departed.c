@@ -56,7 +56,10 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
              nspace_name(server->nspace, node), why);
     /* An event may be for the node of tasks that have ended; that is nobody's trouble. */
     if (news && !server->ending)
-        log_write(how != DIED && !wait.found ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
+        log_write(how == DIED || wait.found ? LOG_LEVEL_ERROR
+                  : how == ABSENT           ? LOG_LEVEL_INFO
+                                            : LOG_LEVEL_DEBUG,
+                  "%s", text);
     /* The word of its tasks may have come first. */
     if (own && how != LEFT && (server->lost[0] == '\0' || server->lost_on == node)) {
         server->lost_on = node;
@@ -77,13 +80,7 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
 /* Counts as gone when its last messages must have come. */
 static void leave(struct server *server, uint32_t node, enum how how, const char *why)
 {
-    struct departure *d, **end = &server->departures;
-    for (d = *end; d != NULL; d = d->next)
-        if (d->node == node)
-            return; /* it was said already, by another way */
-    if (engine_is_lost(server->engine, node))
-        return;
-    d = calloc(1, sizeof *d);
+    struct departure *d = calloc(1, sizeof *d);
     if (d == NULL) {
         gone(server, node, how, why);
         return;
@@ -92,9 +89,11 @@ static void leave(struct server *server, uint32_t node, enum how how, const char
     d->how = how;
     d->at = now_ms() + STILL_HEARD_MS;
     snprintf(d->why, sizeof d->why, "%s", why);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = d;
+    if (server->departures == NULL)
+        server->departures = d;
+    else
+        server->last_departure->next = d;
+    server->last_departure = d;
 }
 
 void departed(void *arg, uint32_t node, const char *why)
@@ -125,7 +124,8 @@ void departed_tick(struct server *server, int64_t now)
     while (departed_next(server, now) == 0) {
         struct departure *d = server->departures;
         server->departures = d->next;
-        gone(server, d->node, d->how, d->why);
+        if (!engine_is_lost(server->engine, d->node)) /* it may be told of by several ways */
+            gone(server, d->node, d->how, d->why);
         free(d);
     }
 }

@@ -132,6 +132,7 @@ void server_leave(struct server *server, unsigned ms)
     bool going_on = server->told_to_leave && !server->ending;
     server->ending = true;
     server_resume(server);
+    server->leaving = true;
     engine_close(server->engine);
     asks_close(server->asks);
     if (going_on)

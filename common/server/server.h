@@ -71,6 +71,7 @@ struct server {
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
     bool stall_told;           /**< the user has been shown that something waits */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
+    bool leaving;              /**< what waited was answered: frames are of no use any more */
     bool ending;               /**< the step is being ended: more deaths are no news */
     int64_t end_again;         /**< when this server has it ended, too, ms; 0: not */
     char lost[256];    /**< which server, or task of another node, was the first to be lost, or "":
@@ -89,9 +90,10 @@ struct server {
     struct asks *asks;
     struct link *link;
     struct departure *departures; /**< departed.c: servers that have ended in order, just now */
-    struct absent *absent;        /**< absent.c: all that have, and why */
-    struct stranded *stranded;    /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
-    struct homeless *homeless;    /**< steps.c: calls that wait for their home */
+    struct departure *last_departure;
+    struct absent *absent;     /**< absent.c: all that have, and why */
+    struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
+    struct homeless *homeless; /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct status *status;       /**< shows all this */
