@@ -84,6 +84,7 @@ struct server {
     uint64_t nserved;          /**< such questions that libpmix was handed, ever */
     struct collective *groups; /**< upcall/pending.c: group operations that libpmix waits for */
     uint32_t refused;          /**< upcall/refused.c: a bit for each kind that was told of */
+    bool told_unawaited;       /**< upcall/collective.c: of a group that libpmix made by itself */
     uint32_t ntools;           /**< tools that were given a name */
     struct event_counts events;
     struct engine *engine;

@@ -210,6 +210,26 @@ static uint32_t hurry(const struct collective *c)
     return has_timer && c->server->library < COLLECTIVE_TIMES_FROM ? HURRY_MS : 0;
 }
 
+/* Up to 4.2 libpmix takes a construct over all processes of a namespace, without a context id, for
+ * one of its own node's processes alone: it ends at once, without those of other nodes, and no host
+ * is asked. The first that a host hears of the group is its destruct. One server tells, once. */
+static void tell_unawaited(const struct collective *c)
+{
+    struct server *server = c->server;
+    bool all = false;
+    for (size_t i = 0; i < c->nprocs; i++)
+        all |= c->procs[i].rank == PMIX_RANK_WILDCARD;
+    if (!all || server->told_unawaited || server->library >= COLLECTIVE_ASKS_FROM ||
+        server->boot.node != 0 || server->boot.nnodes == 1)
+        return;
+    server->told_unawaited = true;
+    log_error(
+        "group \"%s\" was made without awaiting its members on other nodes: this libpmix does not "
+        "ask for a construct over PMIX_RANK_WILDCARD; name each rank, or ask for a context id "
+        "(PMIX_GROUP_ASSIGN_CONTEXT_ID)",
+        c->id);
+}
+
 /* What is set once, before the first call. @return 0, or -1: out of memory */
 static int begin(struct collective *c)
 {
@@ -225,6 +245,8 @@ static int begin(struct collective *c)
     if (c->kind == COLL_DESTRUCT) {
         const struct registry_entry *e = registry_group(c->server->registry, c->id, &c->all);
         c->notify = c->notify || (e != NULL && e->notify);
+        if (e == NULL)
+            tell_unawaited(c);
     }
     c->apart = has_removed(c);
     c->lacking = lacking_calls(c);

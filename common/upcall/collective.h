@@ -74,6 +74,9 @@ struct collective {
 
 /** libpmix from which on PMIX_TIMEOUT of a group operation may pass. */
 enum { COLLECTIVE_TIMES_FROM = 5 << 16 };
+/** libpmix from which on a construct over PMIX_RANK_WILDCARD without a context id comes to the
+ * host. */
+enum { COLLECTIVE_ASKS_FROM = 5 << 16 };
 /** libpmix from which on members may be added, and bootstrap is known. */
 enum { COLLECTIVE_ADDS_FROM = 6 << 16 | 1 << 8 };
 /** From where on it hands up what has lost a local participant. */
