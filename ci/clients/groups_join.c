@@ -6,6 +6,10 @@
  * jobs, by which all compare what they saw, a destruct, the same id again, and a group in which
  * the first rank of each job leads and adds the others of its job.
  *
+ * With --meet 1 the first rank of each job alone leads, and adds nobody. It tells its own job what
+ * it has learnt, and then all processes of all jobs form one group, collectively: on nodes that had
+ * no member of the first one, too.
+ *
  * An event for the members of a group reaches those of all jobs, once.
  *
  * With --quit 1 job 1, as --part says, ends in order before the last fence over both, which has to
@@ -17,7 +21,7 @@
 
 #include <signal.h>
 
-static long total = 0, jobs = 2, quit = 0, part = 0;
+static long total = 0, jobs = 2, quit = 0, part = 0, meet = 0;
 static struct listener *heard;
 
 /* The members of one job in a group's membership. */
@@ -272,12 +276,75 @@ static void survive(void)
     group_result_free(&result);
 }
 
+/* The leaders' word to their own job: the namespaces of all jobs, and how many processes each has.
+ */
+static void tell_own(const struct group_result *result)
+{
+    put_u64(PMIX_GLOBAL, result->nmembers, "meet.jobs");
+    for (size_t i = 0; i < result->nmembers; i++) {
+        pmix_proc_t all = result->members[i];
+        all.rank = PMIX_RANK_WILDCARD;
+        put_string(PMIX_GLOBAL, all.nspace, "meet.name.%zu", i);
+        put_u64(PMIX_GLOBAL, number_of(&all, PMIX_JOB_SIZE), "meet.size.%zu", i);
+    }
+    commit();
+}
+
+/* @return all processes of all jobs, in one order everywhere */
+static pmix_proc_t *all_told(size_t *n)
+{
+    pmix_proc_t *procs = calloc((size_t)total, sizeof *procs);
+    uint64_t told = get_u64(0, "meet.jobs");
+    *n = 0;
+    CHECK_EQ(told, jobs, "jobs that the leader has met");
+    for (size_t i = 0; i < told; i++) {
+        char *name = get_string(0, "meet.name.%zu", i);
+        uint64_t size = get_u64(0, "meet.size.%zu", i);
+        for (uint64_t rank = 0; rank < size && *n < (size_t)total; rank++)
+            PMIX_LOAD_PROCID(&procs[(*n)++], name, (pmix_rank_t)rank);
+        free(name);
+    }
+    CHECK_EQ(*n, total, "processes of all jobs");
+    return procs;
+}
+
+static void leaders_meet(void)
+{
+    struct group_result result = {0};
+    struct group_call call;
+    size_t n;
+    if (client.me.rank == 0) {
+        form("join.leaders", true, (struct group_ask){.leaders = (size_t)jobs}, &result);
+        tell_own(&result);
+    }
+    step("what the leader has learnt");
+    fence_all(true);
+    pmix_proc_t *procs = all_told(&n);
+    step("construct of join.meet");
+    group_run(&call, "join.meet", procs, n, (struct group_ask){.timeout = 60}, PMIX_SUCCESS);
+    compare(&call.result, "meet");
+    step("keys of the other jobs");
+    struct job *found = split(&call.result);
+    for (long i = 0; i < jobs; i++)
+        if (!found[i].mine)
+            check_job(&found[i]);
+    step("destruct of join.meet");
+    group_destruct("join.meet");
+    if (client.me.rank == 0)
+        group_destruct("join.leaders");
+    free(found);
+    free(procs);
+    group_result_free(&call.result);
+    group_result_free(&result);
+}
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
         {"total", &total, "processes of all jobs", NULL},
         {"jobs", &jobs, "jobs", NULL},
         {"part", &part, "number of this job", NULL},
+        {"meet", &meet, "1: the first rank of each job leads alone", NULL},
         {"quit", &quit, "1: job 1 ends first; 2: it is killed; 3: its rank 0 is", NULL},
         {0}};
     size_t contexts[3];
@@ -286,6 +353,10 @@ int main(int argc, char **argv)
         return client_skip("this libpmix knows no bootstrap");
     heard = listen_to((pmix_status_t[]){EVENT_CODE(9), PMIX_GROUP_MEMBER_FAILED}, 2, NULL, 0);
     put_own();
+    if (meet) {
+        leaders_meet();
+        return client_pass("%u of %ld processes of %ld jobs met", client.size, total, jobs);
+    }
     all_lead(0, &contexts[0]);
     all_lead(1, &contexts[1]); /* the same id again */
     one_leads(&contexts[2]);

@@ -62,6 +62,8 @@ join 'two jobs on one node each' 2 4 1:2 "$client" --total 4 + 1:2 "$client" --t
 join 'two jobs on two nodes each' 2 8 2:4 "$client" --total 8 + 2:4 "$client" --total 8
 join 'three jobs of different sizes' 3 10 \
   3:5 "$client" --total 10 --jobs 3 + 1:1 "$client" --total 10 --jobs 3 + 2:4 "$client" --total 10 --jobs 3
+join 'two jobs whose leaders meet, on nodes without one' 2 7 \
+  3:4 "$client" --total 7 --meet 1 + 2:3 "$client" --total 7 --meet 1
 [ ! -f "$work/last" ] || check 'nobody was said to be lost' "$(grep -E 'lost|dropped' "$work/last" | head -n 3)" ends
 join 'a job that ends while the other waits for it' 2 6 \
   2:4 "$client" --total 6 --quit 1 --part 0 + 1:2 "$client" --total 6 --quit 1 --part 1

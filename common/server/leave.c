@@ -135,6 +135,7 @@ void server_leave(struct server *server, unsigned ms)
     server->leaving = true;
     engine_close(server->engine);
     asks_close(server->asks);
+    steps_go_on(server);
     if (going_on)
         absent_tell(server);
     steps_leave(server);

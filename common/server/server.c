@@ -112,6 +112,9 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_LEAVING:
         steps_leaving(server, from);
         return;
+    case FRAME_SPREAD:
+        steps_spread(server, from, body, len);
+        return;
     case FRAME_EVENT:
         notification_receive(server, from, body, len);
         return;
@@ -375,6 +378,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     absent_tick(server, now_ms());
     stranded_tick(server, now_ms());
     departed_tick(server, now_ms());
+    steps_tick(server);
     tasks_tick(server, now_ms());
 }
 
@@ -415,6 +419,7 @@ void server_run(struct server *server)
     while (!event_base_got_break(server->base)) {
         int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
         ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
+        ms = earliest(ms, steps_next(server));
         ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
         if (ms >= 0) {
             struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};

@@ -95,6 +95,7 @@ struct server {
     struct absent *absent;     /**< absent.c: all that have, and why */
     struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     struct homeless *homeless; /**< steps.c: calls that wait for their home */
+    struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct status *status;       /**< shows all this */

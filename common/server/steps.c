@@ -2,6 +2,7 @@
 
 #include "common/nspace/foreign.h"
 #include "common/nspace/register.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdlib.h>
@@ -20,9 +21,106 @@ static bool is_own(const struct server *server, uint32_t node)
     return node < server->boot.nnodes;
 }
 
+/* ---- what all of the own step has to know ---- */
+
+static int64_t clock_of(void *arg)
+{
+    (void)arg;
+    return now_ms();
+}
+
+static bool is_lost(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return engine_is_lost(server->engine, node);
+}
+
+static void send_own(void *arg, uint32_t node, struct wire_out *frame)
+{
+    const struct server *server = arg;
+    link_send(server->link, node, frame);
+}
+
+static const void *registration(void *arg, const char *name, size_t *len)
+{
+    const struct server *server = arg;
+    const struct nspace *ns = nspace_find(server->nspace, name);
+    if (ns == NULL || ns->foreign == NULL)
+        return NULL;
+    *len = ns->len;
+    return ns->bytes;
+}
+
+/* The first server here that hosts a process of @p set: all of these have the same result. */
+static uint32_t speaker(void *arg, const struct procset *set)
+{
+    const struct server *server = arg;
+    uint32_t first = server->boot.nnodes, node;
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        if (strcmp(set->parts[i].nspace, server->boot.nspace) != 0)
+            continue;
+        for (uint32_t j = 0; j < set->parts[i].nranges; j++)
+            for (uint64_t rank = set->parts[i].ranges[j].first;
+                 rank <= set->parts[i].ranges[j].last; rank++)
+                if (nspace_node(server->nspace, server->boot.nspace, (uint32_t)rank, &node) == 0 &&
+                    node < first && !engine_is_lost(server->engine, node))
+                    first = node;
+    }
+    return first;
+}
+
+static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len);
+
+static struct spreads *open_spreads(struct server *server)
+{
+    const struct spread_env env = {.arg = server,
+                                   .self = server->boot.node,
+                                   .nnodes = server->boot.nnodes,
+                                   .arity = (uint32_t)server->conf.tree_arity,
+                                   .now = clock_of,
+                                   .is_lost = is_lost,
+                                   .send = send_own,
+                                   .registration = registration,
+                                   .learn = learn_for_all,
+                                   .speaker = speaker};
+    return spread_new(&env);
+}
+
+void steps_spread(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    if (server->spreads != NULL)
+        spread_receive(server->spreads, from, body, len);
+}
+
+void steps_await(struct server *server, struct spread_wait *wait)
+{
+    if (server->spreads != NULL)
+        spread_await(server->spreads, wait);
+    else
+        wait->done(wait);
+}
+
+int64_t steps_next(const struct server *server)
+{
+    return server->spreads != NULL ? spread_next(server->spreads) : -1;
+}
+
+void steps_tick(struct server *server)
+{
+    if (server->spreads != NULL)
+        spread_tick(server->spreads);
+}
+
+void steps_go_on(struct server *server)
+{
+    spread_close(server->spreads);
+}
+
 int steps_open(struct server *server)
 {
     struct wire_out out = {0};
+    if (server->rm_ops->rendezvous != NULL && (server->spreads = open_spreads(server)) == NULL)
+        return -1;
     boot_write_nspace(&server->boot, &out);
     server->nspace->bytes = wire_out_take(&out, &server->nspace->len);
     wire_out_free(&out);
@@ -67,7 +165,7 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
     bool good = true;
     if (is_own(server, from)) {
         good = type != FRAME_LEAVING;
-    } else if (type == FRAME_ENDING || type == FRAME_ABSENT) {
+    } else if (type == FRAME_ENDING || type == FRAME_ABSENT || type == FRAME_SPREAD) {
         good = false;
     } else if (type == FRAME_ASK) {
         wire_in_init(&in, body, len);
@@ -180,6 +278,16 @@ int steps_register(struct server *server, const struct procset *set)
     return rc;
 }
 
+static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len)
+{
+    struct server *server = arg;
+    struct nspace *ns = learn(server, 0, bytes, len);
+    struct procset set = {0};
+    if (ns != NULL && strcmp(ns->foreign->name, name) == 0 && procset_add(&set, name, 0, 0) == 0)
+        steps_register(server, &set);
+    procset_free(&set);
+}
+
 /* ---- the end of others, and our own ---- */
 
 static bool has_group(const struct server *server, const struct nspace *ns)
@@ -195,6 +303,8 @@ static bool has_group(const struct server *server, const struct nspace *ns)
 void steps_tidy(struct server *server, uint32_t node)
 {
     struct nspace *ns = nspace_of(server->nspace, node);
+    if (is_own(server, node) && server->spreads != NULL)
+        spread_lost(server->spreads, node);
     if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || has_group(server, ns))
         return;
     for (uint32_t i = 0; i < ns->nnodes; i++)
@@ -203,6 +313,7 @@ void steps_tidy(struct server *server, uint32_t node)
     log_debug("namespace %s has ended", ns->foreign->name);
     if (ns->foreign->registered)
         register_end(ns);
+    spread_forget(server->spreads, ns->foreign->name);
     foreign_forget(ns);
 }
 
@@ -252,6 +363,7 @@ void steps_leave(struct server *server)
 
 void steps_close(struct server *server)
 {
+    spread_free(server->spreads);
     while (server->homeless != NULL) {
         struct homeless *h = server->homeless;
         server->homeless = h->next;

@@ -12,6 +12,7 @@
 #define MUSTER_SERVER_STEPS_H
 
 #include "common/server/server.h"
+#include "common/server/spread.h"
 
 /** Prepares our own registration, once server::nspace is there. @return 0, or -1: out of memory */
 int steps_open(struct server *server);
@@ -27,14 +28,18 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
 /** Takes the body of a FRAME_NSPACE of server @p from. */
 void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len);
 
+/** Takes the body of a FRAME_SPREAD of server @p from. */
+void steps_spread(struct server *server, uint32_t from, const void *body, size_t len);
+
 /** Takes a FRAME_LEAVING of server @p from. */
 void steps_leaving(struct server *server, uint32_t from);
 
 /** A server is lost. @return whether that is news: it has not left in order */
 bool steps_lost(struct server *server, uint32_t node);
 
-/** Forgets the namespace of a server that is gone, when it was the last one of it and no group has
- * members there. One that is forgotten too early would not be told of again. */
+/** A server is gone, and the engine knows it: what waits for it here goes on. Forgets its namespace
+ * when it was the last one of another step, and no group has members there. One that is forgotten
+ * too early would not be told of again. */
 void steps_tidy(struct server *server, uint32_t node);
 
 /** Takes server @p from, which does not fit to us, for lost, and tells it who we are: it finds the
@@ -50,6 +55,16 @@ void steps_acquaint(void *arg, uint32_t node, const struct procset *set);
 
 /** Has libpmix know all namespaces of @p set. @return 0, or -1: it was logged why not */
 int steps_register(struct server *server, const struct procset *set);
+
+/** Waits until all servers of the own step know the namespaces of @p wait's set, as far as they
+ * answer: see spread.h. */
+void steps_await(struct server *server, struct spread_wait *wait);
+
+/** @return milliseconds until steps_tick() is due, or -1 for never */
+int64_t steps_next(const struct server *server);
+void steps_tick(struct server *server);
+/** Has all that steps_await() let wait go on: the server leaves. */
+void steps_go_on(struct server *server);
 
 /** Tells the servers of other steps that we leave. */
 void steps_leave(struct server *server);

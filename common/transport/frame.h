@@ -29,6 +29,7 @@ enum frame_type {
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
+    FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
 };
 
 /** What it is worth that a frame arrives. */
@@ -45,6 +46,7 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_WANTED:
     case FRAME_EVENT:
     case FRAME_CANCEL:
+    case FRAME_SPREAD:
         return CARE_SHOULD;
     case FRAME_ABSENT:
         return CARE_MAY;

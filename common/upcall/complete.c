@@ -13,6 +13,7 @@
 /* What a completed construct returns and what libpmix has to store before. */
 struct outcome {
     struct handoff_item item; /* posted when libpmix has stored it */
+    struct spread_wait wait;  /* until all servers of the step know the members' namespaces */
     struct collective *collective;
     pmix_status_t status;
     pmix_info_t *info; /* for the callback */
@@ -195,6 +196,11 @@ static void store(struct outcome *o)
 }
 #endif
 
+static void on_known(struct spread_wait *wait)
+{
+    store((struct outcome *)((char *)wait - offsetof(struct outcome, wait)));
+}
+
 static void complete_construct(struct collective *c, const struct engine_result *result)
 {
     struct outcome *o = calloc(1, sizeof *o);
@@ -219,7 +225,11 @@ static void complete_construct(struct collective *c, const struct engine_result 
     }
     if (id != 0 && o->nstore > 0 && (info = add_store(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
-    store(o);
+    o->wait = (struct spread_wait){.set = &c->members, .done = on_known};
+    if (o->status == PMIX_SUCCESS)
+        steps_await(c->server, &o->wait);
+    else
+        store(o);
 }
 
 void collective_complete(struct collective *c, const struct engine_result *result)

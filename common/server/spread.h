@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Namespaces of other steps that every server of the own step has to know.
+ *
+ * libpmix hands up no operation that names a namespace of which it has not heard. The members of a
+ * group over several steps learn the other namespaces with its result. But the processes that they
+ * talk to may then make a group over both steps, on nodes that host no member of the first one. So
+ * before a construct is answered, one of the servers here that have its result, the *speaker*,
+ * tells all servers of the step, along a k-ary tree whose root it is:
+ *
+ * | word | direction | meaning |
+ * | --- | --- | --- |
+ * | LEARN | down | the registration: make it known, to libpmix too, and pass it on |
+ * | LEARNT | up | all servers from the sender down know it |
+ * | EVERYWHERE | down | all servers of the step know it: who waits for that goes on |
+ *
+ * A server gets and sends each word once for each server next to it in the tree, whatever the size
+ * of the step. A lost server is left out: those below it are spoken to by the server above it. When
+ * the speaker is lost, the next server that has the result speaks. A construct waits for
+ * SPREAD_WAIT_MS and no longer.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_SPREAD_H
+#define MUSTER_SERVER_SPREAD_H
+
+#include "common/tracker/procset.h"
+#include "common/transport/wire.h"
+
+enum { SPREAD_WAIT_MS = 10000 };
+
+struct spread_env {
+    void *arg;                    /**< handed to every function below */
+    uint32_t self, nnodes, arity; /**< of the own step */
+    int64_t (*now)(void *arg);    /**< ms of a clock that only moves forwards */
+    bool (*is_lost)(void *arg, uint32_t node);
+    /** Sends a FRAME_SPREAD to a server of the own step; takes the bytes out of @p frame. */
+    void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    /** @return the registration of another step's namespace, borrowed; NULL: it is none, or not
+     * known here */
+    const void *(*registration)(void *arg, const char *name, size_t *len);
+    /** Makes the registration of namespace @p name known here, to libpmix too. It logs why it
+     * cannot. */
+    void (*learn)(void *arg, const char *name, const void *bytes, size_t len);
+    /** @return the first server of the own step that hosts one of @p set and is not lost */
+    uint32_t (*speaker)(void *arg, const struct procset *set);
+};
+
+/** Waits until all servers of the step know the namespaces of @p set. */
+struct spread_wait {
+    struct spread_wait *next;               /**< spread.c's */
+    const struct procset *set;              /**< stays put until done() */
+    int64_t until;                          /**< spread.c's: ms */
+    void (*done)(struct spread_wait *wait); /**< called once; may free it */
+};
+
+struct spreads;
+
+/** @return NULL when out of memory; @p env is copied */
+struct spreads *spread_new(const struct spread_env *env);
+
+/** Calls done() once all know; perhaps before this returns. @param wait set and done are filled in;
+ * the caller's, until done() */
+void spread_await(struct spreads *spreads, struct spread_wait *wait);
+
+/** Takes the body of a FRAME_SPREAD of server @p from of the own step. */
+void spread_receive(struct spreads *spreads, uint32_t from, const void *body, size_t len);
+
+/** Server @p node of the own step is lost, or has left. */
+void spread_lost(struct spreads *spreads, uint32_t node);
+
+/** A namespace is forgotten here: the next group with members in it is told of anew. */
+void spread_forget(struct spreads *spreads, const char *name);
+
+/** @return milliseconds until spread_tick() is due, or -1 for never */
+int64_t spread_next(const struct spreads *spreads);
+
+void spread_tick(struct spreads *spreads);
+
+/** Lets all that waits go on. NULL is fine. */
+void spread_close(struct spreads *spreads);
+
+/** Frees all; closed before. NULL is fine. */
+void spread_free(struct spreads *spreads);
+
+#endif
