@@ -213,6 +213,10 @@ part_use() {
   says 'fewer tasks than nodes' 0 'warning: 2 tasks run on 2 nodes, not on 4'
   run 5 -n 0 true
   says 'a wrong number' 2 '"0" is not 1 to 10000'
+  run 30 -np 2 echo program
+  says 'the number of tasks as mpirun has it' 0 '^program'
+  run 5 -n 2 true : -n 2 true
+  says 'a second program' 2 '":" would begin a second program'
   run 5 -m arbitrary=0,2 true
   says 'a node without a task' 2 'no task is on node1'
   run 5 -m arbitrary=0,,1 true

@@ -119,7 +119,7 @@ wait_late() {
 part_stall() {
   local n
   MUSTER_STALL_REPORT=1 wait_late
-  says 'a stall is shown' 0 'waiting for [0-9]+ s: fence.*missing.* on node0; the step goes on waiting; .*muster-status'
+  says 'a stall is shown' 0 'waiting for [0-9]+ s: fence.*missing.* on node0; the (step|job) goes on waiting; .*muster-status'
   n=$(grep -c 'goes on waiting' "$log")
   check 'a stall is shown once' "$n times" [ "$n" = 1 ]
   MUSTER_STALL_REPORT=1 MUSTER_STALL_TERMINAL=never wait_late

@@ -40,8 +40,8 @@ enum conf_step_settings { CONF_STEP_ALLOW, CONF_STEP_FORBID };
 
 /** How long an operation may wait, in seconds; 0: for ever. PMIX_TIMEOUT of the caller wins. */
 struct conf_timeouts {
-    int construct; /**< group construct and connect */
-    int destruct;  /**< group destruct and disconnect */
+    int construct; /**< group construct */
+    int destruct;  /**< group destruct */
     int fence;     /**< fence */
     int get;       /**< direct modex */
     int query;     /**< query */

@@ -39,7 +39,8 @@ enum {
     KILLED_MS = 100,  /* for it to be gone once it was killed */
     SWEEP_MS = 500,   /* for all that others left: users can make such directories by hand */
     NAME_TRIES = 100,
-    LEAST_KIB = 1024, /* what libpmix shares with the tasks of a small step, about */
+    LITTLE_KIB = 65536, /* by which a larger step may have ended */
+    LEAST_KIB = 1024,   /* what libpmix shares with the tasks of a small step, about */
     LEAST_FILES = 32,
 };
 
@@ -250,8 +251,8 @@ static int make_and_give(int parent, const char *label, const struct identity *u
     return -1;
 }
 
-static bool lacks_room(int fd, const char *key, const char *tmpfs, size_t len, char *buf,
-                       size_t cap)
+static bool lacks_room(int fd, unsigned long long least, const char *key, const char *tmpfs,
+                       size_t len, char *buf, size_t cap)
 {
     struct statvfs fs;
     unsigned long long kib;
@@ -259,7 +260,7 @@ static bool lacks_room(int fd, const char *key, const char *tmpfs, size_t len, c
     if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0) /* 0: it does not count */
         return false;
     kib = (unsigned long long)fs.f_bavail * fs.f_frsize / 1024;
-    if (kib < LEAST_KIB)
+    if (kib < least)
         snprintf(buf, cap, "%s=%.*s has %llu KiB free", key, (int)len, tmpfs, kib);
     else if (fs.f_files > 0 && fs.f_favail < LEAST_FILES)
         snprintf(buf, cap, "%s=%.*s has room for %llu files", key, (int)len, tmpfs,
@@ -272,7 +273,7 @@ static bool lacks_room(int fd, const char *key, const char *tmpfs, size_t len, c
 bool scratch_lacks_room(const struct scratch *scratch, char *buf, size_t cap)
 {
     return scratch->path &&
-           lacks_room(scratch->parent, scratch->key, scratch->path,
+           lacks_room(scratch->parent, LITTLE_KIB, scratch->key, scratch->path,
                       (size_t)(strrchr(scratch->path, '/') - scratch->path), buf, cap);
 }
 
@@ -281,7 +282,7 @@ static int check_room(int parent, const char *key, const char *tmpfs, struct err
 {
     char lacks[512];
 
-    if (!lacks_room(parent, key, tmpfs, strlen(tmpfs), lacks, sizeof(lacks)))
+    if (!lacks_room(parent, LEAST_KIB, key, tmpfs, strlen(tmpfs), lacks, sizeof(lacks)))
         return 0;
     return err_set(err,
                    "%s, and muster-server needs %d KiB and %d files at least: remove files there, "

@@ -31,8 +31,8 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
  * namespace than the launcher. One that has been removed already counts as seen. @thread any */
 bool scratch_is_seen(const struct scratch *scratch);
 
-/** Whether there is too little room for a server where it is; then @p buf says it: "TmpFS=/tmp has
- * 12 KiB free". @thread any */
+/** Whether a server may have died for want of room where it is; then @p buf says it: "TmpFS=/tmp
+ * has 12 KiB free". @thread any */
 bool scratch_lacks_room(const struct scratch *scratch, char *buf, size_t cap);
 
 /** Removes it with all that the server left in it; takes at most seconds. */

@@ -32,6 +32,6 @@ void stalled(void *arg, uint64_t s, const char *text)
     }
     server->stall_told = true;
     command(server, how, sizeof how);
-    log_error("waiting for %llu s: %s; the step goes on waiting; to see all of it: %s",
-              (unsigned long long)s, text, how);
+    log_error("waiting for %llu s: %s; the %s goes on waiting; to see all of it: %s",
+              (unsigned long long)s, text, boot_unit(&server->boot), how);
 }

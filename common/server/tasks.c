@@ -196,7 +196,7 @@ static uint32_t common_signal(const struct server *server)
     for (uint32_t k = 0; k < n; k++)
         if (!server->tasks[k].lost || server->tasks[k].sig != sig)
             return 0;
-    return n > 1 && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
+    return (n > 1 || server->boot.nnodes > 1) && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
 }
 
 /* Those that only left when another failed are no news beside it. */
@@ -237,11 +237,15 @@ static uint32_t who_tells(const struct server *server)
 static void end_for_all(struct server *server, uint32_t sig)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
-    char text[256];
+    char who[64], text[384];
+    if (here->ntasks == 1)
+        snprintf(who, sizeof who, "rank %u on", here->ranks[0]);
+    else
+        snprintf(who, sizeof who, "all %u tasks on", here->ntasks);
     snprintf(text, sizeof text,
-             "all %u tasks on %s were killed by signal %u (%s) before PMIx_Finalize; ending the "
-             "%s",
-             here->ntasks, here->name, sig, strsignal((int)sig), boot_unit(&server->boot));
+             "%s %s %s killed by signal %u (%s) before PMIx_Finalize; ending the %s", who,
+             here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig),
+             boot_unit(&server->boot));
     log_write(server->boot.nnodes == 1 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
     struct rm_ending ending = ending_of_task(sig, 0, text);
     server_end_step_through(server, &ending, who_tells(server));

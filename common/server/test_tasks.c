@@ -379,6 +379,21 @@ static void what_is_said_for_another_node(void **state)
                              "PMIx_Finalize; ending the step");
 }
 
+/* A task that is alone on its node is no different: who killed it may have killed all. */
+static void one_that_is_alone_on_its_node(void **state)
+{
+    (void)state;
+    nodes[1].ntasks = 1;
+    tasks_ended(&server, 0, SIGKILL, 0);
+    run(TOGETHER_MS);
+    nodes[1].ntasks = 2;
+    assert_int_equal(nends, 1);
+    assert_int_equal(nerrors, 0);
+    assert_int_equal(through, 0);
+    assert_string_equal(why, "rank 2 on c08 was killed by signal 9 (Killed) before PMIx_Finalize; "
+                             "ending the step");
+}
+
 /* What an operation of ranks 2 to 4 fails with, for tasks here: ended, or forgotten by libpmix
  * whose launcher has not said so yet. */
 static void what_operations_fail_with(void **state)
@@ -421,6 +436,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(servers_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
         cmocka_unit_test_setup_teardown(what_is_said_for_another_node, begin, end),
+        cmocka_unit_test_setup_teardown(one_that_is_alone_on_its_node, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

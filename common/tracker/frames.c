@@ -58,8 +58,9 @@ static bool does_not_fit(const struct engine *engine, const struct tracker *t,
                   here);
     if (contrib->tree != tree && t->tree.slots == NULL && contrib->tree <= TREE_ARITY_MAX)
         log_error("%s: tree_arity is %u on node %s and %u on node %s; every node of an operation "
-                  "needs the same one: correct muster.json",
-                  what, contrib->tree, there, tree, here);
+                  "needs the same one: set \"tree_arity\": %u in muster.json of both",
+                  what, contrib->tree, there, tree, here,
+                  contrib->tree > tree ? contrib->tree : tree);
     else if (contrib->tree != tree)
         log_error("%s: nodes %s and %s were told different trees of the servers; every node of an "
                   "operation needs the same one",

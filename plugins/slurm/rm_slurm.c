@@ -68,8 +68,11 @@ static void lose(struct rm *rm, uint32_t node, int rc)
     loss->node = node;
     snprintf(loss->why, sizeof loss->why, "%s",
              peer->left && peer->reached ? "it has left, for its tasks have ended"
-             : rc == ENOENT ? "it is not there: its tasks have ended, or Slurm never started them"
-                            : slurm_abi_strerror(rc));
+             : rc == ENOENT
+                 ? "it never came: its tasks have ended before, or slurmd there did not start "
+                   "them, as when it runs since before muster was installed or lacks the "
+                   "plugin: look at slurmd's log there, and restart slurmd"
+                 : slurm_abi_strerror(rc));
     handoff_post(rm->handoff, &loss->item);
 }
 

@@ -34,7 +34,7 @@ struct loss {
     struct handoff_item item;
     struct rm *rm;
     uint32_t node;
-    char why[128];
+    char why[320];
 };
 
 /** Another server, by node index; guarded by the lock. */

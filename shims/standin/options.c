@@ -26,6 +26,7 @@ static const struct option options[] = {
     {"rm", required_argument, NULL, OPT_RM},
     {"nodes", required_argument, NULL, 'N'},
     {"ntasks", required_argument, NULL, 'n'},
+    {"np", required_argument, NULL, 'n'}, /* as mpirun has it; see mpirun_option() */
     {"label", no_argument, NULL, 'l'},
     {"input", required_argument, NULL, 'i'},
     {"kill-on-bad-exit", no_argument, NULL, 'K'},
@@ -50,7 +51,7 @@ static const char usage[] =
     "\n"
     "      --rm=NAME             the resource manager to play: slurm (default) or flux\n"
     "  -N, --nodes=N             nodes node0 to nodeN-1 (default 1)\n"
-    "  -n, --ntasks=N            tasks (default: as many as nodes)\n"
+    "  -n, -np, --ntasks=N       tasks (default: as many as nodes)\n"
     "  -m, --distribution=HOW    block (default), cyclic, plane=SIZE, or arbitrary=NODE,NODE,...\n"
     "  -l, --label               \"RANK: \" before each line of output\n"
     "  -i, --input=WHO           who reads our standard input: all (default), none, or a rank\n"
@@ -345,6 +346,29 @@ static int finish(struct run *run, const struct numbers *numbers)
     return -1;
 }
 
+/* mpirun's "-np 4" is "-n p" and a program called 4, by the rules of options.
+ * @return the number that is meant, which is passed over then; NULL: it is not that */
+static const char *mpirun_option(int option, char **argv)
+{
+    if (option != 'n' || strcmp(argv[optind - 1], "-np") != 0 || !argv[optind])
+        return NULL;
+    return argv[optind++];
+}
+
+/* srun and mpirun start several programs so. */
+static int one_program(char *const *argv)
+{
+    for (; *argv; argv++) {
+        if (strcmp(*argv, ":") != 0)
+            continue;
+        fprintf(stderr,
+                "musterrun: \":\" would begin a second program, and musterrun starts one for "
+                "all tasks: let that look at its rank (PMIX_RANK)\n");
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
 int options_read(struct run *run, int argc, char **argv)
 {
     struct numbers numbers = {.seed = 1};
@@ -354,8 +378,11 @@ int options_read(struct run *run, int argc, char **argv)
     run->rm = rms[0];
     /* "+": what follows the program is the program's */
     while (status < 0 &&
-           (option = getopt_long(argc, argv, "+N:n:li:Kvm:o:hV", options, NULL)) != -1)
-        status = take(run, &numbers, option, optarg);
+           (option = getopt_long(argc, argv, "+N:n:li:Kvm:o:hV", options, NULL)) != -1) {
+        const char *number = mpirun_option(option, argv);
+
+        status = take(run, &numbers, option, number ? number : optarg);
+    }
     if (status >= 0)
         return status;
     if (optind == argc) {
@@ -370,5 +397,8 @@ int options_read(struct run *run, int argc, char **argv)
     if (!run->plugin_path)
         run->plugin_path = run->rm->plugin_path;
     run->argv = argv + optind;
+    status = one_program(run->argv);
+    if (status >= 0)
+        return status;
     return finish(run, &numbers);
 }
