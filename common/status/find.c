@@ -22,6 +22,8 @@ enum { RANDOM_DIGITS = 8 /* at the end of a directory's name: see boot.h */ };
 struct seen {
     int live;       /* connected to the server; -1: none */
     uid_t owner;    /* of that one */
+    struct stat at; /* its socket, which was made when the server was started */
+    unsigned runs;  /* how many servers of that owner */
     bool ambiguous; /* servers of several users answer to the name */
     bool foreign;   /* a directory of somebody else's */
     uid_t stranger; /* its owner */
@@ -69,14 +71,14 @@ static int connect_to(int inode, uid_t owner)
     return -1;
 }
 
-/* Opens the socket in a directory of @p owner. @return a connection, or -1 with errno set */
-static int open_socket(int dir, uid_t owner)
+/* Opens the socket in a directory of @p owner. @param st set to what it is
+ * @return a connection, or -1 with errno set */
+static int open_socket(int dir, uid_t owner, struct stat *st)
 {
-    struct stat st;
     int inode = openat(dir, STATUS_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
     if (inode < 0)
         return -1;
-    if (fstat(inode, &st) != 0 || !S_ISSOCK(st.st_mode) || st.st_uid != owner)
+    if (fstat(inode, st) != 0 || !S_ISSOCK(st->st_mode) || st->st_uid != owner)
         errno = EPERM;
     else
         fd = connect_to(inode, owner);
@@ -86,9 +88,38 @@ static int open_socket(int dir, uid_t owner)
     return fd;
 }
 
+static bool is_later(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec != b->st_mtim.tv_sec ? a->st_mtim.tv_sec > b->st_mtim.tv_sec
+                                                  : a->st_mtim.tv_nsec > b->st_mtim.tv_nsec;
+}
+
+/* Of several servers of one owner the last one that was started is taken: a job was requeued, and
+ * the first run still has a server here. */
+static void take(struct seen *seen, int fd, uid_t owner, const struct stat *at)
+{
+    bool same = seen->live >= 0 && at->st_dev == seen->at.st_dev && at->st_ino == seen->at.st_ino;
+    bool other = seen->live >= 0 && owner != seen->owner;
+    if (other) {
+        seen->ambiguous = true;
+        seen->other = owner;
+    } else if (!same) {
+        seen->runs++;
+    }
+    if (other || same || (seen->live >= 0 && !is_later(at, &seen->at))) {
+        close(fd);
+        return;
+    }
+    if (seen->live >= 0)
+        close(seen->live);
+    seen->live = fd;
+    seen->owner = owner;
+    seen->at = *at;
+}
+
 static void look_at(const struct find *find, int parent, const char *name, struct seen *seen)
 {
-    struct stat st;
+    struct stat st, at;
     int dir = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &st) != 0) {
         seen->error = errno;
@@ -96,14 +127,9 @@ static void look_at(const struct find *find, int parent, const char *name, struc
         seen->foreign = true;
         seen->stranger = st.st_uid;
     } else {
-        int fd = open_socket(dir, st.st_uid);
-        if (fd >= 0 && seen->live >= 0) {
-            seen->ambiguous |= st.st_uid != seen->owner;
-            seen->other = st.st_uid;
-            close(fd);
-        } else if (fd >= 0) {
-            seen->live = fd;
-            seen->owner = st.st_uid;
+        int fd = open_socket(dir, st.st_uid, &at);
+        if (fd >= 0) {
+            take(seen, fd, st.st_uid, &at);
         } else if (errno == ECONNREFUSED || errno == ENOENT) {
             seen->dead = true;
         } else {
@@ -169,13 +195,13 @@ static void look_everywhere(struct search *search)
 }
 
 /* @return a connection, or -1 with the reason in @p err */
-static int find_server(const struct find *find, uid_t *owner, struct err *err)
+static int find_server(const struct find *find, struct found *found, struct err *err)
 {
     struct search search = {.find = find, .seen = {.live = -1}};
     char one[64], two[64];
     look_everywhere(&search);
     struct seen seen = search.seen;
-    *owner = seen.owner;
+    *found = (struct found){.owner = seen.owner, .runs = seen.runs};
     if (!search.named)
         return err_set(err,
                        "\"%.80s\" names no step or job: a step of Slurm is 4711.0, a job of Flux "
@@ -254,10 +280,10 @@ static char *read_answer(int fd, int64_t deadline, struct err *err)
     return NULL;
 }
 
-char *find_state(const struct find *find, uid_t *owner, struct err *err)
+char *find_state(const struct find *find, struct found *found, struct err *err)
 {
     const char *request = find->all ? "all\n" : "local\n";
-    int fd = find_server(find, owner, err);
+    int fd = find_server(find, found, err);
     if (fd < 0)
         return NULL;
     char *answer = NULL;

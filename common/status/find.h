@@ -29,6 +29,14 @@ struct find {
     int ms;                            /**< to wait for the answer */
 };
 
+/** Which server was asked. */
+struct found {
+    uid_t owner; /**< whose step it is */
+    unsigned
+        runs; /**< how many servers the owner has here for a step of that name: of several runs of
+                 the step, as of a job that was requeued, the one that was started last is asked */
+};
+
 /** @return whether @p step can be the name of a step */
 bool find_is_step(const char *step);
 
@@ -36,9 +44,9 @@ bool find_is_step(const char *step);
 const char *find_user_name(uid_t uid, char *buf, size_t cap);
 
 /**
- * @param owner set to whose step it is
+ * @param found set to whose server was asked
  * @return the server's answer, which the caller frees; NULL with one sentence in @p err
  */
-char *find_state(const struct find *find, uid_t *owner, struct err *err);
+char *find_state(const struct find *find, struct found *found, struct err *err);
 
 #endif

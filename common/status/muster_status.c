@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     char tmpdir[CONF_PATH_SIZE];
     struct err err = {0};
     bool json = false;
-    uid_t owner;
+    struct found found;
     limit_memory();
     find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
     int done = read_options(argc, argv, &find, &json);
@@ -157,9 +157,15 @@ int main(int argc, char **argv)
         return done - 1;
     char *answer = NULL;
     if (find.dir != NULL || (find.dir = find_dir(tmpdir, &err)) != NULL)
-        answer = find_state(&find, &owner, &err);
+        answer = find_state(&find, &found, &err);
+    if (answer != NULL && found.runs > 1)
+        fprintf(
+            stderr,
+            "muster-status: servers of %u runs of step %s are on this node; this is the run that "
+            "was started last\n",
+            found.runs, find.step);
     if (answer != NULL)
-        show(answer, json, owner, &err);
+        show(answer, json, found.owner, &err);
     free(answer);
     if (err.text[0] == '\0' && (fflush(stdout) != 0 || ferror(stdout)))
         err_set(&err, "cannot write: %s", strerror(errno));

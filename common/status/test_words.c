@@ -191,18 +191,6 @@ static void names_of_steps(void **state)
     assert_true(find_is_step(name + 1));
 }
 
-static void no_such_server(void **state)
-{
-    char dir[] = "/tmp/muster-test.XXXXXX";
-    struct err err = {0};
-    uid_t owner;
-    struct find find = {.step = "4711.0", .dir = mkdtemp(dir), .uid = (uid_t)-1, .ms = 1000};
-    (void)state;
-    assert_null(find_state(&find, &owner, &err));
-    assert_non_null(strstr(err.text, "no server of step 4711.0 runs on this node"));
-    rmdir(dir);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,7 +205,6 @@ int main(void)
         cmocka_unit_test(what_is_no_state),
         cmocka_unit_test(a_hostile_state),
         cmocka_unit_test(names_of_steps),
-        cmocka_unit_test(no_such_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
