@@ -207,7 +207,7 @@ void engine_left(struct engine *engine, uint32_t node)
 static uint64_t due_at(const struct tracker *t)
 {
     uint64_t at = UINT64_MAX;
-    const uint64_t times[] = {t->deadline, t->report, t->flush,
+    const uint64_t times[] = {t->deadline, t->report, t->flush, t->settle,
                               t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i] != 0 && times[i] < at)
@@ -244,6 +244,8 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
     char text[1024];
     if (t->state == TRACKER_IDLE) {
         tracker_free(engine, t); /* forgotten */
+    } else if (t->settle != 0 && t->settle <= now) {
+        tries_settle(engine, t);
     } else if (t->deadline != 0 && t->deadline <= now) {
         expire(engine, t);
     } else if (t->flush != 0 && t->flush <= now) {

@@ -98,6 +98,7 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     wire_in_init(&in, body, len);
     const void *sig = wire_get_block(&in, &siglen);
     contrib.known = wire_get_u64(&in);
+    uint64_t heard = wire_get_u64(&in);
     contrib.again = wire_get_u8(&in) != 0;
     contrib.settled = wire_get_u64(&in);
     contrib.number = wire_get_u64(&in);
@@ -110,9 +111,14 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
     if (t != NULL && cancel_meets(engine, t, false))
         t = tracker_get(engine, sig, siglen);
+    if (t != NULL && t->settle != 0 && contrib.again &&
+        contrib.settled >= tries_known(engine, t, true)) {
+        tries_settle(engine,
+                     t); /* the sender knows what ends this try: it means the next operation */
+        t = tracker_get(engine, sig, siglen);
+    }
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
-    hear(engine, contrib.known);
-    hear(engine, contrib.settled);
+    hear(engine, heard);
     struct engine_entry *entries = t == NULL ? NULL : entries_get(&in, contrib.count, t->tree.n);
     if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
@@ -156,7 +162,7 @@ static void stale_release(struct engine *engine, struct tracker *t,
     tracker_remember(t, &release->result);
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
-    struct tracker *later = tries_end(engine, t, &release->result, true);
+    struct tracker *later = tries_end_given_up(engine, t, &release->result);
     if (t->state != TRACKER_IDLE)
         tracker_again(engine, t);
     if (later != NULL)
@@ -209,11 +215,8 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
     } else {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
-        struct tracker *later = tries_end(engine, t, result, false);
-        if (later != NULL)
-            tries_answer(engine, later, result);
-        else
-            tracker_owe(t, result);
+        tries_end(engine, t, result);
+        tracker_owe(t, result);
     }
     member_done(&ended, result);
 }

@@ -1,16 +1,15 @@
 /* Contributions up the tree, the root's decision, the release down.
  *
- * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u8 whether it
- *          is a later try, u64 generation of the last failure for good that the sender knows of a
- *          try before (tries.c), u64 number of the sender's call (0: not made yet), u32 library,
- *          u32 tree, u32 timeout in s (0: none), u64 ms left of it, processes that are known to be
- *          lost, entries
- * RELEASE: block signature, u64 generation (0: it succeeded, or the root has not spoken), u64
- *          number of the receiver's call as it last said (0: it said none), i32 status, u64
- *          context id, u64 assembly (0: nobody was added), added members, processes that are lost,
- *          entries
- * WANTED:  block signature, u64 generation of the last failure that the sender knows
- * entries: u32 count, { u32 slot, i32 status, u32 flags, u64 number, block data, block added }…
+ * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 the
+ * highest generation of any failure that it has heard of, u8 whether it is a later try, u64
+ * generation of the last failure for good that the sender knows of a try before (tries.c), u64
+ * number of the sender's call (0: not made yet), u32 library, u32 tree, u32 timeout in s (0: none),
+ * u64 ms left of it, processes that are known to be lost, entries RELEASE: block signature, u64
+ * generation (0: it succeeded, or the root has not spoken), u64 number of the receiver's call as it
+ * last said (0: it said none), i32 status, u64 context id, u64 assembly (0: nobody was added),
+ * added members, processes that are lost, entries WANTED:  block signature, u64 generation of the
+ * last failure that the sender knows entries: u32 count, { u32 slot, i32 status, u32 flags, u64
+ * number, block data, block added }…
  */
 #include "common/tracker/assembly.h"
 
@@ -84,6 +83,7 @@ static void put_contrib(struct wire_out *out, const struct engine *engine, const
     wire_put_u8(out, FRAME_CONTRIB);
     wire_put_block(out, t->sig, t->siglen);
     wire_put_u64(out, known);
+    wire_put_u64(out, engine->generations);
     wire_put_u8(out, t->again);
     wire_put_u64(out, t->again ? tries_known(engine, t, false) : 0);
     wire_put_u64(out, t->call != NULL ? t->number : 0);

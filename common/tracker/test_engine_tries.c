@@ -115,7 +115,7 @@ static void a_skipped_try_fails_later(void **state)
         for (uint32_t slot = 0; slot < N - 1; slot++)
             if (slot != early)
                 kit_call(kit, without6, slot, (struct kit_ask){.status = slot == 5 ? -77 : 0});
-        loopback_run(kit->net, 1000);
+        loopback_run(kit->net, 2000);
         assert_int_equal(call->answers, 1);
         assert_int_equal(call->status, -77);
         the_next_one_is_not_touched(kit, "tries", &gone);
@@ -211,6 +211,80 @@ static void a_try_that_was_given_up(void **state)
     assert_in_range(shown, 1, 40);
 }
 
+/* Two failures are owed to a server that has called neither: that of its own try, and that of a try
+ * with more participants in the operation after it, which counted one as alive again. */
+static void the_older_failure_comes_first(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        char id[8];
+        struct kit *kit = kit_new(&seven);
+        struct procset gone = servers(0x60);
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *more = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
+        struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
+        for (uint32_t slot = 1; slot < LEFT; slot++)
+            kit_call(kit, own, slot,
+                     (struct kit_ask){.status = slot == 1 ? -77 : 0, .gone = &gone});
+        loopback_run(kit->net, 2000);
+        for (uint32_t slot = 1; slot < N - 1; slot++)
+            kit_call(kit, more, slot, (struct kit_ask){.status = slot == 1 ? -78 : 0});
+        loopback_run(kit->net, 2000);
+        const struct kit_call *call = kit_call(kit, own, 0, (struct kit_ask){.gone = &gone});
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, -77);
+        kit_end(kit);
+        procset_free(&gone);
+    }
+}
+
+/* A success is on its way to a server when the next operation fails for good, under more
+ * participants, and that is heard first. */
+static void a_success_that_comes_later(void **state)
+{
+    uint32_t shown = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 80; i++) {
+        char id[8];
+        uint8_t sides[N] = {0};
+        struct kit *kit = kit_new(&seven);
+        struct procset gone = servers(0x60);
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *more = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
+        struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
+        struct tree tree = kit_tree(own, 2), next = kit_tree(more, 2);
+        uint32_t late = tree_child(&next, next.root, 0);
+        if (next.root < LEFT && late < LEFT && late != tree.root &&
+            tree_child(&tree, late, 0) == TREE_NONE && tree_parent(&tree, late) != next.root) {
+            const struct kit_call *call = NULL;
+            for (uint32_t slot = 0; slot < LEFT; slot++) {
+                const struct kit_call *made =
+                    slot == tree.root ? NULL
+                                      : kit_call(kit, own, slot, (struct kit_ask){.gone = &gone});
+                call = slot == late ? made : call;
+            }
+            loopback_run(kit->net, 1000);
+            sides[late] = 1;
+            loopback_partition(kit->net, sides, loopback_now(kit->net) + 600);
+            kit_call(kit, own, tree.root, (struct kit_ask){.gone = &gone});
+            loopback_run(kit->net, 200);
+            sides[next.root] = 1;
+            loopback_partition(kit->net, sides, loopback_now(kit->net) + 400);
+            kit_call(kit, more, next.root, (struct kit_ask){.status = -77});
+            loopback_run(kit->net, 2000);
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, 0);
+            call = kit_call(kit, more, late, (struct kit_ask){0});
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, -77);
+            shown++;
+        }
+        kit_end(kit);
+        procset_free(&gone);
+    }
+    assert_in_range(shown, 1, 80);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +292,8 @@ int main(void)
         cmocka_unit_test(a_skipped_try_fails_later),
         cmocka_unit_test(a_skipped_try_that_nobody_told_of),
         cmocka_unit_test(a_try_that_was_given_up),
+        cmocka_unit_test(the_older_failure_comes_first),
+        cmocka_unit_test(a_success_that_comes_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,8 @@ void tracker_remember(struct tracker *t, const struct engine_result *result)
         memmove(f->past, f->past + 1, --f->npast * sizeof *f->past);
     }
     struct tracker_past *past = &f->past[f->npast++];
-    *past = (struct tracker_past){f->generation, {.status = result->status}};
+    *past = (struct tracker_past){f->generation,
+                                  {.generation = f->generation, .status = result->status}};
     if (result->gone != NULL)
         procset_unite(&past->debt.gone, result->gone);
 }
@@ -190,7 +191,8 @@ void tracker_owe(struct tracker *t, const struct engine_result *result)
     if (owed == NULL)
         return;
     f->owed = owed;
-    owed[f->nowed] = (struct tracker_debt){.status = result->status};
+    owed[f->nowed] = (struct tracker_debt){.generation = f->given_up ? 0 : f->generation,
+                                           .status = result->status};
     if (result->gone != NULL)
         procset_unite(&owed[f->nowed].gone, result->gone);
     f->nowed++;
@@ -288,6 +290,7 @@ void tracker_open(struct engine *engine, struct tracker *t)
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
     t->deadline = t->flush = 0;
     t->timeout = t->asked = 0;
+    t->settle = 0;
     t->flushed = t->again = false;
     if (t->slots != NULL)
         mark_lost(engine, t);
@@ -349,7 +352,7 @@ void tracker_again(struct engine *engine, struct tracker *t)
     if (t->state == TRACKER_IDLE) {
         free_slots(t->slots, t->tree.n);
         t->slots = NULL;
-        t->deadline = t->report = 0;
+        t->deadline = t->report = t->settle = 0;
         procset_free(&t->gone);
         t->gone = (struct procset){0};
         return;
@@ -371,18 +374,17 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
 {
     struct engine_call *call = t->call;
     struct tracker_slot *slots = t->slots; /* the result may point into them */
-    struct tracker *later = NULL;
     uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
     tracker_move(engine, t, TRACKER_END);
     counts[signature_kind(t->sig, t->siglen)]++;
     t->call = NULL;
     t->slots = NULL;
-    t->deadline = t->report = t->flush = 0;
+    t->deadline = t->report = t->flush = t->settle = 0;
     if (result->status != 0) {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
-        later = tries_end(engine, t, result, false);
-        if (call == NULL && later == NULL)
+        tries_end(engine, t, result);
+        if (call == NULL)
             tracker_owe(t, result);
     }
     procset_free(&t->gone);
@@ -392,8 +394,6 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     tracker_tidy(engine, t);
     if (call != NULL)
         call->done(call, result);
-    else if (later != NULL)
-        tries_answer(engine, later, result);
     free_slots(slots, n);
     if (waiting && !engine->closing && t->call == NULL) {
         struct engine_call *next = t->queue;

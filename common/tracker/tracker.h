@@ -49,6 +49,7 @@ struct tracker_slot {
 
 /** A failure that a call will get which was not made yet. */
 struct tracker_debt {
+    uint64_t generation; /**< 0: given up without the root's word */
     int32_t status;
     struct procset gone;
 };
@@ -103,12 +104,14 @@ struct tracker {
     uint64_t since;             /**< when the state began, ms */
     uint64_t deadline;          /**< ms; 0: none */
     uint64_t report;            /**< next stall report, ms; 0: none */
-    uint64_t flush; /**< when what is here goes up although more is missing, and what is missing
-                       is asked for, or whether the parent is still there; 0: never */
-    bool flushed;   /**< from now on everything goes up at once */
-    bool again;     /**< the current operation is a later try (tries.c) */
-    uint64_t tried; /**< engine_call::op of the last call that was made here; 0: none */
-    uint32_t asked; /**< in doubt: lost servers when the others were asked; 0: not yet */
+    uint64_t flush;  /**< when what is here goes up although more is missing, and what is missing
+                        is asked for, or whether the parent is still there; 0: never */
+    bool flushed;    /**< from now on everything goes up at once */
+    bool again;      /**< the current operation is a later try (tries.c) */
+    uint64_t settle; /**< when its call ends with the failure of a try that it has skipped, ms; 0:
+                        never */
+    uint64_t tried;  /**< engine_call::op of the last call that was made here; 0: none */
+    uint32_t asked;  /**< in doubt: lost servers when the others were asked; 0: not yet */
     struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
     struct tracker_failure failure;
@@ -303,18 +306,21 @@ uint64_t tries_known(const struct engine *engine, const struct tracker *later, b
 /** Tells server @p node of recent failures for good of tries before, from the generation after
  * @p known on. */
 void tries_tell(struct engine *engine, const struct tracker *later, uint32_t node, uint64_t known);
-/** @return the tracker of a try that @p call has skipped, and whose failure for good is owed; or
- * NULL */
+/** @return the tracker of a try that @p call has skipped, and whose failure for good is owed, the
+ * first of several; or NULL: none is, or one of the later try itself is older */
 struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
                             const struct engine_call *call);
-/** A failure of @p t has been learnt: when it is for good it ends later tries here. Other trackers
- * may be gone afterwards.
- * @param stale whether it is of a try that was given up here before
- * @return the later try whose call here has to be answered with it, by tries_answer(); or NULL */
-struct tracker *tries_end(struct engine *engine, struct tracker *t,
-                          const struct engine_result *result, bool stale);
-/** Answers the call of a later try with the failure of one that it has skipped. */
+/** A failure of @p t has been learnt: when it is for good it ends later tries here, at once or, by
+ * tracker::settle, soon. Other trackers may be gone afterwards. */
+void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
+/** The same of a try that was given up here before. @return the later try whose call here has to be
+ * answered with it, by tries_answer(); or NULL */
+struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
+                                   const struct engine_result *result);
+/** Answers the call of a later try with the failure of an earlier one. */
 void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result);
+/** It is time to answer the call of a later try with the failure of one that it has skipped. */
+void tries_settle(struct engine *engine, struct tracker *own);
 
 /* doubt.c: what may have succeeded without our knowing */
 

@@ -8,8 +8,10 @@
  * Its own, later try would wait for calls that nobody makes, until the others call for the next
  * operation of that id. So three rules tie a later try to the tries before it:
  *
- * 1. A failure for good ends each later try on every server that hears of it, and answers the call
- *    that waits there. Contributions to the later try are dropped, and their senders are told.
+ * 1. A failure for good ends each later try on every server that hears of it. The call that waits
+ *    there is answered with it a second later: it may be of the next operation, and the word on
+ * this one still on its way. Where no call waits, contributions to the later try are dropped at
+ * once, and their senders are told.
  * 2. A contribution to a later try carries the generation of the last such failure that its sender
  *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
  * 3. A sender says what it knows before it contributes. So no server has contributions that belong
@@ -22,6 +24,8 @@
 #include "common/util/log.h"
 
 #include <string.h>
+
+enum { SETTLE_MS = 1000 /* for the word on the later try itself, if that is on its way */ };
 
 static bool is_within(const struct procset *set, const struct procset *all)
 {
@@ -103,21 +107,19 @@ void tries_tell(struct engine *engine, const struct tracker *later, uint32_t nod
 struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
                             const struct engine_call *call)
 {
-    struct tracker *t;
+    struct tracker *t, *found = NULL;
+    const struct tracker_failure *own = &later->failure;
+    uint64_t first = own->nowed > 0 ? own->owed[0].generation : UINT64_MAX;
     TAILQ_FOREACH (t, &engine->all, all) {
         const struct tracker_failure *f = &t->failure;
-        if (f->nowed > 0 && t->tried != call->op &&
-            is_final(engine, f->owed[0].status, &f->owed[0].gone) && is_later(later, t, call->gone))
-            return t;
+        if (f->nowed > 0 && f->owed[0].generation < first && t->tried != call->op &&
+            is_final(engine, f->owed[0].status, &f->owed[0].gone) &&
+            is_later(later, t, call->gone)) {
+            found = t;
+            first = f->owed[0].generation;
+        }
     }
-    return NULL;
-}
-
-/* Whether the failure of the try @p t ends the call that waits in a later one: when the call has
- * skipped that try; or, when it was given up here (@p stale), when it has not. */
-static bool is_ended(const struct tracker *later, const struct tracker *t, bool stale)
-{
-    return (t->tried == later->call->op) == stale && is_later(later, t, later->call->gone);
+    return found;
 }
 
 /* Forgets a later try in which no call of ours waits, and tells those that have contributed. The
@@ -138,10 +140,12 @@ static void forget(struct engine *engine, struct tracker *later, const struct tr
     tracker_tidy(engine, later);
 }
 
-struct tracker *tries_end(struct engine *engine, struct tracker *t,
-                          const struct engine_result *result, bool stale)
+/* Ends the later tries in which no call of ours waits. @return the one in which one does, or NULL
+ */
+static struct tracker *end_others(struct engine *engine, const struct tracker *t,
+                                  const struct engine_result *result)
 {
-    struct tracker *later, *next, *own = NULL, *again = NULL;
+    struct tracker *later, *next, *own = NULL;
     if (t->failure.given_up || !is_final(engine, result->status, result->gone))
         return NULL;
     for (later = TAILQ_FIRST(&engine->all); later != NULL; later = next) {
@@ -150,21 +154,48 @@ struct tracker *tries_end(struct engine *engine, struct tracker *t,
             continue;
         if (later->call == NULL)
             forget(engine, later, t);
-        else if (is_ended(later, t, stale))
+        else
             own = later;
-        else if (stale)
-            again = later;
     }
-    if (again != NULL) /* above, it may have looked late */
-        tracker_again(engine, again);
-    return own;
+    return own != NULL && is_later(own, t, own->call->gone) ? own : NULL;
+}
+
+void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
+{
+    struct tracker *own = end_others(engine, t, result);
+    if (own != NULL && t->tried != own->call->op && own->settle == 0)
+        own->settle = engine->env.now(engine->env.arg) + SETTLE_MS;
+}
+
+struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
+                                   const struct engine_result *result)
+{
+    struct tracker *own = end_others(engine, t, result);
+    if (own == NULL || t->tried == own->call->op)
+        return own;
+    tracker_again(engine, own); /* above, what it has said may have looked late */
+    return NULL;
+}
+
+void tries_settle(struct engine *engine, struct tracker *own)
+{
+    struct tracker_debt debt;
+    struct tracker *t = own->call != NULL ? tries_owing(engine, own, own->call) : NULL;
+    own->settle = 0;
+    if (t == NULL || !tracker_owed(t, &debt))
+        return;
+    const struct engine_result result = {.status = debt.status,
+                                         .gone = debt.gone.nparts > 0 ? &debt.gone : NULL};
+    tracker_tidy(engine, t);
+    tries_answer(engine, own, &result);
+    procset_free(&debt.gone);
 }
 
 void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result)
 {
     struct tracker_release release = {.result = *result};
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
-    log_debug("tracker: others have failed without some of those that are lost here");
+    log_debug("tracker: others have failed an earlier try for good");
     if (own->assembly != NULL) { /* members have joined the later try */
         struct assembly *a = assembly_detach(engine, own, &release);
         assembly_tell(engine, a, own, NULL, &release.result);
