@@ -20,7 +20,11 @@
 
 #include <cmocka.h>
 
-enum { SOMEBODY = 65533 }; /* a uid that owns nothing else */
+enum {
+    SOMEBODY = 65533, /* a uid that owns nothing else */
+    DEPTH = 400,      /* more levels than a walk has descriptors for */
+    SWEEPS = 60,
+};
 
 static char tmpfs[] = "/tmp/test_scratch.XXXXXX";
 static struct identity user;
@@ -127,6 +131,38 @@ static void left_is_swept(void **state)
     scratch_remove(&scratch, &user);
 }
 
+/* Whoever may make such a directory may make it deep, and have each step try in vain. */
+static void left_deep_is_swept(void **state)
+{
+    struct scratch scratch;
+    char name[] = "muster.4710.3.0000abcd";
+    int dir;
+
+    (void)state;
+    assert_int_equal(mkdir(path_of(name), 0700), 0);
+    dir = open(path_of(name), O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < DEPTH; i++) {
+        int sub;
+
+        assert_int_equal(mkdirat(dir, "d", 0700), 0);
+        sub = openat(dir, "d", O_RDONLY | O_DIRECTORY);
+        assert_true(sub >= 0);
+        if (user.drop)
+            assert_int_equal(fchown(sub, SOMEBODY, SOMEBODY), 0);
+        close(dir);
+        dir = sub;
+    }
+    close(dir);
+    if (user.drop)
+        assert_int_equal(chown(path_of(name), SOMEBODY, SOMEBODY), 0);
+    /* a sweep has half a second, and each takes some of it away */
+    for (int i = 0; i < SWEEPS && exists(name); i++) {
+        make(&scratch);
+        scratch_remove(&scratch, &user);
+    }
+    assert_false(exists(name));
+}
+
 static void locked_is_left_alone(void **state)
 {
     struct scratch first, second;
@@ -214,6 +250,7 @@ int main(void)
         cmocka_unit_test(made_and_removed),
         cmocka_unit_test(seen_by_its_path),
         cmocka_unit_test(left_is_swept),
+        cmocka_unit_test(left_deep_is_swept),
         cmocka_unit_test(locked_is_left_alone),
         cmocka_unit_test(others_are_left_alone),
         cmocka_unit_test(writable_by_others_is_left_alone),

@@ -3,12 +3,33 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 64 /* each level takes a descriptor */ };
+enum {
+    DEPTH_MAX = 64,   /* each level takes a descriptor */
+    ROUNDS_MAX = 4096 /* by which the deepest tree that a path can name has gone */
+};
 
-static void empty_tree(int fd, int depth)
+/* One walk through a tree. What is too deep for it is moved to the top, for the next one. */
+struct walk {
+    int top;        /* borrowed */
+    unsigned round; /* from 0 */
+    unsigned moved; /* in this round */
+};
+
+static void move_up(struct walk *walk, int from, const char *name)
+{
+    char to[64];
+
+    snprintf(to, sizeof(to), "deep.%u.%u", walk->round, walk->moved);
+    if (renameat(from, name, walk->top, to) == 0)
+        walk->moved++;
+}
+
+static void empty_tree(struct walk *walk, int fd, int depth)
 {
     DIR *dir = fdopendir(fd);
     struct dirent *entry;
@@ -26,11 +47,15 @@ static void empty_tree(int fd, int depth)
             continue;
         if (unlinkat(fd, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
             continue;
+        if (unlinkat(fd, name, AT_REMOVEDIR) == 0)
+            continue;
+        if (depth == DEPTH_MAX) {
+            move_up(walk, fd, name);
+            continue;
+        }
         sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (sub >= 0 && depth < DEPTH_MAX)
-            empty_tree(sub, depth + 1);
-        else if (sub >= 0)
-            close(sub);
+        if (sub >= 0)
+            empty_tree(walk, sub, depth + 1);
         unlinkat(fd, name, AT_REMOVEDIR);
     }
     closedir(dir);
@@ -38,5 +63,16 @@ static void empty_tree(int fd, int depth)
 
 void empty_dir(int fd)
 {
-    empty_tree(fd, 0);
+    struct walk walk = {.top = fd};
+
+    for (; walk.round < ROUNDS_MAX; walk.round++) {
+        int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        walk.moved = 0;
+        if (copy >= 0)
+            empty_tree(&walk, copy, 0);
+        if (walk.moved == 0)
+            break;
+    }
+    close(fd);
 }
