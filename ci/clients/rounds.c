@@ -6,6 +6,7 @@
  * the last one. With --late one rank of each round waits so long before it finalizes.
  */
 #include <pmix.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,26 @@
 #include <unistd.h>
 
 static pmix_proc_t me;
+static const char *volatile now = "start";
+static volatile long in_round;
 static long rounds = 4, late_ms, seconds = 60;
 static bool with_group = true;
+
+/* What comes next, for the watchdog. */
+static void begin(const char *what, long round)
+{
+    now = what;
+    in_round = round;
+}
+
+static void on_alarm(int sig)
+{
+    char text[128];
+    (void)sig;
+    int n = snprintf(text, sizeof text, "FAIL rounds: rank %u, watchdog: still in: round %ld, %s\n",
+                     me.rank, in_round, now);
+    _exit(write(STDOUT_FILENO, text, (size_t)n) == n ? 124 : 125);
+}
 
 static void expect(const char *what, long round, pmix_status_t status)
 {
@@ -33,6 +52,7 @@ static void fence(const char *what, long round, bool collect)
     pmix_info_t info;
     PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
     PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    begin(what, round);
     expect(what, round, PMIx_Fence(&all, 1, &info, 1));
 }
 
@@ -43,9 +63,12 @@ static void put_and_get(long round)
     pmix_proc_t first;
     PMIX_LOAD_PROCID(&first, me.nspace, 0);
     snprintf(key, sizeof key, "round.%ld", round);
+    begin("put", round);
     expect("put", round, PMIx_Put(PMIX_GLOBAL, key, &value));
+    begin("commit", round);
     expect("commit", round, PMIx_Commit());
     fence("fence with data", round, true);
+    begin("get", round);
     expect("get", round, PMIx_Get(&first, key, NULL, 0, &got));
     if (got->data.uint32 != (uint32_t)round)
         expect("get's value", round, PMIX_ERROR);
@@ -63,7 +86,9 @@ static void group(long round)
     pmix_info_t info;
     bool yes = true;
     PMIX_INFO_LOAD(&info, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+    begin("construct", round);
     expect("construct", round, PMIx_Group_construct(id, &all, 1, &info, 1, &results, &nresults));
+    begin("destruct", round);
     expect("destruct", round, PMIx_Group_destruct(id, NULL, 0));
 }
 
@@ -108,14 +133,17 @@ int main(int argc, char **argv)
             fprintf(stderr, "usage: rounds [--rounds N] [--late MS] [--seconds S] [--group no]\n");
             return 2;
         }
+    signal(SIGALRM, on_alarm);
     alarm((unsigned)seconds);
     for (long round = 1; round <= rounds; round++) {
+        begin("init", round);
         expect("init", round, PMIx_Init(&me, NULL, 0));
         put_and_get(round);
         fence("fence", round, false);
         if (with_group)
             group(round);
         be_late(round);
+        begin("finalize", round);
         expect("finalize", round, PMIx_Finalize(NULL, 0));
     }
     if (me.rank == 0)

@@ -306,6 +306,7 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
 static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    handoff_run(server->handoff); /* it may have finalized just before */
     tasks_ended(server, slot, sig, code);
     if (slot >= here->ntasks)
         return;

@@ -4,6 +4,7 @@
 #include "common/nspace/command.h"
 #include "common/server/ending.h"
 #include "common/server/rounds.h"
+#include "common/upcall/collective.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -105,7 +106,12 @@ pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
     upcall_count_client(proc, false);
     if (task != NULL)
         rounds_finalized((uint32_t)(task - upcall_server()->tasks));
-    return post_change(proc, false, cbfunc, cbdata);
+    if (upcall_server()->library >= COLLECTIVE_FT_FROM)
+        return post_change(proc, false, cbfunc, cbdata);
+    /* Up to 6 the callback answers the client before it notes that it has finalized: from another
+     * thread than libpmix's own, the client may be gone in between, and is then lost for good. */
+    pmix_status_t rc = post_change(proc, false, NULL, NULL);
+    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }
 
 struct abort {
