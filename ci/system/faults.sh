@@ -313,8 +313,21 @@ lost_node() {
   wait "$step" $holder 2>/dev/null
 }
 
+# A lost task that was the last one of its node: its server says so as it leaves, and nobody has to ask first.
+lost_alone() {
+  local slow
+  per_node=1 others=3
+  lost 'construct, alone on its node'
+  check 'lost construct, alone on its node: the status of a loss' "$(grep -m 1 '^rank ' "$work/lost.log")" \
+    [ "$(grep -c '^rank [012]: PMIX_GROUP_CONSTRUCT_ABORT ' "$work/lost.log")" = 3 ]
+  slow=$(grep -vE '^LOST rank [0-9]: after [0-5][.]' "$work/lost.log" | grep -m 1 '^LOST')
+  check 'lost construct, alone on its node: told at once' "$slow" [ -z "$slow" ]
+  per_node=2 others='(3|[67])'
+}
+
 lost_in_groups() {
   configure '{ "on_task_loss": "continue" }'
+  lost_alone
   lost construct
   lost 'construct, FT_COLLECTIVE' --mode ft --events 1
   lost 'construct, once it has contributed' --after 1
