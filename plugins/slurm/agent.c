@@ -17,6 +17,7 @@
 
 #include "common/transport/rm.h"
 #include "common/util/clock.h"
+#include "common/util/join.h"
 #include "common/util/log.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
@@ -41,7 +42,7 @@ enum {
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
     READ_BYTES = 4096,
     LINES_MAX = 16, /* of all callers, for the terminal */
-    STOP_S = 3,     /* for a credential that munged is being asked about */
+    STOP_MS = 3000, /* for a credential that munged is being asked about */
 };
 
 enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
@@ -370,13 +371,10 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env)
 /* One that munged hangs goes with the process. */
 static void stop(struct agent *a)
 {
-    struct timespec by;
     uint64_t one = 1;
     if (write(a->stop, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    clock_gettime(CLOCK_MONOTONIC, &by);
-    by.tv_sec += STOP_S;
-    if (pthread_clockjoin_np(a->thread, NULL, CLOCK_MONOTONIC, &by) == 0)
+    if (join_until(a->thread, now_ms() + STOP_MS))
         free_agent(a);
     else
         pthread_detach(a->thread);

@@ -3,6 +3,7 @@
  */
 #include "plugins/slurm/killer.h"
 
+#include "common/util/join.h"
 #include "common/util/log.h"
 #include "plugins/slurm/step_end.h"
 
@@ -14,11 +15,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-    STOP_S = 1, /* for an answer of slurmctld that is on its way */
+    STOP_MS = 1000, /* for an answer of slurmctld that is on its way */
     SAID_MS = 500,
     SAID_STEP_MS = 5,
 };
@@ -136,7 +136,6 @@ struct killer *killer_start(const struct facts *facts)
 void killer_stop(struct killer *killer, unsigned wait_s)
 {
     struct pollfd asked;
-    struct timespec until;
     uint64_t one = 1;
 
     if (!killer)
@@ -146,9 +145,7 @@ void killer_stop(struct killer *killer, unsigned wait_s)
         poll(&asked, 1, (int)wait_s * 1000);
     if (write(killer->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += STOP_S;
-    if (pthread_clockjoin_np(killer->thread, NULL, CLOCK_MONOTONIC, &until) == 0) {
+    if (join_until(killer->thread, now_ms() + STOP_MS)) {
         killer_free(killer);
     } else {
         log_debug("slurmctld does not answer on node %s: not waited for", killer->node);

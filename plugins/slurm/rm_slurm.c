@@ -11,6 +11,7 @@
 
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
+#include "common/util/join.h"
 #include "common/util/log.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/step_end.h"
@@ -28,7 +29,8 @@ enum {
     RETRY_MAX_MS = 500,
     RETRY_CLOSING_MS = 50, /* at most, when there is little time left */
     KILL_AFTER_MS = 500,   /* for other servers to hear who tells the user why */
-    OWED_S = 5,            /* what close() waits longer for slurmctld to take the order */
+    SPARE_MS = 1000,       /* for threads to end, beyond the time that close() was given */
+    OWED_MS = 5000,        /* what close() waits longer for slurmctld to take the order */
     AGENT_MS = 2000,       /* for srun's agent */
 };
 
@@ -452,7 +454,7 @@ static void free_peers(struct rm *rm)
 
 /* A step that is to end must end: while slurmctld has not taken the order, this server stays for a
  * while. Then the other servers whose tasks live try. */
-static void join_ender(struct rm *rm, struct timespec by)
+static void join_ender(struct rm *rm, int64_t by)
 {
     if (rm->nthreads == 0)
         return;
@@ -460,8 +462,8 @@ static void join_ender(struct rm *rm, struct timespec by)
     bool owed = rm->owed;
     pthread_mutex_unlock(&rm->lock);
     if (owed)
-        by.tv_sec += OWED_S;
-    if (pthread_clockjoin_np(rm->threads[0], NULL, CLOCK_MONOTONIC, &by) == 0)
+        by += OWED_MS;
+    if (join_until(rm->threads[0], by))
         return;
     if (owed)
         log_warning("slurmctld has not taken the order to end step %u of job %s: the servers with "
@@ -472,7 +474,6 @@ static void join_ender(struct rm *rm, struct timespec by)
 
 static void slurm_close(struct rm *rm, unsigned ms)
 {
-    struct timespec t;
     pthread_mutex_lock(&rm->lock);
     rm->closing = true;
     rm->close_by = now_ms() + ms;
@@ -481,11 +482,10 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_cond_broadcast(&rm->wake);
     pthread_cond_signal(&rm->doom);
     pthread_mutex_unlock(&rm->lock);
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000 + 1;
-    join_ender(rm, t);
+    int64_t by = now_ms() + ms + SPARE_MS;
+    join_ender(rm, by);
     for (uint32_t i = 1; i < rm->nthreads; i++)
-        if (pthread_clockjoin_np(rm->threads[i], NULL, CLOCK_MONOTONIC, &t) != 0)
+        if (!join_until(rm->threads[i], by))
             _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
     inbox_close(rm->inbox);
     if (rm->handoff != NULL)
