@@ -91,6 +91,9 @@ static int send_boot(struct session *session, struct step *step, uint32_t node)
     boot_set(&boot, "backend", "session");
     boot_set(&boot, "dir", session->dir);
     boot_set(&boot, "steps", steps);
+    const char *conf = getenv("SESSION_CONF_1"); /* of the second step, another one's */
+    if (conf != NULL && boot.step == 1)
+        boot_set(&boot, "conf", conf);
     wire_put_u32(&out, 0);
     boot_write(&boot, &out);
     wire_set_u32(&out, 0, (uint32_t)(out.len - 4));

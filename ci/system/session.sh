@@ -73,6 +73,11 @@ if [ -f "$work/last" ]; then
   check 'a job that is killed while the other waits for it' "$(why "$log" $status)" killed
   check 'a job that is killed: nothing is left' "$(left | tr '\n' ' ')" until_true 10 nothing_left
 
+  SESSION_CONF_1='{ "tree_arity": 8 }' run 60 1:2 "$client" --total 4 + 1:2 "$client" --total 4
+  check 'jobs with other settings: the nodes and values are named' "$(grep -m 2 -i 'muster\|arity' "$log" | tr '\n' ';')" \
+    grep -qE 'tree_arity is (16|8) on node .* and (8|16) on node' "$log"
+  check 'jobs with other settings: nothing waits' "$(why "$log" $status)" eval "[ $status != 0 ] && [ $status != 124 ]"
+
   conf=$prefix/etc/muster/muster.json
   mkdir -p "${conf%/*}" && echo '{ "on_task_loss": "continue" }' >"$conf" && chmod 644 "$conf"
   run 120 2:4 "$client" --total 6 --quit 3 --part 0 + 1:2 "$client" --total 6 --quit 3 --part 1

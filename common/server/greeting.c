@@ -56,7 +56,8 @@ static const char *tree(const struct server *server, char *value)
     return value;
 }
 
-/* What is alike, by its name in messages; the most telling first. */
+/* What is alike, by its name in messages; the most telling first. Of other steps' servers, the
+ * engine looks at libpmix and tree_arity, as it can fail the operation for all. */
 static const struct fact {
     const char *name;
     const char *(*value)(const struct server *server, char *room); /* of VALUE_SIZE bytes */
@@ -65,8 +66,8 @@ static const struct fact {
 } facts[] = {
     {"muster", version, false, "install one version of muster on all nodes"},
     {"muster's protocol", protocol, false, "install one build of muster on all nodes"},
-    {"libpmix", library, false, "install one release of libpmix on all nodes"},
-    {"tree_arity", tree_arity, false, "set it to one value in muster.json on all nodes"},
+    {"libpmix", library, true, "install one release of libpmix on all nodes"},
+    {"tree_arity", tree_arity, true, "set it to one value in muster.json on all nodes"},
     {"on_task_loss", task_loss, true, "set it to one value in muster.json on all nodes"},
     {"the tree of brokers", tree, true, "reload muster's module in all brokers"},
 };

@@ -162,12 +162,24 @@ static void a_server_of_another_step(void **state)
     (void)state;
     b.conf.on_task_loss = CONF_TASK_LOSS_CONTINUE;
     b.tree = 7;
-    assert_true(meet(&a, &b, FOREIGN));
     b.library++;
-    assert_false(meet(&a, &b, FOREIGN));
+    b.conf.tree_arity++;
+    assert_true(meet(&a, &b, FOREIGN));
+    struct wire_out out = {0};
+    struct err err = {0};
+    wire_put_u32(&out, 1);
+    wire_put_str(&out, "muster");
+    wire_put_str(&out, "9.9.9");
+    b.nspace = nspace_new(&b.boot);
+    assert_non_null(b.nspace);
+    assert_non_null(foreign_attach(b.nspace, "rm.2.0", 0, 1, &err));
+    assert_false(greeting_fits(&b, FOREIGN, out.data, out.len));
     assert_int_equal(refused, FOREIGN);
     assert_string_equal(ended, "");
-    assert_non_null(strstr(said, "libpmix is 5.0.8 on node c2 and 5.0.7 on node rm.2.0/0"));
+    assert_non_null(
+        strstr(said, "muster is " MUSTER_VERSION " on node c2 and 9.9.9 on node rm.2.0/0"));
+    wire_out_free(&out);
+    nspace_free(b.nspace);
 }
 
 int main(void)
