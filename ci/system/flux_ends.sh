@@ -24,7 +24,7 @@ is_wanted() { case $wanted in '  '|*" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
 # exceptions NAME: the fatal exceptions of the job of that name, one a line: TYPE NOTE
 exceptions() {
-  flux job eventlog --format=json "$(flux jobs -a -n --name="$1" -o '{id}')" |
+  flux job eventlog --format=json "$(flux jobs -a -n -c 1 --name="$1" -o '{id}')" |
     flux python -c '
 import json
 import sys
