@@ -2,6 +2,9 @@
 /* Where the servers' directories of each resource manager are, for muster-status. */
 #include "common/status/place.h"
 
+#include "plugins/slurm/place.h"
+#include "shims/standin/place.h"
+
 #ifdef MUSTER_FLUX
 #include "plugins/flux/place.h"
 #endif
@@ -10,5 +13,7 @@ const struct place *const status_places[] = {
 #ifdef MUSTER_FLUX
     &flux_place,
 #endif
+    &slurm_place,
+    &standin_place,
     NULL,
 };

@@ -234,6 +234,17 @@ part_use() {
     status=$?
     says "$n descriptors" "[1-9]|$killed" 'Too many open files|it may open [0-9]+ files, and needs 65'
   done
+  # its servers are found by no more than being there
+  "${musterrun[@]}" -N2 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
+  launcher=$!
+  until_true 30 all_hold "$log" || not_ok 'start of a step to be listed' "$(why "$log" 'unknown (not up after 30 s)')"
+  listed=$("$prefix/bin/muster-status")
+  check 'muster-status lists the step' "$listed" grep -qxE 'step [0-9a-zA-Z.]+ of .*' <<<"$listed"
+  listed=${listed#step }
+  listed=$("$prefix/bin/muster-status" "${listed%% *}")
+  check 'and shows it by that name' "$listed" grep -qE 'of .*: 2 of 2 nodes answer$' <<<"$listed"
+  kill $launcher
+  wait $launcher
   mkdir -p "$work/conf" && echo '{ "timeout": 3 }' >"$work/conf/muster.json"
   if [ "$(id -u)" != 0 ]; then
     MUSTER_CONF=$work/conf/muster.json run 30 -N2 -n2 "$clients/hold" --sleep 30

@@ -96,6 +96,17 @@ check_views() {
   check 'by srun, as a user does it' "$found" grep -qE "$says" <<<"$found"
 }
 
+check_lists() {
+  local found
+  found=$(ask node2 alice)
+  check 'without a step: hers' "$found" [ "$found" = "step $step of alice" ]
+  found=$(ask node2 root --json)
+  check 'root lists everybody'"'"'s' "$found" [ "$found" = '{"steps":[{"step":"'"$step"'","user":"alice"}]}' ]
+  found=$(ask node2 alice "${step%.0}")
+  check "a job's number alone" "$found" grep -qx "step $step of alice: 4 of 4 nodes answer" <<<"$found"
+  refused 'bob has none' 'no step of bob has a server on this node; looked in /tmp' node2 bob
+}
+
 check_strangers() {
   local dir fake found
   refused 'bob is refused' "step $step is alice's; only its owner and root may look at it" node1 bob "$step"
@@ -124,7 +135,7 @@ check_signal() {
   kill -USR1 "$server"
   check 'SIGUSR1 writes the state' "no $file" until_true 5 [ -e "$file" ]
   check 'the file is for alice alone' "$(stat -c '%U %a' "$file")" [ "$(stat -c '%U %a' "$file")" = 'alice 600' ]
-  check 'the file has the state' "$(head -c 300 "$file")" grep -q "^{\"step\":\"$step\",\"node\":\"node2\",.*\"trackers\":\[{.*}$" "$file"
+  check 'the file has the state' "$(head -c 300 "$file")" grep -q "^{\"step\":\"$step\",\"unit\":\"step\",\"node\":\"node2\",.*\"trackers\":\[{.*}$" "$file"
   check 'the step goes on' "server $server is gone" [ "$(server_on node2)" = "$server" ]
 }
 
@@ -219,6 +230,7 @@ if until_true 20 holds; then
   step=$(squeue -h -s -u alice -o %i | grep -E '^[0-9]+\.[0-9]+$' | head -n 1)
   check 'the hang is seen' "$(ask node1 alice "$step")" until_true 10 hangs
   check_views
+  check_lists
   check_strangers
   check_signal
   check_silent

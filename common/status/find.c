@@ -154,17 +154,60 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap)
 struct search {
     const struct find *find;
     struct seen seen;
-    bool named;        /* somebody knows a step by that name */
+    bool named;              /* somebody knows a step by that name */
+    struct find_step *steps; /* of every step: those that are there, owned */
+    size_t nsteps;
     struct err failed; /* a directory cannot be read */
     char where[512];
 };
+
+/* @return whether it is the directory of a step, whose name is copied */
+static bool name_of(const char *directory, char name[static FIND_STEP_MAX + 1])
+{
+    const char *from = directory + strlen("muster."), *end = strrchr(directory, '.');
+    if (strncmp(directory, "muster.", strlen("muster.")) != 0 || end <= from ||
+        end - from > FIND_STEP_MAX)
+        return false;
+    snprintf(name, FIND_STEP_MAX + 1, "%.*s", (int)(end - from), from);
+    return find_is_step(name) && is_its_directory(directory, name);
+}
+
+static void add_step(struct search *search, const char *name, uid_t owner)
+{
+    for (size_t i = 0; i < search->nsteps; i++)
+        if (strcmp(search->steps[i].name, name) == 0 && search->steps[i].owner == owner)
+            return;
+    struct find_step *more = realloc(search->steps, (search->nsteps + 1) * sizeof *more);
+    if (more == NULL) {
+        err_set(&search->failed, "out of memory");
+        return;
+    }
+    search->steps = more;
+    snprintf(more[search->nsteps].name, sizeof more->name, "%s", name);
+    more[search->nsteps++].owner = owner;
+}
+
+/* Adds the step that a directory is of, when its server is there. */
+static void list_one(struct search *search, int parent, const char *directory, const char *step)
+{
+    struct seen seen = {.live = -1};
+    char name[FIND_STEP_MAX + 1];
+    if (!name_of(directory, name) || (step != NULL && strcmp(step, name) != 0))
+        return;
+    look_at(search->find, parent, directory, &seen);
+    if (seen.live < 0)
+        return;
+    close(seen.live);
+    add_step(search, name, seen.owner);
+}
 
 /* Looks at all directories of the step in one. */
 static void visit(void *arg, const char *dir, const char *step)
 {
     struct search *search = arg;
     const struct dirent *entry;
-    if (!find_is_step(step))
+    bool list = search->find->step == NULL;
+    if (!list && !find_is_step(step))
         return;
     search->named = true;
     DIR *parent = opendir(dir != NULL ? dir : search->find->dir);
@@ -175,7 +218,9 @@ static void visit(void *arg, const char *dir, const char *step)
         return;
     }
     while ((entry = readdir(parent)) != NULL)
-        if (is_its_directory(entry->d_name, step))
+        if (list)
+            list_one(search, dirfd(parent), entry->d_name, step);
+        else if (is_its_directory(entry->d_name, step))
             look_at(search->find, dirfd(parent), entry->d_name, &search->seen);
     closedir(parent);
 }
@@ -192,6 +237,32 @@ static void look_everywhere(struct search *search)
         if (where[0] != '\0')
             snprintf(search->where + len, sizeof search->where - len, " or %s", where);
     }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strverscmp(((const struct find_step *)a)->name, ((const struct find_step *)b)->name);
+}
+
+struct find_step *find_steps(const struct find *find, size_t *n, struct err *err)
+{
+    struct search search = {.find = find};
+    char one[64];
+    look_everywhere(&search);
+    *n = search.nsteps;
+    if (search.failed.text[0] != '\0')
+        err_set(err, "%s", search.failed.text);
+    else if (*n == 0)
+        err_set(err, "no step%s%s has a server on this node; looked in %s",
+                find->uid == (uid_t)-1 ? "" : " of ",
+                find->uid == (uid_t)-1 ? "" : find_user_name(find->uid, one, sizeof one),
+                search.where);
+    if (err->text[0] != '\0') {
+        free(search.steps);
+        return NULL;
+    }
+    qsort(search.steps, *n, sizeof *search.steps, by_name);
+    return search.steps;
 }
 
 /* @return a connection, or -1 with the reason in @p err */

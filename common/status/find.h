@@ -21,7 +21,8 @@ enum {
 
 /** Which server, and what of it. */
 struct find {
-    const char *step;                  /**< "4711.0", or another of its names that a place knows */
+    const char *step;                  /**< "4711.0", or another of its names that a place knows;
+                                            NULL: every step */
     const char *dir;                   /**< where the servers' directories are, "/tmp" */
     const struct place *const *places; /**< where else, up to a NULL; NULL: nowhere */
     uid_t uid;                         /**< whose step it is; (uid_t)-1: anybody's, for root */
@@ -48,5 +49,19 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap);
  * @return the server's answer, which the caller frees; NULL with one sentence in @p err
  */
 char *find_state(const struct find *find, struct found *found, struct err *err);
+
+/** A step that has a server on this node. */
+struct find_step {
+    char name[FIND_STEP_MAX + 1];
+    uid_t owner;
+};
+
+/**
+ * Lists the steps that have a server here which is there, in the order of their names, each once.
+ * @param find its step is NULL
+ * @param n set to their number
+ * @return what the caller frees, or NULL with the reason in @p err
+ */
+struct find_step *find_steps(const struct find *find, size_t *n, struct err *err);
 
 #endif

@@ -23,10 +23,11 @@ static void usage(FILE *out)
 {
     fprintf(
         out,
-        "usage: muster-status [--json] [--local] [--user USER] [--dir DIR] STEP\n"
+        "usage: muster-status [--json] [--local] [--user USER] [--dir DIR] [STEP]\n"
         "\n"
         "Shows the muster-servers of a step, such as 4711.0, and who waits for whom. To be run\n"
-        "by the step's owner or root, on one of its nodes.\n"
+        "by the step's owner or root, on one of its nodes. Without STEP: lists your steps that\n"
+        "have a server on this node; root's list is of everybody's.\n"
         "\n"
         "  --json       print what the servers say, as JSON\n"
         "  --local      this node's server only\n"
@@ -116,11 +117,11 @@ static int read_options(int argc, char **argv, struct find *find, bool *json)
             return 3;
         }
     }
-    if (optind != argc - 1) {
+    if (optind < argc - 1) {
         usage(stderr);
         return 3;
     }
-    find->step = argv[optind];
+    find->step = argv[optind]; /* NULL: none is named */
     return 0;
 }
 
@@ -143,6 +144,29 @@ static const char *find_dir(char tmpdir[static CONF_PATH_SIZE], struct err *err)
     return tmpdir[0] != '\0' ? tmpdir : "/tmp";
 }
 
+/* Without a step: those that there are, a line each. */
+static void list(const struct find *find, bool json, struct err *err)
+{
+    size_t n = 0;
+    char owner[64];
+    struct find_step *steps = find_steps(find, &n, err);
+    json_object *array = json_object_new_array(), *all = json_object_new_object();
+    for (size_t i = 0; i < n && steps != NULL; i++) {
+        json_object *o = json_object_new_object();
+        find_user_name(steps[i].owner, owner, sizeof owner);
+        if (!json)
+            printf("step %s of %s\n", steps[i].name, owner);
+        json_object_object_add(o, "step", json_object_new_string(steps[i].name));
+        json_object_object_add(o, "user", json_object_new_string(owner));
+        json_object_array_add(array, o);
+    }
+    json_object_object_add(all, "steps", array);
+    if (json && steps != NULL)
+        puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN));
+    json_object_put(all);
+    free(steps);
+}
+
 int main(int argc, char **argv)
 {
     struct find find = {.places = status_places, .all = true, .ms = ANSWER_MS};
@@ -156,7 +180,11 @@ int main(int argc, char **argv)
     if (done != 0)
         return done - 1;
     char *answer = NULL;
-    if (find.dir != NULL || (find.dir = find_dir(tmpdir, &err)) != NULL)
+    if (find.dir == NULL)
+        find.dir = find_dir(tmpdir, &err);
+    if (find.dir != NULL && find.step == NULL)
+        list(&find, json, &err);
+    else if (find.dir != NULL)
         answer = find_state(&find, &found, &err);
     if (answer != NULL && found.runs > 1)
         fprintf(
