@@ -50,11 +50,11 @@ lose_one() { run 60 "$@" -N2 -n4 "$clients/hold" --victim 3 --how exit --in slee
 
 part_settings() {
   lose_one
-  says 'a lost task ends the step' '[1-9][0-9]*' 'rank 3 .*ending the step'
+  says 'a lost task ends the step' '[1-9][0-9]*' 'rank 3 .*ending the (step|job)'
   MUSTER_ON_TASK_LOSS=continue lose_one
   says 'MUSTER_ON_TASK_LOSS=continue' '[1-9]' 'rank 3 on node1 ended with exit code [0-9]+ and without PMIx_Finalize'
   check 'MUSTER_ON_TASK_LOSS=continue: nobody ends the step' "$(grep -m 1 ending "$log")" \
-    eval "! grep -q 'ending the step' '$log'"
+    eval "! grep -q 'ending the ' '$log'"
   MUSTER_ON_TASK_LOS=continue run 30 -N2 -n2 "$clients/start"
   if [ "$rm" = slurm ]; then
     says 'a name that is nearly right' '[1-9][0-9]*' 'MUSTER_ON_TASK_LOS: unknown; did you mean MUSTER_ON_TASK_LOSS\?'
