@@ -260,7 +260,7 @@ static void end_after_server(struct server *server, uint32_t together, const cha
     snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task,
              boot_unit(&server->boot));
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
-    struct rm_ending ending = first_loss(server, text);
+    struct rm_ending ending = ending_of_host(text); /* what its tasks then end with is no cause */
     if (server->told_to_leave)
         server_end_step_through(server, &ending, who_tells(server));
     else

@@ -280,6 +280,7 @@ static void the_cause_does_not_come(void **state)
     assert_int_equal(nerrors, 1);
     assert_string_equal(said, "rank 4 on c09 is lost; then rank 2 on c08 ended with exit code 1 "
                               "and without PMIx_Finalize; ending the step");
+    assert_int_equal(status, 128 + SIGKILL);
 }
 
 /* Its launcher may have cut the user off: one tells that has neither left nor is lost. */
