@@ -13,6 +13,7 @@
  */
 #include "common/launch/launch.h"
 
+#include "common/launch/child.h"
 #include "common/launch/death.h"
 #include "common/server/boot.h"
 #include "common/util/clock.h"
@@ -63,30 +64,6 @@ static void *child_fails(int err, const char *what)
     _exit(1);
 }
 
-static void default_signals(void)
-{
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    sigset_t none;
-
-    for (int sig = 1; sig < NSIG; sig++)
-        sigaction(sig, &action, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_from(unsigned first)
-{
-    struct rlimit files = {.rlim_cur = 65536};
-
-#ifdef SYS_close_range
-    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
-        return;
-#endif
-    getrlimit(RLIMIT_NOFILE, &files);
-    for (rlim_t fd = first; fd < files.rlim_cur; fd++)
-        close((int)fd);
-}
-
 /* Puts the descriptors where boot.h says; nothing else stays open. */
 static void place_descriptors(const struct start *start)
 {
@@ -102,7 +79,7 @@ static void place_descriptors(const struct start *start)
         dup2(err, STDERR_FILENO) < 0 || dup2(control, BOOT_FD_CONTROL) < 0 ||
         (listener >= 0 && dup2(listener, BOOT_FD_LISTEN) < 0))
         child_fails(err, "descriptors");
-    close_from(listener >= 0 ? FD_FIRST_FREE : BOOT_FD_LISTEN);
+    child_close_from(listener >= 0 ? FD_FIRST_FREE : BOOT_FD_LISTEN);
 }
 
 static void set_limits(void)
@@ -140,7 +117,7 @@ static void become_server(const struct start *start)
     char gate;
 
     setsid();
-    default_signals();
+    child_default_signals();
     place_descriptors(start);
     if (read(BOOT_FD_CONTROL, &gate, 1) != 1)
         _exit(1); /* the launcher is gone */

@@ -6,10 +6,13 @@
  * user, who can do no harm with it that the user cannot do anyway.
  *
  * Each directory is locked as long as its launcher lives. One that nobody has locked was left by
- * a step whose launcher and server were killed, and the next step on the node removes it.
+ * a step whose launcher and server were killed, and the next step on the node removes it. A process
+ * of its own does that, because any user can make thousands of such directories by hand, and no
+ * step's start is to wait for them.
  */
 #include "common/launch/scratch.h"
 
+#include "common/launch/child.h"
 #include "common/util/clock.h"
 #include "common/util/empty_dir.h"
 #include "common/util/log.h"
@@ -37,7 +40,8 @@
 enum {
     REMOVE_MS = 5000, /* for the child that removes a tree */
     KILLED_MS = 100,  /* for it to be gone once it was killed */
-    SWEEP_MS = 500,   /* for all that others left: users can make such directories by hand */
+    SWEEP_MS = 500,   /* for all that others left */
+    SWEEP_S = 2,      /* until a sweep that hangs is ended */
     NAME_TRIES = 100,
     LITTLE_KIB = 65536, /* by which a larger step may have ended */
     LEAST_KIB = 1024,   /* what libpmix shares with the tasks of a small step, about */
@@ -164,8 +168,7 @@ static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
         flock(fd, LOCK_EX | LOCK_NB) == 0) {
         struct identity owner = {.uid = st.st_uid, .gid = st.st_gid, .drop = drop};
 
-        if (remove_tree(parent, name, fd, &owner, deadline) == 0)
-            log_debug("removed the directory %s, left by a step that was killed", name);
+        remove_tree(parent, name, fd, &owner, deadline);
     }
     close(fd);
 }
@@ -173,18 +176,40 @@ static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
 static void sweep(int parent, bool drop)
 {
     int64_t deadline = now_ms() + SWEEP_MS;
-    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *dir = fdopendir(parent);
     struct dirent *entry;
 
-    while (dir && is_local(parent) && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
+    while (dir && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
         if (is_ours(entry->d_name))
             sweep_one(parent, entry->d_name, drop, deadline);
     }
-    if (dir)
-        closedir(dir);
-    else if (fd >= 0)
-        close(fd);
+}
+
+/* Forked twice, so that it is no child of the launcher, which waits for its own. It has nothing of
+ * the launcher's but the right to remove, and logs nothing: a thread of the launcher may have held
+ * a lock of the log's. */
+static void sweep_aside(int parent, bool drop)
+{
+    pid_t pid = is_local(parent) ? fork() : -1;
+    int fd;
+
+    if (pid > 0)
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    if (pid != 0)
+        return;
+    if (fork() != 0)
+        _exit(0);
+    setsid();
+    child_default_signals();
+    alarm(SWEEP_S);
+    log_open(NULL, NULL, LOG_LEVEL_ERROR, NULL);
+    fd = openat(parent, ".", O_RDONLY | O_DIRECTORY); /* not the launcher's own place in it */
+    if (fd >= 0 && dup2(fd, STDERR_FILENO + 1) >= 0) {
+        child_close_from(STDERR_FILENO + 2);
+        sweep(STDERR_FILENO + 1, drop);
+    }
+    _exit(0);
 }
 
 /* Makes a directory of a name that nobody can foresee, "muster.4711.0.xxxxxxxx". */
@@ -301,7 +326,7 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
     scratch->parent = open_parent(key, tmpfs, user, err);
     if (scratch->parent < 0)
         return -1;
-    sweep(scratch->parent, user->drop);
+    sweep_aside(scratch->parent, user->drop);
     if (check_room(scratch->parent, key, tmpfs, err) < 0) {
         close(scratch->parent);
         return -1;

@@ -18,7 +18,8 @@ struct scratch {
 };
 
 /**
- * Removes the directories of steps that ended without us, and makes this step's.
+ * Makes this step's directory, and has a process of its own remove those of steps that ended
+ * without us.
  * @param key   the setting that @p tmpfs is from, for messages
  * @param label the step's, as in boot.h
  * @return 0, or -1 with the reason in @p err and nothing left behind

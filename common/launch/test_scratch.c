@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -61,17 +63,29 @@ static void leave(const char *name)
     }
 }
 
+/* The sweep is another process, so that no start waits for it; as its reaper we see it end. */
+static void await_sweep(void)
+{
+    unsigned n = 0;
+
+    while (wait(NULL) > 0)
+        n++;
+    assert_int_equal(n, 1);
+}
+
 static void make(struct scratch *scratch)
 {
     struct err err = {0};
 
     if (scratch_make(scratch, "TmpFS", tmpfs, "4711.0", &user, &err) < 0)
         fail_msg("%s", err.text);
+    await_sweep();
 }
 
 static int open_tmpfs(void **state)
 {
     (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     log_open(NULL, NULL, LOG_LEVEL_ERROR, NULL);
     user = (struct identity){.uid = geteuid(), .gid = getegid(), .drop = geteuid() == 0};
     if (user.drop)
