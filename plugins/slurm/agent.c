@@ -5,9 +5,11 @@
  * It listens within SrunPortRange, where everybody can connect to it. So:
  *
  *     caller      what it may do
+ *
  *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS; the oldest one
- * gives way to the next caller when all CALLERS_MAX places are taken known       send frames until
- * it has been silent for KNOWN_MS
+ *                 gives way to the next caller when all CALLERS_MAX places are taken
+ *
+ *     known       send frames until it has been silent for KNOWN_MS
  *
  * A stranger becomes known by the secret, which looks cheap and keeps munged out of the reach of
  * other users, and by a credential that says that it is a process of srun's own user, and of this
@@ -368,7 +370,7 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env)
     slurm_abi_env_overwrite(env, AGENT_ENV, text); /* of a step that this srun was started in */
 }
 
-/* One that munged hangs goes with the process. */
+/* A thread that waits for a munged that hangs ends with the process. */
 static void stop(struct agent *a)
 {
     uint64_t one = 1;

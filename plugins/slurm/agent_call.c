@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* muster-server's calls to the agent in srun: connect, HELLO and one frame at once, two answers. */
+/* muster-server's calls to the agent in srun: HELLO and one frame at once, two answers. */
 #include "plugins/slurm/agent_call.h"
 
 #include "common/util/clock.h"
@@ -115,31 +115,40 @@ static int put_hello(const struct agent_address *address, struct wire_out *out)
     return made ? 0 : -1;
 }
 
-/* @param frame with its head */
+/* @param out HELLO, then the frame */
+static int talk(const struct agent_address *address, const struct wire_out *out, int64_t by,
+                struct err *err)
+{
+    int fd = connect_agent(address, by), rc = -1;
+    if (fd < 0)
+        return err_set(err, "address %s port %s: %s", address->host, address->port,
+                       strerror(errno));
+    if (send_all_by(fd, out->data, out->len, by) != 0)
+        err_set(err, "%s", strerror(errno));
+    else
+        rc = read_answers(fd, by, err);
+    close(fd);
+    return rc;
+}
+
+/* The credential is made first: munged takes its time, and the agent gives a place in which a
+ * caller says nothing to the next one. @param frame with its head */
 static int call(const char *text, const struct wire_out *frame, int ms, struct err *err)
 {
     struct agent_address address;
     struct wire_out out = {0};
     int64_t by = now_ms() + ms;
+    int rc = -1;
     if (text == NULL || !agent_address_read(text, &address))
         return err_set(err, "it has not said where it listens");
-    int fd = connect_agent(&address, by);
-    if (fd < 0)
-        return err_set(err, "address %s port %s: %s", address.host, address.port, strerror(errno));
-    int rc = -1;
     if (put_hello(&address, &out) != 0)
         err_set(err, "no credential can be made");
     else {
         wire_put_raw(&out, frame->data, frame->len);
-        if (frame->failed || out.failed)
-            err_set(err, "out of memory");
-        else if (send_all_by(fd, out.data, out.len, by) != 0)
-            err_set(err, "%s", strerror(errno));
-        else
-            rc = read_answers(fd, by, err);
+        rc = frame->failed || out.failed ? err_set(err, "out of memory")
+                                         : talk(&address, &out, by, err);
     }
     wire_out_free(&out);
-    close(fd);
     return rc;
 }
 

@@ -34,6 +34,7 @@ static struct {
     bool used;
 } credentials[CREDENTIALS];
 static unsigned ncredentials, nverified;
+static void (*while_asked)(void); /* what others do while munged makes a credential; or NULL */
 static uid_t writer;
 static uint16_t ports[2], *range;
 static char variable[128]; /* of the environment */
@@ -45,6 +46,8 @@ void *slurm_abi_auth_create(int index, char *info, uid_t reader, void *data, int
     (void)index;
     (void)info;
     assert_int_equal(reader, getuid());
+    if (while_asked != NULL)
+        while_asked();
     assert_true(ncredentials < CREDENTIALS && len <= DATA_MAX);
     memcpy(credentials[ncredentials].data, data, (size_t)len);
     credentials[ncredentials].len = (size_t)len;
@@ -358,6 +361,26 @@ static void silent_strangers_cost_nothing(void **state)
         close(silent[i]);
 }
 
+static int flooding[FLOOD];
+
+static void flood(void)
+{
+    for (int i = 0; i < FLOOD; i++)
+        flooding[i] = stranger();
+}
+
+/* munged takes its time, in which a flood of strangers would have taken the server's place. */
+static void strangers_do_not_push_a_server_out(void **state)
+{
+    (void)state;
+    while_asked = flood;
+    assert_int_equal(tell(RM_CAUSE_ABORT, 7), 0);
+    while_asked = NULL;
+    assert_int_equal(agent_leave(), 7);
+    for (int i = 0; i < FLOOD; i++)
+        close(flooding[i]);
+}
+
 /* A caller of a later muster may say what we do not know, or more than we know. */
 static void unknown_frames_are_skipped(void **state)
 {
@@ -483,6 +506,7 @@ int main(void)
         AGENT_TEST(strangers_are_cut_off),
         AGENT_TEST(a_credential_is_good_once),
         AGENT_TEST(silent_strangers_cost_nothing),
+        AGENT_TEST(strangers_do_not_push_a_server_out),
         AGENT_TEST(unknown_frames_are_skipped),
         AGENT_TEST(a_frame_is_bounded),
         AGENT_TEST(a_line_for_the_terminal),
