@@ -59,7 +59,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     uint32_t ranks[SLOTS] = {0, 1};
     struct boot_node node = {"c07", SLOTS, ranks};
-    const struct boot boot = {"1", "slurm.1.0", "1.0", "/tmp/m", 0, 0, 1, SLOTS, &node, 0, NULL};
+    const struct boot boot = {.session = "1",
+                              .nspace = "slurm.1.0",
+                              .label = "1.0",
+                              .tmpdir = "/tmp/m",
+                              .nnodes = 1,
+                              .ntasks = SLOTS,
+                              .nodes = &node};
     struct fuzz_bytes in = {data, data + len};
     struct task_env env = {0};
     struct launch launch = {.pidfd = -1, .log = "the log"};
