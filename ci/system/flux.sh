@@ -545,7 +545,7 @@ status
 stats
 module
 harmed kill-task 'rank [0-9] on node2 was killed by signal 9' kill_task
-harmed kill-in-fence 'rank 2 on node2 (was killed by signal 9|is lost; then)' itself --victim 2 --in fence
+harmed kill-in-fence 'rank 2 on node2 (was killed by signal 9|(is lost|has ended); then)' itself --victim 2 --in fence
 harmed exit-in-construct 'rank 5 on node3 ended with exit code 7' itself --victim 5 --how exit --in construct
 harmed abort 'hold was told to abort' itself --victim 3 --how abort
 dead='muster-server (of job f[0-9A-Za-z]+ died on node|on) node[1-4]'

@@ -63,6 +63,7 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
     /* The word of its tasks may have come first. */
     if (own && how != LEFT && (server->lost[0] == '\0' || server->lost_on == node)) {
         server->lost_on = node;
+        server->lost_task = false;
         server->lost_unsaid = how == ABSENT && !wait.found;
         memcpy(server->lost, text, sizeof text);
     }

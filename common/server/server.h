@@ -77,6 +77,7 @@ struct server {
     char lost[256];    /**< which server, or task of another node, was the first to be lost, or "":
                           tasks that end afterwards most likely do so for it */
     bool lost_unsaid;  /**< the user has not been told, for nobody waited for it */
+    bool lost_task;    /**< it is a task, of a server that was not lost */
     uint32_t lost_on;  /**< its node */
     int64_t bereft_at; /**< when an operation last failed for a task of another node, ms */
     struct registry *registry;

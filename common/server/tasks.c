@@ -93,7 +93,7 @@ void tasks_gone(const struct server *server, const struct signature *sig, struct
     procset_canonical(gone);
 }
 
-void tasks_bereft(struct server *server, const struct procset *gone)
+void tasks_bereft(struct server *server, int32_t status, const struct procset *gone)
 {
     const struct procset_part *part = gone->nparts > 0 ? &gone->parts[0] : NULL;
     uint32_t rank, node;
@@ -110,8 +110,9 @@ void tasks_bereft(struct server *server, const struct procset *gone)
     if (server->lost[0] != '\0')
         return;
     server->lost_on = node;
-    snprintf(server->lost, sizeof server->lost, "rank %u on %.100s is lost", rank,
-             nspace_name(server->nspace, node));
+    server->lost_task = status != PMIX_ERR_LOST_CONNECTION;
+    snprintf(server->lost, sizeof server->lost, "rank %u on %.100s %s", rank,
+             nspace_name(server->nspace, node), server->lost_task ? "has ended" : "is lost");
 }
 
 bool tasks_just_lost(const struct server *server)
@@ -260,7 +261,12 @@ static void end_after_server(struct server *server, uint32_t together, const cha
     snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task,
              boot_unit(&server->boot));
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
-    struct rm_ending ending = ending_of_host(text); /* what its tasks then end with is no cause */
+    /* What tasks end with after a server was lost is no cause. But a lost task is told of by its
+     * own server; so the one that is missing has most likely ended in order, and the status is that
+     * of the tasks here. If its server still tells of a loss, that weighs more. */
+    struct rm_ending ending = ending_of_host(text);
+    if (server->lost_task)
+        ending.status = first_loss(server, text).status;
     if (server->told_to_leave)
         server_end_step_through(server, &ending, who_tells(server));
     else

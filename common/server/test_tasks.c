@@ -136,13 +136,18 @@ static void run(int64_t ms)
 }
 
 /* An operation fails here, since a rank has ended. */
-static void fail_for(uint32_t rank)
+static void fail_with(int32_t failure, uint32_t rank)
 {
     struct procset gone = {0};
     procset_add(&gone, server.boot.nspace, rank, rank);
     procset_canonical(&gone);
-    tasks_bereft(&server, &gone);
+    tasks_bereft(&server, failure, &gone);
     procset_free(&gone);
+}
+
+static void fail_for(uint32_t rank)
+{
+    fail_with(PMIX_ERR_LOST_CONNECTION, rank);
 }
 
 static void a_loss_is_told_at_once(void **state)
@@ -281,6 +286,20 @@ static void the_cause_does_not_come(void **state)
     assert_string_equal(said, "rank 4 on c09 is lost; then rank 2 on c08 ended with exit code 1 "
                               "and without PMIx_Finalize; ending the step");
     assert_int_equal(status, 128 + SIGKILL);
+}
+
+/* A task that has ended in order is not lost, and nobody speaks for it: those that fail without it
+ * give the status. */
+static void the_cause_ended_in_order(void **state)
+{
+    (void)state;
+    fail_with(PMIX_ERR_PROC_TERM_WO_SYNC, 4);
+    tasks_ended(&server, 0, 0, 3);
+    run(JUST_MS);
+    assert_int_equal(nends, 1);
+    assert_string_equal(said, "rank 4 on c09 has ended; then rank 2 on c08 ended with exit code 3 "
+                              "and without PMIx_Finalize; ending the step");
+    assert_int_equal(status, 3);
 }
 
 /* Its launcher may have cut the user off: one tells that has neither left nor is lost. */
@@ -433,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tasks_that_live_are_ended_again, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
+        cmocka_unit_test_setup_teardown(the_cause_ended_in_order, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_has_another_one_tell, begin, end),
         cmocka_unit_test_setup_teardown(servers_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),

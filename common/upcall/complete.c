@@ -235,7 +235,7 @@ static void complete_construct(struct collective *c, const struct engine_result 
 void collective_complete(struct collective *c, const struct engine_result *result)
 {
     if (result->status != 0 && result->gone != NULL)
-        tasks_bereft(c->server, result->gone);
+        tasks_bereft(c->server, result->status, result->gone);
     if (c->kind == COLL_FENCE) {
         complete_fence(c, result);
         return;
