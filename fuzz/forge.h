@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Frames in another server's name: of right shape, with small numbers, so that they fit to what
  * stands there and reach every state of the engine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The boot message, plugin to server: what is accepted is what boot_write() writes, and what later
  * code relies on holds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * muster.json: whatever stands in it, the settings are those that it gives, or untouched and
  * there is a sentence.

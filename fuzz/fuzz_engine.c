@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Whole servers, link and engine and questions, with peers that lie.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Another server's event: what was read can be written, and is then the same bytes. What libpmix
  * makes of the packed infos is not ours.

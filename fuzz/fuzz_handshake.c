@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The server's side of the control socket and its standard error, as slurmstepd, which is root's,
  * reads them: the server is the user's, and may say anything.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What slurmd writes into the server's socket, one connection a message: only what is whole and
  * from this user comes out, byte for byte.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Messages between servers: whatever a peer sends, frames come out in the order of their numbers,
  * each once, and whole.

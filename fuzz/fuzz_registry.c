@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Another server's groups and sets, the answer to a query: what was merged can be written, and
  * merged again as the same.

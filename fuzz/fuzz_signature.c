@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The signature of an operation, which begins most frames: one form for each operation, and its
  * servers and those who are missing are found without going astray.

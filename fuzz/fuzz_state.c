@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What a server says of its operations to a broker's module: what is taken over is JSON and UTF-8
  * by the strict rules of whoever reads the answer, harmless, and stays the same when it is read

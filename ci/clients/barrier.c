@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* barrier: a fence without data holds everybody until the last one has come.
  *
  * Rank 0 is late by --late ms, then each rank in turn by a random short delay. Everybody notes when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_collectives: how long fences and groups take.
  *
  * Each round an empty fence, a fence with --bytes of each rank, a construct and a destruct of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the test clients share; see client.h. */
 #include "client.h"
 

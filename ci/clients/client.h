@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the test clients share: options, checks, a watchdog, puts, gets and fences.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* departed: what is asked of, or said to, processes that have finalized and ended in order.
  *
  * By default, a get of what a process never puts ends when that process has finalized, both when it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Events for the test clients; see event.h. */
 #include "event.h"
 

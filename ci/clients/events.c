@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* events: events reach who they are for, wherever they run, once and in their order; and nobody
  * else.
  *

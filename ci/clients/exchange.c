@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* exchange: what every rank puts, every rank gets after a fence that collects data; and what the
  * host says of the job agrees on all ranks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups for the test clients; see group.h. */
 #include "group.h"
 

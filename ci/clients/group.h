@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Groups for the test clients: construct, what came back, destruct; checked.
  */

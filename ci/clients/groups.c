@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups: many groups one after the other, and what they cost the host.
  *
  * Constructs --groups groups, each with a context id, and destructs them: the whole job in several

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_add: constructs of the collective method whose leaders add members, who know only the id.
  *
  * In two arrangements. Apart: the ranks of the first half of the nodes are leaders and those of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_bootstrap: constructs whose leaders know only how many they are.
  *
  * All ranks lead (with 64 ranks, 64 leaders); two lead and add all others; one leads alone; two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_disjoint: two disjoint sets of processes construct groups of one id at the same time, as
  * two halves of an MPI program may with one string tag.
  *

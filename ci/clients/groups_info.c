@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_info: a construct hands out what its members bring along: endpoint data (put and
  * committed, no fence) and group info (PMIX_GROUP_INFO), which is kept apart by context id.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_join: processes of several jobs form groups by bootstrap.
  *
  * Run in each of the jobs of one session, with the number of processes of all of them. All ranks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_lost: group operations one of whose participants is lost, or too late.
  *
  * All ranks pass a barrier. Rank --victim, or with --node 1 all ranks of its node, then does not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_many: many groups with different, overlapping members, all under construction at once from
  * one thread, then all under destruction at once.
  *

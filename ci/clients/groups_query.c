@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_query: the host answers queries about groups, process sets and namespaces, for members and
  * others: a group is there after its construct and gone after its destruct.
  */

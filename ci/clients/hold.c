@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hold: a job in which something goes wrong, for the fault tests.
  *
  * All ranks pass a barrier and print "HOLD rank R pid P"; then rank --victim comes to its end by

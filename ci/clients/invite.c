@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* invite: groups by invitation. Rank 0 invites, the others accept, decline or stay silent; then
  * there is the group that the standard wants, with one context id and one membership, or none.
  *

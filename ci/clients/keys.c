@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* keys: every reserved key that the host is to provide, asked for in its realm: of the session, the
  * job, its application, each node and each rank, with qualifiers and without, and compared with
  * what the processes know by themselves.

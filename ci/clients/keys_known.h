@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What a process knows of its job without PMIx's reserved keys, for keys.c to compare them with.
  *

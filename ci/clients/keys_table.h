@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The reserved keys that the host is to provide, and what each should be.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* logq: PMIx_Log of a line to stderr is accepted, and the line comes out: the caller of the job
  * looks for "logq: rank R wrote this" in its standard error.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* losses: what survivors are told of a rank that was killed, wherever they run: one event of each
  * kind that they have asked for, with who it was. Needs a host that lets the job go on
  * ("on_task_loss": "continue"), and a launcher that does, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* modex: direct modex. Every rank gets every rank's keys with no fence before, in different orders,
  * from ranks of which one commits late; a key that comes with a later commit is waited for; and a
  * key that nobody put, and a namespace that there is not, end with an error in time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the MPI test programs share: a watchdog and a check. They know MPI only, so that they show
  * what a user's program sees.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi_hello: MPI starts, and all ranks are in one world: with --ranks N of N ranks. Without that
  * option a world of singletons, each of rank 0, would pass as well. */
 #include "mpi_client.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi_ring: a token goes round the world --rounds times and each rank adds to it; then large
  * messages to a neighbour and a reduction of an array. */
 #include "mpi_client.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mpi_sessions: MPI without MPI_Init: a session, its process sets, and communicators made from
  * groups, several times; the whole world, a subset, two halves with one tag at once, SELF.
  * --sessions N does it in N sessions one after another, each of which ends before the next begins.

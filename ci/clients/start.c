@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* start: PMIx_Init and PMIx_Finalize and nothing between, for how long a step takes to start and
  * end. With --say each rank prints what PMIx_Init has taken of time and of the processor, in µs,
  * and whether it found the node's hardware in memory that others have, too, or looked for it by

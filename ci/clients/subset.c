@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* subset: fences of part of the job, several at once, with data and without.
  *
  * A case says which ranks share a fence with this one, and in which order the list names them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tools: processes that call PMIx_tool_init are served, and nobody minds them. --as
  *   other  one beside each task, which the host has to name: before the task's PMIx_Init, and after
  *   task   the tasks are tools themselves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* unsupported: calls that a host need not do are answered in time, whatever the answer, and the job
  * works on. So are group operations with directives that the library does not have: with
  * PMIX_ERR_NOT_SUPPORTED.

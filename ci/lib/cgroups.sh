@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # cgroup is that of who sources it
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/lib/cgroups.sh: cgroups of a cluster's own, in the hierarchies of version $cgroup that this
 # machine has mounted. To be sourced.
 #

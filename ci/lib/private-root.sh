@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/lib/private-root.sh: the file system that a cluster sees, made below $root by mounts in
 # a mount namespace, with which they go. To be sourced, after the settings of ci/slurm.
 # shellcheck disable=SC2154  # these

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* For LD_PRELOAD in Slurm's daemons, on a machine that has hierarchies of both versions of cgroups:
  * in /proc/PID/cgroup they read the line of version 2 alone. Slurm's plugin for version 2 refuses
  * the others, which the kernel names whether they are mounted or not. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* session: starts the steps of one session, waits for all, and ends with the highest status. */
 #include "ci/session/session.h"
 #include "common/util/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A back end for tests: the session is all the steps that one `session` has started on this machine
  * (session.h). Every server listens on a socket of its own in the session's directory; a thread
  * connects, writes a message and closes, as slurmd does (plugins/slurm/inbox.c reads it). */

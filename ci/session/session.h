@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Several steps of one session on this machine, without a resource manager, for tests of groups
  * across steps: the launcher `session` plays the plugin to real muster-servers, which load

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One step: its servers and tasks, by the messages of common/server/boot.h. */
 #include "ci/session/session.h"
 

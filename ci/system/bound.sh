@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/bound.sh: what programs find when Slurm binds their tasks to processors.
 # shellcheck disable=SC2154  # clients and work are lib.sh's
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/days.sh: bad days of a step: parts that are missing, full or killed, and many steps.
 # shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/faults.sh: what happens to a step, and to others, when a part of it is lost.
 # shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
 set -uo pipefail

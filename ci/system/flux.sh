@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/flux.sh: the test clients under flux run, and what happens when a part is lost.
 # shellcheck disable=SC2154,SC2034  # clients and work are shared with lib.sh
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/flux_ends.sh: with what status a job under flux run ends, and what is said of it.
 # shellcheck disable=SC2154,SC2034  # clients and work are shared with lib.sh
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/flux_module.sh: the broker module and the server's back end with real brokers, and
 # neither shell nor server: rm_probe plays the servers of a job.
 # shellcheck disable=SC2154  # work is shared with lib.sh

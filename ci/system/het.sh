@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/het.sh: steps of several components, each an application of one namespace.
 # shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
 set -uo pipefail

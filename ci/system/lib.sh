@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034  # clients and spool are shared with the scripts
+# SPDX-License-Identifier: BSD-3-Clause
 # What the system tests share: counting, finding the clients, starting steps and looking at what
 # they leave behind. Sourced by the scripts beside it, inside ci/slurm.
 

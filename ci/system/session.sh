@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/session.sh: groups across steps of one session, with real servers.
 # shellcheck disable=SC2154  # clients and work are shared with lib.sh
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/slurm.sh: all test clients through srun --mpi=muster, in several shapes of step.
 # shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
 set -uo pipefail

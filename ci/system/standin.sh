@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/standin.sh: the test clients under musterrun, without Slurm and without Flux.
 # shellcheck disable=SC2154,SC2034  # clients and work are shared with lib.sh
 set -uo pipefail

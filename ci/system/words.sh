@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ci/system/words.sh: what users read, and what they may set for a step of their own, under musterrun.
 # shellcheck disable=SC2154,SC2034,SC2209  # clients and work are shared with lib.sh
 set -uo pipefail

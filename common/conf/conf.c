@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Settings from text: each key of the text has its row, each value is checked against it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The settings file itself: whether it may be trusted, and what is in it.
  *

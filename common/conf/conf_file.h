@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The settings file itself: whether it may be trusted, and what is in it. Needs nothing but the C
  * library, so that the launcher's plugin can read the one setting that is its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * From text to JSON values, with syntax errors that say what was expected.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Settings: every key, defaults, overlay, broken input, the dump and the example file.
  */

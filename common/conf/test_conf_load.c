@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Settings from a file: missing, links, what is no file, who owns and may write it.
  */

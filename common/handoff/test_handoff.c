@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the hand-off: many threads post, one loop runs everything once and in order per thread.
  */

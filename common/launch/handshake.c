@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What plugin and server say to each other before any task starts; the format is boot.h's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Who the job's user is, and how a process becomes that user for good.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The server's standard error, carried into the launcher's log line by line.
  */

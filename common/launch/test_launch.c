@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the server's end, with test_server.sh in its place: what it was not yet told, and a
  * server that closes its socket and lives on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the server's directory: what the sweep takes away, and what it leaves alone.
  */

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Plays muster-server for test_launch.c: what it does is in $HOW.
 case $HOW in
   counts) wc -c <&3 >&2 ;;                       # all that it is told, to the end of file

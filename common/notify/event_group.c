@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups that no construct of ours has made: libpmix forms them by events (PMIx_Group_invite), and
  * members leave by one (PMIx_Group_leave). The host sees these events pass, and so knows the
  * groups for queries. Of a lost member it knows whether its clients have been told. */

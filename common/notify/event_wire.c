@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/notify/event_wire.h"
 
 /* A packed pmix_info_t has a key, flags and a typed value, and is longer than this. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * An event between servers: the body of a FRAME_EVENT, drawn in docs/wire.md.
  * Knows no PMIx. @thread the loop's

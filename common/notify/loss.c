@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Events about processes that are lost: for all that ask, and for members of their groups. */
 #include "common/notify/loss.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Events about processes that are lost: PMIX_ERR_PROC_TERM_WO_SYNC and the like for the processes
  * of the step, PMIX_GROUP_MEMBER_FAILED for members of groups that the process was in and has not

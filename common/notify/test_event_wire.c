@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The body of an event between servers. */
 #include "common/notify/event_wire.h"
 

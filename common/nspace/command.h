@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * How the application of this node was started: PMIX_WDIR and PMIX_APP_ARGV, where the launcher
  * learns them too late for the boot message. All tasks of a node are of one application.

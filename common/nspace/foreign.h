@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Namespaces of other steps of the same user: learnt from their servers, and forgotten.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A list of pmix_info_t that grows while a namespace is described.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The keys of a namespace by realm: what libpmix is told so that PMIx_Get finds it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The layout of a step, and a task's processors, as text.
  * @return all: a string that the caller frees, or NULL when out of memory

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Namespaces: which rank is where. The own step's is immutable once made; behind it hang those of
  * other steps that have become known (foreign.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tells libpmix's server of the step's namespace and of its local processes.
  */

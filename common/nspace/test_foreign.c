@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of namespaces of other steps: learning, refusing and forgetting them, and what has to be
  * the same on all servers although each has handles of its own.

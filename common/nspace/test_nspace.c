@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the step's namespace: where ranks are, and how those that are missing are named.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ABSENT: nodes whose servers have left, as a set of ranks of the step's namespace; u32 count, {
  * u32 node, u32 rank, u32 signal, u32 exit code }…: tasks that failed there before PMIx_Init. */
 #include "common/server/absent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Servers of the step that have left, and why: what each of them says at its end, and how the
  * others come to know of it.

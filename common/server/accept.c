@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* accept(), which libpmix calls by its bare name and so finds here, as the program is searched
  * first.
  *

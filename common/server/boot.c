@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the launcher's plugin and muster-server say to each other over the control socket.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What muster-server does when an admin starts it by hand: it checks settings.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/server/departed.h"
 
 #include "common/notify/loss.h"

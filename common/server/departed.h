@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Servers that are not there any more: those that were lost, and those that have ended in order.
  *

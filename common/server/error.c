@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* error(), which libraries of resource managers define for themselves, with these arguments, and
  * call by its bare name. libc has one of that name, with other arguments, that ends the process,
  * and a library that is loaded later is searched after libc; the program itself is first. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The end: of a step that cannot go on, and of this server. */
 #include "common/server/absent.h"
 #include "common/server/ending.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and descriptors that are used up. malloc(), calloc() and realloc() are those of all
  * libraries here, as the program is searched first. */
 #include "common/server/limits.h"

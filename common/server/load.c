@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the server is put together from at run time: libpmix, and the back end for the RM. */
 #include "common/server/server.h"
 

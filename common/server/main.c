@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* muster-server: libpmix's server of one job step on one node, as the job's user.
  *
  * The launcher's plugin starts it with a control socket (boot.h); by hand it checks settings. */

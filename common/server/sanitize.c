@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Linked into sanitized builds only: the server's environment is clean, so the sanitizers cannot be
  * told anything there. */
 #include <pmix_version.h>

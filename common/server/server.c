@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What lives on the loop, wired together: frames in and out, deadlines, the launcher's messages. */
 #include "common/server/server.h"
 

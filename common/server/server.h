@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Everything that one muster-server owns: the loop, and what lives on it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of this server as JSON. Each module shows what it has as plain structs; here alone they
  * become JSON. Lists are cut, and say how much was left out. */
 #include "common/server/status.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The server's state, for people: as JSON in a file, and to muster-status over a local socket.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* SIGUSR1 has the state written to a file in the server's own directory. By a descriptor, so that
  * no handler runs on a thread of libpmix's. */
 #include "common/server/server.h"

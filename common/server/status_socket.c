@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests for the state: the socket, and the collection of what other servers say. */
 #include "common/server/server.h"
 #include "common/server/status.h"

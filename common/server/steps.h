@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Servers of other steps of the same user: who they are, where a bootstrap's leaders meet, and what
  * counts of what they say.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of goodbyes: many servers in one process, of which some leave, one after another or all at
  * once; those that stay come to know of all of them, and nobody says much. The test plays the link,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # common/server/test_check.sh SERVER: what muster-server does when it is started by hand.
 set -uo pipefail
-case ${1:-} in -h|--help|'') sed -n '2s/^# //p' "$0"; exit 2 ;; esac
+case ${1:-} in -h|--help|'') sed -n '3s/^# //p' "$0"; exit 2 ;; esac
 server=$1
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of when a server that is not there any more counts as gone, on a clock of their own: at
  * once, or after its last messages. The test plays the loop, and the parts of the server that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the state as JSON: what is shown, and that it is bounded and harmless.
  */

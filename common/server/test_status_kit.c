@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/server/test_status_kit.h"
 
 #include "common/server/status.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the tests of the state share: a server without libpmix and without a back end, on a clock
  * that stands still, whose frames go nowhere.

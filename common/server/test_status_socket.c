@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of requests for the state: who is answered with what, and what is bounded.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of how the loss of tasks is told, on a clock of their own: at once, or after the cause that
  * another node's server is to tell.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/status/find.h"
 
 #include "common/server/status.h"

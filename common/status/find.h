@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Finds the muster-server of a step on this node, and asks it for the state.
  *

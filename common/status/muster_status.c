@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* muster-status: shows what the muster-servers of a step wait for. man/muster-status.1 has the
  * rest. */
 #include "common/conf/conf_file.h"

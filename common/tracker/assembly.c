@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Who decides an operation with added members, or a bootstrap: claims, counts, tells.
  *
  * CLAIM:   u64 assembly, str id, members on the receiver (none: there is no such operation any

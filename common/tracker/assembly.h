@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Constructs whose members are not all known from the start. Private to common/tracker.
  *

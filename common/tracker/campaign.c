@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The program: runs seeds, and says how to run a failing one again. campaign.h has the rest. */
 #include "common/tracker/campaign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The fault campaign: a simulator that runs the engine through random schedules on the loopback
  * and checks what has to hold in each of them. All of a schedule follows from its seed.

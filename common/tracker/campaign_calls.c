@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Plays a schedule: makes the calls in their time, takes some back, and lets mishaps happen. */
 #include "common/tracker/campaign.h"
 

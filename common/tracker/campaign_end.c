@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What has to hold for the schedule as a whole. A fault begins with the name of its invariant. */
 #include "common/tracker/campaign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What is known of calls and operations, and what can be promised of them. */
 #include "common/tracker/campaign.h"
 

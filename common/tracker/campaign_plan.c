@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws a schedule from its seed. */
 #include "common/tracker/campaign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Plays the layer above the engine: operations that go on without the lost, as
  * common/upcall/survive.c does it. */
 #include "common/tracker/campaign.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Tells what happens. */
 #include "common/tracker/campaign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Constructs that PMIx's library has ended on this server before they were handed up.
  *
  * It says no more than the id. What it ended is a local call that has failed, so such a call is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Who of this server is awaited, and by whom.
  *
  * A call whose process is not known by name (libpmix does not always say) stands for any added

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Results of group operations that succeeded, kept for a while.
  *
  * When a server is lost between having a success and passing it on, others have it that got it by

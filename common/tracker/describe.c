@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the engine shows of itself. */
 #include "common/tracker/assembly.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What may have ended without our knowing: who would have brought the result is lost.
  *
  * As long as the root is there, it alone is asked, and its word is final: what it has not decided

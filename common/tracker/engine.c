@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine's entry points: local calls, losses, time. frames.c has those for frames. */
 #include "common/tracker/assembly.h"
 

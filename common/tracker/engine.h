@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The one engine for collectives: fence, group construct and destruct.
  *

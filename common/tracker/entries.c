@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Contributions as all frames have them: u32 slot, i32 status, u32 flags, u64 number, block data,
  * block added. */
 #include "common/tracker/tracker.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What comes from other servers: contributions and releases. rollup.c draws them. */
 #include "common/tracker/assembly.h"
 

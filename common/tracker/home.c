@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the leaders of a bootstrap meet: the home of its id. Here distinct leaders are counted, not
  * calls. One more than the count is the first of the id's next construct.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaders of a bootstrap, on their own server. Each knows the group's id and how many leaders there
  * are, so they meet at the id's home, a server that everybody can compute: home.c.
  *

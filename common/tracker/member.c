@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Added members: calls that wait on their own server until who decides claims them. */
 #include "common/tracker/assembly.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The outcome of an operation, for servers that no release reaches. assembly.c draws it. */
 #include "common/tracker/assembly.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Contributions of leaders and members, by server. */
 #include "common/tracker/assembly.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A set of processes: namespaces by name, each with ranges of ranks, in one canonical order, so
  * that equal sets have equal bytes on every server. Knows no PMIx.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls of added members that have ended before anybody claimed them: their deadline has passed, or
  * PMIx's library has answered them with another's. A construct that then fails without its member
  * was theirs, so that nothing is owed for it: the member's next call is of the next construct, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/tracker/retry.h"
 
 static int without(struct procset *set, const struct procset *lost)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Contributions up the tree, the root's decision, the release down.
  *
  * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The canonical signature: what makes two calls on different servers the same operation.
  *

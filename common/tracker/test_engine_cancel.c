@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of constructs that the PMIx library ends by itself, mostly since a process is lost.
  */

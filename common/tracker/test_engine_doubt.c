@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of a server that is lost between having a result and passing it on: all that are left get
  * one answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of losses: servers that die, participants that end, libraries that differ.
  */

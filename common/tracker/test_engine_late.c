@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of what comes late for added members and bootstraps: failures that are owed, claims after
  * their operation, calls that are taken back, results of others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of what is lost: a parent, a server whose contribution is in, who decides, processes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the questions that servers ask when who would bring the result is lost: of which call an
  * answer is, and when there is none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of what an operation gives: one status, one context id, all entries in one order.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the engine's tests share: operations and calls on a loopback, whose results are checked as
  * they come, and the log as text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the tests of added members and bootstrap share: calls of single processes on a loopback, and
  * what they got. Process r of namespaces "a" and "b" is on server r, so a server has two.

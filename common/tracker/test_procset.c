@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of process sets: one canonical form, its bytes, what is refused, and who goes on without
  * some.

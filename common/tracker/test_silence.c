@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/tracker/test_silence.h"
 
 #include <string.h>

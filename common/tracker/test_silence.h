@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Servers that keep results back before they are lost, for the tests of who learns them all the
  * same: seven on a loopback, in binary trees.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the tree: parents and children agree, and every slot is reached exactly once.
  */

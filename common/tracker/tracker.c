@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of a tracker: the table of states, opening and ending. */
 #include "common/tracker/assembly.h"
 

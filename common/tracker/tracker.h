@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A tracker: what one server knows of one signature. Private to common/tracker.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The shape of a collective: a tree over the slots 0..n-1 of its participating servers.
  *

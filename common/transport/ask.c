@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ASK:    u64 id, u8 topic, body…
  * ANSWER: u64 id, i32 status, data… */
 #include "common/transport/ask.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Questions from one server to another, each answered once: by the other side, by its loss, or by
  * its deadline.

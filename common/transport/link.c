@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Header of a frame: u32 length of all that follows, u64 step, u32 sender, u64 number, then the
  * type byte and the body. A frame of CARE_MAY has no number, 0. Number 1 may have before the type
  * u8 FRAME_GREETING and a block. */

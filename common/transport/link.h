@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Frames between servers, each delivered at most once and in the order of sending.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The network as a whole: its clock, its events, its losses. */
 #include "common/transport/loopback_private.h"
 

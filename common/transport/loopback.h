@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Servers in one process, of one step or of as many, for tests: a seeded network and a virtual
  * clock.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/transport/loopback_private.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One server: its engine, link and asks, wired together and to the network. */
 #include "common/transport/loopback_private.h"
 

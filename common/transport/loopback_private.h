@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the loopback is made of. Private to common/transport/loopback*.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The resource manager's seam: all that muster-server needs of the RM that started it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of questions: each is answered once, by the other side, its loss, or its deadline.
  */

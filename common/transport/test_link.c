@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the link: each frame once, in order, and nothing that is not ours.
  */

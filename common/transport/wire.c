@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Bytes that leave or enter the process: one growing writer, one bounded reader.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients come and go; PMIx_Abort. */
 #include "common/upcall/client.h"
 

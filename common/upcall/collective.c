@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fence_nb and group: from libpmix's thread to the engine, and its result back. */
 #include "common/upcall/collective.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * One collective request: what an upcall copied, the engine's call, and the answer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The result of a collective, back into libpmix. */
 #include "common/notify/loss.h"
 #include "common/nspace/procs.h"

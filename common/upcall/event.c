@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* notify_event, register_events, deregister_events; job_control. */
 #include "common/notify/event.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients that are lost, from libpmix 7 on.
  *
  * libpmix ends an operation in which a client is lost. But one that is lost before the first of its

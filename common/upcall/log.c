@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log: PMIx_Log of a client, to where the host's own messages go. */
 #include "common/util/log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Constructs with added members, and bootstrap. */
 #include "common/nspace/nspace.h"
 #include "common/upcall/collective.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* direct_modex: the data of one process, from the server that hosts it. */
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"

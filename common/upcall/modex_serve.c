@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Serves what other servers ask for by direct modex: the data of a process of this node.
  *
  * libpmix gives what a process has committed, and waits for its first commit. The key that is asked

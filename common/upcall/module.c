@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The pmix_server_module_t, and libpmix's server's start and end. */
 #include "common/nspace/keys.h"
 #include "common/nspace/topology.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One callback for all group requests of one id, as libpmix has it from 6.1 on. */
 #include "common/upcall/collective.h"
 

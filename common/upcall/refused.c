@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* libpmix has kinds of callbacks for these that nothing else here needs, hence a small answer of
  * their own. The callback is called from the loop, as libpmix expects it from another thread. A
  * program may ask again and again, so only the first time of each is a warning. */

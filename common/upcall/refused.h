@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Upcalls that muster does not serve: each answers PMIX_ERR_NOT_SUPPORTED through its callback.
  * @thread PMIx's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Group operations that go on without those who are lost.
  *
  * With PMIX_GROUP_FT_COLLECTIVE, and in a destruct with PMIX_GROUP_NOTIFY_TERMINATION, a lost

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_connected: a tool of the job's user is let in.
  *
  * It may ask and look, as far as the other upcalls serve it. Whose it is was looked at when it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The host's side of libpmix's server: the pmix_server_module_t.
  *

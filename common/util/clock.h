@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Points in time that waits are bounded by, on the clock that nobody sets.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/util/empty_dir.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Removing what a directory holds, whatever its owner has put there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * An error with its text. The first one wins: what comes later is usually its consequence.
  */

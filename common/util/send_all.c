@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/util/send_all.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of reading command lines, with processes that are there, are not, and are not ours.
  */

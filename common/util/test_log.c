@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the log: levels, prefix, cut, and what a hostile text can do to a terminal (nothing).
  */

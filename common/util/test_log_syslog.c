@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the syslog sink, with a socket of our own for syslog's and a pipe for standard error.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which servers are on this broker, and what is under way to and from them. */
 #include "plugins/flux/directory_private.h"
 

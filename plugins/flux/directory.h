@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Which servers of which jobs are on this broker, and what is under way to them.
  *

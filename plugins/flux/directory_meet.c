@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Servers of other jobs: which job is looked for, and where those meet that have a key in common.
  */
 #include "plugins/flux/directory_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a broker's administrator sees of the directory. */
 #include "plugins/flux/directory_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The answer to stats-get: the servers are asked what is under way in them. One collection at a
  * time serves all that ask; a server is asked once until it has answered, so that for one that
  * hangs nothing piles up. What it says is kept until the collection ends. */

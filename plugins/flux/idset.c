@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of broker ranks as Flux writes them. */
 #include "plugins/flux/idset.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Sets of broker ranks as Flux writes them: "0-3,7", or "" for none.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the job shell's plugin has to know of its job, from the shell and from the broker's module:
  *

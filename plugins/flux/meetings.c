@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugins/flux/meetings.h"
 
 #include "plugins/flux/packet.h"

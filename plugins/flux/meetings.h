@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Where servers of several jobs meet: for each owner and key the server that asked first. Rank 0's
  * module keeps it for all brokers.

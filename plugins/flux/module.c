@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* muster.so, the broker module: relays messages between the servers of a job along Flux's overlay.
  *
  * A server registers with the module of its own broker and is sent what is for it as responses to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Loads muster's module into every broker, as modprobe.d/muster.toml describes it.
 
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Brokers that are lost: rank 0 is told by Flux's groups which are online, and publishes the ranks
  * that are not any more. An event, since every module has to know; it says nothing of any job. */
 #include "plugins/flux/module.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Servers of other jobs. A job is named by its namespace, "flux." and its id; the module says which
  * brokers it has, in the order of its nodes, and where the leaders of a group meet. */
 #include "plugins/flux/rm_flux.h"

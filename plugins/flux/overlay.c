@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* How brokers hang together: servers form their trees likewise, so that what passes a broker on its
  * way is for a server there, where there is one. Every broker is told the same, once. */
 #include "plugins/flux/module.h"

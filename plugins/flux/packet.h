@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What servers, their brokers' modules and other brokers' modules say to each other. All of it is
  * raw payload of Flux's messages, written and read with wire.h; PACKET_VERSION stands first in what

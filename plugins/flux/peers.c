@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes to other servers: a window of messages under way to each, then one with all that was
  * queued meanwhile. What fails is sent again, with all behind it, until the peer counts as lost:
  * the link beyond drops what comes twice and sorts what comes late. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* muster.register, and what else a server asks that others have to be asked for.
  *
  * The instance's owner is believed. Of anybody else the job has to be theirs, to run, and to have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection to the local broker. Messages are made and read by hand instead of by Flux's
  * futures, whose reactor would be a second loop within ours. */
 #include "plugins/flux/rm_flux.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The back end for Flux, loaded by muster-server: messages to other servers, of its own job and of
  * the user's others, through the brokers' modules; the job's end as an exception.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The parts of the back end for Flux. @thread all of it: the loop's
  */

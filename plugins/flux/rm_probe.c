@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Drives the back end for Flux without a server and without a shell, against real brokers: one
  * process for each node of a job. ci/system/flux_module.sh runs it. */
 #include "common/transport/rm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The table [muster] of Flux's configuration: the keys of muster.json, which servers lay over it.
  */
 #include "common/conf/conf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * muster-shell.so: what Flux's job shell loads.
  *

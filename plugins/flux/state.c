@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What is taken over of what a server says of its operations. */
 #include "plugins/flux/state.h"
 

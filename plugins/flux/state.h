@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What a server says of its operations, to its broker's module: text of a process of a job's user,
  * of which nothing is believed. @thread all of it: the module's

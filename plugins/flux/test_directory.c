@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The directory of servers and what it hands over, within one job. */
 #include "plugins/flux/directory_private.h"
 #include "plugins/flux/test_directory_kit.h"

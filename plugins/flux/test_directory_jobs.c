@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The directory of servers, between jobs: who may reach whom, who is told of losses, and where
  * servers meet that have a key in common. */
 #include "plugins/flux/test_directory_kit.h"

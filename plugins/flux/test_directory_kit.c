@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugins/flux/test_directory_kit.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The modules of three brokers in one process, without Flux. What a directory wants sent is queued,
  * and run by pump(). For test_directory*.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What stats-get is answered: the directory, and what servers say of their operations. */
 #include "plugins/flux/test_directory_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of broker ranks. */
 #include "plugins/flux/idset.h"
 

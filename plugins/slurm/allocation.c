@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugins/slurm/allocation.h"
 
 #include "common/util/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Slurm's cgroups of version 2, as its plugin makes them:
  *

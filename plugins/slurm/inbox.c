@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One connection a message: u32 uid of the sender, u32 length, that many bytes, end of file. */
 #include "plugins/slurm/rm_slurm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Ends the step when it cannot be served, from a thread of its own: slurmctld takes its time to
  * answer, or does not answer at all, and nothing else waits for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Who runs where in the step, all its components together, from slurmctld.
  */

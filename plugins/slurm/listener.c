@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The Unix socket in slurmd's spool directory that messages from other nodes arrive at.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Slurm's mpi.conf, in which muster takes no settings.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The back end for Slurm, loaded by muster-server: bytes to other servers of the step by
  * slurm_forward_data, bytes from them over the socket that the plugin made, the step's end.
  *

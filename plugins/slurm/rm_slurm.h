@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * State of the back end for Slurm. Private to rm_slurm.c and inbox.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of how the components of a step are found, against a slurmctld that says what the test
  * says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What we use of libflux-core and libjansson, declared by hand, so that muster builds where no Flux
  * is installed; abi_check.c has the compiler compare it with the real headers where there are any.

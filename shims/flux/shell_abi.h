@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What a plugin of Flux's job shell uses, declared by hand as in flux_abi.h; shell_check.c has the
  * compiler compare it with the real headers. The functions are flux-shell's own and libflux-core's.

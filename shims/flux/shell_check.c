@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Compares shell_abi.h with Flux's own headers. Compiled, never run, and only where there are
  * headers; a declaration that differs does not compile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Compares slurm_abi.h with Slurm's public headers. Compiled, never run, and only where there are
  * headers; a layout or signature that differs does not compile.

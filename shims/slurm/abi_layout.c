@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * slurm_abi.h against numbers, where there are no headers of the release. Compiled for every
  * release that it knows, never run.

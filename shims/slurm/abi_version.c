@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Says that the plugin is for another Slurm than the one that loads it.
  *

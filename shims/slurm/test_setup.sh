@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # test_setup.sh SOURCE: which Slurm releases the tree can be set up for, what it says of others, and
 # where a build as README.md has it looks for its settings.
 set -uo pipefail

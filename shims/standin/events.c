@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The loop of the first process: what nodes, carriers of messages, the clock and the user tell.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Standard input, output and error of the tasks, which are pipes to musterrun's first process.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * musterrun's first process, the part of srun or of flux run: it starts the nodes, carries input
  * and output, and keeps everything that a run makes, processes too, so that nothing is left when it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * State of musterrun's first process. Private to launcher.c, which starts and ends it, and
  * events.c, its loop.

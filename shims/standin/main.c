@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * musterrun: a resource manager played on one machine, for those who write programs with PMIx.
  *

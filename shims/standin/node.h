@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the process of a node has to do with its tasks, whichever resource manager is played.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Processes by their parents. Who holds children, as a subreaper, finds all that they leave behind.
  */

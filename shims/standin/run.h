@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * One run of musterrun: what its command line says, and the parts that its processes share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The directory of one musterrun: DIR/NODE is the spool directory of a node, DIR/NODE/tmp its
  * TmpFS.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * musterrun's own messages: one write a line, so that lines of several processes do not mix.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * musterrun's own messages, to standard error. @thread any
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What musterrun runs: a step of Slurm, or a job of Flux.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Faults: what --fault takes, and that a seed makes the same choices again.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A broker: one process for each node, with muster.so in it. It ends when musterrun's first process
  * lets go of it or is gone, and its shell has ended.

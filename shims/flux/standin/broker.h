@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * State of a broker's process. Private to broker.c, which starts and ends it, overlay.c, which
  * moves messages, and services.c, what rank 0 serves. @thread its only one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the stand-in for libflux-core and musterrun's brokers know of each other.
  *

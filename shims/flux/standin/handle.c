@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Handles: a connection to a broker, or a module's way to its own.
  */

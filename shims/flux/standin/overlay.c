@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Messages between brokers, and between a broker, its module and its clients. Faults are made here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Objects by formats, with json-c. A small part of what jansson's json_pack() and json_unpack()
  * know: all that muster's plugins use.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The part of flux run: makes what brokers are joined by, and lets them end.
  */

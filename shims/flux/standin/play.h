@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The part of musterrun that plays Flux: flux run, and for each node a broker and a job shell.
  *

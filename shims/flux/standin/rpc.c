@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Requests and their answers, watchers, and what else libflux-core tells a shell's plugin.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What Flux's own modules on rank 0 serve, as far as muster uses it:
  *

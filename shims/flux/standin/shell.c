@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The job shell: one process for each node, the broker's child, with muster-shell.so in it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * State of a job shell's process. Private to shell.c, which runs it, and shell_api.c, the functions
  * that its plugin calls. @thread its only one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the job shell gives its plugins: the functions of shell_abi.h that are not libflux-core's.
  * Those of jansson take what is json-c's here.

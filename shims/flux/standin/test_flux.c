@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The stand-in for libflux-core by itself: formats, messages as bytes, job ids, the tree.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The functions of Slurm that tell of the step, from musterrun's description of it.
  *

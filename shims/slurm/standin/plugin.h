@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * muster's plugin file, loaded and called as Slurm does.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The functions of Slurm that ask a slurmd or slurmctld to do something: a request to the socket
  * that SLURM_CONF names, where musterrun plays the slurmd of this node (slurmd.c).

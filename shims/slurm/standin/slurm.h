@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The part of musterrun that plays Slurm: srun, and one slurmstepd and slurmd for each node.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What musterrun and the functions of Slurm that it stands in for know of each other.
  *

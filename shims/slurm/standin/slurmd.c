@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The slurmds of all nodes: one thread accepts, and one carries each message.
  */

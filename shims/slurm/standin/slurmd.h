@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The slurmds of all nodes: threads of musterrun's first process that carry messages.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * srun's part: the plugin's client side, and the threads that are the slurmds of all nodes.
  */
