@@ -92,7 +92,7 @@ cgroups_left() {
 
 # is_bare CGROUP: whether it is a job's of the freezer of version 1, with nothing in it. slurmstepd leaves
 # that and removes it when it has joined a thread; if that is still ending, the kernel counts it as slurmstepd
-# and Slurm lets the cgroup stay (docs/limits.md). It looks as if the server had been there too long, which
+# and Slurm lets the cgroup stay (docs/limits-admin.md). It looks as if the server had been there too long, which
 # would not happen once: only one is borne.
 is_bare() {
   case $1 in */freezer/slurm_*/uid_*/job_*/*) return 1 ;; */freezer/slurm_*/uid_*/job_*) ;; *) return 1 ;; esac
