@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -31,6 +32,7 @@ struct killer {
     int asked; /* eventfd: slurmctld has been asked, and need not be waited for any more */
     uint32_t jobs[FACTS_JOBS_MAX], njobs, step;
     struct step_run runs[FACTS_JOBS_MAX];
+    uint64_t begun; /* s since the epoch */
     char *node;
 };
 
@@ -97,6 +99,7 @@ static void *run(void *arg)
                                  .runs = killer->runs,
                                  .njobs = killer->njobs,
                                  .step = killer->step,
+                                 .begun = killer->begun,
                                  .fails = true,
                                  .pause = pause_killer,
                                  .stuck = stuck,
@@ -119,6 +122,7 @@ struct killer *killer_start(const struct facts *facts)
         memcpy(killer->runs, facts->runs, sizeof(killer->runs));
         killer->njobs = facts->njobs;
         killer->step = facts->step;
+        killer->begun = (uint64_t)time(NULL);
         killer->node = strdup(facts->node);
         killer->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         killer->asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

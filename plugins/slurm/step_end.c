@@ -6,6 +6,21 @@
 
 #include <errno.h>
 
+/* @return 0, or -1 with errno set: SLURM_ABI_ALREADY_DONE when our run is not there any more */
+static int find_run(const struct step_end *end, uint32_t i)
+{
+    struct step_run run;
+    if (end->runs[i].first != 0 || end->begun == 0)
+        return 0;
+    if (step_run_read(end->jobs[i], end->step, &run) == 0 && run.first <= end->begun) {
+        end->runs[i] = run;
+        return 0;
+    }
+    if (run.first != 0 || errno == ENOENT)
+        errno = SLURM_ABI_ALREADY_DONE;
+    return -1;
+}
+
 /* One round over the components that are there. @return whether one is left */
 static bool ask(const struct step_end *end, bool *gone, enum step_end_answer *answer, int *error)
 {
@@ -14,7 +29,8 @@ static bool ask(const struct step_end *end, bool *gone, enum step_end_answer *an
     for (uint32_t i = 0; i < end->njobs && i < STEP_END_JOBS_MAX; i++) {
         if (gone[i])
             continue;
-        if (step_run_kill(end->jobs[i], end->step, &end->runs[i], end->fails) == 0) {
+        if (find_run(end, i) == 0 &&
+            step_run_kill(end->jobs[i], end->step, &end->runs[i], end->fails) == 0) {
             there = true;
             continue;
         }

@@ -28,9 +28,12 @@ enum step_end_answer {
 
 /** What is to end, all of it borrowed until step_end() returns. */
 struct step_end {
-    const uint32_t *jobs;        /**< of the step's components */
-    const struct step_run *runs; /**< of each of them */
+    const uint32_t *jobs;  /**< of the step's components */
+    struct step_run *runs; /**< of each of them */
     uint32_t njobs, step;
+    /** A run that is not known, since slurmctld could not be asked when the step began here, is the
+     * one that slurmctld has begun by then: s since the epoch. 0: what is not known has ended */
+    uint64_t begun;
     bool fails; /**< the job is to count as failed; not after PMIx_Abort with status 0 */
     /** Waits that long before the next try. @return whether to give up */
     bool (*pause)(void *arg, enum step_end_answer answer, unsigned ms);

@@ -132,13 +132,13 @@ static void stuck(void *arg, const char *why)
     snprintf(said, sizeof said, "%s", why);
 }
 
-static bool end_it(bool fails)
+static bool end_run(struct step_run run, uint64_t begun, bool fails)
 {
     static const uint32_t jobs[] = {JOB};
-    static const struct step_run runs[] = {{1000, 1000}};
     const struct step_end end = {.jobs = jobs,
-                                 .runs = runs,
+                                 .runs = &run,
                                  .njobs = 1,
+                                 .begun = begun,
                                  .step = STEP,
                                  .fails = fails,
                                  .pause = pause_test,
@@ -146,6 +146,11 @@ static bool end_it(bool fails)
 
     pauses = told = 0;
     return step_end(&end);
+}
+
+static bool end_it(bool fails)
+{
+    return end_run((struct step_run){1000, 1000}, 0, fails);
 }
 
 /* It is asked for again until the step is gone, however long that takes, and told once. */
@@ -208,6 +213,29 @@ static void a_step_may_end_without_failing(void **state)
     slurmctld_has(1, 1000, 0);
     assert_true(end_it(false));
     assert_int_equal(kill_flags, SLURM_ABI_KILL == 1 ? 0 : SLURM_ABI_KILL_QUIET);
+}
+
+/* slurmctld was away when the step began on the node that now has to end it. */
+static void a_run_that_is_not_known(void **state)
+{
+    (void)state;
+    slurmctld_has(1, 1000, 0);
+    error = ETIMEDOUT;
+    give_up = 1;
+    assert_false(end_run((struct step_run){0}, 1001, true));
+    assert_int_equal(answers[0], STEP_END_REFUSED);
+    slurmctld_has(1, 1000, 0);
+    gone_at = 1;
+    give_up = 0;
+    assert_true(end_run((struct step_run){0}, 1001, true));
+    assert_int_equal(kills, 1);
+    slurmctld_has(1, 1002, 0); /* of the job's next run */
+    assert_true(end_run((struct step_run){0}, 1001, true));
+    slurmctld_has(0, 0, 0);
+    assert_true(end_run((struct step_run){0}, 1001, true));
+    slurmctld_has(1, 1000, 0); /* a server knows its run */
+    assert_true(end_run((struct step_run){0}, 0, true));
+    assert_int_equal(kills, 0);
 }
 
 static void own_run_is_killed(void **state)
@@ -304,6 +332,7 @@ int main(void)
         cmocka_unit_test(tries_until_the_step_has_ended),
         cmocka_unit_test(a_job_that_changes_its_state),
         cmocka_unit_test(a_step_may_end_without_failing),
+        cmocka_unit_test(a_run_that_is_not_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
