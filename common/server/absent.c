@@ -194,6 +194,8 @@ static bool note(struct server *server, uint32_t node)
     a->nleft++;
     if (server->rm_ops->learn != NULL && server->rm != NULL)
         server->rm_ops->learn(server->rm, node, RM_LEFT);
+    if (server->leaving)
+        return true; /* nothing waits here any more */
     describe(a, node, why, sizeof why);
     departed_left(server, node, has_cause(a, node), why);
     return true;
@@ -289,17 +291,20 @@ static uint32_t next_hearer(const struct server *server, const bool *out)
     return stand_in(&tree, out, tree.root);
 }
 
-/* Runs the loop until what was sent to a server is there or given up. @return whether it is there
- */
+/* Runs the loop until what was sent to a server is there or given up, and has read what has come
+ * meanwhile. @return whether it is there */
 static bool arrives(struct server *server, uint32_t node, int64_t until)
 {
     uint64_t dropped = server->rm_ops->peer(server->rm, node).dropped;
+    server->absent->pass_on = 0;
     send_all(server, node);
     while (now_ms() < until) {
         struct rm_peer peer = server->rm_ops->peer(server->rm, node);
         struct timeval tv = {.tv_usec = LOOK_MS * 1000};
-        if (peer.lost || peer.dropped != dropped || peer.queued == 0)
+        if (peer.lost || peer.dropped != dropped || peer.queued == 0) {
+            event_base_loop(server->base, EVLOOP_NONBLOCK);
             return !peer.lost && peer.dropped == dropped;
+        }
         evtimer_add(server->timer, &tv);
         if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
             return false;
@@ -307,6 +312,8 @@ static bool arrives(struct server *server, uint32_t node, int64_t until)
     return false;
 }
 
+/* Others that leave at the same time may have said so to us alone: then all is told once more, to
+ * one that has not left. */
 void absent_tell(struct server *server)
 {
     struct absent *a = server->absent;
@@ -318,15 +325,21 @@ void absent_tell(struct server *server)
     while (out != NULL && server->rm != NULL && now_ms() < until) {
         if (tries == 0)
             memcpy(out, a->left, n * sizeof *out);
-        if (tries++ == GOODBYES_MAX || (to = next_hearer(server, out)) == TREE_NONE) {
+        to = next_hearer(server, out);
+        if (to == TREE_NONE && tries == 0)
+            break; /* all have left */
+        if (tries++ == GOODBYES_MAX || to == TREE_NONE) {
             if (!early)
                 break;
             tries = 0; /* they may not have started yet */
             continue;
         }
-        if (arrives(server, to, until))
+        bool there = arrives(server, to, until);
+        if (there && a->pass_on == 0)
             break;
-        out[to] = true;
+        out[to] = !there;
+        for (uint32_t i = 0; i < n; i++)
+            out[i] |= a->left[i];
     }
     free(out);
 }

@@ -68,7 +68,8 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
 {
     struct server *server = arg;
-    if (server->leaving || !steps_may(server, from, type, body, len))
+    /* While we say goodbye, others may say it to us alone. */
+    if ((server->leaving && type != FRAME_ABSENT) || !steps_may(server, from, type, body, len))
         return;
     if (from < server->boot.nnodes)
         absent_heard(server, from, type);

@@ -67,6 +67,17 @@ static struct rm_peer peer_of(struct rm *rm, uint32_t node)
     return (struct rm_peer){.dropped = dropped[node]};
 }
 
+/* What a server reads while it says goodbye: where the test gives it a loop, which is itself. */
+int event_base_loop(struct event_base *base, int flags)
+{
+    struct server *server = (struct server *)base;
+    (void)flags;
+    for (uint32_t i = 0; server != NULL && i < nframes; i++)
+        if (frames[i].to == server->boot.node)
+            absent_receive(server, frames[i].from, (char *)frames[i].data + 1, frames[i].len - 1);
+    return 0;
+}
+
 void departed_left(struct server *server, uint32_t node, bool is_early, const char *why)
 {
     (void)why;
@@ -215,6 +226,34 @@ static void test_all_leave_from_the_root_on(void **state)
     assert_true(ndropped <= 9 * MANY);
 }
 
+/* The first ones say goodbye to each other: those that stay know of all of them all the same. */
+static void test_some_leave_at_once_to_each_other(void **state)
+{
+    (void)state;
+    for (uint32_t node = 0; node < 2; node++) {
+        servers[node].told_to_leave = servers[node].leaving = true;
+        servers[node].base = (struct event_base *)&servers[node];
+    }
+    absent_tell(&servers[1]); /* to 0 */
+    absent_tell(&servers[0]); /* to 1; then it reads what 1 has said */
+    there[0] = there[1] = false;
+    run_for(1000);
+    check_known();
+}
+
+/* When all others have left nobody is sought. */
+static void test_the_last_one_does_not_seek(void **state)
+{
+    (void)state;
+    for (uint32_t node = 1; node < MANY; node++)
+        leave(node);
+    run_for(1000);
+    nframes = at = ndropped = 0;
+    servers[0].tasks[0] = (struct task){.state = TASK_ENDED, .early = true, .code = 1};
+    leave(0); /* the clock stands: it would not come back */
+    assert_int_equal(nframes + ndropped, 0);
+}
+
 static void test_a_task_that_failed_early_is_told_of(void **state)
 {
     (void)state;
@@ -283,6 +322,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_leave_one_after_another, begin, end),
         cmocka_unit_test_setup_teardown(test_all_leave_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_all_leave_from_the_root_on, begin, end),
+        cmocka_unit_test_setup_teardown(test_some_leave_at_once_to_each_other, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_last_one_does_not_seek, begin, end),
         cmocka_unit_test_setup_teardown(test_a_task_that_failed_early_is_told_of, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_comes_late_is_told, begin, end),
         cmocka_unit_test_setup_teardown(test_nonsense, begin, end),
