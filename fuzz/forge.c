@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Writes a frame of any type from the input's bytes: each field has a few values, among them those
+ * that fit to a running operation.
+ */
 #include "fuzz/forge.h"
 
 #include "common/tracker/procset.h"

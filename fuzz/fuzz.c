@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The part that is linked into every target: seeds, checks, a log that looks at each line, and the
+ * taking apart of the input.
+ */
 #include "fuzz/fuzz.h"
 
 #include "common/util/log.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What a rank finds out by itself: from its environment, the kernel and its arguments. It puts
+ * that, and after a fence reads what the others have put.
+ */
 #include "keys_known.h"
 
 #include <sched.h>

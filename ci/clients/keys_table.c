@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The table of reserved keys. A row names a key, the realm in which it is asked for, and the
+ * function that says which value it should have.
+ */
 #include "keys_table.h"
 
 #include <unistd.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The queue is a list under a mutex. An eventfd wakes the loop when an item is posted to the empty
+ * queue.
+ */
 #include "common/handoff/handoff.h"
 
 #include <pthread.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Every way to give an answer goes through give(), which asserts that no answer is given twice.
+ * After answer_no_more() no answer reaches libpmix any more.
+ */
 #include "common/notify/answer.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * An event on its way: copied in libpmix's thread, sent by the loop to the servers that its range
+ * and its targets ask for, and given to libpmix on the other side.
+ */
 #include "common/notify/event.h"
 
 #include "common/notify/answer.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Writes and reads the body of a FRAME_EVENT. Bytes that another server sent are checked here
+ * before libpmix unpacks them.
+ */
 #include "common/notify/event_wire.h"
 
 /* A packed pmix_info_t has a key, flags and a typed value, and is longer than this. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Reads the processors of a task from the kernel (sched_getaffinity) when it is there, compares
+ * them with our own, and stores cpuset, locality and package with libpmix.
+ */
 #include "common/nspace/binding.h"
 
 #include "common/nspace/maps.h"

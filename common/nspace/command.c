@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Stores the working directory when the launcher names it, and the arguments when the first task
+ * is there: they are read from its command line in /proc.
+ */
 #include "common/nspace/command.h"
 
 #include "common/nspace/infos.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Keeps the namespaces of other steps in a list behind the own one. A registration is read as a
+ * boot message is, and its servers get the handles that follow the last one.
+ */
 #include "common/nspace/foreign.h"
 
 #include <stdio.h>

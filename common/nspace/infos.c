@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A function for each type of value appends one pmix_info_t to the list. The list doubles when it
+ * is full.
+ */
 #include "common/nspace/infos.h"
 
 #include <pmix.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Builds the list of keys, one function for each realm: session, job, application, node, process.
+ */
 #include "common/nspace/keys.h"
 
 #include "common/nspace/maps.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Writes layouts as text: lists of ranks and nodes as PMIX_NODE_MAP and PMIX_PROC_MAP want them,
+ * the layout of PMIX_ANL_MAP, and a set of processors.
+ */
 #include "common/nspace/maps.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Turns a set of processes into an array of pmix_proc_t, one for each rank.
+ */
 #include "common/nspace/procs.h"
 
 #include <pmix.h>

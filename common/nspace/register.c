@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Makes the step's directories, registers its namespace and its local clients with libpmix's
+ * server, and asks that for each client's environment.
+ */
 #include "common/nspace/register.h"
 
 #include "common/nspace/keys.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A list of entries, each a name and its members. Queries write it as bytes, and merge the bytes
+ * of other servers into one list.
+ */
 #include "common/nspace/registry.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Loads the hardware with hwloc as the first task sees it, and writes it to a file in the form
+ * that libpmix's clients map into their memory.
+ */
 #include "common/nspace/topology.h"
 
 #include "common/util/log.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Keeps the servers that have ended in order until their last messages must have come. Then, as
+ * for a lost one, it fails what waits for them.
+ */
 #include "common/server/departed.h"
 
 #include "common/notify/loss.h"

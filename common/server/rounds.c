@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Counts for each task how often it has connected and finalized, and keeps the list of the open
+ * connections. From the two follows whether the listener has to wait.
+ */
 #include "common/server/rounds.h"
 
 #include "common/util/clock.h"

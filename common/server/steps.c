@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Introduces this server to servers of other steps, learns their namespaces, asks the resource
+ * manager where a bootstrap has its home, and drops frames that another step's server may not
+ * send.
+ */
 #include "common/server/steps.h"
 
 #include "common/nspace/foreign.h"

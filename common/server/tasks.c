@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Follows each task from its start to its end. Of lost tasks it finds the one that is the cause,
+ * says so once for the step, and has the step ended if that is the setting.
+ */
 #include "common/server/tasks.h"
 
 #include "common/notify/loss.h"

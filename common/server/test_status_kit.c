@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Builds such a server from stand-ins for clock, namespace and link, and checks fields of its
+ * state by their path.
+ */
 #include "common/server/test_status_kit.h"
 
 #include "common/server/status.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Walks the directories in which servers have their sockets, proves whose each one is, connects to
+ * the latest, and reads its answer within a deadline. Without a step it lists those that are
+ * there.
+ */
 #include "common/status/find.h"
 
 #include "common/server/status.h"

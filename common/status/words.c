@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Reads the state with suspicion: a field that is missing or of another type counts as absent, and
+ * text is masked before it reaches a terminal.
+ */
 #include "common/status/words.h"
 
 #include "common/util/log.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Builds sets in canonical order, unites, subtracts and compares them, and writes and reads their
+ * bytes.
+ */
 #include "common/tracker/procset.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Takes the lost processes out of the set of members, and computes the time that is left for the
+ * next try.
+ */
 #include "common/tracker/retry.h"
 
 static int without(struct procset *set, const struct procset *lost)

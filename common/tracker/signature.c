@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Writes, checks and compares signatures as bytes; the names in messages are made here as well.
+ */
 #include "common/tracker/signature.h"
 
 #include <inttypes.h>

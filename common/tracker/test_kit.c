@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Runs operations on a loopback, checks each result as it comes, and compares at the end what the
+ * servers of one operation got.
+ */
 #include "common/tracker/test_kit.h"
 
 #include "common/util/log.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Starts the calls of single processes, and checks which members and which status each one got.
+ */
 #include "common/tracker/test_party.h"
 
 #include "common/tracker/assembly.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Filters the loopback's frames, so that chosen releases and outcomes never arrive, and then kills
+ * the server that was silent.
+ */
 #include "common/tracker/test_silence.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Computes parent and children of a slot: by arithmetic in a k-ary tree, or by hanging the
+ * participants below their nearest participating ancestor in a given shape.
+ */
 #include "common/tracker/tree.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The loopback's events in the order of their time, as a binary heap, and its own random numbers,
+ * so that a seed gives the same run on every machine.
+ */
 #include "common/transport/loopback_private.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Reads /proc/PID/cmdline, of processes of the own user only.
+ */
 #include "common/util/cmdline.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Walks a tree by descriptors and never follows a link, so that its owner cannot lead the walk
+ * elsewhere. What is nested too deeply is moved to the top and removed by the next walk.
+ */
 #include "common/util/empty_dir.h"
 
 #include <dirent.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Asks the kernel by netlink for the uid of a connection's other end, and reads the tables below
+ * /proc/net where the kernel has no such netlink.
+ */
 #include "common/util/owner.h"
 
 #include "common/util/log.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Calls send() until all bytes are with the kernel. A peer that has gone gives an error, not a
+ * signal.
+ */
 #include "common/util/send_all.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Formats into memory of the right size.
+ */
 #include "common/util/text.h"
 
 #include <stdarg.h>

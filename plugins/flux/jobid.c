@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Reads a job id in each of Flux's forms (F58 with either f, dotted hexadecimal, KVS path,
+ * hexadecimal, decimal), and writes it as F58.
+ */
 #include "plugins/flux/jobid.h"
 
 #include <errno.h>

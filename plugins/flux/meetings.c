@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A list for all owners. Asking for a key brings its meeting to the front; the last one of an
+ * owner that has too many is dropped.
+ */
 #include "plugins/flux/meetings.h"
 
 #include "plugins/flux/packet.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Stands in for Flux: the functions that a directory calls to respond, to send and to set an alarm
+ * note what they were given.
+ */
 #include "plugins/flux/test_directory_kit.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Asks slurmctld for the nodes and processors of each of the step's jobs, and joins the answers.
+ * Where slurmctld does not answer, the step starts without that knowledge.
+ */
 #include "plugins/slurm/allocation.h"
 
 #include "common/util/log.h"
