@@ -11,8 +11,8 @@
 #include <netinet/in.h>
 #include <sys/types.h>
 
-/** A connection, by its ends: ours and the other one. Addresses are of IPv6; one of IPv4 stands as
- * ::ffff:a.b.c.d, however its socket was made. Ports are in network order. */
+/** A connection, by its ends: ours and the other one. Addresses are of IPv6; one of IPv4 stands in
+ * its mapped form, however its socket was made. Ports are in network order. */
 struct ends {
     struct in6_addr here, there;
     in_port_t here_port, there_port;

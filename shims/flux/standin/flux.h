@@ -83,7 +83,8 @@ void standin_deliver(flux_t *h, const flux_msg_t *msg);
 /** Whether the handle's owner serves such requests. */
 bool standin_serves(const flux_t *h, const flux_msg_t *msg);
 
-/** Where flux_log() of this process writes. @param level as syslog(3) */
+/** Where flux_log() of this process writes. @param sink gets a level as syslog(3) has it, and the
+ * text */
 void standin_log_to(void (*sink)(int level, const char *text));
 
 /** The loop of flux_get_reactor() and of watchers. */
