@@ -181,15 +181,15 @@ mistake() {
   refused "muster.json: $*" "$2"
 }
 
-# arities NODE: a step under nodes of which one has other settings; each has a /tmp of its own
+# arities NODE OTHERS: a step under nodes of which one has other settings than those numbered OTHERS; each has a /tmp
+# of its own
 arities() {
-  local k others='node[1-4]'
+  local k
   mkdir -p "${conf%/*}"
   ln -s /tmp/muster.json $conf
   for k in 1 2 3 4; do echo '{}' >"/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
   echo '{ "tree_arity": 2 }' >"/proc/$(slurmd_of "$1")/root/tmp/muster.json"
-  refused "tree_arity differs on $1" \
-    "tree_arity is (2 on node $1 and 16 on node $others|16 on node $others and 2 on node $1): set it to one value"
+  refused "tree_arity differs on $1" "$(differs tree_arity 2 "$1" 16 "node[${2}]")set it to one value"
   for k in 1 2 3 4; do rm "/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
 }
 
@@ -203,7 +203,7 @@ versions() {
   chmod --reference=$server "$file"
   nsenter --target "$(slurmd_of node2)" --mount mount -n --bind "${root%/}$file" "${root%/}$server"
   refused 'another muster on node2' \
-    "muster is ($version on node node1 and $other on node node2|$other on node node2 and $version on node node[34]): install one version"
+    "$(differs muster "$other" node2 "$version" 'node[134]')install one version"
   nsenter --target "$(slurmd_of node2)" --mount umount -n -l "${root%/}$server"
   rm "$file"
 }
@@ -429,7 +429,7 @@ if [ "$MPI" = muster ]; then
   mistake '{ "timeouts": ' 'muster.json line [12] '
   mistake '{}' 'muster.json: group or others may write it .mode 0664.' 664
   mistake '{}' 'muster.json: belongs to uid 2001, must belong to root' 644 alice
-  arities node1
+  arities node1 2-4
   if [ "$(id -u)" = 0 ]; then versions; else skip 'another muster on node2' 'needs root'; fi
   tmpdir
   mpi_conf

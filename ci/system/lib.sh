@@ -87,6 +87,10 @@ why() {
   echo "status $2: $line"
 }
 
+# differs FACT VALUE NODE OTHER NODES: the pattern of what a server says when FACT is VALUE on NODE and OTHER on
+# NODES. Any two nodes whose values differ may meet first, and either may be the one that speaks.
+differs() { echo "$1 is ($2 on node $3 and $4 on node $5|$4 on node $5 and $2 on node $3): "; }
+
 # judge WHAT NAME STATUS LOG: how a client that says PASS or SKIP once has ended
 judge() {
   local passes

@@ -240,8 +240,8 @@ part_use() {
   launcher=$!
   until_true 30 all_hold "$log" || not_ok 'start of a step to be listed' "$(why "$log" 'unknown (not up after 30 s)')"
   listed=$("$prefix/bin/muster-status")
-  check 'muster-status lists the step' "$listed" grep -qxE 'step [0-9a-zA-Z.]+ of .*' <<<"$listed"
-  listed=${listed#step }
+  check 'muster-status lists the step' "$listed" grep -qxE "$step_of of .*" <<<"$listed"
+  listed=${listed#* }
   listed=$("$prefix/bin/muster-status" "${listed%% *}")
   check 'and shows it by that name' "$listed" grep -qE 'of .*: 2 of 2 nodes answer$' <<<"$listed"
   kill $launcher
@@ -257,7 +257,7 @@ part_use() {
     says 'settings by a relative path' "1|$killed" 'muster.json: there is no such file; give the whole path'
     echo '{ "tree_arity": 8 }' >"$work/conf/muster.json"
     run 30 --conf="1=$work/conf/muster.json" -N3 -n3 "$clients/hold" --sleep 30
-    says 'settings that differ' "1|$killed" 'tree_arity is 16 on node node0 and 8 on node node1: set it to one value'
+    says 'settings that differ' "1|$killed" "$(differs tree_arity 8 node1 16 'node[02]')set it to one value"
   fi
   if [ "$(id -u)" != 0 ]; then
     echo '{ "memory_max": 32 }' >"$work/conf/muster.json"
