@@ -427,24 +427,34 @@ part_away() {
   away_from other
 }
 
-# A crash has left a socket under the numbers of a step that starts again. Nobody listens there until
-# the step has come to the bad node, whose slurmd is slow.
+# sockets_of_bad: those on which servers of the bad node get messages
+sockets_of_bad() { find "$spool/$bad" -maxdepth 1 -type s -name 'must[e~]r.*' | sort | tr '\n' ' '; }
+
+# Crashes have left two sockets that nobody listens on: that of another run of a step, and one that had not got its
+# name yet. The step comes late to the bad node, whose slurmd is slow: until then its peers must not take the other
+# run's socket for its own. Its plugin removes both, and leaves those of steps that run.
 part_stale() {
-  local slurmd
+  local slurmd before
   slurmd=$(slurmd_of $bad)
   list_all >"$work/before"
+  before=$(sockets_of_bad)
+  check 'stale: the step beside it has a socket on the bad node' "$before" [ -n "$before" ]
   # shellcheck disable=SC2016  # for the job's shell
   timeout 60 salloc -Q -w node1,$bad -n4 bash -c '
-    perl -MSocket -e "socket(S, PF_UNIX, SOCK_STREAM, 0) && bind(S, pack_sockaddr_un(\$ARGV[0])) or die" \
-      "$0/'$bad'/muster.$SLURM_JOB_ID.0"
+    for name in muster.$SLURM_JOB_ID.0.1 must~r.$SLURM_JOB_ID.0.2; do
+      perl -MSocket -e "socket(S, PF_UNIX, SOCK_STREAM, 0) && bind(S, pack_sockaddr_un(\$ARGV[0])) or die" "$0/$name"
+      touch -d "2 minutes ago" "$0/$name" && echo "left $name"
+    done
     kill -STOP $1
     srun --mpi=muster "$2" --rounds 2 &
     sleep 4
     kill -CONT $1
-    wait $!' "$spool" "$slurmd" "$clients/exchange" >"$work/stale.log" 2>&1 </dev/null &
+    wait $!' "$spool/$bad" "$slurmd" "$clients/exchange" >"$work/stale.log" 2>&1 </dev/null &
   step=$!
   passes stale
   kill -CONT "$slurmd" # also if that never came so far
+  check 'stale: two sockets had been left' "$(head -n 3 "$work/stale.log")" [ "$(grep -c '^left ' "$work/stale.log")" = 2 ]
+  check 'stale: sockets of steps that run stay' "was $before, is $(sockets_of_bad)" [ "$(sockets_of_bad)" = "$before" ]
 }
 
 # in_cgroup PATTERN PID...: all of them are in cgroups of version 2 whose paths match

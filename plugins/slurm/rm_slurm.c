@@ -138,9 +138,8 @@ static bool is_absence(int rc)
 }
 
 /* A peer that was there before and has no listening socket any more has left; one that refuses has
- * died (listener.h). One that has never been there may have left its socket there when its node
- * crashed, and starts again under the same numbers: its plugin removes that first. It has
- * timeouts.peer from our own start on to come. @thread a sender's, locked */
+ * died (listener.h). One that was never there has timeouts.peer from our own start on to come. What
+ * another run of the step has left there has another name. @thread a sender's, locked */
 static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_t now)
 {
     if (peer->reached && is_absence(rc))
