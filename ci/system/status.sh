@@ -105,7 +105,7 @@ check_lists() {
   check 'root lists everybody'"'"'s' "$found" [ "$found" = '{"steps":[{"step":"'"$step"'","user":"alice"}]}' ]
   found=$(ask node2 alice "${step%.0}")
   check "a job's number alone" "$found" grep -qx "step $step of alice: 4 of 4 nodes answer" <<<"$found"
-  refused 'bob has none' 'no step of bob has a server on this node; looked in /tmp' node2 bob
+  refused 'bob has none' 'no step or job of bob has a server on this node; looked in /tmp' node2 bob
 }
 
 check_strangers() {

@@ -117,6 +117,15 @@ int nspace_servers(const struct nspace *own, const struct signature *sig, uint32
     return rc;
 }
 
+/* Of the participants of one node. */
+static bool is_several(const struct signature *sig, const char *name, const struct boot_node *node)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < node->ntasks && n < 2; k++)
+        n += procset_has(&sig->members, name, node->ranks[k]);
+    return n > 1;
+}
+
 /* Appends what fits; once something did not, the text ends in "..." for good. */
 static void append(char *buf, size_t cap, const char *text)
 {
@@ -142,7 +151,8 @@ void nspace_missing(const struct nspace *own, const struct signature *sig, const
             continue;
         const struct boot_node *node = &ns->boot->nodes[nodes[i] - ns->base];
         const char *before = "";
-        append(buf, cap, buf[0] != '\0' ? ", ranks " : "ranks ");
+        append(buf, cap, buf[0] != '\0' ? ", " : "");
+        append(buf, cap, is_several(sig, ns->boot->nspace, node) ? "ranks " : "rank ");
         for (uint32_t k = 0; k < node->ntasks; k++) {
             if (!procset_has(&sig->members, ns->boot->nspace, node->ranks[k]))
                 continue;

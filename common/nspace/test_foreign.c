@@ -210,7 +210,7 @@ static void the_order_of_servers(void **state)
     char text[200];
     const uint32_t missing[] = {1, NODES};
     nspace_missing(own[0], &sig, missing, 2, text, sizeof text);
-    assert_string_equal(text, "ranks 1 on c2, ranks 0 on s.3/c1");
+    assert_string_equal(text, "rank 1 on c2, rank 0 on s.3/c1");
     signature_free(&sig);
 }
 

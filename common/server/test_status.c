@@ -113,7 +113,7 @@ static void calls_that_belong_to_nothing_yet(void **state)
     kit_assert_number(o, "waits.0.age", 1.5);
     assert_null(kit_field(o, "waits.0.left"));
     assert_about(o, "waits.1.about", "group \"ocean?\" construct: called as an added member");
-    assert_about(o, "waits.1.about", "ranks 0 on c000");
+    assert_about(o, "waits.1.about", "rank 0 on c000");
     kit_assert_number(o, "waits.1.age", 1.5);
     kit_assert_number(o, "waits.1.left", 18.5);
     json_object_put(o);

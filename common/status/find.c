@@ -156,6 +156,14 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap)
     return buf;
 }
 
+const char *find_unit(const struct find *find, const char *step)
+{
+    for (size_t i = 0; find->places != NULL && find->places[i] != NULL; i++)
+        if (find->places[i]->is_job != NULL && find->places[i]->is_job(step))
+            return "job";
+    return "step";
+}
+
 /* A search: for what, what was seen, and where it was. */
 struct search {
     const struct find *find;
@@ -259,7 +267,7 @@ struct find_step *find_steps(const struct find *find, size_t *n, struct err *err
     if (search.failed.text[0] != '\0')
         err_set(err, "%s", search.failed.text);
     else if (*n == 0)
-        err_set(err, "no step%s%s has a server on this node; looked in %s",
+        err_set(err, "no step or job%s%s has a server on this node; looked in %s",
                 find->uid == (uid_t)-1 ? "" : " of ",
                 find->uid == (uid_t)-1 ? "" : find_user_name(find->uid, one, sizeof one),
                 search.where);
@@ -286,30 +294,31 @@ static int find_server(const struct find *find, struct found *found, struct err 
                        find->step);
     if (seen.live >= 0 && !seen.ambiguous)
         return seen.live;
+    const char *unit = find_unit(find, find->step);
     if (seen.ambiguous) {
         close(seen.live);
         return err_set(err,
-                       "servers of both %s and %s say that they are of step %s; choose by --user",
+                       "servers of both %s and %s say that they are of %s %s; choose by --user",
                        find_user_name(seen.owner, one, sizeof one),
-                       find_user_name(seen.other, two, sizeof two), find->step);
+                       find_user_name(seen.other, two, sizeof two), unit, find->step);
     }
     if (seen.error != 0)
-        return err_set(err, "the server of step %s on this node cannot be asked: %s", find->step,
-                       strerror(seen.error));
+        return err_set(err, "the server of %s %s on this node cannot be asked: %s", unit,
+                       find->step, strerror(seen.error));
     if (seen.dead)
-        return err_set(err, "the server of step %s on this node has ended, or is about to start",
-                       find->step);
+        return err_set(err, "the server of %s %s on this node has ended, or is about to start",
+                       unit, find->step);
     if (seen.foreign)
-        return err_set(err, "step %s is %s's; only its owner and root may look at it", find->step,
-                       find_user_name(seen.stranger, one, sizeof one));
+        return err_set(err, "%s %s is %s's; only its owner and root may look at it", unit,
+                       find->step, find_user_name(seen.stranger, one, sizeof one));
     if (search.failed.text[0] != '\0')
         return err_set(err, "%s", search.failed.text);
     return err_set(
         err,
-        "no server of step %s runs on this node: the step has ended, does not use muster, "
+        "no server of %s %s runs on this node: the %s has ended, does not use muster, "
         "or has no task here; run this on one of its nodes, and with --dir if its servers' "
         "directories are not in %s (see muster-status(1))",
-        find->step, search.where);
+        unit, find->step, unit, search.where);
 }
 
 /* @return bytes that came, 0 at the end, -1 with the reason in @p err */

@@ -42,6 +42,9 @@ struct found {
 /** @return whether @p step can be the name of a step */
 bool find_is_step(const char *step);
 
+/** @return what users call that of the name @p step: "job" or "step" */
+const char *find_unit(const struct find *find, const char *step);
+
 /** @return how messages name a user: by name, else "uid 4711"; @p buf */
 const char *find_user_name(uid_t uid, char *buf, size_t cap);
 

@@ -156,7 +156,7 @@ static void list(const struct find *find, bool json, struct err *err)
         json_object *o = json_object_new_object();
         find_user_name(steps[i].owner, owner, sizeof owner);
         if (!json)
-            printf("step %s of %s\n", steps[i].name, owner);
+            printf("%s %s of %s\n", find_unit(find, steps[i].name), steps[i].name, owner);
         json_object_object_add(o, "step", json_object_new_string(steps[i].name));
         json_object_object_add(o, "user", json_object_new_string(owner));
         json_object_array_add(array, o);
@@ -188,11 +188,10 @@ int main(int argc, char **argv)
     else if (find.dir != NULL)
         answer = find_state(&find, &found, &err);
     if (answer != NULL && found.runs > 1)
-        fprintf(
-            stderr,
-            "muster-status: servers of %u runs of step %s are on this node; this is the run that "
-            "was started last\n",
-            found.runs, find.step);
+        fprintf(stderr,
+                "muster-status: servers of %u runs of %s %s are on this node; this is the run that "
+                "was started last\n",
+                found.runs, find_unit(&find, find.step), find.step);
     if (answer != NULL)
         show(answer, json, found.owner, &err);
     free(answer);

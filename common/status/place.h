@@ -6,6 +6,7 @@
 #ifndef MUSTER_STATUS_PLACE_H
 #define MUSTER_STATUS_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /**
@@ -22,6 +23,9 @@ struct place {
      * @param where filled in with what was searched, for a message, "" if nothing; @p cap bytes
      */
     void (*each)(const char *step, place_visit_fn *visit, void *arg, char *where, size_t cap);
+
+    /** @return whether users call what has that name a job, not a step. NULL: nothing of it */
+    bool (*is_job)(const char *name);
 };
 
 /** All places, up to a NULL. */

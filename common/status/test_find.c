@@ -87,6 +87,20 @@ static void no_such_server(void **state)
     assert_non_null(strstr(err.text, "no server of step 4711.0 runs on this node"));
 }
 
+static bool is_f(const char *name)
+{
+    return name[0] == 'f';
+}
+
+static void a_job_or_a_step(void **state)
+{
+    const struct place place = {.each = NULL, .is_job = is_f}, *const places[] = {&place, NULL};
+    struct find find = {.places = places};
+    (void)state;
+    assert_string_equal(find_unit(&find, "f2fC5xbh"), "job");
+    assert_string_equal(find_unit(&find, "4711.0"), "step");
+}
+
 /* Whatever order the directory has them in. */
 static void the_last_of_several_runs(void **state)
 {
@@ -133,6 +147,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_dir, close_dir)
     const struct CMUnitTest tests[] = {
         TEST(no_such_server),
+        TEST(a_job_or_a_step),
         TEST(the_last_of_several_runs),
         TEST(one_run_and_what_is_left_of_another),
     };

@@ -84,4 +84,10 @@ static void flux_each(const char *step, place_visit_fn *visit, void *arg, char *
     snprintf(where, cap, "%.200s/jobtmp-*", rundir);
 }
 
-const struct place flux_place = {.each = flux_each};
+static bool is_job(const char *name)
+{
+    uint64_t job;
+    return jobid_parse(name, &job);
+}
+
+const struct place flux_place = {.each = flux_each, .is_job = is_job};

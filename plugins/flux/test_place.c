@@ -163,6 +163,9 @@ static void one_of_two_jobs(void **state)
     assert_true(saw(first));
     assert_true(saw(second));
     assert_true(saw(other));
+    for (size_t i = 0; i < 3; i++)
+        assert_true(flux_place.is_job(forms[i]));
+    assert_false(flux_place.is_job("4711.0"));
     look_for("4711.0"); /* no job of Flux */
     assert_int_equal(nseen, 0);
     assert_string_equal(where, "");
