@@ -10,8 +10,6 @@
 
 #include <sys/types.h>
 
-enum { COMMAND_ARGV_FROM = 5 << 16 /**< the libpmix that takes command_argv()'s, 0xMMmmrr */ };
-
 /**
  * Tells libpmix where the application's tasks start (PMIX_WDIR).
  * @thread the loop's, before any task is a client; waits for PMIx's
@@ -23,10 +21,9 @@ void command_wdir(const struct nspace *ns, const char *wdir);
  * seen, the application has no such key.
  *
  * libpmix hands out what it has when its first client asks, which is the next that it reads from
- * it. Only from 6 on does it wait for our answer to the upcall before. But what that upcall hands
+ * it. Only some releases wait for our answer to the upcall before. But what that upcall hands
  * to PMIx_server_register_nspace is done before anything else is read, and an array of an
- * application adds to what was known of it. Not up to 4.2, whose gds/ds21 would make the locks of
- * the namespace again, and hang.
+ * application adds to what was known of it; only where LIBRARY_APP_GROWS.
  * @param pid of the task that is the first one of this node to connect, or 0: not known
  * @thread PMIx's, in the upcall of that
  */

@@ -5,6 +5,7 @@
  */
 #include "common/nspace/topology.h"
 
+#include "common/nspace/library.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -21,9 +22,6 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
-
-/* Clients of 4.2 do not look for the hardware in PMIx_Init. */
-enum { SHARE_FROM = 5 << 16 };
 
 struct topology {
     pmix_topology_t pmix;
@@ -198,7 +196,7 @@ void topology_share(const struct topology *t, const struct boot *boot, uint32_t 
 {
     size_t len = 0;
     char *path = NULL;
-    if (t == NULL || library < SHARE_FROM)
+    if (t == NULL || !library_has(library, LIBRARY_SEEKS_TOPOLOGY))
         return;
     hwloc_topology_t view = view_of(t->pmix.topology, pid);
     uint64_t at =

@@ -5,6 +5,7 @@
  * table below. Values are texts, so that a server can show what it does not understand. */
 #include "common/server/greeting.h"
 
+#include "common/nspace/library.h"
 #include "common/server/ending.h"
 #include "common/server/server.h"
 #include "common/server/steps.h"
@@ -32,9 +33,7 @@ static const char *version(const struct server *server, char *value)
 
 static const char *library(const struct server *server, char *value)
 {
-    uint32_t v = server->library;
-    snprintf(value, VALUE_SIZE, "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
-    return value;
+    return library_text(server->library, value);
 }
 
 static const char *tree_arity(const struct server *server, char *value)

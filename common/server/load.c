@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the server is put together from at run time: libpmix, and the back end for the RM. */
+#include "common/nspace/library.h"
 #include "common/server/server.h"
 
 #include <dlfcn.h>
 #include <pmix.h>
 #include <stdio.h>
 #include <string.h>
-
-static int check_library(struct server *server, struct err *err)
-{
-    unsigned major = 0, minor = 0, release = 0;
-    const char *version = PMIx_Get_version(), *digits = strpbrk(version, "0123456789");
-    if (digits != NULL)
-        sscanf(digits, "%u.%u.%u", &major, &minor, &release);
-    server->library = major << 16 | minor << 8 | release;
-    if (major != PMIX_VERSION_MAJOR)
-        return err_set(err,
-                       "muster was built for libpmix %d and libpmix %u.%u.%u is installed; "
-                       "build it again",
-                       (int)PMIX_VERSION_MAJOR, major, minor, release);
-    return 0;
-}
 
 /* The back end's name comes from the launcher, which root trusts as little as we need to. */
 static int backend_path(const struct boot *boot, char *path, size_t cap, struct err *err)
@@ -53,5 +39,8 @@ static int load_backend(struct server *server, struct err *err)
 
 int server_load(struct server *server, struct err *err)
 {
-    return check_library(server, err) != 0 || load_backend(server, err) != 0 ? -1 : 0;
+    return library_read(PMIx_Get_version(), &server->library, err) != 0 ||
+                   load_backend(server, err) != 0
+               ? -1
+               : 0;
 }

@@ -2,6 +2,7 @@
 /* muster-server: libpmix's server of one job step on one node, as the job's user.
  *
  * The launcher's plugin starts it with a control socket (boot.h); by hand it checks settings. */
+#include "common/nspace/library.h"
 #include "common/nspace/register.h"
 #include "common/server/check.h"
 #include "common/server/crash.h"
@@ -160,12 +161,13 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
     if (limits_descriptors(here->ntasks, err) != 0 || server_open(server, err) != 0 ||
         upcall_open(server, err) != 0)
         return -1;
+    char release[LIBRARY_TEXT_SIZE];
     int rc = bound_memory(server, err) != 0 || register_namespace(server->nspace, err) != 0
                  ? -1
                  : send_environment(server, err);
     if (rc == 0) {
-        log_info("ready: %u of %u tasks, libpmix %u.%u.%u", here->ntasks, server->boot.ntasks,
-                 server->library >> 16, server->library >> 8 & 255, server->library & 255);
+        log_info("ready: %u of %u tasks, libpmix %s", here->ntasks, server->boot.ntasks,
+                 library_text(server->library, release));
         atexit(on_exit_of_others); /* after the libraries' own, hence called before those */
         server_run(server);
     } else {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Linked into sanitized builds only: the server's environment is clean, so the sanitizers cannot be
  * told anything there. */
-#include <pmix_version.h>
+#include "common/nspace/built.h"
+
 #include <stdlib.h>
 
 const char *__lsan_default_suppressions(void);
@@ -21,11 +22,10 @@ const char *__lsan_default_suppressions(void)
     return "leak:libpmix.so\nleak:libslurm\n";
 }
 
-/* libpmix 7 unloads a library (pciaccess, by hwloc) that has leaked: such leaks have no name by
- * which they could be left out. */
+/* See LIBRARY_UNLOADED_LEAKS: they have no name by which they could be left out. */
 int __lsan_is_turned_off(void)
 {
-    return PMIX_VERSION_MAJOR >= 7;
+    return BUILT_WITH(UNLOADED_LEAKS);
 }
 
 #ifdef __SANITIZE_THREAD__

@@ -3,6 +3,7 @@
  * become JSON. Lists are cut, and say how much was left out. */
 #include "common/server/status.h"
 
+#include "common/nspace/library.h"
 #include "common/server/server.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -272,14 +273,12 @@ static void put_counters(json_object *to, const struct server *server,
 
 static void put_self(json_object *to, const struct server *server)
 {
-    char text[32];
+    char text[LIBRARY_TEXT_SIZE];
     put_text(to, "step", server->boot.label);
     put_text(to, "unit", boot_unit(&server->boot));
     put_text(to, "node", server->boot.nodes[server->boot.node].name);
     put_text(to, "version", MUSTER_VERSION);
-    snprintf(text, sizeof text, "%u.%u.%u", server->library >> 16, server->library >> 8 & 255,
-             server->library & 255);
-    put_text(to, "libpmix", text);
+    put_text(to, "libpmix", library_text(server->library, text));
     put_seconds(to, "uptime", now_ms() - server->started);
 }
 

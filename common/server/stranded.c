@@ -2,6 +2,7 @@
 /* Tasks that libpmix keeps waiting for one that has ended in order; see stranded.h. */
 #include "common/server/stranded.h"
 
+#include "common/nspace/library.h"
 #include "common/server/ending.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -11,8 +12,7 @@
 #include <string.h>
 
 enum {
-    WAIT_MS = 5000,         /* for those here to end by themselves, as others have had an error */
-    FORGETS_FROM = 7 << 16, /* this libpmix and newer: see upcall/forget.c */
+    WAIT_MS = 5000, /* for those here to end by themselves, as others have had an error */
 };
 
 struct stranded {
@@ -29,12 +29,13 @@ static bool is_member(const struct server *server, const struct procset *members
                        server->boot.nodes[server->boot.node].ranks[slot]);
 }
 
-/* Whether libpmix waits for a task that is not lost. Up to libpmix 6 a fence goes on without those
- * that have finalized. */
+/* Whether libpmix waits for a task that is not lost. Where it does not wait for the gone, a fence
+ * goes on without those that have finalized. */
 static bool strands(const struct server *server, enum coll_kind kind, const struct task *task)
 {
     return task->state == TASK_ENDED && !task->lost &&
-           (kind != COLL_FENCE || server->library >= FORGETS_FROM || task->early);
+           (kind != COLL_FENCE || library_has(server->library, LIBRARY_GONE_IS_AWAITED) ||
+            task->early);
 }
 
 void stranded_note(struct server *server, const struct signature *sig)
@@ -101,7 +102,7 @@ void stranded_tick(struct server *server, int64_t now)
     const struct stranded *s = server->stranded;
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
-    char waiting[128], what[320], text[768];
+    char waiting[128], what[320], text[768], release[LIBRARY_TEXT_SIZE];
     if (stranded_next(server, now) != 0)
         return;
     if (server->ending || server->told_to_leave ||
@@ -115,10 +116,10 @@ void stranded_tick(struct server *server, int64_t now)
         snprintf(what, sizeof what, "group \"%s\" %s", s->id,
                  s->kind == COLL_CONSTRUCT ? "construct" : "destruct");
     snprintf(text, sizeof text,
-             "%s: rank %u on %s has ended without taking part, and libpmix %u.%u.%u lets ranks %s "
+             "%s: rank %u on %s has ended without taking part, and libpmix %s lets ranks %s "
              "there wait for it for ever",
-             what, here->ranks[s->gone], here->name, server->library >> 16,
-             server->library >> 8 & 255, server->library & 255, waiting);
+             what, here->ranks[s->gone], here->name, library_text(server->library, release),
+             waiting);
     log_error("%s%s", text, end ? "; ending the step" : "");
     const struct task *gone = &server->tasks[s->gone];
     struct rm_ending ending = ending_of_task(gone->sig, gone->code, text);

@@ -6,6 +6,7 @@
 #include "common/server/tasks.h"
 
 #include "common/notify/loss.h"
+#include "common/nspace/library.h"
 #include "common/server/ending.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -14,10 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-
-/* From this libpmix on its server ends a construct whose participant is lost by itself, with
- * PMIX_GROUP_CONSTRUCT_ABORT: the others get the same. */
-enum { GROUP_FT_FROM = 7 << 16 };
 
 /* The RM ends all tasks of a node within less; an operation that fails for the loss takes longer to
  * reach the tasks that then end, and with them the user's terminal. */
@@ -74,8 +71,9 @@ static bool has_ended(const struct task *task)
 
 int32_t tasks_loss_status(const struct server *server, enum coll_kind kind)
 {
-    return kind == COLL_CONSTRUCT && server->library >= GROUP_FT_FROM ? PMIX_GROUP_CONSTRUCT_ABORT
-                                                                      : PMIX_ERR_PROC_TERM_WO_SYNC;
+    return kind == COLL_CONSTRUCT && library_has(server->library, LIBRARY_GROUP_ABORTS)
+               ? PMIX_GROUP_CONSTRUCT_ABORT
+               : PMIX_ERR_PROC_TERM_WO_SYNC;
 }
 
 int32_t tasks_status(const struct server *server, const struct signature *sig)

@@ -17,7 +17,7 @@
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code);
 
 /** @return what an operation fails with that has a participant which has ended:
- * PMIX_ERR_PROC_TERM_WO_SYNC, of a construct from libpmix 7 on PMIX_GROUP_CONSTRUCT_ABORT */
+ * PMIX_ERR_PROC_TERM_WO_SYNC, of a construct PMIX_GROUP_CONSTRUCT_ABORT where libpmix gives that */
 int32_t tasks_loss_status(const struct server *server, enum coll_kind kind);
 
 /** @return 0, or that when a participant on this node has ended */

@@ -3,6 +3,7 @@
 #include "common/upcall/client.h"
 
 #include "common/nspace/command.h"
+#include "common/nspace/library.h"
 #include "common/server/ending.h"
 #include "common/server/rounds.h"
 #include "common/upcall/collective.h"
@@ -72,7 +73,7 @@ static void seek_argv(const pmix_proc_t *proc)
 {
     struct server *server = upcall_server();
     const struct task *task = upcall_task(proc);
-    if (server->library < COMMAND_ARGV_FROM || server->argv_sought ||
+    if (!library_has(server->library, LIBRARY_APP_GROWS) || server->argv_sought ||
         boot_setting(&server->boot, "argv") != NULL || task == NULL)
         return;
     server->argv_sought = true;
@@ -107,10 +108,10 @@ pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
     upcall_count_client(proc, false);
     if (task != NULL)
         rounds_finalized((uint32_t)(task - upcall_server()->tasks));
-    if (upcall_server()->library >= COLLECTIVE_FT_FROM)
+    if (!library_has(upcall_server()->library, LIBRARY_FINALIZE_RACES))
         return post_change(proc, false, cbfunc, cbdata);
-    /* Up to 6 the callback answers the client before it notes that it has finalized: from another
-     * thread than libpmix's own, the client may be gone in between, and is then lost for good. */
+    /* The callback answers the client before it notes that it has finalized: from another thread
+     * than libpmix's own, the client may be gone in between, and is then lost for good. */
     pmix_status_t rc = post_change(proc, false, NULL, NULL);
     return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }

@@ -189,8 +189,8 @@ static uint32_t lacking_calls(const struct collective *c)
     for (uint32_t k = 0; k < here->ntasks; k++)
         n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
     bool known = c->role == COLLECTIVE_PARTICIPANTS && c->kind != COLL_FENCE &&
-                 (survive_wants(c) || c->apart) && c->server->library >= COLLECTIVE_FT_FROM &&
-                 c->ncalls < n;
+                 (survive_wants(c) || c->apart) &&
+                 library_has(c->server->library, LIBRARY_GROUP_COUNTS) && c->ncalls < n;
     return known ? n - c->ncalls : 0;
 }
 
@@ -202,33 +202,32 @@ static void find_lost(struct collective *c)
         c->call.status = tasks_status(c->server, &sig);
 }
 
-/* Up to 4.2 libpmix's server sets a timer of its own for a group operation before it hands that up,
- * and crashes when it passes (grp_timeout() takes the tracker for a request). */
+/* libpmix's server may have set a timer of its own for a group operation before it handed that up,
+ * and crash when it passes. */
 static uint32_t hurry(const struct collective *c)
 {
     enum { HURRY_MS = 300 };
     bool has_timer = c->kind != COLL_FENCE && c->call.timeout > 0;
-    return has_timer && c->server->library < COLLECTIVE_TIMES_FROM ? HURRY_MS : 0;
+    return has_timer && library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES) ? HURRY_MS : 0;
 }
 
-/* Up to 4.2 libpmix takes a construct over all processes of a namespace, without a context id, for
- * one of its own node's processes alone: it ends at once, without those of other nodes, and no host
- * is asked. The first that a host hears of the group is its destruct. One server tells, once. */
+/* With LIBRARY_WILDCARD_IS_LOCAL libpmix takes a construct over all processes of a namespace,
+ * without a context id, for one of its own node's processes alone: it ends at once, without those
+ * of other nodes, and no host is asked. The first that a host hears of the group is its destruct.
+ * One server tells, once. */
 static void tell_unawaited(const struct collective *c)
 {
     struct server *server = c->server;
     bool all = false;
     for (size_t i = 0; i < c->nprocs; i++)
         all |= c->procs[i].rank == PMIX_RANK_WILDCARD;
-    if (!all || server->told_unawaited || server->library >= COLLECTIVE_ASKS_FROM ||
-        server->boot.node != 0 || server->boot.nnodes == 1)
+    if (!all || server->told_unawaited ||
+        !library_has(server->library, LIBRARY_WILDCARD_IS_LOCAL) || server->boot.node != 0 ||
+        server->boot.nnodes == 1)
         return;
     server->told_unawaited = true;
-    log_error(
-        "group \"%s\" was made without awaiting its members on other nodes: this libpmix does not "
-        "ask for a construct over PMIX_RANK_WILDCARD; name each rank, or ask for a context id "
-        "(PMIX_GROUP_ASSIGN_CONTEXT_ID)",
-        c->id);
+    log_error("group \"%s\" was made without awaiting its members on other nodes: %s", c->id,
+              library_advice(LIBRARY_WILDCARD_IS_LOCAL));
 }
 
 /* What is set once, before the first call. @return 0, or -1: out of memory */
@@ -340,8 +339,8 @@ static void run_forget(struct handoff_item *item)
     collective_free(c);
 }
 
-/* A destruct that libpmix has done by itself; 5.0 tells us twice with the same cbdata, of which
- * only one may be answered, hence the synchronous answer. */
+/* A destruct that libpmix has done by itself: LIBRARY_LOCAL_DESTRUCT_TOLD. Of two with the same
+ * cbdata only one may be answered, hence the synchronous answer. */
 static pmix_status_t forget_local(const char *group, const pmix_proc_t procs[], size_t nprocs)
 {
     struct collective *c = new_collective(COLL_DESTRUCT, group, procs, nprocs);
@@ -360,7 +359,8 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
 {
     if (cbfunc == NULL)
         return PMIX_SUCCESS;
-    if (op == PMIX_GROUP_DESTRUCT && upcall_server()->library < COLLECTIVE_ADDS_FROM)
+    if (op == PMIX_GROUP_DESTRUCT &&
+        library_has(upcall_server()->library, LIBRARY_LOCAL_DESTRUCT_TOLD))
         for (size_t i = 0; i < ndirs; i++)
             if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) && is_true(&directives[i]))
                 return forget_local(group, procs, nprocs);
@@ -369,7 +369,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     if (c == NULL)
         return PMIX_ERR_NOMEM;
     if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT) {
-        /* From 7 on, PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
+        /* PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
          * a participant is lost, or late. */
         log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
         c->server = upcall_server();
@@ -388,7 +388,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     survive_check(c);
     if (kind == COLL_CONSTRUCT)
         members_read(c, directives, ndirs);
-    if (nprocs == 0 && c->server->library < COLLECTIVE_ADDS_FROM)
+    if (nprocs == 0 && !library_has(c->server->library, LIBRARY_GROUP_ADDS))
         return upcall_post(&c->request, collective_refuse);
     if (kind == COLL_CONSTRUCT && pack_group(c, directives, ndirs) != 0 && c->call.status == 0)
         c->call.status = PMIX_ERR_PACK_FAILURE;

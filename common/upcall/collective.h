@@ -2,7 +2,7 @@
 /** @file
  * One collective request: what an upcall copied, the engine's call, and the answer.
  *
- * From libpmix 6.1 on, several group requests of one id may be pending: every added member and
+ * Some libpmix have several group requests of one id (LIBRARY_GROUP_SHARES): every added member and
  * every leader of a bootstrap is handed up by itself. libpmix answers all that it has of an id with
  * the first callback, and frees what the other callbacks would need: pending.c lets one request of
  * an id answer and drops those that it covers.
@@ -10,17 +10,9 @@
 #ifndef MUSTER_UPCALL_COLLECTIVE_H
 #define MUSTER_UPCALL_COLLECTIVE_H
 
+#include "common/nspace/built.h"
+#include "common/nspace/library.h"
 #include "common/upcall/upcall.h"
-
-#ifndef PMIX_PROC_DATA /* a process's data in a group's contribution; in no header before 6 */
-#define PMIX_PROC_DATA "pmix.pdata"
-#endif
-#ifndef PMIX_GROUP_BOOTSTRAP /* no header before 6.1 has both */
-#define PMIX_GROUP_BOOTSTRAP "pmix.grp.btstrp"
-#endif
-#ifndef PMIX_GROUP_ADD_MEMBERS
-#define PMIX_GROUP_ADD_MEMBERS "pmix.grp.add"
-#endif
 
 /** Which of the engine's calls a request is. */
 enum collective_role {
@@ -46,7 +38,7 @@ struct collective {
     pmix_proc_t *procs;
     size_t nprocs;
     bool lost;         /**< libpmix handed up that a local participant is lost */
-    uint32_t ncalls;   /**< local participants that have called, from libpmix 7 on */
+    uint32_t ncalls;   /**< local participants that have called: LIBRARY_GROUP_COUNTS */
     bool apart;        /**< a participant here was lost, and libpmix does not know it any more */
     uint32_t lacking;  /**< local participants that have not, as they are lost */
     int64_t handed_up; /**< now_ms() when the loss was told */
@@ -72,16 +64,6 @@ struct collective {
     enum collective_pending pending;
     struct collective *next; /**< pending.c's */
 };
-
-/** libpmix from which on PMIX_TIMEOUT of a group operation may pass. */
-enum { COLLECTIVE_TIMES_FROM = 5 << 16 };
-/** libpmix from which on a construct over PMIX_RANK_WILDCARD without a context id comes to the
- * host. */
-enum { COLLECTIVE_ASKS_FROM = 5 << 16 };
-/** libpmix from which on members may be added, and bootstrap is known. */
-enum { COLLECTIVE_ADDS_FROM = 6 << 16 | 1 << 8 };
-/** From where on it hands up what has lost a local participant. */
-enum { COLLECTIVE_FT_FROM = 7 << 16 };
 
 /** Reads who is added, who calls and how many leaders there are. A fault becomes the call's status.
  * @thread PMIx's */

@@ -21,7 +21,7 @@ struct outcome {
     size_t ninfo, cap;
     pmix_info_t *store; /* for PMIx_server_register_resources */
     size_t nstore, store_cap;
-    pmix_byte_object_t endpoints; /* up to 5.x: all servers' blobs, joined */
+    pmix_byte_object_t endpoints; /* all servers' blobs, joined; without HOST_STORES */
 };
 
 static void complete_fence(struct collective *c, const struct engine_result *result)
@@ -160,7 +160,7 @@ static void finish(struct handoff_item *item)
     free(o);
 }
 
-#if PMIX_VERSION_MAJOR >= 6
+#if BUILT_WITH(REGISTER_RESOURCES)
 /* @thread PMIx's */
 static void on_stored(pmix_status_t status, void *arg)
 {
@@ -174,7 +174,7 @@ static void on_stored(pmix_status_t status, void *arg)
     handoff_post(o->collective->server->handoff, &o->item);
 }
 
-/* From libpmix 6 on the host stores the members' data before it answers. */
+/* The host stores the members' data before it answers: LIBRARY_HOST_STORES. */
 static void store(struct outcome *o)
 {
     pmix_status_t rc = PMIX_OPERATION_SUCCEEDED;
@@ -187,7 +187,7 @@ static void store(struct outcome *o)
     finish(&o->item);
 }
 #else
-/* Up to libpmix 5 the members' data travel in one blob that libpmix itself stores. */
+/* The members' data travel in one blob that libpmix itself stores. */
 static void store(struct outcome *o)
 {
     pmix_info_t *info = o->endpoints.size > 0 ? add_info(o) : NULL;
@@ -260,7 +260,7 @@ void collective_complete(struct collective *c, const struct engine_result *resul
         registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
         if (o != NULL) {
             o->collective = c;
-            add_membership(o); /* libpmix 6 and 7 fail a destruct without it */
+            add_membership(o); /* some libpmix fail a destruct without it */
             finish(&o->item);
             return;
         }

@@ -2,16 +2,14 @@
 /* notify_event, register_events, deregister_events; job_control. */
 #include "common/notify/event.h"
 
+#include "common/nspace/built.h"
+#include "common/nspace/library.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdlib.h>
-
-#ifndef PMIX_EVENT_STAYS_LOCAL /* from 6.1 on: "not to be passed up to the host" */
-#define PMIX_EVENT_STAYS_LOCAL "pmix.evlocal"
-#endif
 
 static bool asks(const pmix_info_t info[], size_t ninfo, const char *key)
 {
@@ -26,12 +24,6 @@ struct note {
     struct request request;
     struct notification event;
 };
-
-/* From here on libpmix takes the answer to an event from any thread. Older ones send it to the
- * client from the thread that gives it, while their own thread may be sending to that client:
- * messages get lost. So those are answered within the upcall, before it is known who the event
- * reaches. */
-enum { ANSWERS_FROM_LOOP = 6 << 16 };
 
 /* @thread the loop's */
 static void run_note(struct handoff_item *item)
@@ -69,14 +61,14 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
         free(note);
         return rc;
     }
-    bool later = upcall_server()->library >= ANSWERS_FROM_LOOP;
+    bool later = !library_has(upcall_server()->library, LIBRARY_EVENT_ANSWER_RACES);
     note->request.answer = later ? answer_op(cbfunc, cbdata) : answer_op(NULL, NULL);
     rc = upcall_post(&note->request, run_note);
     return later ? rc : PMIX_OPERATION_SUCCEEDED;
 }
 
 /* Every event that is known here is given to libpmix, whoever has asked for it: nothing to do. The
- * answer is given at once for the reason above. */
+ * answer is given at once: LIBRARY_EVENT_ANSWER_RACES. */
 pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that are lost, from libpmix 7 on.
+/* Clients that are lost, where libpmix awaits the gone (LIBRARY_GONE_IS_AWAITED).
  *
  * libpmix ends an operation in which a client is lost. But one that is lost before the first of its
  * node has called counts there as one that is still to call, and the others are never handed up:
@@ -135,7 +135,8 @@ void upcall_client_ended(struct server *server, uint32_t slot)
 void upcall_forget_ended(struct server *server, const struct procset *members)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
-    if (server->library < COLLECTIVE_FT_FROM || server->told_to_leave || server->ending)
+    if (!library_has(server->library, LIBRARY_GONE_IS_AWAITED) || server->told_to_leave ||
+        server->ending)
         return;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         struct task *task = &server->tasks[k];
@@ -197,14 +198,14 @@ static void on_closed(size_t id, pmix_status_t status, const pmix_proc_t *source
 
 void upcall_watch_soon(const struct server *server)
 {
-    if (server->library >= COLLECTIVE_FT_FROM)
+    if (library_has(server->library, LIBRARY_GONE_IS_AWAITED))
         setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
 }
 
 int upcall_watch_clients(const struct server *server, struct err *err)
 {
     pmix_status_t code = PMIX_ERR_LOST_CONNECTION;
-    if (server->library < COLLECTIVE_FT_FROM)
+    if (!library_has(server->library, LIBRARY_GONE_IS_AWAITED))
         return 0;
     pmix_status_t rc = PMIx_Register_event_handler(&code, 1, NULL, 0, on_closed, NULL, NULL);
     if (rc < 0)

@@ -68,6 +68,7 @@ static void read_caller(struct collective *c, const pmix_info_t *info)
 
 void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo)
 {
+    char release[LIBRARY_TEXT_SIZE];
     const char *what = NULL;
     for (size_t i = 0; i < ninfo; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_BOOTSTRAP))
@@ -76,11 +77,9 @@ void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo)
             what = "PMIX_GROUP_ADD_MEMBERS";
     if (c->nprocs == 0)
         what = "joining as an added member (a construct without processes)";
-    if (what != NULL && c->server->library < COLLECTIVE_ADDS_FROM) {
-        log_error(
-            "group \"%s\": %s needs libpmix 6.1 or newer on every node; this one has %u.%u.%u",
-            c->id, what, c->server->library >> 16, c->server->library >> 8 & 255,
-            c->server->library & 255);
+    if (what != NULL && !library_has(c->server->library, LIBRARY_GROUP_ADDS)) {
+        log_error("group \"%s\": %s %s; this one has %s", c->id, what,
+                  library_advice(LIBRARY_GROUP_ADDS), library_text(c->server->library, release));
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
         return;
     }

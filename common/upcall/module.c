@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The pmix_server_module_t, and libpmix's server's start and end. */
+#include "common/nspace/built.h"
 #include "common/nspace/keys.h"
+#include "common/nspace/library.h"
 #include "common/nspace/topology.h"
 #include "common/server/rounds.h"
 #include "common/upcall/client.h"
@@ -59,11 +61,11 @@ static pmix_server_module_t module = {
     .iof_pull = refused_iof_pull,
     .push_stdin = refused_push_stdin,
     .fabric = refused_fabric,
-#if PMIX_VERSION_MAJOR >= 6
+#if BUILT_WITH(LOG2)
     .tool_connected2 = upcall_tool_connected2,
     .log2 = upcall_log2,
 #endif
-#if PMIX_VERSION_MAJOR >= 7
+#if BUILT_WITH(SESSION_CONTROL)
     .session_control = refused_session_control,
     .resource_block = refused_resource_block,
 #endif
@@ -77,7 +79,8 @@ int upcall_open(struct server *server, struct err *err)
     pmix_nspace_t name;
     keys_server_name(name, boot);
     the_server = server;
-    if (rounds_open(server->library < COLLECTIVE_FT_FROM ? boot->nodes[boot->node].ntasks : 0) != 0)
+    bool rounds = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
+    if (rounds_open(rounds ? boot->nodes[boot->node].ntasks : 0) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
     server->topology = topology_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One callback for all group requests of one id, as libpmix has it from 6.1 on. */
+/* One callback for all group requests of one id, where libpmix has that: LIBRARY_GROUP_SHARES. */
 #include "common/upcall/collective.h"
 
 #include "common/server/tasks.h"
@@ -11,7 +11,7 @@
 
 static bool is_shared(const struct collective *c)
 {
-    return c->kind != COLL_FENCE && c->server->library >= COLLECTIVE_ADDS_FROM;
+    return c->kind != COLL_FENCE && library_has(c->server->library, LIBRARY_GROUP_SHARES);
 }
 
 /* Another request of the id that has answered, and libpmix may not have done so yet. */

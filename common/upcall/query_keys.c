@@ -2,6 +2,7 @@
 /* The keys of PMIx_Query_info that come to a host, each with what answers it or why nothing does;
  * docs/keys.md has the same list for users. Those that libpmix answers by itself are not here. And
  * the values that follow from the layout of the step alone. */
+#include "common/nspace/built.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/maps.h"
 #include "common/upcall/query.h"
@@ -9,44 +10,6 @@
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Keys that some releases' headers lack. A program may have been built with others. */
-#ifndef PMIX_QUERY_ALLOCATION
-#define PMIX_QUERY_ALLOCATION "pmix.query.allc"
-#endif
-#ifndef PMIX_QUERY_ALLOC_IDS
-#define PMIX_QUERY_ALLOC_IDS "pmix.query.alloc.ids"
-#endif
-#ifndef PMIX_QUERY_ALLOC_PROPERTIES
-#define PMIX_QUERY_ALLOC_PROPERTIES "pmix.query.alloc.prop"
-#endif
-#ifndef PMIX_QUERY_AVAILABLE_SLOTS
-#define PMIX_QUERY_AVAILABLE_SLOTS "pmix.qry.aslots"
-#endif
-#ifndef PMIX_QUERY_RESOLVE_PEERS
-#define PMIX_QUERY_RESOLVE_PEERS "pmix.qry.peers"
-#endif
-#ifndef PMIX_QUERY_RESOLVE_NODE
-#define PMIX_QUERY_RESOLVE_NODE "pmix.qry.node"
-#endif
-#ifndef PMIX_QUERY_MIN_ALLOC_UNIT
-#define PMIX_QUERY_MIN_ALLOC_UNIT "pmix.qry.minau"
-#endif
-#ifndef PMIX_QUERY_RES_BLOCKS
-#define PMIX_QUERY_RES_BLOCKS "pmix.qry.resblks"
-#endif
-#ifndef PMIX_QUERY_RES_BLOCK_DEF
-#define PMIX_QUERY_RES_BLOCK_DEF "pmix.qry.resdef"
-#endif
-#ifndef PMIX_QUERY_DEVICES
-#define PMIX_QUERY_DEVICES "pmix.qry.dev"
-#endif
-#ifndef PMIX_QUERY_PROC_RESOURCE_USAGE
-#define PMIX_QUERY_PROC_RESOURCE_USAGE "pmix.qry.pres"
-#endif
-#ifndef PMIX_QUERY_NODE_RESOURCE_USAGE
-#define PMIX_QUERY_NODE_RESOURCE_USAGE "pmix.qry.nres"
-#endif
 
 /* ---- giving values ---- */
 

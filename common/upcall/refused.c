@@ -238,7 +238,7 @@ pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation
     return refuse_info(REFUSED_FABRIC, cbfunc, cbdata);
 }
 
-#if PMIX_VERSION_MAJOR >= 7
+#if BUILT_WITH(SESSION_CONTROL)
 pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
                                       const pmix_info_t info[], size_t ninfo,
                                       pmix_info_cbfunc_t cbfunc, void *cbdata)

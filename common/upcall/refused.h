@@ -6,6 +6,8 @@
 #ifndef MUSTER_UPCALL_REFUSED_H
 #define MUSTER_UPCALL_REFUSED_H
 
+#include "common/nspace/built.h"
+
 #include <pmix_server.h>
 
 /** What was refused; at most 32. */
@@ -74,7 +76,7 @@ pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t ta
 pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
                              const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
                              void *cbdata);
-#if PMIX_VERSION_MAJOR >= 7
+#if BUILT_WITH(SESSION_CONTROL)
 pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
                                       const pmix_info_t info[], size_t ninfo,
                                       pmix_info_cbfunc_t cbfunc, void *cbdata);

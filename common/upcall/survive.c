@@ -19,11 +19,12 @@
 
 void survive_check(struct collective *c)
 {
-    if (c->server->library >= COLLECTIVE_FT_FROM || (!c->survives && !c->notify))
+    char release[LIBRARY_TEXT_SIZE];
+    if (library_has(c->server->library, LIBRARY_GROUP_FT) || (!c->survives && !c->notify))
         return;
-    log_error("group \"%s\": %s needs libpmix 7 or newer on every node; this one has %u.%u.%u",
-              c->id, c->survives ? "PMIX_GROUP_FT_COLLECTIVE" : "PMIX_GROUP_NOTIFY_TERMINATION",
-              c->server->library >> 16, c->server->library >> 8 & 255, c->server->library & 255);
+    log_error("group \"%s\": %s %s; this one has %s", c->id,
+              c->survives ? "PMIX_GROUP_FT_COLLECTIVE" : "PMIX_GROUP_NOTIFY_TERMINATION",
+              library_advice(LIBRARY_GROUP_FT), library_text(c->server->library, release));
     c->survives = c->notify = false;
     c->call.flags &= ~(uint32_t)ENGINE_WANT_NOTIFY;
     if (c->call.status == PMIX_SUCCESS)

@@ -68,7 +68,7 @@ pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nque
 void upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                 const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
                 void *cbdata);
-/** From libpmix 6 on. */
+/** Where BUILT_WITH(LOG2). */
 pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                           const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
                           void *cbdata);
@@ -84,7 +84,7 @@ pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix
 /** Lets a tool of the job's user in, and names it. */
 pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
-/** Up to libpmix 5, and where a library still calls the old form. */
+/** The old form. */
 void upcall_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
                            void *cbdata);
 /** Gives a context id to PMIx_Group_invite; refuses the rest. */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The releases of libpmix: what each has and gets wrong. No other file compares their numbers; each
+ * asks by name. docs/libpmix.md shows the table.
+ *
+ * A release is one number, 0xMMmmrr, as server.h has it.
+ */
+#ifndef MUSTER_NSPACE_LIBRARY_H
+#define MUSTER_NSPACE_LIBRARY_H
+
+#include "common/util/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What a release of libpmix may have, or get wrong. library.c has releases and reasons. */
+enum library_trait {
+    /* Has */
+    LIBRARY_GROUP_ADDS,
+    LIBRARY_GROUP_SHARES,
+    LIBRARY_GROUP_FT,
+    LIBRARY_GROUP_COUNTS,
+    LIBRARY_GROUP_ABORTS,
+    LIBRARY_HOST_STORES,
+    LIBRARY_APP_GROWS,
+    LIBRARY_LOG2,
+    LIBRARY_SESSION_CONTROL,
+    /* Gets wrong */
+    LIBRARY_GROUP_TIMER_CRASHES,
+    LIBRARY_WILDCARD_IS_LOCAL,
+    LIBRARY_LOCAL_DESTRUCT_TOLD,
+    LIBRARY_EVENT_ANSWER_RACES,
+    LIBRARY_FINALIZE_RACES,
+    LIBRARY_CLOSING_LEAVES_ALL,
+    LIBRARY_GONE_IS_AWAITED,
+    LIBRARY_SEEKS_TOPOLOGY,
+    LIBRARY_UNLOADED_LEAKS,
+    LIBRARY_TRAITS
+};
+
+/** A row of the table. */
+struct library_row {
+    const char *name;    /**< as in the enum, without LIBRARY_ */
+    bool fault;          /**< something that it gets wrong */
+    uint32_t from;       /**< the first release with it; 0: all that muster is built with */
+    uint32_t before;     /**< the first release without it again; 0: none */
+    const char *advice;  /**< for a user who meets it: the end of a sentence; NULL: no user does */
+    const char *meaning; /**< what it is, and what muster does about it */
+};
+
+enum { LIBRARY_TEXT_SIZE = 36 /**< of library_text()'s buffer, bytes */ };
+
+/**
+ * Reads the release that runs, and compares it with the headers.
+ * @param version PMIx_Get_version()'s, such as "OpenPMIx 5.0.7, repo rev: …"
+ * @param library it, also when -1 is returned
+ * @return 0, or -1 with the reason in @p err: muster was built for another major number
+ * @thread any
+ */
+int library_read(const char *version, uint32_t *library, struct err *err);
+
+/** @return whether @p library has @p trait @thread any */
+bool library_has(uint32_t library, enum library_trait trait);
+
+/** @return "major.minor.release" in @p text, of LIBRARY_TEXT_SIZE bytes @thread any */
+const char *library_text(uint32_t library, char *text);
+
+/** @return the row's advice, such as "needs libpmix 7 or newer on every node" @thread any */
+const char *library_advice(enum library_trait trait);
+
+/** @return the table's row, static @thread any */
+const struct library_row *library_row(enum library_trait trait);
+
+#endif
