@@ -106,7 +106,7 @@ let_go() {
 shows_all() {
   local nodes=$3 id found
   hold "$1" "$work/hold.log" "$2"
-  id=$(sed -n 's/^socket .*muster\.\([0-9.]*\)$/\1/p' <(list_leftovers) | sort -u)
+  id=$(sed -n 's/^socket .*muster\.\([0-9]*\.[0-9]*\)\.[0-9a-f]*$/\1/p' <(list_leftovers) | sort -u)
   # shellcheck disable=SC2086  # options are several words or none
   found=$(srun --jobid="$job" $last_group --overlap --mpi=none -N1 -n1 "$tool" "$id" 2>&1 </dev/null)
   check "$what: muster-status" "$found" grep -q "^step $id of .*: $nodes of $nodes nodes answer" <<<"$found"

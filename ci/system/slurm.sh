@@ -212,11 +212,11 @@ for shape in "${mpi_shapes[@]}"; do
   done
 done
 
-# A plugin of another release says that it is, in one line with the remedy, before Slurm drops it.
+# A plugin that does not know this release says so, in one line with the remedy, before Slurm drops it.
 other_release() {
   local this want
   this=$(srun --version | cut -d' ' -f2 | cut -d- -f1)
-  want="is built for Slurm 23.02.99 and this is Slurm $this: build muster with -Dslurm_version=$this"
+  want="is built for Slurm 23.02 and this is Slurm $this: install a muster that knows it"
   mkdir "$work/other"
   cp "$plugins/mpi_muster_other.so" "$work/other/mpi_muster.so"
   sed "s,:/opt/muster/lib/slurm,:$work/other," "$SLURM_CONF" >"$work/slurm.conf"
@@ -226,9 +226,9 @@ other_release() {
 case $wanted in
   '  '|*' other_release '*)
     if other_release; then
-      ok 'a plugin of another Slurm release'
+      ok 'a plugin that does not know this Slurm release'
     else
-      not_ok 'a plugin of another Slurm release' "$(tail -n 3 "$work/other.log")"
+      not_ok 'a plugin that does not know this Slurm release' "$(tail -n 3 "$work/other.log")"
     fi ;;
 esac
 summary

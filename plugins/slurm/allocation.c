@@ -105,18 +105,16 @@ static void forget(struct boot *boot)
 
 static char *cluster_name(void)
 {
-    const struct slurm_abi_conf *conf = slurm_abi_conf_lock();
-    char *name = strdup(conf && conf->cluster_name ? conf->cluster_name : "");
+    char *name = slurm_abi_cluster_name();
 
-    slurm_abi_conf_unlock();
-    return name;
+    return name ? name : strdup("");
 }
 
 static char *version(void)
 {
+    uint32_t number = slurm_abi_version();
     char *text;
-    int n = asprintf(&text, "%d.%02d.%d", MUSTER_SLURM_VERSION >> 16,
-                     MUSTER_SLURM_VERSION >> 8 & 255, MUSTER_SLURM_VERSION & 255);
+    int n = asprintf(&text, "%u.%02u.%u", number >> 16, number >> 8 & 255, number & 255);
 
     return n < 0 ? NULL : text;
 }

@@ -9,26 +9,17 @@
 
 enum { BUFFER_BYTES = 1024 /* at first; Slurm's buffers grow */ };
 
-/* AuthInfo of slurm.conf: where munged's socket is. @return a copy, or NULL: Slurm's default */
-static char *auth_info(void)
-{
-    const struct slurm_abi_conf *conf = slurm_abi_conf_lock();
-    char *info = conf->authinfo != NULL ? strdup(conf->authinfo) : NULL;
-    slurm_abi_conf_unlock();
-    return info;
-}
-
 bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len)
 {
-    char *info = auth_info();
+    char *info = slurm_abi_auth_info(); /* where munged's socket is */
     void *cred = slurm_abi_auth_create(SLURM_ABI_AUTH_DEFAULT, info, reader,
                                        (void *)(uintptr_t)payload, (int)len);
     free(info);
     struct slurm_abi_buffer *packed = cred != NULL ? slurm_abi_buffer_new(BUFFER_BYTES) : NULL;
     bool made = packed != NULL &&
-                slurm_abi_auth_pack(cred, packed, SLURM_ABI_PROTOCOL) == SLURM_ABI_SUCCESS;
+                slurm_abi_auth_pack(cred, packed, slurm_abi_protocol()) == SLURM_ABI_SUCCESS;
     if (made) {
-        wire_put_u32(out, SLURM_ABI_PROTOCOL);
+        wire_put_u32(out, slurm_abi_protocol());
         wire_put_block(out, packed->head, packed->processed);
     }
     if (packed != NULL)
@@ -61,7 +52,7 @@ bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len
     void *cred = slurm_abi_auth_unpack(packed, (uint16_t)protocol);
     bool good = false;
     if (cred != NULL) {
-        char *info = auth_info();
+        char *info = slurm_abi_auth_info();
         good = slurm_abi_auth_verify(cred, info) == SLURM_ABI_SUCCESS &&
                slurm_abi_auth_get_uid(cred) == writer && holds(cred, payload, len);
         free(info);

@@ -43,7 +43,7 @@
 /* What every Slurm plugin has. */
 EXPORT const char plugin_name[] = "muster PMIx host";
 EXPORT const char plugin_type[] = "mpi/muster";
-EXPORT const uint32_t plugin_version = MUSTER_SLURM_VERSION;
+/* plugin_version: abi_version.c */
 /** "mu": Slurm's own plugins have 101 to 108. */
 EXPORT const uint32_t plugin_id = 0x6d75;
 
@@ -122,8 +122,9 @@ void mpi_p_conf_set(void *table)
 void *mpi_p_client_prelaunch(const struct slurm_abi_step_info *step, char ***env)
 {
     static char none;
+    struct slurm_abi_step_id id = slurm_abi_step_of(step);
 
-    agent_enter(&step->step_id, env);
+    agent_enter(&id, env);
     return &none; /* anything but NULL, which is an error */
 }
 

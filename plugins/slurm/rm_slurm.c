@@ -16,6 +16,7 @@
 #include "common/util/log.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/step_end.h"
+#include "shims/slurm/release.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -516,7 +517,15 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
                              struct event_base *base, const struct rm_host *host, struct err *err)
 {
     pthread_condattr_t attr;
-    struct rm *rm = calloc(1, sizeof *rm);
+    struct rm *rm;
+    if (slurm_release() == NULL) {
+        err_set(err,
+                "this muster does not know the Slurm of the library version %ld: install one that "
+                "knows it",
+                slurm_abi_api_version() >> 16);
+        return NULL;
+    }
+    rm = calloc(1, sizeof *rm);
     if (rm == NULL)
         return NULL;
     rm->boot = boot;

@@ -24,6 +24,8 @@
 
 #include <cmocka.h>
 
+enum { PROTOCOL = 42 << 8 /* of Slurm 24.11 */ };
+
 enum { WAIT_MS = 20000, CREDENTIALS = 64, DATA_MAX = 128, FLOOD = 200 };
 
 /* ---- Slurm ---- */
@@ -64,14 +66,14 @@ void slurm_abi_auth_destroy(void *cred)
 
 int slurm_abi_auth_pack(void *cred, struct slurm_abi_buffer *buffer, uint16_t protocol)
 {
-    assert_int_equal(protocol, SLURM_ABI_PROTOCOL);
+    assert_int_equal(protocol, PROTOCOL);
     buffer->head[buffer->processed++] = (char)(uintptr_t)cred;
     return SLURM_ABI_SUCCESS;
 }
 
 void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
 {
-    assert_int_equal(protocol, SLURM_ABI_PROTOCOL);
+    assert_int_equal(protocol, PROTOCOL);
     unsigned number = (unsigned char)buffer->head[0];
     return number > 0 && number <= ncredentials ? (void *)(uintptr_t)number : NULL;
 }
@@ -120,14 +122,14 @@ void slurm_abi_xfree(void **p)
     *p = NULL;
 }
 
-const struct slurm_abi_conf *slurm_abi_conf_lock(void)
+char *slurm_abi_auth_info(void)
 {
-    static const struct slurm_abi_conf conf = {0};
-    return &conf;
+    return NULL;
 }
 
-void slurm_abi_conf_unlock(void)
+uint16_t slurm_abi_protocol(void)
 {
+    return PROTOCOL;
 }
 
 uint16_t *slurm_abi_srun_ports(void)

@@ -48,7 +48,7 @@ static uint32_t count_nodes(const char *nodes)
     return n;
 }
 
-struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id *id)
+struct slurm_abi_step_layout *slurm_abi_step_layout_get(const struct slurm_abi_step_id *id)
 {
     static uint16_t tasks[TASKS_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
     static uint32_t ranks[TASKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -96,26 +96,12 @@ static struct slurm_abi_step_records *get_records(uint32_t job)
     return found;
 }
 
-#if SLURM_ABI_RELEASE < 0x190b
-int slurm_abi_raw_get_steps(time_t update_time, uint32_t job, uint32_t step,
-                            struct slurm_abi_step_records **found, uint16_t flags)
+int slurm_abi_get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records **found)
 {
-    (void)update_time;
     assert_int_equal(step, STEP);
-    assert_int_equal(flags, SLURM_ABI_SHOW);
     *found = get_records(job);
     return 0;
 }
-#else
-int slurm_abi_raw_get_steps(struct slurm_abi_step_id *id, struct slurm_abi_step_records **found,
-                            uint16_t flags)
-{
-    assert_int_equal(id->step_id, STEP);
-    assert_int_equal(flags, SLURM_ABI_SHOW);
-    *found = get_records(id->job_id);
-    return 0;
-}
-#endif
 
 void slurm_abi_free_steps(struct slurm_abi_step_records *found)
 {

@@ -24,7 +24,7 @@ static uint32_t nstarts;
 static int error;
 static unsigned kills;
 static int kill_errors[8]; /* of the next kills */
-static uint16_t kill_flags;
+static bool kill_fails;
 
 static int get(struct slurm_abi_step_records **found)
 {
@@ -44,26 +44,12 @@ static int get(struct slurm_abi_step_records **found)
     return SLURM_ABI_SUCCESS;
 }
 
-#if SLURM_ABI_RELEASE < 0x190b
-int slurm_abi_raw_get_steps(time_t update_time, uint32_t job, uint32_t step,
-                            struct slurm_abi_step_records **found, uint16_t flags)
+int slurm_abi_get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records **found)
 {
-    (void)update_time;
-    (void)flags;
     assert_int_equal(job, JOB);
     assert_int_equal(step, STEP);
     return get(found);
 }
-#else
-int slurm_abi_raw_get_steps(struct slurm_abi_step_id *id, struct slurm_abi_step_records **found,
-                            uint16_t flags)
-{
-    (void)flags;
-    assert_int_equal(id->job_id, JOB);
-    assert_int_equal(id->step_id, STEP);
-    return get(found);
-}
-#endif
 
 void slurm_abi_free_steps(struct slurm_abi_step_records *found)
 {
@@ -71,20 +57,9 @@ void slurm_abi_free_steps(struct slurm_abi_step_records *found)
     free(found);
 }
 
-#if SLURM_ABI_KILL == 1
-int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig)
+int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig, bool fails)
 {
-#elif SLURM_ABI_KILL == 2
-int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig, uint16_t flags)
-{
-    kill_flags = flags;
-#else
-int slurm_abi_raw_kill(struct slurm_abi_step_id *id, uint16_t sig, uint16_t flags)
-{
-    uint32_t job = id->job_id, step = id->step_id;
-
-    kill_flags = flags;
-#endif
+    kill_fails = fails;
     assert_int_equal(job, JOB);
     assert_int_equal(step, STEP);
     assert_int_equal(sig, SIGKILL);
@@ -209,10 +184,10 @@ static void a_step_may_end_without_failing(void **state)
     gone_at = 1;
     give_up = 0;
     assert_true(end_it(true));
-    assert_int_equal(kill_flags, 0);
+    assert_true(kill_fails);
     slurmctld_has(1, 1000, 0);
     assert_true(end_it(false));
-    assert_int_equal(kill_flags, SLURM_ABI_KILL == 1 ? 0 : SLURM_ABI_KILL_QUIET);
+    assert_false(kill_fails);
 }
 
 /* slurmctld was away when the step began on the node that now has to end it. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Compares slurm_abi.h with Slurm's public headers. Compiled, never run, and only where there are
+ * Compares slurm_raw.h with Slurm's public headers. Compiled, never run, and only where there are
  * headers; a layout or signature that differs does not compile.
  *
  * The two structures that MPI plugins alone see are in no public header. They are composed here
  * from the public types as Slurm's sources compose them, which catches a change in their parts.
  */
-#include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/slurm_raw.h"
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -29,50 +29,50 @@
     _Static_assert(__builtin_types_compatible_p(__typeof__(function), __VA_ARGS__),                \
                    #function " has other arguments")
 
-_Static_assert(SLURM_VERSION_NUMBER == MUSTER_SLURM_VERSION,
-               "the headers are of another Slurm than MUSTER_SLURM_VERSION");
+_Static_assert(SLURM_VERSION_NUMBER >> 8 == SLURM_ABI_RELEASE,
+               "the headers are of another Slurm than SLURM_ABI_RELEASE");
 _Static_assert(NO_VAL == SLURM_ABI_NO_VAL, "NO_VAL differs");
 _Static_assert(SLURM_SUCCESS == SLURM_ABI_SUCCESS && SLURM_ERROR == SLURM_ABI_ERROR,
                "return codes differ");
 
-SAME_SIZE(struct slurm_abi_step_id, slurm_step_id_t);
+SAME_SIZE(struct slurm_raw_step_id, slurm_step_id_t);
 #if SLURM_ABI_SLUID
-SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, sluid);
+SAME_FIELD(struct slurm_raw_step_id, slurm_step_id_t, sluid);
 #endif
-SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, job_id);
-SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, step_het_comp);
-SAME_FIELD(struct slurm_abi_step_id, slurm_step_id_t, step_id);
+SAME_FIELD(struct slurm_raw_step_id, slurm_step_id_t, job_id);
+SAME_FIELD(struct slurm_raw_step_id, slurm_step_id_t, step_het_comp);
+SAME_FIELD(struct slurm_raw_step_id, slurm_step_id_t, step_id);
 
-SAME_SIZE(struct slurm_abi_step_layout, slurm_step_layout_t);
+SAME_SIZE(struct slurm_raw_step_layout, slurm_step_layout_t);
 #if SLURM_ABI_LAYOUT_FRONT_END
-SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, front_end);
+SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, front_end);
 #endif
-SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, node_cnt);
-SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, node_list);
-SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tasks);
-SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, task_cnt);
-SAME_FIELD(struct slurm_abi_step_layout, slurm_step_layout_t, tids);
+SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, node_cnt);
+SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, node_list);
+SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, tasks);
+SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, task_cnt);
+SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, tids);
 
-SAME_SIZE(struct slurm_abi_step_record, job_step_info_t);
-SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, num_tasks);
-SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, srun_host);
-SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, srun_pid);
-SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, step_id);
-SAME_FIELD(struct slurm_abi_step_record, job_step_info_t, user_id);
-_Static_assert(offsetof(struct slurm_abi_step_records, count) ==
+SAME_SIZE(struct slurm_raw_step_record, job_step_info_t);
+SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, num_tasks);
+SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, srun_host);
+SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, srun_pid);
+SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, step_id);
+SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, user_id);
+_Static_assert(offsetof(struct slurm_raw_step_records, count) ==
                        offsetof(job_step_info_response_msg_t, job_step_count) &&
-                   offsetof(struct slurm_abi_step_records, steps) ==
+                   offsetof(struct slurm_raw_step_records, steps) ==
                        offsetof(job_step_info_response_msg_t, job_steps),
                "job_step_info_response_msg_t is laid out otherwise");
 _Static_assert((SHOW_ALL | SHOW_LOCAL) == SLURM_ABI_SHOW, "SHOW_ALL or SHOW_LOCAL differ");
 
-SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, cpus_per_node);
-SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, cpu_count_reps);
-SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, node_cnt);
-SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, node_list);
-SAME_FIELD(struct slurm_abi_allocation, resource_allocation_response_msg_t, num_cpu_groups);
-SAME_FIELD(struct slurm_abi_conf, slurm_conf_t, cluster_name);
-SAME_FIELD(struct slurm_abi_conf, slurm_conf_t, authinfo);
+SAME_FIELD(struct slurm_raw_allocation, resource_allocation_response_msg_t, cpus_per_node);
+SAME_FIELD(struct slurm_raw_allocation, resource_allocation_response_msg_t, cpu_count_reps);
+SAME_FIELD(struct slurm_raw_allocation, resource_allocation_response_msg_t, node_cnt);
+SAME_FIELD(struct slurm_raw_allocation, resource_allocation_response_msg_t, node_list);
+SAME_FIELD(struct slurm_raw_allocation, resource_allocation_response_msg_t, num_cpu_groups);
+SAME_FIELD(struct slurm_raw_conf, slurm_conf_t, cluster_name);
+SAME_FIELD(struct slurm_raw_conf, slurm_conf_t, authinfo);
 _Static_assert((int)ESLURM_TRANSITION_STATE_NO_UPDATE == (int)SLURM_ABI_TRANSITION,
                "error numbers differ");
 
@@ -91,13 +91,13 @@ struct task_info {
 #endif
     slurm_step_id_t step_id;
 };
-SAME_SIZE(struct slurm_abi_step_info, struct step_info);
-SAME_FIELD(struct slurm_abi_step_info, struct step_info, step_id);
-SAME_FIELD(struct slurm_abi_step_info, struct step_info, step_layout);
-SAME_SIZE(struct slurm_abi_task_info, struct task_info);
-SAME_FIELD(struct slurm_abi_task_info, struct task_info, ltaskid);
-SAME_FIELD(struct slurm_abi_task_info, struct task_info, ntasks);
-SAME_FIELD(struct slurm_abi_task_info, struct task_info, step_id);
+SAME_SIZE(struct slurm_raw_step_info, struct step_info);
+SAME_FIELD(struct slurm_raw_step_info, struct step_info, step_id);
+SAME_FIELD(struct slurm_raw_step_info, struct step_info, step_layout);
+SAME_SIZE(struct slurm_raw_task_info, struct task_info);
+SAME_FIELD(struct slurm_raw_task_info, struct task_info, ltaskid);
+SAME_FIELD(struct slurm_raw_task_info, struct task_info, ntasks);
+SAME_FIELD(struct slurm_raw_task_info, struct task_info, step_id);
 
 #if SLURM_ABI_KILL > 1
 _Static_assert(KILL_NO_SIG_FAIL == SLURM_ABI_KILL_QUIET, "flags of slurm_kill_job_step differ");

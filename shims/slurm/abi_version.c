@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Says that the plugin is for another Slurm than the one that loads it.
+ * Gives the plugin the version of the Slurm that loads it.
  *
- * Slurm compares plugin_version as soon as a plugin is loaded, and if it differs only says, of the
- * plugin, which it is: "Incompatible Slurm plugin … version (22.05.8)". Constructors have run by
- * then, so this one says the other half and the remedy. Slurm tells no plugin its version; but the
- * plugins that the process has loaded before have passed the same comparison.
+ * Slurm compares plugin_version with its own version, micro release included, as soon as a plugin
+ * is loaded. Constructors have run by then, so this one sets it. Slurm tells no plugin its version,
+ * and libslurm only its release. But the plugins that the process has loaded before have passed the
+ * same comparison; and Slurm's own lie beside libslurm. A release that muster does not know is left
+ * without a version, with the reason in the log: then Slurm says "Incompatible Slurm plugin".
  */
-#include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/release.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Slurm's numbers, as in its version. */
-#define PRINT_VERSION "%u.%02u.%u"
 #define PRINTED(version) (version) >> 16 & 0xff, (version) >> 8 & 0xff, (version)&0xff
 
-/* The version of a loaded object if it is a plugin of exactly the process's Slurm, else 0. */
-static uint32_t plugin_version_of(const char *path)
+/* Only known here by its local name: the program may have a plugin_version, too. */
+static uint32_t running;
+extern uint32_t plugin_version __attribute__((visibility("default"), alias("running")));
+
+uint32_t slurm_abi_version(void)
 {
-    void *object = path[0] == '\0' ? NULL : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    return running;
+}
+
+/* The version of an object if it is a plugin of exactly the process's Slurm, else 0.
+ * @param mode RTLD_NOLOAD: only if it is loaded */
+static uint32_t plugin_version_of(const char *path, int mode)
+{
+    void *object = path[0] == '\0' ? NULL : dlopen(path, RTLD_LAZY | mode);
     const char *type = object == NULL ? NULL : dlsym(object, "plugin_type");
     const uint32_t *version = type == NULL ? NULL : dlsym(object, "plugin_version");
     /* SPANK plugins need to match in the release only. */
@@ -32,36 +43,95 @@ static uint32_t plugin_version_of(const char *path)
     return found;
 }
 
-/* The version of the process's Slurm, or 0 when it has loaded no other plugin yet. */
-static uint32_t running_version(const struct link_map *own)
+/* @param release 0: any @return whether a version is of it */
+static bool is_of(uint32_t version, uint32_t release)
+{
+    return version != 0 && (release == 0 || version >> 8 == release);
+}
+
+/* Of what the process has loaded before, or 0. */
+static uint32_t loaded_version(const struct link_map *own, uint32_t release)
 {
     const struct link_map *map = own;
 
     while (map->l_prev != NULL)
         map = map->l_prev;
     for (; map != NULL; map = map->l_next) {
-        uint32_t version = map == own ? 0 : plugin_version_of(map->l_name);
+        uint32_t version = map == own ? 0 : plugin_version_of(map->l_name, RTLD_NOLOAD);
 
-        if (version != 0)
+        if (is_of(version, release))
             return version;
     }
     return 0;
 }
 
-/** @thread whichever loads the plugin */
-static __attribute__((constructor)) void say_other_version(void)
+/* Of a plugin file in the directory of another file, or 0: some of these are in every Slurm. */
+static uint32_t beside_version(const char *file, uint32_t release)
 {
-    struct link_map *own;
-    Dl_info info;
-    uint32_t running;
+    static const char *const names[] = {"select_cons_tres.so", "select_linear.so", "auth_munge.so",
+                                        "cred_munge.so",       "mpi_pmi2.so",      "auth_none.so"};
+    const char *slash = strrchr(file, '/');
+    char path[4096];
 
-    if (dladdr1(__extension__(void *) say_other_version, &info, (void **)&own, RTLD_DL_LINKMAP) ==
-        0)
+    for (size_t i = 0; slash != NULL && i < sizeof(names) / sizeof(*names); i++) {
+        uint32_t version;
+
+        if (snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - file), file, names[i]) >=
+            (int)sizeof(path))
+            continue;
+        version = plugin_version_of(path, RTLD_LOCAL);
+        if (is_of(version, release))
+            return version;
+    }
+    return 0;
+}
+
+static void list_known(char *text, size_t cap)
+{
+    const struct slurm_release *known;
+    size_t at = 0;
+
+    for (unsigned i = 0; at < cap && (known = slurm_release_known(i)) != NULL; i++)
+        at += (size_t)snprintf(text + at, cap - at, "%s%u.%02u", i == 0 ? "" : ", ",
+                               known->number >> 8, known->number & 0xff);
+}
+
+static void say_unknown(const char *own, uint32_t version)
+{
+    char known[128] = "", this[64];
+
+    list_known(known, sizeof(known));
+    if (version != 0)
+        snprintf(this, sizeof(this), "%u.%02u.%u", PRINTED(version));
+    else
+        snprintf(this, sizeof(this), "of the library version %ld", slurm_abi_api_version() >> 16);
+    slurm_abi_error("mpi/muster: %s is built for Slurm %s and this is Slurm %s: install a muster "
+                    "that knows it",
+                    own, known, this);
+}
+
+/** @thread whichever loads the plugin */
+static __attribute__((constructor)) void find_version(void)
+{
+    const struct slurm_release *release = slurm_release();
+    uint32_t number = release == NULL ? 0 : release->number, found;
+    struct link_map *own;
+    Dl_info info, slurm;
+
+    if (dladdr1(__extension__(void *) find_version, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 ||
+        dladdr((void *)(uintptr_t)slurm_abi_api_version, &slurm) == 0)
         return;
-    running = running_version(own);
-    if (running != 0 && running != MUSTER_SLURM_VERSION)
-        slurm_abi_error(
-            "mpi/muster: %s is built for Slurm " PRINT_VERSION " and this is Slurm " PRINT_VERSION
-            ": build muster with -Dslurm_version=" PRINT_VERSION " and install it",
-            info.dli_fname, PRINTED(MUSTER_SLURM_VERSION), PRINTED(running), PRINTED(running));
+    found = loaded_version(own, number);
+    if (found == 0)
+        found = beside_version(slurm.dli_fname, number);
+    if (found == 0)
+        found = beside_version(info.dli_fname, number);
+    if (release == NULL)
+        say_unknown(info.dli_fname, found);
+    else if (found == 0)
+        slurm_abi_error("mpi/muster: the micro release of this Slurm %u.%02u is not known, as no "
+                        "plugin of it lies beside %s: put %s where Slurm's own plugins are",
+                        number >> 8, number & 0xff, slurm.dli_fname, info.dli_fname);
+    else
+        running = found;
 }

@@ -4,7 +4,7 @@
  *
  * Each gives what Slurm's gives: memory that the caller frees, in the same way.
  */
-#include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/slurm_raw.h"
 #include "shims/slurm/standin/slurm_standin.h"
 #include "shims/standin/say.h"
 
@@ -67,10 +67,21 @@ const char *slurm_abi_strerror(int errnum)
     }
 }
 
+/* ---- its version; the library counts as a plugin that was loaded, which the plugin looks for ----
+ */
+
+const char plugin_type[] = "standin";
+const uint32_t plugin_version = STANDIN_VERSION;
+
+long slurm_abi_api_version(void)
+{
+    return (long)SLURM_ABI_API << 16;
+}
+
 /* ---- slurmstepd's own record ---- */
 
-int slurm_abi_stepd_connect(const char *directory, const char *nodename,
-                            struct slurm_abi_step_id *id, uint16_t *protocol_version)
+int slurm_raw_stepd_connect(const char *directory, const char *nodename,
+                            struct slurm_raw_step_id *id, uint16_t *protocol_version)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd;
@@ -139,15 +150,15 @@ char *slurm_abi_get_tmp_fs(const char *node)
     return step && asprintf(&path, "%s/%s/tmp", step->dir, node) >= 0 ? path : NULL;
 }
 
-const struct slurm_abi_conf *slurm_abi_conf_lock(void)
+const struct slurm_raw_conf *slurm_raw_conf_lock(void)
 {
     static char name[] = STANDIN_CLUSTER;
-    static const struct slurm_abi_conf conf = {.cluster_name = name};
+    static const struct slurm_raw_conf conf = {.cluster_name = name};
 
     return &conf;
 }
 
-void slurm_abi_conf_unlock(void)
+void slurm_raw_conf_unlock(void)
 {
 }
 
@@ -179,7 +190,7 @@ void slurm_abi_print_conf(FILE *out, void *conf)
     fprintf(out, "TmpFS                   = %s/%%n/tmp\n", (const char *)conf);
 }
 
-void slurm_abi_free_conf(void *conf)
+void slurm_raw_free_conf(void *conf)
 {
     free(conf);
 }
@@ -197,9 +208,9 @@ static char *list_names(void)
     return text;
 }
 
-struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id *id)
+struct slurm_raw_step_layout *slurm_raw_step_layout_get(struct slurm_raw_step_id *id)
 {
-    struct slurm_abi_step_layout *layout;
+    struct slurm_raw_step_layout *layout;
 
     if (!step || id->job_id != step->job || id->step_id != step->step) {
         errno = SLURM_ABI_INVALID_JOB_ID;
@@ -225,7 +236,7 @@ struct slurm_abi_step_layout *slurm_abi_step_layout_get(struct slurm_abi_step_id
     return layout;
 }
 
-void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
+void slurm_raw_step_layout_free(struct slurm_raw_step_layout *layout)
 {
     for (uint32_t n = 0; layout->tids && n < layout->node_cnt; n++)
         free(layout->tids[n]);
@@ -236,9 +247,9 @@ void slurm_abi_step_layout_free(struct slurm_abi_step_layout *layout)
 }
 
 /* A task has a processor, as Slurm would allocate them. */
-static struct slurm_abi_allocation *allocation_new(void)
+static struct slurm_raw_allocation *allocation_new(void)
 {
-    struct slurm_abi_allocation *allocation = calloc(1, sizeof(*allocation));
+    struct slurm_raw_allocation *allocation = calloc(1, sizeof(*allocation));
 
     if (!allocation)
         return NULL;
@@ -256,25 +267,19 @@ static struct slurm_abi_allocation *allocation_new(void)
     return allocation;
 }
 
-#if SLURM_ABI_RELEASE < 0x1a05
-int slurm_abi_raw_allocation_lookup(uint32_t job, struct slurm_abi_allocation **allocation)
+int slurm_raw_allocation_lookup(struct slurm_raw_step_id id,
+                                struct slurm_raw_allocation **allocation)
 {
-#else
-int slurm_abi_raw_allocation_lookup(struct slurm_abi_step_id id,
-                                    struct slurm_abi_allocation **allocation)
-{
-    uint32_t job = id.job_id;
-#endif
     *allocation = NULL;
     errno = SLURM_ABI_INVALID_JOB_ID;
-    if (step && job == step->job)
+    if (step && id.job_id == step->job)
         *allocation = allocation_new();
     return *allocation ? SLURM_ABI_SUCCESS : SLURM_ABI_ERROR;
 }
 
 /* The step's record, as far as muster looks at it; in muster-server, which knows no step, the
  * slurmd is asked. */
-static int get_record(uint32_t job, uint32_t step_id, struct slurm_abi_step_records **records)
+static int get_record(uint32_t job, uint32_t step_id, struct slurm_raw_step_records **records)
 {
     int64_t start = step ? step->start : 0;
     int rc = step ? job != step->job || step_id != step->step ? SLURM_ABI_INVALID_JOB_ID : 0
@@ -288,36 +293,28 @@ static int get_record(uint32_t job, uint32_t step_id, struct slurm_abi_step_reco
         return SLURM_ABI_ERROR;
     }
     (*records)->count = 1;
-    (*records)->steps = (struct slurm_abi_step_record *)(*records + 1);
-    *(*records)->steps = (struct slurm_abi_step_record){
+    (*records)->steps = (struct slurm_raw_step_record *)(*records + 1);
+    *(*records)->steps = (struct slurm_raw_step_record){
         .start_time = (time_t)start,
         .user_id = geteuid(),
-        .step_id = slurm_abi_step_id(job, step_id, SLURM_ABI_NO_VAL),
+        .step_id = slurm_raw_step_id(job, step_id, SLURM_ABI_NO_VAL),
     };
     return SLURM_ABI_SUCCESS;
 }
 
-#if SLURM_ABI_RELEASE < 0x190b
-int slurm_abi_raw_get_steps(time_t update_time, uint32_t job, uint32_t step_id,
-                            struct slurm_abi_step_records **records, uint16_t flags)
+int slurm_raw_get_steps(struct slurm_raw_step_id *id, struct slurm_raw_step_records **records,
+                        uint16_t flags)
 {
-    (void)update_time;
-#else
-int slurm_abi_raw_get_steps(struct slurm_abi_step_id *id, struct slurm_abi_step_records **records,
-                            uint16_t flags)
-{
-    uint32_t job = id->job_id, step_id = id->step_id;
-#endif
     (void)flags;
-    return get_record(job, step_id, records);
+    return get_record(id->job_id, id->step_id, records);
 }
 
-void slurm_abi_free_steps(struct slurm_abi_step_records *records)
+void slurm_raw_free_steps(struct slurm_raw_step_records *records)
 {
     free(records);
 }
 
-void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)
+void slurm_raw_free_allocation(struct slurm_raw_allocation *allocation)
 {
     free(allocation->node_list);
     free(allocation->cpus_per_node);

@@ -4,6 +4,8 @@
  */
 #include "shims/slurm/standin/plugin.h"
 
+#include "shims/slurm/standin/slurm_standin.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
@@ -45,11 +47,9 @@ int plugin_load(struct plugin *plugin, const char *path, struct err *err)
     version = dlsym(file, "plugin_version");
     if (!type || strncmp(type, "mpi/", 4) != 0 || !version)
         return err_set(err, "%s is no MPI plugin for Slurm", path);
-    if (*version != MUSTER_SLURM_VERSION)
-        return err_set(err, "%s is for Slurm %u.%02u.%u, and this musterrun for %u.%02u.%u", path,
-                       *version >> 16, *version >> 8 & 255, *version & 255,
-                       MUSTER_SLURM_VERSION >> 16, MUSTER_SLURM_VERSION >> 8 & 255,
-                       MUSTER_SLURM_VERSION & 255);
+    if (*version != STANDIN_VERSION)
+        return err_set(err, "%s does not know Slurm %u.%02u, which this musterrun plays", path,
+                       STANDIN_VERSION >> 16, STANDIN_VERSION >> 8 & 255);
     if (look_up(plugin, file, path, err) < 0)
         return -1;
     if (plugin->init() != SLURM_ABI_SUCCESS)

@@ -6,18 +6,18 @@
 #define MUSTER_SLURM_STANDIN_PLUGIN_H
 
 #include "common/util/err.h"
-#include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/slurm_raw.h"
 
 /** What Slurm looks up by name. */
 struct plugin {
     int (*init)(void);
     int (*fini)(void);
-    void *(*prelaunch)(const struct slurm_abi_step_info *step, char ***env);
+    void *(*prelaunch)(const struct slurm_raw_step_info *step, char ***env);
     int (*client_fini)(void *state);
     void (*conf_options)(void **options, int *count);
     void (*conf_set)(void *table);
     int (*prefork)(const void *step, char ***env);
-    int (*task)(const struct slurm_abi_task_info *task, char ***env);
+    int (*task)(const struct slurm_raw_task_info *task, char ***env);
 };
 
 /** Loads @p path, checks type and release, and calls init(). @return 0, or -1 with @p err */

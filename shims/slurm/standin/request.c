@@ -4,7 +4,7 @@
  * that SLURM_CONF names, where musterrun plays the slurmd of this node (slurmd.c).
  */
 #include "common/util/send_all.h"
-#include "shims/slurm/slurm_abi.h"
+#include "shims/slurm/slurm_raw.h"
 #include "shims/slurm/standin/slurm_standin.h"
 
 #include <errno.h>
@@ -118,21 +118,8 @@ static int kill_tasks(uint32_t job, uint32_t step, uint16_t sig)
     return SLURM_ABI_ERROR;
 }
 
-#if SLURM_ABI_KILL == 1
-int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig)
-{
-    return kill_tasks(job, step, sig);
-}
-#elif SLURM_ABI_KILL == 2
-int slurm_abi_raw_kill(uint32_t job, uint32_t step, uint16_t sig, uint16_t flags)
-{
-    (void)flags;
-    return kill_tasks(job, step, sig);
-}
-#else
-int slurm_abi_raw_kill(struct slurm_abi_step_id *id, uint16_t sig, uint16_t flags)
+int slurm_raw_kill(struct slurm_raw_step_id *id, uint16_t sig, uint16_t flags)
 {
     (void)flags;
     return kill_tasks(id->job_id, id->step_id, sig);
 }
-#endif

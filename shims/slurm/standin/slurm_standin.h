@@ -12,6 +12,9 @@
 
 #include "shims/standin/standin.h"
 
+/** The version of Slurm that musterrun plays: its SLURM_ABI_RELEASE, and micro release 0. */
+#define STANDIN_VERSION ((uint32_t)SLURM_ABI_RELEASE << 8)
+
 /** The name of the cluster that all runs are in. */
 #define STANDIN_CLUSTER "musterrun"
 

@@ -10,16 +10,16 @@
 /* srun's turn with the plugin. @return its state, or NULL */
 static void *prelaunch(struct run *run, const struct plugin *plugin)
 {
-    struct slurm_abi_step_info info = {
+    struct slurm_raw_step_info info = {
         .het_job_id = SLURM_ABI_NO_VAL,
-        .step_id = slurm_abi_step_id(run->step.job, run->step.step, SLURM_ABI_NO_VAL),
+        .step_id = slurm_raw_step_id(run->step.job, run->step.step, SLURM_ABI_NO_VAL),
     };
     void *state;
 
-    info.step_layout = slurm_abi_step_layout_get(&info.step_id);
+    info.step_layout = slurm_raw_step_layout_get(&info.step_id);
     state = info.step_layout ? plugin->prelaunch(&info, &run->env) : NULL;
     if (info.step_layout)
-        slurm_abi_step_layout_free(info.step_layout);
+        slurm_raw_step_layout_free(info.step_layout);
     return state;
 }
 
@@ -71,7 +71,7 @@ static int srun_close(struct run *run)
 const struct standin_rm rm_slurm = {
     .name = "slurm",
     .plugin_path = MUSTER_SLURM_PLUGIN,
-    .about = "Slurm " MUSTER_SLURM_RELEASE,
+    .about = "Slurm " STANDIN_RELEASE,
     .open = srun_open,
     .start = srun_start,
     .ended = srun_ended,

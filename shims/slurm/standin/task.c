@@ -86,14 +86,14 @@ static void set_task(char ***env, const struct standin_node *node, uint32_t inde
 static void call_hook(struct run *run, uint32_t index, uint32_t slot)
 {
     const struct standin_step *step = &run->step;
-    struct slurm_abi_task_info info = {
+    struct slurm_raw_task_info info = {
         .gtaskid = step->nodes[index].ranks[slot],
         .ltaskid = (int)slot,
         .ltasks = step->nodes[index].ntasks,
         .nnodes = step->nnodes,
         .nodeid = index,
         .ntasks = step->ntasks,
-        .step_id = slurm_abi_step_id(step->job, step->step, SLURM_ABI_NO_VAL),
+        .step_id = slurm_raw_step_id(step->job, step->step, SLURM_ABI_NO_VAL),
     };
 
     if (((struct slurm_run *)run->state)->plugin.task(&info, &run->env) != SLURM_ABI_SUCCESS) {

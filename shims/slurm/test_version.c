@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of the version that mpi_muster.so takes on when a Slurm loads it. This program is the
+ * Slurm: libslurm's functions are its own, and a plugin of 24.11.99 lies beside it.
+ */
+#include "shims/slurm/slurm_abi.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { API_24_11 = 42, API_26_05 = 45, API_UNKNOWN = 99 };
+
+EXPORT long slurm_abi_api_version(void);
+EXPORT void slurm_abi_error(const char *fmt, ...);
+/* Its address is taken, so it has to be there. */
+EXPORT int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const char *data);
+/* The plugin's own is another one, also where the program has one. */
+extern uint32_t plugin_version;
+EXPORT uint32_t plugin_version = 7;
+
+static const char *directory; /* where the plugins are */
+static long api;
+static char said[1024];
+
+long slurm_abi_api_version(void)
+{
+    return api << 16;
+}
+
+void slurm_abi_error(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(said, sizeof(said), fmt, ap);
+    va_end(ap);
+}
+
+int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const char *data)
+{
+    (void)nodelist;
+    (void)address;
+    (void)len;
+    (void)data;
+    return SLURM_ABI_ERROR;
+}
+
+static void *load(const char *name)
+{
+    char path[PATH_MAX];
+    void *file;
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    assert_null(dlopen(path, RTLD_LAZY | RTLD_NOLOAD));
+    file = dlopen(path, RTLD_LAZY);
+    if (!file)
+        fail_msg("%s", dlerror());
+    return file;
+}
+
+/* As Slurm of that libslurm does it. @return the version that the plugin says */
+static uint32_t version_under(long number)
+{
+    uint32_t found;
+    void *file;
+
+    api = number;
+    said[0] = '\0';
+    file = load("mpi_muster.so");
+    found = *(const uint32_t *)dlsym(file, "plugin_version");
+    dlclose(file);
+    return found;
+}
+
+static void test_beside(void **state)
+{
+    (void)state;
+    assert_int_equal(version_under(API_24_11), 0x180b63);
+    assert_string_equal(said, "");
+    assert_int_equal(plugin_version, 7);
+}
+
+static void test_loaded_before(void **state)
+{
+    void *file = load("test_plugin.so");
+
+    (void)state;
+    assert_int_equal(version_under(API_24_11), 0x180b04);
+    assert_string_equal(said, "");
+    dlclose(file);
+}
+
+static void test_micro_not_found(void **state)
+{
+    (void)state;
+    assert_int_equal(version_under(API_26_05), 0);
+    assert_non_null(strstr(said, "the micro release of this Slurm 26.05 is not known"));
+}
+
+static void test_unknown_release(void **state)
+{
+    (void)state;
+    assert_int_equal(version_under(API_UNKNOWN), 0);
+    assert_non_null(strstr(said, "is built for Slurm 22.05, 23.02, "));
+    assert_non_null(strstr(said, " and this is Slurm 24.11.99: install a muster that knows it"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_loaded_before),
+        cmocka_unit_test(test_micro_not_found),
+        cmocka_unit_test(test_unknown_release),
+    };
+
+    if (argc != 2)
+        return 2;
+    directory = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
