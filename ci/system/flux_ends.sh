@@ -9,7 +9,7 @@ usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_ends.sh BUILDDIR [PART]...
 
 Ends jobs of the client hold in BUILDDIR (or BUILDDIR/ci/clients) in several ways, and looks at the
 exit status of flux run and at the exceptions in the job's eventlog: statuses (PMIx_Abort, exit
-codes, signals), others (flux cancel, flux job raise: no exception but theirs), unload (the module
+codes, signals), server (one is killed), others (flux cancel, flux job raise: no exception but theirs), unload (the module
 of a broker, under a job), pmix (two PMIx servers asked for). Prints "ok", "not ok" with the reason
 and "skip" lines; non-zero status when any failed.
 TXT
@@ -79,6 +79,22 @@ ended_by() {
     eval "[ \$(wc -l <'$work/exceptions') = 1 ] && grep -q '^$type' '$work/exceptions'"
 }
 
+# Its shell sees that and has the job ended. The tasks wait in a construct.
+server() {
+  local job status
+  is_wanted server || return 0
+  timeout 60 flux run -o pmi="$MPI" --job-name=server -N4 -n8 "$clients/hold" --victim 7 --delay 90000 --in construct --seconds 50 >"$work/server.log" 2>&1 </dev/null &
+  job=$!
+  all_up server $job || return
+  kill -9 "$(pids_of muster-server | head -n 1)"
+  wait $job
+  status=$?
+  check 'server: status 137' "status $status; $(grep -m 1 job.exception "$work/server.log")" [ $status = 137 ]
+  exceptions server >"$work/exceptions"
+  check 'server: one exception, which says why' "$(tr '\n' ';' <"$work/exceptions")" \
+    eval "[ \$(wc -l <'$work/exceptions') = 1 ] && grep -qE '^exec muster-server of job .* died on node' '$work/exceptions'"
+}
+
 others() {
   is_wanted others || return 0
   ended_by cancel cancel flux cancel
@@ -131,6 +147,7 @@ pmix() {
 }
 
 statuses
+server
 others
 unload
 pmix

@@ -426,7 +426,7 @@ part_kills() {
   start
   kill -9 "$(pids_of muster-server | head -n 1)"
   await 'a server is killed'
-  says 'a server is killed' "$killed" "muster-server of $step_of died on node"
+  says 'a server is killed' 137 "muster-server of $step_of died on node"
   clean 'a server is killed'
   # Nobody is left who could remove the directory: the next run does.
   start

@@ -27,6 +27,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,11 +38,13 @@
 enum {
     CPUS_BYTES = 2048, /* of a set of processors */
     BOUND_MS = 2000,   /* for the server to see where tasks are bound */
+    LOST_STATUS = 137, /* of a job whose server is lost, as ending_of_host() has it */
 };
 
 /** The one job of this process. */
 struct session {
     pid_t owner; /**< forked tasks have a copy of all this */
+    flux_t *h;   /**< to the broker, the shell's */
     struct job job;
     struct identity user;
     struct scratch scratch;
@@ -93,6 +96,24 @@ static void unwatch(flux_watcher_t **watcher)
     *watcher = NULL;
 }
 
+/* flux_shell_raise() of Flux has no status. The job manager takes it as wait(2) has it; releases
+ * before 0.84 ignore it. No answer is awaited, as the reactor has to go on. */
+static void end_job(const struct session *s)
+{
+    const struct boot *boot = &s->job.boot;
+    flux_future_t *f;
+    char note[320];
+
+    snprintf(note, sizeof(note), "muster-server of job %s died on node %s", boot->label,
+             boot->nodes[boot->node].name);
+    f = flux_rpc_pack(s->h, "job-manager.raise", FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE,
+                      "{s:I s:s s:i s:s s:i}", "id", (int64_t)s->job.id, "type", "exec", "severity",
+                      0, "note", note, "wait_status", LOST_STATUS << 8);
+    if (!f)
+        log_error("job %s cannot be ended; end it with: flux cancel %s", boot->label, boot->label);
+    flux_future_destroy(f);
+}
+
 static void server_died(struct session *s)
 {
     const struct boot *boot = &s->job.boot;
@@ -103,8 +124,7 @@ static void server_died(struct session *s)
         "muster-server of job %s died on node %s%s: ending the job, since its tasks would wait "
         "for it for ever",
         boot->label, boot->nodes[boot->node].name, s->launch.death);
-    flux_shell_raise("exec", 0, "muster-server of job %s died on node %s", boot->label,
-                     boot->nodes[boot->node].name);
+    end_job(s);
 }
 
 static void on_control(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
@@ -245,6 +265,7 @@ static int on_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
     if (!s)
         return -1;
     s->owner = getpid();
+    s->h = flux_shell_get_flux(shell);
     s->user = (struct identity){.uid = geteuid(), .gid = getegid()};
     s->launch.control = -1;
     session = s;

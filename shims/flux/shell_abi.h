@@ -38,7 +38,6 @@ int flux_shell_getopt_unpack(flux_shell_t *shell, const char *name, const char *
 int flux_shell_info_unpack(flux_shell_t *shell, const char *fmt, ...);
 int flux_shell_rank_info_unpack(flux_shell_t *shell, int shell_rank, const char *fmt, ...);
 const char *flux_shell_getenv(flux_shell_t *shell, const char *name);
-void flux_shell_raise(const char *type, int severity, const char *fmt, ...);
 void flux_shell_log(const char *component, int level, const char *file, int line, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));
 void flux_shell_fatal(const char *component, const char *file, int line, int errnum, int exit_code,

@@ -102,27 +102,6 @@ const char *flux_shell_getenv(flux_shell_t *shell, const char *name)
     return NULL;
 }
 
-/* By the services of rank 0, as Flux's does. */
-void flux_shell_raise(const char *type, int severity, const char *fmt, ...)
-{
-    struct json_object *json = json_object_new_object();
-    char note[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(note, sizeof(note), fmt, ap);
-    va_end(ap);
-    if (!json)
-        return;
-    json_object_object_add(json, "id", json_object_new_int64(the_shell.node.run->step.job));
-    json_object_object_add(json, "type", json_object_new_string(type));
-    json_object_object_add(json, "severity", json_object_new_int(severity));
-    json_object_object_add(json, "note", json_object_new_string(note));
-    flux_future_destroy(flux_rpc(the_shell.h, "job-manager.raise", json_object_to_json_string(json),
-                                 (uint32_t)FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE));
-    json_object_put(json);
-}
-
 void flux_shell_log(const char *component, int level, const char *file, int line, const char *fmt,
                     ...)
 {
