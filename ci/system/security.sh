@@ -197,7 +197,7 @@ check_messages() {
   dropped 'one that says to be oversized' "$wrong" NNa4 "$uid" 4294967295 abcd
   dropped 'a frame that is garbage' 'a cut frame was dropped' NNa40 "$uid" 40 garbage
   dropped 'a frame that is longer than its message' 'a cut frame was dropped' NNNa21 "$uid" 25 4294967295 x
-  dropped 'a frame of another step' 'no frame of this step' NNNNNNNNC "$uid" 25 21 1 2 1 0 1 1
+  dropped 'a frame of another step' 'another run of this step, or of another step' NNNNNNNNC "$uid" 25 21 1 2 1 0 1 1
 }
 
 # start_at_home WHAT: a step of alice passes, with her home as it is
