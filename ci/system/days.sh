@@ -244,7 +244,7 @@ part_missing() {
   library=$(ldd "$server" | sed -n 's/.*libpmix\.so.* => \([^ ]*\).*/\1/p')
   library=$(realpath "$library")
   over "$library" --bind /dev/null
-  refused no-libpmix 'on node node2: .*libpmix'
+  refused no-libpmix 'on node node2 .*libpmix'
   under "$library"
   over "$server" --bind /dev/null
   refused not-executable "cannot start $server: exec: Permission denied"
@@ -253,11 +253,11 @@ part_missing() {
   refused no-server "cannot start $server: exec: No such file"
   under "${server%/*}"
   instead 'exit 3'
-  refused silent-end 'ended before it was ready on node node2, without a word'
+  refused silent-end 'ended before it was ready on node node2 \(its exit status is 3\)'
   under "$server"
   # what it says is anybody's text
   instead "printf 'oh\\033[31m dear\\n' >&2; exit 3"
-  refused last-words 'did not start on node node2: oh.\[31m dear'
+  refused last-words 'ended before it was ready on node node2 .*last words were: oh.\[31m dear'
   under "$server"
   unknown_user
   tmp_of_tasks
@@ -290,7 +290,7 @@ part_full() {
   has_descriptors slurmd-few-descriptors "$hard"
   prlimit --pid "$slurmd" --nofile="$soft:"
   remount_tmp "nr_inodes=$(in_node stat -f -c '%c %d' "$root/tmp" | awk '{ print $1 - $2 }')"
-  refused tmp-full 'cannot make a directory .*No space'
+  refused tmp-full 'TmpFS=/tmp has .*remove files there'
   remount_tmp nr_inodes=0
   over /tmp --rbind "$root/tmp"   # not itself, which a server writes in
   remount_tmp bind,ro

@@ -3,6 +3,7 @@
  * told anything there. */
 #include "common/nspace/built.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 const char *__lsan_default_suppressions(void);
@@ -16,11 +17,20 @@ const char *__tsan_default_suppressions(void)
     return "race:libpmix.so\nmutex:libpmix.so\nthread:libpmix.so\n";
 }
 
-/* What libpmix and libslurm leak is not ours to mend. */
+/* What libpmix, libslurm and pciaccess (by hwloc) leak is not ours to mend. */
 const char *__lsan_default_suppressions(void)
 {
-    return "leak:libpmix.so\nleak:libslurm\n";
+    return "leak:libpmix.so\nleak:libslurm\nleak:libpciaccess\n";
 }
+
+#ifdef __SANITIZE_ADDRESS__
+/* Leaks of a library that was unloaded have no name by which they could be left out. */
+__attribute__((visibility("default"))) int dlclose(void *library)
+{
+    (void)library;
+    return 0;
+}
+#endif
 
 /* See LIBRARY_UNLOADED_LEAKS: they have no name by which they could be left out. */
 int __lsan_is_turned_off(void)
