@@ -2,9 +2,8 @@
 /** @file
  * How a process ended that is no child of ours, and why a server may have died.
  *
- * A server that dies tells by itself what it can: its own errors, and a word of the signal that it
- * crashed by. What only others can see is put together here, when it is looked for: soon
- * afterwards.
+ * A server that dies tells by itself what it can: its own errors, and the signal that it crashed
+ * by. This file puts together what only other processes can see, soon after the death.
  */
 #include "common/launch/death.h"
 
@@ -81,8 +80,8 @@ append(char *buf, size_t cap, const char *fmt, ...)
     va_end(ap);
 }
 
-/* @return whether it is known how the server ended. It may be ours after all, where we are given
- * what others leave (PR_SET_CHILD_SUBREAPER); else whose child it is has to reap it first, which
+/* @return whether it is known how the server ended. It may be our child after all, where we are
+ * given what others leave (PR_SET_CHILD_SUBREAPER). Else its parent has to reap it first, which
  * POLLHUP tells. */
 static bool find_status(int pidfd, int *sig, int *code)
 {

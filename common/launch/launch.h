@@ -81,9 +81,9 @@ enum launch_state {
                        says what is known of it */
 };
 
-/** Takes what came over the control socket; waits for 50 ms at most. Before a death is told of, the
- * relay is drained, so that the server's last words come first. Never blocks. @thread that of
- * launch_tell() */
+/** Takes what came over the control socket. Only when the server dies it waits, 50 ms at most, for
+ * its end. Before a death is told of, the relay is drained, so that the server's last words come
+ * first. @thread that of launch_tell() */
 enum launch_state launch_attend(struct launch *launch);
 
 /** Ends it by force, now. Closes everything. */

@@ -2,9 +2,9 @@
 /** @file
  * The server's standard error, carried into the launcher's log line by line.
  *
- * A line may begin with the level of sd-daemon(3), "<4>". Without one it is a library's, as
- * libpmix's "PMIX ERROR ... in file ... at line": news for a developer, not for the user, whom
- * errors reach; so it is information. What the server itself has to say of the matter has a level.
+ * A line may begin with the level of sd-daemon(3), "<4>". The server's own lines have one. A line
+ * without a level comes from a library, as libpmix's "PMIX ERROR ... in file ... at line". It helps
+ * a developer, but not the user, to whom errors are shown; so the relay logs it as information.
  */
 #include "common/launch/relay.h"
 

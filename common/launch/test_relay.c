@@ -27,7 +27,7 @@ static void keep(void *arg, enum log_level level, const char *text)
     snprintf(logged + used, sizeof(logged) - used, "%d %s\n", (int)level, text);
 }
 
-/* Errors reach the user's terminal; what libpmix writes there helps nobody. */
+/* Errors reach the user's terminal, where lines of libpmix do not help. */
 static void levels(void **state)
 {
     static const char lines[] =

@@ -146,7 +146,7 @@ static void left_is_swept(void **state)
     scratch_remove(&scratch, &user);
 }
 
-/* Whoever may make such a directory may make it deep, and have each step try in vain. */
+/* A user can make such a directory, and make it deep, so that each step tries in vain. */
 static void left_deep_is_swept(void **state)
 {
     struct scratch scratch;

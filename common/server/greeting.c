@@ -55,8 +55,8 @@ static const char *tree(const struct server *server, char *value)
     return value;
 }
 
-/* What is alike, by its name in messages; the most telling first. Of other steps' servers, the
- * engine looks at libpmix and tree_arity, as it can fail the operation for all. */
+/* The facts that must be alike, by their names in messages; the most telling first. Of other steps'
+ * servers, the engine looks at libpmix and tree_arity, as it can fail the operation for all. */
 static const struct fact {
     const char *name;
     const char *(*value)(const struct server *server, char *room); /* of VALUE_SIZE bytes */

@@ -18,7 +18,7 @@ struct turns {
     uint32_t connected, finalized;
 };
 
-/* A connection that libpmix has. When it closes it, the number may be another file's. */
+/* A connection that libpmix has. Once libpmix has closed it, the number may be another file's. */
 struct conn {
     int fd;
     ino_t inode;

@@ -79,7 +79,7 @@ struct link *link_new(const struct link_env *env)
     return link;
 }
 
-/* Where there is something to say, ahead of the first frame. */
+/* The server puts a greeting ahead of its first frame to a node. */
 static void put_greeting(const struct link *link, uint32_t node, struct wire_out *out)
 {
     struct wire_out greeting = {0};
@@ -299,8 +299,9 @@ static bool welcome(struct link *link, uint32_t from, const struct head *head)
     return false;
 }
 
-/* Drops what is nobody's, and says so once for each server that it names. A job that was requeued
- * starts its step again, while a node that was given up may come back with the first run.
+/* Drops bytes that no server of ours has sent, and says so once for each server that they name. A
+ * job that was requeued starts its step again, while a node that was given up may come back with
+ * the first run.
  * @param head NULL: it is no frame */
 static void refuse(struct link *link, const struct head *head, size_t len)
 {

@@ -38,7 +38,7 @@ struct link_env {
     /** Takes the introduction of a step that is not known; find() knows it afterwards.
      * @param body borrowed @return false: it was refused */
     bool (*introduce)(void *arg, uint64_t step, const void *body, size_t len);
-    /** Appends what server @p node is told of us. NULL: nothing, and nobody's is asked for */
+    /** Appends what server @p node is told of us. NULL: servers do not greet each other */
     void (*greet)(void *arg, uint32_t node, struct wire_out *greeting);
     /** Takes server @p from's greeting, perhaps more than once. It may call link_send().
      * @param greeting borrowed; NULL: it has none

@@ -13,7 +13,7 @@
  *
  * A stranger becomes known by the secret, which looks cheap and keeps munged out of the reach of
  * other users, and by a credential that says that it is a process of srun's own user, and of this
- * step. Everything is done by one thread, which all signals are blocked in.
+ * step. One thread does everything; all signals are blocked in it.
  */
 #include "plugins/slurm/agent.h"
 
@@ -226,7 +226,7 @@ static void take_caller(struct agent *a)
     *place = (struct caller){.fd = fd, .until = now_ms() + STRANGER_MS};
 }
 
-/* Cuts off whoever has had its time. @return ms until the next one has, or -1 */
+/* Cuts off the callers whose time is over. @return ms until the next one has, or -1 */
 static int look_at_clock(struct agent *a)
 {
     int64_t now = now_ms(), first = a->accept_at > now ? a->accept_at : INT64_MAX;

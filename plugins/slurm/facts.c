@@ -364,7 +364,8 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     return 0;
 }
 
-/* Of the own job, so that whoever has to end the step at once knows it; or of all. */
+/* The runs of all jobs that are known so far: at first of the own job alone, so that the killer
+ * knows it when what comes next fails. */
 static int find_runs(struct facts *facts, struct err *err)
 {
     for (uint32_t i = 0; i < facts->njobs; i++) {

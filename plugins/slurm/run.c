@@ -2,10 +2,10 @@
 /** @file
  * Which run of a step this is, and how it is ended.
  *
- * Slurm kills by numbers. So whoever ends a step looks first whether slurmctld's record still is
- * that of its own run. A job cannot be requeued and start its step again between this look and the
- * kill: that takes seconds. All components of a job's step are of one srun, and are started one
- * after another; so a record of any of them will do.
+ * Slurm kills by numbers. So a process that is to end a step first looks whether slurmctld's record
+ * still is that of its own run. A job cannot be requeued and start its step again between this look
+ * and the kill: that takes seconds. All components of a job's step are of one srun, and are started
+ * one after another; so a record of any of them will do.
  */
 #include "plugins/slurm/run.h"
 

@@ -270,7 +270,7 @@ static void no_record_is_no_step(void **state)
     error = SLURM_ABI_INVALID_JOB_ID;
     assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, SLURM_ABI_ALREADY_DONE);
-    error = ETIMEDOUT; /* who asks tries again */
+    error = ETIMEDOUT; /* the caller tries again */
     assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
     assert_int_equal(errno, ETIMEDOUT);
     assert_int_equal(step_run_read(JOB, STEP, &run), -1);
