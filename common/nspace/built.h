@@ -9,7 +9,7 @@
 #include <pmix_common.h>
 #include <pmix_version.h>
 
-/** For #if: whether they have it. A file that does not include this one is not compiled. */
+/** For directives: whether they have it. A file that does not include this one is not compiled. */
 #define BUILT_WITH(what) (PMIX_VERSION_MAJOR >= BUILT_##what##_FROM)
 
 /* The major numbers; the reasons stand in library.c. */
