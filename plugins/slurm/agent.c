@@ -24,6 +24,7 @@
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -371,6 +372,14 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env)
 }
 
 /* A thread that waits for a munged that hangs ends with the process. */
+/* A plugin that is unloaded takes the code along that this thread runs. */
+static bool stay_loaded(void)
+{
+    Dl_info info;
+    return dladdr((void *)(uintptr_t)stay_loaded, &info) != 0 &&
+           dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
+}
+
 static void stop(struct agent *a)
 {
     uint64_t one = 1;
@@ -378,8 +387,10 @@ static void stop(struct agent *a)
         log_debug("eventfd: %s", strerror(errno));
     if (join_until(a->thread, now_ms() + STOP_MS))
         free_agent(a);
-    else
+    else if (stay_loaded()) /* munged does not answer it */
         pthread_detach(a->thread);
+    else
+        pthread_join(a->thread, NULL);
 }
 
 int agent_leave(void)

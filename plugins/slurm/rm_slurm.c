@@ -244,13 +244,13 @@ static void wait_until(struct rm *rm, pthread_cond_t *cond, int64_t when)
 }
 
 /* @thread the ender's, not locked */
-static void tell_agent(const struct rm *rm)
+static void tell_agent(const struct rm *rm, const struct rm_ending *ending)
 {
     struct err err = {0};
-    if (rm->ending.status != 0 && agent_call_status(rm->agent, &rm->ending, AGENT_MS, &err) != 0)
+    if (ending->status != 0 && agent_call_status(rm->agent, ending, AGENT_MS, &err) != 0)
         log_warning("srun cannot be told that the step ends with status %u, and ends with Slurm's "
                     "own: %s",
-                    rm->ending.status, err.text);
+                    ending->status, err.text);
 }
 
 /* The terminal is not to be reached from a node where Slurm has killed tasks, but srun is. @thread
@@ -341,9 +341,10 @@ static void *ender(void *arg)
     pthread_mutex_lock(&rm->lock);
     while (rm->kill || !rm->closing) {
         if (rm->kill && !rm->told) {
+            struct rm_ending ending = rm->ending;
             rm->told = true;
             pthread_mutex_unlock(&rm->lock);
-            tell_agent(rm);
+            tell_agent(rm, &ending);
             pthread_mutex_lock(&rm->lock);
         } else if (rm->kill && (idle(rm) || now_ms() >= rm->kill_at))
             kill_step(rm);
