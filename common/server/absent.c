@@ -107,7 +107,7 @@ static void send_all(struct server *server, uint32_t to)
 }
 
 /* To those around us in the tree but for the one who has said it. */
-static void pass_on(struct server *server)
+static void pass_around(struct server *server, const bool *gone)
 {
     const struct absent *a = server->absent;
     struct tree tree = tree_of(server);
@@ -116,7 +116,7 @@ static void pass_on(struct server *server)
         for (uint32_t i = 0; i < tree.arity; i++) {
             uint32_t child = tree_child(&tree, at, i);
             uint32_t to =
-                child != TREE_NONE && child != below ? stand_in(&tree, a->left, child) : TREE_NONE;
+                child != TREE_NONE && child != below ? stand_in(&tree, gone, child) : TREE_NONE;
             if (to != TREE_NONE && to != a->from)
                 send_all(server, to);
         }
@@ -124,13 +124,24 @@ static void pass_on(struct server *server)
         at = tree_parent(&tree, at);
         if (at == TREE_NONE)
             return;
-        above = stand_in(&tree, a->left, at);
+        above = stand_in(&tree, gone, at);
         if (above == self)
             continue;
         if (above != a->from)
             send_all(server, above);
         return;
     }
+}
+
+/* The tree goes past those that have left, and those that are lost. */
+static void pass_on(struct server *server)
+{
+    uint32_t n = server->boot.nnodes;
+    bool *gone = malloc(n * sizeof *gone);
+    for (uint32_t i = 0; gone != NULL && i < n; i++)
+        gone[i] = server->absent->left[i] || engine_is_lost(server->engine, i);
+    pass_around(server, gone != NULL ? gone : server->absent->left);
+    free(gone);
 }
 
 /* ---- hearing of others ---- */

@@ -292,7 +292,10 @@ void spread_receive(struct spreads *spreads, uint32_t from, const void *body, si
     }
     if (learns) {
         env->learn(env->arg, name, bytes, reglen);
-        on_learn(spreads, from, name, speaker);
+        if (env->registration(env->arg, name, &reglen) != NULL)
+            on_learn(spreads, from, name, speaker);
+        else /* it was refused, and no server is to wait for that */
+            say(spreads, name, speaker, WORD_LEARNT, from);
         return;
     }
     struct spread *s = find(spreads, name, speaker);

@@ -27,7 +27,7 @@ struct sent {
 
 static int64_t now = 1000;
 static struct server servers[MANY];
-static bool there[MANY];
+static bool there[MANY], lost[MANY];
 static bool knows[MANY][MANY], early[MANY][MANY]; /* that the second one has left */
 static uint32_t ranks[MANY], nframes, ndropped, at;
 static uint64_t dropped[MANY]; /* frames to it that did not arrive */
@@ -59,6 +59,12 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
         dropped[node]++;
     }
     wire_out_free(frame);
+}
+
+bool engine_is_lost(const struct engine *engine, uint32_t node)
+{
+    (void)engine;
+    return lost[node];
 }
 
 static struct rm_peer peer_of(struct rm *rm, uint32_t node)
@@ -101,6 +107,7 @@ static int begin(void **state)
     nframes = ndropped = at = 0;
     memset(knows, 0, sizeof knows);
     memset(early, 0, sizeof early);
+    memset(lost, 0, sizeof lost);
     memset(dropped, 0, sizeof dropped);
     for (uint32_t i = 0; i < MANY; i++) {
         ranks[i] = i;
@@ -181,6 +188,20 @@ static void test_one_is_told_once(void **state)
     run_for(1000);
     check_known();
     assert_int_equal(nframes, MANY - 1); /* to each of the others */
+}
+
+/* Of servers that died nothing is heard, and those below them in the tree hear all the same. */
+static void test_the_tree_goes_past_lost_ones(void **state)
+{
+    (void)state;
+    for (uint32_t node = 1; node < MANY / 2; node += 2) { /* interior ones */
+        lost[node] = true;
+        there[node] = false;
+    }
+    leave(MANY - 1);
+    run_for(1000);
+    for (uint32_t i = 0; i < MANY - 1; i++)
+        assert_int_equal(knows[i][MANY - 1], there[i]);
 }
 
 /* Interior ones of the tree, its root, and leaves, in any order: the tree holds together. */
@@ -319,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_is_told_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_tree_goes_past_lost_ones, begin, end),
         cmocka_unit_test_setup_teardown(test_many_leave_one_after_another, begin, end),
         cmocka_unit_test_setup_teardown(test_all_leave_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_all_leave_from_the_root_on, begin, end),

@@ -27,7 +27,7 @@ struct host {
     uint32_t self;
     struct spreads *spreads;
     struct spread_wait wait;
-    bool member, learnt, lost, done;
+    bool member, learnt, lost, done, refuses;
     uint32_t sent;
 };
 
@@ -73,7 +73,7 @@ static void learn(void *arg, const char *nspace, const void *bytes, size_t len)
     assert_string_equal(nspace, name);
     assert_int_equal(len, sizeof name);
     assert_memory_equal(bytes, name, len);
-    host->learnt = true;
+    host->learnt = !host->refuses;
 }
 
 static uint32_t speaker(void *arg, const struct procset *members)
@@ -248,6 +248,23 @@ static void a_server_that_does_not_answer(void **state)
     close_all(5);
 }
 
+/* One that refuses the registration has nothing to tell those below it, and is not waited for. */
+static void a_server_that_refuses(void **state)
+{
+    enum { BELOW_ONE = ARITY + 2 }; /* the second one has another one below it */
+    (void)state;
+    open_all(BELOW_ONE);
+    hosts[0].member = true;
+    hosts[1].refuses = true;
+    member(0);
+    for (uint32_t i = 0; i < nframes; i++)
+        spread_receive(hosts[frames[i].to].spreads, frames[i].from, (char *)frames[i].data + 1,
+                       frames[i].len - 1);
+    assert_true(hosts[0].done);
+    assert_int_equal(hosts[1].sent, 1);
+    close_all(BELOW_ONE);
+}
+
 /* What was forgotten is told anew. */
 static void a_namespace_that_is_forgotten(void **state)
 {
@@ -301,6 +318,7 @@ int main(void)
         cmocka_unit_test(all_learn_before_anybody_goes_on),
         cmocka_unit_test(a_server_is_lost_meanwhile),
         cmocka_unit_test(a_server_that_does_not_answer),
+        cmocka_unit_test(a_server_that_refuses),
         cmocka_unit_test(a_namespace_that_is_forgotten),
         cmocka_unit_test(malformed_frames),
     };
