@@ -396,7 +396,7 @@ all_departed() {
   departed cancel --ntasks-per-node=2
   departed group -n4
   stranded group
-  if [ "$(pmix_major)" -ge 7 ]; then departed late --ntasks-per-node=2; else stranded late; fi
+  if [ "$(pmix_major)" -ge 7 ]; then departed late --ntasks-per-node=2; else stranded fence; fi
 }
 
 case ${2:-} in

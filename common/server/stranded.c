@@ -29,13 +29,11 @@ static bool is_member(const struct server *server, const struct procset *members
                        server->boot.nodes[server->boot.node].ranks[slot]);
 }
 
-/* Whether libpmix waits for a task that is not lost. Where it does not wait for the gone, a fence
- * goes on without those that have finalized. */
-static bool strands(const struct server *server, enum coll_kind kind, const struct task *task)
+/* Whether libpmix may wait for a task that is not lost. Up to libpmix 6 a fence goes on without one
+ * that finalizes while it is under way, and is then handed up; not so when one calls it later. */
+static bool strands(const struct task *task)
 {
-    return task->state == TASK_ENDED && !task->lost &&
-           (kind != COLL_FENCE || library_has(server->library, LIBRARY_GONE_IS_AWAITED) ||
-            task->early);
+    return task->state == TASK_ENDED && !task->lost;
 }
 
 void stranded_note(struct server *server, const struct signature *sig)
@@ -49,7 +47,7 @@ void stranded_note(struct server *server, const struct signature *sig)
         if (!is_member(server, &sig->members, k))
             continue;
         alive += task->state == TASK_CONNECTED;
-        if (gone == here->ntasks && strands(server, sig->kind, task))
+        if (gone == here->ntasks && strands(task))
             gone = k;
     }
     struct stranded *s = alive > 0 && gone < here->ntasks ? calloc(1, sizeof *s) : NULL;
