@@ -153,7 +153,7 @@ check_silent() {
 check_log() {
   local nameless
   check 'the log says who is missing' "$(logged 'waiting for' | tail -n 1)" \
-    is_logged "$step node[1-4]: waiting for [0-9]+ s: fence of 4 processes: 1 of 4 nodes missing: ranks 3 on node4"
+    is_logged "$step node[1-4]: waiting for [0-9]+ s: fence of 4 processes: 1 of 4 nodes missing: rank 3 on node4"
   check 'the file of SIGUSR1 is in the log' "$(logged SIGUSR1 | tail -n 1)" \
     is_logged "$step node2: SIGUSR1: the state is in /tmp/muster\.$step\.[0-9a-f]{8}/status\.json"
   if [ -z "${MUSTER_CI_DEBUG:-}" ]; then skip 'lines of transitions' 'needs MUSTER_CI_DEBUG=1'; return; fi
