@@ -140,8 +140,8 @@ static char *host_of(pmix_rank_t rank)
     return name;
 }
 
-/* A reserved key of a process on another node that has put nothing: the get ends. Nobody puts such
- * a key, so there is nothing to wait for. */
+/* A reserved key of a process on another node that has put nothing: the get ends. No process puts
+ * such a key, so there is nothing to wait for. */
 static void check_reserved(void)
 {
     char *here = host_of(client.me.rank);

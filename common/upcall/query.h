@@ -27,9 +27,9 @@ struct query_filter {
     bool bad;                        /**< a value has another type than the standard says */
 };
 
-/** Who is asked for a key. */
+/** Which servers know the value of a key. */
 enum query_from {
-    QUERY_HERE,    /**< nobody */
+    QUERY_HERE,    /**< this one alone */
     QUERY_SESSION, /**< every server of this step */
     QUERY_JOB,     /**< every server of the namespace */
     QUERY_APPS,    /**< one server of each application of the namespace, or of all namespaces */

@@ -34,7 +34,7 @@ static struct json_object *show_server(const struct directory *dir, const struct
     return object;
 }
 
-/* Who waits for a server of ours to take a message. */
+/* The senders that wait for a server of ours to take a message. */
 static void show_waits(const struct directory *dir, const struct server *server,
                        struct json_object *list)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Who runs where in the step, all its components together.
+ * Which ranks run on which node of the step, all its components together.
  *
  * Most steps have one component. Those of several have a slurmstepd for each component on each of
  * its nodes, and no node is of two: srun sees to it, and slurmctld for heterogeneous jobs. They are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Who runs where in the step, all its components together, from slurmctld.
+ * Which ranks run on which node of the step, all its components together, from slurmctld.
  */
 #ifndef MUSTER_SLURM_LAYOUT_H
 #define MUSTER_SLURM_LAYOUT_H

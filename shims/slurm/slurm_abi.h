@@ -44,7 +44,7 @@ struct slurm_abi_step_id {
     uint32_t step_id;
 };
 
-/** Who runs where. */
+/** Which ranks run on which node. */
 struct slurm_abi_step_layout {
     uint32_t node_cnt;
     uint32_t task_cnt;

@@ -52,7 +52,8 @@ struct standin_rm {
     /** All tasks have ended, and then, with @p nodes, all nodes' plugins: what is left may go. */
     void (*ended)(struct run *run, bool nodes);
 
-    /** Nobody is left but us. @return with what exit status the run ends; 0: as its tasks did */
+    /** All processes of the run have ended but this one. @return with what exit status the run
+     * ends; 0: as its tasks did */
     int (*close)(struct run *run);
 
     /** A node's process, from its fork to its end. @param control SOCK_SEQPACKET: signals for the
