@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum {
+    PEERS_MIN = 32,
     WINDOW_MIN = 64,
     WINDOW_MAX = 1 << 20,     /* of frames; one message of a busy back end has had more than 1024 */
     STRANGERS_MAX = 16 << 20, /* bytes of frames whose sender is not known yet */
@@ -28,7 +29,9 @@ struct window {
     struct held *held; /* at n % cap: number n, low < n <= low + cap; NULL while none is */
 };
 
+/* Made with the first frame to or from it: most servers of a large step never meet. */
 struct peer {
+    uint32_t node;
     struct link_counts counts;
     uint64_t numbers;      /* of what is sent to it, used until now */
     struct window *window; /* of what it sends, made when the first frame comes */
@@ -44,38 +47,64 @@ struct stranger {
 
 struct link {
     struct link_env env;
-    uint32_t npeers;
-    struct peer *peers; /* by handle */
+    uint32_t npeers, cap; /* cap: 0, or a power of 2 */
+    struct peer **peers;  /* a hash table by handle, at most half full; owned */
     struct stranger *strangers;
     size_t nstrangers; /* bytes of them */
     bool told;         /* of bytes that name no server of ours */
 };
 
-/* @return the peer with that handle, or NULL when out of memory */
+/* @return where the table has the peer, or would have it; the table has room */
+static struct peer **place_of(struct peer **peers, uint32_t cap, uint32_t node)
+{
+    uint32_t i = node * 0x9e3779b1u & (cap - 1);
+    while (peers[i] != NULL && peers[i]->node != node)
+        i = (i + 1) & (cap - 1);
+    return &peers[i];
+}
+
+/* @return the peer with that handle, or NULL: no frame went to it or came from it */
+static struct peer *peer_find(const struct link *link, uint32_t node)
+{
+    return link->cap > 0 ? *place_of(link->peers, link->cap, node) : NULL;
+}
+
+static bool make_room(struct link *link)
+{
+    uint32_t cap = link->cap > 0 ? 2 * link->cap : PEERS_MIN;
+    if (2 * (link->npeers + 1) <= link->cap)
+        return true;
+    struct peer **peers = calloc(cap, sizeof *peers);
+    if (peers == NULL)
+        return false;
+    for (uint32_t i = 0; i < link->cap; i++)
+        if (link->peers[i] != NULL)
+            *place_of(peers, cap, link->peers[i]->node) = link->peers[i];
+    free(link->peers);
+    link->peers = peers;
+    link->cap = cap;
+    return true;
+}
+
+/* @return the peer with that handle, which stays where it is, or NULL when out of memory */
 static struct peer *peer_at(struct link *link, uint32_t node)
 {
-    if (node >= link->npeers) {
-        uint32_t n = node < UINT32_MAX ? node + 1 : node;
-        struct peer *peers = realloc(link->peers, n * sizeof *peers);
-        if (peers == NULL)
-            return NULL;
-        memset(peers + link->npeers, 0, (n - link->npeers) * sizeof *peers);
-        link->peers = peers;
-        link->npeers = n;
-    }
-    return &link->peers[node];
+    struct peer *peer = peer_find(link, node);
+    if (peer != NULL)
+        return peer;
+    peer = make_room(link) ? calloc(1, sizeof *peer) : NULL;
+    if (peer == NULL)
+        return NULL;
+    peer->node = node;
+    link->npeers++;
+    return *place_of(link->peers, link->cap, node) = peer;
 }
 
 struct link *link_new(const struct link_env *env)
 {
     struct link *link = calloc(1, sizeof *link);
-    if (link == NULL)
-        return NULL;
-    link->env = *env;
-    if (peer_at(link, env->nnodes - 1) == NULL) {
-        link_free(link);
-        return NULL;
-    }
+    if (link != NULL)
+        link->env = *env;
     return link;
 }
 
@@ -183,11 +212,13 @@ static bool hold(struct window *w, uint64_t number, const unsigned char *data, s
 }
 
 /* Delivers a frame in its turn, unless it was before. */
-static void take(struct link *link, struct window *w, uint32_t from, uint64_t number,
-                 const unsigned char *data, size_t len)
+static void take(struct link *link, struct peer *peer, uint64_t number, const unsigned char *data,
+                 size_t len)
 {
+    struct window *w = peer->window;
+    uint32_t from = peer->node;
     if (number <= w->low) {
-        link->peers[from].counts.repeated++;
+        peer->counts.repeated++;
         log_debug("transport: a repeated frame of node %u was dropped", from);
         return;
     }
@@ -199,7 +230,7 @@ static void take(struct link *link, struct window *w, uint32_t from, uint64_t nu
         w->low = number - 1;
     }
     if (number != w->low + 1) {
-        link->peers[from].counts.repeated += hold(w, number, data, len);
+        peer->counts.repeated += hold(w, number, data, len);
         return;
     }
     w->low++;
@@ -294,7 +325,6 @@ static bool welcome(struct link *link, uint32_t from, const struct head *head)
     if (head->number != 1 || link->env.fits == NULL ||
         link->env.fits(link->env.arg, from, head->greeting, head->len))
         return true;
-    peer = peer_at(link, from); /* it may have been moved */
     peer->refused = true;
     return false;
 }
@@ -307,7 +337,8 @@ static void refuse(struct link *link, const struct head *head, size_t len)
 {
     const struct link_env *env = &link->env;
     bool named = head != NULL && head->step != env->step && head->index < env->nnodes;
-    if (named && link->peers[head->index].counts.refused++ == 0)
+    struct peer *peer = named ? peer_at(link, head->index) : NULL;
+    if (peer != NULL && peer->counts.refused++ == 0)
         log_warning("frames of server %u of another run of this step, or of another step, came "
                     "here, and are refused",
                     head->index);
@@ -351,7 +382,7 @@ static void receive_one(struct link *link, const void *data, size_t len)
     if (peer->window == NULL)
         peer->window = calloc(1, sizeof *peer->window);
     if (peer->window != NULL)
-        take(link, peer->window, from, head.number, in.p, (size_t)(in.end - in.p));
+        take(link, peer, head.number, in.p, (size_t)(in.end - in.p));
     if (introduced)
         receive_strangers(link);
 }
@@ -373,11 +404,9 @@ void link_receive(struct link *link, const void *data, size_t len)
 
 struct link_counts link_counts(const struct link *link, uint32_t node)
 {
-    struct link_counts counts = {0};
-    if (node >= link->npeers)
-        return counts;
-    counts = link->peers[node].counts;
-    counts.held = link->peers[node].window != NULL ? link->peers[node].window->nheld : 0;
+    const struct peer *peer = peer_find(link, node);
+    struct link_counts counts = peer != NULL ? peer->counts : (struct link_counts){0};
+    counts.held = peer != NULL && peer->window != NULL ? peer->window->nheld : 0;
     return counts;
 }
 
@@ -385,8 +414,10 @@ void link_free(struct link *link)
 {
     if (link == NULL)
         return;
-    for (uint32_t i = 0; i < link->npeers; i++)
-        free_window(link->peers[i].window);
+    for (uint32_t i = 0; i < link->cap; i++) {
+        free_window(link->peers[i] != NULL ? link->peers[i]->window : NULL);
+        free(link->peers[i]);
+    }
     while (link->strangers != NULL) {
         struct stranger *s = link->strangers;
         link->strangers = s->next;

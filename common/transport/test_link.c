@@ -45,6 +45,15 @@ static void take(void *arg, uint32_t from, enum frame_type type, const void *bod
     assert_true(wire_end(&in));
 }
 
+static void swallow(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    (void)arg;
+    (void)node;
+    (void)len;
+    (void)care;
+    free(data);
+}
+
 static void silent(void *arg, enum log_level level, const char *text)
 {
     (void)arg;
@@ -535,6 +544,28 @@ static void one_step_only(void **state)
     assert_int_equal(ends.ngot, 0);
 }
 
+/* What a link holds does not grow with the servers of its step, but with those that it has met. */
+static void many_servers(void **state)
+{
+    enum { MET = 500 };
+    struct link_env env = {
+        .self = UINT32_MAX - 1, .nnodes = UINT32_MAX, .step = STEP, .send = swallow};
+    struct link *link = link_new(&env);
+    (void)state;
+    assert_non_null(link);
+    assert_int_equal(link_counts(link, UINT32_MAX - 2).frames_out, 0);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < MET; i++) {
+            struct wire_out frame = {0};
+            wire_put_u8(&frame, FRAME_ASK);
+            link_send(link, i * 1000003, &frame);
+        }
+    for (uint32_t i = 0; i < MET; i++)
+        assert_int_equal(link_counts(link, i * 1000003).frames_out, 2);
+    assert_int_equal(link_counts(link, 1).frames_out, 0);
+    link_free(link);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
@@ -557,6 +588,7 @@ int main(void)
         TEST(an_introduction_is_overtaken),
         TEST(an_introduction_is_refused),
         TEST(one_step_only),
+        TEST(many_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
