@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * State of the back end for Slurm. Private to rm_slurm.c and inbox.c.
+ * State of the back end for Slurm. Private to inbox.c, outbox.c, ender.c and rm_slurm.c, of which
+ * each calls only those before it.
  */
 #ifndef MUSTER_SLURM_RM_SLURM_H
 #define MUSTER_SLURM_RM_SLURM_H
@@ -12,7 +13,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { RM_THREADS_MAX = 9 /**< 8 that send, and one that ends the step */ };
+enum { RM_SENDERS_MAX = 8 /**< threads that send */ };
 
 /** Reads what slurmd writes to our socket. */
 struct inbox;
@@ -53,6 +54,26 @@ struct peer {
     uint64_t dropped; /**< frames of CARE_MAY in messages that failed */
 };
 
+/** How far the step's end is, when this server is to end it (ender.c). */
+enum ender_state {
+    ENDER_RESTS, /**< this server is not to end the step */
+    ENDER_TELLS, /**< srun's agent is being told with what status the step ends */
+    ENDER_WAITS, /**< what is queued for other servers is being sent */
+    ENDER_ASKS,  /**< slurmctld has not taken the order yet */
+    ENDER_LOOKS, /**< slurmctld has taken the order; whether the step has ended is asked again */
+    ENDER_DONE,  /**< the step has ended, or what is left is not this server's */
+};
+
+/** The thread that ends the step; guarded by the lock. */
+struct ender {
+    enum ender_state state;
+    struct rm_ending ending; /**< how the step is to end; without the reason */
+    int64_t wait_until;      /**< ms: when ENDER_WAITS ends, whatever is still to be sent */
+    pthread_cond_t wake;     /**< an order, the outbox is idle, or the server leaves */
+    pthread_t thread;
+    bool started;
+};
+
 struct rm {
     const struct boot *boot;
     struct rm_host host;
@@ -67,19 +88,42 @@ struct rm {
     struct inbox *inbox;
 
     pthread_mutex_t lock; /**< guards all below */
-    pthread_cond_t wake;  /**< something to send, or the end */
-    pthread_cond_t doom;  /**< the step is to be ended, or the end */
+    pthread_cond_t wake;  /**< something to send, or the server leaves */
     struct peer *peers;
-    uint32_t turn;           /**< where the next look for work begins */
-    bool kill;               /**< the step is to be ended */
-    bool told;               /**< srun was told with what status */
-    bool owed;               /**< slurmctld has not taken the order yet */
-    struct rm_ending ending; /**< how it is to end; without the reason */
-    int64_t kill_at;         /**< ms: at the latest, whatever is still to be sent */
-    bool closing;
+    uint32_t turn; /**< where the next look for work begins */
+    struct ender ender;
+    bool closing;     /**< the server leaves */
     int64_t close_by; /**< ms */
-    pthread_t threads[RM_THREADS_MAX];
-    uint32_t nthreads;
+    pthread_t senders[RM_SENDERS_MAX];
+    uint32_t nsenders;
 };
+
+/** Waits for @p cond until @p when, a value of now_ms(); INT64_MAX: for ever. @thread any, locked
+ */
+void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when);
+
+/** rm_ops.send, rm_ops.peer and rm_ops.learn. */
+void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care);
+struct rm_peer outbox_peer(struct rm *rm, uint32_t node);
+void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact);
+/** @return whether nothing is queued or being sent. @thread any, locked */
+bool outbox_idle(const struct rm *rm);
+/** What a thread that sends does, until the server leaves. @param arg struct rm */
+void *outbox_sender(void *arg);
+/** @return whether there was memory. @thread the loop's, before any other is there */
+bool outbox_init(struct rm *rm);
+/** @thread the loop's, when no other is left */
+void outbox_free(struct rm *rm);
+
+/** @return 0 or an error number. @thread the loop's */
+int ender_start(struct rm *rm);
+/** rm_ops.abort: once at most. */
+void ender_order(struct rm *rm, const struct rm_ending *ending);
+/**
+ * Waits for the thread's end until @p by, a value of now_ms(), after rm->closing was set; ends the
+ * process if it hangs. A step that is to end must end: while slurmctld has not taken the order,
+ * this waits for longer. Then the other servers whose tasks live try. @thread the loop's
+ */
+void ender_join(struct rm *rm, int64_t by);
 
 #endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes to the other servers of the step, by slurm_forward_data.
+ *
+ * That call blocks for a millisecond or more, so a few threads make it. What is queued for one node
+ * goes as one message, one at a time, so that order is kept. A message that fails is sent again
+ * until the node counts as lost; it may have arrived nevertheless (link.h copes). */
+#include "plugins/slurm/rm_slurm.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MESSAGE_MAX = 64 << 20, /* bytes that are sent at once, unless one frame is longer */
+    RETRY_FIRST_MS = 10,
+    RETRY_MAX_MS = 500,
+    RETRY_CLOSING_MS = 50, /* at most, when there is little time left */
+};
+
+/* @thread the loop's */
+static void run_loss(struct handoff_item *item)
+{
+    struct loss *loss = (struct loss *)item;
+    struct rm *rm = loss->rm;
+    if (!rm->closing)
+        rm->host.lost(rm->host.arg, loss->node, loss->why);
+}
+
+static void free_queue(struct outgoing *queue)
+{
+    while (queue != NULL) {
+        struct outgoing *next = queue->next;
+        free(queue->data);
+        free(queue);
+        queue = next;
+    }
+}
+
+/* @thread any, locked */
+static void lose(struct rm *rm, uint32_t node, int rc)
+{
+    struct peer *peer = &rm->peers[node];
+    struct loss *loss = &peer->loss; /* used once, and there without memory */
+    if (peer->lost)
+        return;
+    peer->lost = true;
+    peer->left = rc == ENOENT;
+    free_queue(peer->queue);
+    peer->queue = NULL;
+    peer->tail = &peer->queue;
+    loss->item.run = run_loss;
+    loss->rm = rm;
+    loss->node = node;
+    snprintf(loss->why, sizeof loss->why, "%s",
+             peer->left && peer->reached ? "it has left, for its tasks have ended"
+             : rc == ENOENT
+                 ? "it never came: its tasks have ended before, or slurmd there did not start "
+                   "them, as when it runs since before muster was installed or lacks the "
+                   "plugin: look at slurmd's log there, and restart slurmd"
+                 : slurm_abi_strerror(rc));
+    handoff_post(rm->handoff, &loss->item);
+}
+
+/* Takes as much of the queue as makes one message. @thread a sender's, locked */
+static struct outgoing *take(struct peer *peer, size_t *len)
+{
+    struct outgoing *list = peer->queue, *last = list;
+    *len = list->len;
+    while (last->next != NULL && *len + last->next->len <= MESSAGE_MAX) {
+        last = last->next;
+        *len += last->len;
+    }
+    peer->queue = last->next;
+    if (peer->queue == NULL)
+        peer->tail = &peer->queue;
+    last->next = NULL;
+    return list;
+}
+
+static void put_back(struct peer *peer, struct outgoing *list)
+{
+    struct outgoing *last = list;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = peer->queue;
+    if (peer->queue == NULL)
+        peer->tail = &last->next;
+    peer->queue = list;
+}
+
+static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, size_t len)
+{
+    char *name = rm->boot->nodes[node].name, *data = list->data;
+    if (list->next != NULL) {
+        size_t at = 0;
+        data = malloc(len);
+        if (data == NULL)
+            return ENOMEM;
+        for (const struct outgoing *o = list; o != NULL; at += o->len, o = o->next)
+            memcpy(data + at, o->data, o->len);
+    }
+    int rc = slurm_abi_forward_data(&name, rm->address, (uint32_t)len, data);
+    if (data != list->data)
+        free(data);
+    return rc;
+}
+
+/* Whether nothing in the list has to arrive. */
+static bool is_loose(const struct outgoing *list)
+{
+    while (list != NULL && list->care == CARE_MAY)
+        list = list->next;
+    return list == NULL;
+}
+
+/* Whether the error says that nobody is at the peer's socket now. */
+static bool is_absence(int rc)
+{
+    return rc == ECONNREFUSED || rc == ENOENT;
+}
+
+/* A peer that was there before and has no listening socket any more has left; one that refuses has
+ * died (listener.h). One that was never there has timeouts.peer from our own start on to come. What
+ * another run of the step has left there has another name. @thread a sender's, locked */
+static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_t now)
+{
+    if (peer->reached && is_absence(rc))
+        return true;
+    int64_t since = rc == ENOENT ? rm->opened : peer->failing_since;
+    return now >= since + rm->peer_ms;
+}
+
+/* @thread a sender's, locked */
+static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
+{
+    struct peer *peer = &rm->peers[node];
+    int64_t now = now_ms();
+    peer->retries++;
+    if (peer->lost) {
+        free_queue(list);
+        return;
+    }
+    if (is_loose(list) && is_loose(peer->queue) && !(peer->reached && is_absence(rc))) {
+        for (const struct outgoing *o = list; o != NULL; o = o->next)
+            peer->dropped++;
+        free_queue(list);
+        return;
+    }
+    put_back(peer, list);
+    if (peer->failing_since == 0) {
+        peer->failing_since = now;
+        peer->retry_ms = RETRY_FIRST_MS;
+        log_debug("transport: %s is not reached yet: %s", rm->boot->nodes[node].name,
+                  slurm_abi_strerror(rc));
+    }
+    if (is_gone(rm, peer, rc, now)) {
+        lose(rm, node, rc);
+        return;
+    }
+    uint32_t most = rm->closing ? RETRY_CLOSING_MS : RETRY_MAX_MS;
+    if (peer->retry_ms > most)
+        peer->retry_ms = most;
+    peer->not_before = now + peer->retry_ms;
+    peer->retry_ms *= 2;
+}
+
+bool outbox_idle(const struct rm *rm)
+{
+    for (uint32_t i = 0; i < rm->boot->nnodes; i++)
+        if (rm->peers[i].queue != NULL || rm->peers[i].sent != NULL)
+            return false;
+    return true;
+}
+
+/* @thread a sender's, locked; unlocks while it sends */
+static void send_to(struct rm *rm, uint32_t node)
+{
+    struct peer *peer = &rm->peers[node];
+    size_t len;
+    struct outgoing *list = take(peer, &len);
+    peer->sent = list;
+    pthread_mutex_unlock(&rm->lock);
+    int rc = transmit(rm, node, list, len);
+    pthread_mutex_lock(&rm->lock);
+    peer->sent = NULL;
+    if (rc == 0) {
+        peer->reached = true;
+        peer->failing_since = peer->not_before = 0;
+        free_queue(list);
+    } else {
+        failed(rm, node, list, rc);
+    }
+    if (outbox_idle(rm))
+        pthread_cond_signal(&rm->ender.wake);
+}
+
+/* The next node that can be sent to, or when there will be one. @thread a sender's, locked */
+static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
+{
+    int64_t now = now_ms();
+    *when = INT64_MAX;
+    for (uint32_t i = 0; i < rm->boot->nnodes; i++) {
+        uint32_t n = (rm->turn + i) % rm->boot->nnodes;
+        const struct peer *peer = &rm->peers[n];
+        if (peer->queue == NULL || peer->sent != NULL)
+            continue;
+        if (peer->not_before <= now) {
+            *node = n;
+            rm->turn = n + 1;
+            return true;
+        }
+        if (peer->not_before < *when)
+            *when = peer->not_before;
+    }
+    return false;
+}
+
+void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when)
+{
+    struct timespec t = {.tv_sec = (time_t)(when / 1000), .tv_nsec = (long)(when % 1000) * 1000000};
+    if (when == INT64_MAX)
+        pthread_cond_wait(cond, &rm->lock);
+    else
+        pthread_cond_timedwait(cond, &rm->lock, &t);
+}
+
+void *outbox_sender(void *arg)
+{
+    struct rm *rm = arg;
+    uint32_t node = 0;
+    int64_t when;
+    pthread_mutex_lock(&rm->lock);
+    while (!rm->closing || (now_ms() < rm->close_by && !outbox_idle(rm))) {
+        if (next_node(rm, &node, &when)) {
+            /* We may be the one that waits for another node's time, and be away for long. */
+            pthread_cond_signal(&rm->wake);
+            send_to(rm, node);
+        } else {
+            rm_wait(rm, &rm->wake, rm->closing && when > rm->close_by ? rm->close_by : when);
+        }
+    }
+    pthread_cond_broadcast(&rm->wake);
+    pthread_mutex_unlock(&rm->lock);
+    return NULL;
+}
+
+void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    struct outgoing *o = calloc(1, sizeof *o);
+    pthread_mutex_lock(&rm->lock);
+    if (o == NULL || rm->peers[node].lost) {
+        free(data);
+        free(o);
+        lose(rm, node, ENOMEM); /* what comes after it would wait for it for ever */
+    } else {
+        o->data = data;
+        o->len = len;
+        o->care = care;
+        *rm->peers[node].tail = o;
+        rm->peers[node].tail = &o->next;
+        pthread_cond_signal(&rm->wake);
+    }
+    pthread_mutex_unlock(&rm->lock);
+}
+
+struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
+{
+    pthread_mutex_lock(&rm->lock);
+    const struct peer *peer = &rm->peers[node];
+    struct rm_peer found = {
+        .reached = peer->reached,
+        .lost = peer->lost,
+        .left = peer->left,
+        .failing_since = peer->failing_since,
+        .retries = peer->retries,
+        .dropped = peer->dropped,
+    };
+    const struct outgoing *lists[] = {peer->sent, peer->queue};
+    for (int i = 0; i < 2; i++)
+        for (const struct outgoing *o = lists[i]; o != NULL; o = o->next) {
+            found.queued++;
+            found.must += o->care == CARE_MUST;
+            found.should += o->care == CARE_SHOULD;
+            found.queued_bytes += o->len;
+        }
+    pthread_mutex_unlock(&rm->lock);
+    return found;
+}
+
+void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
+{
+    struct peer *peer = &rm->peers[node];
+    pthread_mutex_lock(&rm->lock);
+    peer->reached = true;
+    if (fact == RM_LEFT && !peer->lost) {
+        peer->lost = peer->left = true;
+        free_queue(peer->queue);
+        peer->queue = NULL;
+        peer->tail = &peer->queue;
+    }
+    pthread_mutex_unlock(&rm->lock);
+}
+
+bool outbox_init(struct rm *rm)
+{
+    rm->peers = calloc(rm->boot->nnodes, sizeof *rm->peers);
+    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++)
+        rm->peers[i].tail = &rm->peers[i].queue;
+    return rm->peers != NULL;
+}
+
+void outbox_free(struct rm *rm)
+{
+    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++) {
+        if (rm->peers[i].queue != NULL)
+            log_debug("transport: what is left for %s is given up", rm->boot->nodes[i].name);
+        free_queue(rm->peers[i].queue);
+    }
+    free(rm->peers);
+}
