@@ -8,7 +8,8 @@
  *     RESTS --order--> TELLS --srun has answered--> WAITS --sent, or 500 ms--> ASKS <--> LOOKS
  *
  * ASKS and LOOKS change with slurmctld's answers, and go to DONE when the step has ended, or when
- * this server leaves and slurmctld has taken the order. */
+ * this server leaves and slurmctld has taken the order. When tasks live although the step has
+ * ended, the server orders once more, and DONE goes to ASKS. */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/util/clock.h"
@@ -39,7 +40,7 @@ static const struct {
     [ENDER_WAITS] = {"waits for what is being sent", BIT(ENDER_ASKS)},
     [ENDER_ASKS] = {"asks slurmctld", BIT(ENDER_LOOKS) | BIT(ENDER_DONE)},
     [ENDER_LOOKS] = {"looks whether the step has ended", BIT(ENDER_ASKS) | BIT(ENDER_DONE)},
-    [ENDER_DONE] = {"is done", 0},
+    [ENDER_DONE] = {"is done", BIT(ENDER_ASKS)},
 };
 
 /* @thread any, locked */
@@ -50,6 +51,11 @@ static void move(struct rm *rm, enum ender_state state)
     assert(states[rm->ender.state].next & BIT(state));
     log_debug("the end of the step: %s, then %s", states[rm->ender.state].name, states[state].name);
     rm->ender.state = state;
+}
+
+static bool has_order(const struct rm *rm)
+{
+    return rm->ender.state != ENDER_RESTS && rm->ender.state != ENDER_DONE;
 }
 
 /* Whether slurmctld has yet to take the order. @thread any, locked */
@@ -147,7 +153,8 @@ static void *run(void *arg)
             else
                 rm_wait(rm, &rm->ender.wake, rm->ender.wait_until);
             break;
-        default:
+        case ENDER_ASKS:
+        case ENDER_LOOKS:
             end_step(rm);
             move(rm, ENDER_DONE);
             break;
@@ -166,10 +173,14 @@ int ender_start(struct rm *rm)
 void ender_order(struct rm *rm, const struct rm_ending *ending)
 {
     pthread_mutex_lock(&rm->lock);
-    /* why: srun has shown it, as it is in the server's log */
-    rm->ender.ending = (struct rm_ending){.cause = ending->cause, .status = ending->status};
-    rm->ender.wait_until = now_ms() + SENDING_MS;
-    move(rm, ENDER_TELLS);
+    if (rm->ender.state == ENDER_RESTS) {
+        /* why: srun has shown it, as it is in the server's log */
+        rm->ender.ending = (struct rm_ending){.cause = ending->cause, .status = ending->status};
+        rm->ender.wait_until = now_ms() + SENDING_MS;
+        move(rm, ENDER_TELLS);
+    } else if (rm->ender.state == ENDER_DONE) {
+        move(rm, ENDER_ASKS);
+    }
     pthread_cond_signal(&rm->ender.wake);
     pthread_mutex_unlock(&rm->lock);
 }

@@ -117,7 +117,7 @@ void outbox_free(struct rm *rm);
 
 /** @return 0 or an error number. @thread the loop's */
 int ender_start(struct rm *rm);
-/** rm_ops.abort: once at most. */
+/** rm_ops.abort. An order that is under way is not given twice. */
 void ender_order(struct rm *rm, const struct rm_ending *ending);
 /**
  * Waits for the thread's end until @p by, a value of now_ms(), after rm->closing was set; ends the
