@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Slurm's numbers, as in its version. */
 #define PRINTED(version) (version) >> 16 & 0xff, (version) >> 8 & 0xff, (version)&0xff
@@ -65,25 +66,71 @@ static uint32_t loaded_version(const struct link_map *own, uint32_t release)
     return 0;
 }
 
-/* Of a plugin file in the directory of another file, or 0: some of these are in every Slurm. */
-static uint32_t beside_version(const char *file, uint32_t release)
+/* Of a plugin file in a directory, or 0: some of these are in every Slurm. */
+static uint32_t version_in(const char *dir, int len, uint32_t release)
 {
     static const char *const names[] = {"select_cons_tres.so", "select_linear.so", "auth_munge.so",
                                         "cred_munge.so",       "mpi_pmi2.so",      "auth_none.so"};
-    const char *slash = strrchr(file, '/');
     char path[4096];
 
-    for (size_t i = 0; slash != NULL && i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         uint32_t version;
 
-        if (snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - file), file, names[i]) >=
-            (int)sizeof(path))
+        if (snprintf(path, sizeof(path), "%.*s/%s", len, dir, names[i]) >= (int)sizeof(path))
             continue;
         version = plugin_version_of(path, RTLD_LOCAL);
         if (is_of(version, release))
             return version;
     }
     return 0;
+}
+
+static uint32_t beside_version(const char *file, uint32_t release)
+{
+    const char *slash = strrchr(file, '/');
+
+    return slash == NULL ? 0 : version_in(file, (int)(slash - file), release);
+}
+
+/* The value in a line "PluginDir=/a:/b # ...", cut off at its end, or NULL: it is another line. */
+static char *plugin_dirs(char *line)
+{
+    static const char key[] = "PluginDir";
+    char *value = line + strspn(line, " \t");
+
+    if (strncasecmp(value, key, strlen(key)) != 0)
+        return NULL;
+    value += strlen(key);
+    value += strspn(value, " \t");
+    if (*value != '=')
+        return NULL;
+    value++;
+    value += strspn(value, " \t\"");
+    value[strcspn(value, " \t\r\n\"#")] = '\0';
+    return value;
+}
+
+/* Of a plugin file in PluginDir of the process's slurm.conf, or 0. The structure of what Slurm has
+ * read of it differs between releases, and the file is as Slurm found it a moment ago. */
+static uint32_t configured_version(uint32_t release)
+{
+    const char *named = getenv("SLURM_CONF");
+    char *path = named == NULL ? slurm_abi_extra_conf_path("slurm.conf") : NULL, *line = NULL;
+    FILE *in = named != NULL || path != NULL ? fopen(named != NULL ? named : path, "re") : NULL;
+    uint32_t found = 0;
+    size_t cap = 0;
+
+    while (in != NULL && found == 0 && getline(&line, &cap, in) >= 0) {
+        char *rest = plugin_dirs(line), *dir;
+
+        while (found == 0 && rest != NULL && (dir = strsep(&rest, ":")) != NULL)
+            found = dir[0] == '/' ? version_in(dir, (int)strlen(dir), release) : 0;
+    }
+    if (in != NULL)
+        fclose(in);
+    free(line);
+    slurm_abi_xfree((void **)&path);
+    return found;
 }
 
 static void list_known(char *text, size_t cap)
@@ -126,11 +173,14 @@ static __attribute__((constructor)) void find_version(void)
         found = beside_version(slurm.dli_fname, number);
     if (found == 0)
         found = beside_version(info.dli_fname, number);
+    if (found == 0)
+        found = configured_version(number);
     if (release == NULL)
         say_unknown(info.dli_fname, found);
     else if (found == 0)
         slurm_abi_error("mpi/muster: the micro release of this Slurm %u.%02u is not known, as no "
-                        "plugin of it lies beside %s: put %s where Slurm's own plugins are",
+                        "plugin of it lies beside %s, nor in PluginDir of slurm.conf: put %s where "
+                        "Slurm's own plugins are",
                         number >> 8, number & 0xff, slurm.dli_fname, info.dli_fname);
     else
         running = found;

@@ -5,86 +5,33 @@
  * SLURM_ABI_RELEASE says which: 0x1605 is 22.05. Micro releases do not differ. Only release.c,
  * which is compiled once for each, what checks this file, and musterrun's part that plays Slurm
  * include it; all others use slurm_abi.h. abi_check.c compares what the public headers have with
- * it, and abi_layout.c has the sizes and offsets of every release as numbers.
- *
- * To support another release: add its row here, its numbers there and its number to meson.build
- * (slurm_releases); then build with its headers.
+ * it, and abi_layout.c the sizes and offsets of every release as releases.h has them.
  */
 #ifndef MUSTER_SLURM_RAW_H
 #define MUSTER_SLURM_RAW_H
 
+#include "shims/slurm/releases.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <stddef.h>
 
-/*  What changed between the releases:
- *
- *  release  step layout  task info  step id  slurm_kill_job_step  freeing slurm.conf
- *  22.05    front end    self       plain    (job, step, sig)     slurm_free_ctl_conf
- *  23.02    front end    self       plain    (job, step, sig)     slurm_free_ctl_conf
- *  23.11    both         -          plain    + flags              slurm_free_ctl_conf
- *  24.05    both         -          plain    + flags              slurm_free_ctl_conf
- *  24.11    both         -          sluid    + flags              slurm_free_ctl_conf
- *  25.05    cpt          -          sluid    + flags              slurm_free_ctl_conf
- *  25.11    cpt          -          sluid    (id, sig, flags)     slurm_free_ctl_conf
- *  26.05    cpt          -          sluid    (id, sig, flags)     slurm_free_conf
- */
-#if SLURM_ABI_RELEASE == 0x1605 || SLURM_ABI_RELEASE == 0x1702
-#define SLURM_ABI_LAYOUT_FRONT_END 1
-#define SLURM_ABI_LAYOUT_CPT 0
-#define SLURM_ABI_TASK_SELF 1
-#define SLURM_ABI_SLUID 0
-#define SLURM_ABI_KILL 1
+/*  What changed between the releases, and is asked for by name below; the rest is compared where it
+ *  stands. A release that is newer than all of these is like the last one. */
+#define SLURM_ABI_LAYOUT_FRONT_END (SLURM_ABI_RELEASE < 0x1905)
+#define SLURM_ABI_LAYOUT_CPT (SLURM_ABI_RELEASE >= 0x170b)
+#define SLURM_ABI_TASK_SELF (SLURM_ABI_RELEASE < 0x170b)
+#define SLURM_ABI_SLUID (SLURM_ABI_RELEASE >= 0x180b)
+/* A step is killed by (job, step, signal), the same and flags, or (id, signal, flags). */
+#define SLURM_ABI_KILL (SLURM_ABI_RELEASE < 0x170b ? 1 : SLURM_ABI_RELEASE < 0x190b ? 2 : 3)
+#if SLURM_ABI_RELEASE < 0x1a05
 #define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
-#elif SLURM_ABI_RELEASE == 0x170b || SLURM_ABI_RELEASE == 0x1805
-#define SLURM_ABI_LAYOUT_FRONT_END 1
-#define SLURM_ABI_LAYOUT_CPT 1
-#define SLURM_ABI_TASK_SELF 0
-#define SLURM_ABI_SLUID 0
-#define SLURM_ABI_KILL 2
-#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
-#elif SLURM_ABI_RELEASE == 0x180b
-#define SLURM_ABI_LAYOUT_FRONT_END 1
-#define SLURM_ABI_LAYOUT_CPT 1
-#define SLURM_ABI_TASK_SELF 0
-#define SLURM_ABI_SLUID 1
-#define SLURM_ABI_KILL 2
-#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
-#elif SLURM_ABI_RELEASE == 0x1905
-#define SLURM_ABI_LAYOUT_FRONT_END 0
-#define SLURM_ABI_LAYOUT_CPT 1
-#define SLURM_ABI_TASK_SELF 0
-#define SLURM_ABI_SLUID 1
-#define SLURM_ABI_KILL 2
-#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
-#elif SLURM_ABI_RELEASE == 0x190b
-#define SLURM_ABI_LAYOUT_FRONT_END 0
-#define SLURM_ABI_LAYOUT_CPT 1
-#define SLURM_ABI_TASK_SELF 0
-#define SLURM_ABI_SLUID 1
-#define SLURM_ABI_KILL 3
-#define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
-#elif SLURM_ABI_RELEASE == 0x1a05
-#define SLURM_ABI_LAYOUT_FRONT_END 0
-#define SLURM_ABI_LAYOUT_CPT 1
-#define SLURM_ABI_TASK_SELF 0
-#define SLURM_ABI_SLUID 1
-#define SLURM_ABI_KILL 3
-#define SLURM_ABI_FREE_CONF slurm_free_conf
 #else
-#error "muster does not know this Slurm release: add its row to shims/slurm/slurm_raw.h"
+#define SLURM_ABI_FREE_CONF slurm_free_conf
 #endif
 
+#define SLURM_ABI_API_OF(release, number, api, ...) +(SLURM_ABI_RELEASE == (number) ? (api) : 0)
 /** The number of its libslurm, which slurm_api_version() says; its messages have the same one. */
-#define SLURM_ABI_API                                                                              \
-    (SLURM_ABI_RELEASE == 0x1605   ? 38                                                            \
-     : SLURM_ABI_RELEASE == 0x1702 ? 39                                                            \
-     : SLURM_ABI_RELEASE == 0x170b ? 40                                                            \
-     : SLURM_ABI_RELEASE == 0x1805 ? 41                                                            \
-     : SLURM_ABI_RELEASE == 0x180b ? 42                                                            \
-     : SLURM_ABI_RELEASE == 0x1905 ? 43                                                            \
-     : SLURM_ABI_RELEASE == 0x190b ? 44                                                            \
-                                   : 45)
+enum { SLURM_ABI_API = 0 SLURM_RELEASE_ROWS(SLURM_ABI_API_OF) };
 
 /** slurm_step_id_t */
 struct slurm_raw_step_id {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the version that mpi_muster.so takes on when a Slurm loads it. This program is the
- * Slurm: libslurm's functions are its own, and a plugin of 24.11.99 lies beside it.
+ * Slurm: libslurm's functions are its own, a plugin of 24.11.99 lies beside it, and one of 26.05.3
+ * in another directory.
  */
 #include "shims/slurm/slurm_abi.h"
 
@@ -10,7 +11,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -33,6 +36,9 @@ EXPORT const char *__asan_default_options(void)
 {
     return "detect_odr_violation=0";
 }
+
+EXPORT char *slurm_abi_extra_conf_path(const char *name);
+EXPORT void slurm_abi_xfree(void **p);
 
 static const char *directory; /* where the plugins are */
 static long api;
@@ -59,6 +65,21 @@ int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const c
     (void)len;
     (void)data;
     return SLURM_ABI_ERROR;
+}
+
+/* Where no slurm.conf is. */
+char *slurm_abi_extra_conf_path(const char *name)
+{
+    char *path;
+
+    assert_true(asprintf(&path, "%s/none/%s", directory, name) > 0);
+    return path;
+}
+
+void slurm_abi_xfree(void **p)
+{
+    free(*p);
+    *p = NULL;
 }
 
 static void *load(const char *name)
@@ -113,6 +134,42 @@ static void test_micro_not_found(void **state)
     assert_non_null(strstr(said, "the micro release of this Slurm 26.05 is not known"));
 }
 
+/* slurm.conf has a line, in which %s is a directory with a plugin of 26.05.3 alone. */
+static void configured(const char *dir, const char *line, uint32_t expected)
+{
+    char path[PATH_MAX];
+    FILE *out;
+
+    snprintf(path, sizeof(path), "%s/slurm.conf", dir);
+    out = fopen(path, "w");
+    assert_non_null(out);
+    fprintf(out, "ClusterName=x\n#PluginDir=/nowhere\nPluginDirs=/nowhere\n");
+    fprintf(out, line, dir);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(setenv("SLURM_CONF", path, 1), 0);
+    assert_int_equal(version_under(API_26_05), expected);
+    unsetenv("SLURM_CONF");
+    unlink(path);
+    assert_true((said[0] == '\0') == (expected != 0));
+}
+
+static void test_plugin_dir(void **state)
+{
+    char dir[] = "/tmp/muster-test-version.XXXXXX", plugin[PATH_MAX], target[PATH_MAX];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(plugin, sizeof(plugin), "%s/auth_munge.so", dir);
+    snprintf(target, sizeof(target), "%s/test_plugin_newer.so", directory);
+    assert_int_equal(symlink(target, plugin), 0);
+    configured(dir, "PluginDir=/nowhere:%s\n", 0x1a0503);
+    configured(dir, " plugindir = \"%s\" # ours\n", 0x1a0503);
+    configured(dir, "#PluginDir=%s\n", 0);
+    assert_int_equal(unlink(plugin), 0);
+    configured(dir, "PluginDir=%s\n", 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_unknown_release(void **state)
 {
     (void)state;
@@ -124,9 +181,8 @@ static void test_unknown_release(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_loaded_before),
-        cmocka_unit_test(test_micro_not_found),
+        cmocka_unit_test(test_beside),          cmocka_unit_test(test_loaded_before),
+        cmocka_unit_test(test_micro_not_found), cmocka_unit_test(test_plugin_dir),
         cmocka_unit_test(test_unknown_release),
     };
 
