@@ -138,9 +138,10 @@ static void *run(void *arg)
 {
     struct rm *rm = arg;
     pthread_mutex_lock(&rm->lock);
-    while (rm->ender.state != ENDER_DONE && !(rm->ender.state == ENDER_RESTS && rm->closing))
+    while (!rm->closing || has_order(rm))
         switch (rm->ender.state) {
         case ENDER_RESTS:
+        case ENDER_DONE:
             rm_wait(rm, &rm->ender.wake, INT64_MAX);
             break;
         case ENDER_TELLS:
