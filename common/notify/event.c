@@ -191,7 +191,7 @@ static void send_to(struct server *server, uint32_t node, const struct notificat
     if (node < server->boot.nnodes)
         link_send(server->link, node, &out);
     else
-        steps_send(server, node, &out);
+        steps_send(server, node, &out, NULL);
 }
 
 pmix_status_t notification_send(struct server *server, const struct notification *event)

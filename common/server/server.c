@@ -37,7 +37,12 @@ static uint64_t clock_of(void *arg)
 
 static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
 {
-    steps_send(arg, node, frame);
+    steps_send(arg, node, frame, NULL);
+}
+
+static void send_shared(void *arg, uint32_t node, struct wire_out *frame, struct shared_bytes *body)
+{
+    steps_send(arg, node, frame, body);
 }
 
 static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
@@ -215,7 +220,7 @@ static int open_core(struct server *server, struct err *err)
         .local_gone = local_gone,
         .left_status = left_status,
         .name = name_of,
-        .send = send_frame,
+        .send = send_shared,
         .missing = missing,
     };
     struct ask_env asks = {

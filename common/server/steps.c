@@ -145,10 +145,11 @@ static void tell(struct server *server, struct nspace *ns, uint32_t node)
     link_send(server->link, node, &out);
 }
 
-void steps_send(struct server *server, uint32_t node, struct wire_out *frame)
+void steps_send(struct server *server, uint32_t node, struct wire_out *frame,
+                struct shared_bytes *body)
 {
     tell(server, server->nspace, node);
-    link_send(server->link, node, frame);
+    link_send_shared(server->link, node, frame, body);
 }
 
 void steps_acquaint(void *arg, uint32_t node, const struct procset *set)
@@ -363,7 +364,7 @@ void steps_leave(struct server *server)
         if (c.frames_in + c.frames_out == 0 || ns->foreign->gone[node - ns->base])
             continue;
         wire_put_u8(&frame, FRAME_LEAVING);
-        steps_send(server, node, &frame);
+        steps_send(server, node, &frame, NULL);
     }
 }
 

@@ -18,8 +18,10 @@
 /** Prepares our own registration, once server::nspace is there. @return 0, or -1: out of memory */
 int steps_open(struct server *server);
 
-/** Sends a frame, after our registration where that is due; takes the bytes out of @p frame. */
-void steps_send(struct server *server, uint32_t node, struct wire_out *frame);
+/** Sends a frame, after our registration where that is due; takes the bytes out of @p frame.
+ * @param body as in link_send_shared() */
+void steps_send(struct server *server, uint32_t node, struct wire_out *frame,
+                struct shared_bytes *body);
 
 /** Whether a frame of @p from may say this: a server of another step is heard about operations
  * in which it has participants, and direct modex. Logs what may not. */

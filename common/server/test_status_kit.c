@@ -63,11 +63,12 @@ static void missing(void *arg, const struct signature *sig, const uint32_t *node
     nspace_missing(kit->server.nspace, sig, nodes, n, buf, cap);
 }
 
-static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
+static void send_shared(void *arg, uint32_t node, struct wire_out *frame, struct shared_bytes *body)
 {
     struct kit *kit = arg;
     struct wire_in in;
     (void)node;
+    (void)body;
     wire_in_init(&in, frame->data, frame->len);
     kit->sent++;
     if (wire_get_u8(&in) == FRAME_ASK)
@@ -81,6 +82,11 @@ static void describe(void *arg, uint32_t node, enum ask_topic topic, const void 
     (void)arg;
     (void)topic;
     snprintf(buf, cap, "question \"%.*s\" for %u", (int)len, (const char *)body, node);
+}
+
+static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
+{
+    send_shared(arg, node, frame, NULL);
 }
 
 static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
@@ -143,7 +149,7 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                       .servers = servers,
                                       .local_status = local_status,
                                       .local_gone = local_gone,
-                                      .send = send_frame,
+                                      .send = send_shared,
                                       .node_of = node_of,
                                       .name = name_of,
                                       .missing = missing};

@@ -49,7 +49,7 @@ void assembly_send(struct engine *engine, uint32_t node, struct wire_out *frame)
 {
     if (node != engine->env.self) {
         if (!frame->failed && node != ENGINE_NO_HOME && !engine_is_lost(engine, node))
-            engine->env.send(engine->env.arg, node, frame);
+            engine->env.send(engine->env.arg, node, frame, NULL);
         wire_out_free(frame);
         return;
     }

@@ -112,7 +112,7 @@ void engine_cancel(struct engine *engine, const char *id, bool lost)
             continue;
         wire_put_u8(&out, FRAME_CANCEL);
         wire_put_str(&out, id);
-        engine->env.send(engine->env.arg, node, &out);
+        engine->env.send(engine->env.arg, node, &out, NULL);
         wire_out_free(&out);
     }
 }

@@ -28,6 +28,7 @@
 
 #include "common/tracker/signature.h"
 #include "common/transport/frame.h"
+#include "common/util/shared_bytes.h"
 
 /** What a call asks for: a context id, which the root gives; that members of the group are told of
  * lost ones, which is between the callers: each sees it in the others' entries. */
@@ -131,8 +132,10 @@ struct engine_env {
     /** Server @p node is to know where @p set's processes are before the frames that it is sent
      * after this. NULL: it does. */
     void (*acquaint)(void *arg, uint32_t node, const struct procset *set);
-    /** Sends a frame; takes the bytes out of @p frame. Delivery is at most once. */
-    void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    /** Sends a frame; takes the bytes out of @p frame. Delivery is at most once.
+     * @param body what follows them, the same for several servers, borrowed: the callee holds what
+     *             it keeps; NULL: nothing follows */
+    void (*send)(void *arg, uint32_t node, struct wire_out *frame, struct shared_bytes *body);
     /** Writes who is missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
     void (*missing)(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap);

@@ -119,7 +119,7 @@ void rollup_up(struct engine *engine, struct tracker *t)
     }
     wire_set_u32(&out, at, count);
     if (count > 0 && parent != TREE_NONE)
-        engine->env.send(engine->env.arg, t->nodes[parent], &out);
+        engine->env.send(engine->env.arg, t->nodes[parent], &out, NULL);
     wire_out_free(&out);
 }
 
@@ -134,7 +134,7 @@ static void tell_root(struct engine *engine, const struct tracker *t, uint32_t s
     wire_put_u32(&out, 1);
     entry_put(&out, &entry);
     if (t->self != t->tree.root && !engine_is_lost(engine, t->nodes[t->tree.root]))
-        engine->env.send(engine->env.arg, t->nodes[t->tree.root], &out);
+        engine->env.send(engine->env.arg, t->nodes[t->tree.root], &out, NULL);
     wire_out_free(&out);
 }
 
@@ -174,7 +174,7 @@ void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
                  struct wire_out *out)
 {
     acquaint(engine, t, slot);
-    engine->env.send(engine->env.arg, t->nodes[slot], out);
+    engine->env.send(engine->env.arg, t->nodes[slot], out, NULL);
     wire_out_free(out);
 }
 

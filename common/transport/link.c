@@ -11,6 +11,7 @@
 
 enum {
     PEERS_MIN = 32,
+    HEADER = 4 + 8 + 4 + 8,
     WINDOW_MIN = 64,
     WINDOW_MAX = 1 << 20,     /* of frames; one message of a busy back end has had more than 1024 */
     STRANGERS_MAX = 16 << 20, /* bytes of frames whose sender is not known yet */
@@ -121,6 +122,12 @@ static void put_greeting(const struct link *link, uint32_t node, struct wire_out
 
 void link_send(struct link *link, uint32_t node, struct wire_out *frame)
 {
+    link_send_shared(link, node, frame, NULL);
+}
+
+void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
+                      struct shared_bytes *body)
+{
     struct wire_out out = {0};
     struct peer *peer = peer_at(link, node);
     enum frame_care care = frame->len > 0 ? frame_care((enum frame_type)frame->data[0]) : CARE_MUST;
@@ -129,6 +136,7 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
         wire_out_free(frame);
         return;
     }
+    wire_reserve(&out, HEADER + frame->len + (body != NULL ? body->len : 0));
     wire_put_u32(&out, 0); /* the length */
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
@@ -136,6 +144,8 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     if (care != CARE_MAY && peer->numbers == 0 && link->env.greet != NULL)
         put_greeting(link, node, &out);
     wire_put_raw(&out, frame->data, frame->len);
+    if (body != NULL)
+        wire_put_raw(&out, body->data, body->len);
     if (frame->failed || out.failed || out.len - 4 > UINT32_MAX) {
         log_error("a frame to node %u could not be built: out of memory", node);
         wire_out_free(&out);

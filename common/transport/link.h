@@ -20,6 +20,7 @@
 
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
+#include "common/util/shared_bytes.h"
 
 struct link;
 
@@ -52,6 +53,12 @@ struct link *link_new(const struct link_env *env);
 /** Sends a frame that begins with its type byte; takes the bytes out of @p frame. The first one to
  * a server of another step has to be a FRAME_NSPACE about ourselves. */
 void link_send(struct link *link, uint32_t node, struct wire_out *frame);
+
+/** The same of a frame whose end is the same for several servers.
+ * @param body follows what is in @p frame; borrowed: link_send_shared() holds what it keeps. NULL:
+ * nothing follows */
+void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
+                      struct shared_bytes *body);
 
 /** Takes what the back end received: one or more frames, one after another. */
 void link_receive(struct link *link, const void *data, size_t len);

@@ -20,7 +20,7 @@ uint32_t loopback_handle(const struct loopback_node *node, uint32_t index)
 }
 
 /* Servers of other steps are told first who we are. */
-static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
+static void send_shared(void *arg, uint32_t to, struct wire_out *frame, struct shared_bytes *body)
 {
     struct loopback_node *node = arg;
     struct wire_out hello = {0};
@@ -28,7 +28,12 @@ static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
         wire_put_u8(&hello, FRAME_NSPACE);
         link_send(node->link, to, &hello);
     }
-    link_send(node->link, to, frame);
+    link_send_shared(node->link, to, frame, body);
+}
+
+static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
+{
+    send_shared(arg, to, frame, NULL);
 }
 
 static int find(void *arg, uint64_t step, uint32_t index, uint32_t *handle)
@@ -261,7 +266,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .left_status = left_status,
         .name = name_of,
         .home = foreign ? home : NULL,
-        .send = send_frame,
+        .send = send_shared,
         .missing = missing,
     };
     node->engine = loopback_must(engine_new(&node->env));

@@ -531,6 +531,33 @@ static void an_introduction_is_refused(void **state)
     assert_false(known);
 }
 
+/* Bytes that several frames share are at the end of each, and are freed with the last owner. */
+static void bytes_that_are_shared(void **state)
+{
+    static const unsigned char number[] = {0, 0, 0, 0};
+    struct shared_bytes *body = shared_bytes_copy(number, sizeof number);
+    (void)state;
+    assert_non_null(body);
+    for (int i = 0; i < 3; i++) {
+        struct wire_out out = {0};
+        wire_put_u8(&out, FRAME_ASK);
+        link_send_shared(ends.sender, 1, &out, body);
+        assert_null(out.data);
+        receive((uint32_t)i);
+    }
+    assert_ptr_equal(shared_bytes_hold(body), body);
+    shared_bytes_drop(body);
+    assert_int_equal(body->owners, 1);
+    assert_memory_equal(body->data, number, sizeof number);
+    shared_bytes_drop(body);
+    shared_bytes_drop(NULL);
+    assert_int_equal(ends.ngot, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ends.got[i], 0);
+        assert_int_equal(ends.len[i], ends.len[0]);
+    }
+}
+
 /* Without find(), another step's frames are not ours. */
 static void one_step_only(void **state)
 {
@@ -589,6 +616,7 @@ int main(void)
         TEST(an_introduction_is_refused),
         TEST(one_step_only),
         TEST(many_servers),
+        TEST(bytes_that_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

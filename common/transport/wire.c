@@ -8,27 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Has a capacity of that many bytes. */
+static void grow(struct wire_out *out, size_t cap)
+{
+    unsigned char *data = realloc(out->data, cap);
+
+    if (data == NULL) {
+        out->failed = true;
+        return;
+    }
+    out->data = data;
+    out->cap = cap;
+}
+
+void wire_reserve(struct wire_out *out, size_t len)
+{
+    if (!out->failed && len > out->cap - out->len && len <= SIZE_MAX / 2 - out->len)
+        grow(out, out->len + len);
+}
+
 /* Room for len more bytes, or NULL. */
 static unsigned char *reserve(struct wire_out *out, size_t len)
 {
     unsigned char *at;
 
-    if (out->failed)
-        return NULL;
-    if (len > out->cap - out->len) {
+    if (!out->failed && len > out->cap - out->len) {
         size_t cap = out->cap ? out->cap : 256;
-        unsigned char *data;
 
         while (cap - out->len < len && cap <= SIZE_MAX / 2)
             cap *= 2;
-        data = cap - out->len < len ? NULL : realloc(out->data, cap);
-        if (!data) {
+        if (cap - out->len < len)
             out->failed = true;
-            return NULL;
-        }
-        out->data = data;
-        out->cap = cap;
+        else
+            grow(out, cap);
     }
+    if (out->failed)
+        return NULL;
     at = out->data + out->len;
     out->len += len;
     return at;

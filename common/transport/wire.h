@@ -31,6 +31,8 @@ void wire_put_raw(struct wire_out *out, const void *data, size_t len);
 void wire_put_block(struct wire_out *out, const void *data, size_t len);
 /** Appends a block; NULL is written as an empty one. */
 void wire_put_str(struct wire_out *out, const char *s);
+/** Makes room for @p len more bytes at once, so that what follows moves nothing. */
+void wire_reserve(struct wire_out *out, size_t len);
 /** Overwrites the u32 at byte @p at, which must have been written. */
 void wire_set_u32(struct wire_out *out, size_t at, uint32_t v);
 /** Hands the buffer to the caller, who frees it with free(); @p out is empty afterwards. */
