@@ -44,6 +44,7 @@ struct conf_timeouts {
     int construct; /**< group construct */
     int destruct;  /**< group destruct */
     int fence;     /**< fence */
+    int connect;   /**< connect and disconnect */
     int get;       /**< direct modex */
     int query;     /**< query */
     int peer; /**< how long a peer server may be unreachable until it counts as lost; never 0 */

@@ -65,6 +65,8 @@ const struct conf_row conf_rows[] = {
      .help = "Group destruct."},
     {"timeouts.fence", CONF_NUMBER, FIELD(timeouts.fence), SECONDS(0, DAY, 0),
      .help = "Fence."},
+    {"timeouts.connect", CONF_NUMBER, FIELD(timeouts.connect), SECONDS(0, DAY, 0),
+     .help = "Connect and disconnect."},
     {"timeouts.get", CONF_NUMBER, FIELD(timeouts.get), SECONDS(0, DAY, 120),
      .help = "Get of what another node's process has put (direct modex)."},
     {"timeouts.query", CONF_NUMBER, FIELD(timeouts.query), SECONDS(0, DAY, 10),

@@ -42,7 +42,7 @@ static const struct {
      "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
      "step_settings, tmpdir"},
     {"{\"timeouts\": {\"zebra\": 4}}", " line 1: key \"timeouts.zebra\": unknown; known here: "
-                                       "construct, destruct, fence, get, query, peer"},
+                                       "construct, destruct, fence, connect, get, query, peer"},
     {"{\"fence\": 4}",
      " line 1: key \"fence\": unknown here; write \"timeouts\": {\"fence\": ...}"},
     {"{\"timeouts.fence\": 4}",

@@ -62,6 +62,13 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .meaning = "the server has a timer of its own for a group operation with PMIX_TIMEOUT, "
                     "and crashes when it passes (grp_timeout() takes the tracker for a request); "
                     "muster ends the operation shortly before"},
+    [LIBRARY_CONNECT_TIMER_STAYS] =
+        {.name = "CONNECT_TIMER_STAYS",
+         .fault = true,
+         .before = RELEASE(7, 0),
+         .meaning = "the server's own timer for a connect or disconnect with PMIX_TIMEOUT runs on "
+                    "when the host has been asked, and an answer after it meets a freed tracker; "
+                    "muster ends the operation shortly before"},
     [LIBRARY_WILDCARD_IS_LOCAL] =
         {.name = "WILDCARD_IS_LOCAL",
          .fault = true,

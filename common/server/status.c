@@ -16,8 +16,6 @@
 
 enum { RANKS_TEXT = 128 };
 
-static const char *const kind_names[COLL_KIND_END] = {
-    [COLL_FENCE] = "fence", [COLL_CONSTRUCT] = "construct", [COLL_DESTRUCT] = "destruct"};
 static const char *const topic_names[ASK_TOPICS] = {
     [ASK_MODEX] = "modex", [ASK_QUERY] = "query", [ASK_STATUS] = "status"};
 static const char *const task_names[] = {[TASK_STARTED] = "started",
@@ -139,7 +137,7 @@ static void visit_tracker(void *arg, const struct engine_view *view)
     if (!has_room(list))
         return;
     json_object *o = json_object_new_object();
-    const char *kind = kind_names[signature_kind(view->sig, view->siglen)];
+    const char *kind = coll_kind_name(signature_kind(view->sig, view->siglen));
     signature_describe(view->sig, view->siglen, text, sizeof text);
     put_text(o, "operation", text);
     put_text(o, "kind", kind != NULL ? kind : "");
@@ -236,8 +234,8 @@ static void put_ends(json_object *to, const struct engine_counts *engine)
 {
     json_object *done = json_object_new_object(), *failed = json_object_new_object();
     for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {
-        put_number(done, kind_names[kind], engine->done[kind]);
-        put_number(failed, kind_names[kind], engine->failed[kind]);
+        put_number(done, coll_kind_name(kind), engine->done[kind]);
+        put_number(failed, coll_kind_name(kind), engine->failed[kind]);
     }
     put(to, "done", done);
     put(to, "failed", failed);
@@ -334,7 +332,7 @@ char *status_text(struct server *server, size_t *len)
 
 static void count_tracker(void *arg, const struct engine_view *view)
 {
-    const char *kind = kind_names[signature_kind(view->sig, view->siglen)];
+    const char *kind = coll_kind_name(signature_kind(view->sig, view->siglen));
     json_object *states, *n = NULL;
     if (kind == NULL)
         return;

@@ -281,7 +281,7 @@ int steps_register(struct server *server, const struct procset *set)
         }
     }
     if (rc != 0)
-        log_error("a group with members of another step: %s", err.text);
+        log_error("an operation with processes of another step: %s", err.text);
     return rc;
 }
 

@@ -100,7 +100,7 @@ void stranded_tick(struct server *server, int64_t now)
     const struct stranded *s = server->stranded;
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
-    char waiting[128], what[320], text[768], release[LIBRARY_TEXT_SIZE];
+    char waiting[128], what[COLL_DESCRIBE_MAX], text[768], release[LIBRARY_TEXT_SIZE];
     if (stranded_next(server, now) != 0)
         return;
     if (server->ending || server->told_to_leave ||
@@ -108,11 +108,7 @@ void stranded_tick(struct server *server, int64_t now)
         stranded_free(server);
         return;
     }
-    if (s->kind == COLL_FENCE)
-        snprintf(what, sizeof what, "a fence");
-    else
-        snprintf(what, sizeof what, "group \"%s\" %s", s->id,
-                 s->kind == COLL_CONSTRUCT ? "construct" : "destruct");
+    coll_describe(s->kind, s->id, what, sizeof what);
     snprintf(text, sizeof text,
              "%s: rank %u on %s has ended without taking part, and libpmix %s lets ranks %s "
              "there wait for it for ever",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The one engine for collectives: fence, group construct and destruct.
+ * The one engine for collectives: fence, group construct and destruct, connect and disconnect.
  *
  * An operation is one rollup over the servers that host its participants. Each server makes one
  * local call when its own participants are complete. Contributions go up a tree (tree.h), each

@@ -40,16 +40,43 @@ enum coll_kind signature_kind(const void *data, size_t len)
     return len > 0 && *kind < COLL_KIND_END ? (enum coll_kind) * kind : (enum coll_kind)0;
 }
 
+static const char *const kind_names[COLL_KIND_END] = {[COLL_FENCE] = "fence",
+                                                      [COLL_CONSTRUCT] = "construct",
+                                                      [COLL_DESTRUCT] = "destruct",
+                                                      [COLL_CONNECT] = "connect",
+                                                      [COLL_DISCONNECT] = "disconnect"};
+
+const char *coll_kind_name(enum coll_kind kind)
+{
+    return kind_names[kind];
+}
+
+bool coll_kind_is_group(enum coll_kind kind)
+{
+    return kind == COLL_CONSTRUCT || kind == COLL_DESTRUCT;
+}
+
+void coll_describe(enum coll_kind kind, const char *id, char *buf, size_t cap)
+{
+    if (coll_kind_is_group(kind))
+        snprintf(buf, cap, "group \"%s\" %s", id, kind_names[kind]);
+    else if (*id != '\0')
+        snprintf(buf, cap, "%s \"%s\"", kind_names[kind], id);
+    else
+        snprintf(buf, cap, "a %s", kind_names[kind]);
+}
+
 void signature_describe(const void *data, size_t len, char *buf, size_t cap)
 {
     struct signature sig;
     if (signature_read(&sig, data, len) != 0)
         snprintf(buf, cap, "an operation that makes no sense");
-    else if (sig.kind == COLL_FENCE)
-        snprintf(buf, cap, "fence of %" PRIu64 " processes", procset_size(&sig.members));
+    else if (coll_kind_is_group(sig.kind))
+        coll_describe(sig.kind, sig.id, buf, cap);
     else
-        snprintf(buf, cap, "group \"%s\" %s", sig.id,
-                 sig.kind == COLL_CONSTRUCT ? "construct" : "destruct");
+        snprintf(buf, cap, "%s%s%s%s of %" PRIu64 " processes", kind_names[sig.kind],
+                 *sig.id != '\0' ? " \"" : "", sig.id, *sig.id != '\0' ? "\"" : "",
+                 procset_size(&sig.members));
     signature_free(&sig);
 }
 

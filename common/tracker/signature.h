@@ -2,8 +2,8 @@
 /** @file
  * The canonical signature: what makes two calls on different servers the same operation.
  *
- * The kind of operation, for groups the id, and the participants. Disjoint sets of processes may
- * therefore use one group id at the same time. Compared as bytes, in full.
+ * The kind of operation, for groups and connections the id, and the participants. Disjoint sets of
+ * processes may therefore use one group id at the same time. Compared as bytes, in full.
  */
 #ifndef MUSTER_TRACKER_SIGNATURE_H
 #define MUSTER_TRACKER_SIGNATURE_H
@@ -12,16 +12,20 @@
 
 /** The operations that the engine runs. */
 enum coll_kind {
-    COLL_FENCE = 1, /**< PMIx_Fence, with and without data */
-    COLL_CONSTRUCT, /**< PMIx_Group_construct, collective method */
-    COLL_DESTRUCT,  /**< PMIx_Group_destruct */
+    COLL_FENCE = 1,  /**< PMIx_Fence, with and without data */
+    COLL_CONSTRUCT,  /**< PMIx_Group_construct, collective method */
+    COLL_DESTRUCT,   /**< PMIx_Group_destruct */
+    COLL_CONNECT,    /**< PMIx_Connect */
+    COLL_DISCONNECT, /**< PMIx_Disconnect */
     COLL_KIND_END,
 };
+
+enum { COLL_DESCRIBE_MAX = PROCSET_NAME_MAX + 24 /**< of coll_describe()'s buffer, bytes */ };
 
 /** A signature taken apart. */
 struct signature {
     enum coll_kind kind;
-    char id[PROCSET_NAME_MAX + 1]; /**< group id; empty for a fence */
+    char id[PROCSET_NAME_MAX + 1]; /**< group id; a connection's id or ""; empty for a fence */
     struct procset members;        /**< participants */
 };
 
@@ -38,7 +42,18 @@ void signature_free(struct signature *sig);
 /** @return the kind of a signature; 0 when the bytes are none */
 enum coll_kind signature_kind(const void *data, size_t len);
 
-/** How messages name the operation: `group "ocean" construct`, `fence of 8 processes`. */
+/** @return "fence", "construct", "destruct", "connect" or "disconnect" */
+const char *coll_kind_name(enum coll_kind kind);
+
+/** @return whether it is a group's operation: construct or destruct */
+bool coll_kind_is_group(enum coll_kind kind);
+
+/** Names an operation without its participants: `a fence`, `group "ocean" construct`, `a connect`,
+ * `connect "couple"`. */
+void coll_describe(enum coll_kind kind, const char *id, char *buf, size_t cap);
+
+/** How messages name the operation: `group "ocean" construct`, `fence of 8 processes`,
+ * `connect "couple" of 8 processes`. */
 void signature_describe(const void *data, size_t len, char *buf, size_t cap);
 
 /** FNV-1a, the same on every server: it finds a bucket and spreads the roots, no more. */

@@ -272,6 +272,16 @@ static void signatures(void **state)
     out.data[0] = COLL_DESTRUCT;
     signature_describe(out.data, out.len, text, sizeof text);
     assert_string_equal(text, "group \"\" destruct");
+    out.data[0] = COLL_DISCONNECT;
+    signature_describe(out.data, out.len, text, sizeof text);
+    assert_string_equal(text, "disconnect of 8 processes");
+    wire_out_free(&out);
+    procset_free(&set);
+    procset_add(&set, "j", 0, 7);
+    procset_canonical(&set);
+    signature_write(&out, COLL_CONNECT, "couple", &set);
+    signature_describe(out.data, out.len, text, sizeof text);
+    assert_string_equal(text, "connect \"couple\" of 8 processes");
     wire_out_free(&out);
     procset_free(&set);
     signature_write(&out, COLL_FENCE, "", &set); /* of nobody */

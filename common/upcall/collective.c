@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct collective *new_collective(enum coll_kind kind, const char *id,
-                                         const pmix_proc_t procs[], size_t nprocs)
+struct collective *collective_new(enum coll_kind kind, const char *id, const pmix_proc_t procs[],
+                                  size_t nprocs)
 {
     struct collective *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -69,17 +69,16 @@ static void refuse_unknown(struct collective *c, const pmix_info_t *info)
     for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++)
         if (PMIX_CHECK_KEY(info, known_keys[i]))
             return;
-    log_error("%s%s%s: the directive \"%.*s\" is required and not known: leave it out, or its "
+    char what[COLL_DESCRIBE_MAX];
+    coll_describe(c->kind, c->id, what, sizeof what);
+    log_error("%s: the directive \"%.*s\" is required and not known: leave it out, or its "
               "PMIX_INFO_REQD",
-              c->kind == COLL_FENCE ? "fence" : "group \"", c->id,
-              c->kind == COLL_FENCE ? "" : "\"", PMIX_MAX_KEYLEN, info->key);
+              what, PMIX_MAX_KEYLEN, info->key);
     if (c->call.status == PMIX_SUCCESS)
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
 }
 
-/* The directives that every collective has. Each of several local copies counts: the shortest
- * timeout, and the first status that is a failure. @thread PMIx's */
-static void read_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
+void collective_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++) {
         uint32_t seconds = 0;
@@ -137,7 +136,8 @@ static uint32_t default_timeout(const struct server *server, enum coll_kind kind
     const struct conf_timeouts *t = &server->conf.timeouts;
     return (uint32_t)(kind == COLL_FENCE       ? t->fence
                       : kind == COLL_CONSTRUCT ? t->construct
-                                               : t->destruct);
+                      : kind == COLL_DESTRUCT  ? t->destruct
+                                               : t->connect);
 }
 
 /* @thread the loop's */
@@ -188,7 +188,7 @@ static uint32_t lacking_calls(const struct collective *c)
     uint32_t n = 0;
     for (uint32_t k = 0; k < here->ntasks; k++)
         n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
-    bool known = c->role == COLLECTIVE_PARTICIPANTS && c->kind != COLL_FENCE &&
+    bool known = c->role == COLLECTIVE_PARTICIPANTS && coll_kind_is_group(c->kind) &&
                  (survive_wants(c) || c->apart) &&
                  library_has(c->server->library, LIBRARY_GROUP_COUNTS) && c->ncalls < n;
     return known ? n - c->ncalls : 0;
@@ -202,13 +202,16 @@ static void find_lost(struct collective *c)
         c->call.status = tasks_status(c->server, &sig);
 }
 
-/* libpmix's server may have set a timer of its own for a group operation before it handed that up,
- * and crash when it passes. */
+/* libpmix's server may have a timer of its own for an operation that it has handed up, and crash
+ * when it passes. */
 static uint32_t hurry(const struct collective *c)
 {
     enum { HURRY_MS = 300 };
-    bool has_timer = c->kind != COLL_FENCE && c->call.timeout > 0;
-    return has_timer && library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES) ? HURRY_MS : 0;
+    bool crashes =
+        coll_kind_is_group(c->kind)
+            ? library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES)
+            : c->kind != COLL_FENCE && library_has(c->server->library, LIBRARY_CONNECT_TIMER_STAYS);
+    return c->call.timeout > 0 && crashes ? HURRY_MS : 0;
 }
 
 /* With LIBRARY_WILDCARD_IS_LOCAL libpmix takes a construct over all processes of a namespace,
@@ -250,14 +253,13 @@ static int begin(struct collective *c)
     }
     c->apart = has_removed(c);
     c->lacking = lacking_calls(c);
-    c->lost = c->lost || c->lacking > 0 || (c->kind == COLL_FENCE && c->apart);
+    c->lost = c->lost || c->lacking > 0 || (!coll_kind_is_group(c->kind) && c->apart);
     if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
         loss_group_ends(c->server, c->id, &c->all);
     return collective_prepare(c);
 }
 
-/* @thread the loop's */
-static void run(struct handoff_item *item)
+void collective_run(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
     struct engine_result failed = {.status = PMIX_ERR_NOMEM};
@@ -287,7 +289,9 @@ static void run(struct handoff_item *item)
     c->handed_up = now_ms();
     stranded_called(c->server, c->kind, c->id);
     find_lost(c);
-    log_debug("handoff: %s of %zu processes", c->kind == COLL_FENCE ? "fence" : c->id, c->nprocs);
+    char what[COLL_DESCRIBE_MAX];
+    coll_describe(c->kind, c->id, what, sizeof what);
+    log_debug("handoff: %s of %zu processes", what, c->nprocs);
     if (c->role == COLLECTIVE_PARTICIPANTS)
         engine_call(c->server->engine, &c->call);
     else
@@ -299,15 +303,15 @@ pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_
                            void *cbdata)
 {
     struct collective *c =
-        procs == NULL || nprocs == 0 ? NULL : new_collective(COLL_FENCE, "", procs, nprocs);
+        procs == NULL || nprocs == 0 ? NULL : collective_new(COLL_FENCE, "", procs, nprocs);
     if (c == NULL)
         return PMIX_ERR_BAD_PARAM;
     c->server = upcall_server();
     c->payload = data; /* libpmix hands the buffer over to the host */
     c->len = data != NULL ? ndata : 0;
     c->request.answer = answer_modex(cbfunc, cbdata);
-    read_directives(c, info, ninfo);
-    return upcall_post(&c->request, run);
+    collective_directives(c, info, ninfo);
+    return upcall_post(&c->request, collective_run);
 }
 
 /* What the other servers need of a contribution to a group: endpoint data, group info.
@@ -343,7 +347,7 @@ static void run_forget(struct handoff_item *item)
  * cbdata only one may be answered, hence the synchronous answer. */
 static pmix_status_t forget_local(const char *group, const pmix_proc_t procs[], size_t nprocs)
 {
-    struct collective *c = new_collective(COLL_DESTRUCT, group, procs, nprocs);
+    struct collective *c = collective_new(COLL_DESTRUCT, group, procs, nprocs);
     if (c != NULL) {
         c->server = upcall_server();
         upcall_post(&c->request, run_forget);
@@ -365,7 +369,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
             if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) && is_true(&directives[i]))
                 return forget_local(group, procs, nprocs);
     enum coll_kind kind = op == PMIX_GROUP_CONSTRUCT ? COLL_CONSTRUCT : COLL_DESTRUCT;
-    struct collective *c = new_collective(kind, group, procs, nprocs);
+    struct collective *c = collective_new(kind, group, procs, nprocs);
     if (c == NULL)
         return PMIX_ERR_NOMEM;
     if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT) {
@@ -384,7 +388,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         c->call.status = PMIX_ERR_BAD_PARAM;
         return upcall_post(&c->request, collective_refuse);
     }
-    read_directives(c, directives, ndirs);
+    collective_directives(c, directives, ndirs);
     survive_check(c);
     if (kind == COLL_CONSTRUCT)
         members_read(c, directives, ndirs);
@@ -392,5 +396,5 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         return upcall_post(&c->request, collective_refuse);
     if (kind == COLL_CONSTRUCT && pack_group(c, directives, ndirs) != 0 && c->call.status == 0)
         c->call.status = PMIX_ERR_PACK_FAILURE;
-    return upcall_post(&c->request, run);
+    return upcall_post(&c->request, collective_run);
 }

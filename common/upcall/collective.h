@@ -34,7 +34,7 @@ struct collective {
     struct request request; /**< first */
     struct server *server;
     enum coll_kind kind;
-    char *id; /**< group id, or "" */
+    char *id; /**< group id, PMIX_CONNECT_ID, or "" */
     pmix_proc_t *procs;
     size_t nprocs;
     bool lost;         /**< libpmix handed up that a local participant is lost */
@@ -68,6 +68,16 @@ struct collective {
 /** Reads who is added, who calls and how many leaders there are. A fault becomes the call's status.
  * @thread PMIx's */
 void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo);
+
+/** @return a request that has copies of @p id and @p procs, or NULL: out of memory. @thread PMIx's
+ */
+struct collective *collective_new(enum coll_kind kind, const char *id, const pmix_proc_t procs[],
+                                  size_t nprocs);
+/** Reads the directives that every collective has. Each of several local copies counts: the
+ * shortest timeout, and the first status that is a failure. @thread PMIx's */
+void collective_directives(struct collective *c, const pmix_info_t info[], size_t ninfo);
+/** Has the engine do it; the run() of a request. @thread the loop's */
+void collective_run(struct handoff_item *item);
 
 /** Sets what the engine knows the operation by. @return 0, or -1: out of memory
  * @thread the loop's */
@@ -118,6 +128,9 @@ void pending_remove(struct collective *c);
 
 /** Answers and frees the request. @thread the loop's */
 void collective_complete(struct collective *c, const struct engine_result *result);
+
+/** The same of a connect or a disconnect: connect.c. */
+void connect_complete(struct collective *c, const struct engine_result *result);
 
 /** Answers with the status that stands in the call, without asking anybody; the run() of a
  * request that has no participants. @thread the loop's */

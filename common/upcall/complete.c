@@ -243,6 +243,10 @@ void collective_complete(struct collective *c, const struct engine_result *resul
     }
     if (survive_again(c, result))
         return;
+    if (!coll_kind_is_group(c->kind)) {
+        connect_complete(c, result);
+        return;
+    }
     if (!pending_answers(c)) {
         collective_free(c);
         return;

@@ -11,7 +11,7 @@
 
 static bool is_shared(const struct collective *c)
 {
-    return c->kind != COLL_FENCE && library_has(c->server->library, LIBRARY_GROUP_SHARES);
+    return coll_kind_is_group(c->kind) && library_has(c->server->library, LIBRARY_GROUP_SHARES);
 }
 
 /* Another request of the id that has answered, and libpmix may not have done so yet. */

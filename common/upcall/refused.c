@@ -32,8 +32,6 @@ static const char *const names[] = {
     [REFUSED_LOOKUP] = "PMIx_Lookup",
     [REFUSED_UNPUBLISH] = "PMIx_Unpublish",
     [REFUSED_SPAWN] = "PMIx_Spawn",
-    [REFUSED_CONNECT] = "PMIx_Connect",
-    [REFUSED_DISCONNECT] = "PMIx_Disconnect",
     [REFUSED_ALLOCATE] = "PMIx_Allocation_request",
     [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
     [REFUSED_MONITOR] = "PMIx_Process_monitor",
@@ -146,20 +144,6 @@ pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[
     UNUSED(proc), UNUSED(job_info), UNUSED(ninfo), UNUSED(apps), UNUSED(napps);
     return refuse(&(struct refusal){
         .kind = SAY_SPAWN, .say.spawn = cbfunc, .cbdata = cbdata, .what = REFUSED_SPAWN});
-}
-
-pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                              size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
-    return refuse_op(REFUSED_CONNECT, cbfunc, cbdata);
-}
-
-pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo);
-    return refuse_op(REFUSED_DISCONNECT, cbfunc, cbdata);
 }
 
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata)

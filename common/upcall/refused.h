@@ -16,8 +16,6 @@ enum refused_what {
     REFUSED_LOOKUP,
     REFUSED_UNPUBLISH,
     REFUSED_SPAWN,
-    REFUSED_CONNECT,
-    REFUSED_DISCONNECT,
     REFUSED_ALLOCATE,
     REFUSED_JOB_CONTROL,
     REFUSED_MONITOR,
@@ -46,10 +44,6 @@ pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix
 pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
                             const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
                             void *cbdata);
-pmix_status_t refused_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                              size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 /** Has no callback: libpmix listens itself. */
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,

@@ -46,8 +46,9 @@ static void call_again(struct collective *c, bool over)
     c->lost = c->lost || c->call.status != PMIX_SUCCESS;
     if (c->call.status == PMIX_SUCCESS && over)
         c->call.status = PMIX_ERR_TIMEOUT;
-    log_info("group \"%s\": %s goes on without %llu lost processes", c->id,
-             c->kind == COLL_CONSTRUCT ? "the construct" : "the destruct",
+    char what[COLL_DESCRIBE_MAX];
+    coll_describe(c->kind, c->id, what, sizeof what);
+    log_info("%s goes on without %llu lost processes", what,
              (unsigned long long)procset_size(&c->gone));
     c->call.gone = &c->gone;
     engine_call(c->server->engine, &c->call);

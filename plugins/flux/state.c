@@ -65,14 +65,15 @@ static const struct field under_way[] = {
     {"fence", FIELD_OBJECT, 0, states},
     {"construct", FIELD_OBJECT, 0, states},
     {"destruct", FIELD_OBJECT, 0, states},
+    {"connect", FIELD_OBJECT, 0, states},
+    {"disconnect", FIELD_OBJECT, 0, states},
     {"waits", FIELD_COUNT, 0, NULL},
     {NULL, 0, 0, NULL},
 };
 static const struct field kinds[] = {
-    {"fence", FIELD_COUNT, 0, NULL},
-    {"construct", FIELD_COUNT, 0, NULL},
-    {"destruct", FIELD_COUNT, 0, NULL},
-    {NULL, 0, 0, NULL},
+    {"fence", FIELD_COUNT, 0, NULL},      {"construct", FIELD_COUNT, 0, NULL},
+    {"destruct", FIELD_COUNT, 0, NULL},   {"connect", FIELD_COUNT, 0, NULL},
+    {"disconnect", FIELD_COUNT, 0, NULL}, {NULL, 0, 0, NULL},
 };
 static const struct field whole[] = {
     {"under_way", FIELD_OBJECT, 0, under_way}, /* first: state_add() adds these three */
