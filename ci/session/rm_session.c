@@ -235,11 +235,30 @@ static void session_rendezvous(struct rm *base, const char *key, rm_rendezvous_f
     handoff_post(of(base)->handoff, &w->item);
 }
 
-static void session_attach(struct rm *base, const char *nspace, uint32_t first, uint32_t nnodes)
+static void session_resolve(struct rm *base, const char *nspace, rm_rendezvous_fn *done, void *arg)
+{
+    const char *list = boot_setting(of(base)->boot, "steps");
+    char name[256];
+    struct rm_server found = {.nspace = nspace};
+    int used;
+    for (; sscanf(list, " %255s %u%n", name, &found.nnodes, &used) == 2; list += used)
+        if (strcmp(name, nspace) == 0) {
+            done(arg, &found, NULL);
+            return;
+        }
+    done(arg, NULL, "the session has no such step");
+}
+
+static void session_attach(struct rm *base, const char *nspace, uint64_t run, uint32_t first,
+                           uint32_t nnodes, const struct boot_node *nodes)
 {
     struct session_rm *rm = of(base);
+    (void)run;
+    (void)nodes;
     pthread_mutex_lock(&rm->lock);
-    if (rm->nsteps < STEPS_MAX) {
+    bool again =
+        rm->nsteps > 0 && first < rm->steps[rm->nsteps - 1].base + rm->steps[rm->nsteps - 1].nnodes;
+    if (rm->nsteps < STEPS_MAX && !again) {
         struct steps *s = &rm->steps[rm->nsteps++];
         snprintf(s->nspace, sizeof s->nspace, "%s", nspace);
         s->base = first;
@@ -260,7 +279,7 @@ static struct rm *session_open(const struct boot *boot, const struct conf *conf,
     rm->dir = boot_setting(boot, "dir");
     pthread_mutex_init(&rm->lock, NULL);
     pthread_cond_init(&rm->wake, NULL);
-    session_attach((struct rm *)rm, boot->nspace, 0, boot->nnodes);
+    session_attach((struct rm *)rm, boot->nspace, boot->run, 0, boot->nnodes, NULL);
     rm->handoff = handoff_new(base);
     rm->inbox = inbox_open(BOOT_FD_LISTEN, base, &rm->host);
     if (rm->dir == NULL || boot_setting(boot, "steps") == NULL)
@@ -281,5 +300,6 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .abort = session_abort,
     .close = session_close,
     .rendezvous = session_rendezvous,
+    .resolve = session_resolve,
     .attach = session_attach,
 };

@@ -85,6 +85,7 @@ struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run
         ns->nnodes = nnodes;
         strcpy(f->name, name);
         f->step = step;
+        f->run = run;
         f->gone = calloc(nnodes, sizeof *f->gone);
         f->names = name_servers(name, NULL, nnodes);
     }

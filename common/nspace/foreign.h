@@ -20,6 +20,8 @@ enum {
 struct foreign {
     char name[PROCSET_NAME_MAX + 1];
     uint64_t step;    /**< nspace_hash(), as frames have it */
+    uint64_t run;     /**< boot::run of its step */
+    bool placed;      /**< the back end knows the names of its nodes */
     bool registered;  /**< libpmix knows it */
     bool *gone;       /**< node → its server has left, or is lost */
     char **names;     /**< node → "NAMESPACE/NODE" */

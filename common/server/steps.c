@@ -191,7 +191,20 @@ int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
     return foreign_server(server->nspace, step, index, node);
 }
 
-/* Makes handles of a namespace that was learnt known to the back end. */
+/* Makes handles of a namespace known to the back end, and where its servers are once that is known.
+ * @param handles how many there were before */
+static void attach(struct server *server, struct nspace *ns, uint32_t handles)
+{
+    struct foreign *f = ns->foreign;
+    bool places = ns->boot != NULL && !f->placed;
+    if (ns->base != handles && !places)
+        return;
+    f->placed = places;
+    server->rm_ops->attach(server->rm, f->name, f->run, ns->base, ns->nnodes,
+                           places ? ns->boot->nodes : NULL);
+}
+
+/* A namespace that was learnt. */
 static struct nspace *learn(struct server *server, uint64_t step, const void *body, size_t len)
 {
     struct err err = {0};
@@ -199,8 +212,8 @@ static struct nspace *learn(struct server *server, uint64_t step, const void *bo
     struct nspace *ns = foreign_learn(server->nspace, step, body, len, &err);
     if (ns == NULL)
         log_error("a registration of another step was refused: %s", err.text);
-    else if (ns->base == handles)
-        server->rm_ops->attach(server->rm, ns->foreign->name, ns->base, ns->nnodes);
+    else
+        attach(server, ns, handles);
     return ns;
 }
 
@@ -237,8 +250,8 @@ static void on_home(void *arg, const struct rm_server *found, const char *why)
         uint32_t handles = nspace_handles(server->nspace);
         ns = foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, &err);
         why = err.text;
-        if (ns != NULL && ns->base == handles)
-            server->rm_ops->attach(server->rm, ns->foreign->name, ns->base, ns->nnodes);
+        if (ns != NULL)
+            attach(server, ns, handles);
     }
     if (found != NULL && ns != NULL && found->node < ns->nnodes)
         node = ns->base + found->node;

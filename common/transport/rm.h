@@ -143,16 +143,42 @@ struct rm_ops {
      */
     void (*rendezvous)(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
 
+    /** rendezvous() names one server for all keys, and asking is dear: one server of a step asks,
+     * and the step keeps the answer until that server is lost. */
+    bool one_home;
+
+    /**
+     * Finds a step of the job's user by its namespace's name, which may be from anywhere.
+     * NULL exactly when rendezvous is.
+     * @param nspace borrowed until this returns
+     * @param done   as for rendezvous(): a server of that step that answers, or NULL: there is no
+     *               such step, or it has no server
+     */
+    void (*resolve)(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
+
+    /**
+     * Names one server of each other step of the session: whoever has become the place where all
+     * meet asks them for what they had told the one before. NULL: a lost server is told to all that
+     * had to do with it, and they come by themselves.
+     * @param each called for each, and at last with NULL, unless close() comes first
+     */
+    void (*others)(struct rm *rm, rm_rendezvous_fn *each, void *arg);
+
     /**
      * From now on the handles @p base to @p base + @p nnodes - 1 are the servers of @p nspace, in
-     * the order of its nodes, for send(), peer() and lost(). Called once for a namespace, never for
-     * the own one, and each base is the end of the handles before it. Nothing is sent by it. The
-     * RM sees to it that bytes reach only a server of the same user; when there is no such step,
+     * the order of its nodes, for send(), peer() and lost(). Each base is the end of the handles
+     * before it. Called once for a namespace, never for the own one; and a second time, when its
+     * nodes' names become known that were not at first. Nothing is sent by it. The RM sees to it
+     * that bytes reach only a server of the same user, and of that run; when there is no such step,
      * its servers are lost as soon as something is sent to them.
      * NULL exactly when rendezvous is.
      * @param nspace borrowed until this returns
+     * @param run    boot::run of that step
+     * @param nodes  its nodes in that order, borrowed until this returns; NULL: not known. They are
+     *               the word of a process of the job's user
      */
-    void (*attach)(struct rm *rm, const char *nspace, uint32_t base, uint32_t nnodes);
+    void (*attach)(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
+                   const struct boot_node *nodes);
 
     /** @return the number after which this server's context ids begin, each one more than the one
      * before; no other server of the session has them. NULL: the server reckons them from

@@ -32,8 +32,13 @@ static uint64_t job_of(const char *nspace)
     return job;
 }
 
-void others_attach(struct rm *rm, const char *nspace, uint32_t base, uint32_t nnodes)
+void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
+                   const struct boot_node *nodes)
 {
+    (void)run;   /* Flux never gives a number twice */
+    (void)nodes; /* the module says where they are */
+    if (base < rm->npeers)
+        return;
     struct other *other = calloc(1, sizeof *other);
     struct peer **peers = realloc(rm->peers, ((size_t)base + nnodes) * sizeof(*peers));
     if (peers != NULL)
@@ -123,12 +128,12 @@ static void ask(struct rm *rm, struct question *q)
 {
     struct wire_out out = {0};
     wire_put_u64(&out, rm->job);
-    if (q->other != NULL)
-        wire_put_u64(&out, q->other->job);
+    if (q->key == NULL)
+        wire_put_u64(&out, q->other != NULL ? q->other->job : q->job);
     else
         wire_put_raw(&out, q->key, strlen(q->key));
     q->tag = broker_tag(rm);
-    broker_ask(rm, q->other != NULL ? "muster.find" : "muster.meet", &out, q->tag);
+    broker_ask(rm, q->key == NULL ? "muster.find" : "muster.meet", &out, q->tag);
 }
 
 int64_t others_tick(struct rm *rm, int64_t now)
@@ -164,6 +169,19 @@ void others_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, v
         return;
     }
     q->key = copy;
+    q->done = done;
+    q->arg = arg;
+}
+
+void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg)
+{
+    uint64_t job = job_of(nspace);
+    struct question *q = job != 0 ? open_question(rm) : NULL;
+    if (q == NULL) {
+        done(arg, NULL, job == 0 ? "it is no job of Flux" : "out of memory");
+        return;
+    }
+    q->job = job;
     q->done = done;
     q->arg = arg;
 }
@@ -227,6 +245,17 @@ static void take_home(struct rm *rm, struct question *q, struct wire_in *in)
         say_home(rm, q, &home, NULL);
 }
 
+/* The module has said which brokers a job has: one for each node. */
+static void take_job(struct rm *rm, struct question *q, size_t len)
+{
+    char name[NAME_MAX_LEN];
+    struct rm_server found = {.nspace = name, .nnodes = (uint32_t)(len / 4)};
+    if (len == 0 || len % 4 != 0 || name_job(q->job, name) < 0)
+        fail(rm, q, "the broker's module names no server");
+    else
+        say_home(rm, q, &found, NULL);
+}
+
 bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
 {
     struct question *q = rm->questions;
@@ -254,6 +283,8 @@ bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
     wire_in_init(&in, data, len);
     if (q->other != NULL)
         take_brokers(rm, q, &in);
+    else if (q->key == NULL)
+        take_job(rm, q, len);
     else
         take_home(rm, q, &in);
     return true;

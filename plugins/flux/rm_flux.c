@@ -287,6 +287,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .abort = raise_begin,
     .close = flux_close_rm,
     .rendezvous = others_rendezvous,
+    .resolve = others_resolve,
     .attach = others_attach,
     .ids = flux_ids,
     .parents = flux_parents,

@@ -47,11 +47,12 @@ struct other {
     struct peer *peers; /**< by node */
 };
 
-/** What the module was asked: another job's brokers, or where to meet. */
+/** What the module was asked: another job's brokers, or which job that is, or where to meet. */
 struct question {
     struct question *next;
-    struct other *other; /**< whose brokers; NULL: where to meet */
-    char *key;
+    struct other *other; /**< whose brokers; NULL: where to meet, or a job by its number */
+    char *key;           /**< where to meet, owned; else NULL */
+    uint64_t job;        /**< whose number of nodes, without other and key */
     rm_rendezvous_fn *done;
     void *arg;
     uint32_t tag; /**< of the request; 0: none is under way */
@@ -198,9 +199,11 @@ bool raise_idle(const struct rm *rm);
 
 /* ---- other jobs: others.c ---- */
 
-/** rm_ops.rendezvous and rm_ops.attach */
+/** rm_ops.rendezvous, rm_ops.resolve and rm_ops.attach */
 void others_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
-void others_attach(struct rm *rm, const char *nspace, uint32_t base, uint32_t nnodes);
+void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
+void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
+                   const struct boot_node *nodes);
 
 /** Asks for the brokers of a peer's job, unless that was done. */
 void others_find(struct rm *rm, uint32_t node);

@@ -135,7 +135,7 @@ static char *on_state(void *arg, size_t max, size_t *len)
 
 static void reach(struct probe *probe, const char *nspace, uint32_t nnodes)
 {
-    probe->ops->attach(probe->rm, nspace, probe->boot.nnodes, nnodes);
+    probe->ops->attach(probe->rm, nspace, 0, probe->boot.nnodes, nnodes, NULL);
     probe->ops->send(probe->rm, probe->boot.nnodes, malloc(1), 0,
                      CARE_MUST); /* which nobody minds */
 }

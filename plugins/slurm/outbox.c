@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes to the other servers of the step, by slurm_forward_data.
+/* What goes to other servers, of the own step and of others, by slurm_forward_data.
  *
  * That call blocks for a millisecond or more, so a few threads make it. What is queued for one node
  * goes as one message, one at a time, so that order is kept. A message that fails is sent again
@@ -10,6 +10,7 @@
 #include "common/util/log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static void free_queue(struct outgoing *queue)
 /* @thread any, locked */
 static void lose(struct rm *rm, uint32_t node, int rc)
 {
-    struct peer *peer = &rm->peers[node];
+    struct peer *peer = rm->peers[node];
     struct loss *loss = &peer->loss; /* used once, and there without memory */
     if (peer->lost)
         return;
@@ -56,7 +57,8 @@ static void lose(struct rm *rm, uint32_t node, int rc)
     loss->rm = rm;
     loss->node = node;
     snprintf(loss->why, sizeof loss->why, "%s",
-             peer->left && peer->reached ? "it has left, for its tasks have ended"
+             peer->left && peer->reached     ? "it has left, for its tasks have ended"
+             : rc == ENOENT && peer->foreign ? "its step has ended"
              : rc == ENOENT
                  ? "it never came: its tasks have ended before, or slurmd there did not start "
                    "them, as when it runs since before muster was installed or lacks the "
@@ -92,9 +94,12 @@ static void put_back(struct peer *peer, struct outgoing *list)
     peer->queue = list;
 }
 
-static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, size_t len)
+/* @thread a sender's; the peer's name and address stay once they are there */
+static int transmit(const struct peer *peer, const struct outgoing *list, size_t len)
 {
-    char *name = rm->boot->nodes[node].name, *data = list->data;
+    char *name = peer->name, *data = list->data;
+    if (name == NULL || peer->address == NULL)
+        return EHOSTUNREACH; /* of another step, which has not told of its nodes */
     if (list->next != NULL) {
         size_t at = 0;
         data = malloc(len);
@@ -103,10 +108,15 @@ static int transmit(struct rm *rm, uint32_t node, const struct outgoing *list, s
         for (const struct outgoing *o = list; o != NULL; at += o->len, o = o->next)
             memcpy(data + at, o->data, o->len);
     }
-    int rc = slurm_abi_forward_data(&name, rm->address, (uint32_t)len, data);
+    int rc = slurm_abi_forward_data(&name, peer->address, (uint32_t)len, data);
     if (data != list->data)
         free(data);
     return rc;
+}
+
+static const char *name_of(const struct peer *peer)
+{
+    return peer->name != NULL ? peer->name : "a server of another step";
 }
 
 /* Whether nothing in the list has to arrive. */
@@ -125,10 +135,11 @@ static bool is_absence(int rc)
 
 /* A peer that was there before and has no listening socket any more has left; one that refuses has
  * died (listener.h). One that was never there has timeouts.peer from our own start on to come. What
- * another run of the step has left there has another name. @thread a sender's, locked */
+ * another run of the step has left there has another name. Of another step we have heard because it
+ * is there. @thread a sender's, locked */
 static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_t now)
 {
-    if (peer->reached && is_absence(rc))
+    if ((peer->reached || peer->foreign) && is_absence(rc))
         return true;
     int64_t since = rc == ENOENT ? rm->opened : peer->failing_since;
     return now >= since + rm->peer_ms;
@@ -137,7 +148,7 @@ static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_
 /* @thread a sender's, locked */
 static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
 {
-    struct peer *peer = &rm->peers[node];
+    struct peer *peer = rm->peers[node];
     int64_t now = now_ms();
     peer->retries++;
     if (peer->lost) {
@@ -154,8 +165,7 @@ static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
     if (peer->failing_since == 0) {
         peer->failing_since = now;
         peer->retry_ms = RETRY_FIRST_MS;
-        log_debug("transport: %s is not reached yet: %s", rm->boot->nodes[node].name,
-                  slurm_abi_strerror(rc));
+        log_debug("transport: %s is not reached yet: %s", name_of(peer), slurm_abi_strerror(rc));
     }
     if (is_gone(rm, peer, rc, now)) {
         lose(rm, node, rc);
@@ -170,8 +180,8 @@ static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
 
 bool outbox_idle(const struct rm *rm)
 {
-    for (uint32_t i = 0; i < rm->boot->nnodes; i++)
-        if (rm->peers[i].queue != NULL || rm->peers[i].sent != NULL)
+    for (uint32_t i = 0; i < rm->npeers; i++)
+        if (rm->peers[i]->queue != NULL || rm->peers[i]->sent != NULL)
             return false;
     return true;
 }
@@ -179,12 +189,12 @@ bool outbox_idle(const struct rm *rm)
 /* @thread a sender's, locked; unlocks while it sends */
 static void send_to(struct rm *rm, uint32_t node)
 {
-    struct peer *peer = &rm->peers[node];
+    struct peer *peer = rm->peers[node];
     size_t len;
     struct outgoing *list = take(peer, &len);
     peer->sent = list;
     pthread_mutex_unlock(&rm->lock);
-    int rc = transmit(rm, node, list, len);
+    int rc = transmit(peer, list, len);
     pthread_mutex_lock(&rm->lock);
     peer->sent = NULL;
     if (rc == 0) {
@@ -203,9 +213,9 @@ static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
 {
     int64_t now = now_ms();
     *when = INT64_MAX;
-    for (uint32_t i = 0; i < rm->boot->nnodes; i++) {
-        uint32_t n = (rm->turn + i) % rm->boot->nnodes;
-        const struct peer *peer = &rm->peers[n];
+    for (uint32_t i = 0; i < rm->npeers; i++) {
+        uint32_t n = (rm->turn + i) % rm->npeers;
+        const struct peer *peer = rm->peers[n];
         if (peer->queue == NULL || peer->sent != NULL)
             continue;
         if (peer->not_before <= now) {
@@ -228,7 +238,7 @@ void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when)
         pthread_cond_timedwait(cond, &rm->lock, &t);
 }
 
-void *outbox_sender(void *arg)
+static void *sender(void *arg)
 {
     struct rm *rm = arg;
     uint32_t node = 0;
@@ -251,8 +261,14 @@ void *outbox_sender(void *arg)
 void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care)
 {
     struct outgoing *o = calloc(1, sizeof *o);
+    if (node >= rm->npeers) { /* there was no memory to attach its step */
+        free(data);
+        free(o);
+        return;
+    }
     pthread_mutex_lock(&rm->lock);
-    if (o == NULL || rm->peers[node].lost) {
+    struct peer *peer = rm->peers[node];
+    if (o == NULL || peer->lost) {
         free(data);
         free(o);
         lose(rm, node, ENOMEM); /* what comes after it would wait for it for ever */
@@ -260,8 +276,8 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
         o->data = data;
         o->len = len;
         o->care = care;
-        *rm->peers[node].tail = o;
-        rm->peers[node].tail = &o->next;
+        *peer->tail = o;
+        peer->tail = &o->next;
         pthread_cond_signal(&rm->wake);
     }
     pthread_mutex_unlock(&rm->lock);
@@ -269,8 +285,10 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
 
 struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
 {
+    if (node >= rm->npeers)
+        return (struct rm_peer){.lost = true};
     pthread_mutex_lock(&rm->lock);
-    const struct peer *peer = &rm->peers[node];
+    const struct peer *peer = rm->peers[node];
     struct rm_peer found = {
         .reached = peer->reached,
         .lost = peer->lost,
@@ -293,7 +311,7 @@ struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
 
 void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
 {
-    struct peer *peer = &rm->peers[node];
+    struct peer *peer = rm->peers[node];
     pthread_mutex_lock(&rm->lock);
     peer->reached = true;
     if (fact == RM_LEFT && !peer->lost) {
@@ -305,20 +323,57 @@ void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
     pthread_mutex_unlock(&rm->lock);
 }
 
+bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n)
+{
+    struct peer **all =
+        base == rm->npeers ? realloc(rm->peers, ((size_t)base + n) * sizeof *all) : NULL;
+    if (all == NULL)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        peers[i].tail = &peers[i].queue;
+        all[base + i] = &peers[i];
+    }
+    rm->peers = all;
+    rm->npeers = base + n;
+    outbox_start(rm);
+    return true;
+}
+
+int outbox_start(struct rm *rm)
+{
+    sigset_t all, before;
+    uint32_t want = rm->npeers - 1 < RM_SENDERS_MAX ? rm->npeers - 1 : RM_SENDERS_MAX;
+    int rc = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (rm->nsenders < want && rc == 0) {
+        rc = pthread_create(&rm->senders[rm->nsenders], NULL, sender, rm);
+        rm->nsenders += rc == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rm->nsenders > 0 ? 0 : rc;
+}
+
 bool outbox_init(struct rm *rm)
 {
+    struct peer *own = rm->own = calloc(rm->boot->nnodes, sizeof *own);
     rm->peers = calloc(rm->boot->nnodes, sizeof *rm->peers);
-    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++)
-        rm->peers[i].tail = &rm->peers[i].queue;
-    return rm->peers != NULL;
+    for (uint32_t i = 0; own != NULL && rm->peers != NULL && i < rm->boot->nnodes; i++) {
+        own[i].tail = &own[i].queue;
+        own[i].name = rm->boot->nodes[i].name;
+        rm->peers[i] = &own[i];
+        rm->npeers++;
+    }
+    return rm->npeers > 0;
 }
 
 void outbox_free(struct rm *rm)
 {
-    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++) {
-        if (rm->peers[i].queue != NULL)
-            log_debug("transport: what is left for %s is given up", rm->boot->nodes[i].name);
-        free_queue(rm->peers[i].queue);
+    for (uint32_t i = 0; i < rm->npeers; i++) {
+        if (rm->peers[i]->queue != NULL)
+            log_debug("transport: what is left for %s is given up", name_of(rm->peers[i]));
+        free_queue(rm->peers[i]->queue);
     }
     free(rm->peers);
+    free(rm->own);
 }

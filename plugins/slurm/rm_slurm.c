@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The back end for Slurm, loaded by muster-server: bytes to other servers of the step by
- * slurm_forward_data (outbox.c), bytes from them over the socket that the plugin made (inbox.c),
- * the step's end (ender.c).
+ * slurm_forward_data (outbox.c), to those of other steps of the user, too (others.c, scout.c),
+ * bytes from them over the socket that the plugin made (inbox.c), the step's end (ender.c).
  *
  * slurmd on the receiving side connects to the socket as the sender's uid, so SO_PEERCRED vouches
  * for it; the socket's mode refuses everybody else (DESIGN: Trust). */
@@ -22,20 +22,13 @@ enum { SPARE_MS = 1000 /* for threads to end, beyond the time that close() was g
 static int start_threads(struct rm *rm, struct err *err)
 {
     sigset_t all, before;
-    uint32_t want = rm->boot->nnodes - 1; /* one for each peer */
-    if (want > RM_SENDERS_MAX)
-        want = RM_SENDERS_MAX;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int rc = ender_start(rm);
-    while (rm->nsenders < want && rc == 0) {
-        rc = pthread_create(&rm->senders[rm->nsenders], NULL, outbox_sender, rm);
-        rm->nsenders += rc == 0;
-    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rm->ender.started && (rm->nsenders > 0 || want == 0)
-               ? 0
-               : err_set(err, "no thread can be started: %s", strerror(rc));
+    if (rc == 0)
+        rc = outbox_start(rm);
+    return rc == 0 ? 0 : err_set(err, "no thread can be started: %s", strerror(rc));
 }
 
 static void slurm_close(struct rm *rm, unsigned ms)
@@ -43,23 +36,29 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_mutex_lock(&rm->lock);
     rm->closing = true;
     rm->close_by = now_ms() + ms;
-    for (uint32_t i = 0; rm->peers != NULL && i < rm->boot->nnodes; i++)
-        rm->peers[i].not_before = 0;
+    for (uint32_t i = 0; i < rm->npeers; i++)
+        rm->peers[i]->not_before = 0;
     pthread_cond_broadcast(&rm->wake);
+    pthread_cond_signal(&rm->scout.wake);
     pthread_mutex_unlock(&rm->lock);
     int64_t by = now_ms() + ms + SPARE_MS;
     ender_join(rm, by);
     for (uint32_t i = 0; i < rm->nsenders; i++)
         if (!join_until(rm->senders[i], by))
             _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
+    if (!scout_join(rm, by))
+        _exit(0);
     inbox_close(rm->inbox);
     if (rm->handoff != NULL)
         handoff_run(rm->handoff);
     handoff_free(rm->handoff);
     outbox_free(rm);
+    others_free(rm);
+    scout_free(rm);
     pthread_mutex_destroy(&rm->lock);
     pthread_cond_destroy(&rm->wake);
     pthread_cond_destroy(&rm->ender.wake);
+    pthread_cond_destroy(&rm->scout.wake);
     free(rm);
 }
 
@@ -73,6 +72,8 @@ static int read_settings(struct rm *rm, struct err *err)
     rm->runs = runs;
     rm->step = (uint32_t)strtoul(step, NULL, 10);
     rm->address = (char *)address;
+    for (uint32_t i = 0; i < rm->npeers; i++)
+        rm->peers[i]->address = rm->address;
     rm->agent = boot_setting(rm->boot, "agent");
     return 0;
 }
@@ -101,6 +102,7 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&rm->wake, &attr);
     pthread_cond_init(&rm->ender.wake, &attr);
+    pthread_cond_init(&rm->scout.wake, &attr);
     pthread_condattr_destroy(&attr);
     rm->handoff = handoff_new(base);
     rm->inbox = inbox_open(BOOT_FD_LISTEN, base, &rm->host);
@@ -121,4 +123,9 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .learn = outbox_learn,
     .abort = ender_order,
     .close = slurm_close,
+    .one_home = true,
+    .rendezvous = scout_rendezvous,
+    .resolve = scout_resolve,
+    .others = scout_others,
+    .attach = others_attach,
 };

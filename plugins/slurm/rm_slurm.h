@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * State of the back end for Slurm. Private to inbox.c, outbox.c, ender.c and rm_slurm.c, of which
+ * State of the back end for Slurm. Private to inbox.c, outbox.c, others.c, scout.c, ender.c and
+ * rm_slurm.c, of which
  * each calls only those before it.
  */
 #ifndef MUSTER_SLURM_RM_SLURM_H
@@ -39,8 +40,12 @@ struct loss {
     char why[320];
 };
 
-/** Another server, by node index; guarded by the lock. */
+/** Another server, by handle; guarded by the lock. */
 struct peer {
+    char *name;     /**< of its node, borrowed; NULL: not known yet */
+    char *address;  /**< of its socket there, borrowed */
+    char *own_name; /**< of a server of another step: the name, owned */
+    bool foreign;   /**< it is a server of another step */
     struct outgoing *queue, **tail;
     struct outgoing *sent; /**< what a thread is sending to it; NULL: none is */
     struct loss loss;
@@ -74,6 +79,32 @@ struct ender {
     bool started;
 };
 
+/** A step that the scout has found. */
+struct place {
+    char nspace[64];
+    uint64_t run;
+    uint32_t node;   /**< on which one a server answers */
+    uint32_t nnodes; /**< length of names */
+    char **names;    /**< owned, and each of them; NULL: it is the own step */
+};
+
+struct other;
+struct scout_seen;
+struct scout_question;
+
+/** The thread that finds other steps (scout.c). */
+struct scout {
+    pthread_cond_t wake;          /**< a question, or the server leaves; with the lock, as first */
+    struct scout_question *first; /**< what is asked, in order */
+    pthread_t thread;             /**< started with the first question */
+    bool started;
+    /* its own: */
+    bool listed;             /**< slurmctld has answered once */
+    struct scout_seen *seen; /**< the last list of this user's steps */
+    uint32_t nseen;
+    uint64_t now; /**< slurmctld's time then */
+};
+
 struct rm {
     const struct boot *boot;
     struct rm_host host;
@@ -89,13 +120,20 @@ struct rm {
 
     pthread_mutex_t lock; /**< guards all below */
     pthread_cond_t wake;  /**< something to send, or the server leaves */
-    struct peer *peers;
+    struct peer *own;     /**< the own step's, in one piece */
+    struct peer **peers;  /**< by handle; changed by the loop alone */
+    uint32_t npeers;
     uint32_t turn; /**< where the next look for work begins */
     struct ender ender;
     bool closing;     /**< the server leaves */
     int64_t close_by; /**< ms */
     pthread_t senders[RM_SENDERS_MAX];
     uint32_t nsenders;
+    struct scout scout;
+
+    /* of the loop alone */
+    struct other *others;        /**< steps that have handles */
+    const struct place *offered; /**< what rendezvous() and the like are just naming, or NULL */
 };
 
 /** Waits for @p cond until @p when, a value of now_ms(); INT64_MAX: for ever. @thread any, locked
@@ -108,12 +146,32 @@ struct rm_peer outbox_peer(struct rm *rm, uint32_t node);
 void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact);
 /** @return whether nothing is queued or being sent. @thread any, locked */
 bool outbox_idle(const struct rm *rm);
-/** What a thread that sends does, until the server leaves. @param arg struct rm */
-void *outbox_sender(void *arg);
+/** Starts the threads that send, as many as there is work for. @return 0, or an error number when
+ * there is none. @thread the loop's */
+int outbox_start(struct rm *rm);
+/** Adds peers of another step, which stay the caller's until outbox_free(). @return whether there
+ * was memory. @thread the loop's, locked */
+bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n);
 /** @return whether there was memory. @thread the loop's, before any other is there */
 bool outbox_init(struct rm *rm);
 /** @thread the loop's, when no other is left */
 void outbox_free(struct rm *rm);
+
+/** rm_ops.attach. */
+void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
+                   const struct boot_node *nodes);
+/** @thread the loop's, after outbox_free() */
+void others_free(struct rm *rm);
+
+/** rm_ops.rendezvous, rm_ops.resolve and rm_ops.others. */
+void scout_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
+void scout_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
+void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg);
+/** @return whether the thread has ended until @p by, after rm->closing was set. @thread the loop's
+ */
+bool scout_join(struct rm *rm, int64_t by);
+/** @thread the loop's, when no other is left */
+void scout_free(struct rm *rm);
 
 /** @return 0 or an error number. @thread the loop's */
 int ender_start(struct rm *rm);

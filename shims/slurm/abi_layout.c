@@ -83,6 +83,10 @@ AT(struct slurm_raw_step_records, steps, 16, 8);
 _Static_assert(offsetof(struct slurm_raw_step_record, srun_pid) ==
                    offsetof(struct slurm_raw_step_record, srun_host) + 8,
                "record: srun_pid");
+_Static_assert(offsetof(struct slurm_raw_step_record, num_tasks) ==
+                   offsetof(struct slurm_raw_step_record, nodes) + 20,
+               "record: nodes");
+AT(struct slurm_raw_step_records, last_update, 0, 8);
 #define AFTER_JOB(field, distance)                                                                 \
     _Static_assert(offsetof(struct slurm_raw_step_id, field) ==                                    \
                        offsetof(struct slurm_raw_step_id, job_id) + (distance),                    \

@@ -94,7 +94,7 @@ static int get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records *
 
     if (ask_steps(job, step, &raw) != SLURM_ABI_SUCCESS)
         return -1;
-    *records = (struct slurm_abi_step_records){.raw = raw};
+    *records = (struct slurm_abi_step_records){.now = raw ? raw->last_update : 0, .raw = raw};
     if (!raw || raw->count == 0 || !raw->steps)
         return 0;
     records->steps = calloc(raw->count, sizeof(*records->steps));
@@ -112,7 +112,8 @@ static int get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records *
                                                            .user_id = from->user_id,
                                                            .srun_host = from->srun_host,
                                                            .srun_pid = from->srun_pid,
-                                                           .start_time = from->start_time};
+                                                           .start_time = from->start_time,
+                                                           .nodes = from->nodes};
     }
     return 0;
 }

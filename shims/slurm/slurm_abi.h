@@ -62,13 +62,15 @@ struct slurm_abi_step_record {
     char *srun_host;   /**< where its srun runs */
     uint32_t srun_pid; /**< and as what process */
     time_t start_time;
+    char *nodes; /**< where its tasks run, a hostlist; NULL: not placed yet */
 };
 
 /** Steps on slurmctld's record. */
 struct slurm_abi_step_records {
     uint32_t count;
     struct slurm_abi_step_record *steps;
-    void *raw; /**< Slurm's own, whose memory the strings are */
+    time_t now; /**< slurmctld's time when it wrote them */
+    void *raw;  /**< Slurm's own, whose memory the strings are */
 };
 
 /** What an allocation has. */
@@ -207,7 +209,8 @@ void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation);
 /** SHOW_ALL and SHOW_LOCAL: also of hidden partitions, and of this cluster alone. */
 enum { SLURM_ABI_SHOW = 0x11 };
 
-/** Asks slurmctld for the record of one step. @return 0, or -1 with errno set
+/** Asks slurmctld for the record of one step, or with SLURM_ABI_NO_VAL for both numbers for those
+ * of all steps that the user may see. @return 0, or -1 with errno set
  * @param records freed by slurm_abi_free_steps(); may have none */
 int slurm_abi_get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records **records);
 void slurm_abi_free_steps(struct slurm_abi_step_records *records);

@@ -186,13 +186,16 @@ static void test_record(void **state)
                                             .user_id = 1000,
                                             .srun_host = host,
                                             .srun_pid = 99,
-                                            .start_time = 123456};
+                                            .start_time = 123456,
+                                            .nodes = host};
+    records.last_update = 99;
     assert_int_equal(release->get_step(JOB, STEP, &got), 0);
     assert_int_equal(got.count, 1);
     assert_true(got.steps->step_id.job_id == JOB && got.steps->step_id.step_id == STEP);
     assert_true(got.steps->num_tasks == 8 && got.steps->user_id == 1000);
     assert_true(got.steps->srun_host == host && got.steps->srun_pid == 99);
     assert_int_equal(got.steps->start_time, 123456);
+    assert_true(got.steps->nodes == host && got.now == 99);
     free(got.steps);
     release->steps_free(got.raw);
     assert_int_equal(freed, 1);

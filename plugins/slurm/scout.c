@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Finds the servers of other steps of the same user: a thread that asks slurmctld and probes nodes,
+ * since both block.
+ *
+ * slurmctld's list of steps does not say which of them have a server of muster. So the oldest ones
+ * are probed: an empty message to the socket that a server of the step would have. The oldest step
+ * that has one is the home of all; steps that are younger than our own need no probe for that. What
+ * was listed once is kept for times without slurmctld: a step that is older than ours and still
+ * runs was in every list that we have asked for.
+ */
+#include "plugins/slurm/rm_slurm.h"
+
+#include "common/util/clock.h"
+#include "common/util/join.h"
+#include "common/util/log.h"
+#include "plugins/slurm/facts.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STEP_IDS_END = 0xfffffff0, /* from there on they are batch scripts and the like */
+    PROBES_MAX = 3,            /* nodes of one step */
+    YOUNG_S = 30,              /* the server of a step may not be there yet for so long */
+    YOUNG_WAIT_MS = 1000,      /* how long one question waits for such servers */
+    YOUNG_NAP_MS = 50,
+    OTHERS_MAX = 1024,
+    NSPACE_MAX = 64,
+};
+
+/* A component of a step of this user. */
+struct scout_seen {
+    uint32_t job, step, component;
+    uint64_t start; /* s since the epoch, of slurmctld's clock */
+    char *nodes;    /* a hostlist; owned, as is srun_host */
+    char *srun_host;
+    uint32_t srun_pid;
+};
+
+/* What the loop wants to know. */
+struct scout_question {
+    struct handoff_item item;
+    struct scout_question *next;
+    struct rm *rm;
+    enum { FIND_HOME, FIND_STEP, FIND_OTHERS } what;
+    char nspace[NSPACE_MAX]; /* of FIND_STEP */
+    rm_rendezvous_fn *done;
+    void *arg;
+    struct place *places; /* the answer */
+    uint32_t n;
+    char why[160]; /* why there is none */
+};
+
+static void free_place(struct place *place)
+{
+    for (uint32_t i = 0; place->names != NULL && i < place->nnodes; i++)
+        free(place->names[i]);
+    free(place->names);
+    place->names = NULL;
+}
+
+static void free_seen(struct scout *scout)
+{
+    for (uint32_t i = 0; i < scout->nseen; i++) {
+        free(scout->seen[i].nodes);
+        free(scout->seen[i].srun_host);
+    }
+    free(scout->seen);
+    scout->seen = NULL;
+    scout->nseen = 0;
+}
+
+/* ---- slurmctld's list ---- */
+
+static int by_number(const void *left, const void *right)
+{
+    const struct scout_seen *a = left, *b = right;
+    if (a->job != b->job)
+        return a->job < b->job ? -1 : 1;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    return a->component < b->component ? -1 : a->component > b->component;
+}
+
+/* Whether two components are of one step: of one job, or started by one srun in a heterogeneous
+ * job. */
+static bool is_same(const struct scout_seen *a, const struct scout_seen *b)
+{
+    if (a->step != b->step)
+        return false;
+    return a->job == b->job || (a->srun_pid != 0 && a->srun_pid == b->srun_pid &&
+                                strcmp(a->srun_host, b->srun_host) == 0);
+}
+
+/* The list is by number, so the first component of a step is the one that names it. */
+static bool is_first(const struct scout *scout, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (is_same(&scout->seen[k], &scout->seen[i]))
+            return false;
+    return true;
+}
+
+/* When slurmctld started a step, as its address has it: the first component of its first job. */
+static uint64_t start_of(const struct scout *scout, const struct scout_seen *first)
+{
+    uint64_t start = first->start;
+    for (uint32_t i = 0; i < scout->nseen; i++)
+        if (scout->seen[i].job == first->job && scout->seen[i].step == first->step &&
+            scout->seen[i].start < start)
+            start = scout->seen[i].start;
+    return start;
+}
+
+/* Keeps what slurmctld lists of this user. @return whether it answered */
+static bool list_steps(struct scout *scout)
+{
+    struct slurm_abi_step_records *records = NULL;
+    if (slurm_abi_get_step(SLURM_ABI_NO_VAL, SLURM_ABI_NO_VAL, &records) != SLURM_ABI_SUCCESS)
+        return false;
+    struct scout_seen *seen = calloc(records->count + 1ul, sizeof *seen);
+    uint32_t n = 0;
+    for (uint32_t i = 0; seen != NULL && i < records->count; i++) {
+        const struct slurm_abi_step_record *r = &records->steps[i];
+        if (r->user_id != getuid() || r->step_id.step_id >= STEP_IDS_END || r->nodes == NULL ||
+            r->start_time <= 0)
+            continue;
+        seen[n] = (struct scout_seen){.job = r->step_id.job_id,
+                                      .step = r->step_id.step_id,
+                                      .component = r->step_id.step_het_comp,
+                                      .start = (uint64_t)r->start_time,
+                                      .nodes = strdup(r->nodes),
+                                      .srun_host = strdup(r->srun_host ? r->srun_host : ""),
+                                      .srun_pid = r->srun_pid};
+        if (seen[n].nodes == NULL || seen[n].srun_host == NULL) {
+            free(seen[n].nodes);
+            free(seen[n].srun_host);
+            continue;
+        }
+        n++;
+    }
+    scout->now = (uint64_t)records->now;
+    slurm_abi_free_steps(records);
+    if (seen == NULL)
+        return false;
+    qsort(seen, n, sizeof *seen, by_number);
+    free_seen(scout);
+    scout->seen = seen;
+    scout->nseen = n;
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static uint32_t own_job(const struct rm *rm)
+{
+    return (uint32_t)strtoul(rm->jobs, NULL, 10);
+}
+
+static void address_of(const struct rm *rm, const struct scout_seen *first, uint64_t start,
+                       char *buf, size_t cap)
+{
+    const char *slash = strrchr(rm->address, '/');
+    int dir = slash != NULL ? (int)(slash - rm->address) : 0;
+    snprintf(buf, cap, "%.*s/" FACTS_SOCKET, dir, rm->address, first->job, first->step, start);
+}
+
+/* Looks for a server on the first nodes of a step. @return 0 and the node, freed by the caller, or
+ * what the last probe failed with */
+static int probe(struct rm *rm, const struct scout_seen *first, uint64_t start, char **node)
+{
+    char address[512];
+    void *hosts = slurm_abi_hostlist_create(first->nodes);
+    int rc = ENOENT;
+    address_of(rm, first, start, address, sizeof address);
+    for (int i = 0; i < PROBES_MAX && hosts != NULL; i++) {
+        char *name = slurm_abi_hostlist_shift(hosts);
+        if (name == NULL)
+            break;
+        char *to = name;
+        rc = slurm_abi_forward_data(&to, address, 0, "");
+        if (rc == 0) {
+            *node = name;
+            break;
+        }
+        log_debug("transport: no server of step %u.%u on %s: %s", first->job, first->step, name,
+                  slurm_abi_strerror(rc));
+        free(name);
+    }
+    if (hosts != NULL)
+        slurm_abi_hostlist_destroy(hosts);
+    return rc;
+}
+
+static bool add_names(struct place *place, const struct slurm_abi_step_layout *layout)
+{
+    uint32_t n = place->nnodes + layout->node_cnt;
+    char **names = realloc(place->names, (n + 1ul) * sizeof *names);
+    void *hosts = names != NULL ? slurm_abi_hostlist_create(layout->node_list) : NULL;
+    if (names != NULL)
+        place->names = names;
+    while (hosts != NULL && place->nnodes < n &&
+           (names[place->nnodes] = slurm_abi_hostlist_shift(hosts)) != NULL)
+        place->nnodes++;
+    if (hosts != NULL)
+        slurm_abi_hostlist_destroy(hosts);
+    return place->nnodes == n;
+}
+
+/* Which nodes a step has, as its servers count them: component by component. @param node one of
+ * them, or NULL: the first */
+static bool locate(const struct scout *scout, const struct scout_seen *first, uint64_t start,
+                   const char *node, struct place *place)
+{
+    bool good = true;
+    *place = (struct place){.run = start};
+    snprintf(place->nspace, sizeof place->nspace, "slurm.%u.%u", first->job, first->step);
+    for (uint32_t i = 0; i < scout->nseen && good; i++) {
+        const struct scout_seen *part = &scout->seen[i];
+        if (!is_same(first, part))
+            continue;
+        struct slurm_abi_step_id id = slurm_abi_step_id(part->job, part->step, part->component);
+        struct slurm_abi_step_layout *layout = slurm_abi_step_layout_get(&id);
+        good = layout != NULL && add_names(place, layout);
+        if (layout != NULL)
+            slurm_abi_step_layout_free(layout);
+    }
+    while (good && node != NULL && place->node < place->nnodes &&
+           strcmp(place->names[place->node], node) != 0)
+        place->node++;
+    if (good && place->node < place->nnodes)
+        return true;
+    free_place(place);
+    return false;
+}
+
+static void own_place(const struct rm *rm, struct place *place)
+{
+    *place =
+        (struct place){.run = rm->boot->run, .node = rm->boot->node, .nnodes = rm->boot->nnodes};
+    snprintf(place->nspace, sizeof place->nspace, "%s", rm->boot->nspace);
+}
+
+/* ---- questions ---- */
+
+struct step {
+    const struct scout_seen *first;
+    uint64_t start;
+};
+
+static int by_age(const void *left, const void *right)
+{
+    const struct step *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return by_number(a->first, b->first);
+}
+
+/* All steps of the list, the oldest first. @return how many; the caller frees @p steps */
+static uint32_t sort_steps(const struct scout *scout, struct step **steps)
+{
+    uint32_t n = 0;
+    *steps = calloc(scout->nseen + 1ul, sizeof **steps);
+    for (uint32_t i = 0; *steps != NULL && i < scout->nseen; i++)
+        if (is_first(scout, i))
+            (*steps)[n++] = (struct step){&scout->seen[i], start_of(scout, &scout->seen[i])};
+    if (*steps != NULL)
+        qsort(*steps, n, sizeof **steps, by_age);
+    return n;
+}
+
+static bool is_own(const struct rm *rm, const struct step *step)
+{
+    return step->first->job == own_job(rm) && step->first->step == rm->step;
+}
+
+/* Whether a step comes before our own, also where slurmctld does not list ours. */
+static bool is_older(const struct rm *rm, const struct step *step)
+{
+    const struct scout_seen self = {.job = own_job(rm), .step = rm->step};
+    const struct step own = {&self, rm->boot->run};
+    return by_age(step, &own) < 0;
+}
+
+static bool is_closing(struct rm *rm)
+{
+    pthread_mutex_lock(&rm->lock);
+    bool closing = rm->closing;
+    pthread_mutex_unlock(&rm->lock);
+    return closing;
+}
+
+/* Probes a step; one that has only just begun again and again until @p deadline. */
+static bool find_in(struct rm *rm, const struct step *step, bool fresh, int64_t deadline,
+                    struct place *place)
+{
+    char *node = NULL;
+    bool young = fresh && step->start + YOUNG_S >= rm->scout.now;
+    int rc;
+    while ((rc = probe(rm, step->first, step->start, &node)) != 0 && young &&
+           deadline_left(deadline) > 0 && !is_closing(rm))
+        poll(NULL, 0, YOUNG_NAP_MS);
+    bool found = rc == 0 && locate(&rm->scout, step->first, step->start, node, place);
+    free(node);
+    return found;
+}
+
+static void find_home(struct rm *rm, struct scout_question *q, const struct step *steps, uint32_t n,
+                      bool fresh)
+{
+    int64_t deadline = now_ms() + YOUNG_WAIT_MS;
+    q->n = 1;
+    for (uint32_t i = 0; i < n && is_older(rm, &steps[i]); i++)
+        if (!is_own(rm, &steps[i]) && find_in(rm, &steps[i], fresh, deadline, q->places))
+            return;
+    own_place(rm, q->places);
+}
+
+static void find_step(struct rm *rm, struct scout_question *q, const struct step *steps, uint32_t n)
+{
+    char name[NSPACE_MAX];
+    snprintf(q->why, sizeof q->why, "no step of this user that runs is called %s", q->nspace);
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "slurm.%u.%u", steps[i].first->job, steps[i].first->step);
+        if (strcmp(name, q->nspace) != 0)
+            continue;
+        q->n = find_in(rm, &steps[i], true, now_ms() + YOUNG_WAIT_MS, q->places);
+        snprintf(q->why, sizeof q->why, "step %u.%u has no server of muster", steps[i].first->job,
+                 steps[i].first->step);
+        return;
+    }
+}
+
+static void find_others(struct rm *rm, struct scout_question *q, const struct step *steps,
+                        uint32_t n)
+{
+    for (uint32_t i = 0; i < n && q->n < OTHERS_MAX && !is_closing(rm); i++)
+        if (!is_own(rm, &steps[i]) && find_in(rm, &steps[i], false, 0, &q->places[q->n]))
+            q->n++;
+}
+
+/* @thread the loop's */
+static void answer(struct handoff_item *item)
+{
+    struct scout_question *q = (struct scout_question *)item;
+    struct rm *rm = q->rm;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct rm_server found = {q->places[i].nspace, q->places[i].run, q->places[i].node,
+                                        q->places[i].nnodes};
+        rm->offered = &q->places[i];
+        if (!rm->closing)
+            q->done(q->arg, &found, NULL);
+        rm->offered = NULL;
+        free_place(&q->places[i]);
+    }
+    if (!rm->closing && (q->n == 0 || q->what == FIND_OTHERS))
+        q->done(q->arg, NULL, q->why);
+    free(q->places);
+    free(q);
+}
+
+/* @thread the scout's, not locked */
+static void look(struct rm *rm, struct scout_question *q)
+{
+    struct scout *scout = &rm->scout;
+    struct step *steps = NULL;
+    bool fresh = list_steps(scout);
+    int rc = errno;
+    if (fresh)
+        scout->listed = true;
+    else
+        log_info("slurmctld does not list the steps: %s", slurm_abi_strerror(rc));
+    uint32_t n = sort_steps(scout, &steps);
+    q->places = calloc(q->what == FIND_OTHERS ? n + 1ul : 1, sizeof *q->places);
+    if (steps == NULL || q->places == NULL)
+        snprintf(q->why, sizeof q->why, "out of memory");
+    else if (!scout->listed)
+        snprintf(q->why, sizeof q->why, "slurmctld does not list the steps: %s",
+                 slurm_abi_strerror(rc));
+    else if (q->what == FIND_HOME)
+        find_home(rm, q, steps, n, fresh);
+    else if (q->what == FIND_STEP)
+        find_step(rm, q, steps, n);
+    else
+        find_others(rm, q, steps, n);
+    free(steps);
+}
+
+static void *run(void *arg)
+{
+    struct rm *rm = arg;
+    struct scout *scout = &rm->scout;
+    pthread_mutex_lock(&rm->lock);
+    while (!rm->closing) {
+        struct scout_question *q = scout->first;
+        if (q == NULL) {
+            rm_wait(rm, &scout->wake, INT64_MAX);
+            continue;
+        }
+        scout->first = q->next;
+        pthread_mutex_unlock(&rm->lock);
+        look(rm, q);
+        q->item.run = answer;
+        handoff_post(rm->handoff, &q->item);
+        pthread_mutex_lock(&rm->lock);
+    }
+    pthread_mutex_unlock(&rm->lock);
+    return NULL;
+}
+
+static int start(struct rm *rm)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int rc = rm->scout.started ? 0 : pthread_create(&rm->scout.thread, NULL, run, rm);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rm->scout.started = rc == 0;
+    return rc;
+}
+
+/* Takes over @p q. */
+static void ask(struct rm *rm, struct scout_question *q, rm_rendezvous_fn *done, void *arg)
+{
+    struct scout_question **end = &rm->scout.first;
+    if (q == NULL || start(rm) != 0) {
+        free(q);
+        done(arg, NULL, "out of memory");
+        return;
+    }
+    q->rm = rm;
+    q->done = done;
+    q->arg = arg;
+    pthread_mutex_lock(&rm->lock);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = q;
+    pthread_cond_signal(&rm->scout.wake);
+    pthread_mutex_unlock(&rm->lock);
+}
+
+void scout_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg)
+{
+    (void)key; /* one home for all */
+    ask(rm, calloc(1, sizeof(struct scout_question)), done, arg);
+}
+
+void scout_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg)
+{
+    struct scout_question *q = calloc(1, sizeof *q);
+    if (q != NULL) {
+        q->what = FIND_STEP;
+        snprintf(q->nspace, sizeof q->nspace, "%s", nspace);
+    }
+    ask(rm, q, done, arg);
+}
+
+void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg)
+{
+    struct scout_question *q = calloc(1, sizeof *q);
+    if (q != NULL)
+        q->what = FIND_OTHERS;
+    ask(rm, q, each, arg);
+}
+
+bool scout_join(struct rm *rm, int64_t by)
+{
+    return !rm->scout.started || join_until(rm->scout.thread, by);
+}
+
+void scout_free(struct rm *rm)
+{
+    while (rm->scout.first != NULL) {
+        struct scout_question *q = rm->scout.first;
+        rm->scout.first = q->next;
+        free(q);
+    }
+    free_seen(&rm->scout);
+}
