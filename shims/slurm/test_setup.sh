@@ -13,7 +13,7 @@ expect() {
   local want=$1
   shift
   rm -rf "$work/build"
-  if ! meson setup "$work/build" "$source" --prefix=/usr "$@" -Dclients=disabled -Dflux=false \
+  if ! meson setup "$work/build" "$source" --prefix=/usr "$@" -Dflux=disabled \
       >"$work/log" 2>&1 </dev/null || ! grep -qF -- "$want" "$work/log"; then
     echo "$*: expected \"$want\"; found:"
     tail -n 3 "$work/log"
