@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an engine asks of its surroundings, as muster-server answers it. */
+#include "ci/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIBRARY = 7 << 16 };
+
+static uint64_t clock_of(void *arg)
+{
+    const struct sim_node *node = arg;
+    return node->sim->now;
+}
+
+/* There is one namespace, and a server's ranks stand side by side in it. */
+static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n)
+{
+    const struct sim_node *node = arg;
+    const struct procset_part *part = &sig->members.parts[0];
+    uint32_t cap = 0, next = 0;
+    *nodes = NULL;
+    *n = 0;
+    for (uint32_t i = 0; i < part->nranges; i++)
+        cap += (part->ranges[i].last - part->ranges[i].first) / SIM_RANKS + 2;
+    if (sig->members.nparts != 1 ||
+        part->ranges[part->nranges - 1].last / SIM_RANKS >= node->sim->nnodes)
+        return -1;
+    *nodes = sim_must(malloc(cap * sizeof **nodes));
+    for (uint32_t i = 0; i < part->nranges; i++) {
+        uint32_t server = part->ranges[i].first / SIM_RANKS;
+        for (server = server < next ? next : server; server <= part->ranges[i].last / SIM_RANKS;
+             server++)
+            (*nodes)[(*n)++] = server;
+        next = server;
+    }
+    return 0;
+}
+
+static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *server)
+{
+    const struct sim_node *node = arg;
+    *server = rank / SIM_RANKS;
+    return strcmp(nspace, SIM_NSPACE) == 0 && *server < node->sim->nnodes ? 0 : -1;
+}
+
+static int32_t local_status(void *arg, const struct signature *sig)
+{
+    (void)arg;
+    (void)sig;
+    return 0;
+}
+
+static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
+{
+    (void)arg;
+    (void)sig;
+    (void)gone;
+}
+
+static const char *name(void *arg, uint32_t server)
+{
+    static char text[16];
+    (void)arg;
+    snprintf(text, sizeof text, "c%05u", server);
+    return text;
+}
+
+static void send_frame(void *arg, uint32_t to, struct wire_out *frame, struct shared_bytes *body)
+{
+    sim_send(arg, to, frame, body);
+}
+
+static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                    char *buf, size_t cap)
+{
+    (void)arg;
+    (void)sig;
+    snprintf(buf, cap, "%u servers from c%05u on", n, n > 0 ? nodes[0] : 0);
+}
+
+struct engine *sim_engine(struct sim_node *node, uint32_t index, uint32_t arity)
+{
+    const struct engine_env env = {
+        .arg = node,
+        .self = index,
+        .nnodes = node->sim->nnodes,
+        .arity = arity,
+        .library = LIBRARY,
+        .ids = index,
+        .id_step = node->sim->nnodes,
+        .codes = {SIM_OTHER - 1, SIM_LOST, SIM_OTHER - 2, SIM_OTHER - 3, SIM_OTHER - 4,
+                  SIM_OTHER - 5},
+        .now = clock_of,
+        .servers = servers,
+        .node_of = node_of,
+        .local_status = local_status,
+        .local_gone = local_gone,
+        .name = name,
+        .send = send_frame,
+        .missing = missing,
+    };
+    return sim_must(engine_new(&env));
+}
