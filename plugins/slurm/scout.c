@@ -242,8 +242,7 @@ static bool locate(const struct scout *scout, const struct scout_seen *first, ui
 
 static void own_place(const struct rm *rm, struct place *place)
 {
-    *place =
-        (struct place){.run = rm->boot->run, .node = rm->boot->node, .nnodes = rm->boot->nnodes};
+    *place = (struct place){.run = rm->boot->run, .nnodes = rm->boot->nnodes};
     snprintf(place->nspace, sizeof place->nspace, "%s", rm->boot->nspace);
 }
 
@@ -296,30 +295,52 @@ static bool is_closing(struct rm *rm)
     return closing;
 }
 
-/* Probes a step; one that has only just begun again and again until @p deadline. */
-static bool find_in(struct rm *rm, const struct step *step, bool fresh, int64_t deadline,
-                    struct place *place)
+/* Probes a step. */
+static bool find_in(struct rm *rm, const struct step *step, struct place *place)
 {
     char *node = NULL;
-    bool young = fresh && step->start + YOUNG_S >= rm->scout.now;
-    int rc;
-    while ((rc = probe(rm, step->first, step->start, &node)) != 0 && young &&
-           deadline_left(deadline) > 0 && !is_closing(rm))
-        poll(NULL, 0, YOUNG_NAP_MS);
-    bool found = rc == 0 && locate(&rm->scout, step->first, step->start, node, place);
+    bool found = probe(rm, step->first, step->start, &node) == 0 &&
+                 locate(&rm->scout, step->first, step->start, node, place);
     free(node);
     return found;
+}
+
+/* Whether the server of a step that does not answer may only just be starting. */
+static bool is_young(const struct rm *rm, const struct step *step)
+{
+    return step->start + YOUNG_S >= rm->scout.now;
+}
+
+/* The first of the steps that answers, as long as no younger one has to be waited for.
+ * @param young whether one before it may only just be starting */
+static bool find_first(struct rm *rm, const struct step *steps, uint32_t n, bool *young,
+                       struct place *place)
+{
+    *young = false;
+    for (uint32_t i = 0; i < n && is_older(rm, &steps[i]); i++) {
+        if (is_own(rm, &steps[i]))
+            continue;
+        if (find_in(rm, &steps[i], place))
+            return true;
+        *young |= is_young(rm, &steps[i]);
+    }
+    return false;
 }
 
 static void find_home(struct rm *rm, struct scout_question *q, const struct step *steps, uint32_t n,
                       bool fresh)
 {
     int64_t deadline = now_ms() + YOUNG_WAIT_MS;
+    bool young, found;
+    while ((found = find_first(rm, steps, n, &young, q->places)),
+           young && fresh && deadline_left(deadline) > 0 && !is_closing(rm)) {
+        if (found)
+            free_place(q->places);
+        poll(NULL, 0, YOUNG_NAP_MS);
+    }
+    if (!found)
+        own_place(rm, q->places);
     q->n = 1;
-    for (uint32_t i = 0; i < n && is_older(rm, &steps[i]); i++)
-        if (!is_own(rm, &steps[i]) && find_in(rm, &steps[i], fresh, deadline, q->places))
-            return;
-    own_place(rm, q->places);
 }
 
 static void find_step(struct rm *rm, struct scout_question *q, const struct step *steps, uint32_t n)
@@ -330,7 +351,10 @@ static void find_step(struct rm *rm, struct scout_question *q, const struct step
         snprintf(name, sizeof name, "slurm.%u.%u", steps[i].first->job, steps[i].first->step);
         if (strcmp(name, q->nspace) != 0)
             continue;
-        q->n = find_in(rm, &steps[i], true, now_ms() + YOUNG_WAIT_MS, q->places);
+        int64_t deadline = now_ms() + YOUNG_WAIT_MS;
+        while (!(q->n = find_in(rm, &steps[i], q->places)) && is_young(rm, &steps[i]) &&
+               deadline_left(deadline) > 0 && !is_closing(rm))
+            poll(NULL, 0, YOUNG_NAP_MS);
         snprintf(q->why, sizeof q->why, "step %u.%u has no server of muster", steps[i].first->job,
                  steps[i].first->step);
         return;
@@ -341,7 +365,7 @@ static void find_others(struct rm *rm, struct scout_question *q, const struct st
                         uint32_t n)
 {
     for (uint32_t i = 0; i < n && q->n < OTHERS_MAX && !is_closing(rm); i++)
-        if (!is_own(rm, &steps[i]) && find_in(rm, &steps[i], false, 0, &q->places[q->n]))
+        if (!is_own(rm, &steps[i]) && find_in(rm, &steps[i], &q->places[q->n]))
             q->n++;
 }
 
