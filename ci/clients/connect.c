@@ -6,11 +6,19 @@
  * them.
  *
  * --mode lost: the last rank is killed while the others wait for it in a connect.
+ *
+ * --mode jobs: run in each of --jobs jobs, --part 0 and so on, which tell each other their names by
+ * files in the directory $CONNECT_MEET alone. All ranks of all jobs connect; each looks at the keys
+ * and the data of the others; a fence over all; disconnect. Then the first ranks alone, and a name
+ * that no job has.
  */
-#include "client.h"
+#include "event.h"
 
-enum mode { JOB, LOST };
-static long mode = JOB, rounds = 3;
+#include <unistd.h>
+
+enum mode { JOB, LOST, JOBS };
+enum { JOBS_MAX = 8 };
+static long mode = JOB, rounds = 3, jobs = 2, part = 0;
 
 /* Up to libpmix 6 a connect within one node is libpmix's own, and partly succeeds without the lost.
  */
@@ -114,13 +122,146 @@ static int run_lost(void)
     return client_pass("%u ranks were told", client.size - 1);
 }
 
+/* ---- several jobs ---- */
+
+static pmix_proc_t others[JOBS_MAX]; /* all jobs, mine too; wildcard ranks */
+
+static void tell_name(void)
+{
+    char path[512], whole[512];
+    snprintf(path, sizeof path, "%s/part%ld.new", getenv("CONNECT_MEET"), part);
+    snprintf(whole, sizeof whole, "%s/part%ld", getenv("CONNECT_MEET"), part);
+    FILE *f = fopen(path, "w");
+    CHECK(f != NULL && fputs(client.me.nspace, f) >= 0 && fclose(f) == 0 &&
+              rename(path, whole) == 0,
+          "expected to write %s", path);
+}
+
+static void read_name(long job, char *name, size_t cap)
+{
+    char path[512];
+    FILE *f;
+    snprintf(path, sizeof path, "%s/part%ld", getenv("CONNECT_MEET"), job);
+    step("waiting for %s", path);
+    while ((f = fopen(path, "r")) == NULL)
+        sleep_ms(50);
+    CHECK(fgets(name, (int)cap, f) != NULL, "expected a name in %s", path);
+    fclose(f);
+}
+
+static void learn_names(void)
+{
+    if (client.me.rank == 0)
+        tell_name();
+    for (long i = 0; i < jobs; i++) {
+        char name[PMIX_MAX_NSLEN + 1];
+        if (client.me.rank == 0) {
+            read_name(i, name, sizeof name);
+            put_string(PMIX_GLOBAL, name, "connect.job%ld", i);
+        }
+    }
+    put_u64(PMIX_GLOBAL, mix(client.me.rank), "connect.number");
+    commit();
+    fence_all(true);
+    for (long i = 0; i < jobs; i++) {
+        char *name = get_string(0, "connect.job%ld", i);
+        PMIX_LOAD_PROCID(&others[i], name, PMIX_RANK_WILDCARD);
+        free(name);
+    }
+}
+
+static uint64_t number_of(const pmix_proc_t *proc, const char *key)
+{
+    pmix_value_t *value = NULL;
+    pmix_status_t status = PMIx_Get(proc, key, NULL, 0, &value);
+    CHECK(status == PMIX_SUCCESS && value != NULL, "PMIx_Get of %s of %s rank %u: found %s", key,
+          proc->nspace, proc->rank, PMIx_Error_string(status));
+    uint64_t number = number_in(value, key);
+    PMIX_VALUE_RELEASE(value);
+    return number;
+}
+
+static void look_at(const pmix_proc_t *job)
+{
+    pmix_proc_t proc = *job;
+    step("keys of %s", job->nspace);
+    uint64_t n = number_of(job, PMIX_JOB_SIZE);
+    for (proc.rank = 0; proc.rank < n; proc.rank++)
+        CHECK_EQ(number_of(&proc, "connect.number"), mix(proc.rank), "a committed number");
+}
+
+static void send_events(void)
+{
+    const pmix_status_t code = EVENT_CODE(1);
+    pmix_info_t info;
+    struct listener *heard = listen_to(&code, 1, NULL, 0);
+    step("fence before the events");
+    fence_of(others, (size_t)jobs, false);
+    if (client.me.rank == 0) {
+        event_target(&info, others, (size_t)jobs);
+        CHECK_OK(event_raise(code, PMIX_RANGE_CUSTOM, 1, &info, 1), "an event for all jobs");
+    }
+    step("events of all jobs");
+    listen_wait(heard, code, PMIX_RANK_WILDCARD, (size_t)jobs);
+    step("fence after the events");
+    fence_of(others, (size_t)jobs, false);
+    listen_end(heard);
+}
+
+static void connect_firsts(void)
+{
+    pmix_proc_t firsts[JOBS_MAX];
+    for (long i = 0; i < jobs; i++) {
+        firsts[i] = others[i];
+        firsts[i].rank = 0;
+    }
+    if (client.me.rank == 0) {
+        step("connect of the first ranks");
+        CHECK_OK(connect_of(firsts, (size_t)jobs, 60), "connect of the first ranks");
+        step("disconnect of the first ranks");
+        CHECK_OK(PMIx_Disconnect(firsts, (size_t)jobs, NULL, 0), "disconnect of the first ranks");
+    }
+    fence_of(others, (size_t)jobs, false);
+}
+
+static void connect_nobody(void)
+{
+    pmix_proc_t pair[2] = {client.me, client.me};
+    if (client.me.rank != 0)
+        return;
+    PMIX_LOAD_PROCID(&pair[1], "slurm.999999.0", PMIX_RANK_WILDCARD);
+    step("connect to a name that no job has");
+    CHECK_STATUS(connect_of(pair, 2, 60), PMIX_ERR_NOT_FOUND, "connect to a name that no job has");
+}
+
+static int run_jobs(void)
+{
+    learn_names();
+    for (long i = 0; i < rounds; i++) {
+        step("connect of all jobs");
+        CHECK_OK(connect_of(others, (size_t)jobs, 60), "connect of all jobs");
+        for (long j = 0; j < jobs; j++)
+            look_at(&others[j]);
+        step("disconnect of all jobs");
+        CHECK_OK(PMIx_Disconnect(others, (size_t)jobs, NULL, 0), "disconnect of all jobs");
+    }
+    send_events();
+    connect_firsts();
+    connect_nobody();
+    return client_pass("part %ld of %ld jobs", part, jobs);
+}
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
-        {"mode", &mode, "what to do", "job|lost"},
+        {"mode", &mode, "what to do", "job|lost|jobs"},
+        {"jobs", &jobs, "jobs that connect", NULL},
+        {"part", &part, "which of them this is", NULL},
         {"rounds", &rounds, "times that all connect", NULL},
         {NULL, NULL, NULL, NULL},
     };
     client_init("connect", options, argc, argv);
-    return mode == JOB ? run_job() : run_lost();
+    if (mode == JOBS && (getenv("CONNECT_MEET") == NULL || jobs > JOBS_MAX))
+        return client_skip("CONNECT_MEET is not set, or there are more than %d jobs", JOBS_MAX);
+    return mode == JOB ? run_job() : mode == LOST ? run_lost() : run_jobs();
 }

@@ -59,6 +59,15 @@ ends() { ! grep -qE 'is lost|lost connection|cannot happen|dropped|refused' "$wo
 client=$clients/groups_join
 run 60 2:4 "$clients/exchange" + 1:2 "$clients/groups" --groups 20
 check 'two steps that have nothing to do with each other' "$(why "$log" $status)" passed 2
+
+# part K: what job K of two runs that connect by name
+part() { echo "$clients/connect --mode jobs --seconds 60 --part $1"; }
+export CONNECT_MEET=$work/meet
+mkdir "$CONNECT_MEET"
+# shellcheck disable=SC2046  # a program and its options
+run 100 3:4 $(part 0) + 2:3 $(part 1)
+check 'two jobs connect by name, on nodes that do not ask' "$(why "$log" $status)" passed 2
+
 join 'two jobs on one node each' 2 4 1:2 "$client" --total 4 + 1:2 "$client" --total 4
 join 'two jobs on two nodes each' 2 8 2:4 "$client" --total 8 + 2:4 "$client" --total 8
 join 'three jobs of different sizes' 3 10 \

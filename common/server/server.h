@@ -98,6 +98,8 @@ struct server {
     struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     struct homeless *homeless; /**< steps.c: calls that wait for their home */
     struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
+    struct seeks *seeks;       /**< seek.h; the same */
+    struct sought *sought;     /**< steps.c: namespaces that the RM looks for */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct status *status;       /**< shows all this */

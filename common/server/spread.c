@@ -228,8 +228,7 @@ static void begin(struct spreads *spreads, const char *name, uint32_t speaker, u
     try_complete(spreads, s);
 }
 
-/* Speaks of what is not known everywhere, if it is our turn. */
-static void speak(struct spreads *spreads, const struct procset *set)
+void spread_speak(struct spreads *spreads, const struct procset *set)
 {
     const struct spread_env *env = &spreads->env;
     size_t len;
@@ -247,7 +246,7 @@ void spread_await(struct spreads *spreads, struct spread_wait *wait)
 {
     const struct spread_env *env = &spreads->env;
     if (!spreads->closing && !is_ready(spreads, wait->set))
-        speak(spreads, wait->set);
+        spread_speak(spreads, wait->set);
     if (spreads->closing || is_ready(spreads, wait->set)) {
         wait->done(wait);
         return;
@@ -325,7 +324,7 @@ void spread_lost(struct spreads *spreads, uint32_t node)
         }
     }
     for (struct spread_wait *wait = spreads->waits; wait != NULL; wait = wait->next)
-        speak(spreads, wait->set);
+        spread_speak(spreads, wait->set);
     wake(spreads);
 }
 

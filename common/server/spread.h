@@ -58,6 +58,10 @@ struct spreads;
 /** @return NULL when out of memory; @p env is copied */
 struct spreads *spread_new(const struct spread_env *env);
 
+/** Begins to tell all servers of the step what they do not all know of the namespaces of @p set, if
+ * it is our turn. */
+void spread_speak(struct spreads *spreads, const struct procset *set);
+
 /** Calls done() once all know; perhaps before this returns. @param wait set and done are filled in;
  * the caller's, until done() */
 void spread_await(struct spreads *spreads, struct spread_wait *wait);

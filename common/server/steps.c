@@ -8,6 +8,7 @@
 
 #include "common/nspace/foreign.h"
 #include "common/nspace/register.h"
+#include "common/server/strangers.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -57,8 +58,7 @@ static const void *registration(void *arg, const char *name, size_t *len)
     return ns->bytes;
 }
 
-/* The first server here that hosts a process of @p set: all of these have the same result. */
-static uint32_t speaker(void *arg, const struct procset *set)
+uint32_t steps_speaker(void *arg, const struct procset *set)
 {
     const struct server *server = arg;
     uint32_t first = server->boot.nnodes, node;
@@ -88,7 +88,7 @@ static struct spreads *open_spreads(struct server *server)
                                    .send = send_own,
                                    .registration = registration,
                                    .learn = learn_for_all,
-                                   .speaker = speaker};
+                                   .speaker = steps_speaker};
     return spread_new(&env);
 }
 
@@ -106,26 +106,37 @@ void steps_await(struct server *server, struct spread_wait *wait)
         wait->done(wait);
 }
 
+void steps_speak(struct server *server, const struct procset *set)
+{
+    if (server->spreads != NULL)
+        spread_speak(server->spreads, set);
+}
+
 int64_t steps_next(const struct server *server)
 {
-    return server->spreads != NULL ? spread_next(server->spreads) : -1;
+    int64_t spread = server->spreads != NULL ? spread_next(server->spreads) : -1;
+    int64_t seek = strangers_next(server);
+    return spread < 0 || (seek >= 0 && seek < spread) ? seek : spread;
 }
 
 void steps_tick(struct server *server)
 {
     if (server->spreads != NULL)
         spread_tick(server->spreads);
+    strangers_tick(server);
 }
 
 void steps_go_on(struct server *server)
 {
     spread_close(server->spreads);
+    strangers_go_on(server);
 }
 
 int steps_open(struct server *server)
 {
     struct wire_out out = {0};
-    if (server->rm_ops->rendezvous != NULL && (server->spreads = open_spreads(server)) == NULL)
+    if (server->rm_ops->rendezvous != NULL &&
+        ((server->spreads = open_spreads(server)) == NULL || strangers_open(server) != 0))
         return -1;
     boot_write_nspace(&server->boot, &out);
     server->nspace->bytes = wire_out_take(&out, &server->nspace->len);
@@ -133,7 +144,7 @@ int steps_open(struct server *server)
     return server->nspace->bytes != NULL ? 0 : -1;
 }
 
-static void tell(struct server *server, struct nspace *ns, uint32_t node)
+void steps_tell(struct server *server, struct nspace *ns, uint32_t node)
 {
     struct wire_out out = {0};
     if (ns->bytes == NULL || !foreign_tell(ns, node))
@@ -148,7 +159,7 @@ static void tell(struct server *server, struct nspace *ns, uint32_t node)
 void steps_send(struct server *server, uint32_t node, struct wire_out *frame,
                 struct shared_bytes *body)
 {
-    tell(server, server->nspace, node);
+    steps_tell(server, server->nspace, node);
     link_send_shared(server->link, node, frame, body);
 }
 
@@ -157,11 +168,11 @@ void steps_acquaint(void *arg, uint32_t node, const struct procset *set)
     struct server *server = arg;
     if (node == server->boot.node)
         return;
-    tell(server, server->nspace, node);
+    steps_tell(server, server->nspace, node);
     for (uint32_t i = 0; i < set->nparts; i++) {
         struct nspace *ns = (struct nspace *)nspace_find(server->nspace, set->parts[i].nspace);
         if (ns != NULL)
-            tell(server, ns, node);
+            steps_tell(server, ns, node);
     }
 }
 
@@ -204,6 +215,16 @@ static void attach(struct server *server, struct nspace *ns, uint32_t handles)
                            places ? ns->boot->nodes : NULL);
 }
 
+struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err)
+{
+    uint32_t handles = nspace_handles(server->nspace);
+    struct nspace *ns =
+        foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, err);
+    if (ns != NULL)
+        attach(server, ns, handles);
+    return ns;
+}
+
 /* A namespace that was learnt. */
 static struct nspace *learn(struct server *server, uint64_t step, const void *body, size_t len)
 {
@@ -214,6 +235,8 @@ static struct nspace *learn(struct server *server, uint64_t step, const void *bo
         log_error("a registration of another step was refused: %s", err.text);
     else
         attach(server, ns, handles);
+    if (ns != NULL && ns->boot != NULL)
+        strangers_learnt(server);
     return ns;
 }
 
@@ -229,9 +252,12 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
     if (server->rm_ops->attach == NULL || (ns->len == len && memcmp(ns->bytes, body, len) == 0))
         return; /* of ourselves we know */
     ns = learn(server, 0, body, len);
-    if (ns != NULL)
-        log_debug("%s of step %s has told of namespace %s", nspace_name(server->nspace, from),
-                  own->label, ns->foreign->name);
+    if (ns == NULL)
+        return;
+    log_debug("%s of step %s has told of namespace %s", nspace_name(server->nspace, from),
+              own->label, ns->foreign->name);
+    if (!is_own(server, from)) /* it may have introduced itself to hear who we are */
+        steps_tell(server, server->nspace, from);
 }
 
 /* ---- homes ---- */
@@ -247,11 +273,8 @@ static void on_home(void *arg, const struct rm_server *found, const char *why)
         at = &(*at)->next;
     *at = h->next;
     if (found != NULL && strcmp(found->nspace, server->boot.nspace) != 0) {
-        uint32_t handles = nspace_handles(server->nspace);
-        ns = foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, &err);
+        ns = steps_attach(server, found, &err);
         why = err.text;
-        if (ns != NULL)
-            attach(server, ns, handles);
     }
     if (found != NULL && ns != NULL && found->node < ns->nnodes)
         node = ns->base + found->node;
@@ -352,6 +375,7 @@ static void lose(struct server *server, uint32_t from)
     steps_lost(server, from);
     engine_lost(server->engine, from);
     asks_lost(server->asks, from);
+    strangers_lost(server, from);
     steps_tidy(server, from);
 }
 
@@ -363,7 +387,7 @@ void steps_leaving(struct server *server, uint32_t from)
 
 void steps_refuse(struct server *server, uint32_t from)
 {
-    tell(server, server->nspace, from);
+    steps_tell(server, server->nspace, from);
     lose(server, from);
 }
 
@@ -384,6 +408,7 @@ void steps_leave(struct server *server)
 void steps_close(struct server *server)
 {
     spread_free(server->spreads);
+    strangers_close(server);
     while (server->homeless != NULL) {
         struct homeless *h = server->homeless;
         server->homeless = h->next;

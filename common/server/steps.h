@@ -12,6 +12,7 @@
 #ifndef MUSTER_SERVER_STEPS_H
 #define MUSTER_SERVER_STEPS_H
 
+#include "common/server/seek.h"
 #include "common/server/server.h"
 #include "common/server/spread.h"
 
@@ -58,6 +59,25 @@ void steps_acquaint(void *arg, uint32_t node, const struct procset *set);
 
 /** Has libpmix know all namespaces of @p set. @return 0, or -1: it was logged why not */
 int steps_register(struct server *server, const struct procset *set);
+
+/** Waits until this server knows the namespaces of @p wait's set, or one is not to be had: see
+ * seek.h. @param ms at most */
+void steps_seek(struct server *server, struct seek_wait *wait, int64_t ms);
+
+/* For strangers.c */
+
+/** Gives handles to the step of a server that the RM has named. @return its namespace, or NULL with
+ * the reason in @p err */
+struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err);
+/** Tells server @p node of a namespace, once. */
+void steps_tell(struct server *server, struct nspace *ns, uint32_t node);
+/** @return the first server of the own step that hosts a process of @p set: all of these know as
+ * much. @param arg the server */
+uint32_t steps_speaker(void *arg, const struct procset *set);
+
+/** Has the other servers of the step hear of the namespaces of @p set: an operation begins that
+ * has participants there. */
+void steps_speak(struct server *server, const struct procset *set);
 
 /** Waits until all servers of the own step know the namespaces of @p wait's set, as far as they
  * answer: see spread.h. */

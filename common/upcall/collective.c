@@ -3,6 +3,7 @@
 #include "common/upcall/collective.h"
 
 #include "common/notify/loss.h"
+#include "common/server/steps.h"
 #include "common/server/stranded.h"
 #include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
@@ -39,6 +40,7 @@ void collective_free(struct collective *c)
     procset_free(&c->members);
     procset_free(&c->expanded);
     procset_free(&c->gone);
+    procset_free(&c->sought);
     procset_free(&c->procs_of_caller);
     free((void *)c->call.added);
     free(c->added);
@@ -233,16 +235,56 @@ static void tell_unawaited(const struct collective *c)
               library_advice(LIBRARY_WILDCARD_IS_LOCAL));
 }
 
+static void on_sought(struct seek_wait *wait)
+{
+    struct collective *c = (struct collective *)((char *)wait - offsetof(struct collective, seek));
+    collective_run(&c->request.item);
+}
+
+/* Whether the request waits until its namespaces are known here; once. */
+static bool seek(struct collective *c)
+{
+    bool known = true;
+    if (c->seek.done != NULL || coll_kind_is_group(c->kind))
+        return false;
+    for (size_t i = 0; i < c->nprocs; i++) {
+        known = known && nspace_find(c->server->nspace, c->procs[i].nspace) != NULL;
+        if (collective_add_proc(c->server, &c->sought, &c->procs[i]) != 0)
+            return false;
+    }
+    procset_canonical(&c->sought);
+    if (known)
+        return false;
+    int64_t ms = c->call.timeout > 0 ? c->call.timeout * INT64_C(1000) - hurry(c) : SEEK_WAIT_MS;
+    c->started = now_ms();
+    c->seek = (struct seek_wait){.set = &c->sought, .done = on_sought};
+    steps_seek(c->server, &c->seek, ms);
+    return true;
+}
+
+/* Takes the time that seeking took out of the deadline; none is left: the call fails with it. */
+static void spend(struct collective *c)
+{
+    uint32_t spent = (uint32_t)((now_ms() - c->started + 999) / 1000);
+    if (c->call.timeout > spent)
+        c->call.timeout -= spent;
+    else if (c->call.status == PMIX_SUCCESS)
+        c->call.status = PMIX_ERR_TIMEOUT;
+}
+
 /* What is set once, before the first call. @return 0, or -1: out of memory */
 static int begin(struct collective *c)
 {
     c->call.id = c->id;
     c->call.caller = &c->procs_of_caller;
-    c->started = now_ms();
     c->call.early = hurry(c);
     if (c->call.timeout == 0)
         c->call.timeout = default_timeout(c->server, c->kind);
     c->timeout = c->call.timeout;
+    if (c->seek.done != NULL && c->timeout > 0)
+        spend(c);
+    else
+        c->started = now_ms();
     if (expand(c->server, c) != 0 || members_expand(c) != 0)
         return -1;
     if (c->kind == COLL_DESTRUCT) {
@@ -267,6 +309,8 @@ void collective_run(struct handoff_item *item)
         server_hold(c->server, item);
         return;
     }
+    if (seek(c))
+        return;
     bool ready = c->call.id != NULL || begin(c) == 0;
     if (!pending_add(c)) {
         if (ready && c->role != COLLECTIVE_LEADER)
@@ -288,6 +332,7 @@ void collective_run(struct handoff_item *item)
     c->call.done = on_done;
     c->handed_up = now_ms();
     stranded_called(c->server, c->kind, c->id);
+    steps_speak(c->server, &c->members);
     find_lost(c);
     char what[COLL_DESCRIBE_MAX];
     coll_describe(c->kind, c->id, what, sizeof what);

@@ -12,6 +12,7 @@
 
 #include "common/nspace/built.h"
 #include "common/nspace/library.h"
+#include "common/server/seek.h"
 #include "common/upcall/upcall.h"
 
 /** Which of the engine's calls a request is. */
@@ -37,8 +38,9 @@ struct collective {
     char *id; /**< group id, PMIX_CONNECT_ID, or "" */
     pmix_proc_t *procs;
     size_t nprocs;
-    bool lost;         /**< libpmix handed up that a local participant is lost */
-    uint32_t ncalls;   /**< local participants that have called: LIBRARY_GROUP_COUNTS */
+    struct seek_wait seek; /**< for namespaces that are not known yet */
+    bool lost;             /**< libpmix handed up that a local participant is lost */
+    uint32_t ncalls;       /**< local participants that have called: LIBRARY_GROUP_COUNTS */
     bool apart;        /**< a participant here was lost, and libpmix does not know it any more */
     uint32_t lacking;  /**< local participants that have not, as they are lost */
     int64_t handed_up; /**< now_ms() when the loss was told */
@@ -50,6 +52,7 @@ struct collective {
     struct procset members;  /**< the same, without those whom it goes on without */
     struct procset expanded; /**< added, without them */
     struct procset gone;     /**< whom it goes on without */
+    struct procset sought;   /**< seek's: procs, as far as they are known */
     uint32_t timeout;        /**< of the whole, seconds; 0: none */
     int64_t started;         /**< now_ms() of the first call */
     char *payload;           /**< contribution: modex bytes, or packed pmix_info_t */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A list of calls that wait, each with two deadlines; see seek.h. */
+#include "common/server/seek.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct seeks {
+    struct seek_env env;
+    struct seek_wait *waits;
+    bool closing;
+};
+
+struct seeks *seeks_new(const struct seek_env *env)
+{
+    struct seeks *seeks = calloc(1, sizeof *seeks);
+    if (seeks != NULL)
+        seeks->env = *env;
+    return seeks;
+}
+
+static bool knows_all(const struct seeks *seeks, const struct procset *set)
+{
+    for (uint32_t i = 0; i < set->nparts; i++)
+        if (!seeks->env.knows(seeks->env.arg, set->parts[i].nspace))
+            return false;
+    return true;
+}
+
+static bool names(const struct procset *set, const char *name)
+{
+    for (uint32_t i = 0; i < set->nparts; i++)
+        if (strcmp(set->parts[i].nspace, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_waiting(const struct seeks *seeks, const struct seek_wait *wait)
+{
+    const struct seek_wait *w = seeks->waits;
+    while (w != NULL && w != wait)
+        w = w->next;
+    return w != NULL;
+}
+
+static void finish(struct seeks *seeks, struct seek_wait *wait)
+{
+    struct seek_wait **at = &seeks->waits;
+    while (*at != wait)
+        at = &(*at)->next;
+    *at = wait->next;
+    wait->done(wait);
+}
+
+/* The first one of which @p is_over says so is finished, and again, as done() may do anything. */
+static void finish_all(struct seeks *seeks,
+                       bool (*is_over)(const struct seeks *seeks, const struct seek_wait *wait,
+                                       const void *arg),
+                       const void *arg)
+{
+    struct seek_wait *wait = seeks->waits;
+    while (wait != NULL) {
+        bool over = is_over(seeks, wait, arg);
+        struct seek_wait *next = wait->next;
+        if (over)
+            finish(seeks, wait);
+        wait = over ? seeks->waits : next;
+    }
+}
+
+/* find() may end the wait, and with it the set. */
+static void ask(struct seeks *seeks, struct seek_wait *wait)
+{
+    wait->ask = 0;
+    for (uint32_t i = 0; is_waiting(seeks, wait) && i < wait->set->nparts; i++)
+        if (!seeks->env.knows(seeks->env.arg, wait->set->parts[i].nspace))
+            seeks->env.find(seeks->env.arg, wait->set->parts[i].nspace);
+}
+
+void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms)
+{
+    int64_t now = seeks->env.now(seeks->env.arg);
+    if (seeks->closing || knows_all(seeks, wait->set)) {
+        wait->done(wait);
+        return;
+    }
+    wait->until = now + (ms < SEEK_WAIT_MS ? ms : SEEK_WAIT_MS);
+    wait->ask = now + SEEK_SELF_MS;
+    wait->next = seeks->waits;
+    seeks->waits = wait;
+    if (seeks->env.is_speaker(seeks->env.arg, wait->set))
+        ask(seeks, wait);
+}
+
+static bool is_known(const struct seeks *seeks, const struct seek_wait *wait, const void *arg)
+{
+    (void)arg;
+    return knows_all(seeks, wait->set);
+}
+
+void seek_learnt(struct seeks *seeks)
+{
+    finish_all(seeks, is_known, NULL);
+}
+
+static bool has_name(const struct seeks *seeks, const struct seek_wait *wait, const void *name)
+{
+    (void)seeks;
+    return names(wait->set, name);
+}
+
+void seek_failed(struct seeks *seeks, const char *name)
+{
+    finish_all(seeks, has_name, name);
+}
+
+int64_t seek_next(const struct seeks *seeks)
+{
+    int64_t at = INT64_MAX, now = seeks->env.now(seeks->env.arg);
+    for (const struct seek_wait *wait = seeks->waits; wait != NULL; wait = wait->next) {
+        if (wait->until < at)
+            at = wait->until;
+        if (wait->ask != 0 && wait->ask < at)
+            at = wait->ask;
+    }
+    return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
+}
+
+static bool is_late(const struct seeks *seeks, const struct seek_wait *wait, const void *arg)
+{
+    (void)seeks;
+    return wait->until <= *(const int64_t *)arg;
+}
+
+void seek_tick(struct seeks *seeks)
+{
+    int64_t now = seeks->env.now(seeks->env.arg);
+    finish_all(seeks, is_late, &now);
+    struct seek_wait *wait = seeks->waits;
+    while (wait != NULL) {
+        bool due = wait->ask != 0 && wait->ask <= now;
+        struct seek_wait *next = wait->next;
+        if (due)
+            ask(seeks, wait);
+        wait = due ? seeks->waits : next;
+    }
+}
+
+void seeks_close(struct seeks *seeks)
+{
+    if (seeks == NULL)
+        return;
+    seeks->closing = true;
+    while (seeks->waits != NULL)
+        finish(seeks, seeks->waits);
+}
+
+void seeks_free(struct seeks *seeks)
+{
+    free(seeks);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Calls that name processes of other steps of which this server has not heard.
+ *
+ * A program may have the name of a namespace from anywhere. Of the servers of the own step with
+ * participants, one, the *speaker*, asks the resource manager for the step of that name, introduces
+ * itself there, and gets the registration in return; spread.h then takes it to the other servers of
+ * the step. A server that is not the speaker waits for that, and asks by itself after
+ * SEEK_SELF_MS, as the speaker may be late or lost.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_SEEK_H
+#define MUSTER_SERVER_SEEK_H
+
+#include "common/tracker/procset.h"
+
+enum {
+    SEEK_SELF_MS = 2000,
+    SEEK_WAIT_MS = 15000, /**< after that a namespace counts as unknown */
+};
+
+struct seek_env {
+    void *arg;                 /**< handed to every function below */
+    int64_t (*now)(void *arg); /**< ms of a clock that only moves forwards */
+    bool (*knows)(void *arg, const char *name);
+    bool (*is_speaker)(void *arg, const struct procset *set);
+    /** Looks for a namespace; seek_learnt() or seek_failed() comes, perhaps before this returns. It
+     * may be asked for one that it is looking for. */
+    void (*find)(void *arg, const char *name);
+};
+
+/** One call that waits. */
+struct seek_wait {
+    struct seek_wait *next;    /**< seek.c's */
+    const struct procset *set; /**< participants; stays put until done() */
+    int64_t until;             /**< seek.c's: ms */
+    int64_t ask;               /**< seek.c's: when to ask by itself, ms; 0: it has */
+    void (*done)(
+        struct seek_wait *wait); /**< called once: all are known, or one is not to be had */
+};
+
+struct seeks;
+
+/** @return NULL when out of memory; @p env is copied */
+struct seeks *seeks_new(const struct seek_env *env);
+
+/** Waits until all namespaces of @p wait's set are known, or one is not to be had; done() may be
+ * called before this returns. @param ms at most, besides SEEK_WAIT_MS */
+void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms);
+
+/** A namespace has become known. */
+void seek_learnt(struct seeks *seeks);
+
+/** There is no such namespace that could be reached. */
+void seek_failed(struct seeks *seeks, const char *name);
+
+/** @return milliseconds until seek_tick() is due, or -1 for never */
+int64_t seek_next(const struct seeks *seeks);
+void seek_tick(struct seeks *seeks);
+
+/** Lets all that waits go on. NULL is fine. */
+void seeks_close(struct seeks *seeks);
+
+/** NULL is fine; closed before. */
+void seeks_free(struct seeks *seeks);
+
+#endif
