@@ -56,6 +56,7 @@ WANT(some_text, ((struct want){SOME, 0, NULL}))
 WANT(folder, ((struct want){FOLDER, 0, NULL}))
 WANT(yes, flag(true))
 WANT(no, flag(false))
+WANT(not_spawned, text(NULL)) /* ci/clients/spawner.c looks at it in spawned jobs */
 WANT(zero, number(0))
 WANT(nspace, text(client.me.nspace))
 WANT(job_id, text(known.job_id))
@@ -223,6 +224,7 @@ const struct row rows[] = {
     ROW(PMIX_NODE_LIST, JOB, node_list),
     ROW(PMIX_ANL_MAP, JOB, layout),
     ROW(PMIX_SPAWNED, JOB, no),
+    ROW(PMIX_PARENT_ID, JOB, not_spawned),
     ROW(PMIX_USERID, JOB, user),
     ROW(PMIX_GRPID, JOB, group),
     ROW(PMIX_NSDIR, JOB, folder),
@@ -259,6 +261,7 @@ const struct row rows[] = {
     ROW(PMIX_NODEID, PROC, rank_node),
     ROW(PMIX_REINCARNATION, PROC, zero),
     ROW(PMIX_SPAWNED, PROC, no),
+    ROW(PMIX_PARENT_ID, PROC, not_spawned),
     ROW(PMIX_PROCDIR, PROC, rank_folder),
     ROW(PMIX_CPUSET, PROC, rank_cpus),
     ROW(PMIX_LOCALITY_STRING, PROC, rank_locality),

@@ -60,12 +60,6 @@ static void lookup_done(pmix_status_t status, pmix_pdata_t data[], size_t ndata,
     op_done(status, cbdata);
 }
 
-static void spawn_done(pmix_status_t status, pmix_nspace_t nspace, void *cbdata)
-{
-    (void)nspace;
-    op_done(status, cbdata);
-}
-
 static void credential_done(pmix_status_t status, pmix_byte_object_t *credential,
                             pmix_info_t info[], size_t ninfo, void *cbdata)
 {
@@ -92,17 +86,6 @@ static pmix_status_t do_unpublish(struct call *call)
 {
     static char *keys[] = {"unsupported.service", NULL};
     return PMIx_Unpublish_nb(keys, NULL, 0, op_done, call);
-}
-
-static pmix_status_t do_spawn(struct call *call)
-{
-    static pmix_app_t app;
-    static char *argv[] = {"/bin/true", NULL};
-    PMIX_APP_CONSTRUCT(&app);
-    app.cmd = argv[0];
-    app.argv = argv;
-    app.maxprocs = 1;
-    return PMIx_Spawn_nb(NULL, 0, &app, 1, spawn_done, call);
 }
 
 static pmix_status_t do_allocate(struct call *call)
@@ -186,8 +169,7 @@ static const struct {
              {"job control", do_job_control},
              {"monitor", do_monitor},
              {"query", do_query},
-             {"credential", do_credential},
-             {"spawn", do_spawn}};
+             {"credential", do_credential}};
 
 /* Directives of groups, and from which library on there is what they ask for. */
 static const struct {

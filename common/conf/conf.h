@@ -33,6 +33,9 @@ enum conf_log_sink {
 /** Whether the first operation of a step that waits for long is shown to its user. */
 enum conf_stall_terminal { CONF_STALL_ONCE, CONF_STALL_NEVER };
 
+/** Whether spawned steps may have more tasks than the job has processors. */
+enum conf_spawn_overcommit { CONF_SPAWN_OVERCOMMIT_REFUSE, CONF_SPAWN_OVERCOMMIT_ALLOW };
+
 /** Whether a user may give settings for his own step (conf_step.h). */
 enum conf_step_settings { CONF_STEP_ALLOW, CONF_STEP_FORBID };
 
@@ -47,6 +50,7 @@ struct conf_timeouts {
     int connect;   /**< connect and disconnect */
     int get;       /**< direct modex */
     int query;     /**< query */
+    int spawn;     /**< until all processes of a spawn have to have been started; never 0 */
     int peer; /**< how long a peer server may be unreachable until it counts as lost; never 0 */
 };
 
@@ -60,6 +64,8 @@ struct conf {
     int tree_arity; /**< children of a server in the tree of a collective */
     int memory_max; /**< MiB that a server may use beyond its start; 0: a share of the node's */
     enum conf_task_loss on_task_loss;
+    enum conf_spawn_overcommit spawn_overcommit;
+    int spawn_linger; /**< seconds that spawned steps may go on after their parent's; 0: for ever */
     enum conf_step_settings step_settings;
     /** where servers' temporary directories are made; "": where the launcher says. The launcher's
      * plugin alone uses it: see conf_file.h. The rest of the array is zero. */

@@ -44,6 +44,12 @@ static const struct conf_word stall_terminals[] = {
     {NULL, 0},
 };
 
+static const struct conf_word spawn_overcommits[] = {
+    {"refuse", CONF_SPAWN_OVERCOMMIT_REFUSE},
+    {"allow", CONF_SPAWN_OVERCOMMIT_ALLOW},
+    {NULL, 0},
+};
+
 static const struct conf_word step_settings[] = {
     {"allow", CONF_STEP_ALLOW},
     {"forbid", CONF_STEP_FORBID},
@@ -71,6 +77,8 @@ const struct conf_row conf_rows[] = {
      .help = "Get of what another node's process has put (direct modex)."},
     {"timeouts.query", CONF_NUMBER, FIELD(timeouts.query), SECONDS(0, DAY, 10),
      .help = "Query."},
+    {"timeouts.spawn", CONF_NUMBER, FIELD(timeouts.spawn), SECONDS(1, DAY, 60),
+     .help = "How long the processes of a spawned step may take to be started."},
     {"timeouts.peer", CONF_NUMBER, FIELD(timeouts.peer), SECONDS(1, 3600, 30),
      .help = "How long another node's server may be unreachable until it counts as lost."},
     {"stall_report", CONF_NUMBER, FIELD(stall_report), SECONDS(0, DAY, 60),
@@ -86,6 +94,11 @@ const struct conf_row conf_rows[] = {
     {"on_task_loss", CONF_WORD, FIELD(on_task_loss), .def = CONF_TASK_LOSS_END_STEP,
      .words = task_losses, .step = CONF_TASK_LOSS_CONTINUE,
      .help = "What happens when a task ends between PMIx_Init and PMIx_Finalize."},
+    {"spawn_overcommit", CONF_WORD, FIELD(spawn_overcommit), .def = CONF_SPAWN_OVERCOMMIT_REFUSE,
+     .words = spawn_overcommits, .step = CONF_SPAWN_OVERCOMMIT_ALLOW,
+     .help = "Whether a program may spawn more processes than the job has processors."},
+    {"spawn_linger", CONF_NUMBER, FIELD(spawn_linger), SECONDS(0, DAY, 0),
+     .help = "How long spawned processes may go on when the program has ended; 0: for ever."},
     {"step_settings", CONF_WORD, FIELD(step_settings), .def = CONF_STEP_ALLOW,
      .words = step_settings,
      .help = "Whether users may set some keys for their own steps: see muster.json(5)."},

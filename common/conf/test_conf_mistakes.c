@@ -40,9 +40,10 @@ static const struct {
     {"{\"zebra\": 4}",
      " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
      "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
-     "step_settings, tmpdir"},
-    {"{\"timeouts\": {\"zebra\": 4}}", " line 1: key \"timeouts.zebra\": unknown; known here: "
-                                       "construct, destruct, fence, connect, get, query, peer"},
+     "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
+    {"{\"timeouts\": {\"zebra\": 4}}",
+     " line 1: key \"timeouts.zebra\": unknown; known here: "
+     "construct, destruct, fence, connect, get, query, spawn, peer"},
     {"{\"fence\": 4}",
      " line 1: key \"fence\": unknown here; write \"timeouts\": {\"fence\": ...}"},
     {"{\"timeouts.fence\": 4}",
@@ -51,14 +52,13 @@ static const struct {
                                             "\"tree_arity\" belongs to the top level"},
     {"{\"tree\\u005farity\": 4}",
      " line 1: key \"tree\\u005farity\": unknown; keys are written without \\"},
-    {"{\"\": 4}",
-     " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
-     "stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, step_settings, "
-     "tmpdir"},
+    {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
+                  "stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
+                  "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
      " line 1: key \"\?\?zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
      "log_level, log_sink, timeouts, stall_report, stall_terminal, tree_arity, memory_max, "
-     "on_task_loss, step_settings, tmpdir"},
+     "on_task_loss, spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",
      " line 3: key \"tree_arity\": given twice, first on line 1; remove one of the two"},
     {"{\"timeouts\": {\"get\": 1,\n\"get\": 1}}",
@@ -189,7 +189,7 @@ static void test_all_mistakes(void **state)
     assert_string_equal(
         all, "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
              "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
-             "step_settings, tmpdir\n"
+             "spawn_overcommit, spawn_linger, step_settings, tmpdir\n"
              "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
              "\"timeouts.fence\"?\n"
              "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER

@@ -46,6 +46,20 @@ static void put_allocation(struct infos *list, const struct boot_allocation *all
     infos_str(list, PMIX_ALLOCATED_NODELIST, alloc->nodes);
 }
 
+/* Whose processes these are the children of. Of another step's namespace it is not known. */
+static void put_parent(struct infos *list, const struct boot *boot)
+{
+    char nspace[PMIX_MAX_NSLEN + 1];
+    pmix_proc_t parent;
+    uint32_t rank;
+    bool spawned = boot_parent(boot, nspace, &rank);
+    infos_bool(list, PMIX_SPAWNED, spawned);
+    if (!spawned)
+        return;
+    PMIX_LOAD_PROCID(&parent, nspace, rank);
+    infos_put(list, PMIX_PARENT_ID, &parent, PMIX_PROC);
+}
+
 /* libpmix looks up what belongs to the session in the session alone. */
 static void put_session(struct infos *list, const struct boot *boot)
 {
@@ -102,7 +116,7 @@ static void put_job(struct infos *list, const struct nspace *ns)
     put_allocation(list, &boot->allocation);
     infos_str_new(list, PMIX_NODE_LIST, map_nodes(boot, MAP_ALL_APPS));
     infos_str_new(list, PMIX_ANL_MAP, map_anl(ns));
-    infos_bool(list, PMIX_SPAWNED, false);
+    put_parent(list, boot);
     infos_u32(list, PMIX_USERID, geteuid());
     infos_u32(list, PMIX_GRPID, getegid());
     if (boot->node == BOOT_NO_NODE)
@@ -214,7 +228,7 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
     infos_str(&array, PMIX_HOSTNAME, boot->nodes[node].name);
     infos_u32(&array, PMIX_NODEID, node);
     infos_u32(&array, PMIX_REINCARNATION, 0);
-    infos_bool(&array, PMIX_SPAWNED, false);
+    put_parent(&array, boot);
     if (node == boot->node)
         infos_str_new(&array, PMIX_PROCDIR, keys_proc_dir(boot, rank));
     infos_array(list, PMIX_PROC_INFO_ARRAY, &array);

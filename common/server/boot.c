@@ -307,6 +307,22 @@ const char *boot_setting(const struct boot *boot, const char *key)
     return NULL;
 }
 
+bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank)
+{
+    const char *text = boot_setting(boot, "parent");
+    unsigned long number;
+    char *end;
+
+    if (!text || *text < '0' || *text > '9')
+        return false;
+    number = strtoul(text, &end, 10);
+    if (number >= UINT32_MAX || *end != ' ' || end[1] == '\0' || strlen(end + 1) > NAME_MAX_LEN)
+        return false;
+    *rank = (uint32_t)number;
+    strcpy(nspace, end + 1);
+    return true;
+}
+
 const char *boot_unit(const struct boot *boot)
 {
     const char *unit = boot_setting(boot, "unit");

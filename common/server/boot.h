@@ -77,11 +77,12 @@ struct boot_allocation {
 };
 
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
- * the name that he has given it (conf_step.h). Seven are the server's own: "backend", the back
+ * the name that he has given it (conf_step.h). Eight are the server's own: "backend", the back
  * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
  * which users ask for the state of the step (muster-status), "options", settings of the step's user
  * as a JSON object, "conf", settings as in muster.json that win over those there, and "wdir" and
- * "argv", where and by what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV).
+ * "argv", where and by what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV),
+ * and "parent", "RANK NAMESPACE" of the process that has started the step.
  */
 struct boot_setting {
     char *key, *value;
@@ -136,6 +137,10 @@ uint32_t boot_napps(const struct boot *boot);
 
 /** @return the application of that number */
 struct boot_app boot_app(const struct boot *boot, uint32_t app);
+
+/** Who has started the step (PMIx_Spawn), by the setting "parent", which is the user's word.
+ * @param nspace 256 bytes @return whether a process has: it is a spawned step */
+bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank);
 
 /** @return the value of @p key, borrowed, or NULL */
 const char *boot_setting(const struct boot *boot, const char *key);

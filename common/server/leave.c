@@ -2,10 +2,12 @@
 /* The end: of a step that cannot go on, and of this server. */
 #include "common/server/absent.h"
 #include "common/server/ending.h"
+#include "common/server/execs.h"
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
 #include "common/server/tasks.h"
+#include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -136,10 +138,14 @@ void server_leave(struct server *server, unsigned ms)
     server->leaving = true;
     engine_close(server->engine);
     asks_close(server->asks);
+    upcall_answer_spawns(server);
     steps_go_on(server);
     if (going_on)
         absent_tell(server);
+    if (going_on && in_order && server->rm != NULL && server->rm_ops->let_go != NULL)
+        server->rm_ops->let_go(server->rm);
     steps_leave(server);
+    execs_close(server);
     status_close(server->status);
     server->status = NULL;
     /* Before the back end is closed, which may end the process when its RM hangs. */

@@ -6,6 +6,7 @@
 #include "common/nspace/register.h"
 #include "common/server/check.h"
 #include "common/server/crash.h"
+#include "common/server/execs.h"
 #include "common/server/limits.h"
 #include "common/server/server.h"
 #include "common/server/settings.h"
@@ -77,6 +78,12 @@ static int send_environment(const struct server *server, struct err *err)
             free(*e);
         }
         free(env);
+        char *own = execs_env(server);
+        if (own != NULL) {
+            wire_put_u32(&out, slot);
+            wire_put_str(&out, own);
+        }
+        free(own);
     }
     wire_put_u32(&out, BOOT_READY);
     if (rc == 0 && (out.failed || !send_all(BOOT_FD_CONTROL, out.data, out.len)))

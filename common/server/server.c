@@ -8,6 +8,7 @@
 #include "common/nspace/topology.h"
 #include "common/server/absent.h"
 #include "common/server/departed.h"
+#include "common/server/execs.h"
 #include "common/server/greeting.h"
 #include "common/server/stalled.h"
 #include "common/server/status.h"
@@ -124,6 +125,9 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         return;
     case FRAME_EVENT:
         notification_receive(server, from, body, len);
+        return;
+    case FRAME_STARTED:
+        execs_receive(server, from, body, len);
         return;
     case FRAME_GREETING:
         break; /* not ahead of a first frame */
@@ -314,6 +318,7 @@ static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint3
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     handoff_run(server->handoff); /* it may have finalized just before */
+    execs_ended(server, slot, sig, code);
     tasks_ended(server, slot, sig, code);
     if (slot >= here->ntasks)
         return;
@@ -412,7 +417,7 @@ int server_open(struct server *server, struct err *err)
         return -1;
     server->started = now_ms();
     server->status = status_open(server);
-    return 0;
+    return execs_open(server, err);
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -472,6 +477,7 @@ void server_close(struct server *server)
     stranded_free(server);
     upcall_free_served(server);
     upcall_free_kept(server);
+    upcall_free_spawns(server);
     engine_free(server->engine);
     asks_free(server->asks);
     steps_close(server);

@@ -30,6 +30,8 @@ struct stranded;
 struct departure;
 struct homeless;
 struct served;
+struct execs;
+struct spawn;
 
 struct task {
     enum task_state state;
@@ -97,6 +99,8 @@ struct server {
     struct absent *absent;     /**< absent.c: all that have, and why */
     struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     struct homeless *homeless; /**< steps.c: calls that wait for their home */
+    struct spawn *spawns;      /**< upcall/spawn.c: steps that processes here have asked for */
+    struct execs *execs;       /**< execs.c; NULL: no other step has started this one */
     struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;       /**< seek.h; the same */
     struct sought *sought;     /**< steps.c: namespaces that the RM looks for */

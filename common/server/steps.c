@@ -183,7 +183,8 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
     bool good = true;
     if (is_own(server, from)) {
         good = type != FRAME_LEAVING;
-    } else if (type == FRAME_ENDING || type == FRAME_ABSENT || type == FRAME_SPREAD) {
+    } else if (type == FRAME_ENDING || type == FRAME_ABSENT || type == FRAME_SPREAD ||
+               type == FRAME_STARTED) {
         good = false;
     } else if (type == FRAME_ASK) {
         wire_in_init(&in, body, len);
@@ -238,6 +239,12 @@ static struct nspace *learn(struct server *server, uint64_t step, const void *bo
     if (ns != NULL && ns->boot != NULL)
         strangers_learnt(server);
     return ns;
+}
+
+const char *steps_learn(struct server *server, const void *registration, size_t len)
+{
+    const struct nspace *ns = learn(server, 0, registration, len);
+    return ns != NULL ? ns->foreign->name : NULL;
 }
 
 bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len)

@@ -32,6 +32,10 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
 /** Takes the body of a FRAME_NSPACE of server @p from. */
 void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len);
 
+/** Learns the registration of a step that processes here have started. @return its namespace,
+ * borrowed, or NULL: it was logged why not */
+const char *steps_learn(struct server *server, const void *registration, size_t len);
+
 /** Takes the body of a FRAME_SPREAD of server @p from. */
 void steps_spread(struct server *server, uint32_t from, const void *body, size_t len);
 

@@ -134,7 +134,7 @@ static void another_muster(void **state)
     } cases[] = {
         {"muster", "9.9.9",
          "muster is 9.9.9 on node c1 and " MUSTER_VERSION " on node c2: install"},
-        {"muster", MUSTER_VERSION, "muster's protocol is not told on node c1 and 1 on node c2"},
+        {"muster", MUSTER_VERSION, "muster's protocol is not told on node c1 and 2 on node c2"},
         {"nothing that we know", "1", "muster is not told on node c1 and " MUSTER_VERSION},
     };
     (void)state;

@@ -8,7 +8,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 1
+#define FRAME_PROTOCOL 2
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
@@ -31,6 +31,8 @@ enum frame_type {
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
     FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
+    FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
+                             server/execs.h */
 };
 
 /** What it is worth that a frame arrives. */

@@ -11,6 +11,7 @@
 #include "common/conf/conf.h"
 #include "common/server/boot.h"
 #include "common/transport/frame.h"
+#include "common/transport/rm_spawn.h"
 
 #include <event2/event.h>
 
@@ -189,6 +190,19 @@ struct rm_ops {
      * way to most others, or UINT32_MAX for none: how trees of servers are to hang together. The
      * same on every server; borrowed until close(). NULL, or a NULL function: any tree will do. */
     const uint32_t *(*parents)(struct rm *rm);
+
+    /** Starts a step. @param what borrowed until this returns
+     * @param news perhaps called before this returns; not after close(). NULL, or a NULL function:
+     * PMIx_Spawn is refused */
+    void (*spawn)(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg);
+
+    /** The steps that processes here have started may go on without this one, which ends in order.
+     * Those of a server that ends without this are ended. NULL when spawn is. */
+    void (*let_go)(struct rm *rm);
+
+    /** This step is one that another step has started: tells that step's server what has become of
+     * it. Called once at most. @param news borrowed until this returns. NULL when spawn is. */
+    void (*started)(struct rm *rm, const struct rm_spawn_news *news);
 };
 
 /** The symbol that a back end exports. */

@@ -13,12 +13,11 @@
 /* A callback that will say no. */
 struct refusal {
     struct handoff_item item;
-    enum { SAY_OP, SAY_INFO, SAY_LOOKUP, SAY_SPAWN, SAY_CREDENTIAL, SAY_VALIDATION } kind;
+    enum { SAY_OP, SAY_INFO, SAY_LOOKUP, SAY_CREDENTIAL, SAY_VALIDATION } kind;
     union {
         pmix_op_cbfunc_t op;
         pmix_info_cbfunc_t info;
         pmix_lookup_cbfunc_t lookup;
-        pmix_spawn_cbfunc_t spawn;
         pmix_credential_cbfunc_t credential;
         pmix_validation_cbfunc_t validation;
         void (*any)(void);
@@ -44,6 +43,7 @@ static const char *const names[] = {
     [REFUSED_RESOURCE_BLOCK] = "PMIx_Resource_block",
     [REFUSED_QUERY] = "PMIx_Query_info",
     [REFUSED_LOG] = "PMIx_Log",
+    [REFUSED_SPAWN_HINT] = "PMIx_Spawn",
 };
 
 void refused_tell(enum refused_what what, const char *of, const char *why)
@@ -63,7 +63,6 @@ static void run(struct handoff_item *item)
 {
     struct refusal *r = (struct refusal *)item;
     const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED;
-    pmix_nspace_t nobody = "";
     refused_tell(r->what, NULL, NULL);
     if (r->say.any != NULL && answer_wanted()) {
         switch (r->kind) {
@@ -75,9 +74,6 @@ static void run(struct handoff_item *item)
             break;
         case SAY_LOOKUP:
             r->say.lookup(no, NULL, 0, r->cbdata);
-            break;
-        case SAY_SPAWN:
-            r->say.spawn(no, nobody, r->cbdata);
             break;
         case SAY_CREDENTIAL:
             r->say.credential(no, NULL, NULL, 0, r->cbdata);
@@ -135,15 +131,6 @@ pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix
 {
     UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
     return refuse_op(REFUSED_UNPUBLISH, cbfunc, cbdata);
-}
-
-pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
-                            const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
-                            void *cbdata)
-{
-    UNUSED(proc), UNUSED(job_info), UNUSED(ninfo), UNUSED(apps), UNUSED(napps);
-    return refuse(&(struct refusal){
-        .kind = SAY_SPAWN, .say.spawn = cbfunc, .cbdata = cbdata, .what = REFUSED_SPAWN});
 }
 
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata)

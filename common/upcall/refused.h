@@ -26,8 +26,9 @@ enum refused_what {
     REFUSED_FABRIC,
     REFUSED_SESSION_CONTROL,
     REFUSED_RESOURCE_BLOCK,
-    REFUSED_QUERY, /**< a key that is not known */
-    REFUSED_LOG,   /**< a channel that is not known */
+    REFUSED_QUERY,      /**< a key that is not known */
+    REFUSED_LOG,        /**< a channel that is not known */
+    REFUSED_SPAWN_HINT, /**< a directive that need not be done */
 };
 
 /** Logs that something is not served. @param of which key of it, or NULL @param why a sentence, or
@@ -41,9 +42,6 @@ pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_in
                              size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
-                            const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
-                            void *cbdata);
 /** Has no callback: libpmix listens itself. */
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,

@@ -85,6 +85,10 @@ pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const 
                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t cbfunc,
                                        void *cbdata);
+/** PMIx_Spawn: see spawn.h. */
+pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+                           const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
+                           void *cbdata);
 /** Lets a tool of the job's user in, and names it. */
 pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
@@ -108,6 +112,10 @@ void upcall_free_served(struct server *server);
 /** What an ASK_MODEX asks for: "direct modex of 4711.0 rank 5, key "grid": no answer of c07".
  * @param node the name of the one asked */
 void upcall_describe_modex(const char *node, const void *body, size_t len, char *buf, size_t cap);
+/** Answers calls of PMIx_Spawn that wait. @thread the loop's, when the server leaves */
+void upcall_answer_spawns(struct server *server);
+/** Frees what is left of them. @thread the loop's, after libpmix ended */
+void upcall_free_spawns(struct server *server);
 /** Serves ASK_QUERY. */
 void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
 

@@ -7,9 +7,10 @@
  *     caller      what it may do
  *
  *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS; the oldest one
- *                 gives way to the next caller when all CALLERS_MAX places are taken
+ *                 gives way to the next caller when there are STRANGERS_MAX, or no place is free
  *
- *     known       send frames until it has been silent for KNOWN_MS
+ *     known       send frames until it has been silent for KNOWN_MS, or as long as a step runs that
+ *                 it has started (agent_children.h)
  *
  * A stranger becomes known by the secret, which looks cheap and keeps munged out of the reach of
  * other users, and by a credential that says that it is a process of srun's own user, and of this
@@ -21,11 +22,16 @@
 #include "common/util/clock.h"
 #include "common/util/join.h"
 #include "common/util/log.h"
+#include "common/util/send_all.h"
+#include "plugins/slurm/agent_children.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
+#include "plugins/slurm/spawn_srun.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -38,7 +44,8 @@
 #include <unistd.h>
 
 enum {
-    CALLERS_MAX = 32,
+    STRANGERS_MAX = 32,
+    CALLERS_MAX = STRANGERS_MAX + 32 + CHILDREN_MAX,
     BACKLOG = 64,
     STRANGER_MS = 5000,
     KNOWN_MS = 30000,
@@ -53,8 +60,9 @@ enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
 struct caller {
     enum caller_state state;
     int fd;        /* -1: nobody */
-    int64_t until; /* now_ms() when it is cut off */
-    struct wire_out in;
+    uint64_t id;   /* never the same twice */
+    int64_t until; /* now_ms() when it is cut off, unless it has started a step */
+    struct wire_out in, out;
 };
 
 struct agent {
@@ -63,6 +71,12 @@ struct agent {
     int listener, stop; /* stop: eventfd */
     int64_t accept_at;  /* now_ms(); not before */
     struct caller callers[CALLERS_MAX];
+    uint64_t last_id;
+    struct children *children;
+    char program[PATH_MAX]; /* srun */
+    int parent;             /* the agent that has started this srun, or -1 */
+    bool stopping;
+    _Atomic unsigned nchildren;
     unsigned nlines;
     char line[AGENT_TEXT_MAX]; /* the last one that was shown */
 };
@@ -72,11 +86,14 @@ static struct agent *agent;
 static unsigned users;          /* components that have entered and not left */
 static struct rm_ending ending; /* how the step ends; status 0: nobody has told */
 
-static void cut(struct caller *caller)
+static void cut(struct agent *a, struct caller *caller)
 {
+    uint64_t id = caller->id;
     close(caller->fd);
     wire_out_free(&caller->in);
+    wire_out_free(&caller->out);
     *caller = (struct caller){.fd = -1};
+    children_caller_gone(a->children, id);
 }
 
 /* ---- what callers say ---- */
@@ -131,17 +148,64 @@ static enum agent_result take_line(struct agent *a, struct wire_in *in)
     return AGENT_TAKEN;
 }
 
-/* A caller that does not take its answer, of a few bytes, does not get it. */
-static void answer(const struct caller *caller, uint32_t type, enum agent_result result)
+/* What it does not take now is sent when it can be. */
+static void send_out(struct caller *caller)
+{
+    ssize_t n = send(caller->fd, caller->out.data, caller->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        log_debug("a caller of srun's agent has gone: %s", strerror(errno));
+        n = (ssize_t)caller->out.len; /* recv() says it, too */
+    }
+    if (n <= 0)
+        return;
+    memmove(caller->out.data, caller->out.data + n, caller->out.len - (size_t)n);
+    caller->out.len -= (size_t)n;
+}
+
+static void answer(struct caller *caller, uint32_t type, enum agent_result result)
+{
+    size_t begin = agent_frame_begin(&caller->out, AGENT_ANSWER);
+    wire_put_u32(&caller->out, type);
+    wire_put_u32(&caller->out, result);
+    agent_frame_end(&caller->out, begin);
+    if (!caller->out.failed)
+        send_out(caller);
+}
+
+/* children_env.tell */
+static void tell_caller(void *arg, uint64_t id, const struct wire_out *frame)
+{
+    struct agent *a = arg;
+    for (int i = 0; i < CALLERS_MAX; i++)
+        if (a->callers[i].fd >= 0 && a->callers[i].id == id) {
+            wire_put_raw(&a->callers[i].out, frame->data, frame->len);
+            if (!a->callers[i].out.failed)
+                send_out(&a->callers[i]);
+        }
+}
+
+/* children_env.kill */
+static void kill_step(void *arg, uint32_t job, uint32_t step)
+{
+    (void)arg;
+    if (slurm_abi_kill_step(job, step, SIGKILL, true) != 0)
+        log_debug("step %u.%u, which was spawned, cannot be killed: %s", job, step,
+                  slurm_abi_strerror(errno));
+}
+
+/* Of our own step, which another one has started: to the agent of that. */
+static enum agent_result take_started(struct agent *a, const struct agent_frame *frame)
 {
     struct wire_out out = {0};
-    size_t begin = agent_frame_begin(&out, AGENT_ANSWER);
-    wire_put_u32(&out, type);
-    wire_put_u32(&out, result);
+    if (a->parent < 0)
+        return AGENT_REFUSED;
+    size_t begin = agent_frame_begin(&out, AGENT_STARTED);
+    wire_put_raw(&out, frame->body.p, (size_t)(frame->body.end - frame->body.p));
     agent_frame_end(&out, begin);
-    if (!out.failed && send(caller->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        log_debug("a caller of srun's agent has gone: %s", strerror(errno));
+    if (out.failed || !send_all(a->parent, out.data, out.len))
+        log_debug("the agent that has started this srun does not listen");
     wire_out_free(&out);
+    return AGENT_TAKEN;
 }
 
 /* @return whether the caller may stay */
@@ -156,10 +220,19 @@ static bool take_frame(struct agent *a, struct caller *caller, struct agent_fram
         result = take_status(&frame->body);
     } else if (frame->type == AGENT_SAY) {
         result = take_line(a, &frame->body);
+    } else if (frame->type == AGENT_STARTED) {
+        result = take_started(a, frame);
+    } else if (frame->type == AGENT_LET_GO) {
+        children_let_go(a->children, caller->id);
+        result = AGENT_TAKEN;
+    } else if (frame->type == AGENT_SPAWN) {
+        result = AGENT_TAKEN; /* news tell the rest */
     }
     answer(caller, frame->type, result);
+    if (frame->type == AGENT_SPAWN && result == AGENT_TAKEN)
+        children_start(a->children, caller->id, &frame->body);
     caller->until = now_ms() + KNOWN_MS;
-    return true;
+    return !caller->out.failed;
 }
 
 /* @return whether the caller may stay */
@@ -190,7 +263,7 @@ static void caller_ready(struct agent *a, struct caller *caller)
     if (n > 0)
         wire_put_raw(&caller->in, bytes, (size_t)n);
     if (n <= 0 || caller->in.failed || !take_frames(a, caller))
-        cut(caller);
+        cut(a, caller);
 }
 
 /* ---- the loop ---- */
@@ -198,15 +271,21 @@ static void caller_ready(struct agent *a, struct caller *caller)
 /* A place for the next caller: a free one, or that of the stranger who has it for longest. */
 static struct caller *find_place(struct agent *a)
 {
-    struct caller *oldest = NULL;
+    struct caller *oldest = NULL, *free = NULL;
+    unsigned strangers = 0;
     for (int i = 0; i < CALLERS_MAX; i++) {
         struct caller *caller = &a->callers[i];
-        if (caller->fd < 0)
-            return caller;
-        if (caller->state == CALLER_STRANGER && (oldest == NULL || caller->until < oldest->until))
+        if (caller->fd < 0) {
+            free = caller;
+            continue;
+        }
+        if (caller->state != CALLER_STRANGER)
+            continue;
+        strangers++;
+        if (oldest == NULL || caller->until < oldest->until)
             oldest = caller;
     }
-    return oldest;
+    return free != NULL && strangers < STRANGERS_MAX ? free : oldest;
 }
 
 static void take_caller(struct agent *a)
@@ -223,8 +302,8 @@ static void take_caller(struct agent *a)
         return;
     }
     if (place->fd >= 0)
-        cut(place);
-    *place = (struct caller){.fd = fd, .until = now_ms() + STRANGER_MS};
+        cut(a, place);
+    *place = (struct caller){.fd = fd, .id = ++a->last_id, .until = now_ms() + STRANGER_MS};
 }
 
 /* Cuts off the callers whose time is over. @return ms until the next one has, or -1 */
@@ -233,36 +312,81 @@ static int look_at_clock(struct agent *a)
     int64_t now = now_ms(), first = a->accept_at > now ? a->accept_at : INT64_MAX;
     for (int i = 0; i < CALLERS_MAX; i++) {
         struct caller *caller = &a->callers[i];
-        if (caller->fd >= 0 && caller->until <= now)
-            cut(caller);
-        else if (caller->fd >= 0 && caller->until < first)
+        if (caller->fd < 0 || children_has(a->children, caller->id))
+            continue;
+        if (caller->until <= now)
+            cut(a, caller);
+        else if (caller->until < first)
             first = caller->until;
     }
-    return first == INT64_MAX ? -1 : (int)(first - now);
+    children_tick(a->children, now);
+    int64_t next = children_next(a->children);
+    if (next < first)
+        first = next;
+    return first == INT64_MAX ? -1 : first > now ? (int)(first - now) : 0;
 }
+
+/* The srun that has started this one says nothing: it has ended, perhaps by force. */
+static void parent_ready(struct agent *a)
+{
+    char byte;
+    ssize_t n = recv(a->parent, &byte, 1, MSG_DONTWAIT);
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+        return;
+    close(a->parent);
+    a->parent = -1;
+    log_info("the srun that has started this one has ended: ending this step, too");
+    kill(getpid(), SIGTERM);
+}
+
+static void stop_ready(struct agent *a)
+{
+    uint64_t told;
+    if (read(a->stop, &told, sizeof told) != sizeof told)
+        return;
+    pthread_mutex_lock(&lock);
+    bool failed = ending.status != 0;
+    pthread_mutex_unlock(&lock);
+    a->stopping = true;
+    children_stop(a->children, failed);
+}
+
+enum { FD_STOP, FD_LISTENER, FD_PARENT, FD_CALLERS };
 
 /* The thread. */
 static void *run(void *arg)
 {
     struct agent *a = arg;
-    for (;;) {
-        struct pollfd fds[2 + CALLERS_MAX] = {{a->stop, POLLIN, 0}, {-1, POLLIN, 0}};
+    struct pollfd fds[FD_CALLERS + CALLERS_MAX + CHILDREN_FDS];
+    while (!a->stopping || a->nchildren > 0) {
         int ms = look_at_clock(a);
-        if (a->accept_at <= now_ms())
-            fds[1].fd = a->listener;
+        fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
+        fds[FD_LISTENER] = (struct pollfd){a->accept_at <= now_ms() ? a->listener : -1, POLLIN, 0};
+        fds[FD_PARENT] = (struct pollfd){a->parent, POLLIN, 0};
+        struct pollfd *callers = fds + FD_CALLERS, *children = callers + CALLERS_MAX;
         for (int i = 0; i < CALLERS_MAX; i++)
-            fds[2 + i] = (struct pollfd){a->callers[i].fd, POLLIN, 0};
-        if (poll(fds, 2 + CALLERS_MAX, ms) < 0)
+            callers[i] = (struct pollfd){a->callers[i].fd,
+                                         POLLIN | (a->callers[i].out.len > 0 ? POLLOUT : 0), 0};
+        unsigned nchildren = children_poll(a->children, children);
+        if (poll(fds, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
             continue;
+        children_ready(a->children, children, nchildren);
         /* what was said before the end counts */
-        for (int i = 0; i < CALLERS_MAX; i++)
-            if (fds[2 + i].revents)
+        for (int i = 0; i < CALLERS_MAX; i++) {
+            if (callers[i].revents & POLLOUT)
+                send_out(&a->callers[i]);
+            if (callers[i].revents & ~POLLOUT)
                 caller_ready(a, &a->callers[i]);
-        if (fds[0].revents)
-            return NULL;
-        if (fds[1].revents)
+        }
+        if (fds[FD_PARENT].revents)
+            parent_ready(a);
+        if (fds[FD_STOP].revents)
+            stop_ready(a);
+        if (fds[FD_LISTENER].revents)
             take_caller(a);
+        a->nchildren = children_count(a->children);
     }
+    return NULL;
 }
 
 /* ---- its life ---- */
@@ -312,13 +436,16 @@ static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 
 static void free_agent(struct agent *a)
 {
-    for (int i = 0; i < CALLERS_MAX; i++)
+    for (int i = 0; a->children != NULL && i < CALLERS_MAX; i++)
         if (a->callers[i].fd >= 0)
-            cut(&a->callers[i]);
+            cut(a, &a->callers[i]);
+    children_free(a->children);
     if (a->listener >= 0)
         close(a->listener);
     if (a->stop >= 0)
         close(a->stop);
+    if (a->parent >= 0)
+        close(a->parent);
     free(a);
 }
 
@@ -332,6 +459,47 @@ static int start_thread(struct agent *a)
     return rc;
 }
 
+/* The step exists now, so what this srun says from here on is the terminal's. @return the socket to
+ * the agent that has started this srun, or -1: a user has */
+static int take_parent(const struct slurm_abi_step_id *step)
+{
+    const char *text = getenv(PLAN_CHANNEL_ENV);
+    struct wire_out out = {0};
+    int type, domain;
+    socklen_t len = sizeof type;
+    if (text == NULL || atoi(text) != SPAWN_FD_CHANNEL ||
+        getsockopt(SPAWN_FD_CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) != 0 ||
+        getsockopt(SPAWN_FD_CHANNEL, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 ||
+        type != SOCK_STREAM || domain != AF_UNIX)
+        return -1;
+    fcntl(SPAWN_FD_CHANNEL, F_SETFD, FD_CLOEXEC);
+    dup2(SPAWN_FD_ERRORS, STDERR_FILENO);
+    close(SPAWN_FD_ERRORS);
+    size_t begin = agent_frame_begin(&out, AGENT_LAUNCHED);
+    wire_put_u32(&out, step->job_id);
+    wire_put_u32(&out, step->step_id);
+    agent_frame_end(&out, begin);
+    if (out.failed || !send_all(SPAWN_FD_CHANNEL, out.data, out.len))
+        log_debug("the agent that has started this srun does not listen");
+    wire_out_free(&out);
+    return SPAWN_FD_CHANNEL;
+}
+
+/* The environment is srun's own: prelaunch has only what plugins add to that of the tasks. */
+static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
+{
+    ssize_t n = readlink("/proc/self/exe", a->program, sizeof a->program - 1);
+    if (n <= 0)
+        return errno;
+    const struct children_env children = {.arg = a,
+                                          .program = a->program,
+                                          .job = step->job_id,
+                                          .tell = tell_caller,
+                                          .kill = kill_step};
+    a->children = children_new(&children, environ);
+    return a->children != NULL ? 0 : ENOMEM;
+}
+
 /* @return NULL with the reason in errno */
 static struct agent *start(const struct slurm_abi_step_id *step)
 {
@@ -339,12 +507,15 @@ static struct agent *start(const struct slurm_abi_step_id *step)
     if (a == NULL)
         return NULL;
     a->listener = -1;
+    a->parent = take_parent(step);
     for (int i = 0; i < CALLERS_MAX; i++)
         a->callers[i].fd = -1;
     a->stop = eventfd(0, EFD_CLOEXEC);
     int rc = a->stop < 0 ? errno : listen_somewhere(AF_INET6, &a->listener);
     if (rc != 0 && a->stop >= 0)
         rc = listen_somewhere(AF_INET, &a->listener);
+    if (rc == 0)
+        rc = open_children(a, step);
     if (rc == 0)
         rc = describe(a, step);
     if (rc == 0)
@@ -385,7 +556,10 @@ static void stop(struct agent *a)
     uint64_t one = 1;
     if (write(a->stop, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    if (join_until(a->thread, now_ms() + STOP_MS))
+    bool ended;
+    while (!(ended = join_until(a->thread, now_ms() + STOP_MS)) && a->nchildren > 0)
+        ; /* its own deadlines end it */
+    if (ended)
         free_agent(a);
     else if (stay_loaded()) /* munged does not answer it */
         pthread_detach(a->thread);

@@ -115,41 +115,50 @@ static int put_hello(const struct agent_address *address, struct wire_out *out)
     return made ? 0 : -1;
 }
 
-/* @param out HELLO, then the frame */
+/* @param out HELLO, then the frame @return the socket, or -1 */
 static int talk(const struct agent_address *address, const struct wire_out *out, int64_t by,
                 struct err *err)
 {
-    int fd = connect_agent(address, by), rc = -1;
+    int fd = connect_agent(address, by);
     if (fd < 0)
         return err_set(err, "address %s port %s: %s", address->host, address->port,
                        strerror(errno));
     if (send_all_by(fd, out->data, out->len, by) != 0)
         err_set(err, "%s", strerror(errno));
-    else
-        rc = read_answers(fd, by, err);
+    else if (read_answers(fd, by, err) == 0)
+        return fd;
     close(fd);
-    return rc;
+    return -1;
 }
 
 /* The credential is made first: munged takes its time, and the agent gives a place in which a
- * caller says nothing to the next one. @param frame with its head */
-static int call(const char *text, const struct wire_out *frame, int ms, struct err *err)
+ * caller says nothing to the next one. */
+int agent_call_open(const char *text, const struct wire_out *frame, int ms, struct err *err)
 {
     struct agent_address address;
     struct wire_out out = {0};
     int64_t by = now_ms() + ms;
-    int rc = -1;
+    int fd = -1;
     if (text == NULL || !agent_address_read(text, &address))
         return err_set(err, "it has not said where it listens");
     if (put_hello(&address, &out) != 0)
         err_set(err, "no credential can be made");
     else {
         wire_put_raw(&out, frame->data, frame->len);
-        rc = frame->failed || out.failed ? err_set(err, "out of memory")
+        fd = frame->failed || out.failed ? err_set(err, "out of memory")
                                          : talk(&address, &out, by, err);
     }
     wire_out_free(&out);
-    return rc;
+    return fd;
+}
+
+static int call(const char *address, const struct wire_out *frame, int ms, struct err *err)
+{
+    int fd = agent_call_open(address, frame, ms, err);
+    if (fd < 0)
+        return -1;
+    close(fd);
+    return 0;
 }
 
 int agent_call_status(const char *address, const struct rm_ending *ending, int ms, struct err *err)

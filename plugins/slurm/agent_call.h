@@ -6,6 +6,7 @@
 #define MUSTER_SLURM_AGENT_CALL_H
 
 #include "common/transport/rm.h"
+#include "common/transport/wire.h"
 #include "common/util/err.h"
 
 /**
@@ -20,5 +21,10 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
 /** Has the agent show @p text on the user's terminal, where it has not just shown the same.
  * Otherwise as agent_call_status(). */
 int agent_call_say(const char *address, const char *text, int ms, struct err *err);
+
+/** Gives the agent one frame, and stays: what it says next can be read from the socket.
+ * @param frame with its head @return a non-blocking socket, or -1 with the reason in @p err
+ * @thread one that may wait */
+int agent_call_open(const char *address, const struct wire_out *frame, int ms, struct err *err);
 
 #endif

@@ -59,7 +59,7 @@ void agent_env_write(const struct agent_address *address, char *text, size_t cap
         at += snprintf(text + at, cap - (size_t)at, "%02x", address->secret[i]);
 }
 
-static const char *value_of(char *const *env, const char *name)
+const char *agent_env_value(char *const *env, const char *name)
 {
     size_t len = strlen(name);
     for (; env != NULL && *env != NULL; env++)
@@ -70,7 +70,7 @@ static const char *value_of(char *const *env, const char *name)
 
 char *agent_find(char *const *env)
 {
-    const char *agent = value_of(env, AGENT_ENV), *host = value_of(env, HOST_ENV);
+    const char *agent = agent_env_value(env, AGENT_ENV), *host = agent_env_value(env, HOST_ENV);
     struct agent_address address;
     char *text = NULL;
     if (agent == NULL || host == NULL || asprintf(&text, "%s %s", host, agent) < 0)

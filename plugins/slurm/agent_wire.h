@@ -12,12 +12,20 @@
 
 #include "common/transport/wire.h"
 
-/** What a caller says; AGENT_ANSWER alone comes from the agent. */
+/** What a caller says. AGENT_ANSWER and AGENT_ENDED come from the agent; AGENT_STARTED comes from a
+ * spawned step's server to its own agent, from that to the agent that has started it, and from
+ * there to the server that has asked for it. */
 enum agent_type {
-    AGENT_HELLO = 1,  /**< raw secret, u32 protocol of Slurm, block credential; the first frame */
-    AGENT_STATUS = 2, /**< u32 cause (enum rm_cause), u32 exit status: how the step ends */
-    AGENT_SAY = 3,    /**< str: a line for the user's terminal */
-    AGENT_ANSWER = 4, /**< u32 type of the frame that is answered, u32 enum agent_result */
+    AGENT_HELLO = 1,    /**< raw secret, u32 protocol of Slurm, block credential; the first frame */
+    AGENT_STATUS = 2,   /**< u32 cause (enum rm_cause), u32 exit status: how the step ends */
+    AGENT_SAY = 3,      /**< str: a line for the user's terminal */
+    AGENT_ANSWER = 4,   /**< u32 type of the frame that is answered, u32 enum agent_result */
+    AGENT_SPAWN = 5,    /**< a step that is to be started: spawn_wire.h */
+    AGENT_LET_GO = 6,   /**< nothing: steps that this caller has asked for may go on without it */
+    AGENT_STARTED = 7,  /**< news of a spawned step: spawn_wire.h */
+    AGENT_ENDED = 8,    /**< the same, once, afterwards: it has ended */
+    AGENT_LAUNCHED = 9, /**< u32 job, u32 step: from the agent of a spawned step's srun to the agent
+                             that has started that: there is a step now */
 };
 
 enum agent_result {
@@ -31,7 +39,7 @@ enum {
     AGENT_HEAD = 12,           /**< bytes before a body */
     AGENT_SECRET = 16,         /**< bytes of what only the step's own processes know */
     AGENT_STRANGER_MAX = 4096, /**< bytes of a whole frame, until the caller is known */
-    AGENT_FRAME_MAX = 65536,   /**< and then */
+    AGENT_FRAME_MAX = 8 << 20, /**< and then */
     AGENT_TEXT_MAX = 512,      /**< bytes of a line for the terminal */
 };
 
@@ -75,6 +83,9 @@ void agent_env_write(const struct agent_address *address, char *text, size_t cap
  * @return a string for agent_address_read(), which the caller frees; NULL: there is no agent
  */
 char *agent_find(char *const *env);
+
+/** @return the value of @p name in @p env, borrowed, or NULL */
+const char *agent_env_value(char *const *env, const char *name);
 
 /** @param text "HOST PORT:LABEL:SECRET" @return whether it is one */
 bool agent_address_read(const char *text, struct agent_address *address);

@@ -21,6 +21,7 @@
 #include "common/launch/handshake.h"
 #include "common/launch/launch.h"
 #include "common/launch/own_settings.h"
+#include "common/launch/plan.h"
 #include "common/launch/scratch.h"
 #include "common/util/log.h"
 #include "plugins/slurm/agent.h"
@@ -172,6 +173,7 @@ static int start_server(struct session *s, struct err *err)
 static int session_start(struct session *s, char *const *env, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
+    const char *parent;
     char *agent;
 
     if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
@@ -183,6 +185,9 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     if (agent)
         boot_set(boot, "agent", agent);
     free(agent);
+    parent = agent_env_value(env, PLAN_PARENT_ENV); /* the user's word; the server looks at it */
+    if (parent)
+        boot_set(boot, "parent", parent);
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
     own_settings(boot, env);

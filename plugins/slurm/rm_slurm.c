@@ -10,6 +10,7 @@
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
 #include "common/util/join.h"
+#include "plugins/slurm/rm_spawn.h"
 #include "shims/slurm/release.h"
 
 #include <signal.h>
@@ -46,7 +47,7 @@ static void slurm_close(struct rm *rm, unsigned ms)
     for (uint32_t i = 0; i < rm->nsenders; i++)
         if (!join_until(rm->senders[i], by))
             _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
-    if (!scout_join(rm, by))
+    if (!scout_join(rm, by) || !spawns_close(rm->spawns, by))
         _exit(0);
     inbox_close(rm->inbox);
     if (rm->handoff != NULL)
@@ -109,10 +110,33 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
     slurm_abi_init(NULL);
     if (!outbox_init(rm) || rm->handoff == NULL || rm->inbox == NULL)
         err_set(err, "out of memory");
-    else if (read_settings(rm, err) == 0 && start_threads(rm, err) == 0)
+    else if (read_settings(rm, err) == 0 && start_threads(rm, err) == 0) {
+        rm->spawns = spawns_open(rm->agent, boot, base);
         return rm;
+    }
     slurm_close(rm, 0);
     return NULL;
+}
+
+static void slurm_spawn(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
+{
+    static const struct rm_spawn_news none = {.result = RM_SPAWN_FAILED, .text = "out of memory"};
+    if (rm->spawns != NULL)
+        spawns_start(rm->spawns, what, news, arg);
+    else
+        news(arg, &none);
+}
+
+static void slurm_let_go(struct rm *rm)
+{
+    if (rm->spawns != NULL)
+        spawns_let_go(rm->spawns);
+}
+
+static void slurm_started(struct rm *rm, const struct rm_spawn_news *news)
+{
+    if (rm->spawns != NULL)
+        spawns_started(rm->spawns, news);
 }
 
 __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
@@ -128,4 +152,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .resolve = scout_resolve,
     .others = scout_others,
     .attach = others_attach,
+    .spawn = slurm_spawn,
+    .let_go = slurm_let_go,
+    .started = slurm_started,
 };

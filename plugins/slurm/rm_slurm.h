@@ -117,6 +117,7 @@ struct rm {
     int64_t peer_ms;   /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;
+    struct slurm_spawns *spawns;
 
     pthread_mutex_t lock; /**< guards all below */
     pthread_cond_t wake;  /**< something to send, or the server leaves */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What the processes of a spawned step run. One command line starts all of them, muster-exec; each
+ * takes its own application out of the plan, which is in its environment.
+ *
+ * The plan is a list of strings, string I in the variable PLAN_ENV I:
+ *
+ *     number of applications
+ *     for each of them: number of its processes, working directory or "",
+ *         number of arguments, program, arguments from argv[0] on,
+ *         number of changes to the environment, these
+ *
+ * A change is a letter of enum plan_change and, for all but PLAN_UNSET, "NAME=VALUE"; for
+ * PLAN_PREPEND and PLAN_APPEND the separator is before the name.
+ *
+ * muster-exec connects to its server's socket (PLAN_SOCKET_ENV), which its program does not
+ * inherit, and writes the u32 rank, which the server answers by one byte. The end of the connection
+ * is the success of exec. Before a failure's end come u32 enum plan_step and u32 errno.
+ */
+#ifndef MUSTER_LAUNCH_PLAN_H
+#define MUSTER_LAUNCH_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLAN_ENV "MUSTER_EXEC_"
+#define PLAN_SOCKET_ENV PLAN_ENV "SOCKET"
+#define PLAN_SOCKET "exec" /* in the server's directory */
+
+/** Who has started the step: "RANK NAMESPACE". */
+#define PLAN_PARENT_ENV "MUSTER_PARENT"
+/** The descriptor of srun's, or who plays it, by which it speaks to the one that started it. */
+#define PLAN_CHANNEL_ENV "MUSTER_CHANNEL"
+
+enum plan_change {
+    PLAN_SET = '=',
+    PLAN_ADD = '+', /**< set unless it is set */
+    PLAN_UNSET = '-',
+    PLAN_PREPEND = '<',
+    PLAN_APPEND = '>',
+};
+
+/** What has failed. */
+enum plan_step { PLAN_AT_DIRECTORY = 1, PLAN_AT_EXEC, PLAN_STEPS };
+
+enum {
+    PLAN_APPS_MAX = 4096,
+    PLAN_STRINGS_MAX = 65536,
+    PLAN_STRING_MAX = 120 << 10, /**< bytes; Linux takes 128 KiB of one variable */
+    PLAN_BYTES_MAX = 1 << 20,    /**< of all */
+    PLAN_NAME_MAX = 256,         /**< bytes of what a failure names */
+};
+
+/** A list of strings; all zero is an empty one. */
+struct plan {
+    char **strings; /**< owned, as the strings are */
+    uint32_t n, cap;
+    size_t bytes;
+    bool failed; /**< out of memory, or over a bound */
+};
+
+/** Appends a copy. @param text NULL: as "" */
+void plan_add(struct plan *plan, const char *text);
+void plan_add_number(struct plan *plan, size_t number);
+/** Sets string @p at, which was a number, anew. */
+void plan_set_number(struct plan *plan, uint32_t at, size_t number);
+void plan_free(struct plan *plan);
+
+#endif

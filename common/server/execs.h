@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A step that another step has started: whether all its processes have become their programs.
+ *
+ * Each process comes as muster-exec (launch/plan.h), which connects here, and whose connection ends
+ * with its exec. Servers tell each other along a tree, whose root is node 0:
+ *
+ * | a server has | it says |
+ * | --- | --- |
+ * | the exec of all its tasks, and the word of all servers below it | up: so far all have started |
+ * | a process that cannot be started | node 0: which one, and why; then it ends the step |
+ *
+ * Node 0 tells the step that started this one (rm_ops.started), once.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_EXECS_H
+#define MUSTER_SERVER_EXECS_H
+
+#include "common/server/server.h"
+
+struct execs;
+
+/** Begins to listen, where the step is a spawned one. @return 0, or -1 with the reason in @p err */
+int execs_open(struct server *server, struct err *err);
+
+/** @return "K=V", malloc()ed, for the environment of tasks; NULL: not spawned, or no memory */
+char *execs_env(const struct server *server);
+
+/** The task in @p slot has ended. */
+void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code);
+
+/** Takes the body of a FRAME_STARTED of server @p from of the own step. */
+void execs_receive(struct server *server, uint32_t from, const void *body, size_t len);
+
+void execs_close(struct server *server);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMIx_Spawn. */
+#include "common/upcall/spawn.h"
+
+#include "common/notify/event.h"
+#include "common/nspace/foreign.h"
+#include "common/nspace/infos.h"
+#include "common/server/steps.h"
+#include "common/upcall/refused.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { APPS_MAX = PLAN_APPS_MAX };
+
+static void spawn_free(struct spawn *s)
+{
+    struct spawn **at = &s->server->spawns;
+    while (*at != NULL && *at != s)
+        at = &(*at)->next;
+    if (*at == s)
+        *at = s->next;
+    for (unsigned i = 0; i < s->nhints; i++)
+        free(s->hints[i]);
+    plan_free(&s->plan);
+    procset_free(&s->set);
+    free(s->hosts);
+    free(s->output);
+    free(s);
+}
+
+static void answer(struct spawn *s, pmix_status_t status)
+{
+    if (s->answered)
+        return;
+    s->answered = true;
+    if (s->callback != NULL && answer_wanted())
+        s->callback(status, s->child, s->cbdata);
+}
+
+/* ---- reading; @thread PMIx's ---- */
+
+static void put_changes(struct spawn *s, const struct plan *of_all, const struct spawn_wants *wants,
+                        char **env)
+{
+    uint32_t at = s->plan.n, n = 0;
+    plan_add_number(&s->plan, 0);
+    const struct plan *lists[] = {of_all, &wants->changes};
+    for (; env != NULL && *env != NULL; env++) {
+        char *whole;
+        if (strchr(*env, '=') == NULL || asprintf(&whole, "%c%s", PLAN_SET, *env) < 0)
+            continue;
+        plan_add(&s->plan, whole);
+        free(whole);
+        n++;
+    }
+    for (int i = 0; i < 2; i++)
+        for (uint32_t k = 0; k < lists[i]->n; k++, n++)
+            plan_add(&s->plan, lists[i]->strings[k]);
+    plan_set_number(&s->plan, at, n);
+    s->plan.failed |= of_all->failed || wants->changes.failed;
+}
+
+static void put_app(struct spawn *s, const struct spawn_wants *all, struct spawn_wants *own,
+                    const pmix_app_t *app)
+{
+    const char *wdir = app->cwd;
+    uint32_t nargs = 0;
+    if (own->wdir != NULL || all->wdir != NULL)
+        wdir = own->wdir != NULL ? own->wdir : all->wdir;
+    while (app->argv != NULL && app->argv[nargs] != NULL)
+        nargs++;
+    plan_add_number(&s->plan, (size_t)app->maxprocs);
+    plan_add(&s->plan, wdir);
+    plan_add_number(&s->plan, nargs > 0 ? nargs : 1);
+    plan_add(&s->plan, app->cmd);
+    for (uint32_t i = 0; i < nargs; i++)
+        plan_add(&s->plan, app->argv[i]);
+    if (nargs == 0)
+        plan_add(&s->plan, app->cmd);
+    put_changes(s, &all->changes, own, app->env);
+}
+
+static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_app_t *app,
+                     struct wire_out *hosts, bool *placed)
+{
+    struct spawn_wants own = {0};
+    if (app->cmd == NULL || app->cmd[0] == '\0' || app->maxprocs <= 0 ||
+        (uint32_t)app->maxprocs > UINT32_MAX / 2 - s->what.ntasks) {
+        s->status = PMIX_ERR_BAD_PARAM;
+        return;
+    }
+    spawn_directives(s, &own, app->info, app->ninfo);
+    if (own.hosts == NULL && own.hostfile == NULL) {
+        own.hosts = all->hosts;
+        own.hostfile = all->hostfile;
+    }
+    *placed |= spawn_hosts(s, &own, (uint32_t)app->maxprocs, hosts);
+    put_app(s, all, &own, app);
+    s->what.ntasks += (uint32_t)app->maxprocs;
+    plan_free(&own.changes);
+}
+
+static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
+                      const pmix_app_t apps[], size_t napps)
+{
+    struct spawn_wants all = {0};
+    struct wire_out hosts = {0};
+    bool placed = false;
+    spawn_directives(s, &all, info, ninfo);
+    plan_add_number(&s->plan, napps);
+    for (size_t i = 0; i < napps && s->status == PMIX_SUCCESS; i++)
+        read_app(s, &all, &apps[i], &hosts, &placed);
+    if (s->plan.failed || hosts.failed)
+        s->status = s->plan.bytes > PLAN_BYTES_MAX / 2 ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERR_NOMEM;
+    if (placed && s->status == PMIX_SUCCESS) {
+        wire_put_u8(&hosts, 0);
+        s->hosts = (char *)wire_out_take(&hosts, &(size_t){0});
+    }
+    plan_free(&all.changes);
+    wire_out_free(&hosts);
+}
+
+/* ---- the loop ---- */
+
+static pmix_status_t status_of(enum rm_spawn_result result)
+{
+    switch (result) {
+    case RM_SPAWN_RUNS:
+        return PMIX_SUCCESS;
+    case RM_SPAWN_NO_RESOURCES:
+        return PMIX_ERR_OUT_OF_RESOURCE;
+    case RM_SPAWN_NO_PROGRAM:
+        return PMIX_ERR_JOB_EXE_NOT_FOUND;
+    case RM_SPAWN_NO_EXECUTE:
+        return PMIX_ERR_EXE_NOT_ACCESSIBLE;
+    case RM_SPAWN_NO_DIRECTORY:
+        return PMIX_ERR_JOB_WDIR_NOT_FOUND;
+    case RM_SPAWN_NO_ENTRY:
+        return PMIX_ERR_JOB_WDIR_NOT_ACCESSIBLE;
+    case RM_SPAWN_TIMEOUT:
+        return PMIX_ERR_TIMEOUT;
+    case RM_SPAWN_UNREACHED:
+        return PMIX_ERR_UNREACH;
+    default:
+        return PMIX_ERR_JOB_FAILED_TO_LAUNCH;
+    }
+}
+
+/* PMIX_EVENT_JOB_END, to the process that asked for it. */
+static void tell_end(const struct spawn *s, uint32_t status)
+{
+    struct infos list = {0};
+    pmix_proc_t source, all;
+    pmix_status_t term = status == 0 ? PMIX_SUCCESS : PMIX_ERR_PROC_ABORTED;
+    int code = (int)status;
+    bool none = true;
+    PMIX_LOAD_PROCID(&all, s->child, PMIX_RANK_WILDCARD);
+    PMIX_LOAD_PROCID(&source, s->child, 0);
+    infos_put(&list, PMIX_EVENT_AFFECTED_PROC, &all, PMIX_PROC);
+    infos_put(&list, PMIX_JOB_TERM_STATUS, &term, PMIX_STATUS);
+    infos_put(&list, PMIX_EXIT_CODE, &code, PMIX_INT);
+    infos_put(&list, PMIX_EVENT_NON_DEFAULT, &none, PMIX_BOOL);
+    infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, &s->parent, PMIX_PROC);
+    if (list.failed) {
+        infos_free(&list);
+        return;
+    }
+    notification_give(PMIX_EVENT_JOB_END, &source, PMIX_RANGE_CUSTOM, list.info, list.n);
+}
+
+/* All servers of the step know the child, as far as they answer. */
+static void on_known(struct spread_wait *wait)
+{
+    struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, wait));
+    answer(s, PMIX_SUCCESS);
+    if (s->ended)
+        spawn_free(s);
+}
+
+static void runs(struct spawn *s, const struct rm_spawn_news *news)
+{
+    const char *name = steps_learn(s->server, news->registration, news->len);
+    if (name == NULL) {
+        answer(s, PMIX_ERR_JOB_FAILED_TO_LAUNCH);
+        return;
+    }
+    PMIX_LOAD_NSPACE(s->child, name);
+    log_info("PMIx_Spawn by rank %u: %u processes run as %s", s->parent.rank, s->what.ntasks,
+             s->child);
+    if (procset_add(&s->set, s->child, 0, s->what.ntasks - 1) == 0 &&
+        steps_register(s->server, &s->set) == 0) {
+        s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
+        steps_await(s->server, &s->wait);
+    } else {
+        answer(s, PMIX_SUCCESS);
+    }
+}
+
+static void on_news(void *arg, const struct rm_spawn_news *news)
+{
+    struct spawn *s = arg;
+    if (news->result == RM_SPAWN_RUNS) {
+        runs(s, news);
+        return;
+    }
+    if (news->result == RM_SPAWN_ENDED) {
+        log_info("spawned namespace %s has ended with status %u", s->child, news->status);
+        if (s->notify && answer_wanted())
+            tell_end(s, news->status);
+    } else {
+        /* Who has found it out has shown it on the terminal, but where nobody was reached. */
+        log_write(news->result == RM_SPAWN_UNREACHED ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                  "PMIx_Spawn by rank %u: %s", s->parent.rank, news->text);
+        answer(s, status_of(news->result));
+    }
+    s->ended = true;
+    if (s->answered)
+        spawn_free(s);
+}
+
+void upcall_answer_spawns(struct server *server)
+{
+    for (struct spawn *s = server->spawns; s != NULL; s = s->next)
+        answer(s, PMIX_ERR_UNREACH);
+}
+
+void upcall_free_spawns(struct server *server)
+{
+    while (server->spawns != NULL)
+        spawn_free(server->spawns);
+}
+
+static void run(struct handoff_item *item)
+{
+    struct spawn *s = (struct spawn *)item;
+    struct server *server = s->server;
+    for (unsigned i = 0; i < s->nhints; i++)
+        refused_tell(REFUSED_SPAWN_HINT, s->hints[i], "it is no more than a hint");
+    if (s->status == PMIX_SUCCESS && server->rm != NULL && !server->leaving &&
+        server->rm_ops->spawn != NULL) {
+        if (s->what.timeout == 0)
+            s->what.timeout = (uint32_t)server->conf.timeouts.spawn;
+        s->what.linger = (uint32_t)server->conf.spawn_linger;
+        s->what.overcommit |= server->conf.spawn_overcommit == CONF_SPAWN_OVERCOMMIT_ALLOW;
+        s->next = server->spawns;
+        server->spawns = s;
+        server->rm_ops->spawn(server->rm, &s->what, on_news, s);
+        return;
+    }
+    if (s->status == PMIX_ERR_NOT_SUPPORTED)
+        log_error("PMIx_Spawn by rank %u requires %s, which muster cannot do here", s->parent.rank,
+                  s->refused);
+    else if (s->status == PMIX_SUCCESS && !server->leaving)
+        refused_tell(REFUSED_SPAWN, NULL, NULL);
+    answer(s, s->status != PMIX_SUCCESS ? s->status
+              : server->leaving         ? PMIX_ERR_UNREACH
+                                        : PMIX_ERR_NOT_SUPPORTED);
+    spawn_free(s);
+}
+
+pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+                           const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
+                           void *cbdata)
+{
+    if (proc == NULL || apps == NULL || napps == 0 || napps > APPS_MAX)
+        return PMIX_ERR_BAD_PARAM;
+    struct spawn *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return PMIX_ERR_NOMEM;
+    s->server = upcall_server();
+    s->parent = *proc;
+    s->callback = cbfunc;
+    s->cbdata = cbdata;
+    s->status = PMIX_SUCCESS;
+    s->what.input = RM_INPUT_NONE;
+    read_call(s, job_info, ninfo, apps, napps);
+    s->what.parent = s->parent.nspace;
+    s->what.rank = s->parent.rank;
+    s->what.plan = s->plan.strings;
+    s->what.nplan = s->plan.n;
+    s->what.hosts = s->hosts;
+    s->what.output = s->output;
+    s->item.run = run;
+    handoff_post(s->server->handoff, &s->item);
+    return PMIX_SUCCESS;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * PMIx_Spawn: a call, and what its directives come to.
+ *
+ *     upcall (spawn.c)            copies what is asked for into a plan, posts
+ *     directives (directives.c)   each key once: taken, a hint that is logged, or refused by name
+ *     loop (spawn.c)              rm_ops.spawn; its news: the namespace is made known to the
+ * servers of the step, the call is answered; later the event of its end
+ */
+#ifndef MUSTER_UPCALL_SPAWN_H
+#define MUSTER_UPCALL_SPAWN_H
+
+#include "common/launch/plan.h"
+#include "common/server/spread.h"
+#include "common/tracker/procset.h"
+#include "common/upcall/upcall.h"
+
+enum { SPAWN_HINTS_MAX = 16 };
+
+/** What applies to one application, or, from the call's own directives, to all. */
+struct spawn_wants {
+    const char *wdir, *prefix; /**< borrowed from libpmix during the upcall; or NULL */
+    const char *hosts;         /**< PMIX_HOST and PMIX_ADD_HOST */
+    const char *hostfile;      /**< the same of files */
+    struct plan changes;       /**< of the environment */
+};
+
+struct spawn {
+    struct handoff_item item;
+    struct spawn *next; /**< of server::spawns: those that the back end has */
+    struct server *server;
+    pmix_proc_t parent;
+    pmix_spawn_cbfunc_t callback;
+    void *cbdata;
+    bool answered;
+    bool ended;  /**< no news will come */
+    bool notify; /**< PMIX_NOTIFY_COMPLETION */
+    struct rm_spawn what;
+    struct plan plan;
+    char *hosts, *output;         /**< of what; owned */
+    char *hints[SPAWN_HINTS_MAX]; /**< keys that are not taken, and need not be; owned */
+    unsigned nhints;
+    pmix_status_t status;               /**< of reading */
+    char refused[PMIX_MAX_KEYLEN + 64]; /**< what cannot be done, and is required */
+    pmix_nspace_t child;
+    struct procset set;      /**< the child's namespace */
+    struct spread_wait wait; /**< until the servers know it */
+};
+
+/** Reads the call's own directives, then those of an application into @p wants, all zero before.
+ * Sets spawn->status, and spawn->refused, when one of them cannot be done and is required.
+ * @thread PMIx's */
+void spawn_directives(struct spawn *spawn, struct spawn_wants *wants, const pmix_info_t info[],
+                      size_t ninfo);
+
+/** The nodes of the ranks of an application, appended to @p out with a comma before each but the
+ * first. @return whether @p wants names any @thread PMIx's */
+bool spawn_hosts(struct spawn *spawn, const struct spawn_wants *wants, uint32_t ntasks,
+                 struct wire_out *out);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster-server's end of a spawn. A thread connects to srun's agent, since munged may take its
+ * time; then the loop reads what the agent says, as long as the spawned step lives. */
+#include "plugins/slurm/rm_spawn.h"
+
+#include "common/util/clock.h"
+#include "common/util/join.h"
+#include "common/util/log.h"
+#include "plugins/slurm/agent_call.h"
+#include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/spawn_wire.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CALL_MS = 10000 /* to reach the agent */ };
+
+enum call_state {
+    CALL_REACHES, /* its thread speaks to the agent */
+    CALL_WAITS,   /* the agent has it; the loop reads */
+    CALL_RUNS,    /* the step runs */
+};
+
+/* A conversation with the agent. */
+struct call {
+    struct handoff_item item;
+    struct slurm_spawns *spawns;
+    struct call *next;
+    enum call_state state;
+    pthread_t thread;
+    struct wire_out frame;
+    int fd; /* -1: the agent was not reached, why is in err */
+    struct err err;
+    struct event *event;
+    struct evbuffer *in;
+    rm_spawn_fn *news; /* NULL: it is news of our own step, and nothing comes of it */
+    void *arg;
+};
+
+struct slurm_spawns {
+    const char *agent;
+    const struct boot *boot;
+    struct event_base *base;
+    struct handoff *handoff;
+    struct call *calls;
+};
+
+struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
+                                 struct event_base *base)
+{
+    struct slurm_spawns *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    *s = (struct slurm_spawns){.agent = agent, .boot = boot, .base = base};
+    s->handoff = handoff_new(base);
+    if (s->handoff == NULL) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* Its thread has ended. */
+static void call_free(struct call *call)
+{
+    struct call **at = &call->spawns->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    if (call->event != NULL)
+        event_free(call->event);
+    if (call->in != NULL)
+        evbuffer_free(call->in);
+    if (call->fd >= 0)
+        close(call->fd);
+    wire_out_free(&call->frame);
+    free(call);
+}
+
+static void fail(struct call *call, enum rm_spawn_result result, const char *text)
+{
+    const struct rm_spawn_news news = {.result = result, .text = text};
+    if (call->news != NULL && call->state != CALL_RUNS)
+        call->news(call->arg, &news);
+    call_free(call);
+}
+
+/* ---- the agent's words ---- */
+
+/* @return whether more may come */
+static bool take_news(struct call *call, struct agent_frame *frame)
+{
+    char text[SPAWN_TEXT_MAX];
+    struct rm_spawn_news news = {0};
+    if (frame->type != AGENT_STARTED && frame->type != AGENT_ENDED)
+        return true;
+    if (!spawn_get_news(&frame->body, &news, text)) {
+        fail(call, RM_SPAWN_FAILED, "what srun says of the spawned step makes no sense");
+        return false;
+    }
+    bool ended = news.result == RM_SPAWN_ENDED, runs = news.result == RM_SPAWN_RUNS;
+    if (ended != (call->state == CALL_RUNS)) {
+        if (ended) /* a failure was told; this is its step's end */
+            call_free(call);
+        return !ended;
+    }
+    call->news(call->arg, &news);
+    if (runs) {
+        call->state = CALL_RUNS;
+        return true;
+    }
+    call_free(call);
+    return false;
+}
+
+static void on_agent(evutil_socket_t fd, short what, void *arg)
+{
+    struct call *call = arg;
+    (void)what;
+    int n = evbuffer_read(call->in, fd, -1);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    for (;;) {
+        struct agent_frame frame;
+        size_t len = evbuffer_get_length(call->in);
+        const void *data = evbuffer_pullup(call->in, -1);
+        int found = len == 0 ? 0 : agent_frame_read(data, len, AGENT_FRAME_MAX, &frame);
+        if (found < 0) {
+            fail(call, RM_SPAWN_FAILED, "what srun says of the spawned step makes no sense");
+            return;
+        }
+        if (found == 0)
+            break;
+        size_t whole = frame.len;
+        if (!take_news(call, &frame))
+            return;
+        evbuffer_drain(call->in, whole);
+    }
+    if (n <= 0)
+        fail(call, RM_SPAWN_UNREACHED, "srun has ended, or the connection to it was lost");
+}
+
+/* @thread the loop's: the call's thread is about to end */
+static void reached(struct handoff_item *item)
+{
+    struct call *call = (struct call *)item;
+    pthread_join(call->thread, NULL);
+    call->state = CALL_WAITS;
+    if (call->fd < 0) {
+        char text[SPAWN_TEXT_MAX];
+        snprintf(text, sizeof text, "srun is not reached: %s", call->err.text);
+        if (call->news == NULL)
+            log_warning("whoever has spawned this step cannot be told: %s", text);
+        fail(call, RM_SPAWN_UNREACHED, text);
+        return;
+    }
+    if (call->news == NULL) {
+        call_free(call);
+        return;
+    }
+    call->in = evbuffer_new();
+    call->event = event_new(call->spawns->base, call->fd, EV_READ | EV_PERSIST, on_agent, call);
+    if (call->in == NULL || call->event == NULL || event_add(call->event, NULL) != 0)
+        fail(call, RM_SPAWN_FAILED, "out of memory");
+}
+
+/* A thread. */
+static void *reach(void *arg)
+{
+    struct call *call = arg;
+    call->fd = agent_call_open(call->spawns->agent, &call->frame, CALL_MS, &call->err);
+    handoff_post(call->spawns->handoff, &call->item);
+    return NULL;
+}
+
+/* @return 0 or an error number: nothing comes of it */
+static int start_call(struct call *call)
+{
+    sigset_t all, before;
+    if (call->frame.failed)
+        return ENOMEM;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int rc = pthread_create(&call->thread, NULL, reach, call);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *arg)
+{
+    struct call *call = calloc(1, sizeof *call);
+    if (call == NULL)
+        return NULL;
+    *call = (struct call){
+        .item.run = reached, .spawns = s, .next = s->calls, .fd = -1, .news = news, .arg = arg};
+    s->calls = call;
+    return call;
+}
+
+/* ---- what the server asks ---- */
+
+void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
+{
+    struct call *call = call_new(s, news, arg);
+    if (call == NULL) {
+        const struct rm_spawn_news none = {.result = RM_SPAWN_FAILED, .text = "out of memory"};
+        news(arg, &none);
+        return;
+    }
+    size_t begin = agent_frame_begin(&call->frame, AGENT_SPAWN);
+    spawn_put(&call->frame, what, s->boot->allocation.slots > s->boot->ntasks);
+    agent_frame_end(&call->frame, begin);
+    int rc = start_call(call);
+    if (rc != 0)
+        fail(call, RM_SPAWN_FAILED, strerror(rc));
+}
+
+void spawns_let_go(struct slurm_spawns *s)
+{
+    struct wire_out frame = {0};
+    agent_frame_end(&frame, agent_frame_begin(&frame, AGENT_LET_GO));
+    for (struct call *call = s->calls; call != NULL; call = call->next)
+        if (call->state == CALL_RUNS && !frame.failed &&
+            send(call->fd, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+                (ssize_t)frame.len)
+            log_warning("srun does not hear that a spawned step may go on");
+    wire_out_free(&frame);
+}
+
+void spawns_started(struct slurm_spawns *s, const struct rm_spawn_news *news)
+{
+    struct call *call = call_new(s, NULL, NULL);
+    if (call == NULL)
+        return;
+    size_t begin = agent_frame_begin(&call->frame, AGENT_STARTED);
+    spawn_put_news(&call->frame, news);
+    agent_frame_end(&call->frame, begin);
+    int rc = start_call(call);
+    if (rc != 0)
+        fail(call, RM_SPAWN_FAILED, strerror(rc));
+}
+
+bool spawns_close(struct slurm_spawns *s, int64_t by)
+{
+    if (s == NULL)
+        return true;
+    for (struct call *call = s->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (call->state == CALL_REACHES && !join_until(call->thread, by))
+            return false;
+        call->state = CALL_WAITS;
+    }
+    /* What threads have posted is not run: their calls end here. */
+    handoff_free(s->handoff);
+    while (s->calls != NULL)
+        call_free(s->calls);
+    free(s);
+    return true;
+}

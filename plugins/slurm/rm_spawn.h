@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Spawned steps, as muster-server's back end for Slurm has them: srun's agent starts them.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SLURM_RM_SPAWN_H
+#define MUSTER_SLURM_RM_SPAWN_H
+
+#include "common/handoff/handoff.h"
+#include "common/transport/rm.h"
+
+struct slurm_spawns;
+
+/** @param agent srun's, see agent_call.h; borrowed until spawns_close(); NULL: there is none
+ * @return NULL when out of memory */
+struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
+                                 struct event_base *base);
+
+/* rm_ops.spawn, let_go and started. */
+void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_fn *news,
+                  void *arg);
+void spawns_let_go(struct slurm_spawns *s);
+void spawns_started(struct slurm_spawns *s, const struct rm_spawn_news *news);
+
+/** No news comes any more. @param by now_ms() until which threads may take to end
+ * @return whether all have. NULL is fine */
+bool spawns_close(struct slurm_spawns *s, int64_t by);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A spawn between muster-server and the agent in srun: bodies of AGENT_SPAWN and AGENT_STARTED.
+ * @thread any
+ */
+#ifndef MUSTER_SLURM_SPAWN_WIRE_H
+#define MUSTER_SLURM_SPAWN_WIRE_H
+
+#include "common/launch/plan.h"
+#include "common/transport/rm_spawn.h"
+#include "common/transport/wire.h"
+
+enum {
+    SPAWN_TEXT_MAX = 1024,     /**< bytes of a news' text, with NUL */
+    SPAWN_HOSTS_MAX = 1 << 20, /**< bytes of the list of nodes */
+    SPAWN_OUTPUT_MAX = 4096,
+};
+
+/** A spawn off the wire. */
+struct spawn_order {
+    struct rm_spawn what; /**< its strings are the ones below */
+    bool free_cpus;       /**< first, processors that no other step of the job uses */
+    char parent[256];
+    char *hosts, *output; /**< owned; or NULL */
+    struct plan plan;
+};
+
+/** Appends the body of an AGENT_SPAWN. */
+void spawn_put(struct wire_out *out, const struct rm_spawn *what, bool free_cpus);
+
+/** Reads it. @param order all zero; spawn_order_free() it either way @return whether it is one */
+bool spawn_get(struct wire_in *in, struct spawn_order *order);
+void spawn_order_free(struct spawn_order *order);
+
+/** Appends the body of an AGENT_STARTED or AGENT_ENDED. */
+void spawn_put_news(struct wire_out *out, const struct rm_spawn_news *news);
+
+/** Reads it. @param text SPAWN_TEXT_MAX bytes, to which news->text points afterwards
+ * @param news its registration is borrowed from @p in @return whether it is one */
+bool spawn_get_news(struct wire_in *in, struct rm_spawn_news *news, char *text);
+
+#endif
