@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One step: its servers and tasks, by the messages of common/server/boot.h. */
 #include "ci/session/session.h"
+#include "muster_version.h"
 
 #include <errno.h>
 #include <fcntl.h>

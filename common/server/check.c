@@ -6,6 +6,7 @@
 
 #include "common/conf/conf.h"
 #include "common/conf/conf_step.h"
+#include "muster_version.h"
 
 #include <errno.h>
 #include <pmix.h>

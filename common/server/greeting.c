@@ -10,6 +10,7 @@
 #include "common/server/server.h"
 #include "common/server/steps.h"
 #include "common/util/log.h"
+#include "muster_version.h"
 
 #include <inttypes.h>
 #include <stdio.h>

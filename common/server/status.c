@@ -7,6 +7,7 @@
 #include "common/server/server.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "muster_version.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>

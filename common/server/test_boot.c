@@ -3,6 +3,7 @@
  * Tests of the boot message: what is written is read, and nothing else is.
  */
 #include "common/server/boot.h"
+#include "muster_version.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 #include "common/nspace/foreign.h"
 #include "common/server/server.h"
 #include "common/server/steps.h"
+#include "muster_version.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
  */
 #include "common/server/status.h"
 #include "common/server/test_status_kit.h"
+#include "muster_version.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,6 +6,7 @@
 #include "common/status/find.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
+#include "muster_version.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -2,6 +2,7 @@
 /** @file
  * The command line, and the layout of the step that follows from it.
  */
+#include "muster_version.h"
 #include "shims/standin/run.h"
 
 #include <ctype.h>
