@@ -5,23 +5,30 @@
 set -uo pipefail
 usage() {
   cat <<'TXT'
-usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR [groups|departed]
+usage: ci/slurm [OPTION]... -- ci/system/faults.sh BUILDDIR [PART]...
 
-A task is killed, leaves without PMIx_Finalize or aborts, a muster-server is killed, a
-job is cancelled. Each time the step ends within 15 s and says why, a step beside it
-goes on and passes, and within 5 s nothing of the lost one is left. A slurmd that stops
-answering, is killed and started anew does no harm; a mistake in muster.json ends a step
-at once with its place, and so do settings and versions of muster that differ between nodes. Where steps go on
-without lost tasks, group operations that lose one, or a node, end for all others alike;
-with "groups" these are all that runs. What needs a node that was left in order ends
-soon, and holds up no node: with "departed" these are all that runs. Prints "ok", "not ok" with the reason and "skip"
-lines; non-zero status when any failed.
+Each PART, by default all of them, breaks something. Steps end in time then and say why,
+and within 5 s nothing of them is left.
+
+  ends      a task is killed, leaves without PMIx_Finalize or aborts, a server is killed,
+            a job is cancelled; a step beside all of these goes on and passes
+  servers   a server is killed while its tasks are in other places
+  restart   a slurmd that stops answering, is killed and started anew does no harm
+  early     a program ends on one node before PMIx_Init
+  departed  what needs a node that was left in order ends soon, and holds up no node
+  groups    where steps go on without lost tasks, group operations that lose one, or a
+            node, end for all others alike
+  settings  a mistake in muster.json ends a step at once with its place, and so do settings
+            and versions of muster that differ between nodes
+
+Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 # shellcheck source=ci/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
+shift
 spool=$(spool_dir)
 
 # status_for NAME: what srun ends with, where muster decides it: the cause's own status
@@ -37,10 +44,8 @@ status_for() {
 # scenario NAME SRUN-OPTIONS FAULT SAYS HOLD-ARG...: FAULT is a function that does the harm, or
 # "itself"; SAYS a pattern that the step's output has to match.
 scenario() {
-  local name=$1 options=$2 fault=$3 says=$4 begin beside
+  local name=$1 options=$2 fault=$3 says=$4 begin
   shift 4
-  hold_step beside '' --sleep 4 || return
-  beside=$step
   list_leftovers >"$work/before"
   begin=$SECONDS
   if hold_step "$name" "$options" "$@"; then
@@ -62,8 +67,21 @@ scenario() {
       not_ok "$name: what is left" "$(new_leftovers "$work/before" | tr '\n' ';')"
     fi
   fi
-  wait "$beside"
-  check "$name: the step beside it" "$(why "$work/beside.log" $?)" grep -q '^PASS hold' "$work/beside.log"
+  check "$name: the step beside it" "$(why "$work/beside.log" ended)" kill -0 "$beside"
+}
+
+# scenarios COMMAND...: a function that goes through some, with a step beside them that has to pass
+scenarios() {
+  local token beside status
+  sleep infinity &
+  token=$!
+  hold_step beside '' --until $token --seconds 600 || { kill $token; return; }
+  beside=$step
+  "$@"
+  kill $token
+  wait $token "$beside" 2>/dev/null
+  status=$?
+  check "$*: the step beside it passes" "$(why "$work/beside.log" $status)" grep -q '^PASS hold' "$work/beside.log"
 }
 
 # one_status NAME: whoever was told, before the step ended, was told the same
@@ -247,10 +265,10 @@ fi
 if pgrep -f 'slurmd .*--conf-server' >/dev/null; then
   check 'nodes have slurm.conf from slurmctld' 'there is no conf-cache' [ -s "$spool/node1/conf-cache/slurm.conf" ]
 fi
-# told_alike NAME COUNT: the COUNT others in a group operation (a pattern) were told the same
+# told_alike NAME COUNT: in $log, the COUNT others in a group operation (a pattern) were told the same
 told_alike() {
   local told
-  told=$(sed -nE 's/^rank [0-9]+: (.* members .*)/\1/p' "$work/lost.log" | sort | uniq -c | tr -s ' \n' ' ;')
+  told=$(sed -nE 's/^rank [0-9]+: (.* members .*)/\1/p' "$log" | sort | uniq -c | tr -s ' \n' ' ;')
   check "$1: one result for the others" "found$told" grep -qE "^ $2 [^;]+ members [0-9]+ context [0-9]+;\$" <<<"$told"
 }
 
@@ -260,6 +278,7 @@ per_node=2 others='(3|[67])'
 # same, and what the client expects; the same id works again.
 lost() {
   local name="lost $1" log=$work/lost.log status
+  [ $BASHPID = $$ ] || log=$work/lost.$BASHPID.log # several may run at once
   shift
   timeout 90 srun --mpi="$MPI" -N4 --ntasks-per-node=$per_node --kill-on-bad-exit=0 "$clients/groups_lost" "$@" >"$log" 2>&1
   status=$?
@@ -326,38 +345,43 @@ lost_alone() {
   per_node=2 others='(3|[67])'
 }
 
+# several COMMAND...: they wait for most of their time, so four run at once
+several() {
+  aside "$@"
+  [ ${#asides[@]} -lt 4 ] || join_asides
+}
+
 lost_in_groups() {
   configure '{ "on_task_loss": "continue" }'
   lost_alone
-  lost construct
-  lost 'construct, FT_COLLECTIVE' --mode ft --events 1
-  lost 'construct, once it has contributed' --after 1
-  lost 'construct, FT_COLLECTIVE, once it has contributed' --mode ft --after 1
-  lost 'construct, NOTIFY_TERMINATION' --mode notify
-  lost 'construct, NOTIFY_TERMINATION, once it has contributed' --mode notify --after 1 --events 1
-  lost 'construct, too late' --how late
-  lost 'construct, added' --as added
-  lost 'construct, added, FT_COLLECTIVE' --as added --mode ft
-  lost 'construct, leader' --as leader
-  lost 'construct, leader, FT_COLLECTIVE' --as leader --mode ft --events 1
-  lost 'construct, leader, once it has contributed' --as leader --after 1
-  lost 'bootstrap, leader' --op bootstrap
-  lost 'bootstrap, leader, once it has contributed' --op bootstrap --after 1
-  lost destruct --op destruct
-  lost 'destruct, once it has contributed' --op destruct --after 1
-  lost 'destruct, FT_COLLECTIVE' --op destruct --mode ft
-  lost 'destruct, FT_COLLECTIVE, once it has contributed' --op destruct --mode ft --after 1
-  lost 'destruct, too late' --op destruct --how late --deadline 3
-  lost 'destruct, NOTIFY_TERMINATION' --op destruct --mode notify --events 1
-  lost 'destruct, NOTIFY_TERMINATION, once it has contributed' --op destruct --mode notify --after 1 --events 1
+  several lost construct
+  several lost 'construct, FT_COLLECTIVE' --mode ft --events 1
+  several lost 'construct, once it has contributed' --after 1
+  several lost 'construct, FT_COLLECTIVE, once it has contributed' --mode ft --after 1
+  several lost 'construct, NOTIFY_TERMINATION' --mode notify
+  several lost 'construct, NOTIFY_TERMINATION, once it has contributed' --mode notify --after 1 --events 1
+  several lost 'construct, too late' --how late
+  several lost 'construct, added' --as added
+  several lost 'construct, added, FT_COLLECTIVE' --as added --mode ft
+  several lost 'construct, leader' --as leader
+  several lost 'construct, leader, FT_COLLECTIVE' --as leader --mode ft --events 1
+  several lost 'construct, leader, once it has contributed' --as leader --after 1
+  several lost 'bootstrap, leader' --op bootstrap
+  several lost 'bootstrap, leader, once it has contributed' --op bootstrap --after 1
+  several lost destruct --op destruct
+  several lost 'destruct, once it has contributed' --op destruct --after 1
+  several lost 'destruct, FT_COLLECTIVE' --op destruct --mode ft
+  several lost 'destruct, FT_COLLECTIVE, once it has contributed' --op destruct --mode ft --after 1
+  several lost 'destruct, too late' --op destruct --how late --deadline 3
+  several lost 'destruct, NOTIFY_TERMINATION' --op destruct --mode notify --events 1
+  several lost 'destruct, NOTIFY_TERMINATION, once it has contributed' --op destruct --mode notify --after 1 --events 1
+  join_asides
   per_node=3 others=10
   lost 'destruct, NOTIFY_TERMINATION, and another one that has contributed' \
     --op destruct --mode notify --events 1 --second 4
   per_node=2 others='(3|[67])'
   configure '{ "on_task_loss": "continue", "timeouts": { "peer": 4 } }'
-  lost_node construct
   lost_node 'construct, FT_COLLECTIVE' --mode ft --events 1
-  lost_node 'destruct, NOTIFY_TERMINATION' --op destruct --mode notify --events 1
   rm -f $conf
 }
 
@@ -399,33 +423,31 @@ all_departed() {
   if [ "$(pmix_major)" -ge 7 ]; then departed late --ntasks-per-node=2; else stranded fence; fi
 }
 
-case ${2:-} in
-  groups) all_lost; summary; exit ;;
-  departed) all_departed; summary; exit ;;
-esac
-
 names_rank='(rank|task) 3|:3([^0-9]|$)'
-scenario kill-in-fence '' itself "muster.*($names_rank)" --victim 3 --how kill --in fence
-one_status kill-in-fence
-scenario kill-in-construct "$ends_with_task" itself "$names_rank" --victim 3 --how kill --in construct
-[ -n "$ends_with_task" ] || one_status kill-in-construct
-scenario exit-in-fence '' itself "muster.*($names_rank)" --victim 3 --how exit --status 0 --in fence
-one_status exit-in-fence
-scenario abort-in-sleep '' itself 'hold was told to abort' --victim 3 --how abort --in sleep
-scenario abort-in-fence '' itself 'hold was told to abort' --victim 3 --how abort --in fence
-if [ "$MPI" = muster ]; then
-  for where in sleep fence construct; do
-    # the victim is late for ever: all others wait when the server is killed
-    scenario "server-in-$where" '' kill_server 'muster.*(server|node[0-9])' \
-      --victim 7 --delay 60000 --how exit --in $where
-  done
-  restart_slurmd
-  early missing-program 'exec /nowhere/program' 'ended( with exit code 127)?'
-  early illegal-instruction 'kill -ILL $$' '(was killed by signal 4 .*|ended)'
-  all_departed
-  all_lost
+ends() {
+  scenario kill-in-fence '' itself "muster.*($names_rank)" --victim 3 --how kill --in fence
+  one_status kill-in-fence
+  scenario kill-in-construct "$ends_with_task" itself "$names_rank" --victim 3 --how kill --in construct
+  [ -n "$ends_with_task" ] || one_status kill-in-construct
+  scenario exit-in-fence '' itself "muster.*($names_rank)" --victim 3 --how exit --status 0 --in fence
+  one_status exit-in-fence
+  scenario abort-in-fence '' itself 'hold was told to abort' --victim 3 --how abort --in fence
+  [ "$MPI" != muster ] || server_in fence
+  scenario cancel-in-sleep '' cancel '' --sleep 60
+  scenario cancel-in-construct '' cancel '' --victim 7 --delay 60000 --how exit --in construct
+}
+
+# server_in WHERE: the victim is late for ever: all others wait when the server is killed
+server_in() {
+  scenario "server-in-$1" '' kill_server 'muster.*(server|node[0-9])' --victim 7 --delay 60000 --how exit --in "$1"
+}
+servers() {
+  server_in sleep
+  server_in construct
+}
+
+mistakes() {
   mistake '{ "timeouts": { "peer": "soon" } }' 'muster.json line 1: .*peer'
-  mistake '{ "timeout": 3 }' 'muster.json line 1: .*timeout'
   mistake '{ "timeouts": ' 'muster.json line [12] '
   mistake '{}' 'muster.json: group or others may write it .mode 0664.' 664
   mistake '{}' 'muster.json: belongs to uid 2001, must belong to root' 644 alice
@@ -433,7 +455,27 @@ if [ "$MPI" = muster ]; then
   if [ "$(id -u)" = 0 ]; then versions; else skip 'another muster on node2' 'needs root'; fi
   tmpdir
   mpi_conf
-fi
-scenario cancel-in-sleep '' cancel '' --sleep 60
-scenario cancel-in-construct '' cancel '' --victim 7 --delay 60000 --how exit --in construct
+}
+
+earlier() {
+  early missing-program 'exec /nowhere/program' 'ended( with exit code 127)?'
+  early illegal-instruction 'kill -ILL $$' '(was killed by signal 4 .*|ended)'
+}
+
+parts=("$@")
+[ $# -gt 0 ] || parts=(ends servers restart early departed groups settings)
+[ "$MPI" = muster ] || parts=(ends)
+for part in "${parts[@]}"; do
+  begin=$SECONDS
+  case $part in
+    ends|servers) scenarios "$part" ;;
+    restart) restart_slurmd ;;
+    early) earlier ;;
+    departed) all_departed ;;
+    groups) all_lost ;;
+    settings) mistakes ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  echo "# $part took $((SECONDS - begin)) s"
+done
 summary

@@ -39,6 +39,26 @@ summary() {
   [ "$failed" = 0 ]
 }
 
+# Much of what is tested waits for most of its time, and does so beside others: aside COMMAND... runs one in the
+# background, and join_asides shows and counts what all of them have printed, in their order.
+asides=()
+aside() {
+  local out=$work/aside.${#asides[@]}
+  "$@" >"$out" &
+  asides+=("$! $out")
+}
+join_asides() {
+  local one
+  for one in "${asides[@]}"; do
+    wait "${one%% *}"
+    cat "${one#* }"
+    passed=$((passed + $(grep -c '^ok ' "${one#* }")))
+    failed=$((failed + $(grep -c '^not ok ' "${one#* }")))
+    skipped=$((skipped + $(grep -c '^skip ' "${one#* }")))
+  done
+  asides=()
+}
+
 # keys_below ODD LAUNCHER...: the client keys below a task's program that has left its directory, and
 # had arguments that are empty, have blanks, and ODD. The keys are to say how that program was started.
 keys_below() {
