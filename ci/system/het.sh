@@ -135,14 +135,15 @@ server_dies() {
     until_true $clean_bound nothing_new "$work/before"
 } 2>/dev/null
 
-# all_of SHAPES RANKS NODES: everything
+# all_of SHAPES RANKS NODES: what depends on which rank is where, and of which application
 all_of() {
   local name
-  for name in keys exchange modex barrier subset groups_many groups_disjoint groups_info groups_query queries \
-    groups_add groups_bootstrap tools unsupported logq; do
+  aside run "$1" modex
+  aside run "$1" groups_bootstrap
+  for name in keys exchange subset groups_many groups_info queries tools logq; do
     run "$1" $name
   done
-  run "$1" groups --groups 100
+  join_asides
   shows_all "$@"
   server_dies "$1" "$2"
   one_dies "$1" "$2" "rank $(($2 - 1)) .* was killed" --victim $(($2 - 1)) --how kill --in sleep --sleep 600
@@ -160,7 +161,6 @@ run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' keys
 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' exchange
 what='two components of a step, on some of the nodes'
 run '-N1 -n1 : -N1 -n1' keys
-run '-N1 -n1 : -N1 -n1' groups --groups 20
 scancel "$job"
 
 # One step in each of two components at the same time: they are not of one another.
@@ -181,7 +181,6 @@ check "$what: the job" "$begun" [ -n "$job" ]
 all_of '--het-group=0 -n2 : --het-group=1 -n5 : --het-group=2 -n2' 9 4
 what='two of three components of a heterogeneous job'
 run '--het-group=1 -n4 : --het-group=2 -n3' exchange
-run '--het-group=1 -n4 : --het-group=2 -n3' groups --groups 20
 run '--het-group=0,2 -n2' exchange
 what='components of a heterogeneous job'
 apart
