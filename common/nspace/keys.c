@@ -125,27 +125,6 @@ static void put_job(struct infos *list, const struct nspace *ns)
     put_server(list, boot);
 }
 
-/* PMIX_NODE_MAP and PMIX_PROC_MAP in libpmix's own form. */
-static int put_maps(struct infos *list, const struct boot *boot)
-{
-    char *nodes = map_nodes(boot, MAP_ALL_APPS), *procs = map_procs(boot);
-    char *node_map = NULL, *proc_map = NULL;
-    int rc = nodes != NULL && procs != NULL &&
-                     PMIx_generate_regex(nodes, &node_map) == PMIX_SUCCESS &&
-                     PMIx_generate_ppn(procs, &proc_map) == PMIX_SUCCESS
-                 ? 0
-                 : -1;
-    if (rc == 0) {
-        infos_put(list, PMIX_NODE_MAP, node_map, PMIX_REGEX);
-        infos_put(list, PMIX_PROC_MAP, proc_map, PMIX_REGEX);
-    }
-    free(nodes);
-    free(procs);
-    free(node_map);
-    free(proc_map);
-    return rc;
-}
-
 /* Where the launcher knows it beforehand, there is one application; else see command.h. */
 static void put_command(struct infos *list, const struct boot *boot)
 {
@@ -234,23 +213,25 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
     infos_array(list, PMIX_PROC_INFO_ARRAY, &array);
 }
 
-int keys_describe(struct infos *list, const struct nspace *ns)
+/* Neither PMIX_NODE_MAP nor PMIX_PROC_MAP: libpmix makes of them what stands here for each node and
+ * each rank anyway, and looks for each name among all before it. */
+void keys_describe(struct infos *list, const struct nspace *ns)
 {
     const struct boot *boot = ns->boot;
+    struct boot_app app = {0};
     put_session(list, boot);
     put_job(list, ns);
-    if (put_maps(list, boot) != 0)
-        return -1;
     for (uint32_t number = 0; number < boot_napps(boot); number++)
         put_app(list, boot, number);
     /* Bare, node keys mean this node: so libpmix 4.2 hands them out without a qualifier. */
     if (boot->node != BOOT_NO_NODE)
         put_node_keys(list, boot, boot->node);
     for (uint32_t i = 0; i < boot->nnodes; i++) {
-        struct boot_app app = boot_app(boot, boot->nodes[i].app);
+        const struct boot_node *node = &boot->nodes[i];
+        if (i == 0 || node->app != boot->nodes[i - 1].app)
+            app = boot_app(boot, node->app);
         put_node(list, boot, i);
-        for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++)
+        for (uint32_t k = 0; k < node->ntasks; k++)
             put_proc(list, boot, i, k, &app);
     }
-    return 0;
 }

@@ -14,10 +14,9 @@
  * Describes (another step's without what concerns this node) the session, the job, its application,
  * its nodes and its processes (PMIx_server_register_nspace's `info`).
  * @param list empty; infos_free() it. `failed` in it says whether memory ran out.
- * @return 0, or -1 when libpmix does not encode the maps
  * @thread any but PMIx's
  */
-int keys_describe(struct infos *list, const struct nspace *ns);
+void keys_describe(struct infos *list, const struct nspace *ns);
 
 /** The directory of this namespace (PMIX_NSDIR) below the server's. @return NULL: out of memory */
 char *keys_nspace_dir(const struct boot *boot);

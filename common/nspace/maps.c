@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Writes layouts as text: lists of ranks and nodes as PMIX_NODE_MAP and PMIX_PROC_MAP want them,
- * the layout of PMIX_ANL_MAP, and a set of processors.
+ * Writes layouts as text: lists of ranks and nodes, the layout of PMIX_ANL_MAP, and a set of
+ * processors.
  */
 #include "common/nspace/maps.h"
 
@@ -48,19 +48,6 @@ char *map_nodes(const struct boot *boot, int64_t app)
             continue;
         fprintf(f, "%s%s", before, boot->nodes[i].name);
         before = ",";
-    }
-    return finish(f, &text);
-}
-
-char *map_procs(const struct boot *boot)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *f = open_memstream(&text, &len);
-    for (uint32_t i = 0; f != NULL && i < boot->nnodes; i++) {
-        if (i > 0)
-            fputc(';', f);
-        print_ranks(f, &boot->nodes[i]);
     }
     return finish(f, &text);
 }

@@ -19,9 +19,6 @@ enum { MAP_ALL_APPS = -1 };
 /** The names of an application's nodes, or with MAP_ALL_APPS of all: "c01,c02" (PMIX_NODE_LIST). */
 char *map_nodes(const struct boot *boot, int64_t app);
 
-/** The ranks of all nodes: "0,2;1,3" (what PMIx_generate_ppn takes). */
-char *map_procs(const struct boot *boot);
-
 /** The processors of a cpu_set_t: "0-3,8" (PMIX_CPUSET). @param size of the set in bytes */
 char *map_cpus(const cpu_set_t *set, size_t size);
 
