@@ -70,7 +70,6 @@ static struct other *make(struct rm *rm, const char *nspace, uint64_t run, uint3
         return NULL;
     }
     for (uint32_t i = 0; i < nnodes; i++) {
-        other->peers[i].tail = &other->peers[i].queue;
         other->peers[i].address = other->address;
         other->peers[i].foreign = true;
     }

@@ -22,13 +22,50 @@ enum {
     RETRY_CLOSING_MS = 50, /* at most, when there is little time left */
 };
 
+/* @return the peer, made if it was not, or NULL when out of memory. @thread the loop's, locked */
+static struct peer *peer_at(struct rm *rm, uint32_t node)
+{
+    struct peer *peer = rm->peers[node];
+    if (peer != NULL || (peer = calloc(1, sizeof *peer)) == NULL)
+        return peer;
+    peer->node = node;
+    peer->tail = &peer->queue;
+    peer->name = rm->boot->nodes[node].name;
+    peer->address = rm->address;
+    return rm->peers[node] = peer;
+}
+
+/* When its queue or what is being sent has changed. @thread any, locked */
+static void note_busy(struct rm *rm, struct peer *peer)
+{
+    bool is = peer->queue != NULL || peer->sent != NULL;
+    if (is && !peer->is_busy)
+        TAILQ_INSERT_TAIL(&rm->busy, peer, busy);
+    else if (!is && peer->is_busy)
+        TAILQ_REMOVE(&rm->busy, peer, busy);
+    peer->is_busy = is;
+}
+
 /* @thread the loop's */
 static void run_loss(struct handoff_item *item)
 {
     struct loss *loss = (struct loss *)item;
-    struct rm *rm = loss->rm;
-    if (!rm->closing)
-        rm->host.lost(rm->host.arg, loss->node, loss->why);
+    const struct peer *peer = loss->peer;
+    const char *why = slurm_abi_strerror(loss->rc);
+    if (loss->rm->closing)
+        return;
+    pthread_mutex_lock(&loss->rm->lock);
+    bool left = peer->left && peer->reached;
+    pthread_mutex_unlock(&loss->rm->lock);
+    if (left)
+        why = "it has left, for its tasks have ended";
+    else if (loss->rc == ENOENT && peer->foreign)
+        why = "its step has ended";
+    else if (loss->rc == ENOENT)
+        why = "it never came: its tasks have ended before, or slurmd there did not start them, as "
+              "when it runs since before muster was installed or lacks the plugin: look at "
+              "slurmd's log there, and restart slurmd";
+    loss->rm->host.lost(loss->rm->host.arg, peer->node, why);
 }
 
 static void free_queue(struct outgoing *queue)
@@ -41,30 +78,25 @@ static void free_queue(struct outgoing *queue)
     }
 }
 
-/* @thread any, locked */
-static void lose(struct rm *rm, uint32_t node, int rc)
+static void drop_queue(struct rm *rm, struct peer *peer)
 {
-    struct peer *peer = rm->peers[node];
-    struct loss *loss = &peer->loss; /* used once, and there without memory */
+    free_queue(peer->queue);
+    peer->queue = NULL;
+    peer->tail = &peer->queue;
+    note_busy(rm, peer);
+}
+
+/* @thread any, locked */
+static void lose(struct rm *rm, struct peer *peer, int rc)
+{
     if (peer->lost)
         return;
     peer->lost = true;
     peer->left = rc == ENOENT;
-    free_queue(peer->queue);
-    peer->queue = NULL;
-    peer->tail = &peer->queue;
-    loss->item.run = run_loss;
-    loss->rm = rm;
-    loss->node = node;
-    snprintf(loss->why, sizeof loss->why, "%s",
-             peer->left && peer->reached     ? "it has left, for its tasks have ended"
-             : rc == ENOENT && peer->foreign ? "its step has ended"
-             : rc == ENOENT
-                 ? "it never came: its tasks have ended before, or slurmd there did not start "
-                   "them, as when it runs since before muster was installed or lacks the "
-                   "plugin: look at slurmd's log there, and restart slurmd"
-                 : slurm_abi_strerror(rc));
-    handoff_post(rm->handoff, &loss->item);
+    drop_queue(rm, peer);
+    peer->loss = (struct loss){.rm = rm, .peer = peer, .rc = rc};
+    peer->loss.item.run = run_loss;
+    handoff_post(rm->handoff, &peer->loss.item);
 }
 
 /* Takes as much of the queue as makes one message. @thread a sender's, locked */
@@ -146,9 +178,8 @@ static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_
 }
 
 /* @thread a sender's, locked */
-static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
+static void failed(struct rm *rm, struct peer *peer, struct outgoing *list, int rc)
 {
-    struct peer *peer = rm->peers[node];
     int64_t now = now_ms();
     peer->retries++;
     if (peer->lost) {
@@ -168,7 +199,7 @@ static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
         log_debug("transport: %s is not reached yet: %s", name_of(peer), slurm_abi_strerror(rc));
     }
     if (is_gone(rm, peer, rc, now)) {
-        lose(rm, node, rc);
+        lose(rm, peer, rc);
         return;
     }
     uint32_t most = rm->closing ? RETRY_CLOSING_MS : RETRY_MAX_MS;
@@ -180,18 +211,16 @@ static void failed(struct rm *rm, uint32_t node, struct outgoing *list, int rc)
 
 bool outbox_idle(const struct rm *rm)
 {
-    for (uint32_t i = 0; i < rm->npeers; i++)
-        if (rm->peers[i]->queue != NULL || rm->peers[i]->sent != NULL)
-            return false;
-    return true;
+    return TAILQ_EMPTY(&rm->busy);
 }
 
 /* @thread a sender's, locked; unlocks while it sends */
-static void send_to(struct rm *rm, uint32_t node)
+static void send_to(struct rm *rm, struct peer *peer)
 {
-    struct peer *peer = rm->peers[node];
     size_t len;
     struct outgoing *list = take(peer, &len);
+    TAILQ_REMOVE(&rm->busy, peer, busy); /* the others have their turns first */
+    TAILQ_INSERT_TAIL(&rm->busy, peer, busy);
     peer->sent = list;
     pthread_mutex_unlock(&rm->lock);
     int rc = transmit(peer, list, len);
@@ -202,31 +231,29 @@ static void send_to(struct rm *rm, uint32_t node)
         peer->failing_since = peer->not_before = 0;
         free_queue(list);
     } else {
-        failed(rm, node, list, rc);
+        failed(rm, peer, list, rc);
     }
+    note_busy(rm, peer);
     if (outbox_idle(rm))
         pthread_cond_signal(&rm->ender.wake);
 }
 
-/* The next node that can be sent to, or when there will be one. @thread a sender's, locked */
-static bool next_node(struct rm *rm, uint32_t *node, int64_t *when)
+/* @return the next peer that can be sent to, or NULL and when there will be one. @thread a
+ * sender's, locked */
+static struct peer *next_peer(struct rm *rm, int64_t *when)
 {
     int64_t now = now_ms();
+    struct peer *peer;
     *when = INT64_MAX;
-    for (uint32_t i = 0; i < rm->npeers; i++) {
-        uint32_t n = (rm->turn + i) % rm->npeers;
-        const struct peer *peer = rm->peers[n];
+    TAILQ_FOREACH (peer, &rm->busy, busy) {
         if (peer->queue == NULL || peer->sent != NULL)
             continue;
-        if (peer->not_before <= now) {
-            *node = n;
-            rm->turn = n + 1;
-            return true;
-        }
+        if (peer->not_before <= now)
+            return peer;
         if (peer->not_before < *when)
             *when = peer->not_before;
     }
-    return false;
+    return NULL;
 }
 
 void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when)
@@ -241,14 +268,14 @@ void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when)
 static void *sender(void *arg)
 {
     struct rm *rm = arg;
-    uint32_t node = 0;
+    struct peer *peer;
     int64_t when;
     pthread_mutex_lock(&rm->lock);
     while (!rm->closing || (now_ms() < rm->close_by && !outbox_idle(rm))) {
-        if (next_node(rm, &node, &when)) {
+        if ((peer = next_peer(rm, &when)) != NULL) {
             /* We may be the one that waits for another node's time, and be away for long. */
             pthread_cond_signal(&rm->wake);
-            send_to(rm, node);
+            send_to(rm, peer);
         } else {
             rm_wait(rm, &rm->wake, rm->closing && when > rm->close_by ? rm->close_by : when);
         }
@@ -267,17 +294,19 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
         return;
     }
     pthread_mutex_lock(&rm->lock);
-    struct peer *peer = rm->peers[node];
-    if (o == NULL || peer->lost) {
+    struct peer *peer = peer_at(rm, node);
+    if (o == NULL || peer == NULL || peer->lost) {
         free(data);
         free(o);
-        lose(rm, node, ENOMEM); /* what comes after it would wait for it for ever */
+        if (peer != NULL)
+            lose(rm, peer, ENOMEM); /* what comes after it would wait for it for ever */
     } else {
         o->data = data;
         o->len = len;
         o->care = care;
         *peer->tail = o;
         peer->tail = &o->next;
+        note_busy(rm, peer);
         pthread_cond_signal(&rm->wake);
     }
     pthread_mutex_unlock(&rm->lock);
@@ -287,8 +316,10 @@ struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
 {
     if (node >= rm->npeers)
         return (struct rm_peer){.lost = true};
-    pthread_mutex_lock(&rm->lock);
     const struct peer *peer = rm->peers[node];
+    if (peer == NULL)
+        return (struct rm_peer){0};
+    pthread_mutex_lock(&rm->lock);
     struct rm_peer found = {
         .reached = peer->reached,
         .lost = peer->lost,
@@ -311,14 +342,13 @@ struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
 
 void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
 {
-    struct peer *peer = rm->peers[node];
     pthread_mutex_lock(&rm->lock);
-    peer->reached = true;
-    if (fact == RM_LEFT && !peer->lost) {
+    struct peer *peer = peer_at(rm, node);
+    if (peer != NULL)
+        peer->reached = true;
+    if (peer != NULL && fact == RM_LEFT && !peer->lost) {
         peer->lost = peer->left = true;
-        free_queue(peer->queue);
-        peer->queue = NULL;
-        peer->tail = &peer->queue;
+        drop_queue(rm, peer);
     }
     pthread_mutex_unlock(&rm->lock);
 }
@@ -330,6 +360,7 @@ bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n)
     if (all == NULL)
         return false;
     for (uint32_t i = 0; i < n; i++) {
+        peers[i].node = base + i;
         peers[i].tail = &peers[i].queue;
         all[base + i] = &peers[i];
     }
@@ -356,24 +387,23 @@ int outbox_start(struct rm *rm)
 
 bool outbox_init(struct rm *rm)
 {
-    struct peer *own = rm->own = calloc(rm->boot->nnodes, sizeof *own);
+    TAILQ_INIT(&rm->busy);
     rm->peers = calloc(rm->boot->nnodes, sizeof *rm->peers);
-    for (uint32_t i = 0; own != NULL && rm->peers != NULL && i < rm->boot->nnodes; i++) {
-        own[i].tail = &own[i].queue;
-        own[i].name = rm->boot->nodes[i].name;
-        rm->peers[i] = &own[i];
-        rm->npeers++;
-    }
-    return rm->npeers > 0;
+    rm->npeers = rm->peers != NULL ? rm->boot->nnodes : 0;
+    return rm->peers != NULL;
 }
 
 void outbox_free(struct rm *rm)
 {
     for (uint32_t i = 0; i < rm->npeers; i++) {
-        if (rm->peers[i]->queue != NULL)
-            log_debug("transport: what is left for %s is given up", name_of(rm->peers[i]));
-        free_queue(rm->peers[i]->queue);
+        struct peer *peer = rm->peers[i];
+        if (peer == NULL)
+            continue;
+        if (peer->queue != NULL)
+            log_debug("transport: what is left for %s is given up", name_of(peer));
+        free_queue(peer->queue);
+        if (!peer->foreign)
+            free(peer);
     }
     free(rm->peers);
-    free(rm->own);
 }

@@ -37,8 +37,9 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_mutex_lock(&rm->lock);
     rm->closing = true;
     rm->close_by = now_ms() + ms;
-    for (uint32_t i = 0; i < rm->npeers; i++)
-        rm->peers[i]->not_before = 0;
+    struct peer *peer;
+    TAILQ_FOREACH (peer, &rm->busy, busy)
+        peer->not_before = 0;
     pthread_cond_broadcast(&rm->wake);
     pthread_cond_signal(&rm->scout.wake);
     pthread_mutex_unlock(&rm->lock);
@@ -73,8 +74,6 @@ static int read_settings(struct rm *rm, struct err *err)
     rm->runs = runs;
     rm->step = (uint32_t)strtoul(step, NULL, 10);
     rm->address = (char *)address;
-    for (uint32_t i = 0; i < rm->npeers; i++)
-        rm->peers[i]->address = rm->address;
     rm->agent = boot_setting(rm->boot, "agent");
     return 0;
 }

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 enum { RM_SENDERS_MAX = 8 /**< threads that send */ };
 
@@ -36,12 +37,16 @@ struct outgoing {
 struct loss {
     struct handoff_item item;
     struct rm *rm;
-    uint32_t node;
-    char why[320];
+    struct peer *peer;
+    int rc; /**< of the last call that was to reach it */
 };
 
-/** Another server, by handle; guarded by the lock. */
+/** Another server; guarded by the lock. One of the own step is made when there is something to send
+ * to it or to know of it: most servers of a large step never meet. */
 struct peer {
+    TAILQ_ENTRY(peer) busy; /**< in rm->busy while something is queued or being sent */
+    bool is_busy;
+    uint32_t node;  /**< its handle */
     char *name;     /**< of its node, borrowed; NULL: not known yet */
     char *address;  /**< of its socket there, borrowed */
     char *own_name; /**< of a server of another step: the name, owned */
@@ -121,10 +126,9 @@ struct rm {
 
     pthread_mutex_t lock; /**< guards all below */
     pthread_cond_t wake;  /**< something to send, or the server leaves */
-    struct peer *own;     /**< the own step's, in one piece */
-    struct peer **peers;  /**< by handle; changed by the loop alone */
+    struct peer **peers;  /**< by handle; NULL: it is not made; changed by the loop alone */
     uint32_t npeers;
-    uint32_t turn; /**< where the next look for work begins */
+    TAILQ_HEAD(, peer) busy; /**< in the order of their turns */
     struct ender ender;
     bool closing;     /**< the server leaves */
     int64_t close_by; /**< ms */
@@ -153,7 +157,8 @@ int outbox_start(struct rm *rm);
 /** Adds peers of another step, which stay the caller's until outbox_free(). @return whether there
  * was memory. @thread the loop's, locked */
 bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n);
-/** @return whether there was memory. @thread the loop's, before any other is there */
+/** After the settings were read. @return whether there was memory. @thread the loop's, before any
+ * other is there */
 bool outbox_init(struct rm *rm);
 /** @thread the loop's, when no other is left */
 void outbox_free(struct rm *rm);
