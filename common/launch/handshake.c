@@ -11,13 +11,16 @@
 #include "common/util/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 enum {
-    ANSWER_MS = 30000,        /* for all of it; a busy node takes its time to load a program */
+    ANSWER_MS = 30000,        /* for all of it */
+    ANSWER_NODE_MS = 2,       /* and for each node: 65,536 take 14 s on two busy processors */
+    TASKS_A_MS = 8,           /* and one more for so many tasks */
     ENV_TOTAL_MAX = 64 << 20, /* bytes of all environments */
 };
 
@@ -61,7 +64,7 @@ static int wait_ready(struct talk *talk, short events)
 
         if (left == 0)
             return err_set(talk->err, "muster-server was not ready within %d s on node %s",
-                           ANSWER_MS / 1000, here(talk));
+                           handshake_patience(talk->boot) / 1000, here(talk));
         if (poll(fds, 2, left) < 0 && errno != EINTR)
             return err_set(talk->err, "poll on node %s: %s", here(talk), strerror(errno));
         if (fds[1].revents)
@@ -207,10 +210,16 @@ static int recv_answer(struct talk *talk)
     }
 }
 
+int handshake_patience(const struct boot *boot)
+{
+    int64_t ms = ANSWER_MS + (int64_t)boot->nnodes * ANSWER_NODE_MS + boot->ntasks / TASKS_A_MS;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
 int handshake(struct launch *launch, const struct boot *boot, struct task_env *env, struct err *err)
 {
-    struct talk talk = {
-        .launch = launch, .boot = boot, .env = env, .deadline = now_ms() + ANSWER_MS, .err = err};
+    struct talk talk = {.launch = launch, .boot = boot, .env = env, .err = err};
+    talk.deadline = now_ms() + handshake_patience(boot);
 
     env->nslots = boot->nodes[boot->node].ntasks;
     env->strings = calloc(env->nslots ? env->nslots : 1, sizeof(*env->strings));

@@ -5,8 +5,10 @@
  */
 #include "common/launch/launch.h"
 
+#include "common/launch/handshake.h"
 #include "common/util/log.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -181,9 +183,22 @@ static void ends_one_that_does_not_leave(void **state)
     assert_non_null(strstr(logged, "did not leave within 5 s and is killed"));
 }
 
+static void has_more_patience_with_a_large_step(void **state)
+{
+    const struct boot small = {.nnodes = 4, .ntasks = 8},
+                      large = {.nnodes = 65536, .ntasks = 65536};
+    const struct boot bound = {.nnodes = UINT32_MAX, .ntasks = UINT32_MAX};
+
+    (void)state;
+    assert_in_range(handshake_patience(&small), 30000, 30100);
+    assert_in_range(handshake_patience(&large), 150000, 200000);
+    assert_int_equal(handshake_patience(&bound), INT_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_more_patience_with_a_large_step),
         cmocka_unit_test(tells_all_before_the_end),
         cmocka_unit_test(ends_one_that_closes_its_socket),
         cmocka_unit_test(ends_one_that_is_refused_at_the_gate),

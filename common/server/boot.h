@@ -51,7 +51,7 @@ enum {
     BOOT_SAYS_LEFT = 2,
     BOOT_STAY_MS = 1000,      /**< from one BOOT_SAYS_STAYS to the next */
     BOOT_STAY_MAX_MS = 60000, /**< what a server may stay for deliveries */
-    BOOT_MAX = 64 << 20,      /**< bytes of a boot message */
+    BOOT_MAX = 1 << 30,       /**< bytes of a boot message; 65,536 nodes of 256 tasks take 70 MB */
     BOOT_ENV_MAX = 64 << 10,  /**< bytes of one "K=V" */
     BOOT_ENV_COUNT = 256,     /**< strings of one task */
     BOOT_WDIR_MAX = 4096,     /**< bytes of a working directory */
