@@ -6,6 +6,7 @@
 
 #include "common/conf/conf.h"
 #include "common/conf/conf_step.h"
+#include "common/nspace/library.h"
 #include "muster_version.h"
 
 #include <errno.h>
@@ -132,6 +133,8 @@ static int check(const char *given, bool print)
     struct conf conf, defaults;
     struct stat st;
     bool missing = lstat(path, &st) < 0 && errno == ENOENT;
+    struct err err = {0};
+    uint32_t library;
 
     if (given && missing) {
         fprintf(stderr, "%s: there is no such file\n", path);
@@ -145,6 +148,8 @@ static int check(const char *given, bool print)
     }
     if (!missing)
         check_readable(path, !given, &mistakes);
+    if (!given && library_read(PMIx_Get_version(), &library, &err) < 0)
+        print_mistake(&mistakes, err.text);
     if (mistakes.n > 0) {
         if (mistakes.n > 1)
             fprintf(stderr, "%s: %u mistakes\n", path, mistakes.n);

@@ -12,11 +12,14 @@
 #include "plugins/flux/module.h"
 
 #include "common/util/clock.h"
+#include "common/util/mark.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+
+MARK_VERSION;
 
 struct call *call_open(struct module *module, struct call **list, flux_future_t *future,
                        flux_continuation_f then)

@@ -8,12 +8,15 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/mark.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+MARK_VERSION;
 
 enum {
     REGISTER_S = 5,   /* the module's answer at the start; it may have to ask whose the job is */

@@ -22,6 +22,7 @@
 #include "common/launch/scratch.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/mark.h"
 #include "plugins/flux/job.h"
 
 #include <errno.h>
@@ -31,6 +32,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+MARK_VERSION;
 
 #define EXPORT __attribute__((visibility("default")))
 #define NAME "muster"

@@ -24,6 +24,7 @@
 #include "common/launch/plan.h"
 #include "common/launch/scratch.h"
 #include "common/util/log.h"
+#include "common/util/mark.h"
 #include "plugins/slurm/agent.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/cgroup.h"
@@ -38,6 +39,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+MARK_VERSION;
 
 #define EXPORT __attribute__((visibility("default")))
 

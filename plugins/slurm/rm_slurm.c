@@ -10,6 +10,7 @@
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
 #include "common/util/join.h"
+#include "common/util/mark.h"
 #include "plugins/slurm/rm_spawn.h"
 #include "shims/slurm/release.h"
 
@@ -17,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+MARK_VERSION;
 
 enum { SPARE_MS = 1000 /* for threads to end, beyond the time that close() was given */ };
 

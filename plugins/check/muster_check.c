@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * muster-check: one table of whether muster is right on all nodes. man/muster-check.1 has the rest.
+ *
+ * Run by hand it starts itself on each node, by srun or flux exec, with --node; each prints one
+ * line of JSON. A shell in front says which nodes do not have the tool at all. When all is right, a
+ * step of muster itself is tried, which finds a slurmd that was not restarted.
+ */
+#include "include/muster.h"
+#include "muster_version.h"
+#include "plugins/check/node.h"
+#include "plugins/check/report.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGS_MAX = 64, EXIT_FAULTS = 1, EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "usage: muster-check [--json] [--no-step] SRUN-OPTION...\n"
+    "       muster-check [--json] [--no-step] --flux [FLUX-EXEC-OPTION...]\n"
+    "\n"
+    "Looks at muster on all nodes that the options of srun name, such as -N500: whether plugin,\n"
+    "server, back end, libpmix, settings, spool directory and tmpdir are right, and the same\n"
+    "everywhere. Says the remedy of each fault. Then it runs one step under muster.\n"
+    "In an allocation no option is needed; under Flux all brokers are looked at.\n"
+    "\n"
+    "  --json     what was found, as one JSON object\n"
+    "  --no-step  run no step under muster\n"
+    "  --flux     by flux exec; the default where FLUX_URI is set\n"
+    "\n"
+    "Exit status: 0 all is right, 1 there are faults, 2 wrong arguments.\n";
+
+struct options {
+    bool json, no_step, flux;
+    char *rest[ARGS_MAX]; /* srun's or flux exec's, up to a NULL */
+    int nrest;
+    struct node_places places;
+    bool node;
+};
+
+/* ---- starting programs ---- */
+
+/* @return its process, with its standard output in @p out; -1 with errno set */
+static pid_t start(char *const argv[], FILE **out)
+{
+    int fds[2];
+    pid_t pid;
+
+    if (pipe(fds) < 0)
+        return -1;
+    pid = fork();
+    if (pid == 0) {
+        dup2(fds[1], STDOUT_FILENO);
+        close(fds[0]);
+        close(fds[1]);
+        execvp(argv[0], argv);
+        fprintf(stderr, "muster-check: cannot start %s: %s\n", argv[0], strerror(errno));
+        _exit(127);
+    }
+    close(fds[1]);
+    *out = pid > 0 ? fdopen(fds[0], "r") : NULL;
+    if (*out == NULL)
+        close(fds[0]);
+    return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What runs on each node: $0 is this program. A node without it says so. */
+static char script[] =
+    "if [ -x \"$0\" ]; then exec \"$0\" \"$@\"; fi; "
+    "printf '{\"node\":\"%s\",\"faults\":[\"muster: %s is not there; install muster on this "
+    "node\"]}\\n' \"${SLURMD_NODENAME:-$(hostname)}\" \"$0\"";
+
+struct line {
+    char *argv[ARGS_MAX + 16];
+    int n;
+};
+
+static void add(struct line *line, const char *arg)
+{
+    if (arg != NULL)
+        line->argv[line->n++] = (char *)arg;
+}
+
+static void add_rest(struct line *line, const struct options *options)
+{
+    for (int i = 0; i < options->nrest; i++)
+        add(line, options->rest[i]);
+}
+
+static void build_line(struct line *line, const struct options *options)
+{
+    if (options->flux) {
+        add(line, "flux");
+        add(line, "exec");
+        if (options->nrest == 0) {
+            add(line, "-r");
+            add(line, "all");
+        }
+    } else {
+        add(line, "srun");
+        add(line, "--mpi=none");
+        add(line, "--ntasks-per-node=1");
+    }
+    add_rest(line, options);
+    add(line, "/bin/sh");
+    add(line, "-c");
+    add(line, script);
+    add(line, CHECK_PATH);
+    add(line, "--node");
+    add(line, options->flux ? "--flux" : NULL);
+    add(line, options->places.plugins);
+    add(line, options->places.spool);
+    add(line, options->places.tmpfs);
+}
+
+/* ---- Slurm's configuration ---- */
+
+/* "KEY    = VALUE" of scontrol show config. @return "OPTIONVALUE", or NULL: another line */
+static char *value_of(const char *line, const char *key, const char *option)
+{
+    size_t len = strlen(key);
+    const char *value = strchr(line, '=');
+    char *text = NULL;
+
+    if (strncmp(line, key, len) != 0 || line[len] != ' ' || value == NULL)
+        return NULL;
+    value += 1 + strspn(value + 1, " ");
+    if (asprintf(&text, "%s%.*s", option, (int)strcspn(value, "\n"), value) < 0)
+        return NULL;
+    return text;
+}
+
+/* Nodes are told, so that not each of them asks slurmctld. */
+static void read_configuration(struct node_places *places)
+{
+    char *const argv[] = {"scontrol", "show", "config", NULL};
+    char *line = NULL, *found;
+    size_t cap = 0;
+    FILE *in = NULL;
+    pid_t pid = start(argv, &in);
+
+    while (in != NULL && getline(&line, &cap, in) >= 0) {
+        if ((found = value_of(line, "PluginDir", "--plugins=")) != NULL)
+            places->plugins = found;
+        else if ((found = value_of(line, "SlurmdSpoolDir", "--spool=")) != NULL)
+            places->spool = found;
+        else if ((found = value_of(line, "TmpFS", "--tmpfs=")) != NULL)
+            places->tmpfs = found;
+    }
+    free(line);
+    if (in != NULL)
+        fclose(in);
+    if (pid > 0)
+        wait_for(pid);
+}
+
+/* ---- the nodes' answers ---- */
+
+static int collect(const struct options *options, struct report *report)
+{
+    struct line line = {.n = 0};
+    char *text = NULL;
+    size_t cap = 0;
+    FILE *in = NULL;
+    pid_t pid;
+    int status;
+
+    build_line(&line, options);
+    pid = start(line.argv, &in);
+    while (in != NULL && getline(&text, &cap, in) >= 0)
+        report_add(report, text);
+    free(text);
+    if (in != NULL)
+        fclose(in);
+    status = pid > 0 ? wait_for(pid) : 127;
+    if (status != 0)
+        report_fault(report, "%s ended with status %d; a node without a row has not answered",
+                     line.argv[0], status);
+    else if (report_nodes(report) == 0)
+        report_fault(report, "no node has answered");
+    return status;
+}
+
+static void try_step(const struct options *options, struct report *report)
+{
+    struct line line = {.n = 0};
+    char nodes[32], *text = NULL, last[512] = "";
+    size_t cap = 0;
+    FILE *in = NULL;
+    pid_t pid;
+    int status;
+
+    snprintf(nodes, sizeof nodes, "-N%u", report_nodes(report));
+    add(&line, "timeout");
+    add(&line, "90");
+    add(&line, options->flux ? "flux" : "srun");
+    add(&line, options->flux ? "run" : "--mpi=muster");
+    if (options->flux) {
+        add(&line, "-opmi=muster");
+        add(&line, nodes);
+    } else {
+        add(&line, "--ntasks-per-node=1");
+        add_rest(&line, options);
+    }
+    add(&line, "/bin/sh");
+    add(&line, "-c");
+    add(&line, "exec true");
+    pid = start(line.argv, &in);
+    while (in != NULL && getline(&text, &cap, in) >= 0)
+        snprintf(last, sizeof last, "%s", text);
+    free(text);
+    if (in != NULL)
+        fclose(in);
+    status = pid > 0 ? wait_for(pid) : 127;
+    if (status != 0)
+        report_fault(report,
+                     "a step under muster ended with status %d: where the lines above name a node, "
+                     "restart its slurmd, which reads the list of plugins at its start",
+                     status);
+}
+
+/* ---- the command line ---- */
+
+static bool takes(const char *arg, const char *name, const char **value)
+{
+    size_t len = strlen(name);
+
+    if (strncmp(arg, name, len) != 0)
+        return false;
+    *value = arg + len;
+    return true;
+}
+
+/* @return 0: go on, else the exit status and one */
+static int read_options(struct options *options, int argc, char **argv)
+{
+    struct node_places *places = &options->places;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            fputs(usage, stdout);
+            return 1;
+        } else if (strcmp(argv[i], "--version") == 0) {
+            puts("muster-check " MUSTER_VERSION);
+            return 1;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            options->json = true;
+        } else if (strcmp(argv[i], "--no-step") == 0) {
+            options->no_step = true;
+        } else if (strcmp(argv[i], "--flux") == 0) {
+            options->flux = true;
+        } else if (strcmp(argv[i], "--node") == 0) {
+            options->node = true;
+        } else if (options->node && (takes(argv[i], "--plugins=", &places->plugins) ||
+                                     takes(argv[i], "--spool=", &places->spool) ||
+                                     takes(argv[i], "--tmpfs=", &places->tmpfs))) {
+            continue;
+        } else if (options->nrest == ARGS_MAX) {
+            fprintf(stderr, "muster-check: more than %d options\n", ARGS_MAX);
+            return 1 + EXIT_USAGE;
+        } else {
+            options->rest[options->nrest++] = argv[i];
+        }
+    }
+    return 0;
+}
+
+static int one_node(const struct options *options)
+{
+    struct node_places places = options->places;
+    json_object *node;
+
+    places.flux = options->flux;
+    node = node_look(&places);
+    puts(json_object_to_json_string_ext(node, JSON_C_TO_STRING_PLAIN));
+    json_object_put(node);
+    return fflush(stdout) != 0;
+}
+
+/* srun itself would start this program once for each node, and each would start srun. */
+static bool is_task(void)
+{
+    const char *nodes = getenv("SLURM_STEP_NUM_NODES"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
+
+    return (nodes != NULL && atoi(nodes) > 1) || (tasks != NULL && atoi(tasks) > 1);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.flux =
+                                  getenv("FLUX_URI") != NULL && getenv("SLURM_STEP_ID") == NULL};
+    struct report report = {0};
+    int done = read_options(&options, argc, argv);
+
+    if (done != 0)
+        return done - 1;
+    if (options.node)
+        return one_node(&options);
+    if (is_task()) {
+        fprintf(stderr,
+                "muster-check: start it without srun: it runs srun itself, with the options "
+                "that you give it, such as -N500\n");
+        return EXIT_USAGE;
+    }
+    if (!options.flux && options.nrest == 0 && getenv("SLURM_JOB_ID") == NULL) {
+        fprintf(stderr,
+                "muster-check: which nodes? Give srun's options, such as -N500 or -w node1; "
+                "see --help\n");
+        return EXIT_USAGE;
+    }
+    if (!options.flux)
+        read_configuration(&options.places);
+    if (collect(&options, &report) == 0)
+        report_compare(&report);
+    if (!options.no_step && report_is_right(&report))
+        try_step(&options, &report);
+    if (options.json)
+        report_json(&report);
+    else
+        report_table(&report);
+    done = report_is_right(&report) ? 0 : EXIT_FAULTS;
+    report_free(&report);
+    free((char *)options.places.plugins);
+    free((char *)options.places.spool);
+    free((char *)options.places.tmpfs);
+    return done;
+}
