@@ -54,12 +54,6 @@ static void info_done(pmix_status_t status, pmix_info_t *info, size_t ninfo, voi
     op_done(status, cbdata);
 }
 
-static void lookup_done(pmix_status_t status, pmix_pdata_t data[], size_t ndata, void *cbdata)
-{
-    (void)data, (void)ndata;
-    op_done(status, cbdata);
-}
-
 static void credential_done(pmix_status_t status, pmix_byte_object_t *credential,
                             pmix_info_t info[], size_t ninfo, void *cbdata)
 {
@@ -68,25 +62,6 @@ static void credential_done(pmix_status_t status, pmix_byte_object_t *credential
 }
 
 /* The calls; each returns what PMIx returned: only after SUCCESS the callback comes. */
-
-static pmix_status_t do_publish(struct call *call)
-{
-    static pmix_info_t info;
-    PMIX_INFO_LOAD(&info, "unsupported.service", "here", PMIX_STRING);
-    return PMIx_Publish_nb(&info, 1, op_done, call);
-}
-
-static pmix_status_t do_lookup(struct call *call)
-{
-    static char *keys[] = {"unsupported.service", NULL};
-    return PMIx_Lookup_nb(keys, NULL, 0, lookup_done, call);
-}
-
-static pmix_status_t do_unpublish(struct call *call)
-{
-    static char *keys[] = {"unsupported.service", NULL};
-    return PMIx_Unpublish_nb(keys, NULL, 0, op_done, call);
-}
 
 static pmix_status_t do_allocate(struct call *call)
 {
@@ -162,10 +137,7 @@ static pmix_status_t run(const char *name, pmix_status_t (*start)(struct call *c
 static const struct {
     const char *name;
     pmix_status_t (*start)(struct call *call);
-} calls[] = {{"publish", do_publish},
-             {"lookup", do_lookup},
-             {"unpublish", do_unpublish},
-             {"allocation request", do_allocate},
+} calls[] = {{"allocation request", do_allocate},
              {"job control", do_job_control},
              {"monitor", do_monitor},
              {"query", do_query},

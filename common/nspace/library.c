@@ -55,6 +55,12 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
                                  .from = RELEASE(BUILT_SESSION_CONTROL_FROM, 0),
                                  .meaning =
                                      "the host's module has session_control and resource_block"},
+    [LIBRARY_LOOKUP_PARTIAL] = {.name = "LOOKUP_PARTIAL",
+                                .from = RELEASE(7, 0),
+                                .meaning =
+                                    "a lookup that finds only some of its keys gets them with "
+                                    "PMIX_ERR_PARTIAL_SUCCESS; before, it would get no data, "
+                                    "so muster says PMIX_SUCCESS"},
     [LIBRARY_GROUP_TIMER_CRASHES] =
         {.name = "GROUP_TIMER_CRASHES",
          .fault = true,
@@ -90,6 +96,12 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .meaning = "the answer to an event goes to the client from the thread that gives it, "
                     "beside libpmix's own, and messages get lost; muster answers within the "
                     "upcall, before it is known who the event reaches"},
+    [LIBRARY_DATA_ANSWER_RACES] =
+        {.name = "DATA_ANSWER_RACES",
+         .fault = true,
+         .before = RELEASE(6, 1),
+         .meaning = "the answer to PMIx_Publish, PMIx_Lookup and PMIx_Unpublish goes to the client "
+                    "from the thread that gives it; muster has libpmix's own thread give it"},
     [LIBRARY_FINALIZE_RACES] =
         {.name = "FINALIZE_RACES",
          .fault = true,

@@ -3,6 +3,7 @@
 #include "common/server/absent.h"
 #include "common/server/ending.h"
 #include "common/server/execs.h"
+#include "common/server/holder.h"
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -117,8 +118,10 @@ void server_leave(struct server *server, unsigned ms)
         tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
     if (server->control != NULL)
         event_del(server->control);
-    if (in_order)
+    if (in_order) {
+        holder_leave(server->holder);
         deliver_rest(server);
+    }
     tasks_tick(server, INT64_MAX); /* one whose cause was awaited */
     if (server->told_to_leave && server->ending)
         server_tell_launcher(BOOT_SAYS_STAYS); /* until the step's end is asked for */
@@ -137,6 +140,7 @@ void server_leave(struct server *server, unsigned ms)
     server_resume(server);
     server->leaving = true;
     engine_close(server->engine);
+    holder_close(server->holder);
     asks_close(server->asks);
     upcall_answer_spawns(server);
     steps_go_on(server);

@@ -10,6 +10,7 @@
 #include "common/server/departed.h"
 #include "common/server/execs.h"
 #include "common/server/greeting.h"
+#include "common/server/meeting.h"
 #include "common/server/stalled.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -193,6 +194,8 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
     const char *name = nspace_name(server->nspace, node);
     if (topic == ASK_MODEX)
         upcall_describe_modex(name, body, len, buf, cap);
+    else if (topic == ASK_DATA)
+        meeting_describe(name, body, len, buf, cap);
     else
         snprintf(buf, cap, "a question for %s: no answer of %s",
                  topic == ASK_QUERY ? "groups and sets" : "the state", name);
@@ -240,7 +243,8 @@ static int open_core(struct server *server, struct err *err)
         .describe = describe_ask,
         .serve = {[ASK_MODEX] = upcall_serve_modex,
                   [ASK_QUERY] = upcall_serve_query,
-                  [ASK_STATUS] = status_serve},
+                  [ASK_STATUS] = status_serve,
+                  [ASK_DATA] = meeting_serve},
     };
     struct link_env link = {
         .arg = server,
@@ -266,7 +270,7 @@ static int open_core(struct server *server, struct err *err)
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
         server->engine == NULL || server->asks == NULL || server->link == NULL ||
-        absent_open(server) != 0 || steps_open(server) != 0)
+        absent_open(server) != 0 || steps_open(server) != 0 || meeting_open(server) != 0)
         return err_set(err, "out of memory");
     return 0;
 }
@@ -324,6 +328,7 @@ static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint3
         return;
     upcall_client_ended(server, slot);
     upcall_task_gone(server, here->ranks[slot]);
+    holder_ended(server->holder, server->boot.nspace, here->ranks[slot]);
 }
 
 /* @param record of boot.h @param text that belongs to it */
@@ -392,6 +397,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     stranded_tick(server, now_ms());
     departed_tick(server, now_ms());
     steps_tick(server);
+    holder_tick(server->holder);
     tasks_tick(server, now_ms());
 }
 
@@ -432,7 +438,7 @@ void server_run(struct server *server)
     while (!event_base_got_break(server->base)) {
         int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
         ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
-        ms = earliest(ms, steps_next(server));
+        ms = earliest(ms, earliest(steps_next(server), holder_next(server->holder)));
         ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
         if (ms >= 0) {
             struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
@@ -480,6 +486,7 @@ void server_close(struct server *server)
     upcall_free_spawns(server);
     engine_free(server->engine);
     asks_free(server->asks);
+    holder_free(server->holder);
     steps_close(server);
     link_free(server->link);
     registry_free(server->registry);

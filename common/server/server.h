@@ -101,6 +101,9 @@ struct server {
     struct homeless *homeless; /**< steps.c: calls that wait for their home */
     struct spawn *spawns;      /**< upcall/spawn.c: steps that processes here have asked for */
     struct execs *execs;       /**< execs.c; NULL: no other step has started this one */
+    struct holder *holder;     /**< holder.h: the session's, and the way to it */
+    uint64_t published;        /**< upcall/data.c: numbers of requests so far */
+    bool ranged;               /**< context ids are of a range that no other step has */
     struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;       /**< seek.h; the same */
     struct sought *sought;     /**< steps.c: namespaces that the RM looks for */

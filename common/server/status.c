@@ -18,7 +18,7 @@
 enum { RANKS_TEXT = 128 };
 
 static const char *const topic_names[ASK_TOPICS] = {
-    [ASK_MODEX] = "modex", [ASK_QUERY] = "query", [ASK_STATUS] = "status"};
+    [ASK_MODEX] = "modex", [ASK_QUERY] = "query", [ASK_STATUS] = "status", [ASK_DATA] = "data"};
 static const char *const task_names[] = {[TASK_STARTED] = "started",
                                          [TASK_CONNECTED] = "connected",
                                          [TASK_FINALIZED] = "finalized",

@@ -8,6 +8,7 @@
 
 #include "common/nspace/foreign.h"
 #include "common/nspace/register.h"
+#include "common/server/holder.h"
 #include "common/server/strangers.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -189,7 +190,8 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
     } else if (type == FRAME_ASK) {
         wire_in_init(&in, body, len);
         wire_get_u64(&in);
-        good = wire_get_u8(&in) == ASK_MODEX && !in.bad;
+        uint8_t topic = wire_get_u8(&in);
+        good = (topic == ASK_MODEX || topic == ASK_DATA) && !in.bad;
     }
     if (!good)
         log_warning("a frame of %s of type %d, which is not for it to send, was dropped",
@@ -269,27 +271,38 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
 
 /* ---- homes ---- */
 
+static void take_home(struct homeless *h, uint32_t node, const char *why)
+{
+    struct homeless **at = &h->server->homeless;
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+    if (node == ENGINE_NO_HOME)
+        log_error("group \"%s\" bootstrap: there is no server where its leaders could meet: %s",
+                  h->id, why != NULL ? why : "the resource manager names one that is not there");
+    engine_home(h->server->engine, h->call, node);
+    free(h);
+}
+
+static void on_holder(void *arg, uint32_t node, const char *why)
+{
+    take_home(arg, node, why);
+}
+
 static void on_home(void *arg, const struct rm_server *found, const char *why)
 {
-    struct homeless *h = arg, **at = &h->server->homeless;
+    struct homeless *h = arg;
     struct server *server = h->server;
     struct nspace *ns = server->nspace;
     struct err err = {0};
     uint32_t node = ENGINE_NO_HOME;
-    while (*at != h)
-        at = &(*at)->next;
-    *at = h->next;
     if (found != NULL && strcmp(found->nspace, server->boot.nspace) != 0) {
         ns = steps_attach(server, found, &err);
         why = err.text;
     }
     if (found != NULL && ns != NULL && found->node < ns->nnodes)
         node = ns->base + found->node;
-    else
-        log_error("group \"%s\" bootstrap: there is no server where its leaders could meet: %s",
-                  h->id, why != NULL ? why : "the resource manager names one that is not there");
-    engine_home(server->engine, h->call, node);
-    free(h);
+    take_home(h, node, why);
 }
 
 void steps_home(void *arg, const char *id, uint64_t call)
@@ -305,7 +318,10 @@ void steps_home(void *arg, const char *id, uint64_t call)
     snprintf(h->id, sizeof h->id, "%s", id);
     h->next = server->homeless;
     server->homeless = h;
-    server->rm_ops->rendezvous(server->rm, h->id, on_home, h);
+    if (server->rm_ops->one_home)
+        holder_where(server->holder, on_holder, h);
+    else
+        server->rm_ops->rendezvous(server->rm, h->id, on_home, h);
 }
 
 /* ---- libpmix ---- */
@@ -353,6 +369,7 @@ static bool has_group(const struct server *server, const struct nspace *ns)
 void steps_tidy(struct server *server, uint32_t node)
 {
     struct nspace *ns = nspace_of(server->nspace, node);
+    holder_lost(server->holder, node);
     if (is_own(server, node) && server->spreads != NULL)
         spread_lost(server->spreads, node);
     if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || has_group(server, ns))

@@ -15,6 +15,7 @@ enum ask_topic {
     ASK_MODEX = 1, /**< a process's data: see docs/wire.md */
     ASK_QUERY,     /**< groups and sets: see common/nspace/registry.h */
     ASK_STATUS,    /**< the server's state: see common/server/status.h */
+    ASK_DATA,      /**< what is published, and the session's holder: see common/server/holder.h */
     ASK_TOPICS,
 };
 

@@ -13,11 +13,10 @@
 /* A callback that will say no. */
 struct refusal {
     struct handoff_item item;
-    enum { SAY_OP, SAY_INFO, SAY_LOOKUP, SAY_CREDENTIAL, SAY_VALIDATION } kind;
+    enum { SAY_OP, SAY_INFO, SAY_CREDENTIAL, SAY_VALIDATION } kind;
     union {
         pmix_op_cbfunc_t op;
         pmix_info_cbfunc_t info;
-        pmix_lookup_cbfunc_t lookup;
         pmix_credential_cbfunc_t credential;
         pmix_validation_cbfunc_t validation;
         void (*any)(void);
@@ -27,9 +26,6 @@ struct refusal {
 };
 
 static const char *const names[] = {
-    [REFUSED_PUBLISH] = "PMIx_Publish",
-    [REFUSED_LOOKUP] = "PMIx_Lookup",
-    [REFUSED_UNPUBLISH] = "PMIx_Unpublish",
     [REFUSED_SPAWN] = "PMIx_Spawn",
     [REFUSED_ALLOCATE] = "PMIx_Allocation_request",
     [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
@@ -72,9 +68,6 @@ static void run(struct handoff_item *item)
         case SAY_INFO:
             r->say.info(no, NULL, 0, r->cbdata, NULL, NULL);
             break;
-        case SAY_LOOKUP:
-            r->say.lookup(no, NULL, 0, r->cbdata);
-            break;
         case SAY_CREDENTIAL:
             r->say.credential(no, NULL, NULL, 0, r->cbdata);
             break;
@@ -110,28 +103,6 @@ static pmix_status_t refuse_info(enum refused_what what, pmix_info_cbfunc_t cbfu
 }
 
 #define UNUSED(x) (void)(x)
-
-pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
-                              pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(proc), UNUSED(info), UNUSED(ninfo);
-    return refuse_op(REFUSED_PUBLISH, cbfunc, cbdata);
-}
-
-pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
-                             size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
-    return refuse(&(struct refusal){
-        .kind = SAY_LOOKUP, .say.lookup = cbfunc, .cbdata = cbdata, .what = REFUSED_LOOKUP});
-}
-
-pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
-                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(proc), UNUSED(keys), UNUSED(info), UNUSED(ninfo);
-    return refuse_op(REFUSED_UNPUBLISH, cbfunc, cbdata);
-}
 
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata)
 {

@@ -12,9 +12,6 @@
 
 /** What was refused; at most 32. */
 enum refused_what {
-    REFUSED_PUBLISH,
-    REFUSED_LOOKUP,
-    REFUSED_UNPUBLISH,
     REFUSED_SPAWN,
     REFUSED_ALLOCATE,
     REFUSED_JOB_CONTROL,
@@ -36,12 +33,6 @@ enum refused_what {
  * @thread the loop's */
 void refused_tell(enum refused_what what, const char *of, const char *why);
 
-pmix_status_t refused_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
-                              pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
-                             size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
-                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 /** Has no callback: libpmix listens itself. */
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,

@@ -67,6 +67,12 @@ pmix_status_t upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const 
                                 size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                   pmix_modex_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                             pmix_op_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                            size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata);
+pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                            pmix_info_cbfunc_t cbfunc, void *cbdata);
 void upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMIx_Publish, PMIx_Lookup, PMIx_Unpublish. Directives are read here; the rest is the holder's
+ * (common/server/holder.h). Values travel as libpmix packs them. */
+#include "common/nspace/library.h"
+#include "common/server/meeting.h"
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_MS = 60000 /* for what waits for no data */ };
+
+/* A request, and the callback that it ends with. */
+struct data_request {
+    struct handoff_item item;
+    enum holder_op op;
+    pmix_op_cbfunc_t say_op;
+    pmix_lookup_cbfunc_t say_lookup;
+    void *cbdata;
+    struct wire_out body;
+    struct store_lookup lookup; /* of HOLDER_LOOKUP */
+    struct store_list entries;  /* of HOLDER_PUBLISH */
+    uint32_t nentries;
+    uint32_t ms; /* PMIX_TIMEOUT; 0: none */
+    pmix_status_t status;
+    pmix_pdata_t *pdata;
+    size_t npdata;
+};
+
+/* What the directives of a call say. */
+struct directives {
+    enum store_range range;
+    enum store_life life;
+    struct procset custom;
+    bool aimed; /* custom was given */
+    bool wait;
+    uint32_t want; /* PMIX_WAIT with a number; 0: all keys */
+    uint32_t seconds;
+    struct store_who who;
+    bool has_uids, has_gids;
+    uint32_t nuids, ngids, uids[STORE_IDS_MAX], gids[STORE_IDS_MAX];
+    bool any_range; /* none was given */
+};
+
+/* ---- answers ---- */
+
+static void free_request(struct data_request *r)
+{
+    struct store_entry *e;
+    while ((e = TAILQ_FIRST(&r->entries)) != NULL) {
+        TAILQ_REMOVE(&r->entries, e, link);
+        store_entry_free(e);
+    }
+    if (r->pdata != NULL)
+        PMIX_PDATA_FREE(r->pdata, r->npdata);
+    store_free_lookup(&r->lookup);
+    wire_out_free(&r->body);
+    free(r);
+}
+
+/* libpmix copies the data before its callback returns. @thread PMIx's or the loop's */
+static void say(pmix_status_t ignored, void *arg)
+{
+    struct data_request *r = arg;
+    (void)ignored;
+    if (r->op == HOLDER_LOOKUP && r->say_lookup != NULL)
+        r->say_lookup(r->status, r->pdata, r->npdata, r->cbdata);
+    else if (r->op != HOLDER_LOOKUP && r->say_op != NULL)
+        r->say_op(r->status, r->cbdata);
+    free_request(r);
+}
+
+/* Where the callback would send from the thread that calls it, libpmix's own has to: it calls back
+ * for a client of a namespace that is not there. @thread the loop's */
+static void answer(struct data_request *r, pmix_status_t status)
+{
+    pmix_proc_t nobody;
+    r->status = status;
+    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
+    if (!answer_wanted())
+        free_request(r);
+    else if (library_has(upcall_server()->library, LIBRARY_DATA_ANSWER_RACES))
+        PMIx_server_deregister_client(&nobody, say, r);
+    else
+        say(PMIX_SUCCESS, r);
+}
+
+static bool unpack(const void *bytes, size_t len, pmix_value_t *value)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t object = {.bytes = malloc(len + 1), .size = len};
+    int32_t n = 1;
+    if (object.bytes == NULL)
+        return false;
+    memcpy(object.bytes, bytes, len);
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    bool good = PMIx_Data_load(&buffer, &object) == PMIX_SUCCESS &&
+                PMIx_Data_unpack(NULL, &buffer, value, &n, PMIX_VALUE) == PMIX_SUCCESS;
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return good;
+}
+
+/* @return PMIX_SUCCESS, PMIX_ERR_PARTIAL_SUCCESS, or why not */
+static pmix_status_t read_found(struct data_request *r, const void *data, size_t len,
+                                struct procset *publishers)
+{
+    char nspace[PROCSET_NAME_MAX + 1], key[STORE_KEY_MAX + 1];
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    pmix_status_t status = wire_get_i32(&in);
+    uint32_t n = wire_get_count(&in, 16);
+    if (in.bad || n == 0)
+        return PMIX_ERR_NOT_FOUND;
+    PMIX_PDATA_CREATE(r->pdata, n);
+    r->npdata = r->pdata != NULL ? n : 0;
+    for (uint32_t i = 0; i < r->npdata; i++) {
+        size_t size;
+        wire_get_str(&in, nspace, sizeof nspace);
+        pmix_rank_t rank = wire_get_u32(&in);
+        wire_get_str(&in, key, sizeof key);
+        const void *value = wire_get_block(&in, &size);
+        if (in.bad || !unpack(value, size, &r->pdata[i].value))
+            return PMIX_ERR_UNPACK_FAILURE;
+        PMIX_LOAD_PROCID(&r->pdata[i].proc, nspace, rank);
+        PMIX_LOAD_KEY(r->pdata[i].key, key);
+        procset_add(publishers, nspace, rank, rank);
+    }
+    procset_canonical(publishers);
+    return r->pdata == NULL ? PMIX_ERR_NOMEM : status;
+}
+
+/* @thread the loop's */
+static void on_answer(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct data_request *r = arg;
+    struct procset publishers = {0};
+    if (r->op == HOLDER_LOOKUP && status == PMIX_SUCCESS) {
+        status = read_found(r, data, len, &publishers);
+        meeting_register(upcall_server(), &publishers);
+        /* what is there is worth more than to know that some is missing */
+        if (status == PMIX_ERR_PARTIAL_SUCCESS &&
+            !library_has(upcall_server()->library, LIBRARY_LOOKUP_PARTIAL))
+            status = PMIX_SUCCESS;
+    }
+    procset_free(&publishers);
+    answer(r, status);
+}
+
+/* ---- directives ---- */
+
+static bool read_range(const pmix_value_t *value, struct directives *d)
+{
+    static const int ranges[] = {
+        [PMIX_RANGE_UNDEF] = STORE_SESSION,   [PMIX_RANGE_RM] = -1,
+        [PMIX_RANGE_LOCAL] = STORE_LOCAL,     [PMIX_RANGE_NAMESPACE] = STORE_NSPACE,
+        [PMIX_RANGE_SESSION] = STORE_SESSION, [PMIX_RANGE_GLOBAL] = STORE_SESSION,
+        [PMIX_RANGE_CUSTOM] = STORE_CUSTOM,   [PMIX_RANGE_PROC_LOCAL] = STORE_SELF,
+    };
+    if (value->type != PMIX_DATA_RANGE || value->data.range >= sizeof ranges / sizeof *ranges ||
+        ranges[value->data.range] < 0)
+        return false;
+    d->range = (enum store_range)ranges[value->data.range];
+    d->any_range = false;
+    return true;
+}
+
+static bool read_life(const pmix_value_t *value, struct directives *d)
+{
+    static const enum store_life lives[] = {
+        [PMIX_PERSIST_INDEF] = STORE_SESSION_LIFE,
+        [PMIX_PERSIST_FIRST_READ] = STORE_FIRST_READ,
+        [PMIX_PERSIST_PROC] = STORE_PROC,
+        [PMIX_PERSIST_APP] = STORE_APP,
+        [PMIX_PERSIST_SESSION] = STORE_SESSION_LIFE,
+    };
+    if (value->type != PMIX_PERSIST || value->data.persist >= sizeof lives / sizeof *lives)
+        return false;
+    d->life = lives[value->data.persist];
+    return true;
+}
+
+static bool read_procs(const pmix_value_t *value, struct directives *d)
+{
+    const pmix_proc_t *procs = value->type == PMIX_PROC ? value->data.proc : NULL;
+    size_t n = procs != NULL;
+    if (value->type == PMIX_DATA_ARRAY && value->data.darray != NULL &&
+        value->data.darray->type == PMIX_PROC) {
+        procs = value->data.darray->array;
+        n = value->data.darray->size;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool all = procs[i].rank == PMIX_RANK_WILDCARD;
+        char nspace[PMIX_MAX_NSLEN + 1];
+        snprintf(nspace, sizeof nspace, "%.*s", PMIX_MAX_NSLEN, procs[i].nspace);
+        if (procset_add(&d->custom, nspace, all ? 0 : procs[i].rank,
+                        all ? PMIX_RANK_VALID : procs[i].rank) != 0)
+            return false;
+    }
+    procset_canonical(&d->custom);
+    d->aimed = n > 0;
+    return n > 0;
+}
+
+static bool read_number(const pmix_value_t *value, uint32_t *number)
+{
+    pmix_status_t rc = PMIX_SUCCESS;
+    if (value->type == PMIX_BOOL || value->type == PMIX_UNDEF)
+        return false;
+    PMIX_VALUE_GET_NUMBER(rc, value, *number, uint32_t);
+    return rc == PMIX_SUCCESS;
+}
+
+static bool read_ids(const pmix_value_t *value, bool *has, uint32_t *ids, uint32_t *n)
+{
+    const pmix_data_array_t *array = value->type == PMIX_DATA_ARRAY ? value->data.darray : NULL;
+    if (array == NULL || array->type != PMIX_UINT32 || array->size > STORE_IDS_MAX)
+        return false;
+    *has = true;
+    *n = (uint32_t)array->size;
+    if (*n > 0)
+        memcpy(ids, array->array, *n * sizeof *ids);
+    return true;
+}
+
+static bool read_one(const pmix_info_t *info, struct directives *d, bool *known);
+
+/* Who may read it: by uid, and by gid. */
+static bool read_access(const pmix_value_t *value, struct directives *d)
+{
+    const pmix_data_array_t *array = value->type == PMIX_DATA_ARRAY ? value->data.darray : NULL;
+    bool good = array != NULL && array->type == PMIX_INFO, known;
+    for (size_t i = 0; good && i < array->size; i++)
+        good = read_one((const pmix_info_t *)array->array + i, d, &known) && known;
+    return good;
+}
+
+/* @param known whether it is a directive @return false: it makes no sense */
+static bool read_one(const pmix_info_t *info, struct directives *d, bool *known)
+{
+    const pmix_value_t *value = &info->value;
+    *known = true;
+    if (PMIX_CHECK_KEY(info, PMIX_RANGE))
+        return read_range(value, d);
+    if (PMIX_CHECK_KEY(info, PMIX_PERSISTENCE))
+        return read_life(value, d);
+    if (PMIX_CHECK_KEY(info, PMIX_EVENT_CUSTOM_RANGE))
+        return read_procs(value, d);
+    if (PMIX_CHECK_KEY(info, PMIX_WAIT)) {
+        bool yes = value->type == PMIX_UNDEF || (value->type == PMIX_BOOL && value->data.flag);
+        d->wait = yes || value->type != PMIX_BOOL;
+        return value->type == PMIX_BOOL || value->type == PMIX_UNDEF ||
+               read_number(value, &d->want);
+    }
+    if (PMIX_CHECK_KEY(info, PMIX_TIMEOUT))
+        return read_number(value, &d->seconds);
+    if (PMIX_CHECK_KEY(info, PMIX_USERID))
+        return read_number(value, &d->who.uid);
+    if (PMIX_CHECK_KEY(info, PMIX_GRPID))
+        return read_number(value, &d->who.gid);
+    if (PMIX_CHECK_KEY(info, PMIX_ACCESS_PERMISSIONS))
+        return read_access(value, d);
+    if (PMIX_CHECK_KEY(info, PMIX_ACCESS_USERIDS))
+        return read_ids(value, &d->has_uids, d->uids, &d->nuids);
+    if (PMIX_CHECK_KEY(info, PMIX_ACCESS_GRPIDS))
+        return read_ids(value, &d->has_gids, d->gids, &d->ngids);
+    *known = false;
+    return true;
+}
+
+static struct directives *new_directives(const pmix_proc_t *proc)
+{
+    const struct boot *boot = &upcall_server()->boot;
+    struct directives *d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return NULL;
+    d->life = STORE_APP;
+    d->any_range = true;
+    snprintf(d->who.nspace, sizeof d->who.nspace, "%.*s", PMIX_MAX_NSLEN, proc->nspace);
+    d->who.rank = proc->rank;
+    snprintf(d->who.host, sizeof d->who.host, "%s", boot->nodes[boot->node].name);
+    d->who.uid = getuid();
+    d->who.gid = getgid();
+    return d;
+}
+
+static void free_directives(struct directives *d)
+{
+    procset_free(&d->custom);
+    free(d);
+}
+
+/* @return PMIX_SUCCESS, or PMIX_ERR_BAD_PARAM */
+static pmix_status_t read_directives(struct directives *d, const pmix_info_t info[], size_t ninfo)
+{
+    bool known;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (!read_one(&info[i], d, &known)) {
+            log_info("upcall: %.*s has a value that it cannot have, or that is not served",
+                     PMIX_MAX_KEYLEN, info[i].key);
+            return PMIX_ERR_BAD_PARAM;
+        }
+    }
+    return d->range == STORE_CUSTOM && !d->aimed ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
+}
+
+/* ---- requests ---- */
+
+static struct data_request *new_request(enum holder_op op, void *cbdata)
+{
+    struct data_request *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    TAILQ_INIT(&r->entries);
+    r->op = op;
+    r->cbdata = cbdata;
+    wire_put_u8(&r->body, (uint8_t)op);
+    return r;
+}
+
+/* @thread the loop's */
+static void run(struct handoff_item *item)
+{
+    struct data_request *r = (struct data_request *)item;
+    struct server *server = upcall_server();
+    struct store_entry *e;
+    uint32_t ms = r->ms;
+    if (server->leaving || r->body.failed) {
+        answer(r, server->leaving ? PMIX_ERR_UNREACH : PMIX_ERR_NOMEM);
+        return;
+    }
+    if (r->op == HOLDER_PUBLISH) {
+        wire_put_u32(&r->body, r->nentries);
+        TAILQ_FOREACH (e, &r->entries, link) {
+            e->number = ++server->published;
+            store_put_entry(&r->body, e);
+        }
+    } else if (r->op == HOLDER_LOOKUP) {
+        r->lookup.number = ++server->published;
+        store_put_lookup(&r->body, &r->lookup);
+    }
+    if (ms == 0 && (r->op != HOLDER_LOOKUP || r->lookup.want == 0))
+        ms = ANSWER_MS;
+    if (r->body.failed)
+        answer(r, PMIX_ERR_NOMEM);
+    else
+        holder_request(server->holder, r->body.data, r->body.len, ms, on_answer, r);
+}
+
+static pmix_status_t post(struct data_request *r)
+{
+    r->item.run = run;
+    handoff_post(upcall_server()->handoff, &r->item);
+    return PMIX_SUCCESS;
+}
+
+static uint32_t *copy_ids(const uint32_t *ids, uint32_t n)
+{
+    uint32_t *copy = calloc(n + 1ul, sizeof *copy);
+    if (copy != NULL && n > 0)
+        memcpy(copy, ids, n * sizeof *ids);
+    return copy;
+}
+
+static struct store_entry *new_entry(const struct directives *d, const pmix_info_t *info)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {0};
+    struct store_entry *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return NULL;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (PMIx_Data_pack(NULL, &buffer, (void *)&info->value, 1, PMIX_VALUE) == PMIX_SUCCESS)
+        PMIx_Data_unload(&buffer, &bytes);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    e->who = d->who;
+    e->range = d->range;
+    e->life = d->life;
+    e->has_uids = d->has_uids;
+    e->has_gids = d->has_gids;
+    e->nuids = d->nuids;
+    e->ngids = d->ngids;
+    e->uids = copy_ids(d->uids, d->nuids);
+    e->gids = copy_ids(d->gids, d->ngids);
+    e->key = strndup(info->key, PMIX_MAX_KEYLEN);
+    e->value = bytes.bytes;
+    e->len = bytes.size;
+    if (e->value != NULL && e->key != NULL && e->uids != NULL && e->gids != NULL &&
+        procset_unite(&e->custom, &d->custom) == 0)
+        return e;
+    store_entry_free(e);
+    return NULL;
+}
+
+/* What is no directive is published. */
+static pmix_status_t add_entries(struct data_request *r, const struct directives *d,
+                                 const pmix_info_t info[], size_t ninfo)
+{
+    struct directives scratch = *d;
+    scratch.custom = (struct procset){0};
+    for (size_t i = 0; i < ninfo; i++) {
+        bool known;
+        read_one(&info[i], &scratch, &known);
+        if (known)
+            continue;
+        struct store_entry *e = new_entry(d, &info[i]);
+        if (e == NULL) {
+            procset_free(&scratch.custom);
+            return PMIX_ERR_NOMEM;
+        }
+        TAILQ_INSERT_TAIL(&r->entries, e, link);
+        r->nentries++;
+    }
+    procset_free(&scratch.custom);
+    return r->nentries > 0 ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM;
+}
+
+pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                             pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    struct directives *d = new_directives(proc);
+    struct data_request *r = new_request(HOLDER_PUBLISH, cbdata);
+    pmix_status_t rc = d == NULL || r == NULL ? PMIX_ERR_NOMEM : read_directives(d, info, ninfo);
+    if (rc == PMIX_SUCCESS)
+        rc = add_entries(r, d, info, ninfo);
+    if (rc == PMIX_SUCCESS) {
+        r->say_op = cbfunc;
+        r->ms = d->seconds * 1000;
+    }
+    if (d != NULL)
+        free_directives(d);
+    if (rc == PMIX_SUCCESS)
+        return post(r);
+    if (r != NULL)
+        free_request(r);
+    return rc;
+}
+
+static uint32_t count_keys(char **keys)
+{
+    uint32_t n = 0;
+    while (keys != NULL && keys[n] != NULL && n <= STORE_KEYS_MAX)
+        n++;
+    return n;
+}
+
+static pmix_status_t take_keys(struct store_lookup *lookup, char **keys)
+{
+    uint32_t n = count_keys(keys);
+    if (n == 0 || n > STORE_KEYS_MAX)
+        return PMIX_ERR_BAD_PARAM;
+    lookup->keys = calloc(n, sizeof *lookup->keys);
+    for (uint32_t i = 0; lookup->keys != NULL && i < n; i++) {
+        if ((lookup->keys[i] = strndup(keys[i], STORE_KEY_MAX)) == NULL)
+            return PMIX_ERR_NOMEM;
+        lookup->nkeys++;
+    }
+    return lookup->keys != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+}
+
+pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                            size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata)
+{
+    struct directives *d = new_directives(proc);
+    struct data_request *r = new_request(HOLDER_LOOKUP, cbdata);
+    pmix_status_t rc = d == NULL || r == NULL ? PMIX_ERR_NOMEM : read_directives(d, info, ninfo);
+    if (rc == PMIX_SUCCESS)
+        rc = take_keys(&r->lookup, keys);
+    if (rc == PMIX_SUCCESS && procset_unite(&r->lookup.custom, &d->custom) != 0)
+        rc = PMIX_ERR_NOMEM;
+    if (rc == PMIX_SUCCESS) {
+        uint32_t all = r->lookup.nkeys;
+        r->say_lookup = cbfunc;
+        r->lookup.who = d->who;
+        r->lookup.range = d->range;
+        r->lookup.want = !d->wait ? 0 : d->want > 0 && d->want < all ? d->want : all;
+        r->lookup.left = r->ms = d->seconds * 1000;
+    }
+    if (d != NULL)
+        free_directives(d);
+    if (rc == PMIX_SUCCESS)
+        return post(r);
+    if (r != NULL)
+        free_request(r);
+    return rc;
+}
+
+pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    struct directives *d = new_directives(proc);
+    struct data_request *r = new_request(HOLDER_UNPUBLISH, cbdata);
+    uint32_t n = count_keys(keys);
+    pmix_status_t rc = d == NULL || r == NULL ? PMIX_ERR_NOMEM : read_directives(d, info, ninfo);
+    if (n > STORE_KEYS_MAX)
+        rc = PMIX_ERR_BAD_PARAM;
+    if (rc == PMIX_SUCCESS) {
+        r->say_op = cbfunc;
+        r->ms = d->seconds * 1000;
+        store_put_who(&r->body, &d->who);
+        wire_put_u8(&r->body, (uint8_t)(d->any_range ? STORE_RANGES : d->range));
+        wire_put_u32(&r->body, n);
+        for (uint32_t i = 0; i < n; i++)
+            wire_put_str(&r->body, keys[i]);
+    }
+    if (d != NULL)
+        free_directives(d);
+    if (rc == PMIX_SUCCESS)
+        return post(r);
+    if (r != NULL)
+        free_request(r);
+    return rc;
+}
