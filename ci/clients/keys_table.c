@@ -125,6 +125,13 @@ static struct want app_list(uint32_t about)
     return text(list);
 }
 
+/* No set of a step of its own has all ranks. */
+static struct want app_pset(uint32_t about)
+{
+    (void)about;
+    return getenv("MUSTER_PSETS") ? (struct want){UNKNOWN, 0, NULL} : text(NULL);
+}
+
 /* @return a rank of an application on our node, or client.size; there alone it is known how an
  * application was started */
 static pmix_rank_t rank_here(uint32_t app)
@@ -237,6 +244,7 @@ const struct row rows[] = {
     ROW(PMIX_NODE_LIST, APP, app_list),
     ROW(PMIX_WDIR, APP, app_wdir),
     ROW(PMIX_APP_ARGV, APP, app_argv),
+    ROW(PMIX_PSET_NAME, APP, app_pset),
     ROW(PMIX_NODEID, NODE, node_id),
     ROW(PMIX_HOSTNAME, NODE, node_name),
     ROW(PMIX_LOCAL_SIZE, NODE, node_tasks),

@@ -159,6 +159,8 @@ all_of '-N1 -n2 : -N3 -n7' 9 4
 what='three components of a step'
 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' keys
 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' exchange
+PSETS_EXPECTED=component0=0-0:component1=1-5:component2=6-8 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' psets
+MUSTER_PSETS=air:ocean:ice PSETS_EXPECTED=air=0-0:ocean=1-5:ice=6-8 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' psets
 what='two components of a step, on some of the nodes'
 run '-N1 -n1 : -N1 -n1' keys
 scancel "$job"

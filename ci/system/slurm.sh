@@ -184,6 +184,21 @@ if [ -z "${SHORT:-}${THIN:-}" ]; then
   join_asides
 fi
 
+# Process sets as the user names them, and what is said of names that make no sense.
+sets_named() {
+  local log=$work/psets.log status
+  case $wanted in '  '|*' psets '*) ;; *) return 0 ;; esac
+  [ "$MPI" = muster ] || return 0
+  export PSETS_EXPECTED=$2
+  MUSTER_PSETS=$1 run "$3" psets
+  unset PSETS_EXPECTED
+  MUSTER_PSETS=a=0-8 timeout 60 srun --mpi=muster -N2 -n4 true >"$log" 2>&1 </dev/null
+  status=$?
+  check 'a set with a rank that there is not ends the step, with a word' "$(why "$log" $status)" eval \
+    "[ $status != 0 ] && grep -q 'process sets: \"a\" has rank 8, and the last rank of the step is 3' '$log'"
+}
+sets_named ocean=0-3:ice=4-7 ocean=0-3:ice=4-7 '-N4 -n8'
+
 # A rank is killed and the step goes on: losses [ARG]...
 survivors_told() {
   local log=$work/losses.log status

@@ -229,6 +229,7 @@ part_use() {
   found=$("${musterrun[@]}" -n1 sh -c 'seq 200000; seq 200000 >&2' 2>"$work/err" | md5sum)
   check 'output and errors, whole and apart' "$(wc -c "$work/err")" \
     [ "$found $(md5sum <"$work/err")" = "$(seq 200000 | md5sum) $(seq 200000 | md5sum)" ]
+  PSETS_EXPECTED=ocean=0-3:ice=4-7 client 'process sets' '-N4 -n8 --pset ocean=0-3:ice=4-7' psets
   run 30 -n2 -N4 true
   says 'fewer tasks than nodes' 0 'warning: 2 tasks run on 2 nodes, not on 4'
   run 5 -n 0 true

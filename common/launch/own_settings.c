@@ -14,6 +14,16 @@ enum {
     VALUE_SIZE = 64,      /* with its end; what is longer is wrong when it is cut, too */
 };
 
+/* What is too long is cut, and is too long for the server, too. */
+static void take_psets(struct boot *boot, const char *value)
+{
+    char text[BOOT_PSETS_MAX + 2];
+
+    snprintf(text, sizeof(text), "%s", value);
+    if (text[0] != '\0')
+        boot_replace(boot, BOOT_PSETS, text);
+}
+
 void own_settings(struct boot *boot, char *const *env)
 {
     char name[CONF_STEP_NAME_SIZE], value[VALUE_SIZE];
@@ -22,6 +32,8 @@ void own_settings(struct boot *boot, char *const *env)
     for (char *const *e = env; e && *e && n < MOST; e++) {
         size_t len = strcspn(*e, "=");
 
+        if (len == strlen(BOOT_PSETS_ENV) && strncmp(*e, BOOT_PSETS_ENV "=", len + 1) == 0)
+            take_psets(boot, *e + len + 1);
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)len, *e);

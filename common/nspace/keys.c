@@ -135,9 +135,11 @@ static void put_command(struct infos *list, const struct boot *boot)
         infos_str(list, PMIX_APP_ARGV, argv);
 }
 
-static void put_app(struct infos *list, const struct boot *boot, uint32_t number)
+static void put_app(struct infos *list, const struct boot *boot, uint32_t number,
+                    const struct psets *psets)
 {
     struct boot_app app = boot_app(boot, number);
+    const struct pset *set = psets_whole(psets, boot);
     struct infos array = {0};
     infos_u32(&array, PMIX_APPNUM, number);
     infos_u32(&array, PMIX_APP_SIZE, app.ntasks);
@@ -145,6 +147,8 @@ static void put_app(struct infos *list, const struct boot *boot, uint32_t number
     infos_u32(&array, PMIX_MAX_PROCS, app.ntasks);
     infos_u32(&array, PMIX_NUM_NODES, app.nnodes);
     infos_str_new(&array, PMIX_NODE_LIST, map_nodes(boot, number));
+    if (set != NULL)
+        infos_str(&array, PMIX_PSET_NAME, set->name);
     put_command(&array, boot);
     infos_array(list, PMIX_APP_INFO_ARRAY, &array);
 }
@@ -215,14 +219,14 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
 
 /* Neither PMIX_NODE_MAP nor PMIX_PROC_MAP: libpmix makes of them what stands here for each node and
  * each rank anyway, and looks for each name among all before it. */
-void keys_describe(struct infos *list, const struct nspace *ns)
+void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets)
 {
     const struct boot *boot = ns->boot;
     struct boot_app app = {0};
     put_session(list, boot);
     put_job(list, ns);
     for (uint32_t number = 0; number < boot_napps(boot); number++)
-        put_app(list, boot, number);
+        put_app(list, boot, number, psets);
     /* Bare, node keys mean this node: so libpmix 4.2 hands them out without a qualifier. */
     if (boot->node != BOOT_NO_NODE)
         put_node_keys(list, boot, boot->node);

@@ -89,6 +89,12 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .before = RELEASE(6, 1),
          .meaning = "a destruct that libpmix has done by itself is handed up all the same, by some "
                     "releases twice with one cbdata; muster answers within the upcall"},
+    [LIBRARY_SET_STATUS_UNSET] =
+        {.name = "SET_STATUS_UNSET",
+         .fault = true,
+         .before = RELEASE(5, 0),
+         .meaning = "the definition of a process set returns a status that is never set; muster "
+                    "takes it for success"},
     [LIBRARY_EVENT_ANSWER_RACES] =
         {.name = "EVENT_ANSWER_RACES",
          .fault = true,

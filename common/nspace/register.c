@@ -6,6 +6,8 @@
 #include "common/nspace/register.h"
 
 #include "common/nspace/keys.h"
+#include "common/nspace/library.h"
+#include "common/nspace/procs.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -61,13 +63,37 @@ static void give_back(void)
 #endif
 }
 
+int register_set(const struct pset *set, uint32_t library, struct err *err)
+{
+    pmix_info_t info;
+    PMIX_INFO_CONSTRUCT(&info);
+    if (!procs_load(&info, PMIX_PSET_MEMBERS, &set->members))
+        return err_set(err, "out of memory");
+    const pmix_data_array_t *procs = info.value.data.darray;
+    pmix_status_t rc = PMIx_server_define_process_set(procs->array, procs->size, set->name);
+    PMIX_INFO_DESTRUCT(&info);
+    if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED &&
+        !library_has(library, LIBRARY_SET_STATUS_UNSET))
+        return err_set(err, "libpmix does not define the process set \"%s\": %s", set->name,
+                       PMIx_Error_string(rc));
+    return 0;
+}
+
+void register_set_end(const struct pset *set)
+{
+    char name[PROCSET_NAME_MAX + 1]; /* not const for libpmix */
+    strcpy(name, set->name);
+    PMIx_server_delete_process_set(name);
+}
+
 /* @param nlocal processes of it on this node */
-static int register_keys(const struct nspace *ns, uint32_t nlocal, struct err *err)
+static int register_keys(const struct nspace *ns, uint32_t nlocal, const struct psets *psets,
+                         struct err *err)
 {
     struct infos list = {0};
     pmix_nspace_t name; /* libpmix copies the full buffer */
     PMIX_LOAD_NSPACE(name, ns->boot->nspace);
-    keys_describe(&list, ns);
+    keys_describe(&list, ns, psets);
     pmix_status_t rc =
         list.failed ? PMIX_ERR_NOMEM
                     : PMIx_server_register_nspace(name, (int)nlocal, list.info, list.n, NULL, NULL);
@@ -79,17 +105,18 @@ static int register_keys(const struct nspace *ns, uint32_t nlocal, struct err *e
     return 0;
 }
 
-int register_namespace(const struct nspace *ns, struct err *err)
+int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err)
 {
     const struct boot *boot = ns->boot;
-    if (make_dirs(boot, err) != 0 || register_keys(ns, boot->nodes[boot->node].ntasks, err) != 0)
+    if (make_dirs(boot, err) != 0 ||
+        register_keys(ns, boot->nodes[boot->node].ntasks, psets, err) != 0)
         return -1;
     return register_clients(boot, err);
 }
 
-int register_foreign(const struct nspace *ns, struct err *err)
+int register_foreign(const struct nspace *ns, const struct psets *psets, struct err *err)
 {
-    return register_keys(ns, 0, err);
+    return register_keys(ns, 0, psets, err);
 }
 
 void register_end(const struct nspace *ns)

@@ -6,14 +6,16 @@
 #define MUSTER_NSPACE_REGISTER_H
 
 #include "common/nspace/nspace.h"
+#include "common/nspace/psets.h"
 
 /**
  * Registers the namespace with all its keys, and the processes of this node as clients
  * (PMIx_server_register_nspace, PMIx_server_register_client).
+ * @param psets its sets, for each process's key
  * @return 0, or -1 with the reason in @p err
  * @thread any but PMIx's; blocks until libpmix is done
  */
-int register_namespace(const struct nspace *ns, struct err *err);
+int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err);
 
 /**
  * Registers another step's namespace with all that is known of it, so that its processes can be
@@ -22,10 +24,22 @@ int register_namespace(const struct nspace *ns, struct err *err);
  * @return 0, or -1 with the reason in @p err
  * @thread the loop's; blocks until libpmix is done
  */
-int register_foreign(const struct nspace *ns, struct err *err);
+int register_foreign(const struct nspace *ns, const struct psets *psets, struct err *err);
 
 /** Ends that (PMIx_server_deregister_nspace). @thread the loop's */
 void register_end(const struct nspace *ns);
+
+/**
+ * Defines a process set (PMIx_server_define_process_set): libpmix tells its clients by an event, or
+ * when they register for it.
+ * @param library the libpmix that runs
+ * @return 0, or -1 with the reason in @p err
+ * @thread any but PMIx's; blocks until libpmix is done
+ */
+int register_set(const struct pset *set, uint32_t library, struct err *err);
+
+/** Deletes it, the same way. */
+void register_set_end(const struct pset *set);
 
 /**
  * The environment that the process in @p slot of this node must be started with

@@ -59,6 +59,7 @@ static void each_is_in_its_releases(void **state)
         {LIBRARY_CONNECT_TIMER_STAYS, {6, 1, 0}, {7, 0, 0}},
         {LIBRARY_WILDCARD_IS_LOCAL, {4, 2, 9}, {5, 0, 0}},
         {LIBRARY_LOCAL_DESTRUCT_TOLD, {6, 0, 9}, {6, 1, 0}},
+        {LIBRARY_SET_STATUS_UNSET, {4, 2, 9}, {5, 0, 0}},
         {LIBRARY_EVENT_ANSWER_RACES, {5, 0, 7}, {6, 0, 0}},
         {LIBRARY_DATA_ANSWER_RACES, {6, 0, 0}, {6, 1, 0}},
         {LIBRARY_FINALIZE_RACES, {6, 1, 0}, {7, 0, 0}},

@@ -74,10 +74,13 @@ void boot_write(const struct boot *boot, struct wire_out *out)
 void boot_write_nspace(const struct boot *boot, struct wire_out *out)
 {
     struct boot told = *boot;
+    const char *psets = boot_setting(boot, BOOT_PSETS);
+    struct boot_setting setting = {BOOT_PSETS, (char *)psets};
 
     told.tmpdir = "/";
     told.node = 0;
-    told.nsettings = 0;
+    told.settings = &setting;
+    told.nsettings = psets != NULL;
     boot_write(&told, out);
 }
 
@@ -351,6 +354,22 @@ void boot_set(struct boot *boot, const char *key, const char *value)
         return;
     }
     settings[boot->nsettings++] = add;
+}
+
+void boot_replace(struct boot *boot, const char *key, const char *value)
+{
+    for (uint32_t i = 0; i < boot->nsettings; i++) {
+        char *copy;
+        if (strcmp(boot->settings[i].key, key) != 0)
+            continue;
+        copy = strdup(value);
+        if (copy) {
+            free(boot->settings[i].value);
+            boot->settings[i].value = copy;
+        }
+        return;
+    }
+    boot_set(boot, key, value);
 }
 
 void boot_free(struct boot *boot)

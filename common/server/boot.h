@@ -76,6 +76,12 @@ struct boot_allocation {
     uint32_t slots;        /**< processors on all of them; 0: not known */
 };
 
+/** The setting that names process sets (common/nspace/psets.h), the variable of the step's
+ * environment that it is from, and its bytes at most. Servers of other steps are told it. */
+#define BOOT_PSETS "psets"
+#define BOOT_PSETS_ENV "MUSTER_PSETS"
+enum { BOOT_PSETS_MAX = 4096 };
+
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
  * the name that he has given it (conf_step.h). Eight are the server's own: "backend", the back
  * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
@@ -109,8 +115,12 @@ struct boot {
 /** Appends @p boot to @p out. */
 void boot_write(const struct boot *boot, struct wire_out *out);
 
-/** Appends what servers of other steps are told: the same message of node 0, without settings, and
- * with "/" instead of the directory. So it is the same bytes on every server of the step. */
+/** Sets or replaces a setting. */
+void boot_replace(struct boot *boot, const char *key, const char *value);
+
+/** Appends what servers of other steps are told: the same message of node 0, with "/" instead of
+ * the directory, and of the settings BOOT_PSETS alone. So it is the same bytes on every server of
+ * the step. */
 void boot_write_nspace(const struct boot *boot, struct wire_out *out);
 
 /**

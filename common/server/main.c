@@ -9,6 +9,7 @@
 #include "common/server/execs.h"
 #include "common/server/limits.h"
 #include "common/server/server.h"
+#include "common/server/sets.h"
 #include "common/server/settings.h"
 #include "common/server/status.h"
 #include "common/upcall/upcall.h"
@@ -165,11 +166,13 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
         return -1;
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     open_log(server, syslog);
-    if (limits_descriptors(here->ntasks, err) != 0 || server_open(server, err) != 0 ||
-        upcall_open(server, err) != 0)
+    if (limits_descriptors(here->ntasks, err) != 0 || sets_open(server, err) != 0 ||
+        server_open(server, err) != 0 || upcall_open(server, err) != 0)
         return -1;
     char release[LIBRARY_TEXT_SIZE];
-    int rc = bound_memory(server, err) != 0 || register_namespace(server->nspace, err) != 0
+    int rc = bound_memory(server, err) != 0 ||
+                     register_namespace(server->nspace, &server->psets, err) != 0 ||
+                     sets_define(server, err) != 0
                  ? -1
                  : send_environment(server, err);
     if (rc == 0) {

@@ -11,6 +11,7 @@
 #include "common/server/execs.h"
 #include "common/server/greeting.h"
 #include "common/server/meeting.h"
+#include "common/server/sets.h"
 #include "common/server/stalled.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -488,6 +489,7 @@ void server_close(struct server *server)
     asks_free(server->asks);
     holder_free(server->holder);
     steps_close(server);
+    sets_close(server);
     link_free(server->link);
     registry_free(server->registry);
     nspace_free(server->nspace);

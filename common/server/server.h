@@ -8,6 +8,7 @@
 #include "common/conf/conf.h"
 #include "common/handoff/handoff.h"
 #include "common/nspace/nspace.h"
+#include "common/nspace/psets.h"
 #include "common/nspace/registry.h"
 #include "common/tracker/engine.h"
 #include "common/transport/ask.h"
@@ -77,12 +78,13 @@ struct server {
     bool leaving;              /**< what waited was answered: frames are of no use any more */
     bool ending;               /**< the step is being ended: more deaths are no news */
     int64_t end_again;         /**< when this server has it ended, too, ms; 0: not */
-    char lost[256];    /**< which server, or task of another node, was the first to be lost, or "":
-                          tasks that end afterwards most likely do so for it */
-    bool lost_unsaid;  /**< the user has not been told, for nobody waited for it */
-    bool lost_task;    /**< it is a task, of a server that was not lost */
-    uint32_t lost_on;  /**< its node */
-    int64_t bereft_at; /**< when an operation last failed for a task of another node, ms */
+    char lost[256];     /**< which server, or task of another node, was the first to be lost, or "":
+                           tasks that end afterwards most likely do so for it */
+    bool lost_unsaid;   /**< the user has not been told, for nobody waited for it */
+    bool lost_task;     /**< it is a task, of a server that was not lost */
+    uint32_t lost_on;   /**< its node */
+    int64_t bereft_at;  /**< when an operation last failed for a task of another node, ms */
+    struct psets psets; /**< sets.c: of the own step */
     struct registry *registry;
     struct served *served;     /**< upcall/modex.c: what other servers ask about processes here */
     uint64_t nserved;          /**< such questions that libpmix was handed, ever */

@@ -36,10 +36,15 @@ static int read_rm(struct server *server, struct err *err)
     return 0;
 }
 
+/* Names process sets, too, which are no setting of muster.json. */
 static int set_option(struct server *server, const char *group, const char *key, json_object *value,
                       struct err *err)
 {
     char name[256];
+    if (*group == '\0' && strcmp(key, "pset") == 0 && json_object_get_string(value) != NULL) {
+        boot_replace(&server->boot, BOOT_PSETS, json_object_get_string(value));
+        return 0;
+    }
     snprintf(name, sizeof name, CONF_STEP_OPTION "%.100s%s%.100s", group, *group != '\0' ? "." : "",
              key);
     const char *text = json_object_get_string(value);

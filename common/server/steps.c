@@ -7,8 +7,8 @@
 #include "common/server/steps.h"
 
 #include "common/nspace/foreign.h"
-#include "common/nspace/register.h"
 #include "common/server/holder.h"
+#include "common/server/sets.h"
 #include "common/server/strangers.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -335,7 +335,7 @@ int steps_register(struct server *server, const struct procset *set)
         if (ns == NULL)
             rc = err_set(&err, "namespace %s is not known", set->parts[i].nspace);
         else if (ns->foreign != NULL && !ns->foreign->registered) {
-            rc = register_foreign(ns, &err);
+            rc = sets_register(server, ns, &err);
             ns->foreign->registered = rc == 0;
         }
     }
@@ -361,7 +361,8 @@ static bool has_group(const struct server *server, const struct nspace *ns)
     const struct registry *registry = server->registry;
     for (uint32_t i = 0; i < registry->n; i++)
         for (uint32_t k = 0; k < registry->entries[i].members.nparts; k++)
-            if (strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
+            if (registry->entries[i].kind == REGISTRY_GROUP &&
+                strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
                 return true;
     return false;
 }
@@ -379,7 +380,7 @@ void steps_tidy(struct server *server, uint32_t node)
             return;
     log_debug("namespace %s has ended", ns->foreign->name);
     if (ns->foreign->registered)
-        register_end(ns);
+        sets_end(server, ns);
     spread_forget(server->spreads, ns->foreign->name);
     foreign_forget(ns);
 }

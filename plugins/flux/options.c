@@ -12,19 +12,23 @@
 #include <stdlib.h>
 
 /* The shell gives a variable by its whole name only. */
+static void take_variable(struct boot *boot, flux_shell_t *shell, const char *name)
+{
+    const char *value = flux_shell_getenv(shell, name);
+    char *text = NULL;
+
+    if (value && asprintf(&text, "%s=%s", name, value) >= 0)
+        own_settings(boot, (char *[]){text, NULL});
+    free(text);
+}
+
 static void take_variables(struct boot *boot, flux_shell_t *shell)
 {
-    char name[CONF_STEP_NAME_SIZE], text[2 * CONF_STEP_NAME_SIZE];
-    char *env[] = {text, NULL};
+    char name[CONF_STEP_NAME_SIZE];
 
-    for (unsigned i = 0; conf_step_name(i, name); i++) {
-        const char *value = flux_shell_getenv(shell, name);
-
-        if (!value)
-            continue;
-        snprintf(text, sizeof(text), "%s=%s", name, value);
-        own_settings(boot, env);
-    }
+    for (unsigned i = 0; conf_step_name(i, name); i++)
+        take_variable(boot, shell, name);
+    take_variable(boot, shell, BOOT_PSETS_ENV);
 }
 
 int options_take(struct boot *boot, flux_shell_t *shell, struct err *err)

@@ -22,6 +22,7 @@ enum {
     OPT_PLUGIN,
     OPT_RM,
     OPT_CONF,
+    OPT_PSET,
 };
 
 static const struct option options[] = {
@@ -39,6 +40,7 @@ static const struct option options[] = {
     {"plugin", required_argument, NULL, OPT_PLUGIN},
     {"setopt", required_argument, NULL, 'o'},
     {"conf", required_argument, NULL, OPT_CONF},
+    {"pset", required_argument, NULL, OPT_PSET},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {0},
@@ -61,6 +63,7 @@ static const char usage[] =
     "  -v, --verbose             information; twice: debug lines too\n"
     "  -o, --setopt=muster.K=V   of --rm=flux: a setting of muster for this run\n"
     "      --plugin=FILE         another plugin file than the installed one\n"
+    "      --pset=NAME=RANKS:... process sets, as MUSTER_PSETS has them: ocean=0-3:ice=4-7\n"
     "      --conf=NODE=FILE      another muster.json for a node, by its number\n"
     "      --fault=KIND[:K=N,..] do something wrong: late, duplicate, lost, refused, uid, die\n"
     "      --seed=N              which messages are hit by faults (default 1)\n"
@@ -189,6 +192,9 @@ static int take(struct run *run, struct numbers *numbers, int option, const char
     case OPT_PLUGIN:
         run->plugin_path = value;
         return -1;
+    case OPT_PSET:
+        return setenv("MUSTER_PSETS", value, 1) == 0 ? -1
+                                                     : wrong("--pset", value, "kept: no memory");
     case OPT_CONF:
         return conf(numbers, value);
     case OPT_SEED:

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text is the user's, and of a foreign namespace that of another process of the user. */
+#include "common/nspace/psets.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXAMPLE "for example " BOOT_PSETS_ENV "=ocean=0-3:ice=4-7"
+
+/* What is shown of a wrong text. */
+enum { SHOWN = 64 };
+
+static struct pset *add(struct psets *psets)
+{
+    struct pset *sets = realloc(psets->sets, (psets->n + 1) * sizeof *sets);
+    if (sets == NULL)
+        return NULL;
+    psets->sets = sets;
+    sets[psets->n] = (struct pset){0};
+    return &sets[psets->n++];
+}
+
+/* "," separates names in answers to queries, and the other two are the text's own. */
+static bool is_name(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isprint((unsigned char)text[i]) || strchr(",=: ", text[i]) != NULL)
+            return false;
+    return len > 0 && len <= PROCSET_NAME_MAX;
+}
+
+static int name_set(struct psets *psets, const struct boot *boot, const char *text, size_t len,
+                    struct err *err)
+{
+    if (!is_name(text, len))
+        return err_set(err,
+                       "process sets: \"%.*s\" is no name of a set; give up to %d printable "
+                       "characters without blank, comma, colon and equals sign, " EXAMPLE,
+                       (int)(len < SHOWN ? len : SHOWN), text, (int)PROCSET_NAME_MAX);
+    for (uint32_t i = 0; i < psets->n; i++)
+        if (strlen(psets->sets[i].name) == len && memcmp(psets->sets[i].name, text, len) == 0)
+            return err_set(err,
+                           "process sets: there are two of the name \"%.64s\"; give each another "
+                           "one",
+                           psets->sets[i].name);
+    if (strlen(boot->nspace) == len && memcmp(boot->nspace, text, len) == 0)
+        return err_set(err, "process sets: \"%s\" is the name of the namespace; give another one",
+                       boot->nspace);
+    if (psets->n >= PSETS_MAX)
+        return err_set(err, "process sets: there are more than %d; give fewer", (int)PSETS_MAX);
+    struct pset *set = add(psets);
+    if (set == NULL)
+        return err_set(err, "out of memory");
+    memcpy(set->name, text, len);
+    return 0;
+}
+
+static bool read_rank(const char **at, const char *end, uint64_t *rank)
+{
+    const char *p = *at;
+    for (*rank = 0; p < end && isdigit((unsigned char)*p) && *rank <= UINT32_MAX; p++)
+        *rank = *rank * 10 + (uint64_t)(*p - '0');
+    bool some = p > *at;
+    *at = p;
+    return some;
+}
+
+/* "0-3,8" */
+static int read_ranks(struct pset *set, const struct boot *boot, const char *text, size_t len,
+                      struct err *err)
+{
+    const char *p = text, *end = text + len;
+    do {
+        uint64_t first, last;
+        p += p > text; /* the comma */
+        if (!read_rank(&p, end, &first))
+            break;
+        last = first;
+        if (p < end && *p == '-' && (p++, !read_rank(&p, end, &last)))
+            break;
+        if (first > last)
+            break;
+        if (last >= boot->ntasks)
+            return err_set(err,
+                           "process sets: \"%.64s\" has rank %llu, and the last rank of the step "
+                           "is %u; give ranks that there are",
+                           set->name, (unsigned long long)last, boot->ntasks - 1);
+        if (procset_add(&set->members, boot->nspace, (uint32_t)first, (uint32_t)last) != 0)
+            return err_set(err, "out of memory");
+        if (p == end) {
+            procset_canonical(&set->members);
+            return 0;
+        }
+    } while (*p == ',');
+    return err_set(
+        err,
+        "process sets: \"%.*s\" is no list of ranks for \"%.64s\"; give ranks and ranges "
+        "from the lower to the higher one, " EXAMPLE,
+        (int)(len < SHOWN ? len : SHOWN), text, set->name);
+}
+
+static int take_component(struct pset *set, const struct boot *boot, uint32_t number,
+                          struct err *err)
+{
+    struct boot_app app = boot_app(boot, number);
+    if (procset_add(&set->members, boot->nspace, app.first, app.first + app.ntasks - 1) != 0)
+        return err_set(err, "out of memory");
+    procset_canonical(&set->members);
+    return 0;
+}
+
+/* Those that the components make by themselves. */
+static int name_components(struct psets *psets, const struct boot *boot, struct err *err)
+{
+    uint32_t napps = boot_napps(boot);
+    int rc = 0;
+    for (uint32_t i = 0; i < napps && napps > 1 && i < PSETS_MAX && rc == 0; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "component%u", i);
+        rc = name_set(psets, boot, name, strlen(name), err) == 0
+                 ? take_component(&psets->sets[psets->n - 1], boot, i, err)
+                 : -1;
+    }
+    return rc;
+}
+
+static int count_mismatch(uint32_t bare, const struct boot *boot, const struct psets *psets,
+                          struct err *err)
+{
+    uint32_t napps = boot_napps(boot);
+    if (bare != psets->n)
+        return err_set(err, "process sets: some have ranks and some have not; give ranks to each, "
+                            "or to none, " EXAMPLE);
+    return err_set(err,
+                   "process sets: the step has %u component%s, and %u name%s without ranks; give a "
+                   "name for each component, or ranks, " EXAMPLE,
+                   napps, napps == 1 ? "" : "s", bare, bare == 1 ? "" : "s");
+}
+
+int psets_read(struct psets *psets, const struct boot *boot, struct err *err)
+{
+    const char *text = boot_setting(boot, BOOT_PSETS);
+    uint32_t bare = 0;
+    *psets = (struct psets){0};
+    if (text == NULL)
+        return name_components(psets, boot, err);
+    if (strlen(text) > BOOT_PSETS_MAX)
+        return err_set(err, "process sets: the text is longer than %d bytes; give shorter names",
+                       (int)BOOT_PSETS_MAX);
+    for (const char *p = text; p != NULL; p = *p == ':' ? p + 1 : NULL) {
+        size_t len = strcspn(p, ":"), name = strcspn(p, ":=");
+        if (name_set(psets, boot, p, name, err) != 0)
+            return -1;
+        struct pset *set = &psets->sets[psets->n - 1];
+        if (name < len) {
+            if (read_ranks(set, boot, p + name + 1, len - name - 1, err) != 0)
+                return -1;
+        } else if (bare++ < boot_napps(boot) && take_component(set, boot, bare - 1, err) != 0) {
+            return -1;
+        }
+        p += len;
+    }
+    return bare == 0 || (bare == psets->n && bare == boot_napps(boot))
+               ? 0
+               : count_mismatch(bare, boot, psets, err);
+}
+
+const struct pset *psets_whole(const struct psets *psets, const struct boot *boot)
+{
+    for (uint32_t i = 0; i < psets->n; i++)
+        if (procset_size(&psets->sets[i].members) == boot->ntasks)
+            return &psets->sets[i];
+    return NULL;
+}
+
+void psets_free(struct psets *psets)
+{
+    for (uint32_t i = 0; i < psets->n; i++)
+        procset_free(&psets->sets[i].members);
+    free(psets->sets);
+    *psets = (struct psets){0};
+}

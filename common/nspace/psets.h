@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Process sets that a namespace has from its start: which text names them, and who is in them.
+ *
+ *     ocean=0-3:ice=4-7,12    names with their ranks
+ *     ocean:ice               a name for each component of the step, in their order
+ *
+ * Of a step of several components that names none, each is a set of its own, "component0" and so
+ * on. Every server of the step makes the same of it. Sets are immutable and end with their
+ * namespace.
+ * @thread any
+ */
+#ifndef MUSTER_NSPACE_PSETS_H
+#define MUSTER_NSPACE_PSETS_H
+
+#include "common/server/boot.h"
+#include "common/tracker/procset.h"
+
+enum { PSETS_MAX = 256 /**< sets of one namespace */ };
+
+struct pset {
+    char name[PROCSET_NAME_MAX + 1];
+    struct procset members; /**< canonical */
+};
+
+struct psets {
+    uint32_t n;
+    struct pset *sets; /**< in the text's order */
+};
+
+/**
+ * Reads the sets of @p boot's namespace: of its setting BOOT_PSETS, or of its components.
+ * @param psets filled in; psets_free() it also after an error
+ * @return 0, or -1 with what is wrong and what to do in @p err
+ */
+int psets_read(struct psets *psets, const struct boot *boot, struct err *err);
+
+/** @return the first set that has all processes of the namespace, or NULL; as long as @p psets
+ * stands */
+const struct pset *psets_whole(const struct psets *psets, const struct boot *boot);
+
+void psets_free(struct psets *psets);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The registry says which sets are defined. */
+#include "common/server/sets.h"
+
+#include "common/nspace/register.h"
+#include "common/nspace/registry.h"
+#include "common/util/log.h"
+
+#include <string.h>
+
+static const struct registry_entry *find(const struct server *server, const char *name)
+{
+    const struct registry *registry = server->registry;
+    for (uint32_t i = 0; i < registry->n; i++)
+        if (registry->entries[i].kind == REGISTRY_PSET &&
+            strcmp(registry->entries[i].id, name) == 0)
+            return &registry->entries[i];
+    return NULL;
+}
+
+static int define(struct server *server, const struct psets *psets, struct err *err)
+{
+    for (uint32_t i = 0; i < psets->n; i++) {
+        const struct pset *set = &psets->sets[i];
+        if (find(server, set->name) != NULL) {
+            log_info("process set \"%s\" of another step has a name that is taken", set->name);
+            continue;
+        }
+        if (register_set(set, server->library, err) != 0)
+            return -1;
+        registry_add(server->registry, REGISTRY_PSET, set->name, &set->members);
+    }
+    return 0;
+}
+
+int sets_open(struct server *server, struct err *err)
+{
+    return psets_read(&server->psets, &server->boot, err);
+}
+
+int sets_define(struct server *server, struct err *err)
+{
+    return define(server, &server->psets, err);
+}
+
+/* They are the other step's word; when that makes no sense, it has none. */
+static void read_foreign(struct psets *psets, const struct nspace *ns)
+{
+    struct err err = {0};
+    if (psets_read(psets, ns->boot, &err) == 0)
+        return;
+    log_warning("namespace %s counts as one without process sets: %s", ns->boot->nspace, err.text);
+    psets_free(psets);
+}
+
+int sets_register(struct server *server, const struct nspace *ns, struct err *err)
+{
+    struct psets psets;
+    read_foreign(&psets, ns);
+    int rc = register_foreign(ns, &psets, err);
+    if (rc == 0)
+        rc = define(server, &psets, err);
+    psets_free(&psets);
+    return rc;
+}
+
+void sets_end(struct server *server, const struct nspace *ns)
+{
+    struct psets psets;
+    read_foreign(&psets, ns);
+    for (uint32_t i = 0; i < psets.n; i++) {
+        const struct pset *set = &psets.sets[i];
+        const struct registry_entry *e = find(server, set->name);
+        if (e == NULL || !procset_equal(&e->members, &set->members))
+            continue; /* another one of that name counts */
+        register_set_end(set);
+        registry_remove(server->registry, REGISTRY_PSET, set->name, &set->members);
+    }
+    psets_free(&psets);
+    register_end(ns);
+}
+
+void sets_close(struct server *server)
+{
+    psets_free(&server->psets);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The process sets of the own step, and of other steps that have become known: what libpmix and the
+ * registry are told of them. Names are not unique over several steps, and libpmix has only names:
+ * of two sets of one name, the one that was known first counts.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_SETS_H
+#define MUSTER_SERVER_SETS_H
+
+#include "common/server/server.h"
+
+/** Reads the own step's sets, before libpmix is started. @return 0, or -1 with the remedy in @p err
+ */
+int sets_open(struct server *server, struct err *err);
+
+/** Defines them, once the namespace is registered. @return 0, or -1 with the reason in @p err */
+int sets_define(struct server *server, struct err *err);
+
+/** Registers another step's namespace with libpmix, and its sets. @return 0, or -1 with the reason
+ * in @p err */
+int sets_register(struct server *server, const struct nspace *ns, struct err *err);
+
+/** That namespace has ended: so have its sets. */
+void sets_end(struct server *server, const struct nspace *ns);
+
+void sets_close(struct server *server);
+
+#endif
