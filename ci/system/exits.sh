@@ -47,6 +47,13 @@ as_mpi_pmix() {
 
 # ---- statuses ----
 
+# The node's slurmstepd has shut its way to the terminal when the server learns of it.
+told_from_afar() {
+  timeout 100 srun --mpi="$MPI" -N2 -n2 "$clients/ends" --how exit --status 6 --seconds 90 >"$work/log" 2>&1 </dev/null
+  check 'a task that is alone on its node: srun shows why' "$(grep -v '^rank' "$work/log" | tail -n 3 | tr '\n' ';')" \
+    [ "$(grep -c 'on node[12] ended with exit code 6 and without PMIx_Finalize; ending the step' "$work/log")" = 1 ]
+}
+
 of_het_step() {
   local status
   timeout 100 srun --mpi="$MPI" -N1 -n1 "$clients/ends" --status 41 --seconds 90 : \
@@ -133,6 +140,7 @@ ends_with 1 exit 0
 ends_with 134 signal 6
 ends_with 5 finalize 5
 ends_with 9 abort 9 '-N4 -n4 --export=NONE'
+told_from_afar
 of_het_step
 of_batch_job
 if [ "$(id -u)" != 0 ]; then skip 'a step that is to end' 'needs root'; summary; exit; fi

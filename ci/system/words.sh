@@ -123,6 +123,11 @@ part_stall() {
   says 'a stall is shown' 0 'waiting for [0-9]+ s: fence.*missing.* on node0; the (step|job) goes on waiting; .*muster-status'
   n=$(grep -c 'goes on waiting' "$log")
   check 'a stall is shown once' "$n times" [ "$n" = 1 ]
+  # each node's server awaits the rank that commits late
+  MUSTER_STALL_REPORT=1 run 60 -N3 -n6 "$clients/modex" --rounds 1 --late 4000
+  says 'several nodes have stalls' 0 'waiting for [0-9]+ s: .*muster-status'
+  n=$(grep -c 'goes on waiting' "$log")
+  check 'several nodes have stalls: one is shown' "$n times" [ "$n" = 1 ]
   MUSTER_STALL_REPORT=1 MUSTER_STALL_TERMINAL=never wait_late
   check 'a stall is not shown' "$(why "$log" "$status")" eval "[ $status = 0 ] && ! grep -q 'goes on waiting' '$log'"
 }

@@ -57,6 +57,14 @@ void server_end_step_through(struct server *server, const struct rm_ending *endi
     end_step(server, ending, ending->why, node);
 }
 
+bool server_has_left(const struct server *server, uint32_t node)
+{
+    struct rm_peer peer = {0};
+    if (server->rm != NULL)
+        peer = server->rm_ops->peer(server->rm, node);
+    return peer.left || peer.lost || engine_is_lost(server->engine, node);
+}
+
 void server_close_backend(struct server *server, unsigned ms)
 {
     if (server->rm != NULL)

@@ -131,6 +131,9 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_STARTED:
         execs_receive(server, from, body, len);
         return;
+    case FRAME_STALLED:
+        stalled_receive(server, body, len);
+        return;
     case FRAME_GREETING:
         break; /* not ahead of a first frame */
     }

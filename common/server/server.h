@@ -155,9 +155,16 @@ void server_close_backend(struct server *server, unsigned ms);
  */
 void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell);
 
-/** The same, where the server of another node alone is to tell the user ending->why. @thread the
- * loop's */
+/** No node. */
+#define SERVER_NOBODY (UINT32_MAX - 1)
+
+/** The same, where the server of another node alone, or SERVER_NOBODY, is to tell the user
+ * ending->why. @thread the loop's */
 void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node);
+
+/** @return whether the server of another node is not there any more, as far as this one knows
+ * @thread the loop's */
+bool server_has_left(const struct server *server, uint32_t node);
 
 /** Delivers what other servers have not taken yet, as long as the step is not being ended and for
  * at most timeouts.peer; answers whoever still waits, and closes the back end; requests that come

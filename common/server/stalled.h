@@ -8,13 +8,17 @@
 #include "common/server/server.h"
 
 /**
- * Reports that something waits. The first report of this server is an error, which the launcher
- * shows to the user, with the command that shows more, if stall_terminal is "once".
+ * Reports that something waits. The first report of the step is an error, which a launcher shows to
+ * the user, with the command that shows more, if stall_terminal is "once". Each server sends its
+ * first report to the first server that has not left, which shows one.
  * @param server a struct server, as of engine_env and ask_env
  * @param s      seconds that it has waited
  * @param text   what waits, and for whom
  * @thread the loop's
  */
 void stalled(void *server, uint64_t s, const char *text);
+
+/** Takes another server's first report. @thread the loop's */
+void stalled_receive(struct server *server, const void *body, size_t len);
 
 #endif

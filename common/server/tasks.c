@@ -214,9 +214,8 @@ static bool is_follower(const struct server *server, const struct task *task)
     return failed && task->sig == 0 && task->code == 0;
 }
 
-/* How the step ends: as the first of the tasks here that are lost did, those apart that only left
- * when it failed. */
-static struct rm_ending first_loss(const struct server *server, const char *why)
+/* The first of the tasks here that are lost, those apart that only left when it failed; or NULL. */
+static const struct task *first_lost(const struct server *server)
 {
     const struct task *first = NULL;
     for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++) {
@@ -224,16 +223,26 @@ static struct rm_ending first_loss(const struct server *server, const char *why)
         if (task->lost && !is_follower(server, task) && (first == NULL || task->at < first->at))
             first = task;
     }
+    return first;
+}
+
+/* How the step ends: as that task did. */
+static struct rm_ending first_loss(const struct server *server, const char *why)
+{
+    const struct task *first = first_lost(server);
     return first == NULL ? ending_of_host(why) : ending_of_task(first->sig, first->code, why);
 }
 
-/* @return a node whose launcher may reach the user: not this one, nor one that is lost; or none */
+/* @return a node whose launcher may reach the user: not this one, nor one that is lost or has left;
+ * or SERVER_NOBODY */
 static uint32_t who_tells(const struct server *server)
 {
     uint32_t node = 0;
-    while (node == server->boot.node || (server->lost[0] != '\0' && node == server->lost_on))
+    while (node < server->boot.nnodes &&
+           (node == server->boot.node || server_has_left(server, node) ||
+            (server->lost[0] != '\0' && node == server->lost_on)))
         node++;
-    return node;
+    return node < server->boot.nnodes ? node : SERVER_NOBODY;
 }
 
 /* Of a node whose tasks were all killed another one tells, as the terminal may not be reached from
@@ -250,9 +259,10 @@ static void end_for_all(struct server *server, uint32_t sig)
              "%s %s %s killed by signal %u (%s) before PMIx_Finalize; ending the %s", who,
              here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig),
              boot_unit(&server->boot));
-    log_write(server->boot.nnodes == 1 ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
+    uint32_t teller = who_tells(server);
+    log_write(teller == SERVER_NOBODY ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
     struct rm_ending ending = ending_of_task(sig, 0, text);
-    server_end_step_through(server, &ending, who_tells(server));
+    server_end_step_through(server, &ending, teller);
 }
 
 /* The user is to read the cause before what came of it, also where this node is first to have the
@@ -276,6 +286,26 @@ static void end_after_server(struct server *server, uint32_t together, const cha
         server_end_step(server, &ending, NULL);
 }
 
+static bool any_lives(const struct server *server)
+{
+    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    for (uint32_t k = 0; k < n; k++)
+        if (server->tasks[k].state != TASK_ENDED)
+            return true;
+    return false;
+}
+
+/* Where no task lives any more, the launcher may have shut the way to the terminal. */
+static void end_from_afar(struct server *server, uint32_t teller)
+{
+    const struct task *first = first_lost(server);
+    char text[256], why[320];
+    describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
+    snprintf(why, sizeof why, "%s; ending the %s", text, boot_unit(&server->boot));
+    struct rm_ending ending = ending_of_task(first->sig, first->code, why);
+    server_end_step_through(server, &ending, teller);
+}
+
 /* Says who is lost, and ends the step if that is the setting. */
 static void tell(struct server *server)
 {
@@ -283,7 +313,10 @@ static void tell(struct server *server)
     uint32_t together = common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
     bool after_server = end && server->lost[0] != '\0';
-    bool quiet = server->ending || together != 0 || after_server;
+    uint32_t teller =
+        any_lives(server) || first_lost(server) == NULL ? SERVER_NOBODY : who_tells(server);
+    bool afar = end && !after_server && teller != SERVER_NOBODY;
+    bool quiet = server->ending || together != 0 || after_server || afar;
     char text[256] = "";
     for (uint32_t k = 0; k < here->ntasks; k++) {
         struct task *task = &server->tasks[k];
@@ -303,19 +336,12 @@ static void tell(struct server *server)
         end_after_server(server, together, text);
     else if (end && together != 0)
         end_for_all(server, together);
+    else if (afar && lost > 0)
+        end_from_afar(server, teller);
     else if (end && lost > 0) {
         struct rm_ending ending = first_loss(server, text);
         server_end_step(server, &ending, NULL);
     }
-}
-
-static bool any_lives(const struct server *server)
-{
-    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
-    for (uint32_t k = 0; k < n; k++)
-        if (server->tasks[k].state != TASK_ENDED)
-            return true;
-    return false;
 }
 
 /* The server that was to have the step ended may not have come through to the RM, or be gone with

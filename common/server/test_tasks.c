@@ -30,9 +30,10 @@ static struct boot_node nodes[] = {
 static int64_t now;
 static char said[512]; /* the last error */
 static unsigned nerrors, nends, nlosses, naborts;
-static uint32_t through; /* the node that is to say why, of the last end */
-static char why[512];    /* the last end's reason */
-static unsigned status;  /* and the step's exit status */
+static uint32_t through;  /* the node that is to say why, of the last end */
+static char why[512];     /* the last end's reason */
+static unsigned status;   /* and the step's exit status */
+static uint32_t departed; /* a node whose server has left */
 static struct task tasks[2];
 static struct server server;
 
@@ -58,6 +59,12 @@ void server_end_step(struct server *s, const struct rm_ending *ending, const cha
     (void)s;
     assert_null(tell);
     note_end(ending, BOOT_NO_NODE);
+}
+
+bool server_has_left(const struct server *s, uint32_t node)
+{
+    (void)s;
+    return node == departed;
 }
 
 void server_end_step_through(struct server *s, const struct rm_ending *ending, uint32_t node)
@@ -100,6 +107,7 @@ static int begin(void **state)
     nerrors = nends = nlosses = 0;
     said[0] = why[0] = '\0';
     status = 0;
+    departed = BOOT_NO_NODE;
     memset(tasks, 0, sizeof tasks);
     tasks[0].state = tasks[1].state = TASK_CONNECTED;
     server = (struct server){.tasks = tasks,
@@ -415,6 +423,49 @@ static void one_that_is_alone_on_its_node(void **state)
                              "ending the step");
 }
 
+/* Where all tasks have ended by themselves, the launcher has shut the way to the terminal. */
+static void none_lives_here(void **state)
+{
+    (void)state;
+    tasks_ended(&server, 1, 0, 3);
+    now++;
+    tasks_ended(&server, 0, 0, 0);
+    run(TOGETHER_MS);
+    assert_int_equal(nends, 1);
+    assert_int_equal(nerrors, 0);
+    assert_int_equal(through, 0);
+    assert_int_equal(status, 3);
+    assert_string_equal(why, "rank 3 on c08 ended with exit code 3 and without PMIx_Finalize; "
+                             "ending the step");
+}
+
+/* A server that has left tells nobody. */
+static void the_one_that_tells_is_there(void **state)
+{
+    (void)state;
+    departed = 0;
+    tasks_ended(&server, 0, 0, 3);
+    tasks_ended(&server, 1, 0, 3);
+    run(TOGETHER_MS);
+    assert_int_equal(nerrors, 0);
+    assert_int_equal(through, 2);
+}
+
+/* Then the launcher here may still reach the user. */
+static void no_other_is_there(void **state)
+{
+    (void)state;
+    departed = 0;
+    server.boot.nnodes = 2;
+    tasks_ended(&server, 0, 0, 3);
+    tasks_ended(&server, 1, 0, 3);
+    run(TOGETHER_MS);
+    server.boot.nnodes = 3;
+    assert_int_equal(nends, 1);
+    assert_int_equal(nerrors, 2);
+    assert_int_equal(through, BOOT_NO_NODE);
+}
+
 /* What an operation of ranks 2 to 4 fails with, for tasks here: ended, or forgotten by libpmix
  * whose launcher has not said so yet. */
 static void what_operations_fail_with(void **state)
@@ -459,6 +510,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
         cmocka_unit_test_setup_teardown(what_is_said_for_another_node, begin, end),
         cmocka_unit_test_setup_teardown(one_that_is_alone_on_its_node, begin, end),
+        cmocka_unit_test_setup_teardown(none_lives_here, begin, end),
+        cmocka_unit_test_setup_teardown(the_one_that_tells_is_there, begin, end),
+        cmocka_unit_test_setup_teardown(no_other_is_there, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

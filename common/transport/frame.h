@@ -33,6 +33,7 @@ enum frame_type {
     FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
     FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
                              server/execs.h */
+    FRAME_STALLED = 32, /**< something waits, for the user to read: see server/stalled.h */
 };
 
 /** What it is worth that a frame arrives. */
@@ -50,6 +51,7 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_EVENT:
     case FRAME_CANCEL:
     case FRAME_SPREAD:
+    case FRAME_STALLED:
         return CARE_SHOULD;
     case FRAME_ABSENT:
         return CARE_MAY;
