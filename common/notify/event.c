@@ -9,6 +9,7 @@
 #include "common/notify/event_wire.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/keys.h"
+#include "common/server/broadcast.h"
 #include "common/server/steps.h"
 #include "common/util/log.h"
 
@@ -99,6 +100,7 @@ void notification_free(struct notification *event)
 /* Which servers an event is for. */
 struct route {
     bool *to;                      /* by handle */
+    bool everywhere;               /* all of the own step, whoever is lost */
     size_t reached, unknown, lost; /* processes of a custom range */
 };
 
@@ -131,6 +133,7 @@ static void route_target(struct server *server, struct route *route, const pmix_
 {
     uint32_t node;
     const struct nspace *ns = nspace_find(server->nspace, proc->nspace);
+    route->everywhere |= proc->rank == PMIX_RANK_WILDCARD && ns == server->nspace;
     if (proc->rank == PMIX_RANK_WILDCARD && ns != NULL)
         route_all(server, route, ns);
     else if (proc->rank == PMIX_RANK_LOCAL_PEERS || proc->rank == PMIX_RANK_LOCAL_NODE)
@@ -152,7 +155,7 @@ static pmix_status_t route_event(struct server *server, struct route *route,
     case PMIX_RANGE_NAMESPACE:
     case PMIX_RANGE_SESSION:
     case PMIX_RANGE_GLOBAL:
-        route_all(server, route, server->nspace);
+        route->everywhere = true;
         return PMIX_SUCCESS;
     case PMIX_RANGE_CUSTOM:
         for (size_t i = 0; i < event->ntargets; i++)
@@ -173,7 +176,7 @@ static pmix_status_t route_event(struct server *server, struct route *route,
     return PMIX_ERR_BAD_PARAM;
 }
 
-static void send_to(struct server *server, uint32_t node, const struct notification *event)
+static struct wire_out write_event(const struct server *server, const struct notification *event)
 {
     struct event_frame frame = {
         .library = server->library,
@@ -188,6 +191,12 @@ static void send_to(struct server *server, uint32_t node, const struct notificat
     snprintf(frame.nspace, sizeof frame.nspace, "%s", event->source.nspace);
     wire_put_u8(&out, FRAME_EVENT);
     event_frame_write(&frame, &out);
+    return out;
+}
+
+static void send_to(struct server *server, uint32_t node, const struct notification *event)
+{
+    struct wire_out out = write_event(server, event);
     if (node < server->boot.nnodes)
         link_send(server->link, node, &out);
     else
@@ -203,14 +212,21 @@ pmix_status_t notification_send(struct server *server, const struct notification
     if (route.to == NULL)
         return PMIX_ERR_NOMEM;
     pmix_status_t rc = route_event(server, &route, event);
-    uint32_t n = 0;
-    for (uint32_t node = 0; node < handles; node++)
+    uint32_t own = server->boot.nnodes, n = 0;
+    if (route.everywhere) {
+        struct wire_out out = write_event(server, event);
+        broadcast_say(server->broadcasts, &out);
+        n = own - 1;
+    }
+    for (uint32_t node = route.everywhere ? own : 0; node < handles; node++)
         if (route.to[node]) {
             send_to(server, node, event);
             n++;
         }
-    log_debug("notify: event %d of %s rank %u, range %u, goes to %u nodes: %s", event->code,
-              event->source.nspace, event->source.rank, event->range, n, PMIx_Error_string(rc));
+    log_debug("notify: event %d of %s rank %u, range %u, goes to %u nodes%s: %s", event->code,
+              event->source.nspace, event->source.rank, event->range, n,
+              route.everywhere ? ", to those of this step along a tree" : "",
+              PMIx_Error_string(rc));
     if (event->group.what != EVENT_GROUP_FAILED) /* here it is noted when it is given */
         event_group_note(server, &event->group);
     server->events.out++;

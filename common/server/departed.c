@@ -5,6 +5,8 @@
  */
 #include "common/server/departed.h"
 
+#include "common/server/broadcast.h"
+
 #include "common/notify/loss.h"
 #include "common/server/steps.h"
 #include "common/util/clock.h"
@@ -80,6 +82,8 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
     /* Of one that ended in order, the tasks that were lost have been told. */
     if (!server->ending && news && how == DIED)
         loss_server(server, node, why);
+    if (own)
+        broadcast_lost(server->broadcasts, node);
     steps_tidy(server, node);
 }
 

@@ -16,6 +16,9 @@
 
 #include "common/transport/rm.h"
 
+/** Instead of a node whose server is to tell the user why the step ends: each server is. */
+enum { ENDING_ALL_TELL = 0xffffffff };
+
 /** @param status as given to PMIx_Abort. A status other than 0 does not become 0, as 256 would by
  * its low byte: that becomes 1. @param why borrowed, here and below */
 struct rm_ending ending_of_abort(int status, const char *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end: of a step that cannot go on, and of this server. */
 #include "common/server/absent.h"
+#include "common/server/broadcast.h"
 #include "common/server/ending.h"
 #include "common/server/execs.h"
 #include "common/server/holder.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { TELL_MAX = 512, ALL = UINT32_MAX /* nodes */ };
+enum { TELL_MAX = 512 };
 enum {
     LOOK_MAX_MS = 50,      /* between looks whether all is delivered */
     SHOULD_STAY_MS = 1500, /* for events and questions, on which no result of others hangs */
@@ -28,28 +29,25 @@ bool server_tell_launcher(unsigned char what)
     return send(BOOT_FD_CONTROL, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* Has the node told, or all of them, tell the user. */
+/* @param told the node whose server is to tell the user, or ENDING_ALL_TELL */
 static void end_step(struct server *server, const struct rm_ending *ending, const char *tell,
                      uint32_t told)
 {
+    struct wire_out frame = {0};
     if (server->ending)
         return; /* it is under way: when all ranks abort, say */
     server->ending = true;
-    for (uint32_t node = 0; node < server->boot.nnodes; node++) {
-        struct wire_out frame = {0};
-        if (node == server->boot.node)
-            continue;
-        wire_put_u8(&frame, FRAME_ENDING);
-        wire_put_str(&frame, tell != NULL && (told == node || told == ALL) ? tell : "");
-        link_send(server->link, node, &frame);
-    }
+    wire_put_u8(&frame, FRAME_ENDING);
+    wire_put_u32(&frame, told);
+    wire_put_str(&frame, tell);
+    broadcast_say(server->broadcasts, &frame);
     if (server->rm != NULL)
         server->rm_ops->abort(server->rm, ending);
 }
 
 void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell)
 {
-    end_step(server, ending, tell, ALL);
+    end_step(server, ending, tell, ENDING_ALL_TELL);
 }
 
 void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node)

@@ -7,7 +7,9 @@
 #include "common/nspace/command.h"
 #include "common/nspace/topology.h"
 #include "common/server/absent.h"
+#include "common/server/broadcast.h"
 #include "common/server/departed.h"
+#include "common/server/ending.h"
 #include "common/server/execs.h"
 #include "common/server/greeting.h"
 #include "common/server/meeting.h"
@@ -62,15 +64,31 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
     struct wire_in in;
     char tell[TELL_MAX];
     wire_in_init(&in, body, len);
+    uint32_t told = wire_get_u32(&in);
     wire_get_str(&in, tell, sizeof tell);
     if (in.bad)
         return;
-    if (tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
+    bool ours = told == ENDING_ALL_TELL || told == server->boot.node;
+    if (ours && tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
         log_error("%s", tell);
     log_debug("%s has the step ended", nspace_name(server->nspace, from));
     if (!server->ending)
         tasks_are_to_end(server);
     server->ending = true;
+}
+
+/* What a server says to all. */
+static void deliver_said(void *arg, uint32_t speaker, const void *message, size_t len)
+{
+    struct server *server = arg;
+    const unsigned char *bytes = message;
+    if (bytes[0] == FRAME_EVENT)
+        notification_receive(server, speaker, bytes + 1, len - 1);
+    else if (bytes[0] == FRAME_ENDING)
+        on_ending(server, speaker, bytes + 1, len - 1);
+    else
+        log_warning("a message for all of unknown type %u of %s was dropped", bytes[0],
+                    nspace_name(server->nspace, speaker));
 }
 
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
@@ -113,8 +131,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_ABSENT:
         absent_receive(server, from, body, len);
         return;
-    case FRAME_ENDING:
-        on_ending(server, from, body, len);
+    case FRAME_BROADCAST:
+        broadcast_receive(server->broadcasts, from, body, len);
         return;
     case FRAME_NSPACE:
         steps_nspace(server, from, body, len);
@@ -134,8 +152,9 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_STALLED:
         stalled_receive(server, body, len);
         return;
-    case FRAME_GREETING:
-        break; /* not ahead of a first frame */
+    case FRAME_ENDING:   /* only said to all */
+    case FRAME_GREETING: /* not ahead of a first frame */
+        break;
     }
     log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
 }
@@ -166,6 +185,12 @@ static int32_t local_status(void *arg, const struct signature *sig)
         stranded_note(arg, sig);
     }
     return status;
+}
+
+static bool is_lost(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return engine_is_lost(server->engine, node);
 }
 
 static int32_t left_status(void *arg, enum coll_kind kind)
@@ -266,6 +291,16 @@ static int open_core(struct server *server, struct err *err)
         link.find = steps_find;
         link.introduce = steps_introduce;
     }
+    const struct broadcast_env broadcast = {
+        .arg = server,
+        .self = boot->node,
+        .nnodes = boot->nnodes,
+        .arity = (uint32_t)server->conf.tree_arity,
+        .is_lost = is_lost,
+        .send = send_shared,
+        .deliver = deliver_said,
+    };
+    server->broadcasts = broadcast_new(&broadcast);
     server->nspace = nspace_new(boot);
     server->registry = registry_new();
     server->tasks = calloc(boot->nodes[boot->node].ntasks + 1, sizeof *server->tasks);
@@ -274,7 +309,8 @@ static int open_core(struct server *server, struct err *err)
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
         server->engine == NULL || server->asks == NULL || server->link == NULL ||
-        absent_open(server) != 0 || steps_open(server) != 0 || meeting_open(server) != 0)
+        server->broadcasts == NULL || absent_open(server) != 0 || steps_open(server) != 0 ||
+        meeting_open(server) != 0)
         return err_set(err, "out of memory");
     return 0;
 }
@@ -484,6 +520,7 @@ void server_close(struct server *server)
     handoff_free(server->handoff);
     departed_free(server);
     absent_close(server);
+    broadcast_free(server->broadcasts);
     stranded_free(server);
     upcall_free_served(server);
     upcall_free_kept(server);

@@ -28,6 +28,7 @@ enum task_state {
 struct status;
 struct absent;
 struct stranded;
+struct broadcasts;
 struct departure;
 struct homeless;
 struct served;
@@ -98,17 +99,18 @@ struct server {
     struct link *link;
     struct departure *departures; /**< departed.c: servers that have ended in order, just now */
     struct departure *last_departure;
-    struct absent *absent;     /**< absent.c: all that have, and why */
-    struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
-    struct homeless *homeless; /**< steps.c: calls that wait for their home */
-    struct spawn *spawns;      /**< upcall/spawn.c: steps that processes here have asked for */
-    struct execs *execs;       /**< execs.c; NULL: no other step has started this one */
-    struct holder *holder;     /**< holder.h: the session's, and the way to it */
-    uint64_t published;        /**< upcall/data.c: numbers of requests so far */
-    bool ranged;               /**< context ids are of a range that no other step has */
-    struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
-    struct seeks *seeks;       /**< seek.h; the same */
-    struct sought *sought;     /**< steps.c: namespaces that the RM looks for */
+    struct broadcasts *broadcasts; /**< what servers say to all: broadcast.h */
+    struct absent *absent;         /**< absent.c: all that have, and why */
+    struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
+    struct homeless *homeless;     /**< steps.c: calls that wait for their home */
+    struct spawn *spawns;          /**< upcall/spawn.c: steps that processes here have asked for */
+    struct execs *execs;           /**< execs.c; NULL: no other step has started this one */
+    struct holder *holder;         /**< holder.h: the session's, and the way to it */
+    uint64_t published;            /**< upcall/data.c: numbers of requests so far */
+    bool ranged;                   /**< context ids are of a range that no other step has */
+    struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
+    struct seeks *seeks;           /**< seek.h; the same */
+    struct sought *sought;         /**< steps.c: namespaces that the RM looks for */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct status *status;       /**< shows all this */

@@ -6,6 +6,7 @@
  */
 #include "common/server/spread.h"
 
+#include "common/server/broadcast.h"
 #include "common/tracker/tree.h"
 #include "common/transport/frame.h"
 #include "common/util/log.h"
@@ -124,30 +125,33 @@ static void say(const struct spreads *spreads, const char *name, uint32_t speake
     wire_out_free(&out);
 }
 
-static void say_below(struct spreads *spreads, struct spread *s, enum word word, uint32_t node);
+/* A word on its way down. */
+struct saying {
+    struct spreads *spreads;
+    struct spread *spread;
+    enum word word;
+};
 
-/* To a server, or, when it is lost, to those below it. */
-static void say_down(struct spreads *spreads, struct spread *s, enum word word, uint32_t node)
+static bool is_lost(void *arg, uint32_t node)
 {
-    if (spreads->env.is_lost(spreads->env.arg, node)) {
-        say_below(spreads, s, word, node);
-        return;
-    }
-    if (word == WORD_LEARN)
-        put(&s->below, node);
-    say(spreads, s->name, s->speaker, word, node);
+    const struct saying *saying = arg;
+    return saying->spreads->env.is_lost(saying->spreads->env.arg, node);
+}
+
+static void say_to(void *arg, uint32_t node)
+{
+    const struct saying *saying = arg;
+    if (saying->word == WORD_LEARN)
+        put(&saying->spread->below, node);
+    say(saying->spreads, saying->spread->name, saying->spread->speaker, saying->word, node);
 }
 
 static void say_below(struct spreads *spreads, struct spread *s, enum word word, uint32_t node)
 {
     const struct spread_env *env = &spreads->env;
     const struct tree tree = {.n = env->nnodes, .root = s->speaker, .arity = env->arity};
-    for (uint32_t i = 0; i < tree.arity; i++) {
-        uint32_t child = tree_child(&tree, node, i);
-        if (child == TREE_NONE)
-            return;
-        say_down(spreads, s, word, child);
-    }
+    struct saying saying = {spreads, s, word};
+    broadcast_below(&tree, node, &saying, is_lost, say_to);
 }
 
 /* ---- who waits ---- */

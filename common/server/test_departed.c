@@ -5,6 +5,7 @@
  * departed.c calls.
  */
 #include "common/notify/loss.h"
+#include "common/server/broadcast.h"
 #include "common/server/departed.h"
 #include "common/server/steps.h"
 #include "common/util/log.h"
@@ -26,6 +27,7 @@ static struct boot_node nodes[NNODES] = {
 static int64_t now;
 static bool left[FOREIGN + 1], awaited;       /* in order, as the back end says; for an operation */
 static uint32_t failed[FOREIGN + 1], nfailed; /* what waited for these has failed, in this order */
+static unsigned nsaid_again;                  /* losses that broadcast.c has heard of */
 static unsigned ntold;                        /* losses that processes are told of */
 static enum log_level level;                  /* of the last line */
 static char said[256];
@@ -88,6 +90,14 @@ bool steps_lost(struct server *s, uint32_t node)
     return true;
 }
 
+/* What was said to all is said again to those below it. */
+void broadcast_lost(struct broadcasts *broadcasts, uint32_t node)
+{
+    (void)broadcasts;
+    assert_int_equal(failed[nfailed - 1], node);
+    nsaid_again++;
+}
+
 void steps_tidy(struct server *s, uint32_t node)
 {
     (void)s;
@@ -120,7 +130,7 @@ static int begin(void **state)
     static const struct rm_ops ops = {.peer = peer_of};
     (void)state;
     now = 10000;
-    nfailed = ntold = 0;
+    nfailed = ntold = nsaid_again = 0;
     awaited = false;
     memset(left, 0, sizeof left);
     said[0] = '\0';
@@ -160,6 +170,7 @@ static void test_a_loss_counts_at_once(void **state)
     (void)state;
     departed(&server, 1, "its process has ended");
     assert_int_equal(nfailed, 1);
+    assert_int_equal(nsaid_again, 1);
     assert_int_equal(ntold, 1);
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_string_equal(said, "muster-server on c08 is lost: its process has ended");
@@ -173,6 +184,7 @@ static void test_a_loss_of_another_step_counts_at_once(void **state)
     left[FOREIGN] = true; /* it says so itself, in order with its results */
     departed(&server, FOREIGN, "it has left");
     assert_int_equal(nfailed, 1);
+    assert_int_equal(nsaid_again, 0);
 }
 
 static void test_one_that_left_is_heard_to_the_end(void **state)

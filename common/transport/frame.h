@@ -31,9 +31,10 @@ enum frame_type {
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
     FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
-    FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
-                             server/execs.h */
-    FRAME_STALLED = 32, /**< something waits, for the user to read: see server/stalled.h */
+    FRAME_BROADCAST = 23, /**< what a server says to all, along a tree: see server/broadcast.h */
+    FRAME_STARTED = 24,   /**< processes of a spawned step have been started, or cannot be: see
+                               server/execs.h */
+    FRAME_STALLED = 32,   /**< something waits, for the user to read: see server/stalled.h */
 };
 
 /** What it is worth that a frame arrives. */
@@ -51,6 +52,7 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_EVENT:
     case FRAME_CANCEL:
     case FRAME_SPREAD:
+    case FRAME_BROADCAST:
     case FRAME_STALLED:
         return CARE_SHOULD;
     case FRAME_ABSENT:
