@@ -67,6 +67,9 @@ expect 'files that are wrong' 1 "$tool" -N4 -- "node1: plugin: $prefix/lib/slurm
   "node2: backend: $prefix/lib/muster/rm_slurm.so is of muster 0.0.9, and this tool of $version; install all of one version" \
   'node3: muster: .*/muster-check is not there; install muster on this node' \
   'node4: server: .*/muster-server does not start .* install muster again'
+"$tool" --json -N4 >"$work/json" 2>/dev/null
+check 'the JSON is as its schema has it' "$(ci/lib/check-schema docs/muster-check.schema.json <"$work/json" 2>&1)" \
+  ci/lib/check-schema docs/muster-check.schema.json <"$work/json"
 check 'JSON of it' "$("$tool" --json -N4)" python3 -c '
 import json, sys, subprocess
 said = subprocess.run([sys.argv[1], "--json", "-N4"], stdout=subprocess.PIPE, text=True)

@@ -25,6 +25,7 @@ case $1 in --rm=*) rm=${1#--rm=}; shift ;; esac
 find_clients "$1"
 shift
 wanted=" $* "
+looked_twice() { [ "$(grep -c ': 2 of 2 nodes answer$' "$work/watched")" -ge 2 ]; }
 program=${MUSTERRUN:-/opt/muster/bin/musterrun}
 prefix=${program%/bin/*}
 musterrun=("$program" "--rm=$rm")
@@ -262,10 +263,18 @@ part_use() {
   listed=$("$prefix/bin/muster-status")
   check 'muster-status lists the step' "$listed" grep -qxE "$step_of of .*" <<<"$listed"
   listed=${listed#* }
-  listed=$("$prefix/bin/muster-status" "${listed%% *}")
+  step=${listed%% *}
+  listed=$("$prefix/bin/muster-status" "$step")
   check 'and shows it by that name' "$listed" grep -qE 'of .*: 2 of 2 nodes answer$' <<<"$listed"
+  "$prefix/bin/muster-status" --watch=1 "$step" >"$work/watched" 2>&1 &
+  watcher=$!
+  check '--watch looks again' "$(cat "$work/watched")" until_true 30 looked_twice
   kill $launcher
   wait $launcher
+  until_true 30 ended $watcher || kill $watcher
+  wait $watcher
+  check '--watch ends with the step' "status $?: $(tail -n 1 "$work/watched")" \
+    grep -qE '^(the server of .* has ended|no server of|.* (broke off|does not answer|says nothing))' <<<"$(tail -n 1 "$work/watched")"
   mkdir -p "$work/conf" && echo '{ "timeout": 3 }' >"$work/conf/muster.json"
   if [ "$(id -u)" != 0 ]; then
     MUSTER_CONF=$work/conf/muster.json run 30 -N2 -n2 "$clients/hold" --sleep 30

@@ -87,7 +87,9 @@ check_views() {
   found=$(ask node2 root "$step")
   check 'root sees it' "$found" grep -qE "$says" <<<"$found"
   found=$(ask node2 alice --json "$step")
-  check 'as JSON' "$found" grep -qE '^\{"nodes":\[\{"step":"'"$step"'".*"missing":\[\{"node":"node4","nspace":"[^"]*","ranks":"3"\}\].*"silent":\[\]\}$' <<<"$found"
+  check 'as JSON' "$found" grep -qE '^\{"nodes":\[\{"step":"'"$step"'".*"missing":\[\{"node":"node4","nspace":"[^"]*","ranks":"3"\}\].*"silent":\[\],"version":1\}$' <<<"$found"
+  check 'the JSON is as its schema has it' "$(ci/lib/check-schema docs/muster-status.schema.json <<<"$found" 2>&1 | tail -n 3)" \
+    is_by_schema "$found"
   found=$(on node2 alice "$tool" "$step" 2>&1 >/dev/full)
   status=$?
   check 'output that cannot be written' "status $status: $found" is_refusal $status "$found" 'cannot write: No space left on device'
@@ -97,12 +99,15 @@ check_views() {
   check 'by srun, as a user does it' "$found" grep -qE "$says" <<<"$found"
 }
 
+is_by_schema() { ci/lib/check-schema docs/muster-status.schema.json <<<"$1" >/dev/null 2>&1; }
+
 check_lists() {
   local found
   found=$(ask node2 alice)
   check 'without a step: hers' "$found" [ "$found" = "step $step of alice" ]
   found=$(ask node2 root --json)
-  check 'root lists everybody'"'"'s' "$found" [ "$found" = '{"steps":[{"step":"'"$step"'","user":"alice"}]}' ]
+  check 'root lists everybody'"'"'s' "$found" [ "$found" = '{"steps":[{"step":"'"$step"'","unit":"step","user":"alice"}],"version":1}' ]
+  check 'the list is as its schema has it' "$found" is_by_schema "$found"
   found=$(ask node2 alice "${step%.0}")
   check "a job's number alone" "$found" grep -qx "step $step of alice: 4 of 4 nodes answer" <<<"$found"
   refused 'bob has none' 'no step or job of bob has a server on this node; looked in /tmp' node2 bob

@@ -6,6 +6,7 @@
 #include "common/status/find.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
+#include "include/muster.h"
 #include "muster_version.h"
 
 #include <errno.h>
@@ -19,13 +20,20 @@
 enum {
     ANSWER_MS = 1000 * (STATUS_LIFE_S + 1), /* the server has given up by then */
     MEMORY_MAX = 1 << 30,
+    WATCH_MAX = 3600,
+};
+
+struct output {
+    bool json;
+    int watch; /* seconds between two looks; 0: one look */
 };
 
 static void usage(FILE *out)
 {
     fprintf(
         out,
-        "usage: muster-status [--json] [--local] [--user USER] [--dir DIR] [STEP]\n"
+        "usage: muster-status [--json] [--local] [--watch[=SECONDS]] [--user USER]\n"
+        "                     [--dir DIR] [STEP]\n"
         "\n"
         "Shows the muster-servers of a step, such as 4711.0, and who waits for whom. To be run\n"
         "by the step's owner or root, on one of its nodes. Without STEP: lists your steps that\n"
@@ -33,6 +41,7 @@ static void usage(FILE *out)
         "\n"
         "  --json       print what the servers say, as JSON\n"
         "  --local      this node's server only\n"
+        "  --watch[=S]  again every S seconds (default 2), until the step has ended\n"
         "  --user USER  whose step it is, name or number; root alone needs it, when two users'\n"
         "               servers claim it\n"
         "  --dir DIR    where the servers' directories are (default: tmpdir\n"
@@ -50,6 +59,19 @@ static json_object *parse(const char *text)
     return state;
 }
 
+/* With the version that muster.h promises. */
+static void print_json(json_object *o)
+{
+    json_object_object_add(o, "version", json_object_new_int(MUSTER_JSON_VERSION));
+    char *copy = strdup(
+        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    if (copy == NULL)
+        return;
+    log_mask(copy);
+    puts(copy);
+    free(copy);
+}
+
 /* The server is its user's, so what it says is made harmless here too. */
 static int show(char *answer, bool json, uid_t uid, struct err *err)
 {
@@ -59,9 +81,7 @@ static int show(char *answer, bool json, uid_t uid, struct err *err)
     if (!json_object_is_type(state, json_type_object)) {
         rc = err_set(err, "what the server on this node says makes no sense");
     } else if (json) {
-        answer[strcspn(answer, "\n")] = '\0';
-        log_mask(answer);
-        puts(answer);
+        print_json(state);
     } else if (words_write(stdout, state, find_user_name(uid, owner, sizeof owner)) != 0) {
         rc = err_set(err, "what the server on this node says is no state of a step");
     }
@@ -82,20 +102,18 @@ static bool read_user(const char *text, uid_t *uid)
 }
 
 /* @return 0 and the options in @p find, or the status to end with + 1 */
-static int read_options(int argc, char **argv, struct find *find, bool *json)
+static int read_options(int argc, char **argv, struct find *find, struct output *output)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"local", no_argument, NULL, 'l'},
-                                            {"user", required_argument, NULL, 'u'},
-                                            {"dir", required_argument, NULL, 'd'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},        {"local", no_argument, NULL, 'l'},
+        {"user", required_argument, NULL, 'u'},  {"dir", required_argument, NULL, 'd'},
+        {"watch", optional_argument, NULL, 'w'}, {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'j':
-            *json = true;
+            output->json = true;
             break;
         case 'l':
             find->all = false;
@@ -107,6 +125,13 @@ static int read_options(int argc, char **argv, struct find *find, bool *json)
             if (read_user(optarg, &find->uid))
                 break;
             fprintf(stderr, "muster-status: --user: there is no user %s\n", optarg);
+            return 3;
+        case 'w':
+            output->watch = optarg == NULL ? 2 : atoi(optarg);
+            if (output->watch >= 1 && output->watch <= WATCH_MAX)
+                break;
+            fprintf(stderr, "muster-status: --watch: %s is not 1 to %d seconds\n", optarg,
+                    WATCH_MAX);
             return 3;
         case 'V':
             puts("muster-status " MUSTER_VERSION);
@@ -159,45 +184,81 @@ static void list(const struct find *find, bool json, struct err *err)
         if (!json)
             printf("%s %s of %s\n", find_unit(find, steps[i].name), steps[i].name, owner);
         json_object_object_add(o, "step", json_object_new_string(steps[i].name));
+        json_object_object_add(o, "unit", json_object_new_string(find_unit(find, steps[i].name)));
         json_object_object_add(o, "user", json_object_new_string(owner));
         json_object_array_add(array, o);
     }
     json_object_object_add(all, "steps", array);
     if (json && steps != NULL)
-        puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN));
+        print_json(all);
     json_object_put(all);
     free(steps);
+}
+
+/* One look. */
+static void look(const struct find *find, bool json, struct err *err)
+{
+    struct found found;
+    if (find->step == NULL) {
+        list(find, json, err);
+        return;
+    }
+    char *answer = find_state(find, &found, err);
+    if (answer != NULL && found.runs > 1)
+        fprintf(stderr,
+                "muster-status: servers of %u runs of %s %s are on this node; this is the run that "
+                "was started last\n",
+                found.runs, find_unit(find, find->step), find->step);
+    if (answer != NULL)
+        show(answer, json, found.owner, err);
+    free(answer);
+}
+
+static void flush(struct err *err)
+{
+    if (err->text[0] == '\0' && (fflush(stdout) != 0 || ferror(stdout)))
+        err_set(err, "cannot write: %s", strerror(errno));
+}
+
+/* Until there is nothing more to see, which is no error after the first look: the step has ended.
+ */
+static void watch(const struct find *find, const struct output *output, struct err *err)
+{
+    const char *home = isatty(STDOUT_FILENO) && !output->json ? "\033[H\033[2J" : "";
+    struct err later = {0};
+    fputs(home, stdout);
+    look(find, output->json, err);
+    flush(err);
+    while (err->text[0] == '\0' && later.text[0] == '\0') {
+        sleep((unsigned)output->watch);
+        fputs(output->json ? "" : home[0] != '\0' ? home : "\n", stdout);
+        look(find, output->json, &later);
+        flush(err);
+    }
+    if (err->text[0] == '\0') {
+        log_mask(later.text);
+        puts(later.text);
+    }
 }
 
 int main(int argc, char **argv)
 {
     struct find find = {.places = status_places, .all = true, .ms = ANSWER_MS};
+    struct output output = {0};
     char tmpdir[CONF_PATH_SIZE];
     struct err err = {0};
-    bool json = false;
-    struct found found;
     limit_memory();
     find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
-    int done = read_options(argc, argv, &find, &json);
+    int done = read_options(argc, argv, &find, &output);
     if (done != 0)
         return done - 1;
-    char *answer = NULL;
     if (find.dir == NULL)
         find.dir = find_dir(tmpdir, &err);
-    if (find.dir != NULL && find.step == NULL)
-        list(&find, json, &err);
+    if (find.dir != NULL && output.watch > 0)
+        watch(&find, &output, &err);
     else if (find.dir != NULL)
-        answer = find_state(&find, &found, &err);
-    if (answer != NULL && found.runs > 1)
-        fprintf(stderr,
-                "muster-status: servers of %u runs of %s %s are on this node; this is the run that "
-                "was started last\n",
-                found.runs, find_unit(&find, find.step), find.step);
-    if (answer != NULL)
-        show(answer, json, found.owner, &err);
-    free(answer);
-    if (err.text[0] == '\0' && (fflush(stdout) != 0 || ferror(stdout)))
-        err_set(&err, "cannot write: %s", strerror(errno));
+        look(&find, output.json, &err);
+    flush(&err);
     if (err.text[0] == '\0')
         return 0;
     log_mask(err.text);
