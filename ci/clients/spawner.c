@@ -127,6 +127,24 @@ static pmix_status_t spawn(const char *cmd, int n, const char *wdir, const char 
     return rc;
 }
 
+/* Of this program as a parent. */
+static pmix_status_t spawn_nested(char *nspace)
+{
+    pmix_app_t app;
+    pmix_info_t info[1];
+    bool yes = true;
+    const char *args[] = {program, "--what", "good", "--seconds", "100"};
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup(program);
+    app.maxprocs = 2;
+    for (size_t i = 0; i < sizeof args / sizeof *args; i++)
+        append(&app.argv, args[i]);
+    PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    pmix_status_t rc = PMIx_Spawn(info, 1, &app, 1, nspace);
+    PMIX_APP_DESTRUCT(&app);
+    return rc;
+}
+
 static void good(int n)
 {
     pmix_nspace_t nspace;
@@ -176,7 +194,8 @@ int main(int argc, char **argv)
         {"spawners", &spawners, "ranks below this call PMIx_Spawn", NULL},
         {"n", &n, "processes of each spawn", NULL},
         {"rounds", &rounds, "spawns one after another", NULL},
-        {"what", &what, "what is spawned", "all|good|missing|forbidden|directory|many|leave|abort"},
+        {"what", &what, "what is spawned",
+         "all|good|missing|forbidden|directory|many|leave|abort|nested|hold|tell"},
         {NULL},
     };
     if (argc == 4 && strcmp(argv[1], "--child") == 0)
@@ -202,8 +221,22 @@ int main(int argc, char **argv)
             bad(program, 1000, NULL, PMIX_ERR_OUT_OF_RESOURCE);
         if (what == 0)
             required();
-        if (what == 6 || what == 7)
+        if (what == 8) {
+            step("a spawn of what spawns");
+            CHECK_OK(spawn_nested(nspace), "PMIx_Spawn");
+            await_end(nspace, 0);
+        }
+        if (what == 6 || what == 7 || what > 8)
             CHECK_OK(spawn(program, (int)n, NULL, getenv("SPAWNER_ENV"), nspace), "PMIx_Spawn");
+        if (what == 10) {
+            pthread_mutex_lock(&lock);
+            while (strcmp(ended, nspace) != 0)
+                pthread_cond_wait(&cond, &lock);
+            printf("ENDED with %d\n", ended_code);
+            pthread_mutex_unlock(&lock);
+        }
+        if (what == 9)
+            sleep(1000); /* somebody ends the step */
         if (what == 7) {
             sleep(1);
             PMIx_Abort(9, "the parent aborts", NULL, 0);
