@@ -1,17 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What srun's agent and its callers read: frames off a TCP socket that everybody can connect to,
- * and the agent's address in an environment that is the user's, which root reads.
+ * the agent's address in an environment that is the user's, which root reads, a step that is to be
+ * started, and news of one.
  *
- * The first byte of an input says which of the two the others are.
+ * The first byte of an input says which of these the others are.
  */
 #include "fuzz/fuzz.h"
 #include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/spawn_srun.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES, ADDRESS, FRAME_MAX = 64 };
+enum { FRAMES, ADDRESS, SPAWN, NEWS, KINDS, FRAME_MAX = 64 };
+
+static void seed_spawn(void)
+{
+    static const char *const plan[] = {"1", "2", "/tmp", "1", "a", "a", "1", "=B=c"};
+    const struct rm_spawn what = {.parent = "slurm.1.0",
+                                  .ntasks = 2,
+                                  .plan = (char **)(uintptr_t)plan,
+                                  .nplan = sizeof plan / sizeof *plan,
+                                  .hosts = "n1,n2,n1",
+                                  .output = "o",
+                                  .per_node = 1};
+    const struct rm_spawn_news news = {.text = "why", .registration = "abc", .len = 3};
+    struct wire_out out = {0};
+    wire_put_u8(&out, SPAWN);
+    spawn_put(&out, &what, true);
+    fuzz_seed(out.data, out.len);
+    out.len = 0;
+    wire_put_u8(&out, NEWS);
+    spawn_put_news(&out, &news);
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+}
 
 void fuzz_seeds(void)
 {
@@ -28,6 +52,7 @@ void fuzz_seeds(void)
     fuzz_seed(out.data, out.len);
     fuzz_seed(env, sizeof env - 1);
     wire_out_free(&out);
+    seed_spawn();
 }
 
 static void read_frames(const uint8_t *data, size_t len)
@@ -64,11 +89,48 @@ static void read_address(const uint8_t *data, size_t len)
     free(text);
 }
 
+/* What is an order is the same one when it is written again, and has a command line. */
+static void read_spawn(const uint8_t *data, size_t len)
+{
+    static char variable[] = "SLURM_CONF=x";
+    char *env[] = {variable, NULL};
+    const struct spawn_place place = {.program = "srun", .job = 1, .env = env};
+    struct spawn_order order = {0};
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    if (spawn_get(&in, &order)) {
+        struct wire_out out = {0};
+        struct spawn_order again = {0};
+        spawn_put(&out, &order.what, order.free_cpus);
+        wire_in_init(&in, out.data, out.len);
+        FUZZ_CHECK(spawn_get(&in, &again) && in.p == in.end);
+        FUZZ_CHECK(again.what.nplan == order.what.nplan && again.what.rank == order.what.rank);
+        FUZZ_CHECK((again.what.hosts == NULL) == (order.what.hosts == NULL));
+        spawn_list_free(spawn_argv(&place, &order, SPAWN_FREE_CPUS));
+        spawn_list_free(spawn_env(&place, &order));
+        spawn_order_free(&again);
+        wire_out_free(&out);
+    }
+    spawn_order_free(&order);
+}
+
+static void read_news(const uint8_t *data, size_t len)
+{
+    char text[SPAWN_TEXT_MAX];
+    struct rm_spawn_news news = {0};
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    if (spawn_get_news(&in, &news, text)) {
+        FUZZ_CHECK(news.result < RM_SPAWN_RESULTS && strlen(text) < sizeof text);
+        FUZZ_CHECK(news.len <= len);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    if (len > 0 && data[0] % 2 == FRAMES)
-        read_frames(data + 1, len - 1);
-    else if (len > 0)
-        read_address(data + 1, len - 1);
+    static void (*const readers[])(const uint8_t *data, size_t len) = {
+        [FRAMES] = read_frames, [ADDRESS] = read_address, [SPAWN] = read_spawn, [NEWS] = read_news};
+    if (len > 0)
+        readers[data[0] % KINDS](data + 1, len - 1);
     return 0;
 }

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of spawned steps in the agent. This program plays srun, too, when it is started by that
+ * name: the variable PLAY says how.
+ */
+#include "plugins/slurm/agent_children.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+#include "common/util/send_all.h"
+#include "plugins/slurm/spawn_srun.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WAIT_MS = 30000, CALLER = 7, JOB = 4711, STEP = 3 };
+
+/* ---- srun ---- */
+
+static void say_launched(void)
+{
+    struct wire_out out = {0};
+    size_t begin = agent_frame_begin(&out, AGENT_LAUNCHED);
+    wire_put_u32(&out, JOB);
+    wire_put_u32(&out, STEP);
+    agent_frame_end(&out, begin);
+    send_all(SPAWN_FD_CHANNEL, out.data, out.len);
+    wire_out_free(&out);
+}
+
+static void say_started(enum rm_spawn_result result)
+{
+    struct wire_out out = {0};
+    const struct rm_spawn_news news = {
+        .result = result, .text = "so it is", .registration = "abc", .len = 3};
+    size_t begin = agent_frame_begin(&out, AGENT_STARTED);
+    spawn_put_news(&out, &news);
+    agent_frame_end(&out, begin);
+    send_all(SPAWN_FD_CHANNEL, out.data, out.len);
+    wire_out_free(&out);
+}
+
+static bool has(char **argv, const char *option)
+{
+    for (; *argv != NULL; argv++)
+        if (strcmp(*argv, option) == 0)
+            return true;
+    return false;
+}
+
+static int play(char **argv)
+{
+    const char *how = getenv("PLAY");
+    char byte;
+    if (strcmp(how, "lacks") == 0 || (strcmp(how, "busy") == 0 && has(argv, "--exact"))) {
+        fprintf(stderr, "srun: error: Unable to create step for job 1: More processors requested "
+                        "than permitted\nand more\n");
+        return 1;
+    }
+    if (strcmp(how, "silent") != 0)
+        say_launched();
+    if (strcmp(how, "cannot") == 0) {
+        say_started(RM_SPAWN_NO_PROGRAM);
+        return 127;
+    }
+    if (strcmp(how, "silent") != 0)
+        say_started(RM_SPAWN_RUNS);
+    if (strcmp(how, "seven") == 0)
+        return 7;
+    if (strcmp(how, "deaf") == 0)
+        signal(SIGTERM, SIG_IGN);
+    while (recv(SPAWN_FD_CHANNEL, &byte, 1, 0) > 0)
+        ;
+    return 99;
+}
+
+/* ---- the agent ---- */
+
+static struct children *children;
+static unsigned nstarted, nended, nkilled;
+static enum rm_spawn_result result;
+static uint32_t status;
+static char said[SPAWN_TEXT_MAX];
+static char variable[64];
+static unsigned nfds;
+
+static void on_tell(void *arg, uint64_t caller, const struct wire_out *out)
+{
+    struct agent_frame frame;
+    struct rm_spawn_news news = {0};
+    (void)arg;
+    assert_int_equal(caller, CALLER);
+    assert_int_equal(agent_frame_read(out->data, out->len, AGENT_FRAME_MAX, &frame), 1);
+    assert_true(spawn_get_news(&frame.body, &news, said));
+    nstarted += frame.type == AGENT_STARTED;
+    nended += frame.type == AGENT_ENDED;
+    result = news.result;
+    status = news.status;
+}
+
+static void on_kill(void *arg, uint32_t job, uint32_t step)
+{
+    (void)arg;
+    assert_int_equal(job, JOB);
+    assert_int_equal(step, STEP);
+    nkilled++;
+}
+
+static unsigned count_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void sink(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    (void)text;
+}
+
+static void begin(const char *how)
+{
+    static char self[4096];
+    char *env[] = {variable, NULL};
+    snprintf(variable, sizeof variable, "PLAY=%s", how);
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    const struct children_env wants = {
+        .program = self, .job = JOB, .tell = on_tell, .kill = on_kill};
+    log_open(sink, NULL, LOG_LEVEL_ERROR, NULL);
+    nstarted = nended = nkilled = 0;
+    said[0] = '\0';
+    nfds = count_fds();
+    children = children_new(&wants, env);
+    assert_non_null(children);
+}
+
+static void end(void)
+{
+    assert_int_equal(children_count(children), 0);
+    children_free(children);
+    assert_int_equal(count_fds(), nfds);
+}
+
+static struct rm_spawn what(void)
+{
+    static char *plan[] = {(char *)"1",    (char *)"2",    (char *)"", (char *)"1",
+                           (char *)"prog", (char *)"prog", (char *)"0"};
+    return (struct rm_spawn){.parent = "slurm.4711.0",
+                             .rank = 5,
+                             .ntasks = 2,
+                             .plan = plan,
+                             .nplan = sizeof plan / sizeof *plan,
+                             .input = RM_INPUT_NONE,
+                             .timeout = 60};
+}
+
+static void start_one(const struct rm_spawn *wants, bool free_cpus)
+{
+    struct wire_out out = {0};
+    struct wire_in in;
+    spawn_put(&out, wants, free_cpus);
+    wire_in_init(&in, out.data, out.len);
+    children_start(children, CALLER, &in);
+    wire_out_free(&out);
+}
+
+/* Runs the agent's loop until that is so. */
+static bool until(unsigned *counter, unsigned value)
+{
+    int64_t by = now_ms() + WAIT_MS;
+    while (*counter != value && now_ms() < by) {
+        struct pollfd fds[CHILDREN_FDS];
+        unsigned n = children_poll(children, fds);
+        poll(fds, n, 10);
+        children_ready(children, fds, n);
+    }
+    return *counter == value;
+}
+
+static bool all_end(void)
+{
+    int64_t by = now_ms() + WAIT_MS;
+    while (children_count(children) > 0 && now_ms() < by) {
+        struct pollfd fds[CHILDREN_FDS];
+        unsigned n = children_poll(children, fds);
+        poll(fds, n, 10);
+        children_ready(children, fds, n);
+    }
+    return children_count(children) == 0;
+}
+
+/* ---- tests ---- */
+
+static void it_runs_and_ends(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("seven");
+    start_one(&wants, false);
+    assert_true(until(&nended, 1));
+    assert_int_equal(nstarted, 1);
+    assert_int_equal(status, 7);
+    end();
+}
+
+static void without_free_processors_it_takes_shared_ones(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("busy");
+    start_one(&wants, true);
+    assert_true(until(&nstarted, 1));
+    assert_int_equal(result, RM_SPAWN_RUNS);
+    children_caller_gone(children, CALLER);
+    assert_true(all_end());
+    end();
+}
+
+static void a_job_that_lacks_processors(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("lacks");
+    start_one(&wants, true);
+    assert_true(until(&nstarted, 1));
+    assert_int_equal(result, RM_SPAWN_NO_RESOURCES);
+    assert_non_null(strstr(said, "More processors"));
+    assert_null(strstr(said, "and more"));
+    assert_int_equal(nended, 0);
+    end();
+}
+
+static void a_program_that_cannot_be_started(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("cannot");
+    start_one(&wants, false);
+    assert_true(until(&nstarted, 1));
+    assert_int_equal(result, RM_SPAWN_NO_PROGRAM);
+    assert_string_equal(said, "so it is");
+    assert_true(until(&nended, 1));
+    assert_int_equal(nstarted, 1);
+    end();
+}
+
+static void it_ends_with_its_caller(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("runs");
+    start_one(&wants, false);
+    assert_true(until(&nstarted, 1));
+    assert_true(children_has(children, CALLER));
+    children_caller_gone(children, CALLER);
+    assert_true(all_end());
+    assert_int_equal(nended, 0);
+    end();
+}
+
+static void let_go_it_goes_on_until_its_time_is_over(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("runs");
+    wants.linger = 100;
+    start_one(&wants, false);
+    assert_true(until(&nstarted, 1));
+    children_let_go(children, CALLER);
+    assert_false(children_has(children, CALLER));
+    children_caller_gone(children, CALLER);
+    children_stop(children, false);
+    children_tick(children, now_ms() + 99000);
+    assert_int_equal(children_count(children), 1);
+    assert_true(children_next(children) < INT64_MAX);
+    children_tick(children, now_ms() + 101000);
+    assert_true(all_end());
+    end();
+}
+
+static void a_step_that_has_failed_takes_it_along(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("runs");
+    start_one(&wants, false);
+    assert_true(until(&nstarted, 1));
+    children_let_go(children, CALLER);
+    children_stop(children, true);
+    assert_true(all_end());
+    end();
+}
+
+static void one_that_does_not_end_is_killed(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("deaf");
+    start_one(&wants, false);
+    assert_true(until(&nstarted, 1));
+    children_caller_gone(children, CALLER);
+    children_tick(children, now_ms() + 4000);
+    assert_int_equal(nkilled, 1);
+    assert_int_equal(children_count(children), 1);
+    children_tick(children, now_ms() + 8000);
+    assert_true(all_end());
+    assert_int_equal(nkilled, 1);
+    end();
+}
+
+static void its_start_has_a_time(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("silent");
+    start_one(&wants, false);
+    children_tick(children, now_ms() + 59000);
+    assert_int_equal(nstarted, 0);
+    children_tick(children, now_ms() + 61000);
+    assert_int_equal(nstarted, 1);
+    assert_int_equal(result, RM_SPAWN_TIMEOUT);
+    assert_true(all_end());
+    end();
+}
+
+static void there_is_a_bound(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("silent");
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        start_one(&wants, false);
+    assert_int_equal(nstarted, 0);
+    start_one(&wants, false);
+    assert_int_equal(nstarted, 1);
+    assert_int_equal(result, RM_SPAWN_NO_RESOURCES);
+    children_caller_gone(children, CALLER);
+    assert_true(all_end());
+    end();
+}
+
+/* Cut anywhere it is none, and costs nothing. */
+static void a_cut_order_is_refused(void **state)
+{
+    struct rm_spawn wants = what();
+    struct wire_out out = {0};
+    (void)state;
+    wants.hosts = "a,b";
+    wants.output = "out";
+    wants.merge = true;
+    spawn_put(&out, &wants, true);
+    for (size_t len = 0; len <= out.len; len++) {
+        struct spawn_order order = {0};
+        struct wire_in in;
+        wire_in_init(&in, out.data, len);
+        assert_int_equal(spawn_get(&in, &order), len == out.len);
+        if (len == out.len) {
+            assert_string_equal(order.what.hosts, "a,b");
+            assert_string_equal(order.what.output, "out");
+            assert_true(order.what.merge && !order.what.tag && order.free_cpus);
+            assert_int_equal(order.what.nplan, wants.nplan);
+        }
+        spawn_order_free(&order);
+    }
+    wire_out_free(&out);
+    begin("seven");
+    struct wire_in none;
+    wire_in_init(&none, "", 0);
+    children_start(children, CALLER, &none);
+    assert_int_equal(nstarted, 1);
+    assert_int_equal(result, RM_SPAWN_FAILED);
+    end();
+}
+
+static const char *find(char **list, const char *start)
+{
+    for (; *list != NULL; list++)
+        if (strncmp(*list, start, strlen(start)) == 0)
+            return *list;
+    return NULL;
+}
+
+static void how_srun_is_asked(void **state)
+{
+    char *variables[] = {(char *)"PATH=/bin",         (char *)"SLURM_CONF=/c",
+                         (char *)"SLURM_NTASKS=4",    (char *)"SLURM_CONFUSED=1",
+                         (char *)"MUSTER_AGENT=1",    (char *)"MUSTER_EXEC_0=old",
+                         (char *)"MUSTER_PARENT=old", (char *)"MUSTER_ON_TASK_LOSS=continue",
+                         (char *)"PMIX_RANK=1",       NULL};
+    const struct spawn_place place = {.program = "srun", .job = 9, .env = variables};
+    struct spawn_order order = {.what = what()};
+    (void)state;
+    order.what.hosts = "b,a,b";
+    order.what.tag = true;
+    order.what.output = "f";
+    char **argv = spawn_argv(&place, &order, SPAWN_FREE_CPUS);
+    char **env = spawn_env(&place, &order);
+    assert_string_equal(find(argv, "--jobid"), "--jobid=9");
+    assert_string_equal(find(argv, "--nodes"), "--nodes=2");
+    assert_string_equal(find(argv, "--nodelist"), "--nodelist=b,a,b");
+    assert_non_null(find(argv, "--distribution=arbitrary"));
+    assert_non_null(find(argv, "--exact"));
+    assert_null(find(argv, "--overlap"));
+    assert_null(find(argv, "--overcommit"));
+    assert_non_null(find(argv, "--label"));
+    assert_string_equal(find(argv, "--error"), "--error=f.%t.err");
+    assert_string_equal(find(env, "SLURM_CONF"), "SLURM_CONF=/c");
+    assert_null(find(env, "SLURM_NTASKS"));
+    assert_null(find(env, "SLURM_CONFUSED"));
+    assert_null(find(env, "MUSTER_AGENT"));
+    assert_null(find(env, "PMIX_RANK"));
+    assert_string_equal(find(env, "MUSTER_EXEC_0"), "MUSTER_EXEC_0=1");
+    assert_string_equal(find(env, "MUSTER_PARENT"), "MUSTER_PARENT=5 slurm.4711.0");
+    assert_non_null(find(env, "MUSTER_ON_TASK_LOSS=continue"));
+    spawn_list_free(argv);
+    spawn_list_free(env);
+    order.what.hosts = NULL;
+    order.what.per_node = 2;
+    order.what.ntasks = 5;
+    argv = spawn_argv(&place, &order, SPAWN_SHARED_CPUS);
+    assert_string_equal(find(argv, "--nodes"), "--nodes=3");
+    assert_non_null(find(argv, "--overlap"));
+    spawn_list_free(argv);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (strcmp(argv[0], "srun") == 0)
+        return play(argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_runs_and_ends),
+        cmocka_unit_test(without_free_processors_it_takes_shared_ones),
+        cmocka_unit_test(a_job_that_lacks_processors),
+        cmocka_unit_test(a_program_that_cannot_be_started),
+        cmocka_unit_test(it_ends_with_its_caller),
+        cmocka_unit_test(let_go_it_goes_on_until_its_time_is_over),
+        cmocka_unit_test(a_step_that_has_failed_takes_it_along),
+        cmocka_unit_test(one_that_does_not_end_is_killed),
+        cmocka_unit_test(its_start_has_a_time),
+        cmocka_unit_test(there_is_a_bound),
+        cmocka_unit_test(a_cut_order_is_refused),
+        cmocka_unit_test(how_srun_is_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
