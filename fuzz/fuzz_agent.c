@@ -20,6 +20,7 @@ static void seed_spawn(void)
     static const char *const plan[] = {"1", "2", "/tmp", "1", "a", "a", "1", "=B=c"};
     const struct rm_spawn what = {.parent = "slurm.1.0",
                                   .ntasks = 2,
+                                  .apps = "2",
                                   .plan = (char **)(uintptr_t)plan,
                                   .nplan = sizeof plan / sizeof *plan,
                                   .hosts = "n1,n2,n1",

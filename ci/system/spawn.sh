@@ -72,14 +72,14 @@ begin() {
 # over NAME [STATUS]: $parent has ended, and nothing is left
 over() {
   local status
-  if until_true 30 ended $parent; then
-    wait $parent
+  if until_true 30 ended "$parent"; then
+    wait "$parent"
     status=$?
     check "$1: srun has ended${2:+ with $2}" "with $status; $(tail -n 3 "$work/$1.log" | tr '\n' ';')" [ "${2:-$status}" = $status ]
   else
     not_ok "$1: srun's end" "still there after 30 s; $(tail -n 3 "$work/$1.log" | tr '\n' ';')"
-    kill -9 $parent
-    wait $parent
+    kill -9 "$parent"
+    wait "$parent"
   fi 2>/dev/null
   clean "$1"
 }

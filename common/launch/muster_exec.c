@@ -112,6 +112,7 @@ static void forget_plan(void)
     }
     unsetenv(PLAN_SOCKET_ENV);
     unsetenv(PLAN_PARENT_ENV);
+    unsetenv(PLAN_APPS_ENV);
     unsetenv(PLAN_CHANNEL_ENV);
 }
 

@@ -30,6 +30,8 @@
 
 /** Who has started the step: "RANK NAMESPACE". */
 #define PLAN_PARENT_ENV "MUSTER_PARENT"
+/** The tasks of each application: "2,3". */
+#define PLAN_APPS_ENV "MUSTER_APPS"
 /** The descriptor of srun's, or who plays it, by which it speaks to the one that started it. */
 #define PLAN_CHANNEL_ENV "MUSTER_CHANNEL"
 

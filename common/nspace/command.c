@@ -32,6 +32,8 @@ void command_wdir(const struct nspace *ns, const char *wdir)
 {
     struct infos list = {0};
     pmix_proc_t all;
+    if (boot_setting(ns->boot, "parent") != NULL)
+        return; /* it is muster-exec's; each application has its own */
     PMIX_LOAD_PROCID(&all, ns->boot->nspace, PMIX_RANK_WILDCARD);
     describe(&list, ns, PMIX_WDIR, wdir);
     warn(PMIX_WDIR, list.failed
@@ -71,7 +73,9 @@ static void register_argv(const struct nspace *ns, const char *argv)
 void command_argv(const struct nspace *ns, pid_t pid)
 {
     char *argv = cmdline_read(pid, BOOT_ARGV_MAX);
-    if (argv != NULL)
+    if (ns->boot->napps > 1)
+        log_debug("the command lines of several applications on a node are not looked for");
+    else if (argv != NULL)
         register_argv(ns, argv);
     else
         log_debug("by what command line process %d runs cannot be seen", (int)pid);

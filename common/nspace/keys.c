@@ -200,12 +200,15 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
                      const struct boot_app *app)
 {
     struct infos array = {0};
-    uint32_t rank = boot->nodes[node].ranks[slot];
+    uint32_t rank = boot->nodes[node].ranks[slot], first = app->first,
+             number = boot->nodes[node].app;
+    if (boot->napps > 0)
+        number = boot_app_of(boot, node, rank, &first);
     infos_rank(&array, PMIX_RANK, rank); /* libpmix 4.2 takes the first for itself */
     infos_rank(&array, PMIX_RANK, rank);
     infos_rank(&array, PMIX_GLOBAL_RANK, rank);
-    infos_rank(&array, PMIX_APP_RANK, rank - app->first);
-    infos_u32(&array, PMIX_APPNUM, boot->nodes[node].app);
+    infos_rank(&array, PMIX_APP_RANK, rank - first);
+    infos_u32(&array, PMIX_APPNUM, number);
     infos_u16(&array, PMIX_LOCAL_RANK, slot);
     infos_u16(&array, PMIX_NODE_RANK, slot);
     infos_str(&array, PMIX_HOSTNAME, boot->nodes[node].name);

@@ -44,7 +44,7 @@ char *map_nodes(const struct boot *boot, int64_t app)
     size_t len;
     FILE *f = open_memstream(&text, &len);
     for (uint32_t i = 0; f != NULL && i < boot->nnodes; i++) {
-        if (app != MAP_ALL_APPS && boot->nodes[i].app != app)
+        if (app != MAP_ALL_APPS && !boot_app_on(boot, (uint32_t)app, i))
             continue;
         fprintf(f, "%s%s", before, boot->nodes[i].name);
         before = ",";

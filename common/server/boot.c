@@ -63,6 +63,9 @@ void boot_write(const struct boot *boot, struct wire_out *out)
             wire_put_u32(out, node->ranks[k]);
     }
     wire_put_u32(out, boot->ntasks);
+    wire_put_u32(out, boot->napps);
+    for (uint32_t i = 0; i < boot->napps; i++)
+        wire_put_u32(out, boot->apps[i]);
     wire_put_u32(out, boot->nsettings);
     for (uint32_t i = 0; i < boot->nsettings; i++) {
         wire_put_str(out, boot->settings[i].key);
@@ -232,6 +235,61 @@ static int read_allocation(struct boot *boot, struct wire_in *in, struct err *er
     return in->bad ? err_set(err, "the boot message is cut short in its allocation") : 0;
 }
 
+/* @return whether they are as many tasks as the step has */
+static bool apps_fit(const struct boot *boot)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < boot->napps; i++) {
+        if (boot->apps[i] == 0)
+            return false;
+        sum += boot->apps[i];
+    }
+    return sum == boot->ntasks;
+}
+
+static int read_apps(struct boot *boot, struct wire_in *in, struct err *err)
+{
+    uint32_t n = wire_get_count(in, 4);
+
+    if (n == 0)
+        return in->bad ? err_set(err, "the boot message is cut short in its applications") : 0;
+    boot->apps = calloc(n, sizeof(*boot->apps));
+    if (!boot->apps)
+        return err_set(err, "out of memory");
+    boot->napps = n;
+    for (uint32_t i = 0; i < n; i++)
+        boot->apps[i] = wire_get_u32(in);
+    if (in->bad || !apps_fit(boot) || boot->nodes[boot->nnodes - 1].app != 0)
+        return err_set(err, "the boot message has applications that do not fit its tasks");
+    return 0;
+}
+
+void boot_take_apps(struct boot *boot)
+{
+    const char *text = boot_setting(boot, "apps");
+    size_t n = 1;
+    char *end;
+
+    for (const char *p = text; p && *p != '\0'; p++)
+        n += *p == ',';
+    if (!text || boot->napps > 0 || n > boot->ntasks || boot->nodes[boot->nnodes - 1].app != 0)
+        return;
+    boot->apps = calloc(n, sizeof(*boot->apps));
+    for (; boot->apps; text = end + 1) {
+        unsigned long tasks = strtoul(text, &end, 10);
+
+        boot->apps[boot->napps++] = tasks <= boot->ntasks ? (uint32_t)tasks : 0;
+        if (*end != ',' || boot->napps == n)
+            break;
+    }
+    if (boot->apps && apps_fit(boot))
+        return;
+    free(boot->apps);
+    boot->apps = NULL;
+    boot->napps = 0;
+}
+
 /* Applications are numbered from 0 in the order of the nodes, and the ranks of one follow those of
  * the one before. */
 static int check_apps(const struct boot *boot, struct err *err)
@@ -265,7 +323,8 @@ static int read_boot(struct boot *boot, const void *data, size_t len, bool same,
     wire_in_init(&in, data, len);
     if (read_version(&in, same, err) < 0 || read_head(boot, &in, err) < 0 ||
         read_nodes(boot, &in, err) < 0 || check_ranks(boot, err) < 0 || check_apps(boot, err) < 0 ||
-        read_settings(boot, &in, err) < 0 || read_allocation(boot, &in, err) < 0)
+        read_apps(boot, &in, err) < 0 || read_settings(boot, &in, err) < 0 ||
+        read_allocation(boot, &in, err) < 0)
         return -1;
     if (!wire_end(&in))
         return err_set(err, "the boot message is longer than its content");
@@ -284,13 +343,48 @@ int boot_read_nspace(struct boot *boot, const void *data, size_t len, struct err
 
 uint32_t boot_napps(const struct boot *boot)
 {
-    return boot->nodes[boot->nnodes - 1].app + 1;
+    return boot->napps > 0 ? boot->napps : boot->nodes[boot->nnodes - 1].app + 1;
+}
+
+uint32_t boot_app_of(const struct boot *boot, uint32_t node, uint32_t rank, uint32_t *first)
+{
+    *first = 0;
+    if (boot->napps == 0) {
+        *first = boot_app(boot, boot->nodes[node].app).first;
+        return boot->nodes[node].app;
+    }
+    for (uint32_t app = 0;; app++) {
+        if (app + 1 == boot->napps || rank - *first < boot->apps[app])
+            return app;
+        *first += boot->apps[app];
+    }
+}
+
+bool boot_app_on(const struct boot *boot, uint32_t app, uint32_t node)
+{
+    const struct boot_node *on = &boot->nodes[node];
+    uint32_t first;
+
+    if (boot->napps == 0)
+        return on->app == app;
+    for (uint32_t k = 0; k < on->ntasks; k++)
+        if (boot_app_of(boot, node, on->ranks[k], &first) == app)
+            return true;
+    return false;
 }
 
 struct boot_app boot_app(const struct boot *boot, uint32_t app)
 {
     struct boot_app found = {0};
 
+    if (boot->napps > 0) {
+        for (uint32_t i = 0; i < app; i++)
+            found.first += boot->apps[i];
+        found.ntasks = boot->apps[app];
+        for (uint32_t i = 0; i < boot->nnodes; i++)
+            found.nnodes += boot_app_on(boot, app, i);
+        return found;
+    }
     for (uint32_t i = 0; i < boot->nnodes && boot->nodes[i].app <= app; i++) {
         if (boot->nodes[i].app < app) {
             found.first += boot->nodes[i].ntasks;
@@ -383,6 +477,7 @@ void boot_free(struct boot *boot)
         free(boot->settings[i].value);
     }
     free(boot->nodes);
+    free(boot->apps);
     free(boot->settings);
     free(boot->session);
     free(boot->nspace);

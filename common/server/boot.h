@@ -83,12 +83,12 @@ struct boot_allocation {
 enum { BOOT_PSETS_MAX = 4096 };
 
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
- * the name that he has given it (conf_step.h). Eight are the server's own: "backend", the back
+ * the name that he has given it (conf_step.h). Nine are the server's own: "backend", the back
  * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
  * which users ask for the state of the step (muster-status), "options", settings of the step's user
  * as a JSON object, "conf", settings as in muster.json that win over those there, and "wdir" and
  * "argv", where and by what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV),
- * and "parent", "RANK NAMESPACE" of the process that has started the step.
+ * "parent", "RANK NAMESPACE" of the process that has started the step, and "apps" (boot_take_apps).
  */
 struct boot_setting {
     char *key, *value;
@@ -107,6 +107,9 @@ struct boot {
     uint32_t node; /**< index of this node in nodes */
     uint32_t nnodes, ntasks;
     struct boot_node *nodes;
+    uint32_t napps; /**< length of apps; 0: boot_node::app tells all */
+    uint32_t *apps; /**< tasks of each application, in the order of ranks: those of a spawned step
+                       share nodes */
     struct boot_allocation allocation;
     uint32_t nsettings;
     struct boot_setting *settings; /**< for the RM back end */
@@ -141,6 +144,18 @@ struct boot_app {
     uint32_t first; /**< its lowest rank */
     uint32_t ntasks;
 };
+
+/** Sets boot::apps from the setting "apps", "TASKS,TASKS,…", which is the user's word. Without that
+ * setting, or when it is of another number of tasks, the step keeps the one application of each
+ * node. */
+void boot_take_apps(struct boot *boot);
+
+/** @return the application of a task, and in @p first its lowest rank
+ * @param node which the task is on */
+uint32_t boot_app_of(const struct boot *boot, uint32_t node, uint32_t rank, uint32_t *first);
+
+/** @return whether tasks of application @p app are on @p node */
+bool boot_app_on(const struct boot *boot, uint32_t app, uint32_t node);
 
 /** @return how many applications @p boot has: 1 or more */
 uint32_t boot_napps(const struct boot *boot);

@@ -165,6 +165,7 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
     if (read_boot(&server->boot, err) != 0 || server_settings(server, err) != 0)
         return -1;
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    boot_take_apps(&server->boot);
     open_log(server, syslog);
     if (limits_descriptors(here->ntasks, err) != 0 || sets_open(server, err) != 0 ||
         server_open(server, err) != 0 || upcall_open(server, err) != 0)

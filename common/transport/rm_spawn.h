@@ -38,6 +38,7 @@ struct rm_spawn {
     uint32_t ntasks;    /**< of all applications */
     char **plan;        /**< what they run: common/launch/plan.h */
     uint32_t nplan;
+    const char *apps;  /**< tasks of each application, "2,3" */
     const char *hosts; /**< the node of each rank, separated by commas; NULL: as map says */
     enum rm_map map;
     uint32_t per_node; /**< tasks on each node; 0: as map says */

@@ -10,6 +10,7 @@
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ static void spawn_free(struct spawn *s)
         free(s->hints[i]);
     plan_free(&s->plan);
     procset_free(&s->set);
+    free(s->apps);
     free(s->hosts);
     free(s->output);
     free(s);
@@ -107,12 +109,20 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
                       const pmix_app_t apps[], size_t napps)
 {
     struct spawn_wants all = {0};
-    struct wire_out hosts = {0};
+    struct wire_out hosts = {0}, counts = {0};
     bool placed = false;
     spawn_directives(s, &all, info, ninfo);
     plan_add_number(&s->plan, napps);
-    for (size_t i = 0; i < napps && s->status == PMIX_SUCCESS; i++)
+    for (size_t i = 0; i < napps && s->status == PMIX_SUCCESS; i++) {
+        char text[16];
         read_app(s, &all, &apps[i], &hosts, &placed);
+        snprintf(text, sizeof text, "%s%d", i > 0 ? "," : "", apps[i].maxprocs);
+        wire_put_raw(&counts, text, strlen(text));
+    }
+    wire_put_u8(&counts, 0);
+    s->plan.failed |= counts.failed;
+    s->apps = (char *)wire_out_take(&counts, &(size_t){0});
+    wire_out_free(&counts);
     if (s->plan.failed || hosts.failed)
         s->status = s->plan.bytes > PLAN_BYTES_MAX / 2 ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERR_NOMEM;
     if (placed && s->status == PMIX_SUCCESS) {
@@ -281,6 +291,7 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
     s->what.rank = s->parent.rank;
     s->what.plan = s->plan.strings;
     s->what.nplan = s->plan.n;
+    s->what.apps = s->apps;
     s->what.hosts = s->hosts;
     s->what.output = s->output;
     s->item.run = run;

@@ -37,7 +37,7 @@ struct spawn {
     bool notify; /**< PMIX_NOTIFY_COMPLETION */
     struct rm_spawn what;
     struct plan plan;
-    char *hosts, *output;         /**< of what; owned */
+    char *apps, *hosts, *output;  /**< of what; owned */
     char *hints[SPAWN_HINTS_MAX]; /**< keys that are not taken, and need not be; owned */
     unsigned nhints;
     pmix_status_t status;               /**< of reading */

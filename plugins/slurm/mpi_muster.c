@@ -173,10 +173,21 @@ static int start_server(struct session *s, struct err *err)
     return rc;
 }
 
+/* Of a spawned step. The user's word, which the server alone looks at. */
+static void take_plan(struct boot *boot, char *const *env)
+{
+    const char *parent = agent_env_value(env, PLAN_PARENT_ENV);
+    const char *apps = agent_env_value(env, PLAN_APPS_ENV);
+
+    if (parent)
+        boot_set(boot, "parent", parent);
+    if (parent && apps)
+        boot_set(boot, "apps", apps);
+}
+
 static int session_start(struct session *s, char *const *env, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
-    const char *parent;
     char *agent;
 
     if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
@@ -188,9 +199,7 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     if (agent)
         boot_set(boot, "agent", agent);
     free(agent);
-    parent = agent_env_value(env, PLAN_PARENT_ENV); /* the user's word; the server looks at it */
-    if (parent)
-        boot_set(boot, "parent", parent);
+    take_plan(boot, env);
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
     own_settings(boot, env);

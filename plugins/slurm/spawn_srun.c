@@ -26,9 +26,9 @@ static const char *const kept[] = {
 };
 
 /* Of this step, and not of the next one. */
-static const char *const dropped[] = {"SLURM_",        "SLURMD_",        "SRUN_",
-                                      "PMIX_",         "PMI_",           PLAN_ENV,
-                                      PLAN_PARENT_ENV, PLAN_CHANNEL_ENV, "MUSTER_AGENT"};
+static const char *const dropped[] = {
+    "SLURM_", "SLURMD_",       "SRUN_",       "PMIX_",          "PMI_",
+    PLAN_ENV, PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, "MUSTER_AGENT"};
 
 struct list {
     char **items;
@@ -167,6 +167,7 @@ char **spawn_env(const struct spawn_place *place, const struct spawn_order *orde
     for (uint32_t i = 0; i < order->what.nplan; i++)
         add(&env, PLAN_ENV "%u=%s", i, order->what.plan[i]);
     add(&env, PLAN_PARENT_ENV "=%u %s", order->what.rank, order->what.parent);
+    add(&env, PLAN_APPS_ENV "=%s", order->what.apps);
     add(&env, PLAN_CHANNEL_ENV "=%d", SPAWN_FD_CHANNEL);
     return finish(&env);
 }

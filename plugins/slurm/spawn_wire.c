@@ -31,6 +31,7 @@ void spawn_put(struct wire_out *out, const struct rm_spawn *what, bool free_cpus
     wire_put_u32(out, what->input);
     wire_put_u32(out, what->timeout);
     wire_put_u32(out, what->linger);
+    wire_put_str(out, what->apps);
     wire_put_str(out, what->hosts);
     wire_put_str(out, what->output);
     wire_put_u32(out, what->nplan);
@@ -64,6 +65,7 @@ bool spawn_get(struct wire_in *in, struct spawn_order *order)
     what->input = wire_get_u32(in);
     what->timeout = wire_get_u32(in);
     what->linger = wire_get_u32(in);
+    order->apps = wire_get_strdup(in, SPAWN_APPS_MAX);
     order->hosts = wire_get_strdup(in, SPAWN_HOSTS_MAX);
     order->output = wire_get_strdup(in, SPAWN_OUTPUT_MAX);
     bool whole = get_plan(in, &order->plan);
@@ -77,6 +79,7 @@ bool spawn_get(struct wire_in *in, struct spawn_order *order)
     what->overcommit = (flags & FLAG_OVERCOMMIT) != 0;
     order->free_cpus = (flags & FLAG_FREE_CPUS) != 0;
     what->parent = order->parent;
+    what->apps = order->apps;
     what->hosts = (flags & FLAG_HOSTS) != 0 ? order->hosts : NULL;
     what->output = (flags & FLAG_OUTPUT) != 0 ? order->output : NULL;
     what->plan = order->plan.strings;
@@ -86,6 +89,7 @@ bool spawn_get(struct wire_in *in, struct spawn_order *order)
 
 void spawn_order_free(struct spawn_order *order)
 {
+    free(order->apps);
     free(order->hosts);
     free(order->output);
     plan_free(&order->plan);

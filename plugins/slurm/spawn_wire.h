@@ -14,6 +14,7 @@ enum {
     SPAWN_TEXT_MAX = 1024,     /**< bytes of a news' text, with NUL */
     SPAWN_HOSTS_MAX = 1 << 20, /**< bytes of the list of nodes */
     SPAWN_OUTPUT_MAX = 4096,
+    SPAWN_APPS_MAX = 65536, /**< bytes of the list of applications */
 };
 
 /** A spawn off the wire. */
@@ -21,6 +22,7 @@ struct spawn_order {
     struct rm_spawn what; /**< its strings are the ones below */
     bool free_cpus;       /**< first, processors that no other step of the job uses */
     char parent[256];
+    char *apps;           /**< owned */
     char *hosts, *output; /**< owned; or NULL */
     struct plan plan;
 };

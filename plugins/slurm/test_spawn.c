@@ -163,6 +163,7 @@ static struct rm_spawn what(void)
     return (struct rm_spawn){.parent = "slurm.4711.0",
                              .rank = 5,
                              .ntasks = 2,
+                             .apps = "2",
                              .plan = plan,
                              .nplan = sizeof plan / sizeof *plan,
                              .input = RM_INPUT_NONE,
