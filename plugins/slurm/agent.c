@@ -20,7 +20,6 @@
 
 #include "common/transport/rm.h"
 #include "common/util/clock.h"
-#include "common/util/join.h"
 #include "common/util/log.h"
 #include "common/util/send_all.h"
 #include "plugins/slurm/agent_children.h"
@@ -28,7 +27,6 @@
 #include "plugins/slurm/auth.h"
 #include "plugins/slurm/spawn_srun.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -51,8 +49,8 @@ enum {
     KNOWN_MS = 30000,
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
     READ_BYTES = 4096,
-    LINES_MAX = 16, /* of all callers, for the terminal */
-    STOP_MS = 3000, /* for a credential that munged is being asked about */
+    LINES_MAX = 16,  /* of all callers, for the terminal */
+    MUNGE_MS = 2000, /* for munged to say what a credential holds */
 };
 
 enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
@@ -110,7 +108,7 @@ static bool take_hello(const struct agent *a, struct caller *caller, struct wire
 {
     struct wire_out payload = {0};
     agent_payload(&a->self, &payload);
-    bool known = is_secret(a, in) && auth_read(in, getuid(), payload.data, payload.len);
+    bool known = is_secret(a, in) && auth_read(in, getuid(), payload.data, payload.len, MUNGE_MS);
     wire_out_free(&payload);
     if (!known) {
         log_debug("a caller of srun's agent is not of this step");
@@ -542,29 +540,13 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env)
     slurm_abi_env_overwrite(env, AGENT_ENV, text); /* of a step that this srun was started in */
 }
 
-/* A thread that waits for a munged that hangs ends with the process. */
-/* A plugin that is unloaded takes the code along that this thread runs. */
-static bool stay_loaded(void)
-{
-    Dl_info info;
-    return dladdr((void *)(uintptr_t)stay_loaded, &info) != 0 &&
-           dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
-}
-
 static void stop(struct agent *a)
 {
     uint64_t one = 1;
     if (write(a->stop, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    bool ended;
-    while (!(ended = join_until(a->thread, now_ms() + STOP_MS)) && a->nchildren > 0)
-        ; /* its own deadlines end it */
-    if (ended)
-        free_agent(a);
-    else if (stay_loaded()) /* munged does not answer it */
-        pthread_detach(a->thread);
-    else
-        pthread_join(a->thread, NULL);
+    pthread_join(a->thread, NULL); /* all that it waits for has a deadline */
+    free_agent(a);
 }
 
 int agent_leave(void)

@@ -103,13 +103,13 @@ static int read_answers(int fd, int64_t by, struct err *err)
     return 0;
 }
 
-static int put_hello(const struct agent_address *address, struct wire_out *out)
+static int put_hello(const struct agent_address *address, int ms, struct wire_out *out)
 {
     struct wire_out payload = {0};
     size_t begin = agent_frame_begin(out, AGENT_HELLO);
     agent_payload(address, &payload);
     wire_put_raw(out, address->secret, sizeof address->secret);
-    bool made = !payload.failed && auth_write(out, getuid(), payload.data, payload.len);
+    bool made = !payload.failed && auth_write(out, getuid(), payload.data, payload.len, ms);
     agent_frame_end(out, begin);
     wire_out_free(&payload);
     return made ? 0 : -1;
@@ -141,7 +141,7 @@ int agent_call_open(const char *text, const struct wire_out *frame, int ms, stru
     int fd = -1;
     if (text == NULL || !agent_address_read(text, &address))
         return err_set(err, "it has not said where it listens");
-    if (put_hello(&address, &out) != 0)
+    if (put_hello(&address, ms, &out) != 0)
         err_set(err, "no credential can be made");
     else {
         wire_put_raw(&out, frame->data, frame->len);

@@ -12,7 +12,7 @@
 /**
  * Tells the agent how the step ends.
  * @param address as agent_find() gave it; NULL: there is none
- * @param ms at most, in milliseconds; munged may take longer when it hangs
+ * @param ms at most, in milliseconds, for munged and then for the agent
  * @return 0 when the agent has it, or -1 with the reason in @p err
  * @thread one that may wait
  */

@@ -1,15 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Credentials of the cluster's own authentication, as Slurm's daemons use them. */
+/* Credentials of the cluster's own authentication, as Slurm's daemons use them.
+ *
+ * A munged that hangs holds whoever asks it, without a deadline. So each question is asked in a
+ * thread of its own, and the asker waits for the answer until its time is over. The thread that is
+ * left behind then owns the question, and frees it if munged ever answers. */
 #include "plugins/slurm/auth.h"
 
+#include "common/util/log.h"
 #include "shims/slurm/slurm_abi.h"
 
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { BUFFER_BYTES = 1024 /* at first; Slurm's buffers grow */ };
 
-bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len)
+/** A question to munged. */
+struct question {
+    bool writes;
+    uid_t uid;             /* the reader, or the writer */
+    struct wire_out bytes; /* the credential that is read, or was written */
+    struct wire_out holds; /* the payload */
+    bool good;             /* the answer */
+    pthread_mutex_t lock;  /* for what follows */
+    pthread_cond_t changed;
+    bool answered, deserted; /* the last one to set its own frees it */
+};
+
+static bool make(struct wire_out *out, uid_t reader, const void *payload, size_t len)
 {
     char *info = slurm_abi_auth_info(); /* where munged's socket is */
     void *cred = slurm_abi_auth_create(SLURM_ABI_AUTH_DEFAULT, info, reader,
@@ -39,7 +61,7 @@ static bool holds(void *cred, const void *payload, size_t len)
     return same;
 }
 
-bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len)
+static bool verify(struct wire_in *in, uid_t writer, const void *payload, size_t len)
 {
     uint32_t protocol = wire_get_u32(in);
     size_t size;
@@ -59,5 +81,143 @@ bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len
         slurm_abi_auth_destroy(cred);
     }
     slurm_abi_buffer_free(packed);
+    return good;
+}
+
+static void free_question(struct question *q)
+{
+    wire_out_free(&q->bytes);
+    wire_out_free(&q->holds);
+    pthread_mutex_destroy(&q->lock);
+    pthread_cond_destroy(&q->changed);
+    free(q);
+}
+
+/* The thread. */
+static void *ask(void *arg)
+{
+    struct question *q = arg;
+    struct wire_in in;
+    wire_in_init(&in, q->bytes.data, q->bytes.len);
+    q->good = q->writes ? make(&q->bytes, q->uid, q->holds.data, q->holds.len)
+                        : verify(&in, q->uid, q->holds.data, q->holds.len);
+    pthread_mutex_lock(&q->lock);
+    q->answered = true;
+    bool deserted = q->deserted;
+    pthread_cond_signal(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+    if (deserted)
+        free_question(q);
+    return NULL;
+}
+
+static int start(struct question *q, pthread_t *thread)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int rc = pthread_create(thread, NULL, ask, q);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* A plugin that is unloaded would take along the code that a deserted thread runs. @return whether
+ * that cannot be unloaded now */
+static bool stay_loaded(void)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1((void *)(uintptr_t)stay_loaded, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
+        return false;
+    return map->l_name[0] == '\0' || /* the program itself */
+           dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
+}
+
+/* @return whether the question was answered, and is still ours */
+static bool await(struct question *q, pthread_t thread, int ms)
+{
+    struct timespec until;
+    int rc = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&q->lock);
+    while (!q->answered && rc == 0)
+        rc = pthread_cond_timedwait(&q->changed, &q->lock, &until);
+    bool answered = q->answered;
+    q->deserted = !answered && stay_loaded();
+    bool deserted = q->deserted;
+    pthread_mutex_unlock(&q->lock);
+    if (deserted) {
+        pthread_detach(thread);
+        log_warning("munged has not answered for %d ms", ms);
+    } else {
+        pthread_join(thread, NULL);
+    }
+    return !deserted;
+}
+
+static struct question *question_new(bool writes, uid_t uid, const void *payload, size_t len)
+{
+    pthread_condattr_t attr;
+    struct question *q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return NULL;
+    q->writes = writes;
+    q->uid = uid;
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    wire_put_raw(&q->holds, payload, len);
+    return q;
+}
+
+/* @return whether there is an answer; the question is freed if not */
+static bool answer(struct question *q, int ms)
+{
+    pthread_t thread;
+    if (q == NULL)
+        return false;
+    if (q->bytes.failed || q->holds.failed || start(q, &thread) != 0) {
+        free_question(q);
+        return false;
+    }
+    return await(q, thread, ms);
+}
+
+bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len, int ms)
+{
+    struct question *q = question_new(true, reader, payload, len);
+    if (!answer(q, ms))
+        return false;
+    bool made = q->good;
+    if (made)
+        wire_put_raw(out, q->bytes.data, q->bytes.len);
+    free_question(q);
+    return made && !out->failed;
+}
+
+bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms)
+{
+    struct question *q = question_new(false, writer, payload, len);
+    if (q == NULL)
+        return false;
+    uint32_t protocol = wire_get_u32(in);
+    size_t size;
+    const void *block = wire_get_block(in, &size);
+    if (!in->bad) {
+        wire_put_u32(&q->bytes, protocol);
+        wire_put_block(&q->bytes, block, size);
+    }
+    if (!answer(q, ms))
+        return false;
+    bool good = q->good;
+    free_question(q);
     return good;
 }

@@ -2,7 +2,7 @@
 /** @file
  * Credentials of the cluster's own authentication (AuthType, as a rule munge), by which a process
  * proves its uid to one on another node.
- * @thread any; waits for munged, for seconds when that hangs
+ * @thread any; waits for munged
  */
 #ifndef MUSTER_SLURM_AUTH_H
 #define MUSTER_SLURM_AUTH_H
@@ -12,11 +12,11 @@
 #include <sys/types.h>
 
 /** Appends a credential of this process: u32 protocol, block. Only processes of @p reader can read
- * it. @return whether it was made */
-bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len);
+ * it. @param ms at most, in milliseconds @return whether it was made */
+bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len, int ms);
 
 /** Reads what auth_write() wrote. @return whether it is of a process of @p writer, fresh, was never
- * seen before, and holds @p payload */
-bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len);
+ * seen before, and holds @p payload. @param ms at most, in milliseconds */
+bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms);
 
 #endif

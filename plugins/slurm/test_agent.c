@@ -13,7 +13,9 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,7 +39,9 @@ static struct {
     bool used;
 } credentials[CREDENTIALS];
 static _Atomic unsigned ncredentials, nverified; /* by the agent's thread, too */
-static void (*while_asked)(void); /* what others do while munged makes a credential; or NULL */
+static void (*while_asked)(void);    /* what others do while munged makes a credential; or NULL */
+static void (*while_verified)(void); /* and while it says what one holds */
+static sem_t hanging;
 static uid_t writer;
 static uint16_t ports[2], *range;
 static char variable[128]; /* of the environment */
@@ -80,6 +84,8 @@ void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
 
 int slurm_abi_auth_verify(void *cred, char *info)
 {
+    if (while_verified != NULL)
+        while_verified();
     unsigned i = (unsigned)(uintptr_t)cred - 1;
     bool used = credentials[i].used;
     (void)info;
@@ -254,7 +260,7 @@ static void put_hello(struct wire_out *out, const struct agent_address *at, cons
     snprintf(in.label, sizeof in.label, "%s", label);
     agent_payload(&in, &payload);
     wire_put_raw(out, at->secret, sizeof at->secret);
-    assert_true(auth_write(out, getuid(), payload.data, payload.len));
+    assert_true(auth_write(out, getuid(), payload.data, payload.len, 20000));
     agent_frame_end(out, from);
     wire_out_free(&payload);
 }
@@ -268,6 +274,33 @@ static void put_status(struct wire_out *out, uint32_t type, uint32_t cause, uint
 }
 
 /* ---- tests ---- */
+
+static void hang(void)
+{
+    while (sem_wait(&hanging) != 0)
+        ;
+}
+
+/* A munged that does not answer holds neither the caller, nor srun's end. */
+static void munged_hangs(void **state)
+{
+    (void)state;
+    struct wire_out out = {0};
+    unsigned made = ncredentials + 2, verified = nverified + 1;
+    sem_init(&hanging, 0, 0);
+    while_asked = hang;
+    assert_false(auth_write(&out, getuid(), "x", 1, 50));
+    assert_int_equal(out.len, 0);
+    while_asked = NULL;
+    while_verified = hang;
+    assert_int_not_equal(tell(RM_CAUSE_ABORT, 7), 0);
+    assert_int_equal(agent_leave(), 0);
+    while_verified = NULL;
+    sem_post(&hanging);
+    sem_post(&hanging);
+    while (ncredentials < made || nverified < verified)
+        poll(NULL, 0, 1);
+}
 
 static void the_status_comes_home(void **state)
 {
@@ -535,6 +568,7 @@ int main(void)
         AGENT_TEST(unknown_frames_are_skipped),
         AGENT_TEST(a_frame_is_bounded),
         AGENT_TEST(a_line_for_the_terminal),
+        AGENT_TEST(munged_hangs),
         AGENT_TEST(who_does_not_answer),
         AGENT_TEST(ports_of_the_range),
         cmocka_unit_test(what_is_no_address),
