@@ -214,6 +214,34 @@ use_flux() {
   check 'cyclic distribution' "$found" [ "$found" = 'node0 0 0;node0 1 2;node1 0 1;node1 1 3;' ]
 }
 
+# Command lines of mpirun and srun.
+part_habits() {
+  # shellcheck disable=SC2016  # for the tasks' shells
+  local show='echo "$(basename "$PWD") $COLOUR"' option
+  run 30 -l -n 2 echo first : -np 3 echo second
+  check 'several programs' "status $status: $(tr '\n' ';' <"$log")" \
+    [ "$(sort "$log" | tr '\n' ';')" = '0: first;1: first;2: second;3: second;4: second;' ]
+  client '--host' '--host a:2,b' exchange
+  printf 'x slots=2 # two\n\ny\n' >"$work/hosts"
+  client '--hostfile' "--hostfile $work/hosts -n 4" exchange
+  printf 'x slots=many\n' >"$work/hosts"
+  run 5 --hostfile "$work/hosts" true
+  says 'a wrong host file' 2 'hosts line 1: not NAME slots=TASKS'
+  run 30 -x COLOUR=red -x HOME -n 2 --wdir /usr --output="$work/out.%t" --error="$work/err" sh -c "$show; echo wrong >&2"
+  check '-x, --wdir, --output and --error' "status $status: $(head "$work"/out.* "$work/err" | tr '\n' ';')" \
+    [ "$status$(cat "$work/out.0" "$work/out.1" "$work/err" | tr '\n' ';')" = '0usr red;usr red;wrong;wrong;' ]
+  run 30 -n 2 --chdir /nonexistent true
+  says 'a directory that is not there' 2 'error: --wdir: /nonexistent: No such file'
+  run 30 --timeout 1 -n 2 sleep 60
+  says '--timeout' 124 '1 s are over; the tasks are killed'
+  run 30 -N2 -n 5 sh -c 'exit 3'
+  says 'tasks that end alike are told of together' 3 'tasks [0-9]+[-,][-,0-9]+: Exited with exit code 3'
+  for option in --lable:'did you mean --label' --map-by:'--distribution says' --mpi=pmix:'leave the option out' --zzz:'unknown; see'; do
+    run 5 "${option%%:*}" true
+    says "the option ${option%%:*}" 2 "musterrun: ${option%%:*}: .*${option#*:}"
+  done
+}
+
 part_use() {
   local found n
   "use_$rm"
@@ -237,8 +265,9 @@ part_use() {
   says 'a wrong number' 2 '"0" is not 1 to 10000'
   run 30 -np 2 echo program
   says 'the number of tasks as mpirun has it' 0 '^program'
-  run 5 -n 2 true : -n 2 true
-  says 'a second program' 2 '":" would begin a second program'
+  run 5 true : -n 2 true
+  says 'a second program without its tasks' 2 'each of several programs begins with how many tasks'
+  part_habits
   run 5 -m arbitrary=0,2 true
   says 'a node without a task' 2 'no task is on node1'
   run 5 -m arbitrary=0,,1 true

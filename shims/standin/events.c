@@ -18,7 +18,9 @@ enum {
     KILL_WAIT_MS = 5000, /* between SIGTERM and SIGKILL */
     DRAIN_MS = 1000,     /* for outputs that somebody still holds when all nodes are gone */
     LEFT_MS = 2000,      /* for what a killed node leaves to be gone */
+    ALIKE_MS = 1000,     /* for more tasks that end alike */
     SIGNAL_BASE = 128,
+    TIMEOUT_STATUS = 124, /* as timeout(1) */
 };
 
 static void signal_tasks(struct launcher *launcher, int32_t sig)
@@ -53,6 +55,63 @@ static void kill_later(struct launcher *launcher, int64_t ms)
 
 /* ---- what nodes tell ---- */
 
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* "task 3", or "tasks 0-2,5" as far as there is room. */
+static void name_tasks(struct alike *alike, char *text, size_t cap)
+{
+    size_t at = (size_t)snprintf(text, cap, alike->n == 1 ? "task " : "tasks ");
+    uint32_t next;
+
+    qsort(alike->ranks, alike->n, sizeof(*alike->ranks), by_number);
+    for (uint32_t i = 0; i < alike->n; i = next) {
+        const char *comma = i == 0 ? "" : ",";
+
+        for (next = i + 1; next < alike->n && alike->ranks[next] == alike->ranks[next - 1] + 1;)
+            next++;
+        if (cap - at < 32) {
+            snprintf(text + at, cap - at, ",...");
+            return;
+        }
+        at += (size_t)snprintf(text + at, cap - at, next == i + 1 ? "%s%u" : "%s%u-%u", comma,
+                               alike->ranks[i], alike->ranks[next - 1]);
+    }
+}
+
+/* As srun, which has one line for many, too. */
+static void tell_alike(struct launcher *launcher)
+{
+    struct alike *alike = &launcher->alike;
+    char tasks[256];
+
+    if (alike->n == 0)
+        return;
+    name_tasks(alike, tasks, sizeof(tasks));
+    if (WIFSIGNALED(alike->status))
+        say_error("%s: %s", tasks, strsignal(WTERMSIG(alike->status)));
+    else
+        say_error("%s: Exited with exit code %d", tasks, WEXITSTATUS(alike->status));
+    alike->n = 0;
+    alike->until = 0;
+}
+
+static void add_alike(struct launcher *launcher, uint32_t rank, int status)
+{
+    struct alike *alike = &launcher->alike;
+
+    if (alike->n > 0 && alike->status != status)
+        tell_alike(launcher);
+    if (alike->n == 0)
+        alike->until = now_ms() + ALIKE_MS;
+    alike->status = status;
+    alike->ranks[alike->n++] = rank;
+}
+
 static void task_ended(struct launcher *launcher, uint32_t rank, int status)
 {
     bool killed = WIFSIGNALED(status);
@@ -63,10 +122,7 @@ static void task_ended(struct launcher *launcher, uint32_t rank, int status)
         launcher->run->rm->ended(launcher->run, false);
     if (code == 0 || launcher->killing)
         return;
-    if (killed)
-        say_error("task %u: %s", rank, strsignal(WTERMSIG(status)));
-    else
-        say_error("task %u: Exited with exit code %d", rank, code);
+    add_alike(launcher, rank, status);
     if (launcher->run->kill_on_bad_exit)
         launcher_kill_tasks(launcher);
 }
@@ -184,6 +240,10 @@ static int next_deadline(const struct launcher *launcher)
 {
     int64_t first = launcher->kill_at;
 
+    if (launcher->alike.until != 0 && (first == 0 || launcher->alike.until < first))
+        first = launcher->alike.until;
+    if (launcher->timeout_at != 0 && (first == 0 || launcher->timeout_at < first))
+        first = launcher->timeout_at;
     for (unsigned i = 0; i < launcher->run->faults->n; i++)
         if (launcher->die_at[i] != 0 && (first == 0 || launcher->die_at[i] < first))
             first = launcher->die_at[i];
@@ -197,6 +257,16 @@ static void check_deadlines(struct launcher *launcher)
     for (unsigned i = 0; i < launcher->run->faults->n; i++)
         if (launcher->die_at[i] != 0 && launcher->die_at[i] <= now)
             die(launcher, i);
+    if (launcher->alike.until != 0 && launcher->alike.until <= now)
+        tell_alike(launcher);
+    if (launcher->timeout_at != 0 && launcher->timeout_at <= now) {
+        launcher->timeout_at = 0;
+        say_error("--timeout: %g s are over; the tasks are killed",
+                  (double)launcher->run->timeout / 1000);
+        if (launcher->given < 0)
+            launcher->given = TIMEOUT_STATUS;
+        launcher_kill_tasks(launcher);
+    }
     if (launcher->kill_at != 0 && launcher->kill_at <= now)
         launcher_kill_tasks(launcher);
 }
@@ -233,6 +303,7 @@ void launcher_serve(struct launcher *launcher)
 
     while (launcher->live > 0)
         serve_once(launcher, next_deadline(launcher));
+    tell_alike(launcher);
     launcher->run->rm->ended(launcher->run, true);
     /* What killed nodes left is ours now, and may hold outputs. */
     procs_kill_children(NULL, 0, LEFT_MS);

@@ -21,6 +21,7 @@ struct out {
     int ends[2]; /* pipe; -1: closed */
     char *line;  /* what has come of a line; owned */
     size_t used;
+    int fd; /* where it goes; ranks without a file of their own share it */
 };
 
 struct task_io {
@@ -65,7 +66,45 @@ static void close_pipes(struct io *io)
     }
 }
 
-struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err)
+/* FILE with %t as the rank. @return a descriptor, or -1 */
+static int open_file(const char *file, uint32_t rank)
+{
+    char path[4096];
+    size_t n = 0;
+
+    for (const char *p = file; *p != '\0' && n < sizeof(path) - 16; p++) {
+        if (p[0] == '%' && p[1] == 't') {
+            n += (size_t)snprintf(path + n, 16, "%u", rank);
+            p++;
+        } else {
+            path[n++] = *p;
+        }
+    }
+    path[n] = '\0';
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+static int open_files(struct io *io, const char *const files[2], struct err *err)
+{
+    for (int which = 0; which < 2; which++) {
+        bool each = files[which] && strstr(files[which], "%t");
+        int fd = which == 0 ? STDOUT_FILENO : STDERR_FILENO;
+
+        for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+            if (files[which] && (each || rank == 0)) {
+                fd = open_file(files[which], rank);
+                if (fd < 0)
+                    return err_set(err, "--%s: %s: %s", which == 0 ? "output" : "error",
+                                   files[which], strerror(errno));
+            }
+            io->tasks[rank].out[which].fd = fd;
+        }
+    }
+    return 0;
+}
+
+struct io *io_open(uint32_t ntasks, long input, bool label, const char *const files[2],
+                   struct err *err)
 {
     struct io *io = calloc(1, sizeof(*io));
 
@@ -80,6 +119,8 @@ struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err)
     for (uint32_t rank = 0; rank < ntasks; rank++)
         io->tasks[rank] =
             (struct task_io){.in = {-1, -1}, .out = {{.ends = {-1, -1}}, {.ends = {-1, -1}}}};
+    if (open_files(io, files, err) < 0)
+        return NULL;
     for (uint32_t rank = 0; rank < ntasks; rank++) {
         if (!make_pipes(&io->tasks[rank], input == IO_INPUT_ALL || input == (long)rank)) {
             err_set(err, "cannot make the pipes of %u tasks: %s", ntasks, strerror(errno));
@@ -223,7 +264,7 @@ static void add_lines(uint32_t rank, struct out *out, int fd, const char *data, 
 static void read_output(struct io *io, uint32_t rank, int which)
 {
     struct out *out = &io->tasks[rank].out[which];
-    int fd = which == 0 ? STDOUT_FILENO : STDERR_FILENO;
+    int fd = out->fd;
     char data[CHUNK];
     ssize_t n = read(out->ends[0], data, sizeof(data));
 
@@ -302,5 +343,5 @@ void io_finish(struct io *io)
     for (uint32_t rank = 0; rank < io->ntasks; rank++)
         for (int i = 0; i < 2; i++)
             if (io->tasks[rank].out[i].used > 0)
-                write_line(rank, &io->tasks[rank].out[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO);
+                write_line(rank, &io->tasks[rank].out[i], io->tasks[rank].out[i].fd);
 }

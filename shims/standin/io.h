@@ -15,9 +15,11 @@ enum { IO_INPUT_ALL = -1, IO_INPUT_NONE = -2 };
 
 struct io;
 
-/** Makes the pipes. @param input the rank that gets our standard input, or one of IO_INPUT_
+/** Makes the pipes. @param files for standard output and error, where %t is the rank; NULL: ours;
+ * borrowed for the call @param input the rank that gets our standard input, or one of IO_INPUT_
  * @param label whether "RANK: " stands before each line @return NULL with @p err */
-struct io *io_open(uint32_t ntasks, long input, bool label, struct err *err);
+struct io *io_open(uint32_t ntasks, long input, bool label, const char *const files[2],
+                   struct err *err);
 
 /** In a node's process: keeps what its tasks need and closes the rest. */
 void io_keep(struct io *io, const struct standin_node *node);

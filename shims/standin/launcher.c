@@ -117,13 +117,14 @@ static int prepare(struct launcher *launcher, struct err *err)
                        geteuid());
     raise_limits(run);
     launcher->nodes = calloc(run->step.nnodes, sizeof(*launcher->nodes));
-    if (!launcher->nodes || pipe2(launcher->events, O_CLOEXEC | O_NONBLOCK) < 0 ||
-        open_signals(launcher) < 0)
+    launcher->alike.ranks = calloc(run->step.ntasks, sizeof(*launcher->alike.ranks));
+    if (!launcher->nodes || !launcher->alike.ranks ||
+        pipe2(launcher->events, O_CLOEXEC | O_NONBLOCK) < 0 || open_signals(launcher) < 0)
         return err_set(err, "cannot start: %s", strerror(errno));
     for (uint32_t n = 0; n < run->step.nnodes; n++)
         launcher->nodes[n].control = -1;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    run->io = io_open(run->step.ntasks, run->input, run->label, err);
+    run->io = io_open(run->step.ntasks, run->input, run->label, run->outputs, err);
     if (!run->io)
         return -1;
     launcher->fds = calloc(2 + run->step.nnodes + io_max(run->io), sizeof(*launcher->fds));
@@ -145,6 +146,8 @@ static uint32_t start(struct launcher *launcher, struct err *err)
     for (unsigned i = 0; i < run->faults->n; i++)
         if (run->faults->list[i].kind == FAULT_DIE && run->faults->list[i].after >= 0)
             launcher->die_at[i] = now + run->faults->list[i].after;
+    if (run->timeout > 0)
+        launcher->timeout_at = now + run->timeout;
     if (rc < 0)
         launcher_kill_tasks(launcher);
     return launcher->live;

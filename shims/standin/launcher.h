@@ -28,8 +28,16 @@ struct launcher {
     int events[2];  /**< pipe of struct run_event */
     int status;     /**< the highest so far */
     int given;      /**< by EVENT_STATUS; -1: none */
+    /** Tasks that have ended alike, a moment ago, and are told of together. */
+    struct alike {
+        uint32_t *ranks; /**< room for all */
+        uint32_t n;
+        int status;    /**< as of wait(2) */
+        int64_t until; /**< ms; then they are told of */
+    } alike;
     bool interrupted, killing;
-    int64_t kill_at; /**< ms; 0: not */
+    int64_t kill_at;    /**< ms; 0: not */
+    int64_t timeout_at; /**< the same: --timeout */
     int64_t die_at[FAULTS_MAX];
     struct pollfd *fds; /**< room for all that is polled */
 };

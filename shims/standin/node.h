@@ -59,6 +59,6 @@ void task_setenv(char ***env, const char *name, const char *fmt, ...)
 void task_open(struct node *node, uint32_t slot);
 
 /** Becomes the program. @thread the same */
-_Noreturn void task_exec(struct run *run);
+_Noreturn void task_exec(struct run *run, uint32_t rank);
 
 #endif

@@ -3,7 +3,7 @@
  * The command line, and the layout of the step that follows from it.
  */
 #include "muster_version.h"
-#include "shims/standin/run.h"
+#include "shims/standin/habits.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -23,6 +23,10 @@ enum {
     OPT_RM,
     OPT_CONF,
     OPT_PSET,
+    OPT_TIMEOUT,
+    OPT_OUTPUT,
+    OPT_ERROR,
+    OPT_HOSTFILE,
 };
 
 static const struct option options[] = {
@@ -41,13 +45,23 @@ static const struct option options[] = {
     {"setopt", required_argument, NULL, 'o'},
     {"conf", required_argument, NULL, OPT_CONF},
     {"pset", required_argument, NULL, OPT_PSET},
+    {"host", required_argument, NULL, 'H'},
+    {"nodelist", required_argument, NULL, 'H'},
+    {"hostfile", required_argument, NULL, OPT_HOSTFILE},
+    {"machinefile", required_argument, NULL, OPT_HOSTFILE},
+    {"wdir", required_argument, NULL, 'D'},
+    {"wd", required_argument, NULL, 'D'},
+    {"chdir", required_argument, NULL, 'D'},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"output", required_argument, NULL, OPT_OUTPUT},
+    {"error", required_argument, NULL, OPT_ERROR},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {0},
 };
 
 static const char usage[] =
-    "usage: musterrun [OPTION]... PROGRAM [ARG]...\n"
+    "usage: musterrun [OPTION]... PROGRAM [ARG]... [: -n N PROGRAM [ARG]...]...\n"
     "\n"
     "Runs PROGRAM as the tasks of a step on several nodes that are all this machine, served by\n"
     "muster as under srun --mpi=muster or flux run -o pmi=muster. Needs neither Slurm nor Flux,\n"
@@ -57,6 +71,12 @@ static const char usage[] =
     "  -N, --nodes=N             nodes node0 to nodeN-1 (default 1)\n"
     "  -n, -np, --ntasks=N       tasks (default: as many as nodes)\n"
     "  -m, --distribution=HOW    block (default), cyclic, plane=SIZE, or arbitrary=NODE,NODE,...\n"
+    "  -H, --host=NAME[:N],...   a node for each name, with N tasks; --hostfile=FILE has them in "
+    "lines\n"
+    "  -x NAME[=VALUE]           sets a variable of the tasks; without VALUE nothing changes\n"
+    "  -D, --wdir=DIR            the tasks' directory; --chdir is the same\n"
+    "      --timeout=SECONDS     ends the run then, with status 124\n"
+    "      --output=FILE, --error=FILE   standard output and error; %t is the rank\n"
     "  -l, --label               \"RANK: \" before each line of output\n"
     "  -i, --input=WHO           who reads our standard input: all (default), none, or a rank\n"
     "  -K, --kill-on-bad-exit    end the step when a task ends with a status that is not 0\n"
@@ -101,6 +121,7 @@ struct numbers {
     const char *arbitrary;   /* the nodes of all ranks, or NULL */
     long conf_node;          /* that has another muster.json */
     const char *conf;        /* which; NULL: none has */
+    struct hosts hosts;      /* none: as the other options say */
 };
 
 static int wrong(const char *what, const char *value, const char *expected)
@@ -159,6 +180,7 @@ static int conf(struct numbers *numbers, const char *value)
 static int take(struct run *run, struct numbers *numbers, int option, const char *value)
 {
     struct err err = {0};
+    long seconds;
 
     switch (option) {
     case 'N':
@@ -186,6 +208,31 @@ static int take(struct run *run, struct numbers *numbers, int option, const char
         return -1;
     case 'o':
         return setopt(run, value);
+    case 'x': /* the tasks have our environment */
+        if (value[0] == '=' || value[0] == '\0')
+            return wrong("-x", value, "NAME or NAME=VALUE");
+        if (strchr(value, '='))
+            putenv((char *)value);
+        return -1;
+    case 'D':
+        run->wdir = value;
+        return -1;
+    case 'H':
+        return hosts_read(&numbers->hosts, value) ? -1 : wrong("--host", value, "NAME[:TASKS],...");
+    case OPT_HOSTFILE:
+        if (hosts_read_file(&numbers->hosts, value, &err) == 0)
+            return -1;
+        fprintf(stderr, "musterrun: %s\n", err.text);
+        return EXIT_USAGE;
+    case OPT_TIMEOUT:
+        if (!number(value, 1, 1000000, &seconds))
+            return wrong("--timeout", value, "1 to 1000000 seconds");
+        run->timeout = seconds * 1000;
+        return -1;
+    case OPT_OUTPUT:
+    case OPT_ERROR:
+        run->outputs[option == OPT_ERROR] = value;
+        return -1;
     case OPT_RM:
         run->rm = find_rm(value);
         return run->rm ? -1 : wrong("--rm", value, "one of: " RM_NAMES);
@@ -363,17 +410,43 @@ static const char *mpirun_option(int option, char **argv)
     return argv[optind++];
 }
 
-/* srun and mpirun start several programs so. */
-static int one_program(char *const *argv)
+/* getopt's own words do not say what is meant. */
+static int no_option(int option, char **argv)
 {
-    for (; *argv; argv++) {
-        if (strcmp(*argv, ":") != 0)
-            continue;
-        fprintf(stderr,
-                "musterrun: \":\" would begin a second program, and musterrun starts one for "
-                "all tasks: let that look at its rank (PMIX_RANK)\n");
+    const char *given = argv[optind - 1];
+
+    if (option == ':')
+        fprintf(stderr, "musterrun: %s needs a value; see --help\n", given);
+    else
+        option_unknown(given, options);
+    return EXIT_USAGE;
+}
+
+/* What --host, and the programs behind ":", say of the number of tasks and their places. */
+static int settle(struct run *run, struct numbers *numbers, char **argv)
+{
+    struct err err = {0};
+    char *list;
+
+    if (programs_read(run, argv, numbers->tasks, &err) < 0) {
+        fprintf(stderr, "musterrun: %s\n", err.text);
         return EXIT_USAGE;
     }
+    for (unsigned i = 1; i < run->nprograms; i++)
+        numbers->tasks += run->programs[i].count;
+    if (numbers->tasks > TASKS_MAX)
+        return wrong("-n", "the sum of all programs", "1 to 10000");
+    if (numbers->hosts.n == 0)
+        return -1;
+    if (numbers->nodes > 0 || numbers->arbitrary || numbers->plane > 0) {
+        fprintf(stderr, "musterrun: --host goes without -N and --distribution\n");
+        return EXIT_USAGE;
+    }
+    if (hosts_place(&numbers->hosts, (uint32_t)numbers->tasks, &list) < 0) {
+        fprintf(stderr, "musterrun: out of memory\n");
+        return 1;
+    }
+    numbers->arbitrary = list; /* until we end */
     return -1;
 }
 
@@ -384,12 +457,15 @@ int options_read(struct run *run, int argc, char **argv)
 
     run->input = IO_INPUT_ALL;
     run->rm = rms[0];
+    opterr = 0;
     /* "+": what follows the program is the program's */
     while (status < 0 &&
-           (option = getopt_long(argc, argv, "+N:n:li:Kvm:o:hV", options, NULL)) != -1) {
+           (option = getopt_long(argc, argv, "+:N:n:li:Kvm:o:x:D:H:w:hV", options, NULL)) != -1) {
         const char *number = mpirun_option(option, argv);
 
-        status = take(run, &numbers, option, number ? number : optarg);
+        status = option == '?' || option == ':'
+                     ? no_option(option, argv)
+                     : take(run, &numbers, option == 'w' ? 'H' : option, number ? number : optarg);
     }
     if (status >= 0)
         return status;
@@ -404,8 +480,7 @@ int options_read(struct run *run, int argc, char **argv)
     }
     if (!run->plugin_path)
         run->plugin_path = run->rm->plugin_path;
-    run->argv = argv + optind;
-    status = one_program(run->argv);
+    status = settle(run, &numbers, argv + optind);
     if (status >= 0)
         return status;
     return finish(run, &numbers);

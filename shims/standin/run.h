@@ -14,7 +14,13 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
-enum { RUN_OPTIONS_MAX = 64 };
+enum { RUN_OPTIONS_MAX = 64, RUN_PROGRAMS_MAX = 64 };
+
+/** What some ranks in a row run. */
+struct program {
+    char **argv;
+    uint32_t count; /**< of ranks; 0: all that are left */
+};
 
 struct run {
     /* options.c */
@@ -22,7 +28,11 @@ struct run {
     const struct standin_rm *rm; /**< which resource manager is played */
     struct faults *faults;       /**< in memory that all processes of the run share */
     const char *plugin_path;
-    char **argv;                          /**< the program's */
+    struct program programs[RUN_PROGRAMS_MAX]; /**< by rank; see program_of() */
+    unsigned nprograms;
+    const char *wdir;       /**< of the tasks; NULL: ours */
+    const char *outputs[2]; /**< of standard output and error, %t is the rank; NULL: ours */
+    int64_t timeout;        /**< ms until the run is ended; 0: never */
     const char *options[RUN_OPTIONS_MAX]; /**< of the job shell: "muster.KEY=VALUE" */
     unsigned noptions;
     long input; /**< as io_open() has it */

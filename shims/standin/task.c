@@ -4,6 +4,8 @@
  */
 #include "shims/standin/node.h"
 
+#include "shims/standin/habits.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -44,13 +46,19 @@ void task_open(struct node *node, uint32_t slot)
     setrlimit(RLIMIT_NOFILE, &node->run->files);
 }
 
-void task_exec(struct run *run)
+void task_exec(struct run *run, uint32_t rank)
 {
+    char **argv = program_of(run, rank);
     int err;
 
+    if (run->wdir && chdir(run->wdir) < 0) {
+        err = errno;
+        say_error("--wdir: %s: %s", run->wdir, strerror(err));
+        _exit(err);
+    }
     sigprocmask(SIG_SETMASK, &run->mask, NULL);
-    execvpe(run->argv[0], run->argv, run->env);
+    execvpe(argv[0], argv, run->env);
     err = errno;
-    say_error("execve(): %s: %s", run->argv[0], strerror(err));
+    say_error("execve(): %s: %s", argv[0], strerror(err));
     _exit(err); /* as Slurm does */
 }

@@ -113,7 +113,8 @@ static void describe_job(struct flux_shell *shell)
     json_object_object_add(shell->info, "rank", json_object_new_int((int)shell->node.index));
     json_object_object_add(shell->info, "size", json_object_new_int((int)step->nnodes));
     json_object_object_add(shell->info, "ntasks", json_object_new_int((int)step->ntasks));
-    json_object_object_add(shell->info, "jobspec", describe_spec(shell->node.run->argv));
+    json_object_object_add(shell->info, "jobspec",
+                           describe_spec(shell->node.run->programs[0].argv));
     for (uint32_t n = 0; n < step->nnodes; n++)
         json_object_array_add(shell->ranks, describe_node(&step->nodes[n], n));
 }
@@ -179,7 +180,7 @@ static int start_tasks(struct flux_shell *shell, const char *uri)
             if (shell_call("task.exec", task) < 0)
                 _exit(1);
             shell->node.run->env = task->cmd.env;
-            task_exec(shell->node.run);
+            task_exec(shell->node.run, task->rank);
         }
         free_env(task->cmd.env);
         task->cmd.env = NULL;

@@ -110,5 +110,5 @@ void task_run(struct node *node, uint32_t slot)
     set_step(&run->env, &run->step);
     set_task(&run->env, node->here, node->index, slot);
     call_hook(run, node->index, slot);
-    task_exec(run);
+    task_exec(run, node->here->ranks[slot]);
 }
