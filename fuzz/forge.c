@@ -46,9 +46,6 @@ static void put_entries(struct fuzz_bytes *in, struct wire_out *out)
     for (uint32_t i = 0; i < n; i++) {
         uint8_t what = fuzz_byte(in);
         wire_put_u32(out, what & 7);
-        wire_put_i32(out, what & 8 ? LOOPBACK_LOST : 0);
-        wire_put_u32(out, what >> 4 & 1);
-        wire_put_u64(out, what >> 5 & 1);
         wire_put_block(out, "forged", what >> 6);
         put_added(in, what & 0x20, out);
     }
@@ -64,23 +61,44 @@ static void put_side(uint8_t what, bool arity, struct wire_out *out)
     wire_put_u64(out, what & 2 ? UINT64_MAX : 100u * (what & 0xc));
 }
 
+/* Slots that are missing, with their number before them. */
+static void put_ranges(uint8_t what, struct wire_out *out)
+{
+    uint32_t n = what & 3;
+    wire_put_u32(out, what >> 2 & 7);
+    wire_put_u32(out, n);
+    for (uint32_t i = 0; i < n; i++) {
+        wire_put_u32(out, 2 * i);
+        wire_put_u32(out, what & 0x80 ? i : 2 * i);
+    }
+}
+
 static void put_contrib(struct fuzz_bytes *in, struct wire_out *out)
 {
-    wire_put_u64(out, fuzz_byte(in)); /* generation */
+    uint8_t what = fuzz_byte(in);
+    wire_put_u64(out, fuzz_byte(in)); /* generation that is known */
+    wire_put_u64(out, what >> 4);     /* and the highest that was heard of */
+    wire_put_u8(out, what >> 2 & 1);  /* a later try */
+    wire_put_u64(out, what >> 5);
     wire_put_u64(out, fuzz_byte(in)); /* number of the call */
     put_side(fuzz_byte(in), true, out);
     put_set(in, out);
+    wire_put_i32(out, status(what));
+    wire_put_u32(out, what >> 3 & 1); /* flags */
+    put_ranges(fuzz_byte(in), out);
     put_entries(in, out);
 }
 
-static void put_release(struct fuzz_bytes *in, struct wire_out *out)
+/* What RELEASE and OUTCOME have at their end. */
+static void put_result(struct fuzz_bytes *in, const struct wire_out *sig, struct wire_out *out)
 {
     uint8_t what = fuzz_byte(in);
+    wire_put_block(out, sig->data, sig->len);
     wire_put_u64(out, fuzz_byte(in)); /* generation */
-    wire_put_u64(out, fuzz_byte(in)); /* number of the call */
     wire_put_i32(out, status(what));
     wire_put_u64(out, what >> 2);
-    wire_put_u64(out, what >> 4); /* assembly */
+    wire_put_u32(out, what >> 3 & 1); /* flags */
+    wire_put_u64(out, what >> 4);     /* assembly */
     put_set(in, out);
     put_set(in, out);
     put_entries(in, out);
@@ -96,6 +114,8 @@ static void put_lead(const struct forge *forge, struct fuzz_bytes *in, struct wi
     wire_put_u32(out, what >> 4 & 7);
     wire_put_u64(out, 100u * (what & 0xc));
     put_set(in, out);
+    wire_put_i32(out, status(what >> 6));
+    wire_put_u32(out, what & 1); /* flags */
     put_entries(in, out);
 }
 
@@ -115,22 +135,18 @@ static void put_joined(struct fuzz_bytes *in, struct wire_out *out)
     wire_put_u64(out, what & 7); /* assembly */
     put_side(fuzz_byte(in), false, out);
     wire_put_i32(out, status(what >> 4));
+    wire_put_u32(out, what >> 6); /* flags */
     put_set(in, out);
     put_entries(in, out);
 }
 
-static void put_outcome(struct fuzz_bytes *in, struct wire_out *out)
+static void put_outcome(struct fuzz_bytes *in, const struct wire_out *sig, struct wire_out *out)
 {
     uint8_t what = fuzz_byte(in);
     wire_put_u32(out, what & 1);
     if (what & 1)
         wire_put_u64(out, what >> 1 & 7);
-    wire_put_i32(out, status(what >> 4));
-    wire_put_u64(out, what >> 6);
-    wire_put_u64(out, what & 7); /* assembly */
-    put_set(in, out);
-    put_set(in, out);
-    put_entries(in, out);
+    put_result(in, sig, out);
 }
 
 static void put_doubt(struct fuzz_bytes *in, struct wire_out *out)
@@ -138,11 +154,11 @@ static void put_doubt(struct fuzz_bytes *in, struct wire_out *out)
     uint8_t what = fuzz_byte(in);
     uint32_t n = what >> 2 & 3;
     wire_put_u8(out, what & 3);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         wire_put_u64(out, fuzz_byte(in) & 7);
     wire_put_u32(out, n);
-    for (uint32_t i = 0; i < n; i++)
-        wire_put_u32(out, what & 0x80 ? fuzz_byte(in) : i);
+    for (uint32_t i = 0; i < 2 * n; i++)
+        wire_put_u32(out, what & 0x80 ? fuzz_byte(in) : i / 2 * 2);
 }
 
 static void put_bytes(struct fuzz_bytes *in, struct wire_out *out)
@@ -171,10 +187,15 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
     case FRAME_CANCEL:
         wire_put_str(out, forge->id);
         return;
-    case FRAME_CONTRIB:
     case FRAME_RELEASE:
-    case FRAME_WANTED:
+        wire_put_u64(out, fuzz_byte(in)); /* number of the call */
+        put_result(in, sig, out);
+        return;
     case FRAME_OUTCOME:
+        put_outcome(in, sig, out);
+        return;
+    case FRAME_CONTRIB:
+    case FRAME_WANTED:
     case FRAME_DOUBT:
     case FRAME_HAVE:
         wire_put_block(out, sig->data, sig->len);
@@ -185,10 +206,6 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
     }
     if (type == FRAME_CONTRIB)
         put_contrib(in, out);
-    else if (type == FRAME_RELEASE)
-        put_release(in, out);
-    else if (type == FRAME_OUTCOME)
-        put_outcome(in, out);
     else if (type == FRAME_DOUBT)
         put_doubt(in, out);
     else

@@ -7,9 +7,9 @@
  * participants are lost, time passes. Forged frames have right shapes and small numbers, so that
  * they fit to what stands and reach every state.
  *
- * Whatever comes, each call and question is answered once, and a success has one contribution of
- * each server. That all servers say the same holds only among those that do not lie: the tests
- * beside the engine check that.
+ * Whatever comes, each call and question is answered once, and a success has at most one
+ * contribution of each server. That all servers say the same holds only among those that do not
+ * lie: the tests beside the engine check that.
  */
 #include "common/transport/loopback.h"
 #include "fuzz/forge.h"
@@ -67,11 +67,10 @@ static void done(struct engine_call *engine_call, const struct engine_result *re
     world->answered++;
     FUZZ_CHECK(result->status == 0 || (result->nentries == 0 && result->context_id == 0));
     if (result->status == 0 && call->op != OP_NONE)
-        FUZZ_CHECK(result->members != NULL ? result->nentries >= world->servers[call->op]
-                                           : result->nentries == world->servers[call->op]);
+        FUZZ_CHECK(result->members != NULL || result->nentries <= world->servers[call->op]);
     for (uint32_t i = 0; i < result->nentries; i++) {
         const struct engine_entry *entry = &result->entries[i];
-        FUZZ_CHECK(entry->status == 0 && (call->op == OP_NONE || entry->slot == i));
+        FUZZ_CHECK(entry->len > 0 && (i == 0 || entry->slot > entry[-1].slot));
         free(memcpy(malloc(entry->len + 1), entry->len > 0 ? entry->data : "", entry->len));
     }
     if (call->how & AGAIN && call->op != OP_NONE)

@@ -57,6 +57,11 @@ static void check_counts(const struct measure *m)
         at_most(m, "frames, of all servers", (double)m->frames, 2 * (n - 1));
         at_most(m, "frames to one server", m->frames_in, 17);
     }
+    if (is(m, "fence") || is(m, "construct") || is(m, "destruct")) {
+        at_most(m, "bytes of a release without data", (double)m->release, 512);
+        at_most(m, "bytes out of one server", (double)m->bytes_out, 64 << 10);
+        at_most(m, "bytes of memory on one server", (double)m->memory, 4 << 10);
+    }
     if (is(m, "groups-10000"))
         at_most(m, "frames, of all servers", (double)m->frames, 2 * 15 * 10000);
 }

@@ -15,25 +15,20 @@ static uint64_t clock_of(void *arg)
 }
 
 /* There is one namespace, and a server's ranks stand side by side in it. */
-static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n)
+static int servers(void *arg, const struct signature *sig, struct places *places)
 {
     const struct sim_node *node = arg;
     const struct procset_part *part = &sig->members.parts[0];
-    uint32_t cap = 0, next = 0;
-    *nodes = NULL;
-    *n = 0;
-    for (uint32_t i = 0; i < part->nranges; i++)
-        cap += (part->ranges[i].last - part->ranges[i].first) / SIM_RANKS + 2;
+    uint32_t next = 0;
     if (sig->members.nparts != 1 ||
         part->ranges[part->nranges - 1].last / SIM_RANKS >= node->sim->nnodes)
         return -1;
-    *nodes = sim_must(malloc(cap * sizeof **nodes));
     for (uint32_t i = 0; i < part->nranges; i++) {
-        uint32_t server = part->ranges[i].first / SIM_RANKS;
-        for (server = server < next ? next : server; server <= part->ranges[i].last / SIM_RANKS;
-             server++)
-            (*nodes)[(*n)++] = server;
-        next = server;
+        uint32_t first = part->ranges[i].first / SIM_RANKS, last = part->ranges[i].last / SIM_RANKS;
+        first = first < next ? next : first;
+        if (first <= last && places_add(places, first, last - first + 1) != 0)
+            return -1;
+        next = last + 1;
     }
     return 0;
 }

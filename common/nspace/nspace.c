@@ -29,6 +29,9 @@ int nspace_place(struct nspace *ns, const struct boot *boot)
         ns->node_of = ns->local_of = NULL;
         return -1;
     }
+    ns->all_host = true;
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        ns->all_host = ns->all_host && boot->nodes[i].ntasks > 0;
     for (uint32_t i = 0; i < boot->nnodes; i++)
         for (uint32_t k = 0; k < boot->nodes[i].ntasks; k++) {
             ns->node_of[boot->nodes[i].ranks[k]] = i;
@@ -81,15 +84,21 @@ int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint3
     return 0;
 }
 
-/* Appends the servers of one namespace's participants. */
-static int add_servers(const struct nspace *ns, const struct procset_part *part, uint32_t **nodes,
-                       uint32_t *n)
+/* Whether a part of a set is the whole namespace, and each of its servers hosts some of it. */
+static bool is_all(const struct nspace *ns, const struct procset_part *part)
 {
+    return ns->all_host && part->nranges == 1 && part->ranges[0].first == 0 &&
+           part->ranges[0].last == ns->boot->ntasks - 1;
+}
+
+/* Appends the servers of one namespace's participants. */
+static int add_servers(const struct nspace *ns, const struct procset_part *part,
+                       struct places *places)
+{
+    if (is_all(ns, part))
+        return places_add(places, ns->base, ns->nnodes);
     bool *here = calloc(ns->nnodes, sizeof *here);
-    uint32_t *more = realloc(*nodes, (*n + (size_t)ns->nnodes) * sizeof *more);
-    if (more != NULL)
-        *nodes = more;
-    int rc = here == NULL || more == NULL ? -1 : 0;
+    int rc = here == NULL ? -1 : 0;
     for (uint32_t j = 0; rc == 0 && j < part->nranges; j++) {
         if (part->ranges[j].last >= ns->boot->ntasks)
             rc = -1;
@@ -98,22 +107,34 @@ static int add_servers(const struct nspace *ns, const struct procset_part *part,
     }
     for (uint32_t i = 0; rc == 0 && i < ns->nnodes; i++)
         if (here[i])
-            (*nodes)[(*n)++] = ns->base + i;
+            rc = places_add(places, ns->base + i, 1);
     free(here);
     return rc;
 }
 
-int nspace_servers(const struct nspace *own, const struct signature *sig, uint32_t **nodes,
-                   uint32_t *n)
+int nspace_servers(const struct nspace *own, const struct signature *sig, struct places *places)
 {
     int rc = 0;
-    *nodes = NULL;
-    *n = 0;
     for (uint32_t i = 0; rc == 0 && i < sig->members.nparts; i++) {
         const struct procset_part *part = &sig->members.parts[i];
         const struct nspace *ns = nspace_find(own, part->nspace);
-        rc = ns == NULL ? -1 : add_servers(ns, part, nodes, n);
+        rc = ns == NULL ? -1 : add_servers(ns, part, places);
     }
+    return rc;
+}
+
+int nspace_members_on(const struct nspace *own, const struct procset *set, uint32_t node,
+                      struct procset *there)
+{
+    const struct nspace *ns = owner(own, node);
+    int rc = 0;
+    if (ns == NULL || ns->boot == NULL)
+        return 0;
+    const struct boot_node *host = &ns->boot->nodes[node - ns->base];
+    for (uint32_t k = 0; rc == 0 && k < host->ntasks; k++)
+        if (procset_has(set, ns->boot->nspace, host->ranks[k]))
+            rc = procset_add(there, ns->boot->nspace, host->ranks[k], host->ranks[k]);
+    procset_canonical(there);
     return rc;
 }
 

@@ -10,6 +10,7 @@
 #define MUSTER_NSPACE_NSPACE_H
 
 #include "common/server/boot.h"
+#include "common/tracker/places.h"
 #include "common/tracker/signature.h"
 
 struct nspace {
@@ -17,6 +18,7 @@ struct nspace {
                                   than its size is known */
     uint32_t *node_of;       /**< rank → node index; NULL without boot */
     uint32_t *local_of;      /**< rank → slot on its node; the same */
+    bool all_host;           /**< each of its servers has tasks */
     int *packages;         /**< slot on this node → package that it is bound to, as binding.c has
                                 learned; NULL: nothing yet */
     uint32_t base, nnodes; /**< its servers' handles are base…base+nnodes-1 */
@@ -50,8 +52,11 @@ int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint3
 
 /** The servers that host a signature's participants, by name of their namespace and then by node:
  * the engine's `servers`. */
-int nspace_servers(const struct nspace *own, const struct signature *sig, uint32_t **nodes,
-                   uint32_t *n);
+int nspace_servers(const struct nspace *own, const struct signature *sig, struct places *places);
+
+/** Who of a set is on server @p node: the engine's `members_on`. */
+int nspace_members_on(const struct nspace *own, const struct procset *set, uint32_t node,
+                      struct procset *there);
 
 /** Who of a signature's participants is on @p nodes: the engine's `missing`. */
 void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,

@@ -197,15 +197,18 @@ static void the_order_of_servers(void **state)
             int step;
             uint32_t index;
         } expected[] = {{0, 1}, {1, 0}, {1, 1}, {2, 0}};
-        uint32_t *nodes = NULL, n = 0;
-        assert_int_equal(nspace_servers(own[who], &sig, &nodes, &n), 0);
-        assert_int_equal(n, 4);
-        for (uint32_t i = 0; i < n; i++) {
-            const struct nspace *ns = nspace_of(own[who], nodes[i]);
+        struct places places = {0};
+        assert_int_equal(nspace_servers(own[who], &sig, &places), 0);
+        assert_int_equal(places.n, 4);
+        for (uint32_t i = 0; i < places.n; i++) {
+            uint32_t node = places_node(&places, i);
+            const struct nspace *ns = nspace_of(own[who], node);
             assert_string_equal(ns->boot->nspace, boots[expected[i].step].nspace);
-            assert_int_equal(nodes[i] - ns->base, expected[i].index);
+            assert_int_equal(node - ns->base, expected[i].index);
+            assert_int_equal(places_slot(&places, node), i);
         }
-        free(nodes);
+        assert_int_equal(places_slot(&places, 99), PLACES_NONE);
+        places_free(&places);
     }
     char text[200];
     const uint32_t missing[] = {1, NODES};

@@ -62,16 +62,16 @@ static void the_node_of_a_rank(void **state)
 static void assert_servers(const char *name, uint32_t first, uint32_t last, const char *expected)
 {
     struct signature sig = fence_of(name, first, last);
-    uint32_t *found = NULL, n = 0;
+    struct places found = {0};
     char text[8] = "?";
-    if (nspace_servers(ns, &sig, &found, &n) == 0) {
-        assert_true(n < sizeof text);
-        for (uint32_t i = 0; i < n; i++)
-            text[i] = (char)('0' + found[i]);
-        text[n] = '\0';
+    if (nspace_servers(ns, &sig, &found) == 0) {
+        assert_true(found.n < sizeof text);
+        for (uint32_t i = 0; i < found.n; i++)
+            text[i] = (char)('0' + places_node(&found, i));
+        text[found.n] = '\0';
     }
     assert_string_equal(text, expected);
-    free(found);
+    places_free(&found);
     signature_free(&sig);
 }
 
@@ -90,12 +90,12 @@ static void the_servers_of_a_signature(void **state)
 static void a_part_that_is_unknown(void **state)
 {
     struct signature sig = fence_of("slurm.4711.0", 0, 6);
-    uint32_t *found = NULL, n = 0;
+    struct places found = {0};
     (void)state;
     procset_add(&sig.members, "zzz", 0, 0);
     procset_canonical(&sig.members);
-    assert_int_equal(nspace_servers(ns, &sig, &found, &n), -1);
-    free(found);
+    assert_int_equal(nspace_servers(ns, &sig, &found), -1);
+    places_free(&found);
     signature_free(&sig);
 }
 

@@ -165,10 +165,16 @@ static void on_receive(void *arg, const void *data, size_t len)
     link_receive(server->link, data, len);
 }
 
-static int servers_of(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n)
+static int servers_of(void *arg, const struct signature *sig, struct places *places)
 {
     struct server *server = arg;
-    return nspace_servers(server->nspace, sig, nodes, n);
+    return nspace_servers(server->nspace, sig, places);
+}
+
+static int members_on(void *arg, const struct procset *set, uint32_t node, struct procset *there)
+{
+    struct server *server = arg;
+    return nspace_members_on(server->nspace, set, node, there);
 }
 
 static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
@@ -252,6 +258,7 @@ static int open_core(struct server *server, struct err *err)
         .stalled = stalled,
         .servers = servers_of,
         .node_of = node_of,
+        .members_on = members_on,
         .local_status = local_status,
         .local_gone = local_gone,
         .left_status = left_status,

@@ -21,10 +21,10 @@ static uint64_t clock_of(void *arg)
     return kit->now;
 }
 
-static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n)
+static int servers(void *arg, const struct signature *sig, struct places *places)
 {
     const struct kit *kit = arg;
-    return nspace_servers(kit->server.nspace, sig, nodes, n);
+    return nspace_servers(kit->server.nspace, sig, places);
 }
 
 static int32_t local_status(void *arg, const struct signature *sig)

@@ -4,10 +4,9 @@
  * CLAIM:   u64 assembly, str id, members on the receiver (none: there is no such operation any
  *          more), block signature of the leaders' construct (empty: a bootstrap)
  * JOINED:  u64 assembly, u32 library, u32 timeout in s (0: none), u64 ms left of it, i32 status,
- *          members that are lost, entries
- * OUTCOME: block signature of the leaders' construct, u32 count and u64 numbers of the receiver's
- *          calls as leaders, i32 status, u64 context id, u64 assembly, all added members, processes
- *          that are lost, entries
+ *          u32 flags of all calls, members that are lost, u32 count and entries
+ * OUTCOME: u32 count and u64 numbers of the receiver's calls as leaders, then as release.c has it,
+ *          with the signature of the leaders' construct
  * leader.c has LEAD.
  */
 #include "common/tracker/assembly.h"
@@ -47,15 +46,24 @@ void assembly_free(struct assembly *a)
 
 void assembly_send(struct engine *engine, uint32_t node, struct wire_out *frame)
 {
+    assembly_send_shared(engine, node, frame, NULL);
+}
+
+void assembly_send_shared(struct engine *engine, uint32_t node, struct wire_out *frame,
+                          struct shared_bytes *body)
+{
     if (node != engine->env.self) {
         if (!frame->failed && node != ENGINE_NO_HOME && !engine_is_lost(engine, node))
-            engine->env.send(engine->env.arg, node, frame, NULL);
+            engine->env.send(engine->env.arg, node, frame, body);
         wire_out_free(frame);
         return;
     }
+    if (body != NULL)
+        wire_put_raw(frame, body->data, body->len);
+    bool good = !frame->failed;
     size_t len;
     unsigned char *bytes = wire_out_take(frame, &len);
-    if (bytes != NULL && len > 0)
+    if (good && len > 0)
         engine_assembly(engine, node, (enum frame_type)bytes[0], bytes + 1, len - 1);
     free(bytes);
 }
@@ -131,26 +139,34 @@ static bool all_joined(const struct assembly *a)
     return true;
 }
 
+/* The assembly of whom the leaders of a construct add. @param status set when that makes no sense
+ * @return it, or NULL: nobody is added */
+static struct assembly *assembly_of(struct engine *engine, struct tracker *t, int32_t *status)
+{
+    struct procset added = {0};
+    struct assembly *a = NULL;
+    if (rollup_added(t, &added) != 0)
+        *status = engine->env.codes.invalid;
+    else if (added.nparts > 0)
+        a = assembly_new(engine, t->parts.id, t);
+    if (a == NULL) {
+        procset_free(&added);
+        return NULL;
+    }
+    a->added = added;
+    procset_unite(&a->leading, &t->parts.members);
+    return a;
+}
+
 bool assembly_ready(struct engine *engine, struct tracker *t, int32_t *status)
 {
     struct assembly *a = t->assembly;
-    struct procset added = {0};
-    struct signature sig = {0};
     if (a != NULL)
         return all_joined(a);
-    if (rollup_added(t, &added) != 0)
-        *status = engine->env.codes.invalid;
-    if (*status == 0 && added.nparts > 0 && signature_read(&sig, t->sig, t->siglen) == 0 &&
-        sig.kind == COLL_CONSTRUCT)
-        a = t->assembly = assembly_new(engine, sig.id, t);
-    if (a != NULL) {
-        a->added = added;
-        a->leading = sig.members;
+    if (t->parts.kind == COLL_CONSTRUCT)
+        a = t->assembly = assembly_of(engine, t, status);
+    if (a != NULL)
         *status = assembly_place(engine, a);
-    } else {
-        procset_free(&added);
-        signature_free(&sig);
-    }
     if (a == NULL || *status != 0 || a->members.n == 0)
         return true;
     a->asked = true;
@@ -200,26 +216,26 @@ void assembly_entries(const struct assembly *a, struct engine_entry *entries, ui
             }
 }
 
-struct assembly *assembly_detach(struct engine *engine, struct tracker *t,
+uint32_t assembly_flags(const struct assembly *a)
+{
+    uint32_t flags = 0;
+    for (uint32_t i = 0; i < a->leaders.n; i++)
+        flags |= a->leaders.v[i].flags;
+    for (uint32_t i = 0; i < a->members.n; i++)
+        flags |= a->members.v[i].flags;
+    return flags;
+}
+
+struct assembly *assembly_detach(struct engine *engine, struct tracker *t, bool fails,
                                  struct tracker_release *release)
 {
     struct assembly *a = t->assembly;
-    struct procset added = {0};
-    struct signature sig = {0};
+    int32_t unused;
     t->assembly = NULL;
-    if (a == NULL && release->result.status != 0) {
-        rollup_added(t, &added);
-        if (added.nparts > 0 && signature_read(&sig, t->sig, t->siglen) == 0 &&
-            sig.kind == COLL_CONSTRUCT)
-            a = assembly_new(engine, sig.id, t);
-        if (a != NULL) {
-            a->added = added;
-            a->leading = sig.members;
+    if (a == NULL && fails && t->parts.kind == COLL_CONSTRUCT) {
+        a = assembly_of(engine, t, &unused);
+        if (a != NULL)
             assembly_place(engine, a);
-        } else {
-            procset_free(&added);
-            signature_free(&sig);
-        }
     }
     if (a == NULL)
         return NULL;
@@ -231,29 +247,27 @@ struct assembly *assembly_detach(struct engine *engine, struct tracker *t,
 
 void assembly_decide(struct engine *engine, struct assembly *a, int32_t status)
 {
-    struct engine_result result = {.status = status};
-    struct engine_entry *entries = NULL;
-    uint32_t flags = 0;
+    struct tracker_release release = {.generation = ++engine->generations, .op = a->op};
+    struct engine_result *result = &release.result;
+    uint32_t n = assembly_count(a);
+    struct engine_entry *entries = status == 0 ? calloc(n + 1ul, sizeof *entries) : NULL;
     TAILQ_REMOVE(&engine->assemblies, a, all);
+    if (status == 0 && entries == NULL)
+        status = engine->env.codes.invalid;
+    *result = (struct engine_result){.status = status};
     if (status == 0) {
-        result.nentries = assembly_count(a);
-        result.entries = entries = calloc(result.nentries + 1ul, sizeof *entries);
-        if (entries == NULL)
-            result = (struct engine_result){.status = status = engine->env.codes.invalid};
-        else
-            assembly_entries(a, entries, 0);
-        for (uint32_t i = 0; i < result.nentries; i++)
-            flags |= entries[i].flags;
-        result.context_id = engine_context_id(engine, flags);
-    }
-    if (status == 0) {
+        assembly_entries(a, entries, 0);
+        *result =
+            (struct engine_result){.flags = assembly_flags(a), .nentries = n, .entries = entries};
+        result->context_id = engine_context_id(engine, result->flags);
         home_forget(engine, a->id);
     } else {
         if (!a->asked)
             assembly_place(engine, a);
         home_failed(engine, a, status);
     }
-    assembly_tell(engine, a, NULL, NULL, &result);
+    assembly_tell(engine, a, NULL, NULL, &release);
+    release_end(&release);
     assembly_free(a);
     free(entries);
 }
@@ -290,6 +304,7 @@ void assembly_joined(struct engine *engine, uint32_t from, struct wire_in *in)
     uint32_t library = wire_get_u32(in), timeout = wire_get_u32(in), at = 0;
     uint64_t left = wire_get_u64(in);
     int32_t status = wire_get_i32(in);
+    uint32_t flags = wire_get_u32(in);
     struct procset gone = {0};
     procset_read(&gone, in);
     uint32_t n = wire_get_count(in, ENTRY_BYTES);
@@ -319,9 +334,7 @@ void assembly_joined(struct engine *engine, uint32_t from, struct wire_in *in)
     if (a->tracker != NULL)
         procset_unite(&a->tracker->gone, &gone);
     procset_free(&gone);
-    for (uint32_t i = 0; i < n && status == 0; i++)
-        status = entries[i].status; /* of one call, which the sender ought to have said above */
-    if (status == 0 && !part_fill(&a->members.v[at], entries, n))
+    if (status == 0 && !part_fill(&a->members.v[at], flags, entries, n))
         status = engine->env.codes.invalid;
     free(entries);
     if (status != 0)

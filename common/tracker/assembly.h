@@ -18,12 +18,13 @@ struct assembly_part {
     uint32_t node;
     uint64_t number; /**< a leader's: its server's number of the call */
     bool have;
-    struct procset procs; /**< the leader, or the members on that server */
-    struct procset added; /**< a leader's: whom it adds */
-    uint32_t timeout;     /**< a leader's, seconds; 0: none */
-    uint64_t deadline;    /**< a leader's, ms */
-    void *bytes;          /**< owned; the entries point into it */
-    struct engine_entry *entries;
+    struct procset procs;         /**< the leader, or the members on that server */
+    struct procset added;         /**< a leader's: whom it adds */
+    uint32_t timeout;             /**< a leader's, seconds; 0: none */
+    uint64_t deadline;            /**< a leader's, ms */
+    uint32_t flags;               /**< what its calls ask for: ENGINE_WANT_… */
+    void *bytes;                  /**< owned; the entries point into it */
+    struct engine_entry *entries; /**< those that have data */
     uint32_t nentries;
 };
 
@@ -105,8 +106,9 @@ struct claim {
 struct assembly_part *parts_add(struct assembly_parts *parts, uint32_t node);
 void parts_remove(struct assembly_parts *parts, uint32_t i);
 void parts_free(struct assembly_parts *parts);
-/** Copies the entries into a part. @return whether there was memory */
-bool part_fill(struct assembly_part *part, const struct engine_entry *entries, uint32_t n);
+/** Copies the entries that have data into a part. @return whether there was memory */
+bool part_fill(struct assembly_part *part, uint32_t flags, const struct engine_entry *entries,
+               uint32_t n);
 /** Adds the processes of @p set by server. @return 0, or -1: a process is unknown */
 int parts_split(const struct engine *engine, const struct procset *set,
                 struct assembly_parts *parts);
@@ -132,20 +134,26 @@ void assembly_progress(struct engine *engine, struct assembly *a);
 void assembly_decide(struct engine *engine, struct assembly *a, int32_t status);
 /** Takes the assembly from the rollup, which ends. A failed one has one now when anybody is known
  * to be added. Sets op and added of @p release. */
-struct assembly *assembly_detach(struct engine *engine, struct tracker *t,
+struct assembly *assembly_detach(struct engine *engine, struct tracker *t, bool fails,
                                  struct tracker_release *release);
 /** Finds out which servers have the added members. @return 0, or why it fails */
 int32_t assembly_place(struct engine *engine, struct assembly *a);
 /** Tells servers of the outcome: those of leaders and members, but none in @p t's tree.
  * @param d a success that is kept: they are told once all of the tree have it; NULL: at once */
 void assembly_tell(struct engine *engine, struct assembly *a, const struct tracker *t,
-                   struct decided *d, const struct engine_result *result);
-/** @return the number of entries of leaders and members */
+                   struct decided *d, struct tracker_release *release);
+/** Sends an outcome. @param numbers of the receiver's calls as leaders @param bytes of the release;
+ * borrowed */
+void outcome_send(struct engine *engine, uint32_t node, const uint64_t *numbers, uint32_t n,
+                  struct shared_bytes *bytes);
+/** @return the number of contributions of leaders and members that have data */
 uint32_t assembly_count(const struct assembly *a);
 /** Writes them, numbered from @p slot on. */
 void assembly_entries(const struct assembly *a, struct engine_entry *entries, uint32_t slot);
+/** @return what the calls of leaders and members ask for */
+uint32_t assembly_flags(const struct assembly *a);
 /** Unites the signature's members and @p added. @return false: nobody was added */
-bool assembly_members(const void *sig, size_t siglen, const struct procset *added,
+bool assembly_members(const struct signature *sig, const struct procset *added,
                       struct procset *members);
 /** Writes who is missing. */
 void assembly_missing(struct engine *engine, const struct assembly *a, char *buf, size_t cap);
@@ -153,6 +161,9 @@ void assembly_joined(struct engine *engine, uint32_t from, struct wire_in *in);
 /** Sends a frame, also to ourselves: then the frame is taken before this returns. To no home yet:
  * not at all. */
 void assembly_send(struct engine *engine, uint32_t node, struct wire_out *frame);
+/** The same of one that ends in bytes for several servers. @param body as in engine_env::send */
+void assembly_send_shared(struct engine *engine, uint32_t node, struct wire_out *frame,
+                          struct shared_bytes *body);
 /** Asks a server for nothing: it answers nothing, but one that is gone is noticed by that. */
 void assembly_ping(struct engine *engine, uint32_t node);
 void assembly_lost(struct engine *engine, uint32_t node);

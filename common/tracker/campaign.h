@@ -11,7 +11,8 @@
  * campaign.c        is the program: seeds, and how to run a failing one again.
  *
  * The engine is seen through engine.h only. Process r of the namespaces "a" and "b" lives on server
- * r, so a server has two. A contribution is bytes that tell whose call made it.
+ * r, so a server has two. A contribution is bytes that tell whose call made it, or, of some callers
+ * of a quiet operation, nothing.
  */
 #ifndef MUSTER_TRACKER_CAMPAIGN_H
 #define MUSTER_TRACKER_CAMPAIGN_H
@@ -96,6 +97,7 @@ struct op {
     struct caller *callers; /**< leaders first */
     uint32_t ncallers, nleaders;
     bool survives; /**< goes on without the lost */
+    bool quiet;    /**< some of its callers contribute no data */
     bool disagree; /**< the last leader of a bootstrap believes in one leader more */
     uint32_t over; /**< callers that were answered, or will not call */
 };

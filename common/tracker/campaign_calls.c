@@ -140,6 +140,8 @@ static struct call *new_call(struct run *run, struct caller *caller)
         .done = done,
     };
     call->timeout = call->call.timeout;
+    if (op->quiet && chance(run, 70))
+        call->call.len = 0;
     procset_unite(&call->left, &op->leaders);
     procset_unite(&call->adds, &caller->adds);
     if (run->weather.failures && chance(run, 5))

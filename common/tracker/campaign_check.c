@@ -27,7 +27,7 @@ static struct call *check_entry(struct call *call, const struct engine_entry *en
     else if (from->taken_back)
         fault(run, "participants", "%s has a contribution of %s, which was taken back",
               call_name(call), call_name(from));
-    else if (from->call.status != 0 || entry->status != 0)
+    else if (from->call.status != 0)
         fault(run, "participants", "%s succeeded with the failed contribution of %s",
               call_name(call), call_name(from));
     return from;
@@ -37,6 +37,22 @@ static int compare(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
+}
+
+/* How many contributions a success has to have. Participants that contribute no data are no less
+ * awaited: all have called, and none of these calls was a failure or was taken back. */
+static uint32_t expected_entries(struct call *call)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < call->op->ncallers; i++) {
+        const struct call *from = call->op->callers[i].call;
+        bool out = from == NULL || from->taken_back || from->call.status != 0;
+        if (out && call->op->quiet)
+            fault(run_of(call), "participants", "%s succeeded without %c%u's contribution",
+                  call_name(call), call->op->callers[i].proc.ns, call->op->callers[i].proc.rank);
+        n += from == NULL || from->call.len > 0;
+    }
+    return n;
 }
 
 /* Contributions: each is used in one result only, which all have alike. */
@@ -77,12 +93,13 @@ static void check_entries(struct call *call, const struct engine_result *result)
             call->used[i] == call->used[i - 1])
             fault(run, "participants", "%s has one contribution twice", call_name(call));
     bool mixed = is_overtaken(call->op); /* with contributions for operations before it */
+    bool counts = !mixed && !call->op->survives && (!call->op->quiet || must_agree(call->op));
     if (call->op->disagree && !mixed)
         fault(run, "participants", "%s succeeded although the leaders disagree", call_name(call));
-    else if (call->nused != call->op->ncallers && !call->op->survives && !mixed)
+    else if (counts && call->nused != expected_entries(call))
         fault(run, "participants", "%s succeeded with %u contributions of %u", call_name(call),
               call->nused, call->op->ncallers);
-    else if (!own && !mixed)
+    else if (!own && !mixed && call->call.len > 0)
         fault(run, "participants", "%s succeeded without its own contribution", call_name(call));
     check_use(call);
 }
@@ -159,8 +176,10 @@ static void check_context_id(struct call *call)
               (unsigned long long)call->context_id);
     for (uint32_t i = 0; i < run->ncalls && call->context_id != 0; i++) {
         const struct call *other = run->calls[i];
-        if (other->context_id == call->context_id && other->nused > 0 &&
-            other->used[0] != call->used[0])
+        bool quiet = call->op->quiet || other->op->quiet;
+        if (other->context_id == call->context_id && other->status == 0 &&
+            (quiet ? other->op != call->op && must_agree(call->op) && must_agree(other->op)
+                   : other->nused > 0 && other->used[0] != call->used[0]))
             fault(run, "context id", "%s and %s both got %llu", call_name(call), call_name(other),
                   (unsigned long long)call->context_id);
     }
@@ -177,7 +196,7 @@ void check_answer(struct call *call, const struct engine_result *result)
     else if (result->status == 0) {
         check_entries(call, result);
         check_members(call, result);
-        if (call->nused > 0)
+        if (call->nused > 0 || call->op->quiet)
             check_context_id(call);
     }
 }

@@ -204,6 +204,8 @@ static void plan_group(struct run *run, uint32_t number, bool fine)
             group->method = METHOD_ADDING + METHOD_BOOTSTRAP - group->method;
         plan_round(run, group, i, fine);
     }
+    for (struct op *op = group->ops; op != NULL; op = op->next)
+        op->quiet = !group->survives && !op->survives && chance(run, 30);
     struct op *last = group->ops; /* after it other leaders might wait, see is_shadowed() */
     while (last->next != NULL)
         last = last->next;

@@ -93,6 +93,10 @@ bool trace_frame(void *arg, uint32_t from, uint32_t to, const void *data, size_t
     uint8_t type = wire_get_u8(&in);
     if (type <= FRAME_RELEASE || type == FRAME_WANTED || type == FRAME_OUTCOME ||
         type == FRAME_DOUBT || type == FRAME_HAVE) {
+        if (type == FRAME_RELEASE)
+            wire_get_u64(&in); /* the number of a call */
+        for (uint32_t n = type == FRAME_OUTCOME ? wire_get_u32(&in) : 0; n > 0 && !in.bad; n--)
+            wire_get_u64(&in);
         const void *sig = wire_get_block(&in, &siglen);
         if (siglen > 0)
             signature_describe(sig, siglen, what, sizeof what);

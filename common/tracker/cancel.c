@@ -28,14 +28,8 @@ struct cancelled {
 static bool is_construct(const struct engine *engine, const struct tracker *t, const char *id,
                          bool lost)
 {
-    struct signature sig;
-    if (signature_kind(t->sig, t->siglen) != COLL_CONSTRUCT ||
-        signature_read(&sig, t->sig, t->siglen) != 0)
-        return false;
-    bool same =
-        strcmp(sig.id, id) == 0 && (!lost || engine->env.local_status(engine->env.arg, &sig) != 0);
-    signature_free(&sig);
-    return same;
+    return t->parts.kind == COLL_CONSTRUCT && strcmp(t->parts.id, id) == 0 &&
+           (!lost || engine->env.local_status(engine->env.arg, &t->parts) != 0);
 }
 
 static void forget(struct engine *engine, struct cancelled *c)

@@ -111,7 +111,7 @@ static void unfill(struct engine *engine, const struct claim *claim)
 void claim_tell(struct engine *engine, struct claim *claim, int32_t status)
 {
     uint64_t now = engine->env.now(engine->env.arg), left = 0;
-    uint32_t timeout = 0, n = 0;
+    uint32_t timeout = 0, n = 0, flags = 0;
     const struct waiting *w;
     struct wire_out out = {0}, entries = {0};
     struct procset gone = {0};
@@ -120,11 +120,14 @@ void claim_tell(struct engine *engine, struct claim *claim, int32_t status)
     TAILQ_FOREACH (w, &engine->joins, all) {
         if (w->claim != claim)
             continue;
-        struct engine_entry entry = {
-            n++, w->call->status, w->call->flags, w->call->data, w->call->len, NULL, 0, 0};
+        struct engine_entry entry = {.slot = n, .data = w->call->data, .len = w->call->len};
         if (status == 0)
-            status = entry.status;
-        entry_put(&entries, &entry);
+            status = w->call->status;
+        flags |= w->call->flags;
+        if (entry.len > 0) {
+            entry_put(&entries, &entry);
+            n++;
+        }
         uint64_t end = w->deadline - ENGINE_GRACE_MS;
         if (w->deadline != 0 && (timeout == 0 || end < now + left)) {
             timeout = w->call->timeout;
@@ -137,6 +140,7 @@ void claim_tell(struct engine *engine, struct claim *claim, int32_t status)
     wire_put_u32(&out, timeout);
     wire_put_u64(&out, left);
     wire_put_i32(&out, status);
+    wire_put_u32(&out, flags);
     if (status != 0) {
         struct signature sig = {.kind = COLL_CONSTRUCT, .members = claim->members};
         engine->env.local_gone(engine->env.arg, &sig, &gone);
@@ -299,6 +303,9 @@ void claim_end(struct engine *engine, uint32_t decider, const char *id,
     struct claim *claim = claim_find(engine, decider, release->op);
     int32_t status = release->result.status;
     struct procset local = {0};
+    /* A server that answers for one that is lost tells of that one's assembly, not of its own. */
+    if (claim != NULL && strcmp(claim->id, id) != 0)
+        return;
     if (claim == NULL && status != 0 && release->added != NULL) {
         parts_local(engine, release->added, engine->env.self, &local);
         if (local.nparts > 0)

@@ -3,9 +3,10 @@
  *
  * When a server is lost between having a success and passing it on, others have it that got it by
  * another way, or before: who lacks it asks for it (doubt.c). A result is found by its signature,
- * and is the one that is asked for when the asking server's call is in it. Servers of added members
- * have no call in it; so they are told only when every server of the tree has it: then one of those
- * that are left can always tell what became of the operation.
+ * and is the one that is asked for when its generation is higher than what the asking server had
+ * heard of when it called. Servers of added members have made no such call; so they are told only
+ * when every server of the tree has it: then one of those that are left can always tell what became
+ * of the operation.
  *
  * Fences are not kept: they may carry much data.
  *
@@ -22,28 +23,23 @@ enum { DECIDED_MAX = 64, DECIDED_BYTES = 32 << 20 };
 
 struct decided {
     TAILQ_ENTRY(decided) all;
-    unsigned char *body; /* of a RELEASE; owned */
-    size_t len, siglen;
-    uint64_t op;
+    struct shared_bytes *bytes; /* of the release */
+    void *sig;                  /* borrowed from them */
+    size_t siglen;
+    uint64_t generation, op;
     uint64_t at;            /* ms */
     uint32_t nnodes, nwait; /* where it was decided, while somebody is to be told: */
     uint32_t *nodes;        /* who is; owned */
     uint32_t *wait;         /* who has not said yet that it has it; owned */
 };
 
-/* A RELEASE's body has these before what an OUTCOME has, too. */
-enum { LENGTH = 4, NUMBER = LENGTH + 8, HEAD = NUMBER + 8 };
-
-static const unsigned char *sig_of(const struct decided *d)
-{
-    return d->body + LENGTH;
-}
+enum { LENGTH = 4 /* of a block, before its bytes */ };
 
 struct decided *decided_find(const struct engine *engine, const void *sig, size_t siglen)
 {
     struct decided *d;
     TAILQ_FOREACH (d, &engine->decided, all)
-        if (d->siglen == siglen && memcmp(sig_of(d), sig, siglen) == 0)
+        if (d->siglen == siglen && memcmp(d->sig, sig, siglen) == 0)
             return d;
     return NULL;
 }
@@ -53,57 +49,34 @@ uint64_t decided_op(const struct decided *d)
     return d->op;
 }
 
-void decided_release(const struct decided *d, uint64_t number, struct wire_out *out)
+uint64_t decided_generation(const struct decided *d)
 {
-    wire_put_u8(out, FRAME_RELEASE);
-    wire_put_block(out, sig_of(d), d->siglen);
-    wire_put_u64(out, 0); /* it is no failure */
-    wire_put_u64(out, number);
-    wire_put_raw(out, d->body + HEAD + d->siglen, d->len - HEAD - d->siglen);
+    return d->generation;
 }
 
-void decided_outcome(const struct decided *d, struct wire_out *out)
+void decided_release(struct engine *engine, const struct decided *d, const struct tracker *t,
+                     uint32_t slot, uint64_t number)
 {
-    wire_put_u8(out, FRAME_OUTCOME);
-    wire_put_block(out, sig_of(d), d->siglen);
-    wire_put_u32(out, 0); /* it answers no leader */
-    wire_put_raw(out, d->body + HEAD + d->siglen, d->len - HEAD - d->siglen);
+    struct tracker_release release = {.bytes = d->bytes};
+    rollup_release(engine, t, slot, &release, number);
 }
 
-uint64_t decided_number(const struct decided *d, uint32_t slot)
+void decided_outcome(struct engine *engine, const struct decided *d, uint32_t node)
 {
-    struct wire_in in;
-    struct procset set = {0};
-    uint64_t number = 0;
-    wire_in_init(&in, d->body + HEAD + d->siglen, d->len - HEAD - d->siglen);
-    wire_get_i32(&in);
-    wire_get_u64(&in);
-    wire_get_u64(&in);
-    for (int i = 0; i < 2; i++) {
-        procset_read(&set, &in);
-        procset_free(&set);
-        set = (struct procset){0};
-    }
-    uint32_t n = wire_get_count(&in, ENTRY_BYTES);
-    struct engine_entry *entries = entries_get(&in, n, UINT32_MAX);
-    if (entries != NULL && slot < n)
-        number = entries[slot].number;
-    free(entries);
-    return number;
+    outcome_send(engine, node, NULL, 0, d->bytes); /* it answers no leader */
 }
 
 /* Tells the servers that wait for it. */
 static void tell(struct engine *engine, struct decided *d)
 {
-    struct wire_out out = {0};
     uint32_t *nodes = d->nodes, n = d->nnodes;
+    struct shared_bytes *bytes = shared_bytes_hold(d->bytes);
     free(d->wait);
     d->wait = d->nodes = NULL;
     d->nwait = d->nnodes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        decided_outcome(d, &out);
-        assembly_send(engine, nodes[i], &out);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        outcome_send(engine, nodes[i], NULL, 0, bytes);
+    shared_bytes_drop(bytes);
     free(nodes);
 }
 
@@ -111,10 +84,10 @@ static void forget(struct engine *engine, struct decided *d)
 {
     TAILQ_REMOVE(&engine->decided, d, all);
     engine->ndecided--;
-    engine->decided_bytes -= d->len;
+    engine->decided_bytes -= d->bytes->len;
     free(d->nodes);
     free(d->wait);
-    free(d->body);
+    shared_bytes_drop(d->bytes);
     free(d);
 }
 
@@ -130,31 +103,28 @@ static void make_room(struct engine *engine)
     }
 }
 
-struct decided *decided_keep(struct engine *engine, const struct tracker *t, const void *body,
-                             size_t len, uint64_t op)
+struct decided *decided_keep(struct engine *engine, const struct tracker *t,
+                             struct tracker_release *release)
 {
-    if (signature_kind(t->sig, t->siglen) == COLL_FENCE)
-        return NULL;
     struct decided *old = decided_find(engine, t->sig, t->siglen);
     struct decided *d = calloc(1, sizeof *d);
-    unsigned char *copy = malloc(len);
-    if (d == NULL || copy == NULL) {
+    if (d == NULL || release_bytes(release, t->sig, t->siglen) == NULL) {
         free(d);
-        free(copy);
         return NULL;
     }
     if (old != NULL) {
         tell(engine, old);
         forget(engine, old);
     }
-    d->body = memcpy(copy, body, len);
-    d->len = len;
+    d->bytes = shared_bytes_hold(release->bytes);
+    d->sig = d->bytes->data + LENGTH;
     d->siglen = t->siglen;
-    d->op = op;
+    d->generation = release->generation;
+    d->op = release->op;
     d->at = engine->env.now(engine->env.arg);
     TAILQ_INSERT_TAIL(&engine->decided, d, all);
     engine->ndecided++;
-    engine->decided_bytes += len;
+    engine->decided_bytes += d->bytes->len;
     make_room(engine);
     return d;
 }
@@ -178,7 +148,7 @@ void decided_tell(struct engine *engine, struct decided *d, const struct tracker
     d->wait = calloc(t->tree.n, sizeof *d->wait);
     for (uint32_t i = 0; i < t->tree.n && d->wait != NULL; i++)
         if (i != t->self && !tracker_slot_lost(engine, t, i))
-            d->wait[d->nwait++] = t->nodes[i];
+            d->wait[d->nwait++] = tracker_node(t, i);
     if (d->nwait == 0)
         tell(engine, d);
 }

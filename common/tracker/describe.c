@@ -12,23 +12,18 @@ static uint32_t queue_length(const struct tracker *t)
     return n;
 }
 
-/* Those whose contribution is awaited here; none once all of our subtree went up. */
-static uint32_t awaited(const struct tracker *t, uint32_t *nodes)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (!t->slots[i].have && tree_below(&t->tree, t->self, i))
-            nodes[n++] = t->nodes[i];
-    return n;
-}
-
 void engine_walk(const struct engine *engine,
                  void (*visit)(void *arg, const struct engine_view *view), void *arg)
 {
     uint64_t now = engine->env.now(engine->env.arg);
     const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
-        uint32_t *missing = t->slots != NULL ? calloc(t->tree.n, sizeof *missing) : NULL;
+        struct ranges slots = {0};
+        uint32_t nmissing = 0;
+        if (t->state == TRACKER_IDLE)
+            continue;
+        tracker_awaited(t, &slots);
+        uint32_t *missing = tracker_nodes(t, &slots, &nmissing);
         struct engine_view view = {
             .sig = t->sig,
             .siglen = t->siglen,
@@ -40,13 +35,13 @@ void engine_walk(const struct engine *engine,
                                         : 0,
             .called = t->call != NULL,
             .queued = queue_length(t),
-            .root = t->nodes[t->tree.root],
+            .root = tracker_node(t, t->tree.root),
             .nservers = t->tree.n,
-            .nmissing = missing != NULL ? awaited(t, missing) : 0,
+            .nmissing = nmissing,
             .missing = missing,
         };
-        if (t->state != TRACKER_IDLE)
-            visit(arg, &view);
+        visit(arg, &view);
+        ranges_free(&slots);
         free(missing);
     }
 }

@@ -11,11 +11,16 @@
  *
  * A server of added members asks in the same way, once it has joined.
  *
+ * A success does not say of which calls it was made. But its generation is higher than every one
+ * that a participant had heard of when it called, and a server calls again only when it has heard
+ * what became of its call before. So a success is of a server's current call when its generation is
+ * higher than what that server had heard of when it made the call: its floor.
+ *
  * DOUBT: block signature, u8 what (1: a question, 2: no question, 3: the question of a server of
  *        added members), u64 generation of the last failure that the sender knows, u64 number of
- *        its call (0: not made), u64 assembly (of a 3), u64 number of the receiver's call in the
- *        last success of that signature that the sender has (0: none), u32 count and u32 slots,
- *        ascending, of servers that are known to be lost
+ *        its call (0: not made), u64 floor of that call, u64 assembly (of a 3), u64 generation of
+ *        the last success of that signature that the sender has (0: none), u32 count and ranges of
+ *        the slots of servers that are known to be lost
  */
 #include "common/tracker/assembly.h"
 
@@ -30,46 +35,50 @@ enum doubt_kind { DOUBT_ASKS = 1, DOUBT_SAYS, DOUBT_MEMBERS };
 struct doubt {
     uint32_t from, slot; /* the sender; TREE_NONE: of added members */
     enum doubt_kind kind;
-    uint64_t known, number, op, yours;
-    uint32_t nlost, *lost;
+    uint64_t known, number, floor, op, success;
+    struct ranges lost;
 };
-
-static bool has_slot(const struct doubt *doubt, uint32_t slot)
-{
-    return doubt != NULL && nodes_have(doubt->lost, doubt->nlost, slot);
-}
 
 static uint32_t count_lost(const struct engine *engine, const struct tracker *t)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        n += tracker_slot_lost(engine, t, i);
+    struct ranges lost = {0};
+    tracker_lost_slots(engine, t, &lost);
+    uint32_t n = (uint32_t)ranges_count(&lost);
+    ranges_free(&lost);
     return n;
 }
 
-/* @param doubt what is answered; NULL: nothing */
+static void put_doubt(struct wire_out *out, const void *sig, size_t siglen,
+                      const struct doubt *doubt)
+{
+    wire_put_u8(out, FRAME_DOUBT);
+    wire_put_block(out, sig, siglen);
+    wire_put_u8(out, (uint8_t)doubt->kind);
+    wire_put_u64(out, doubt->known);
+    wire_put_u64(out, doubt->number);
+    wire_put_u64(out, doubt->floor);
+    wire_put_u64(out, doubt->op);
+    wire_put_u64(out, doubt->success);
+    ranges_write(&doubt->lost, UINT32_MAX, out);
+}
+
+/* @param answered NULL: nothing is */
 static void say(struct engine *engine, const struct tracker *t, uint32_t slot, enum doubt_kind kind,
-                const struct doubt *doubt)
+                const struct doubt *answered)
 {
     const struct decided *d = decided_find(engine, t->sig, t->siglen);
     struct wire_out out = {0};
-    uint32_t lost = 0;
-    wire_put_u8(&out, FRAME_DOUBT);
-    wire_put_block(&out, t->sig, t->siglen);
-    wire_put_u8(&out, (uint8_t)kind);
-    wire_put_u64(&out, t->failure.generation);
-    wire_put_u64(&out, t->call != NULL ? t->number : 0);
-    wire_put_u64(&out, 0);
-    wire_put_u64(&out, d != NULL ? decided_number(d, slot) : 0);
-    size_t at = out.len;
-    wire_put_u32(&out, 0);
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (tracker_slot_lost(engine, t, i) || has_slot(doubt, i)) {
-            wire_put_u32(&out, i);
-            lost++;
-        }
-    wire_set_u32(&out, at, lost);
-    rollup_send(engine, t, slot, &out);
+    struct doubt doubt = {.kind = kind,
+                          .known = t->failure.generation,
+                          .number = t->call != NULL ? t->number : 0,
+                          .floor = t->failure.given_up ? UINT64_MAX : t->floor,
+                          .success = d != NULL ? decided_generation(d) : 0};
+    for (uint32_t i = 0; answered != NULL && i < answered->lost.n; i++)
+        ranges_add(&doubt.lost, answered->lost.v[i].first, answered->lost.v[i].last);
+    tracker_lost_slots(engine, t, &doubt.lost);
+    put_doubt(&out, t->sig, t->siglen, &doubt);
+    ranges_free(&doubt.lost);
+    rollup_send(engine, t, slot, &out, NULL);
 }
 
 void doubt_ask(struct engine *engine, struct tracker *t)
@@ -83,13 +92,20 @@ void doubt_ask(struct engine *engine, struct tracker *t)
             say(engine, t, i, DOUBT_ASKS, NULL);
 }
 
+/* Whether a server's answer is awaited. */
+static bool is_silent(const struct tracker *t, uint32_t slot)
+{
+    bool said = t->doubts != NULL && t->doubts[slot] == t->asked;
+    return slot != t->self && !said && !ranges_have(&t->lost, slot);
+}
+
 /* Whether all that are left do not know the result either, and never will. */
 static bool is_unknown(const struct engine *engine, const struct tracker *t)
 {
     if (!tracker_slot_lost(engine, t, t->tree.root))
         return false;
     for (uint32_t i = 0; i < t->tree.n; i++)
-        if (i != t->self && !t->slots[i].lost && t->slots[i].doubt != t->asked)
+        if (is_silent(t, i))
             return false;
     return true;
 }
@@ -97,7 +113,7 @@ static bool is_unknown(const struct engine *engine, const struct tracker *t)
 void doubt_progress(struct engine *engine, struct tracker *t)
 {
     bool root = tracker_slot_lost(engine, t, t->tree.root);
-    bool parent = tracker_slot_lost(engine, t, tree_parent(&t->tree, t->self));
+    bool parent = tracker_slot_lost(engine, t, t->parent);
     bool sent = t->state == TRACKER_SENT || t->state == TRACKER_DOUBT;
     if (!parent && !(root && sent))
         return;
@@ -109,6 +125,8 @@ void doubt_progress(struct engine *engine, struct tracker *t)
     if (t->asked != lost && tracker_move(engine, t, TRACKER_LOSS)) {
         t->asked = lost;
         t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+        if (t->call == NULL) /* nobody here has a deadline */
+            tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
         doubt_ask(engine, t);
     }
     if (is_unknown(engine, t))
@@ -126,9 +144,9 @@ void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, si
                        "know:",
                        what);
     for (uint32_t i = 0; i < t->tree.n && len > 0 && (size_t)len < cap; i++)
-        if (root ? i == t->tree.root
-                 : i != t->self && !t->slots[i].lost && t->slots[i].doubt != t->asked)
-            len += snprintf(buf + len, cap - (size_t)len, " %s", env->name(env->arg, t->nodes[i]));
+        if (root ? i == t->tree.root : is_silent(t, i))
+            len += snprintf(buf + len, cap - (size_t)len, " %s",
+                            env->name(env->arg, tracker_node(t, i)));
 }
 
 /* ---- who is asked ---- */
@@ -136,9 +154,10 @@ void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, si
 /* Takes over whom the sender knows to be lost. */
 static void learn(struct engine *engine, struct tracker *t, const struct doubt *doubt)
 {
-    for (uint32_t i = 0; i < doubt->nlost; i++)
-        if (!t->slots[doubt->lost[i]].lost)
-            tracker_lose(engine, t, doubt->lost[i]);
+    for (uint32_t i = 0; i < doubt->lost.n; i++)
+        for (uint32_t slot = doubt->lost.v[i].first; slot <= doubt->lost.v[i].last; slot++)
+            if (!ranges_have(&t->lost, slot))
+                tracker_lose(engine, t, slot);
 }
 
 /* Whether the sender asks about an operation that has failed, as far as we know. */
@@ -151,52 +170,41 @@ static bool is_over(const struct tracker *t, const struct doubt *doubt)
 static void refuse(struct engine *engine, const struct tracker *t, const struct doubt *doubt)
 {
     const struct tracker_past *past = tracker_past_after(t, doubt->known);
-    struct wire_out out = {0};
     if (past == NULL) {
         say(engine, t, doubt->slot, DOUBT_SAYS, doubt);
         return;
     }
-    const struct tracker_release release = {
+    struct tracker_release release = {
         .generation = past->generation,
         .result = {.status = past->debt.status, .gone = &past->debt.gone}};
-    rollup_write(t, &release, doubt->number, &out);
-    rollup_send(engine, t, doubt->slot, &out);
+    rollup_release(engine, t, doubt->slot, &release, doubt->number);
+    release_end(&release);
 }
 
 /* Answers a server of added members that it has failed. */
 static void refuse_members(struct engine *engine, const struct tracker *t,
                            const struct doubt *doubt)
 {
-    struct wire_out out = {0};
-    wire_put_u8(&out, FRAME_OUTCOME);
-    wire_put_block(&out, t->sig, t->siglen);
-    wire_put_u32(&out, 0);
-    wire_put_i32(&out, engine->env.codes.lost);
-    wire_put_u64(&out, 0);
-    wire_put_u64(&out, doubt->op);
-    for (int i = 0; i < 3; i++) /* nobody added, nobody lost, no entries */
-        wire_put_u32(&out, 0);
-    assembly_send(engine, doubt->from, &out);
+    struct tracker_release release = {.op = doubt->op, .result.status = engine->env.codes.lost};
+    outcome_send(engine, doubt->from, NULL, 0, release_bytes(&release, t->sig, t->siglen));
+    release_end(&release);
 }
 
 /* Answers with the result, if it is here. @return whether it is */
 static bool answer(struct engine *engine, const struct tracker *t, const struct doubt *doubt)
 {
     const struct decided *d = decided_find(engine, t->sig, t->siglen);
-    struct wire_out out = {0};
     if (d == NULL || doubt->kind == DOUBT_SAYS)
         return false;
     if (doubt->kind == DOUBT_MEMBERS) {
         if (decided_op(d) != doubt->op)
             return false;
-        decided_outcome(d, &out);
-        assembly_send(engine, doubt->from, &out);
+        decided_outcome(engine, d, doubt->from);
         return true;
     }
-    if (doubt->number == 0 || decided_number(d, doubt->slot) != doubt->number)
+    if (doubt->number == 0 || decided_generation(d) <= doubt->floor)
         return false;
-    decided_release(d, doubt->number, &out);
-    rollup_send(engine, t, doubt->slot, &out);
+    decided_release(engine, d, t, doubt->slot, doubt->number);
     return true;
 }
 
@@ -207,14 +215,14 @@ static void fail(struct engine *engine, struct tracker *t, const struct doubt *d
     bool root = t->self == t->tree.root;
     if (t->state == TRACKER_IDLE && root) {
         tracker_open(engine, t);
-        if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
+        if (!tracker_move(engine, t, TRACKER_CHILD))
             return;
     }
     if (t->state == TRACKER_IDLE)
         return;
     learn(engine, t, doubt);
     if (root)
-        rollup_decide(engine, t, tracker_slot_loss(engine, t, doubt->lost[0]));
+        rollup_decide(engine, t, tracker_slot_loss(engine, t, doubt->lost.v[0].first));
     else
         rollup_progress(engine, t);
 }
@@ -224,6 +232,14 @@ static bool is_pending(const struct tracker *t)
     return t->state == TRACKER_SENT || t->state == TRACKER_DOUBT;
 }
 
+static void note(struct tracker *t, const struct doubt *doubt)
+{
+    if (t->doubts == NULL)
+        t->doubts = calloc(t->tree.n, sizeof *t->doubts);
+    if (t->doubts != NULL)
+        t->doubts[doubt->slot] = (uint32_t)ranges_count(&doubt->lost);
+}
+
 /* The sender knows of no success that we do not know. @p t may be gone afterwards */
 static void take(struct engine *engine, struct tracker *t, const struct doubt *doubt)
 {
@@ -231,9 +247,9 @@ static void take(struct engine *engine, struct tracker *t, const struct doubt *d
         learn(engine, t, doubt);
         /* When it has our result, or has heard of a failure that we have not, it means a later
          * operation, and will tell us. */
-        if (doubt->kind != DOUBT_MEMBERS && doubt->yours != t->number &&
+        if (doubt->kind != DOUBT_MEMBERS && !tracker_succeeds(t, doubt->success) &&
             doubt->known <= t->failure.generation)
-            t->slots[doubt->slot].doubt = doubt->nlost;
+            note(t, doubt);
         doubt_progress(engine, t);
     } else if (doubt->kind != DOUBT_SAYS && (doubt->kind == DOUBT_MEMBERS || !is_over(t, doubt))) {
         fail(engine, t, doubt);
@@ -251,27 +267,20 @@ static void reply(struct engine *engine, struct tracker *t, const struct doubt *
 /* @return whether it makes sense here */
 static bool read_doubt(const struct tracker *t, struct doubt *doubt, struct wire_in *in)
 {
-    bool good = true;
     doubt->slot = tracker_slot_of(t, doubt->from);
     doubt->kind = (enum doubt_kind)wire_get_u8(in);
     doubt->known = wire_get_u64(in);
     doubt->number = wire_get_u64(in);
+    doubt->floor = wire_get_u64(in);
     doubt->op = wire_get_u64(in);
-    doubt->yours = wire_get_u64(in);
-    doubt->nlost = wire_get_count(in, 4);
-    doubt->lost = calloc(doubt->nlost + 1ul, sizeof *doubt->lost);
-    for (uint32_t i = 0; i < doubt->nlost && doubt->lost != NULL; i++) {
-        doubt->lost[i] = wire_get_u32(in);
-        good = good && doubt->lost[i] < t->tree.n && doubt->lost[i] != t->self &&
-               (i == 0 || doubt->lost[i] > doubt->lost[i - 1]);
-    }
+    doubt->success = wire_get_u64(in);
+    ranges_read(&doubt->lost, t->tree.n, in);
+    bool good = wire_end(in) && doubt->lost.n > 0 && !ranges_have(&doubt->lost, t->self) &&
+                t->parts.kind != COLL_FENCE;
     if (doubt->kind == DOUBT_MEMBERS)
-        good = good && doubt->op != 0;
-    else
-        good = good && (doubt->kind == DOUBT_ASKS || doubt->kind == DOUBT_SAYS) &&
-               doubt->slot != TREE_NONE && doubt->slot != t->self;
-    return good && doubt->lost != NULL && wire_end(in) && doubt->nlost > 0 &&
-           signature_kind(t->sig, t->siglen) != COLL_FENCE;
+        return good && doubt->op != 0;
+    return good && (doubt->kind == DOUBT_ASKS || doubt->kind == DOUBT_SAYS) &&
+           doubt->slot != TREE_NONE && doubt->slot != t->self;
 }
 
 void engine_doubt(struct engine *engine, uint32_t from, const void *body, size_t len)
@@ -296,33 +305,18 @@ void engine_doubt(struct engine *engine, uint32_t from, const void *body, size_t
         if (t != NULL)
             reply(engine, t, &doubt);
     }
-    free(doubt.lost);
+    ranges_free(&doubt.lost);
     if (t != NULL)
         tracker_tidy(engine, t);
 }
 
 /* ---- added members ---- */
 
-static void ask_for_claim(struct engine *engine, const struct claim *claim, const uint32_t *nodes,
-                          uint32_t n, uint32_t node)
+static void ask_for_claim(struct engine *engine, const struct claim *claim,
+                          const struct doubt *doubt, uint32_t node)
 {
     struct wire_out out = {0};
-    uint32_t lost = 0;
-    wire_put_u8(&out, FRAME_DOUBT);
-    wire_put_block(&out, claim->sig, claim->siglen);
-    wire_put_u8(&out, DOUBT_MEMBERS);
-    wire_put_u64(&out, 0);
-    wire_put_u64(&out, 0);
-    wire_put_u64(&out, claim->op);
-    wire_put_u64(&out, 0);
-    size_t at = out.len;
-    wire_put_u32(&out, 0);
-    for (uint32_t i = 0; i < n; i++)
-        if (engine_is_lost(engine, nodes[i])) {
-            wire_put_u32(&out, i);
-            lost++;
-        }
-    wire_set_u32(&out, at, lost);
+    put_doubt(&out, claim->sig, claim->siglen, doubt);
     if (node != engine->env.self)
         assembly_send(engine, node, &out);
     else if (!out.failed)
@@ -333,19 +327,27 @@ static void ask_for_claim(struct engine *engine, const struct claim *claim, cons
 bool doubt_claim(struct engine *engine, const struct claim *claim)
 {
     struct signature sig;
-    uint32_t *nodes = NULL, n = 0, alive = 0;
+    struct places places = {0};
+    struct doubt doubt = {.kind = DOUBT_MEMBERS, .op = claim->op};
+    uint32_t alive = 0;
     if (signature_read(&sig, claim->sig, claim->siglen) != 0 ||
-        engine->env.servers(engine->env.arg, &sig, &nodes, &n) != 0)
-        n = 0;
+        engine->env.servers(engine->env.arg, &sig, &places) != 0)
+        places.n = 0;
     signature_free(&sig);
-    bool own = nodes_have(nodes, n, engine->env.self);
-    for (uint32_t i = 0; i < n; i++)
-        if (nodes[i] != engine->env.self && !engine_is_lost(engine, nodes[i])) {
-            ask_for_claim(engine, claim, nodes, n, nodes[i]);
-            alive++;
-        }
+    bool own = places.n > 0 && places_slot(&places, engine->env.self) != PLACES_NONE;
+    for (uint32_t i = 0; i < places.n; i++)
+        if (engine_is_lost(engine, places_node(&places, i)))
+            ranges_add(&doubt.lost, i, i);
+    for (uint32_t i = 0; i < places.n; i++) {
+        uint32_t node = places_node(&places, i);
+        if (node == engine->env.self || engine_is_lost(engine, node))
+            continue;
+        ask_for_claim(engine, claim, &doubt, node);
+        alive++;
+    }
     if (own) /* last: it may end the claim */
-        ask_for_claim(engine, claim, nodes, n, engine->env.self);
-    free(nodes);
+        ask_for_claim(engine, claim, &doubt, engine->env.self);
+    ranges_free(&doubt.lost);
+    places_free(&places);
     return own || alive > 0;
 }

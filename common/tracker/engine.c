@@ -36,10 +36,17 @@ void engine_ids(struct engine *engine, uint64_t ids, uint32_t step)
 
 int engine_shape(struct engine *engine, const uint32_t *parents)
 {
-    if (tree_shape_init(&engine->shape, parents, engine->env.nnodes) == 0)
-        return 0;
-    tree_shape_free(&engine->shape);
-    return -1;
+    uint32_t n = engine->env.nnodes, *all = calloc(n, sizeof *all);
+    int rc = all != NULL ? tree_shape_init(&engine->shape, parents, n) : -1;
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        all[i] = i;
+    engine->whole = (struct tree){.n = n};
+    if (rc == 0)
+        rc = tree_follow(&engine->whole, &engine->shape, all);
+    if (rc != 0)
+        tree_shape_free(&engine->shape);
+    free(all);
+    return rc;
 }
 
 static void refuse(struct engine_call *call, int32_t status)
@@ -60,7 +67,7 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
 {
     if (t->state == TRACKER_IDLE)
         tracker_open(engine, t);
-    if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CALL)) {
+    if (!tracker_move(engine, t, TRACKER_CALL)) {
         refuse(call, engine->env.codes.invalid);
         return;
     }
@@ -70,12 +77,11 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     t->again = t->again || call->gone != NULL;
     call->next = NULL;
     t->number = ++engine->numbers;
+    t->floor = engine->generations;
     tracker_arm(engine, t, call->timeout, call->timeout * 1000ull - call->early);
     if (call->status != 0)
         tracker_gone_here(engine, t);
-    struct engine_entry own = {t->self,   call->status, call->flags,    call->data,
-                               call->len, call->added,  call->addedlen, t->number};
-    rollup_put(t, &own);
+    rollup_own(t, call->status);
     rollup_progress(engine, t);
 }
 
@@ -118,75 +124,41 @@ void engine_call(struct engine *engine, struct engine_call *call)
     *end = call;
 }
 
-/* The first tracker that fulfils a condition: what is done to one may free any other. */
-static struct tracker *first(struct engine *engine, uint64_t arg,
-                             bool (*is)(const struct engine *, const struct tracker *, uint64_t))
-{
-    struct tracker *t;
-    TAILQ_FOREACH (t, &engine->all, all)
-        if (is(engine, t, arg))
-            return t;
-    return NULL;
-}
-
-static bool lost_local(const struct engine *engine, const struct tracker *t, uint64_t unused)
+static void lose_local(struct engine *engine, struct tracker *t, uint64_t unused)
 {
     (void)unused;
-    struct signature sig;
-    bool lost = false;
-    if (t->state != TRACKER_EARLY || t->slots[t->self].have)
-        return false;
-    if (signature_read(&sig, t->sig, t->siglen) == 0)
-        lost = engine->env.local_status(engine->env.arg, &sig) != 0;
-    signature_free(&sig);
-    return lost;
+    if (t->state != TRACKER_EARLY || t->own ||
+        engine->env.local_status(engine->env.arg, &t->parts) == 0)
+        return;
+    tracker_local_loss(engine, t);
+    rollup_progress(engine, t);
 }
 
 void engine_local_loss(struct engine *engine)
 {
-    struct tracker *t;
-    while ((t = first(engine, 0, lost_local)) != NULL) {
-        tracker_local_loss(engine, t);
-        rollup_progress(engine, t);
-    }
+    tracker_each(engine, lose_local, 0);
     wanted_local_loss(engine);
     member_local_loss(engine);
 }
 
-static bool counts_on(const struct engine *engine, const struct tracker *t, uint64_t node)
+static void lose_server(struct engine *engine, struct tracker *t, uint64_t node)
 {
-    (void)engine;
     uint32_t slot = t->state == TRACKER_IDLE ? TREE_NONE : tracker_slot_of(t, (uint32_t)node);
-    return slot != TREE_NONE && slot != t->self && !t->slots[slot].lost;
+    if (slot == TREE_NONE || slot == t->self || ranges_have(&t->lost, slot))
+        return;
+    tracker_lose(engine, t, slot);
+    /* The root decides for all, also when the lost one's contribution is here. */
+    if (t->self == t->tree.root)
+        rollup_decide(engine, t, tracker_slot_loss(engine, t, slot));
+    else
+        rollup_progress(engine, t);
 }
 
-static bool learn(struct engine *engine, uint32_t node, enum engine_peer is)
+static void lose(struct engine *engine, uint32_t node, struct ranges *how)
 {
-    if (engine_is_lost(engine, node))
-        return false;
-    if (node >= engine->nknown) {
-        uint8_t *known = realloc(engine->known, node + 1ul);
-        if (known == NULL)
-            return false;
-        memset(known + engine->nknown, PEER_THERE, node + 1ul - engine->nknown);
-        engine->known = known;
-        engine->nknown = node + 1;
-    }
-    engine->known[node] = (uint8_t)is;
-    return true;
-}
-
-static void lose(struct engine *engine, uint32_t node)
-{
-    struct tracker *t;
-    while ((t = first(engine, node, counts_on)) != NULL) {
-        tracker_lose(engine, t, tracker_slot_of(t, node));
-        /* The root decides for all, also when the lost one's contribution is here. */
-        if (t->self == t->tree.root)
-            rollup_decide(engine, t, tracker_slot_loss(engine, t, tracker_slot_of(t, node)));
-        else
-            rollup_progress(engine, t);
-    }
+    if (engine_is_lost(engine, node) || ranges_put(how, node) != 0)
+        return;
+    tracker_each(engine, lose_server, node);
     decided_lost(engine, node);
     assembly_lost(engine, node);
     leader_lost(engine, node);
@@ -195,31 +167,24 @@ static void lose(struct engine *engine, uint32_t node)
 
 void engine_lost(struct engine *engine, uint32_t node)
 {
-    if (learn(engine, node, PEER_LOST))
-        lose(engine, node);
+    lose(engine, node, &engine->lost);
 }
 
 void engine_left(struct engine *engine, uint32_t node)
 {
-    if (learn(engine, node, PEER_LEFT))
-        lose(engine, node);
+    lose(engine, node, &engine->left);
 }
 
 static uint64_t due_at(const struct tracker *t)
 {
     uint64_t at = UINT64_MAX;
-    const uint64_t times[] = {t->deadline, t->report, t->flush, t->settle,
-                              t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0};
+    const uint64_t times[] = {
+        t->deadline, t->report, t->flush,
+        t->say,      t->settle, t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i] != 0 && times[i] < at)
             at = times[i];
     return at;
-}
-
-static bool is_due(const struct engine *engine, const struct tracker *t, uint64_t now)
-{
-    (void)engine;
-    return due_at(t) <= now;
 }
 
 static void expire(struct engine *engine, struct tracker *t)
@@ -236,7 +201,7 @@ static void expire(struct engine *engine, struct tracker *t)
     }
     signature_describe(t->sig, t->siglen, text, sizeof text);
     log_error("timed out after %u s: %s: no word of node %u, which decides", t->timeout, text,
-              t->nodes[t->tree.root]);
+              tracker_node(t, t->tree.root));
     tracker_give_up(engine, t, engine->env.codes.timeout);
 }
 
@@ -249,6 +214,9 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
         tries_settle(engine, t);
     } else if (t->deadline != 0 && t->deadline <= now) {
         expire(engine, t);
+    } else if (t->say != 0 && t->say <= now) {
+        rollup_up(engine, t);
+        t->say = 0;
     } else if (t->flush != 0 && t->flush <= now) {
         t->flush = now + ENGINE_ASK_MS;
         t->flushed = true;
@@ -287,12 +255,23 @@ int64_t engine_next(const struct engine *engine)
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
 
+static void tick_all(struct engine *engine, struct tracker *t, uint64_t now)
+{
+    if (due_at(t) <= now)
+        tick(engine, t, now);
+}
+
 void engine_tick(struct engine *engine)
 {
-    struct tracker *t;
     uint64_t now = engine->env.now(engine->env.arg);
-    while ((t = first(engine, now, is_due)) != NULL)
-        tick(engine, t, now);
+    const struct tracker *t;
+    bool due = true;
+    while (due) {
+        tracker_each(engine, tick_all, now);
+        due = false;
+        TAILQ_FOREACH (t, &engine->all, all)
+            due = due || due_at(t) <= now;
+    }
     while (assembly_tick(engine, now) || leader_tick(engine, now) || member_tick(engine, now) ||
            quit_tick(engine, now) || cancel_tick(engine, now) || decided_tick(engine, now))
         ;
@@ -311,33 +290,29 @@ uint32_t engine_count(const struct engine *engine)
     return engine->count;
 }
 
-static bool is_open(const struct engine *engine, const struct tracker *t, uint64_t unused)
-{
-    (void)engine;
-    (void)unused;
-    return t->state == TRACKER_EARLY || t->state == TRACKER_GATHER;
-}
-
 /* Tells the other servers of an operation that ours will not take part any more. */
-static void take_leave(struct engine *engine, struct tracker *t)
+static void take_leave(struct engine *engine, struct tracker *t, uint64_t unused)
 {
-    struct engine_entry own = {.slot = t->self, .status = engine->env.codes.closing};
+    int32_t status = engine->env.codes.closing;
+    (void)unused;
+    if (t->state != TRACKER_EARLY && t->state != TRACKER_GATHER)
+        return;
     tracker_gone(engine, t, engine->env.self);
     if (t->self == t->tree.root) {
-        rollup_decide(engine, t, own.status);
+        rollup_decide(engine, t, status);
         return;
     }
-    rollup_put(t, &own);
+    rollup_own(t, status);
+    tracker_fail(t, status);
     rollup_up(engine, t);
-    tracker_give_up(engine, t, own.status);
+    tracker_give_up(engine, t, status);
 }
 
 void engine_close(struct engine *engine)
 {
     struct tracker *t;
     engine->closing = true;
-    while ((t = first(engine, 0, is_open)) != NULL)
-        take_leave(engine, t);
+    tracker_each(engine, take_leave, 0);
     assembly_close(engine);
     leader_close(engine);
     member_close(engine);
@@ -363,7 +338,9 @@ void engine_free(struct engine *engine)
     if (engine == NULL)
         return;
     engine_close(engine);
+    tree_free(&engine->whole);
     tree_shape_free(&engine->shape);
-    free(engine->known);
+    ranges_free(&engine->lost);
+    ranges_free(&engine->left);
     free(engine);
 }

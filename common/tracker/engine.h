@@ -26,32 +26,32 @@
 #ifndef MUSTER_TRACKER_ENGINE_H
 #define MUSTER_TRACKER_ENGINE_H
 
+#include "common/tracker/places.h"
 #include "common/tracker/signature.h"
 #include "common/transport/frame.h"
 #include "common/util/shared_bytes.h"
 
 /** What a call asks for: a context id, which the root gives; that members of the group are told of
- * lost ones, which is between the callers: each sees it in the others' entries. */
+ * lost ones, which is between the callers: each sees it in the result. */
 enum { ENGINE_WANT_CONTEXT_ID = 1, ENGINE_WANT_NOTIFY = 2 };
 
-/** What one server contributed. */
+/** What one server contributed, when that is more than its presence. */
 struct engine_entry {
     uint32_t slot;     /**< position of the server among the operation's servers */
-    int32_t status;    /**< 0, or why its participants cannot take part */
-    uint32_t flags;    /**< ENGINE_WANT_… */
     const void *data;  /**< borrowed */
     size_t len;        /**< bytes */
     const void *added; /**< members that it adds, as procset_write() writes them; NULL: none */
     size_t addedlen;   /**< bytes */
-    uint64_t number;   /**< the server's number of the call that this is of; 0: of none */
 };
 
 /** The outcome, the same on every server. */
 struct engine_result {
     int32_t status;                     /**< 0, or the first failure */
     uint64_t context_id;                /**< 0 when none was asked for */
+    uint32_t flags;                     /**< what any call asked for: ENGINE_WANT_… */
     uint32_t nentries;                  /**< 0 when status is not 0 */
-    const struct engine_entry *entries; /**< ascending by slot; borrowed until done() returns */
+    const struct engine_entry *entries; /**< the contributions that have data, ascending by slot;
+                                           borrowed until done() returns */
     const struct procset *gone;         /**< of a failure: participants and added members that are
                                            known to be lost; NULL: none; borrowed */
     const struct procset *members;      /**< all members when some were added or it was a
@@ -63,7 +63,7 @@ struct engine_call {
     struct engine_call *next; /**< the engine's */
     void *sig;                /**< signature_write(); the caller's, stays put */
     size_t siglen;
-    int32_t status; /**< as in engine_entry */
+    int32_t status; /**< 0, or why its participants cannot take part */
     uint32_t flags;
     const void *data; /**< the caller's, stays put until done() */
     size_t len;
@@ -111,11 +111,14 @@ struct engine_env {
     /** Takes a report of what waits; NULL: it is logged. @param s seconds @param text borrowed */
     void (*stalled)(void *arg, uint64_t s, const char *text);
     /** The servers that host @p sig's participants, each once, everywhere in the same order.
-     * @param nodes malloc()ed here, freed by the engine
+     * @param places all zero; they are added to it, and the engine frees it
      * @return 0, or -1 when a participant is unknown */
-    int (*servers)(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n);
+    int (*servers)(void *arg, const struct signature *sig, struct places *places);
     /** @return 0 and the server of a process, or -1 when there is no such process */
     int (*node_of)(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
+    /** Adds those of @p set that are on server @p node to @p there. NULL: node_of() is asked for
+     * each. @return 0, or -1: out of memory */
+    int (*members_on)(void *arg, const struct procset *set, uint32_t node, struct procset *there);
     /** @return 0, or why @p sig cannot be done as far as this server's own participants go: one of
      * them has ended */
     int32_t (*local_status)(void *arg, const struct signature *sig);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contributions as all frames have them: u32 slot, i32 status, u32 flags, u64 number, block data,
- * block added. */
+/* Contributions as all frames have them: u32 slot, block data, block added. A contribution that
+ * brings neither is not among them. */
 #include "common/tracker/tracker.h"
 
 #include <stdlib.h>
@@ -8,9 +8,6 @@
 void entry_put(struct wire_out *out, const struct engine_entry *entry)
 {
     wire_put_u32(out, entry->slot);
-    wire_put_i32(out, entry->status);
-    wire_put_u32(out, entry->flags);
-    wire_put_u64(out, entry->number);
     wire_put_block(out, entry->data, entry->len);
     wire_put_block(out, entry->added, entry->addedlen);
 }
@@ -18,9 +15,6 @@ void entry_put(struct wire_out *out, const struct engine_entry *entry)
 static bool get_entry(struct wire_in *in, uint32_t slots, struct engine_entry *entry)
 {
     entry->slot = wire_get_u32(in);
-    entry->status = wire_get_i32(in);
-    entry->flags = wire_get_u32(in);
-    entry->number = wire_get_u64(in);
     entry->data = wire_get_block(in, &entry->len);
     entry->added = wire_get_block(in, &entry->addedlen);
     if (entry->slot >= slots)

@@ -7,13 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a contribution belongs to an operation that has failed here already. Its sender repeats
+/* Whether a frame belongs to an operation that has failed here already. Its sender repeats
  * the generation of the last failure that it knows, and it learns of ours before it calls again:
  * so a lower one is late. We forget sooner than it does, so that it never looks late by that. */
 static bool is_straggler(struct engine *engine, const struct tracker *t, uint64_t known)
 {
     return t->failure.generation > known &&
            engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+}
+
+/* Whether a child was told that this very call is over: it had not heard that when it said this. A
+ * failure that was given up here has no generation. */
+static bool is_over(const struct tracker *t, uint32_t slot, uint64_t number)
+{
+    const struct tracker_child *child = tracker_child_of(t, slot);
+    return child != NULL && number != 0 && child->over == number;
 }
 
 /* Generations rise from one root to the next, so that those of several tries can be compared. */
@@ -23,16 +31,23 @@ static void hear(struct engine *engine, uint64_t generation)
         engine->generations = generation;
 }
 
-/* A contribution's fields before its entries. */
+/* What a CONTRIB says. */
 struct contrib {
     uint32_t slot; /* of the sender */
-    uint64_t known, number;
+    uint64_t known, number, heard;
     bool again;
     uint64_t settled; /* of tries before: the last failure for good that the sender knows */
     uint32_t library, tree, timeout;
     uint64_t left;
     struct procset gone;
-    uint32_t count;
+    int32_t status; /* of its subtree, as the rest */
+    uint32_t flags;
+    uint32_t nmissing;
+    struct ranges missing;
+    uint32_t nentries;
+    const void *bytes; /* of the entries; borrowed */
+    size_t len;
+    struct engine_entry *entries;
 };
 
 /* Whether the sender has not heard of a try before, which has failed for good: see tries.c. */
@@ -47,7 +62,7 @@ static bool does_not_fit(const struct engine *engine, const struct tracker *t,
                          const struct contrib *contrib)
 {
     const struct engine_env *env = &engine->env;
-    const char *there = env->name(env->arg, t->nodes[contrib->slot]);
+    const char *there = env->name(env->arg, tracker_node(t, contrib->slot));
     const char *here = env->name(env->arg, env->self);
     uint32_t a = contrib->library, b = env->library, tree = tracker_tree_id(engine, t);
     char what[320];
@@ -69,26 +84,108 @@ static bool does_not_fit(const struct engine *engine, const struct tracker *t,
     return a != b || contrib->tree != tree;
 }
 
-static void take_contrib(struct engine *engine, struct tracker *t, const struct contrib *contrib,
-                         struct engine_entry *entries)
+/* What a child says takes the place of what it has said before. @return whether there was memory */
+static bool take_word(struct tracker *t, struct tracker_child *child, struct contrib *contrib)
 {
-    uint32_t from = t->nodes[contrib->slot];
+    if (child->said == CHILD_ALL)
+        return true;
+    bool all = contrib->nmissing == 0 && contrib->status == 0;
+    void *entries = contrib->nentries > 0 ? malloc(contrib->len) : NULL;
+    if (contrib->nentries > 0 && entries == NULL)
+        return false;
+    if (entries != NULL)
+        memcpy(entries, contrib->bytes, contrib->len);
+    free(child->entries);
+    child->entries = entries;
+    child->nentries = contrib->nentries;
+    child->len = contrib->len;
+    child->said = all ? CHILD_ALL : CHILD_PART;
+    child->flags = contrib->flags;
+    child->number = contrib->number;
+    ranges_free(&child->missing);
+    child->missing = contrib->missing;
+    child->nmissing = contrib->nmissing;
+    contrib->missing = (struct ranges){0};
+    t->news = true;
+    if (!all && !t->flushed) /* below us half a second has passed already */
+        t->flushed = t->urgent = true;
+    return true;
+}
+
+static void take_contrib(struct engine *engine, struct tracker *t, struct contrib *contrib)
+{
+    struct tracker_child *child = tracker_child_of(t, contrib->slot);
     if (t->state == TRACKER_IDLE)
         tracker_open(engine, t);
-    if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
+    if (!tracker_move(engine, t, TRACKER_CHILD))
         return;
     tracker_local_loss(engine, t);
     t->again = t->again || contrib->again;
-    t->slots[contrib->slot].call = contrib->number;
     tracker_arm(engine, t, contrib->timeout, contrib->left);
     procset_unite(&t->gone, &contrib->gone);
-    for (uint32_t i = 0; i < contrib->count; i++) {
-        /* That somebody cannot take part may be said by anybody: see rollup_refuse(). */
-        bool good = entries[i].status != 0 || tree_below(&t->tree, contrib->slot, entries[i].slot);
-        if (!good || !rollup_put(t, &entries[i]))
-            log_debug("tracker: slot %u of node %u's contribution ignored", entries[i].slot, from);
-    }
+    /* That some server cannot take part may be said by any server: see rollup_refuse(). */
+    tracker_fail(t, contrib->status);
+    if (child != NULL)
+        child->call = contrib->number;
+    if (child != NULL && !take_word(t, child, contrib))
+        tracker_fail(t, engine->env.codes.invalid);
     rollup_progress(engine, t);
+}
+
+/* Whether what the sender says of its subtree makes sense. */
+static bool is_sound(const struct tracker *t, const struct contrib *contrib)
+{
+    bool all = contrib->nmissing == 0 && contrib->status == 0;
+    bool good = contrib->nmissing <= t->tree.n &&
+                ranges_count(&contrib->missing) <= contrib->nmissing &&
+                (!all || contrib->number != 0) &&
+                (contrib->status != 0 || tracker_child_of(t, contrib->slot) != NULL);
+    for (uint32_t i = 0; good && i < contrib->nentries; i++)
+        good = tree_below(&t->tree, contrib->slot, contrib->entries[i].slot) &&
+               (all || contrib->entries[i].len == 0);
+    for (uint32_t i = 0; good && i < contrib->missing.n; i++)
+        good = contrib->missing.v[i].last < t->tree.n;
+    return good && tree_below(&t->tree, t->self, contrib->slot);
+}
+
+/* @return its signature, borrowed */
+static const void *read_contrib(struct contrib *contrib, struct wire_in *in, size_t *siglen)
+{
+    const void *sig = wire_get_block(in, siglen);
+    contrib->known = wire_get_u64(in);
+    contrib->heard = wire_get_u64(in);
+    contrib->again = wire_get_u8(in) != 0;
+    contrib->settled = wire_get_u64(in);
+    contrib->number = wire_get_u64(in);
+    contrib->library = wire_get_u32(in);
+    contrib->tree = wire_get_u32(in);
+    contrib->timeout = wire_get_u32(in);
+    contrib->left = wire_get_u64(in);
+    procset_read(&contrib->gone, in);
+    contrib->status = wire_get_i32(in);
+    contrib->flags = wire_get_u32(in);
+    contrib->nmissing = wire_get_u32(in);
+    ranges_read(&contrib->missing, UINT32_MAX, in);
+    contrib->nentries = wire_get_count(in, ENTRY_BYTES);
+    contrib->bytes = in->p;
+    contrib->len = in->bad ? 0 : (size_t)(in->end - in->p);
+    return sig;
+}
+
+/* The tracker that a contribution is for. */
+static struct tracker *receiver(struct engine *engine, const struct contrib *contrib,
+                                const void *sig, size_t siglen)
+{
+    struct tracker *t = tracker_get(engine, sig, siglen);
+    if (t != NULL && cancel_meets(engine, t, false))
+        t = tracker_get(engine, sig, siglen);
+    if (t != NULL && t->settle != 0 && contrib->again &&
+        contrib->settled >= tries_known(engine, t, true)) {
+        /* The sender knows what ends this try: it means the next operation. */
+        tries_settle(engine, t);
+        t = tracker_get(engine, sig, siglen);
+    }
+    return t;
 }
 
 void engine_contrib(struct engine *engine, uint32_t from, const void *body, size_t len)
@@ -97,50 +194,33 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
     struct contrib contrib = {0};
     size_t siglen;
     wire_in_init(&in, body, len);
-    const void *sig = wire_get_block(&in, &siglen);
-    contrib.known = wire_get_u64(&in);
-    uint64_t heard = wire_get_u64(&in);
-    contrib.again = wire_get_u8(&in) != 0;
-    contrib.settled = wire_get_u64(&in);
-    contrib.number = wire_get_u64(&in);
-    contrib.library = wire_get_u32(&in);
-    contrib.tree = wire_get_u32(&in);
-    contrib.timeout = wire_get_u32(&in);
-    contrib.left = wire_get_u64(&in);
-    procset_read(&contrib.gone, &in);
-    contrib.count = wire_get_count(&in, ENTRY_BYTES);
-    struct tracker *t = in.bad || engine->closing ? NULL : tracker_get(engine, sig, siglen);
-    if (t != NULL && cancel_meets(engine, t, false))
-        t = tracker_get(engine, sig, siglen);
-    if (t != NULL && t->settle != 0 && contrib.again &&
-        contrib.settled >= tries_known(engine, t, true)) {
-        tries_settle(engine,
-                     t); /* the sender knows what ends this try: it means the next operation */
-        t = tracker_get(engine, sig, siglen);
-    }
+    const void *sig = read_contrib(&contrib, &in, &siglen);
+    struct tracker *t = in.bad || engine->closing ? NULL : receiver(engine, &contrib, sig, siglen);
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
-    hear(engine, heard);
-    struct engine_entry *entries = t == NULL ? NULL : entries_get(&in, contrib.count, t->tree.n);
-    if (entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
+    hear(engine, contrib.heard);
+    if (t != NULL)
+        contrib.entries = entries_get(&in, contrib.nentries, t->tree.n);
+    if (contrib.entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
-    else if (is_straggler(engine, t, contrib.known))
+    else if (is_straggler(engine, t, contrib.known) || is_over(t, contrib.slot, contrib.number))
         log_debug("tracker: a straggler's contribution of node %u was dropped", from);
     else if (is_skipping(engine, t, &contrib)) {
         log_debug("tracker: node %u has not heard that an earlier try has failed", from);
         tries_tell(engine, t, from, contrib.settled);
     } else if (does_not_fit(engine, t, &contrib)) { /* the trees may differ: nothing else counts */
-        rollup_refuse(engine, t, contrib.slot, contrib.known);
+        rollup_refuse(engine, t, contrib.known);
         t = NULL; /* may be gone */
-    } else if (!tree_below(&t->tree, t->self, contrib.slot))
+    } else if (!is_sound(t, &contrib)) {
         log_warning("a contribution of node %u that does not belong here was dropped", from);
-    else if (t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)
+    } else if (t->state == TRACKER_SENT || t->state == TRACKER_DOUBT) {
         log_debug("tracker: a contribution of node %u came after its subtree was complete", from);
-    else {
-        take_contrib(engine, t, &contrib, entries);
+    } else {
+        take_contrib(engine, t, &contrib);
         t = NULL; /* may be gone */
     }
     procset_free(&contrib.gone);
-    free(entries);
+    ranges_free(&contrib.missing);
+    free(contrib.entries);
     if (t != NULL)
         tracker_tidy(engine, t);
 }
@@ -148,16 +228,18 @@ void engine_contrib(struct engine *engine, uint32_t from, const void *body, size
 /* The root's word on an operation that was given up here already. Above, what we have sent since
  * then looks late, and so does here what came from below: with what was learnt, all that still
  * stands is said again. */
-static void stale_release(struct engine *engine, struct tracker *t,
-                          const struct tracker_release *release)
+static void stale_release(struct engine *engine, struct tracker *t, struct tracker_release *release)
 {
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     bool failed = release->result.status != 0;
     if (failed && release->generation <= t->failure.generation)
         return; /* another server that gave up, or the word on an earlier one, said once more */
     t->failure.given_up = false;
-    if (!failed)
+    if (!failed) { /* of a call before this one: this one's success comes later */
+        if (release->generation > t->floor)
+            t->floor = release->generation;
         return;
+    }
     t->failure.generation = release->generation;
     t->failure.at = engine->env.now(engine->env.arg);
     tracker_remember(t, &release->result);
@@ -179,21 +261,29 @@ static bool is_news(const struct tracker *t, const struct tracker_release *relea
     return release->result.status == 0 || release->generation > t->failure.generation;
 }
 
+/* Whether it is about a call before the one that is being served. */
+static bool is_stale(const struct tracker *t, uint64_t number,
+                     const struct tracker_release *release)
+{
+    if (number != 0)
+        return t->call == NULL || number != t->number;
+    /* A server that sends it round a lost one has not heard the number of our call. */
+    if (release->result.status == 0)
+        return t->call != NULL && !tracker_succeeds(t, release->generation);
+    return t->failure.given_up;
+}
+
 static void take_release(struct engine *engine, struct tracker *t, uint64_t number,
-                         const struct tracker_release *release)
+                         struct tracker_release *release)
 {
     const struct engine_result *result = &release->result;
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     bool stands = t->state != TRACKER_IDLE;
-    /* Who sends it round a lost server has not heard the number of our call. A success has it. */
-    if (result->status == 0)
-        number = result->entries[t->self].number;
     /* The loss of a server is for good: true of whatever stands here, given up before or not. */
     bool loss = release->generation == 0 && tracker_is_loss(engine, t, result->status);
-    bool stale = number != 0 ? t->call == NULL || number != t->number : t->failure.given_up;
     /* Who sent it may have taken what we said of an earlier call for this one's, and then it knows
      * of no other. */
-    if (stale && !(loss && (number == 0 || t->call != NULL))) {
+    if (is_stale(t, number, release) && !(loss && (number == 0 || t->call != NULL))) {
         stale_release(engine, t, release);
         return;
     }
@@ -201,11 +291,11 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
         log_warning("a release came before the local call; dropped");
         return;
     }
-    if (result->status == 0)
-        decided_keep(engine, t, release->body, release->len, release->op);
+    if (result->status == 0 && t->parts.kind != COLL_FENCE)
+        decided_keep(engine, t, release);
     if (number == 0 && !is_news(t, release, loss))
         return; /* known already, by another way */
-    if (release->generation > t->failure.generation)
+    if (result->status != 0 && release->generation > t->failure.generation)
         t->failure.generation = release->generation;
     /* Without a generation it is not the root's word, which may still come. */
     t->failure.given_up = result->status != 0 && release->generation == 0;
@@ -232,7 +322,7 @@ static void have(struct engine *engine, const struct tracker *t, uint64_t op)
     wire_put_u8(&out, FRAME_HAVE);
     wire_put_block(&out, t->sig, t->siglen);
     wire_put_u64(&out, op);
-    rollup_send(engine, t, t->tree.root, &out);
+    rollup_send(engine, t, t->tree.root, &out, NULL);
 }
 
 /* Whether the sender says that it leaves: it is lost to what stands here, as others may know more
@@ -241,84 +331,69 @@ static bool is_leave(const struct engine *engine, const struct tracker *t,
                      const struct tracker_release *release)
 {
     return release->generation == 0 && release->result.status == engine->env.codes.closing &&
-           t->state != TRACKER_IDLE && signature_kind(t->sig, t->siglen) != COLL_FENCE;
+           t->state != TRACKER_IDLE && t->parts.kind != COLL_FENCE;
 }
 
 /* Added members' contributions come after those of the slots. */
-static bool is_count(const struct tracker *t, const struct tracker_release *release)
+static bool is_entries(const struct tracker *t, const struct release_frame *frame)
 {
-    const struct engine_result *result = &release->result;
-    if (result->status != 0)
-        return result->nentries == 0;
-    return release->op != 0 ? result->nentries >= t->tree.n : result->nentries == t->tree.n;
+    uint32_t n = frame->release.result.nentries;
+    return n == 0 || frame->release.op != 0 || frame->entries[n - 1].slot < t->tree.n;
 }
 
 void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len)
 {
     struct wire_in in;
-    struct tracker_release release = {.body = body, .len = len};
-    struct engine_result *result = &release.result;
-    struct procset added = {0}, gone = {0}, members = {0};
-    size_t siglen;
+    struct release_frame frame = {0};
+    struct tracker_release *release = &frame.release;
+    struct engine_result *result = &release->result;
     wire_in_init(&in, body, len);
-    const void *sig = wire_get_block(&in, &siglen);
-    release.generation = wire_get_u64(&in);
     uint64_t number = wire_get_u64(&in);
-    result->status = wire_get_i32(&in);
-    result->context_id = wire_get_u64(&in);
-    release.op = wire_get_u64(&in);
-    procset_read(&added, &in);
-    release.added = &added;
-    procset_read(&gone, &in);
-    result->gone = result->status != 0 && gone.nparts > 0 ? &gone : NULL;
-    result->nentries = wire_get_count(&in, ENTRY_BYTES);
-    struct tracker *t = in.bad || engine->closing ? NULL
-                        : result->status != 0     ? tracker_get(engine, sig, siglen)
-                                                  : tracker_find(engine, sig, siglen);
+    bool good = release_read(&frame, in.p, (size_t)(in.end - in.p));
+    struct tracker *t = frame.sig == NULL || engine->closing ? NULL
+                        : result->status != 0 ? tracker_get(engine, frame.sig, frame.siglen)
+                                              : tracker_find(engine, frame.sig, frame.siglen);
     if (t == NULL) {
         log_debug("tracker: a release of node %u that nobody waits for was dropped", from);
-        procset_free(&added);
-        procset_free(&gone);
+        release_frame_free(&frame);
         return;
     }
-    hear(engine, release.generation);
     uint32_t slot = tracker_slot_of(t, from);
-    struct engine_entry *entries = entries_get(&in, result->nentries, UINT32_MAX);
-    bool word = result->status != 0 && release.generation != 0; /* of the root: anybody tells it */
-    bool good = entries != NULL && slot != TREE_NONE && slot != t->self &&
-                (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT || word) &&
-                is_count(t, &release) && (result->status == 0 || result->context_id == 0);
-    for (uint32_t i = 0; good && i < result->nentries; i++)
-        good = entries[i].slot == i && entries[i].status == 0;
-    result->entries = entries;
-    if (good && assembly_members(t->sig, t->siglen, &added, &members))
-        result->members = &members;
+    bool word = result->status != 0 && release->generation != 0; /* of the root: anybody tells it */
+    good = good && slot != TREE_NONE && slot != t->self &&
+           (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT || word) &&
+           is_entries(t, &frame);
+    if (good)
+        hear(engine, release->generation);
+    if (good && assembly_members(&t->parts, &frame.added, &frame.members))
+        result->members = &frame.members;
     if (!good) {
         log_warning("a malformed release of node %u was dropped", from);
         tracker_tidy(engine, t);
     } else if (result->status == 0 && tracker_slot_lost(engine, t, slot)) {
         log_debug("tracker: a success from node %u, which is lost, was dropped", from);
-    } else if (is_leave(engine, t, &release)) {
+    } else if (is_leave(engine, t, release)) {
         tracker_lose(engine, t, slot);
         rollup_progress(engine, t);
     } else {
-        if (result->status == 0 && release.op != 0)
-            have(engine, t, release.op);
-        take_release(engine, t, number, &release);
+        if (result->status == 0 && release->op != 0)
+            have(engine, t, release->op);
+        take_release(engine, t, number, release);
     }
-    procset_free(&members);
-    procset_free(&added);
-    procset_free(&gone);
-    free(entries);
+    release_frame_free(&frame);
 }
 
 /* Whether one below is lost: it is ours to say so, whether we have called or not. */
 static bool lost_below(const struct engine *engine, const struct tracker *t)
 {
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (i != t->self && tree_below(&t->tree, t->self, i) && engine_is_lost(engine, t->nodes[i]))
-            return true;
-    return false;
+    struct ranges lost = {0};
+    bool below = false;
+    tracker_lost_slots(engine, t, &lost);
+    for (uint32_t i = 0; i < lost.n; i++)
+        for (uint32_t slot = lost.v[i].first; slot <= lost.v[i].last && !below; slot++)
+            below = slot != t->self && tree_below(&t->tree, t->self, slot);
+    ranges_free(&lost);
+    return below;
 }
 
 /* Somebody above waits for an operation of which nothing is known here. @return whether there is
@@ -326,12 +401,7 @@ static bool lost_below(const struct engine *engine, const struct tracker *t)
  * when one has ended, nobody else will say so. */
 static bool has_news(struct engine *engine, struct tracker *t, uint64_t known)
 {
-    struct signature parts;
-    int32_t status = 0;
-    if (signature_read(&parts, t->sig, t->siglen) == 0)
-        status = engine->env.local_status(engine->env.arg, &parts);
-    signature_free(&parts);
-    if (status != 0 || lost_below(engine, t))
+    if (engine->env.local_status(engine->env.arg, &t->parts) != 0 || lost_below(engine, t))
         return true;
     rollup_ask_on(engine, t, known);
     return false;
@@ -362,7 +432,7 @@ void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_
         return;
     }
     tracker_open(engine, t);
-    if (t->slots == NULL || !tracker_move(engine, t, TRACKER_CHILD))
+    if (!tracker_move(engine, t, TRACKER_CHILD))
         return;
     tracker_local_loss(engine, t);
     rollup_progress(engine, t);

@@ -16,6 +16,8 @@ struct lead {
     uint64_t number, left;
     char id[PROCSET_NAME_MAX + 1];
     struct procset leader, added;
+    int32_t status;
+    uint32_t flags;
     struct engine_entry *entry;
 };
 
@@ -74,7 +76,7 @@ static bool is_late(struct engine *engine, struct lead *lead)
         assembly_free(a);
         return false;
     }
-    struct engine_result result = {.status = f->status};
+    struct tracker_release release = {.result.status = f->status};
     part->number = lead->number;
     procset_unite(&a->leading, &lead->leader);
     procset_unite(&f->answered, &lead->leader);
@@ -85,7 +87,8 @@ static bool is_late(struct engine *engine, struct lead *lead)
         free_failure(engine, f);
     TAILQ_REMOVE(&engine->assemblies, a, all);
     assembly_place(engine, a);
-    assembly_tell(engine, a, NULL, NULL, &result);
+    assembly_tell(engine, a, NULL, NULL, &release);
+    release_end(&release);
     assembly_free(a);
     return true;
 }
@@ -146,7 +149,7 @@ static int32_t check(struct engine *engine, struct assembly *a, const struct lea
             a->count = lead->count; /* as many may still call, and get the same answer */
         return env->codes.count;
     }
-    return lead->entry->status;
+    return lead->status;
 }
 
 /* Whether this very call is here already. */
@@ -166,7 +169,7 @@ static void count_leader(struct engine *engine, struct lead *lead)
     bool again = overlaps(&a->leading, &lead->leader);
     int32_t status = a->leaders.n > 0 || lead->library != engine->env.library
                          ? check(engine, a, lead)
-                         : lead->entry->status;
+                         : lead->status;
     struct assembly_part *part = parts_add(&a->leaders, lead->from);
     if (part != NULL) {
         part->number = lead->number;
@@ -175,7 +178,7 @@ static void count_leader(struct engine *engine, struct lead *lead)
         procset_unite(&part->added, &lead->added);
         part->timeout = lead->timeout;
         part->deadline = deadline_of(engine, lead->timeout, lead->left);
-        if (!again && !part_fill(part, lead->entry, 1) && status == 0)
+        if (!again && !part_fill(part, lead->flags, lead->entry, 1) && status == 0)
             status = engine->env.codes.invalid;
     }
     procset_unite(&a->leading, &lead->leader);
@@ -231,7 +234,7 @@ bool home_take_back(struct engine *engine, uint32_t from, uint64_t number, struc
 /* Tells the server of one leader alone how its call ends. */
 static void answer(struct engine *engine, const struct lead *lead, int32_t status)
 {
-    struct engine_result result = {.status = status};
+    struct tracker_release release = {.result.status = status};
     struct assembly *a = assembly_new(engine, lead->id, NULL);
     struct assembly_part *part = a != NULL ? parts_add(&a->leaders, lead->from) : NULL;
     if (a != NULL)
@@ -239,7 +242,8 @@ static void answer(struct engine *engine, const struct lead *lead, int32_t statu
     if (part != NULL) {
         part->number = lead->number;
         procset_unite(&a->leading, &lead->leader);
-        assembly_tell(engine, a, NULL, NULL, &result);
+        assembly_tell(engine, a, NULL, NULL, &release);
+        release_end(&release);
     }
     assembly_free(a);
 }
@@ -269,6 +273,8 @@ void home_take(struct engine *engine, uint32_t from, struct wire_in *in)
     lead.timeout = wire_get_u32(in);
     lead.left = wire_get_u64(in);
     procset_read(&lead.leader, in);
+    lead.status = wire_get_i32(in);
+    lead.flags = wire_get_u32(in);
     uint32_t n = wire_get_count(in, ENTRY_BYTES);
     lead.entry = entries_get(in, n, UINT32_MAX);
     if (lead.entry == NULL || n != 1 || lead.count == 0 || !is_of(engine, &lead) ||

@@ -3,8 +3,8 @@
  * are, so they meet at the id's home, a server that everybody can compute: home.c.
  *
  * LEAD: str id, u64 number of the sender's call, u32 library, u32 leaders (0: the call is taken
- *       back, and nothing follows), u32 timeout in s (0: none), u64 ms left of it, the leader, one
- *       entry
+ *       back, and nothing follows), u32 timeout in s (0: none), u64 ms left of it, the leader, i32
+ *       status, u32 flags, u32 1, one entry
  */
 #include "common/tracker/assembly.h"
 
@@ -33,14 +33,15 @@ static void put_head(struct engine *engine, struct wire_out *out, const struct w
 static void send_lead(struct engine *engine, const struct waiting *w, int32_t status)
 {
     const struct engine_call *call = w->call;
-    struct engine_entry entry = {0,         status,      call->flags,    call->data,
-                                 call->len, call->added, call->addedlen, 0};
+    struct engine_entry entry = {0, call->data, call->len, call->added, call->addedlen};
     struct wire_out out = {0};
     entry_acquaint(engine, w->home, &entry);
     put_head(engine, &out, w, call->leaders);
     wire_put_u32(&out, call->timeout);
     wire_put_u64(&out, call->timeout * 1000ull);
     procset_write(call->caller, &out);
+    wire_put_i32(&out, status);
+    wire_put_u32(&out, call->flags);
     wire_put_u32(&out, 1);
     entry_put(&out, &entry);
     assembly_send(engine, w->home, &out);

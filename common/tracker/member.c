@@ -20,16 +20,12 @@ static bool is_busy(const struct engine *engine, const char *id)
 {
     const struct tracker *t;
     const struct waiting *w;
-    struct signature sig;
     bool busy = false;
     TAILQ_FOREACH (w, &engine->leads, all)
         busy = busy || strcmp(w->call->id, id) == 0;
-    TAILQ_FOREACH (t, &engine->all, all) {
-        if (busy || t->call == NULL || signature_read(&sig, t->sig, t->siglen) != 0)
-            continue;
-        busy = sig.kind == COLL_CONSTRUCT && strcmp(sig.id, id) == 0;
-        signature_free(&sig);
-    }
+    TAILQ_FOREACH (t, &engine->all, all)
+        busy = busy ||
+               (t->call != NULL && t->parts.kind == COLL_CONSTRUCT && strcmp(t->parts.id, id) == 0);
     return busy;
 }
 
@@ -131,16 +127,14 @@ bool engine_withdraw(struct engine *engine, struct engine_call *call)
 void member_take(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  struct waiting_list *ended)
 {
-    struct signature sig;
     struct tracker_release others = *release;
     struct procset rest = {0};
-    if (release->op == 0 || signature_read(&sig, t->sig, t->siglen) != 0)
+    if (release->op == 0)
         return;
-    procset_except(&rest, release->added, &sig.members); /* leaders do not call as members */
+    procset_except(&rest, release->added, &t->parts.members); /* leaders do not call as members */
     others.added = &rest;
-    claim_end(engine, t->nodes[t->tree.root], sig.id, &others, ended);
+    claim_end(engine, tracker_node(t, t->tree.root), t->parts.id, &others, ended);
     procset_free(&rest);
-    signature_free(&sig);
 }
 
 void member_done(struct waiting_list *ended, const struct engine_result *result)

@@ -37,7 +37,8 @@ struct assembly_part *parts_add(struct assembly_parts *parts, uint32_t node)
     return &v[parts->n++];
 }
 
-bool part_fill(struct assembly_part *part, const struct engine_entry *entries, uint32_t n)
+bool part_fill(struct assembly_part *part, uint32_t flags, const struct engine_entry *entries,
+               uint32_t n)
 {
     size_t len = 0, at = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -49,13 +50,13 @@ bool part_fill(struct assembly_part *part, const struct engine_entry *entries, u
         return false;
     for (uint32_t i = 0; i < n; i++) {
         const struct engine_entry *e = &entries[i];
-        if (e->len > 0)
-            memcpy(bytes + at, e->data, e->len);
-        part->entries[i] = (struct engine_entry){
-            .status = e->status, .flags = e->flags, .data = bytes + at, .len = e->len};
+        if (e->len == 0)
+            continue;
+        memcpy(bytes + at, e->data, e->len);
+        part->entries[part->nentries++] = (struct engine_entry){.data = bytes + at, .len = e->len};
         at += e->len;
     }
-    part->nentries = n;
+    part->flags = flags;
     part->have = true;
     return true;
 }
@@ -84,28 +85,42 @@ int parts_split(const struct engine *engine, const struct procset *set,
     return 0;
 }
 
-int parts_local(const struct engine *engine, const struct procset *set, uint32_t node,
-                struct procset *local)
+/* By asking for each process. */
+static int add_on(const struct engine *engine, const struct procset_part *part, uint32_t node,
+                  struct procset *local)
 {
-    struct assembly_parts parts = {0};
-    int rc = parts_split(engine, set, &parts);
-    for (uint32_t i = 0; i < parts.n; i++)
-        if (parts.v[i].node == node)
-            procset_unite(local, &parts.v[i].procs);
-    parts_free(&parts);
+    const struct engine_env *env = &engine->env;
+    int rc = 0;
+    for (uint32_t j = 0; j < part->nranges; j++)
+        for (uint64_t rank = part->ranges[j].first; rank <= part->ranges[j].last && rc == 0;
+             rank++) {
+            uint32_t at;
+            rc = env->node_of(env->arg, part->nspace, (uint32_t)rank, &at);
+            if (rc == 0 && at == node)
+                rc = procset_add(local, part->nspace, (uint32_t)rank, (uint32_t)rank);
+        }
     return rc;
 }
 
-bool assembly_members(const void *sig, size_t siglen, const struct procset *added,
+int parts_local(const struct engine *engine, const struct procset *set, uint32_t node,
+                struct procset *local)
+{
+    int rc = 0;
+    if (engine->env.members_on != NULL)
+        return engine->env.members_on(engine->env.arg, set, node, local);
+    for (uint32_t i = 0; i < set->nparts && rc == 0; i++)
+        rc = add_on(engine, &set->parts[i], node, local);
+    procset_canonical(local);
+    return rc;
+}
+
+bool assembly_members(const struct signature *sig, const struct procset *added,
                       struct procset *members)
 {
-    struct signature parts;
-    bool any = added->nparts > 0 && signature_read(&parts, sig, siglen) == 0;
-    if (!any)
+    if (added->nparts == 0)
         return false;
-    procset_unite(members, &parts.members);
+    procset_unite(members, &sig->members);
     procset_unite(members, added);
-    signature_free(&parts);
     return true;
 }
 

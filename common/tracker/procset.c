@@ -98,15 +98,25 @@ uint64_t procset_size(const struct procset *set)
     return n;
 }
 
+static bool has_rank(const struct procset_part *part, uint32_t rank)
+{
+    uint32_t low = 0, high = part->nranges;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (rank > part->ranges[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < part->nranges && rank >= part->ranges[low].first;
+}
+
 bool procset_has(const struct procset *set, const char *nspace, uint32_t rank)
 {
     for (uint32_t i = 0; i < set->nparts; i++) {
         const struct procset_part *part = &set->parts[i];
-        if (strcmp(part->nspace, nspace) != 0)
-            continue;
-        for (uint32_t j = 0; j < part->nranges; j++)
-            if (rank >= part->ranges[j].first && rank <= part->ranges[j].last)
-                return true;
+        if (strcmp(part->nspace, nspace) == 0)
+            return has_rank(part, rank);
     }
     return false;
 }

@@ -222,20 +222,17 @@ static void an_outcome_of_somebody_else(void **state)
 {
     struct party_room room = room_of();
     struct wire_out out = {0}, sig = {0};
-    struct procset nobody = {0}, leader = party_set("a1");
+    struct procset leader = party_set("a1");
     uint32_t home = (uint32_t)(signature_hash("g", 1) % N);
     (void)state;
     struct party *party = party_boots(&room, 1, 2, "", 0);
     signature_write(&sig, COLL_CONSTRUCT, "g", &leader);
-    wire_put_block(&out, sig.data, sig.len);
+    struct tracker_release release = {.op = 1, .result.status = -5};
+    const struct shared_bytes *bytes = release_bytes(&release, sig.data, sig.len);
     wire_put_u32(&out, 1);
     wire_put_u64(&out, TAILQ_FIRST(&loopback_engine(room.kit->net, 1)->leads)->number);
-    wire_put_i32(&out, -5);
-    wire_put_u64(&out, 0);
-    wire_put_u64(&out, 1);
-    procset_write(&nobody, &out);
-    procset_write(&nobody, &out);
-    wire_put_u32(&out, 0);
+    wire_put_raw(&out, bytes->data, bytes->len);
+    release_end(&release);
     engine_assembly(loopback_engine(room.kit->net, 1), (home + 1) % N, FRAME_OUTCOME, out.data,
                     out.len);
     assert_int_equal(party->answers, 0);

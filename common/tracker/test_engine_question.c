@@ -211,9 +211,10 @@ static void a_bent_question(void **state)
     loopback_run(kit->net, 1000);
     wire_put_block(&out, op->sig, op->siglen);
     wire_put_u8(&out, 1);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         wire_put_u64(&out, 0);
     wire_put_u32(&out, 1);
+    wire_put_u32(&out, tree.root);
     wire_put_u32(&out, tree.root);
     struct engine *engine = loopback_engine(kit->net, to);
     for (size_t len = 0; len < out.len; len++) {
@@ -223,11 +224,11 @@ static void a_bent_question(void **state)
         engine_have(engine, from, exact, len);
         free(exact);
     }
-    out.data[out.len - 1] = (unsigned char)to; /* itself */
+    out.data[out.len - 1] = out.data[out.len - 5] = (unsigned char)to; /* itself */
     engine_doubt(engine, from, out.data, out.len);
-    out.data[out.len - 1] = N;
+    out.data[out.len - 1] = out.data[out.len - 5] = N;
     engine_doubt(engine, from, out.data, out.len);
-    out.data[out.len - 1] = (unsigned char)tree.root;
+    out.data[out.len - 1] = out.data[out.len - 5] = (unsigned char)tree.root;
     engine_doubt(engine, to, out.data, out.len);
     engine_doubt(engine, N, out.data, out.len);
     loopback_run(kit->net, 1000);

@@ -13,15 +13,15 @@
 static const struct loopback_conf three = {.nnodes = 3, .arity = 2, .seed = 1, .delay_max = 5};
 
 /* The three servers' slots by their place in the tree. */
-struct places {
+struct spots {
     uint32_t root, child[2];
 };
 
-static struct places places(const struct kit_op *op)
+static struct spots spots_of(const struct kit_op *op)
 {
     struct tree tree = kit_tree(op, 2);
-    return (struct places){tree.root,
-                           {tree_child(&tree, tree.root, 0), tree_child(&tree, tree.root, 1)}};
+    return (struct spots){tree.root,
+                          {tree_child(&tree, tree.root, 0), tree_child(&tree, tree.root, 1)}};
 }
 
 static void every_row_of_the_table(void **state)
@@ -62,7 +62,7 @@ static void a_contribution_before_the_call(void **state)
 {
     struct kit *kit = kit_new(&three);
     struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, 3);
-    struct places p = places(op);
+    struct spots p = spots_of(op);
     (void)state;
     kit_call(kit, op, p.child[0], (struct kit_ask){0});
     kit_call(kit, op, p.child[1], (struct kit_ask){0});
@@ -115,7 +115,7 @@ static void a_contribution_that_comes_twice(void **state)
     struct loopback_conf conf = capturing(&c);
     struct kit *kit = kit_new(&conf);
     struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, 3);
-    struct places p = places(op);
+    struct spots p = spots_of(op);
     (void)state;
     kit_call(kit, op, p.root, (struct kit_ask){0});
     kit_call(kit, op, p.child[0], (struct kit_ask){0});
@@ -160,7 +160,7 @@ static void a_call_after_the_operation_failed(void **state)
 {
     struct kit *kit = kit_new(&three);
     struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, 3);
-    struct places p = places(op);
+    struct spots p = spots_of(op);
     (void)state;
     kit_call(kit, op, p.child[0], (struct kit_ask){.status = -77});
     loopback_run(kit->net, 100);
@@ -184,7 +184,7 @@ static void two_failures_before_the_call(void **state)
 {
     struct kit *kit = kit_new(&three);
     struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, 3);
-    struct places p = places(op);
+    struct spots p = spots_of(op);
     (void)state;
     kit_call(kit, op, p.root, (struct kit_ask){.status = -77});
     kit_call(kit, op, p.root, (struct kit_ask){.status = -78});
@@ -205,7 +205,7 @@ static void a_straggler_opens_nothing(void **state)
     struct loopback_conf conf = capturing(&c);
     struct kit *kit = kit_new(&conf);
     struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, 3);
-    struct places p = places(op);
+    struct spots p = spots_of(op);
     (void)state;
     kit_call(kit, op, p.child[0], (struct kit_ask){0});
     assert_int_equal(c.count, 1);

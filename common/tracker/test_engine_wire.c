@@ -163,35 +163,28 @@ static void frames_of_those_who_have_no_say(void **state)
     }
 }
 
-/* A release whose entries are not those of all servers is no result. */
-static void entries_that_are_not_everybodys(void **state)
+/* A release whose entries are not of servers, each once and in order, is no result. */
+static void entries_that_make_no_sense(void **state)
 {
+    static const uint32_t slots[][2] = {{0, 0}, {1, 0}, {0, 3}};
     struct kit *kit = kit_new(&three);
     struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "wire", NULL, 3);
     (void)state;
     kit_call(kit, op, release.to, (struct kit_ask){0});
-    for (uint32_t variant = 0; variant < 3; variant++) {
+    for (uint32_t variant = 0; variant < 4; variant++) {
         struct wire_out out = {0};
-        wire_put_block(&out, op->sig, op->siglen);
-        wire_put_u64(&out, 0); /* generation */
-        wire_put_u64(&out, 0); /* number */
-        wire_put_i32(&out, 0); /* status */
-        wire_put_u64(&out, 0); /* context id */
-        wire_put_u64(&out, 0); /* assembly */
-        wire_put_u32(&out, 0); /* added members */
-        wire_put_u32(&out, 0); /* who is lost */
-        uint32_t n = variant == 0 ? 0 : variant == 1 ? 2 : 3;
-        wire_put_u32(&out, n);
-        for (uint32_t i = 0; i < n; i++) {
-            wire_put_u32(&out, variant == 2 ? 0 : i); /* the same one three times */
-            wire_put_i32(&out, 0);
-            wire_put_u32(&out, 0);
-            wire_put_u64(&out, 0);
-            wire_put_block(&out, NULL, 0);
-            wire_put_block(&out, NULL, 0);
-        }
+        struct engine_entry entries[2] = {{.data = "a", .len = 1}, {.data = "b", .len = 1}};
+        struct tracker_release bent = {.generation = variant < 3,
+                                       .result = {.nentries = 2, .entries = entries}};
+        for (int i = 0; i < 2 && variant < 3; i++)
+            entries[i].slot = slots[variant][i];
+        entries[1].slot = variant < 3 ? entries[1].slot : 1; /* without a generation */
+        const struct shared_bytes *bytes = release_bytes(&bent, op->sig, op->siglen);
+        wire_put_u64(&out, 0);
+        wire_put_raw(&out, bytes->data, bytes->len);
         feed(kit, &release, out.data, out.len, release.from);
         wire_out_free(&out);
+        release_end(&bent);
         assert_int_equal(kit->calls->answers, 0);
     }
     kit_end(kit);
@@ -205,7 +198,7 @@ int main(void)
         cmocka_unit_test(a_bent_contribution_completes_nothing),
         cmocka_unit_test(a_bent_release_answers_no_call_twice),
         cmocka_unit_test(frames_of_those_who_have_no_say),
-        cmocka_unit_test(entries_that_are_not_everybodys),
+        cmocka_unit_test(entries_that_make_no_sense),
     };
     return cmocka_run_group_tests(tests, record, NULL);
 }

@@ -118,9 +118,9 @@ static void check_entry(struct kit_call *call, uint32_t i, const struct engine_e
     struct kit_op *op = call->op;
     unsigned char data[sizeof call->data];
     uint32_t head[3];
-    if (entry->slot != i || entry->status != 0 || entry->len < sizeof head) {
-        kit_fault(call->kit, "op %u: entry %u is of slot %u, status %d, %zu bytes", op->number, i,
-                  entry->slot, entry->status, entry->len);
+    if (entry->slot != i || entry->len < sizeof head) {
+        kit_fault(call->kit, "op %u: entry %u is of slot %u, %zu bytes", op->number, i, entry->slot,
+                  entry->len);
         return;
     }
     memcpy(head, entry->data, sizeof head);
@@ -231,6 +231,7 @@ void kit_assert_logged(const struct kit *kit, const char *text)
 
 struct tree kit_tree(const struct kit_op *op, uint32_t arity)
 {
-    return (struct tree){op->n, (uint32_t)(signature_hash(op->sig, op->siglen) % op->n), arity,
-                         NULL};
+    return (struct tree){.n = op->n,
+                         .root = (uint32_t)(signature_hash(op->sig, op->siglen) % op->n),
+                         .arity = arity};
 }

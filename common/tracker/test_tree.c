@@ -36,16 +36,22 @@ static void check(const struct tree *tree)
     }
 }
 
-/* tree_below() against the walk up by tree_parent(). */
+/* tree_below() and tree_subtree() against the walk up by tree_parent(). */
 static void check_below(const struct tree *tree)
 {
-    for (uint32_t top = 0; top < tree->n; top++)
+    for (uint32_t top = 0; top < tree->n; top++) {
+        struct ranges subtree = {0};
+        assert_int_equal(tree_subtree(tree, top, &subtree), 0);
         for (uint32_t slot = 0; slot < tree->n; slot++) {
             uint32_t at = slot;
             while (at != top && at != TREE_NONE)
                 at = tree_parent(tree, at);
             assert_int_equal(tree_below(tree, top, slot), at == top);
+            assert_int_equal(ranges_have(&subtree, slot), at == top);
         }
+        assert_true(subtree.n == 0 || subtree.v[subtree.n - 1].last < tree->n);
+        ranges_free(&subtree);
+    }
 }
 
 static void every_shape(void **state)
@@ -55,7 +61,7 @@ static void every_shape(void **state)
     for (size_t a = 0; a < sizeof arities / sizeof *arities; a++)
         for (uint32_t n = 1; n <= MAX; n += n < 20 ? 1 : 7)
             for (uint32_t root = 0; root < n; root += 1 + n / 9) {
-                struct tree tree = {n, root, arities[a], NULL};
+                struct tree tree = {.n = n, .root = root, .arity = arities[a]};
                 check(&tree);
                 check_below(&tree);
             }
@@ -63,7 +69,7 @@ static void every_shape(void **state)
 
 static void a_tree_as_large_as_it_gets(void **state)
 {
-    struct tree tree = {0xffffffff, 0xfffffff0, 1024, NULL};
+    struct tree tree = {.n = 0xffffffff, .root = 0xfffffff0, .arity = 1024};
     (void)state;
     assert_int_equal(tree_parent(&tree, 0xfffffff0), TREE_NONE);
     assert_int_equal(tree_child(&tree, 0xfffffff0, 0), 0xfffffff1);

@@ -67,21 +67,62 @@ struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
 
 uint32_t tracker_slot_of(const struct tracker *t, uint32_t node)
 {
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (t->nodes[i] == node)
-            return i;
-    return TREE_NONE;
+    return places_slot(&t->places, node);
+}
+
+uint32_t tracker_node(const struct tracker *t, uint32_t slot)
+{
+    return places_node(&t->places, slot);
+}
+
+struct tracker_child *tracker_child_of(const struct tracker *t, uint32_t slot)
+{
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        if (t->children[i].slot == slot)
+            return &t->children[i];
+    return NULL;
+}
+
+/* Follows the shape with some of its servers. */
+static int follow(const struct engine *engine, struct tracker *t)
+{
+    uint32_t *nodes = calloc(t->places.n, sizeof *nodes);
+    int rc = nodes != NULL ? 0 : -1;
+    for (uint32_t i = 0; i < t->places.n && rc == 0; i++)
+        nodes[i] = tracker_node(t, i);
+    if (rc == 0)
+        rc = tree_follow(&t->tree, &engine->shape, nodes);
+    free(nodes);
+    return rc;
 }
 
 /* Servers of other steps are in no shape. @return 0, or -1: out of memory */
 static int make_tree(const struct engine *engine, struct tracker *t)
 {
-    t->tree.arity = engine->env.arity;
-    t->tree.root = (uint32_t)(t->hash % t->tree.n);
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (t->nodes[i] >= engine->shape.n)
+    const struct places *places = &t->places;
+    const struct places_run *first = &places->runs[0];
+    if (places->nruns == 1 && first->node == 0 && first->n == engine->shape.n) {
+        t->tree = engine->whole;
+        t->tree.borrowed = true;
+        return 0;
+    }
+    t->tree = (struct tree){
+        .n = places->n, .arity = engine->env.arity, .root = (uint32_t)(t->hash % places->n)};
+    for (uint32_t i = 0; i < places->nruns; i++)
+        if (places->runs[i].node + places->runs[i].n > engine->shape.n)
             return 0;
-    return tree_follow(&t->tree, &engine->shape, t->nodes);
+    return follow(engine, t);
+}
+
+static int find_children(struct tracker *t)
+{
+    t->parent = tree_parent(&t->tree, t->self);
+    while (t->nchildren < t->tree.arity && tree_child(&t->tree, t->self, t->nchildren) != TREE_NONE)
+        t->nchildren++;
+    t->children = calloc(t->nchildren + 1ul, sizeof *t->children);
+    for (uint32_t i = 0; i < t->nchildren && t->children != NULL; i++)
+        t->children[i].slot = tree_child(&t->tree, t->self, i);
+    return t->children != NULL ? 0 : -1;
 }
 
 uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t)
@@ -89,30 +130,34 @@ uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t)
     return t->tree.slots != NULL ? engine->shape.id : engine->env.arity;
 }
 
+static void free_parts(struct tracker *t)
+{
+    signature_free(&t->parts);
+    tree_free(&t->tree);
+    places_free(&t->places);
+    free(t->children);
+    free(t->sig);
+    free(t);
+}
+
 static struct tracker *tracker_new(struct engine *engine, const void *bytes, size_t len)
 {
-    struct signature sig;
     struct tracker *t = calloc(1, sizeof *t);
-    if (signature_read(&sig, bytes, len) != 0 || t == NULL) {
-        signature_free(&sig);
-        free(t);
+    if (t == NULL)
         return NULL;
-    }
-    if (engine->env.servers(engine->env.arg, &sig, &t->nodes, &t->tree.n) != 0)
-        t->tree.n = 0;
-    signature_free(&sig);
-    t->self = t->tree.n > 0 ? tracker_slot_of(t, engine->env.self) : TREE_NONE;
-    t->sig = malloc(len);
+    t->sig = malloc(len + 1);
     t->hash = signature_hash(bytes, len);
-    if (t->self == TREE_NONE || t->sig == NULL || make_tree(engine, t) != 0) {
-        free(t->nodes);
-        free(t->sig);
-        free(t);
+    bool good = signature_read(&t->parts, bytes, len) == 0 && t->sig != NULL &&
+                engine->env.servers(engine->env.arg, &t->parts, &t->places) == 0;
+    t->self = good ? places_slot(&t->places, engine->env.self) : TREE_NONE;
+    if (t->self == TREE_NONE || make_tree(engine, t) != 0 || find_children(t) != 0) {
+        free_parts(t);
         return NULL;
     }
     memcpy(t->sig, bytes, len);
     t->siglen = len;
     t->since = engine->env.now(engine->env.arg);
+    t->looked = engine->looks;
     TAILQ_INSERT_TAIL(&engine->all, t, all);
     LIST_INSERT_HEAD(&engine->buckets[t->hash % ENGINE_BUCKETS], t, bucket);
     engine->count++;
@@ -125,13 +170,43 @@ struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len)
     return t != NULL ? t : tracker_new(engine, sig, len);
 }
 
-static void free_slots(struct tracker_slot *slots, uint32_t n)
+void tracker_each(struct engine *engine,
+                  void (*visit)(struct engine *engine, struct tracker *t, uint64_t arg),
+                  uint64_t arg)
 {
-    for (uint32_t i = 0; slots != NULL && i < n; i++) {
-        free(slots[i].data);
-        free(slots[i].added);
+    uint64_t round = ++engine->looks;
+    struct tracker *t;
+    /* A visit may begin another round, after which this one looks once more at what it has seen. */
+    while ((t = TAILQ_FIRST(&engine->all)) != NULL && t->looked != round) {
+        t->looked = round;
+        TAILQ_REMOVE(&engine->all, t, all);
+        TAILQ_INSERT_TAIL(&engine->all, t, all);
+        visit(engine, t, arg);
     }
-    free(slots);
+}
+
+static void clear_child(struct tracker_child *child)
+{
+    free(child->entries);
+    ranges_free(&child->missing);
+    *child = (struct tracker_child){.slot = child->slot, .call = child->call, .over = child->over};
+}
+
+/* Forgets what belongs to the current operation. */
+static void clear(struct tracker *t)
+{
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        clear_child(&t->children[i]);
+        t->children[i].call = 0;
+    }
+    ranges_free(&t->lost);
+    procset_free(&t->gone);
+    free(t->doubts);
+    t->doubts = NULL;
+    t->own = t->news = t->urgent = t->flushed = t->again = false;
+    t->own_status = t->status = 0;
+    t->deadline = t->report = t->flush = t->say = t->settle = 0;
+    t->timeout = t->asked = 0;
 }
 
 void tracker_free(struct engine *engine, struct tracker *t)
@@ -139,17 +214,13 @@ void tracker_free(struct engine *engine, struct tracker *t)
     TAILQ_REMOVE(&engine->all, t, all);
     LIST_REMOVE(t, bucket);
     engine->count--;
-    free_slots(t->slots, t->tree.n);
+    clear(t);
     for (uint32_t i = 0; i < t->failure.nowed; i++)
         procset_free(&t->failure.owed[i].gone);
-    procset_free(&t->gone);
     for (uint32_t i = 0; i < t->failure.npast; i++)
         procset_free(&t->failure.past[i].debt.gone);
     free(t->failure.owed);
-    tree_free(&t->tree);
-    free(t->nodes);
-    free(t->sig);
-    free(t);
+    free_parts(t);
 }
 
 void tracker_tidy(struct engine *engine, struct tracker *t)
@@ -211,70 +282,90 @@ bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
 
 bool engine_is_lost(const struct engine *engine, uint32_t node)
 {
-    return node < engine->nknown && engine->known[node] != PEER_THERE;
+    return ranges_have(&engine->lost, node) || ranges_have(&engine->left, node);
 }
 
 int32_t tracker_loss(const struct engine *engine, enum coll_kind kind, uint32_t node)
 {
-    bool left = node < engine->nknown && engine->known[node] == PEER_LEFT;
+    bool left = ranges_have(&engine->left, node);
     return left && engine->env.left_status != NULL ? engine->env.left_status(engine->env.arg, kind)
                                                    : engine->env.codes.lost;
 }
 
 int32_t tracker_slot_loss(const struct engine *engine, const struct tracker *t, uint32_t slot)
 {
-    return tracker_loss(engine, signature_kind(t->sig, t->siglen), t->nodes[slot]);
+    return tracker_loss(engine, t->parts.kind, tracker_node(t, slot));
 }
 
 bool tracker_is_loss(const struct engine *engine, const struct tracker *t, int32_t status)
 {
     return status == engine->env.codes.lost ||
            (engine->env.left_status != NULL &&
-            status == engine->env.left_status(engine->env.arg, signature_kind(t->sig, t->siglen)));
+            status == engine->env.left_status(engine->env.arg, t->parts.kind));
 }
 
 bool tracker_slot_lost(const struct engine *engine, const struct tracker *t, uint32_t slot)
 {
-    return (t->slots != NULL && t->slots[slot].lost) || engine_is_lost(engine, t->nodes[slot]);
+    return ranges_have(&t->lost, slot) || engine_is_lost(engine, tracker_node(t, slot));
+}
+
+static void add_lost(const struct tracker *t, const struct ranges *nodes, struct ranges *slots)
+{
+    for (uint32_t i = 0; i < nodes->n; i++)
+        for (uint64_t node = nodes->v[i].first; node <= nodes->v[i].last; node++) {
+            uint32_t slot = tracker_slot_of(t, (uint32_t)node);
+            if (slot != TREE_NONE)
+                ranges_add(slots, slot, slot);
+        }
+}
+
+void tracker_lost_slots(const struct engine *engine, const struct tracker *t, struct ranges *slots)
+{
+    for (uint32_t i = 0; i < t->lost.n; i++)
+        ranges_add(slots, t->lost.v[i].first, t->lost.v[i].last);
+    add_lost(t, &engine->lost, slots);
+    add_lost(t, &engine->left, slots);
+    ranges_canonical(slots);
+}
+
+void tracker_fail(struct tracker *t, int32_t status)
+{
+    if (t->status == 0 && status != 0) {
+        t->status = status;
+        t->news = true;
+    }
 }
 
 void tracker_lose(struct engine *engine, struct tracker *t, uint32_t slot)
 {
-    t->slots[slot].lost = true;
-    tracker_gone(engine, t, t->nodes[slot]);
+    ranges_put(&t->lost, slot);
+    tracker_gone(engine, t, tracker_node(t, slot));
     /* What hangs below a lost server has nobody else to send it up: it is lost to this operation
      * too. Servers that are not below us are reported by those that they are below. */
-    for (uint32_t i = 0; i < t->tree.n; i++) {
-        if (i == t->self || !tree_below(&t->tree, t->self, i) || !tree_below(&t->tree, slot, i))
-            continue;
-        struct engine_entry entry = {.slot = i, .status = tracker_slot_loss(engine, t, slot)};
-        rollup_put(t, &entry);
-    }
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        if (t->children[i].said != CHILD_ALL && tree_below(&t->tree, t->children[i].slot, slot))
+            tracker_fail(t, tracker_slot_loss(engine, t, slot));
 }
 
 static void mark_lost(struct engine *engine, struct tracker *t)
 {
-    for (uint32_t i = 0; i < t->tree.n; i++)
-        if (i != t->self && tracker_slot_lost(engine, t, i))
-            tracker_lose(engine, t, i);
+    struct ranges lost = {0};
+    tracker_lost_slots(engine, t, &lost);
+    for (uint32_t i = 0; i < lost.n; i++)
+        for (uint32_t slot = lost.v[i].first; slot <= lost.v[i].last; slot++)
+            if (slot != t->self)
+                tracker_lose(engine, t, slot);
+    ranges_free(&lost);
 }
 
 void tracker_gone(struct engine *engine, struct tracker *t, uint32_t node)
 {
-    struct signature sig;
-    if (signature_read(&sig, t->sig, t->siglen) != 0)
-        return;
-    parts_local(engine, &sig.members, node, &t->gone);
-    signature_free(&sig);
+    parts_local(engine, &t->parts.members, node, &t->gone);
 }
 
 void tracker_gone_here(struct engine *engine, struct tracker *t)
 {
-    struct signature sig;
-    if (signature_read(&sig, t->sig, t->siglen) != 0)
-        return;
-    engine->env.local_gone(engine->env.arg, &sig, &t->gone);
-    signature_free(&sig);
+    engine->env.local_gone(engine->env.arg, &t->parts, &t->gone);
 }
 
 const struct procset *tracker_take_gone(struct tracker *t, struct procset *gone)
@@ -286,29 +377,57 @@ const struct procset *tracker_take_gone(struct tracker *t, struct procset *gone)
 
 void tracker_open(struct engine *engine, struct tracker *t)
 {
-    t->slots = calloc(t->tree.n, sizeof *t->slots);
+    clear(t);
     t->opened = engine->env.now(engine->env.arg);
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
-    t->deadline = t->flush = 0;
-    t->timeout = t->asked = 0;
-    t->settle = 0;
-    t->flushed = t->again = false;
-    if (t->slots != NULL)
-        mark_lost(engine, t);
+    mark_lost(engine, t);
 }
 
 void tracker_local_loss(struct engine *engine, struct tracker *t)
 {
-    struct signature sig;
-    struct engine_entry own = {.slot = t->self};
-    if (t->call == NULL && signature_read(&sig, t->sig, t->siglen) == 0)
-        own.status = engine->env.local_status(engine->env.arg, &sig);
+    int32_t status = 0;
     if (t->call == NULL)
-        signature_free(&sig);
-    if (own.status == 0)
+        status = engine->env.local_status(engine->env.arg, &t->parts);
+    if (status == 0)
         return;
     tracker_gone_here(engine, t);
-    rollup_put(t, &own);
+    rollup_own(t, status);
+}
+
+bool tracker_is_complete(const struct tracker *t)
+{
+    bool complete = t->own;
+    for (uint32_t i = 0; i < t->nchildren && complete; i++)
+        complete = t->children[i].said == CHILD_ALL;
+    return complete;
+}
+
+bool tracker_succeeds(const struct tracker *t, uint64_t generation)
+{
+    return t->call != NULL && !t->failure.given_up && generation > t->floor;
+}
+
+uint32_t tracker_awaited(const struct tracker *t, struct ranges *slots)
+{
+    uint32_t n = !t->own;
+    if (!t->own)
+        ranges_add(slots, t->self, t->self);
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        const struct tracker_child *child = &t->children[i];
+        struct ranges below = {0};
+        if (child->said == CHILD_NOTHING) {
+            tree_subtree(&t->tree, child->slot, &below);
+            n += (uint32_t)ranges_count(&below);
+        } else if (child->said == CHILD_PART) {
+            n += child->nmissing;
+        }
+        const struct ranges *more = child->said == CHILD_PART ? &child->missing : &below;
+        for (uint32_t j = 0; j < more->n; j++)
+            ranges_add(slots, more->v[j].first, more->v[j].last);
+        ranges_free(&below);
+    }
+    ranges_canonical(slots);
+    return n;
 }
 
 void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uint64_t left)
@@ -324,6 +443,7 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
         return;
     t->timeout = timeout;
     t->deadline = deadline;
+    t->news = t->urgent = true;
 }
 
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
@@ -331,42 +451,38 @@ void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
     struct tracker_release release = {.result.status = status};
     struct procset gone;
     if (tracker_is_loss(engine, t, status)) { /* what all will learn, and no more */
+        struct ranges lost = {0};
         procset_free(&t->gone);
-        t->gone = (struct procset){0};
-        for (uint32_t i = 0; i < t->tree.n; i++)
-            if (tracker_slot_lost(engine, t, i))
-                tracker_gone(engine, t, t->nodes[i]);
+        tracker_lost_slots(engine, t, &lost);
+        for (uint32_t i = 0; i < lost.n; i++)
+            for (uint32_t slot = lost.v[i].first; slot <= lost.v[i].last; slot++)
+                tracker_gone(engine, t, tracker_node(t, slot));
+        ranges_free(&lost);
     }
     release.result.gone = tracker_take_gone(t, &gone);
     t->failure.given_up = true;
     rollup_down(engine, t, &release, true);
     tracker_end(engine, t, &release.result);
+    release_end(&release);
     procset_free(&gone);
 }
 
 void tracker_again(struct engine *engine, struct tracker *t)
 {
     tracker_move(engine, t, t->call != NULL ? TRACKER_AGAIN : TRACKER_END);
+    if (t->state == TRACKER_IDLE) {
+        clear(t);
+        return;
+    }
     t->flush = 0;
     t->flushed = false;
     t->asked = 0;
-    if (t->state == TRACKER_IDLE) {
-        free_slots(t->slots, t->tree.n);
-        t->slots = NULL;
-        t->deadline = t->report = t->settle = 0;
-        procset_free(&t->gone);
-        t->gone = (struct procset){0};
-        return;
-    }
-    for (uint32_t i = 0; i < t->tree.n; i++) {
-        struct tracker_slot *s = &t->slots[i];
-        s->sent = false;
-        if (i == t->self)
-            continue;
-        free(s->data);
-        free(s->added);
-        *s = (struct tracker_slot){.call = s->call, .lost = s->lost};
-    }
+    free(t->doubts);
+    t->doubts = NULL;
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        clear_child(&t->children[i]);
+    t->status = t->own_status;
+    t->news = true;
     mark_lost(engine, t);
     rollup_progress(engine, t);
 }
@@ -374,13 +490,13 @@ void tracker_again(struct engine *engine, struct tracker *t)
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
 {
     struct engine_call *call = t->call;
-    struct tracker_slot *slots = t->slots; /* the result may point into them */
     uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
     tracker_move(engine, t, TRACKER_END);
-    counts[signature_kind(t->sig, t->siglen)]++;
+    counts[t->parts.kind]++;
     t->call = NULL;
-    t->slots = NULL;
-    t->deadline = t->report = t->flush = t->settle = 0;
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        t->children[i].over = result->status != 0 ? t->children[i].call : t->children[i].number;
+    clear(t);
     if (result->status != 0) {
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
@@ -388,14 +504,10 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
         if (call == NULL)
             tracker_owe(t, result);
     }
-    procset_free(&t->gone);
-    t->gone = (struct procset){0};
-    uint32_t n = t->tree.n;
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);
     if (call != NULL)
         call->done(call, result);
-    free_slots(slots, n);
     if (waiting && !engine->closing && t->call == NULL) {
         struct engine_call *next = t->queue;
         t->queue = next->next;
@@ -405,18 +517,26 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
 
 void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t cap)
 {
-    uint32_t *nodes = calloc(t->tree.n, sizeof *nodes), n = 0;
-    struct signature sig;
+    struct ranges slots = {0};
     char what[320], who[512] = "";
+    uint32_t n = tracker_awaited(t, &slots), named = 0;
+    uint32_t *nodes = tracker_nodes(t, &slots, &named);
     signature_describe(t->sig, t->siglen, what, sizeof what);
-    for (uint32_t i = 0; nodes != NULL && i < t->tree.n; i++)
-        if (!t->slots[i].have && tree_below(&t->tree, t->self, i))
-            nodes[n++] = t->nodes[i];
-    if (signature_read(&sig, t->sig, t->siglen) == 0)
-        engine->env.missing(engine->env.arg, &sig, nodes, n, who, sizeof who);
-    signature_free(&sig);
-    snprintf(buf, cap, "%s: %u of %u nodes missing: %s", what, n, t->tree.n, who);
+    engine->env.missing(engine->env.arg, &t->parts, nodes, named, who, sizeof who);
+    snprintf(buf, cap, "%s: %u of %u nodes missing: %s%s", what, n, t->tree.n, who,
+             named < n ? ", and others" : "");
+    ranges_free(&slots);
     free(nodes);
+}
+
+uint32_t *tracker_nodes(const struct tracker *t, const struct ranges *slots, uint32_t *n)
+{
+    uint32_t *nodes = calloc(ranges_count(slots) + 1, sizeof *nodes);
+    *n = 0;
+    for (uint32_t i = 0; i < slots->n && nodes != NULL; i++)
+        for (uint32_t slot = slots->v[i].first; slot <= slots->v[i].last; slot++)
+            nodes[(*n)++] = tracker_node(t, slot);
+    return nodes;
 }
 
 void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text)

@@ -6,6 +6,8 @@
 #define MUSTER_TRACKER_TRACKER_H
 
 #include "common/tracker/engine.h"
+#include "common/tracker/places.h"
+#include "common/tracker/ranges.h"
 #include "common/tracker/tree.h"
 #include "common/transport/frame.h"
 
@@ -32,20 +34,26 @@ enum tracker_event {
     TRACKER_EVENTS,
 };
 
-/** One server's contribution. */
-struct tracker_slot {
-    bool have; /**< it is here */
-    bool sent; /**< it went up */
-    int32_t status;
-    uint32_t flags;
-    void *data; /**< owned */
+/** What a child has said of its subtree. */
+enum child_said {
+    CHILD_NOTHING,
+    CHILD_PART, /**< who is missing there */
+    CHILD_ALL,  /**< everybody there has contributed */
+};
+
+/** What came from a server that is directly below. The latest word counts, until it is all. */
+struct tracker_child {
+    uint32_t slot;
+    enum child_said said;
+    uint64_t call;         /**< number of the call that the child's server has last said; 0: none */
+    uint64_t number;       /**< the same as it was when all was said: of its contribution */
+    uint64_t over;         /**< number of its call in the last operation that has ended here */
+    uint32_t flags;        /**< of all in its subtree: ENGINE_WANT_… */
+    uint32_t nmissing;     /**< of a part: servers whose contribution is missing there */
+    struct ranges missing; /**< their slots, perhaps not all */
+    uint32_t nentries;     /**< contributions of its subtree that bring something */
+    void *entries;         /**< their bytes; owned */
     size_t len;
-    void *added; /**< owned */
-    size_t addedlen;
-    uint64_t call;   /**< number of the call that the slot's own server made; echoed to it */
-    uint64_t number; /**< number of the call that the contribution is of; 0: of none */
-    bool lost;       /**< the server is known to be lost, here or by another's word */
-    uint32_t doubt;  /**< it does not know the result, and this many lost servers; 0: unknown */
 };
 
 /** A failure that a call will get which was not made yet. */
@@ -74,14 +82,25 @@ struct tracker_failure {
     uint32_t npast;
 };
 
-/** A result on its way down. */
+/** A result on its way. */
 struct tracker_release {
-    uint64_t generation; /**< the root's number of the failure; 0: none, or not the root's word */
+    uint64_t generation; /**< the root's number of its decision; 0: it is a failure, and not the
+                            root's word */
     uint64_t op;         /**< the root's number of its assembly; 0: nobody was added */
-    const void *body;    /**< the frame's as it came; NULL: it is decided here */
-    size_t len;          /**< bytes */
     const struct procset *added;
     struct engine_result result;
+    const void *raw; /**< the bytes of release_write() as they came, borrowed; NULL: none came */
+    size_t len;      /**< of raw */
+    struct shared_bytes *bytes; /**< the same, made when they are needed; release_end() */
+};
+
+/** A release that came, and what it points to. */
+struct release_frame {
+    struct tracker_release release;
+    const void *sig; /**< borrowed from the frame */
+    size_t siglen;
+    struct procset added, gone, members;
+    struct engine_entry *entries;
 };
 
 struct tracker {
@@ -90,29 +109,43 @@ struct tracker {
     void *sig; /**< owned copy */
     size_t siglen;
     uint64_t hash;
+    uint64_t looked;        /**< the last round of tracker_each() that it was in */
+    struct signature parts; /**< sig, taken apart */
 
+    struct places places; /**< slot → server */
     struct tree tree;
-    uint32_t self;   /**< our slot */
-    uint32_t *nodes; /**< slot → server */
+    uint32_t self, parent; /**< slots; the root's parent is TREE_NONE */
+    uint32_t nchildren;
+    struct tracker_child *children;
 
     enum tracker_state state;
-    struct tracker_slot *slots; /**< tree.n of them, NULL while IDLE */
-    struct engine_call *call;   /**< the call that is served */
-    struct engine_call *queue;  /**< calls that wait for their turn */
-    uint64_t number;            /**< our number of the current call */
-    uint32_t timeout;           /**< the shortest one asked for, seconds; 0: none */
-    uint64_t opened;            /**< when the current operation was first heard of, ms */
-    uint64_t since;             /**< when the state began, ms */
-    uint64_t deadline;          /**< ms; 0: none */
-    uint64_t report;            /**< next stall report, ms; 0: none */
-    uint64_t flush;  /**< when what is here goes up although more is missing, and what is missing
-                        is asked for, or whether the parent is still there; 0: never */
-    bool flushed;    /**< from now on everything goes up at once */
-    bool again;      /**< the current operation is a later try (tries.c) */
-    uint64_t settle; /**< when its call ends with the failure of a try that it has skipped, ms; 0:
-                        never */
-    uint64_t tried;  /**< engine_call::op of the last call that was made here; 0: none */
-    uint32_t asked;  /**< in doubt: lost servers when the others were asked; 0: not yet */
+    bool own;           /**< our own contribution is here */
+    int32_t own_status; /**< it is a failure, with that status; 0: it is none */
+    int32_t status;     /**< the first failure of ours and below us; 0: there is none */
+    bool news;          /**< there is something here that the parent was not told */
+    bool urgent;        /**< it is to be told at once */
+    struct ranges lost; /**< slots of servers that are lost to the current operation, as is known
+                           here or by another's word */
+    struct engine_call *call;  /**< the call that is served */
+    struct engine_call *queue; /**< calls that wait for their turn */
+    uint64_t number;           /**< our number of the current call */
+    uint64_t floor;            /**< a success of it has a higher generation than this */
+    uint32_t timeout;          /**< the shortest one asked for, seconds; 0: none */
+    uint64_t opened;           /**< when the current operation was first heard of, ms */
+    uint64_t since;            /**< when the state began, ms */
+    uint64_t deadline;         /**< ms; 0: none */
+    uint64_t report;           /**< next stall report, ms; 0: none */
+    uint64_t flush;   /**< when what is here goes up although more is missing, and what is missing
+                         is asked for, or whether the parent is still there; 0: never */
+    uint64_t say;     /**< when the parent is told the news, ms; 0: not, or with flush */
+    bool flushed;     /**< the parent was told a part: it is told what changes, too */
+    bool again;       /**< the current operation is a later try (tries.c) */
+    uint64_t settle;  /**< when its call ends with the failure of a try that it has skipped, ms; 0:
+                         never */
+    uint64_t tried;   /**< engine_call::op of the last call that was made here; 0: none */
+    uint32_t asked;   /**< in doubt: lost servers when the others were asked; 0: not yet */
+    uint32_t *doubts; /**< by slot: it does not know the result, and this many lost servers; 0:
+                         unknown; NULL: nobody was asked */
     struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
     struct tracker_failure failure;
@@ -148,27 +181,25 @@ struct wanted {
 
 enum { ENGINE_WANTED_MAX = 16 /**< the oldest go first */ };
 
-/** What is known of another server. */
-enum engine_peer { PEER_THERE, PEER_LOST, PEER_LEFT };
-
 struct engine {
     struct engine_env env;
     struct tree_shape shape; /**< of the step's servers; n is 0: k-ary */
+    struct tree whole;       /**< all of these */
     struct tracker_list all;
     struct tracker_bucket buckets[ENGINE_BUCKETS];
     uint32_t count;
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     struct wanted wanted[ENGINE_WANTED_MAX]; /**< wanted.c */
-    uint32_t nknown;
-    uint8_t *known;                    /**< by server: enum engine_peer; beyond nknown: there */
-    struct assembly_list assemblies;   /**< assembly.c: what is decided here */
-    struct assembly_failures failures; /**< home.c: bootstraps that failed */
-    struct waiting_list joins, leads;  /**< member.c, leader.c: local calls */
-    struct claim_list claims;          /**< member.c: who is awaited, and by whom */
-    struct quit_list quits;            /**< quit.c: members' calls that ended unclaimed */
-    struct cancelled_list cancelled;   /**< cancel.c: what was ended before it was known */
-    struct decided_list decided;       /**< decided.c: results, the oldest first */
+    struct ranges lost, left;                /**< servers that are gone, by how */
+    uint64_t looks;                          /**< rounds of tracker_each() */
+    struct assembly_list assemblies;         /**< assembly.c: what is decided here */
+    struct assembly_failures failures;       /**< home.c: bootstraps that failed */
+    struct waiting_list joins, leads;        /**< member.c, leader.c: local calls */
+    struct claim_list claims;                /**< member.c: who is awaited, and by whom */
+    struct quit_list quits;                  /**< quit.c: members' calls that ended unclaimed */
+    struct cancelled_list cancelled;         /**< cancel.c: what was ended before it was known */
+    struct decided_list decided;             /**< decided.c: results, the oldest first */
     uint32_t ndecided;
     size_t decided_bytes;
     bool closing;
@@ -184,6 +215,10 @@ const char *tracker_state_name(enum tracker_state state);
 struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len);
 struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len);
 void tracker_free(struct engine *engine, struct tracker *t);
+/** Does something once to each tracker that is there; any tracker may be freed by that. */
+void tracker_each(struct engine *engine,
+                  void (*visit)(struct engine *engine, struct tracker *t, uint64_t arg),
+                  uint64_t arg);
 /** Opens the current operation. */
 void tracker_open(struct engine *engine, struct tracker *t);
 /** Serves @p call now; none is being served. */
@@ -232,6 +267,25 @@ bool tracker_slot_lost(const struct engine *engine, const struct tracker *t, uin
 void tracker_local_loss(struct engine *engine, struct tracker *t);
 /** @return the slot of server @p node, or TREE_NONE */
 uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
+/** @return the server in @p slot */
+uint32_t tracker_node(const struct tracker *t, uint32_t slot);
+/** @return the child in @p slot, or NULL: the server there is not directly below us */
+struct tracker_child *tracker_child_of(const struct tracker *t, uint32_t slot);
+/** Whether all of our subtree has contributed. */
+bool tracker_is_complete(const struct tracker *t);
+/** Notes a failure, unless another one was before. */
+void tracker_fail(struct tracker *t, int32_t status);
+/** Finds out who is missing here: whose contribution is awaited.
+ * @param slots all zero; filled with those that are known; ranges_free() it
+ * @return how many there are */
+uint32_t tracker_awaited(const struct tracker *t, struct ranges *slots);
+/** @return the servers in these slots, by free(); NULL, and none: out of memory */
+uint32_t *tracker_nodes(const struct tracker *t, const struct ranges *slots, uint32_t *n);
+/** Finds out which of its servers are lost, as far as is known. @param slots as above */
+void tracker_lost_slots(const struct engine *engine, const struct tracker *t, struct ranges *slots);
+/** @return whether a success with that generation is of the call that is being served, as far as
+ * can be told when it does not name the call */
+bool tracker_succeeds(const struct tracker *t, uint64_t generation);
 
 /** @return what servers with the same tree of @p t have in common: the arity, or the shape's id */
 uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t);
@@ -240,7 +294,7 @@ void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t
 
 /* entries.c: contributions as all frames have them */
 
-enum { ENTRY_BYTES = 28 /* at least */ };
+enum { ENTRY_BYTES = 12 /* at least */ };
 
 /** Appends one entry. */
 void entry_put(struct wire_out *out, const struct engine_entry *entry);
@@ -255,10 +309,25 @@ void engine_acquaint(const struct engine *engine, uint32_t node, const struct pr
 /** The same for the members that an entry adds. */
 void entry_acquaint(const struct engine *engine, uint32_t node, const struct engine_entry *entry);
 
+/* release.c: results as all frames have them */
+
+/** @return the bytes of a result, made when they are not there; the release's. NULL: out of memory
+ * @param sig of the operation */
+struct shared_bytes *release_bytes(struct tracker_release *release, const void *sig, size_t siglen);
+/** Frees the bytes. */
+void release_end(struct tracker_release *release);
+/** Reads a result that came. release_frame_free() it also after an error.
+ * @param frame all zero @return whether it makes sense by itself */
+bool release_read(struct release_frame *frame, const void *raw, size_t len);
+void release_frame_free(struct release_frame *frame);
+
 /* rollup.c: up and down the tree */
 
-/** Stores a contribution unless its slot has one. @return whether it was new */
-bool rollup_put(struct tracker *t, const struct engine_entry *entry);
+/** Takes our own contribution, unless it is here. @param status 0, or why it is a failure */
+void rollup_own(struct tracker *t, int32_t status);
+/** @return the contributions of our subtree that bring something, borrowed from the call and the
+ * children, by free(); NULL: out of memory */
+struct engine_entry *rollup_entries(const struct tracker *t, uint32_t more, uint32_t *n);
 /** Goes as far as the contributions allow: sends up, or decides at the root. */
 void rollup_progress(struct engine *engine, struct tracker *t);
 /** Decides at the root: releases everybody and ends. @p status 0 needs every contribution. */
@@ -273,23 +342,24 @@ void rollup_ask(struct engine *engine, struct tracker *t);
 void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known);
 /** Asks the parent for nothing: it answers nothing, but one that is gone is noticed by that. */
 void rollup_ping(struct engine *engine, struct tracker *t);
-/** Sends the contributions that have not gone up yet. */
+/** Says to the parent what stands here, when there is news. */
 void rollup_up(struct engine *engine, struct tracker *t);
-/** Has the root fail the operation, since the server in @p slot does not fit together with this
- * one. Says so to the root itself, which is the same in every tree; @p t may be gone afterwards.
+/** Has the root fail the operation, since a server does not fit together with this one. Says so to
+ * the root itself, which is the same in every tree; @p t may be gone afterwards.
  * @param known the generation that the refused contribution said */
-void rollup_refuse(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t known);
+void rollup_refuse(struct engine *engine, struct tracker *t, uint64_t known);
 /** Passes a result on to the children; the refusal of servers that do not fit together, from the
  * root to all. @param current whether it is for the current operation */
-void rollup_down(struct engine *engine, struct tracker *t, const struct tracker_release *release,
+void rollup_down(struct engine *engine, struct tracker *t, struct tracker_release *release,
                  bool current);
 
-/** Writes a release's frame. @param number of the receiver's call; 0: it said none */
-void rollup_write(const struct tracker *t, const struct tracker_release *release, uint64_t number,
-                  struct wire_out *out);
-/** Sends the server in @p slot a frame about the operation. Frees @p out. */
+/** Sends the server in @p slot a release. @param number of the receiver's call; 0: it said none */
+void rollup_release(struct engine *engine, const struct tracker *t, uint32_t slot,
+                    struct tracker_release *release, uint64_t number);
+/** Sends the server in @p slot a frame about the operation. Frees @p out.
+ * @param body as in engine_env::send */
 void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
-                 struct wire_out *out);
+                 struct wire_out *out, struct shared_bytes *body);
 
 /** Tells the server in @p slot of a failure. */
 void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
@@ -336,19 +406,21 @@ void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, si
 /* decided.c: results that others may ask for */
 
 struct decided;
-/** Keeps a success. @param body of the FRAME_RELEASE */
-struct decided *decided_keep(struct engine *engine, const struct tracker *t, const void *body,
-                             size_t len, uint64_t op);
+/** Keeps a success. */
+struct decided *decided_keep(struct engine *engine, const struct tracker *t,
+                             struct tracker_release *release);
 /** @return the last success of a signature, or NULL */
 struct decided *decided_find(const struct engine *engine, const void *sig, size_t siglen);
 /** @return the root's number of its assembly */
 uint64_t decided_op(const struct decided *d);
-/** @return the number of the call of the server in @p slot that is in it */
-uint64_t decided_number(const struct decided *d, uint32_t slot);
-/** Writes it as a release for the call @p number. */
-void decided_release(const struct decided *d, uint64_t number, struct wire_out *out);
-/** Writes it as an outcome. */
-void decided_outcome(const struct decided *d, struct wire_out *out);
+/** @return the root's number of the decision */
+uint64_t decided_generation(const struct decided *d);
+/** Sends it to the server in @p slot as a release. @param number of the call that it is of; 0: the
+ * receiver finds that out */
+void decided_release(struct engine *engine, const struct decided *d, const struct tracker *t,
+                     uint32_t slot, uint64_t number);
+/** Sends it to server @p node as an outcome. */
+void decided_outcome(struct engine *engine, const struct decided *d, uint32_t node);
 /** Tells servers of added members of it, once all in @p t's tree have said that they have it.
  * @param nodes taken over */
 void decided_tell(struct engine *engine, struct decided *d, const struct tracker *t,

@@ -57,9 +57,48 @@ bool tree_below(const struct tree *tree, uint32_t top, uint32_t slot)
     return p == t;
 }
 
+/* Adds places first..last of a k-ary tree. */
+static int add_places(const struct tree *tree, uint64_t first, uint64_t last, struct ranges *set)
+{
+    uint32_t from = slot_at(tree, first), to = slot_at(tree, last);
+    if (from <= to)
+        return ranges_add(set, from, to);
+    return ranges_add(set, from, tree->n - 1) != 0 ? -1 : ranges_add(set, 0, to);
+}
+
+/* Each level of a k-ary subtree is a row of places. */
+static int add_levels(const struct tree *tree, uint32_t top, struct ranges *set)
+{
+    uint64_t first = place(tree, top), last = first;
+    int rc = 0;
+    while (rc == 0 && first < tree->n) {
+        rc = add_places(tree, first, last < tree->n ? last : tree->n - 1, set);
+        first = first * tree->arity + 1;
+        last = last * tree->arity + tree->arity;
+    }
+    return rc;
+}
+
+static int add_below(const struct tree *tree, uint32_t top, struct ranges *set)
+{
+    const struct tree_slot *s = &tree->slots[top];
+    int rc = ranges_add(set, top, top);
+    for (uint32_t i = 0; i < s->n && rc == 0; i++)
+        rc = add_below(tree, tree->slots[s->first + i].child, set);
+    return rc;
+}
+
+int tree_subtree(const struct tree *tree, uint32_t top, struct ranges *set)
+{
+    int rc = tree->slots != NULL ? add_below(tree, top, set) : add_levels(tree, top, set);
+    ranges_canonical(set);
+    return rc;
+}
+
 void tree_free(struct tree *tree)
 {
-    free(tree->slots);
+    if (!tree->borrowed)
+        free(tree->slots);
     tree->slots = NULL;
 }
 

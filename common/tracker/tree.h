@@ -10,6 +10,8 @@
 #ifndef MUSTER_TRACKER_TREE_H
 #define MUSTER_TRACKER_TREE_H
 
+#include "common/tracker/ranges.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +21,7 @@ struct tree {
     uint32_t root;           /**< slot of the root */
     uint32_t arity;          /**< no slot has more children; at least 2, of a k-ary tree its k */
     struct tree_slot *slots; /**< of a tree that follows a shape; NULL: k-ary */
+    bool borrowed;           /**< the slots are another tree's */
 };
 
 /** How servers hang together, whoever participates. */
@@ -40,6 +43,10 @@ uint32_t tree_child(const struct tree *tree, uint32_t slot, uint32_t i);
 /** @return whether @p slot is @p top or below it */
 bool tree_below(const struct tree *tree, uint32_t top, uint32_t slot);
 
+/** Adds the slots of @p top and all below it to @p set, which is canonical afterwards.
+ * @return 0, or -1: out of memory */
+int tree_subtree(const struct tree *tree, uint32_t top, struct ranges *set);
+
 /**
  * @param shape   filled in; tree_shape_free() it also after an error
  * @param parents of each server, or TREE_NONE; copied
@@ -59,6 +66,7 @@ void tree_shape_free(struct tree_shape *shape);
  */
 int tree_follow(struct tree *tree, const struct tree_shape *shape, const uint32_t *servers);
 
+/** Frees what tree_follow() has made, unless it is borrowed. */
 void tree_free(struct tree *tree);
 
 #endif

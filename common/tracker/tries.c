@@ -40,17 +40,14 @@ static bool is_within(const struct procset *set, const struct procset *all)
 static bool is_later(const struct tracker *later, const struct tracker *t,
                      const struct procset *gone)
 {
-    struct signature a = {0}, b = {0};
+    const struct signature *a = &later->parts, *b = &t->parts;
     struct procset all = {0};
-    bool is = later != t && signature_read(&a, later->sig, later->siglen) == 0 &&
-              signature_read(&b, t->sig, t->siglen) == 0 && a.kind == b.kind &&
-              strcmp(a.id, b.id) == 0 && is_within(&a.members, &b.members);
+    bool is = later != t && a->kind == b->kind && strcmp(a->id, b->id) == 0 &&
+              is_within(&a->members, &b->members);
     if (is && gone != NULL)
-        is = procset_unite(&all, &a.members) == 0 && procset_unite(&all, gone) == 0 &&
-             is_within(&b.members, &all);
+        is = procset_unite(&all, &a->members) == 0 && procset_unite(&all, gone) == 0 &&
+             is_within(&b->members, &all);
     procset_free(&all);
-    signature_free(&a);
-    signature_free(&b);
     return is;
 }
 
@@ -122,6 +119,24 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
     return found;
 }
 
+/* Tells those who have contributed, as far as a child has said. */
+static void tell_subtree(struct engine *engine, const struct tracker *later,
+                         const struct tracker_child *child, const struct tracker *t,
+                         const struct tracker_past *past)
+{
+    struct ranges below = {0};
+    if (child->said != CHILD_NOTHING)
+        tree_subtree(&later->tree, child->slot, &below);
+    for (uint32_t i = 0; i < below.n; i++)
+        for (uint32_t at = below.v[i].first; at <= below.v[i].last; at++) {
+            uint32_t slot = tracker_slot_of(t, tracker_node(later, at));
+            if (!ranges_have(&child->missing, at) && slot != TREE_NONE &&
+                !tracker_slot_lost(engine, t, slot))
+                rollup_tell(engine, t, slot, past);
+        }
+    ranges_free(&below);
+}
+
 /* Forgets a later try in which no call of ours waits, and tells those that have contributed. The
  * tracker may be gone afterwards. */
 static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
@@ -130,12 +145,8 @@ static void forget(struct engine *engine, struct tracker *later, const struct tr
     for (const struct tracker_past *next = past; next != NULL;
          next = final_after(engine, t, next->generation))
         past = next; /* the last one is what was just learnt */
-    for (uint32_t i = 0; i < later->tree.n && past != NULL; i++) {
-        uint32_t slot = tracker_slot_of(t, later->nodes[i]);
-        if (later->slots[i].have && i != later->self && slot != TREE_NONE &&
-            !tracker_slot_lost(engine, t, slot))
-            rollup_tell(engine, t, slot, past);
-    }
+    for (uint32_t i = 0; i < later->nchildren && past != NULL; i++)
+        tell_subtree(engine, later, &later->children[i], t, past);
     tracker_again(engine, later);
     tracker_tidy(engine, later);
 }
@@ -197,9 +208,10 @@ void tries_answer(struct engine *engine, struct tracker *own, const struct engin
     struct waiting_list ended = TAILQ_HEAD_INITIALIZER(ended);
     log_debug("tracker: others have failed an earlier try for good");
     if (own->assembly != NULL) { /* members have joined the later try */
-        struct assembly *a = assembly_detach(engine, own, &release);
-        assembly_tell(engine, a, own, NULL, &release.result);
+        struct assembly *a = assembly_detach(engine, own, true, &release);
+        assembly_tell(engine, a, own, NULL, &release);
         member_take(engine, own, &release, &ended);
+        release_end(&release);
         assembly_free(a);
     }
     tracker_end(engine, own, result);

@@ -117,12 +117,10 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         asks_frame(node->asks, from, type, body, len);
 }
 
-static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uint32_t *n)
+static int servers(void *arg, const struct signature *sig, struct places *places)
 {
     const struct loopback_node *node = arg;
     uint32_t nnodes = node->net->conf.nnodes;
-    *nodes = loopback_must(calloc(nnodes, sizeof **nodes));
-    *n = 0;
     for (uint32_t i = 0; i < sig->members.nparts; i++) {
         const struct procset_part *part = &sig->members.parts[i];
         if (part->ranges[part->nranges - 1].last >= nnodes)
@@ -131,7 +129,8 @@ static int servers(void *arg, const struct signature *sig, uint32_t **nodes, uin
     for (uint32_t rank = 0; rank < nnodes; rank++)
         for (uint32_t i = 0; i < sig->members.nparts; i++)
             if (procset_has(&sig->members, sig->members.parts[i].nspace, rank)) {
-                (*nodes)[(*n)++] = node->handle[rank];
+                if (places_add(places, node->handle[rank], 1) != 0)
+                    return -1;
                 break;
             }
     return 0;

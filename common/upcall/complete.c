@@ -32,8 +32,7 @@ static void complete_fence(struct collective *c, const struct engine_result *res
     char *data = len > 0 ? malloc(len) : NULL;
     pmix_status_t status = len > 0 && data == NULL ? PMIX_ERR_NOMEM : result->status;
     for (uint32_t i = 0; data != NULL && i < result->nentries; i++) {
-        if (result->entries[i].len > 0)
-            memcpy(data + at, result->entries[i].data, result->entries[i].len);
+        memcpy(data + at, result->entries[i].data, result->entries[i].len);
         at += result->entries[i].len;
     }
     answer_data(&c->request.answer, status, data, at);
@@ -219,11 +218,9 @@ static void complete_construct(struct collective *c, const struct engine_result 
     if (id != 0 && (info = add_info(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     add_membership(o);
-    for (uint32_t i = 0; i < result->nentries; i++) {
-        c->notify = c->notify || (result->entries[i].flags & ENGINE_WANT_NOTIFY);
-        if (result->entries[i].len > 0)
-            add_entry(o, &result->entries[i], id != 0);
-    }
+    c->notify = c->notify || (result->flags & ENGINE_WANT_NOTIFY);
+    for (uint32_t i = 0; i < result->nentries; i++)
+        add_entry(o, &result->entries[i], id != 0);
     if (id != 0 && o->nstore > 0 && (info = add_store(o)) != NULL)
         PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     o->wait = (struct spread_wait){.set = &c->members, .done = on_known};
