@@ -13,11 +13,14 @@ enum { SEEDS = 600, FAULTS_MAX = 10 };
 static void usage(FILE *to)
 {
     fprintf(to,
-            "usage: campaign [--seeds N] [--first S] [--verbose]\n"
+            "usage: campaign [--seeds N] [--first S] [--servers N] [--verbose]\n"
             "Runs the collective engine through the random schedules of seeds S to S+N-1 (by\n"
-            "default 1 to %d) and checks its invariants. --verbose tells what happens in each.\n"
+            "default 1 to %d) and checks its invariants. A seed draws how many servers there are, "
+            "up to %d; --servers says\n"
+            "it, up to %d, and the seed is another schedule then. --verbose tells what happens in "
+            "each.\n"
             "Status 1 when an invariant was broken, after %d seeds that did.\n",
-            SEEDS, FAULTS_MAX);
+            SEEDS, NODES_DRAWN, NODES_MAX, FAULTS_MAX);
 }
 
 static void sink(void *arg, enum log_level level, const char *text)
@@ -43,10 +46,10 @@ static void free_calls(struct run *run)
 }
 
 /* @return whether every invariant held */
-static bool run_seed(uint64_t seed, bool verbose)
+static bool run_seed(uint64_t seed, uint32_t servers, bool verbose)
 {
     struct run run = {.seed = seed, .verbose = verbose};
-    plan(&run);
+    plan(&run, servers);
     log_open(sink, &run, verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR, NULL);
     trace_plan(&run);
     play(&run);
@@ -57,8 +60,10 @@ static bool run_seed(uint64_t seed, bool verbose)
     plan_free(&run);
     free_calls(&run);
     if (run.fault[0] != '\0')
-        fprintf(stderr, "seed %llu: %s\n    again: campaign --seeds 1 --first %llu --verbose\n",
-                (unsigned long long)seed, run.fault, (unsigned long long)seed);
+        fprintf(
+            stderr,
+            "seed %llu: %s\n    again: campaign --seeds 1 --first %llu --servers %u --verbose\n",
+            (unsigned long long)seed, run.fault, (unsigned long long)seed, servers);
     return run.fault[0] == '\0';
 }
 
@@ -74,13 +79,16 @@ static bool number(const char *text, uint64_t *value)
 
 int main(int argc, char **argv)
 {
-    uint64_t seeds = SEEDS, first = 1, done = 0;
+    uint64_t seeds = SEEDS, first = 1, servers = 0, done = 0;
     unsigned bad = 0;
     bool verbose = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             verbose = true;
         } else if (strcmp(argv[i], "--seeds") == 0 && number(argv[i + 1], &seeds)) {
+            i++;
+        } else if (strcmp(argv[i], "--servers") == 0 && number(argv[i + 1], &servers) &&
+                   servers <= NODES_MAX) {
             i++;
         } else if (strcmp(argv[i], "--first") == 0 && number(argv[i + 1], &first)) {
             i++;
@@ -91,7 +99,7 @@ int main(int argc, char **argv)
         }
     }
     for (; done < seeds && bad < FAULTS_MAX; done++)
-        bad += !run_seed(first + done, verbose);
+        bad += !run_seed(first + done, (uint32_t)servers, verbose);
     printf("%llu seeds from %llu on, %u of them with a fault\n", (unsigned long long)done,
            (unsigned long long)first, bad);
     return bad > 0 || done == 0;

@@ -22,7 +22,8 @@
 #include "common/transport/loopback.h"
 
 enum {
-    NODES_MAX = 40,
+    NODES_MAX = 1000, /**< by --servers; a seed draws NODES_DRAWN at most */
+    NODES_DRAWN = 40,
     PAYLOAD_MAX = 96,
     TIMEOUT_MAX = 8,   /**< s */
     PATIENCE = 900,    /**< s; more than all tries of others take, also in slow weather */
@@ -152,8 +153,8 @@ struct run {
 
 /* campaign_plan.c */
 
-/** Draws the network, the weather and the groups. */
-void plan(struct run *run);
+/** Draws the network, the weather and the groups. @param servers of the network; 0: drawn, too */
+void plan(struct run *run, uint32_t servers);
 void plan_free(struct run *run);
 bool chance(struct run *run, uint32_t percent);
 uint32_t below(struct run *run, uint32_t n);

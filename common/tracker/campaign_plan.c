@@ -55,7 +55,7 @@ static struct op *new_op(struct group *group, enum coll_kind kind, uint32_t inst
     op->kind = kind;
     op->method = group->method;
     op->instance = instance;
-    op->callers = calloc(2 * NODES_MAX, sizeof *op->callers);
+    op->callers = calloc(2ul * group->run->nnodes, sizeof *op->callers);
     if (op->callers == NULL)
         abort();
     while (*end != NULL)
@@ -240,12 +240,14 @@ static void draw_shape(struct run *run)
             i == 0 ? TREE_NONE : i - 1 - loopback_below(&random, i < reach ? i : reach);
 }
 
-void plan(struct run *run)
+void plan(struct run *run, uint32_t servers)
 {
     static const uint32_t arities[] = {2, 3, 16};
     const struct weather none = {0};
     run->random.state = run->seed * 2 + 1;
-    run->nnodes = 1 + below(run, chance(run, 15) ? NODES_MAX : 10);
+    run->nnodes = 1 + below(run, chance(run, 15) ? NODES_DRAWN : 10);
+    if (servers > 0)
+        run->nnodes = servers;
     run->weather = draw_weather(run);
     bool fine = memcmp(&run->weather, &none, sizeof none) == 0;
     run->weather.nameless = chance(run, 30);
