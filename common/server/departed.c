@@ -63,9 +63,9 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
              nspace_name(server->nspace, node), why);
     /* An event may be for the node of tasks that have ended; that is nobody's trouble. */
     if (news && !server->ending)
-        log_write(how == DIED || wait.found ? LOG_LEVEL_ERROR
-                  : how == ABSENT           ? LOG_LEVEL_INFO
-                                            : LOG_LEVEL_DEBUG,
+        log_write((how == DIED && own) || wait.found ? LOG_LEVEL_ERROR
+                  : how == LEFT                      ? LOG_LEVEL_DEBUG
+                                                     : LOG_LEVEL_INFO,
                   "%s", text);
     /* The word of its tasks may have come first. */
     if (own && how != LEFT && (server->lost[0] == '\0' || server->lost_on == node)) {

@@ -330,6 +330,32 @@ void holder_found(struct holder *holder, uint32_t node, const char *why)
 
 /* ---- requests ---- */
 
+/* Whether the asker knows that the server with these names is gone. */
+static bool is_avoided(const struct carry *c, const char *nspace, uint32_t index)
+{
+    char gone[PROCSET_NAME_MAX + 1];
+    struct wire_in in;
+    wire_in_init(&in, c->body, c->len);
+    wire_get_u8(&in);
+    wire_get_str(&in, gone, sizeof gone);
+    return wire_get_u32(&in) == index && !in.bad && strcmp(gone, nspace) == 0;
+}
+
+static void ponged(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct holder *holder = arg;
+    (void)data, (void)len;
+    if (!holder->closing && holder->state == FOLLOWS && status != holder->env.codes.success)
+        seek(holder);
+}
+
+static void ping(struct holder *holder)
+{
+    const unsigned char op = HOLDER_PING;
+    holder->ping = now_of(holder) + PING_MS;
+    holder->env.ask(holder->env.arg, holder->node, &op, 1, ANSWER_S, ponged, holder);
+}
+
 static void put_where(struct holder *holder, struct carry *c)
 {
     const struct holder_env *env = &holder->env;
@@ -339,6 +365,10 @@ static void put_where(struct holder *holder, struct carry *c)
     struct procset set = {0};
     if (nspace == NULL || env->server(env->arg, nspace, 0, &first) != 0) {
         carry_answer(c, env->codes.unreach, NULL, 0);
+        return;
+    }
+    if (holder->state == FOLLOWS && is_avoided(c, nspace, node - first)) {
+        ping(holder); /* it goes on when we know, too */
         return;
     }
     if (c->from != env->self && procset_add(&set, nspace, 0, 0) == 0)
@@ -377,13 +407,13 @@ static void on_collect(struct holder *holder, struct carry *c)
     uint32_t from = c->from;
     bool knows = holder->state == FOLLOWS && holder->node == from;
     bool holds = holder->state == HOLDS || holder->state == COLLECTS;
-    carry_answer(c, holds || !is_deputy(holder) ? HOLDER_AGAIN : holder->env.codes.success, NULL,
-                 0);
-    if (!is_deputy(holder) || knows)
-        return;
-    if (holds)
+    bool deputy = is_deputy(holder);
+    if (deputy && !holds && !knows && store_counts(holder->kept).entries > 0)
+        follow(holder, from); /* it hears HELLO before our answer */
+    carry_answer(c, holds || !deputy ? HOLDER_AGAIN : holder->env.codes.success, NULL, 0);
+    if (deputy && holds)
         seek(holder); /* one of us has to step down */
-    else if (is_needed(holder))
+    else if (deputy && !knows && holder->state != GREETS && is_needed(holder))
         follow(holder, from);
 }
 
@@ -540,7 +570,24 @@ struct where {
     struct holder *holder;
     holder_where_fn *done;
     void *arg;
+    int64_t until; /* ms */
 };
+
+static void where_came(void *arg, int32_t status, const void *data, size_t len);
+
+static void ask_where(struct where *w, const char *gone, uint32_t index)
+{
+    struct wire_out out = {0};
+    int64_t left = w->until - now_of(w->holder);
+    wire_put_u8(&out, HOLDER_WHERE);
+    wire_put_str(&out, gone);
+    wire_put_u32(&out, index);
+    if (out.failed)
+        where_came(w, w->holder->env.codes.unreach, NULL, 0);
+    else
+        holder_request(w->holder, out.data, out.len, left > 1 ? (uint32_t)left : 1, where_came, w);
+    wire_out_free(&out);
+}
 
 static void where_came(void *arg, int32_t status, const void *data, size_t len)
 {
@@ -556,6 +603,10 @@ static void where_came(void *arg, int32_t status, const void *data, size_t len)
         uint32_t index = wire_get_u32(&in);
         if (!wire_end(&in) || env->server(env->arg, nspace, index, &node) != 0)
             node = HOLDER_NONE;
+        if (node != HOLDER_NONE && env->is_lost(env->arg, node) && env->now(env->arg) < w->until) {
+            ask_where(w, nspace, index);
+            return;
+        }
     } else {
         why = "no holder of the session is found";
     }
@@ -565,14 +616,13 @@ static void where_came(void *arg, int32_t status, const void *data, size_t len)
 
 void holder_where(struct holder *holder, holder_where_fn *done, void *arg)
 {
-    const unsigned char op = HOLDER_WHERE;
     struct where *w = malloc(sizeof *w);
     if (w == NULL) {
         done(arg, HOLDER_NONE, "out of memory");
         return;
     }
-    *w = (struct where){holder, done, arg};
-    holder_request(holder, &op, 1, VAIN_MS, where_came, w);
+    *w = (struct where){holder, done, arg, now_of(holder) + VAIN_MS};
+    ask_where(w, "", 0);
 }
 
 void holder_range(struct holder *holder, holder_done_fn *done, void *arg)
@@ -689,14 +739,6 @@ int64_t holder_next(const struct holder *holder)
     return ms;
 }
 
-static void ponged(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct holder *holder = arg;
-    (void)data, (void)len;
-    if (!holder->closing && holder->state == FOLLOWS && status != holder->env.codes.success)
-        seek(holder);
-}
-
 /* A request whose time is over, or that waits for a holder in vain. @return whether there was one
  */
 static bool expire(struct holder *holder, int64_t now)
@@ -725,7 +767,6 @@ static void check(struct holder *holder, int64_t now)
 void holder_tick(struct holder *holder)
 {
     int64_t now = now_of(holder);
-    const unsigned char op = HOLDER_PING;
     if (holder->closing)
         return;
     while (expire(holder, now))
@@ -747,7 +788,7 @@ void holder_tick(struct holder *holder)
     if (holder->state == FOLLOWS && holder->ping <= now) {
         holder->ping = now + PING_MS;
         if (store_counts(holder->kept).entries > 0)
-            holder->env.ask(holder->env.arg, holder->node, &op, 1, ANSWER_S, ponged, holder);
+            ping(holder);
     }
 }
 

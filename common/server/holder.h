@@ -44,7 +44,8 @@ enum holder_op {
     HOLDER_UNPUBLISH, /**< who, u8 range or STORE_RANGES, u32 n (0: all keys), n × str key */
     HOLDER_ENDED,     /**< str nspace, u32 rank or STORE_ANY_RANK */
     HOLDER_RANGE,     /**< nothing; answer: u64 range of context ids, another one for each step */
-    HOLDER_WHERE, /**< nothing, of the own step alone; answer: str nspace, u32 node: the holder */
+    HOLDER_WHERE, /**< str nspace, u32 node: which one is known to be gone, or "" and 0; of the own
+                       step alone; answer: str nspace, u32 node: the holder */
     HOLDER_HELLO, /**< u64 range that the step has or 0, u32 n, n entries: what it has published */
     HOLDER_PING,  /**< nothing: do you know me? */
     HOLDER_COLLECT, /**< nothing: I am the holder, say HELLO */

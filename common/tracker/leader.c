@@ -139,16 +139,27 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node)
     send_lead(engine, w, w->call->status); /* may end it */
 }
 
+/* The first call whose home is that server. */
+static struct waiting *at_home(const struct engine *engine, uint32_t node)
+{
+    struct waiting *w;
+    TAILQ_FOREACH (w, &engine->leads, all)
+        if (w->home == node)
+            return w;
+    return NULL;
+}
+
+/* The others of a bootstrap ask for another home, too. */
 void leader_lost(struct engine *engine, uint32_t node)
 {
-    struct waiting *w = TAILQ_FIRST(&engine->leads);
-    while (w != NULL) {
-        if (w->home == node) {
+    struct waiting *w;
+    while ((w = at_home(engine, node)) != NULL) {
+        if (engine->env.home == NULL || engine->closing) {
             give_up(engine, w, engine->env.codes.lost);
-            w = TAILQ_FIRST(&engine->leads);
-        } else {
-            w = TAILQ_NEXT(w, all);
+            continue;
         }
+        w->home = ENGINE_NO_HOME;
+        engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
     }
 }
 

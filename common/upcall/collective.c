@@ -3,6 +3,7 @@
 #include "common/upcall/collective.h"
 
 #include "common/notify/loss.h"
+#include "common/server/meeting.h"
 #include "common/server/steps.h"
 #include "common/server/stranded.h"
 #include "common/server/tasks.h"
@@ -262,6 +263,26 @@ static bool seek(struct collective *c)
     return true;
 }
 
+static void on_range(void *arg)
+{
+    collective_run(arg);
+}
+
+/* A context id of an operation over several steps is of a range that no other step has.
+ * @return whether the call waits for that: it then runs again */
+static bool await_range(struct collective *c)
+{
+    bool foreign = false;
+    for (size_t i = 0; i < c->nprocs; i++)
+        foreign |= strcmp(c->procs[i].nspace, c->server->boot.nspace) != 0;
+    if (c->asked_range || !foreign || (c->call.flags & ENGINE_WANT_CONTEXT_ID) == 0 ||
+        !meeting_needs_range(c->server))
+        return false;
+    c->asked_range = true;
+    meeting_range(c->server, on_range, c);
+    return true;
+}
+
 /* Takes the time that seeking took out of the deadline; none is left: the call fails with it. */
 static void spend(struct collective *c)
 {
@@ -309,7 +330,7 @@ void collective_run(struct handoff_item *item)
         server_hold(c->server, item);
         return;
     }
-    if (seek(c))
+    if (seek(c) || await_range(c))
         return;
     bool ready = c->call.id != NULL || begin(c) == 0;
     if (!pending_add(c)) {

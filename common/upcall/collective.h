@@ -52,6 +52,7 @@ struct collective {
     struct procset members;  /**< the same, without those whom it goes on without */
     struct procset expanded; /**< added, without them */
     struct procset gone;     /**< whom it goes on without */
+    bool asked_range;        /**< a range of context ids was asked for */
     struct procset sought;   /**< seek's: procs, as far as they are known */
     uint32_t timeout;        /**< of the whole, seconds; 0: none */
     int64_t started;         /**< now_ms() of the first call */
