@@ -87,6 +87,8 @@ static void serve_queue(struct holder *holder);
 static void begin_to_hold(struct holder *holder)
 {
     set_state(holder, HOLDS);
+    if (holder->range == 0) /* after those that others have told of */
+        set_range(holder, desk_range(holder));
     holder->checks = 0;
     holder->check = now_of(holder) + checks[0];
     serve_queue(holder);
@@ -127,8 +129,6 @@ static void collect_from(struct holder *holder, uint32_t node)
 static void begin_to_collect(struct holder *holder)
 {
     const struct holder_env *env = &holder->env;
-    if (holder->range == 0)
-        set_range(holder, desk_range(holder));
     hold_kept(holder);
     if (env->find == NULL) {
         begin_to_hold(holder);
@@ -208,6 +208,7 @@ static void follow(struct holder *holder, uint32_t node)
 {
     holder->node = node;
     set_state(holder, GREETS);
+    holder->more = false;
     if (!greet(holder, node, greeted))
         seek_later(holder);
 }
@@ -297,6 +298,8 @@ static void greeted(void *arg, int32_t status, const void *data, size_t len)
     holder->pause = 0;
     holder->since = 0;
     holder->ping = now_of(holder) + PING_MS;
+    if (holder->more)
+        greet(holder, holder->node, nothing);
     send_away(holder);
     serve_queue(holder);
 }
@@ -408,7 +411,8 @@ static void on_collect(struct holder *holder, struct carry *c)
     bool knows = holder->state == FOLLOWS && holder->node == from;
     bool holds = holder->state == HOLDS || holder->state == COLLECTS;
     bool deputy = is_deputy(holder);
-    if (deputy && !holds && !knows && store_counts(holder->kept).entries > 0)
+    if (deputy && !holds && !knows &&
+        (store_counts(holder->kept).entries > 0 || holder->range != 0))
         follow(holder, from); /* it hears HELLO before our answer */
     carry_answer(c, holds || !deputy ? HOLDER_AGAIN : holder->env.codes.success, NULL, 0);
     if (deputy && holds)
@@ -435,7 +439,10 @@ static void on_hello(struct holder *holder, struct carry *c)
         desk_retry(holder);
     } else if (above(holder) != HOLDER_NONE) {
         greet(holder, above(holder), nothing);
+    } else if (holder->state == RESTS && is_needed(holder)) {
+        seek(holder);
     }
+    holder->more = true;
 }
 
 static bool has_range(struct holder *holder, struct carry *c)
@@ -475,6 +482,8 @@ static void serve_one(struct holder *holder, struct carry *c)
         desk_serve(holder, c);
     } else if (own && holder->state == FOLLOWS) {
         carry_send(c, holder->node);
+    } else if (!own && holder->state == GREETS) {
+        carry_answer(c, HOLDER_AGAIN, NULL, 0); /* two that greet each other would both wait */
     } else if (!own && holder->state == FOLLOWS) {
         seek(holder); /* it may know better: the one that we follow may be gone */
     } else if (holder->state == RESTS) {
@@ -512,6 +521,11 @@ static void came(struct carry *c, int32_t status, const void *data, size_t len)
         carry_answer(c, codes->unreach, NULL, 0);
         return;
     }
+    bool changes = c->op == HOLDER_PUBLISH || c->op == HOLDER_UNPUBLISH || c->op == HOLDER_ENDED;
+    if (changes && status == codes->success && above(holder) != c->to) {
+        serve_queue(holder); /* another one is above now, or we are: it has not heard of this */
+        return;
+    }
     if (status == HOLDER_AGAIN || status == codes->lost) {
         if (is_deputy(holder) && holder->state == FOLLOWS)
             seek_later(holder);
@@ -519,10 +533,12 @@ static void came(struct carry *c, int32_t status, const void *data, size_t len)
             holder->again = now_of(holder) + PAUSE_FIRST_MS;
         return; /* it is queued */
     }
-    if (status == codes->success && c->op == HOLDER_RANGE && holder->range == 0) {
+    if (status == codes->success && c->op == HOLDER_RANGE) {
         struct wire_in in;
         wire_in_init(&in, data, len);
         set_range(holder, wire_get_u64(&in));
+        if (has_range(holder, c)) /* the step's first one is that of all of it */
+            return;
     }
     if (status == codes->success && holder_is_own(holder, c->from))
         carry_keep(holder, c);
@@ -661,6 +677,7 @@ void holder_lost(struct holder *holder, uint32_t node)
     if (is_deputy(holder) && followed) {
         holder->succeeds = true;
         set_state(holder, RESTS);
+        holder->since = holder->again = 0;
         holder->node = HOLDER_NONE;
         if (is_needed(holder))
             seek(holder);
@@ -839,8 +856,7 @@ void holder_close(struct holder *holder)
             if (!c->answered)
                 break;
         if (c != NULL)
-            carry_answer(c,
-                         holder_is_own(holder, c->from) ? holder->env.codes.unreach : HOLDER_AGAIN,
+            carry_answer(c, c->from == holder->env.self ? holder->env.codes.unreach : HOLDER_AGAIN,
                          NULL, 0);
     } while (c != NULL);
 }

@@ -68,6 +68,7 @@ typedef void holder_where_fn(void *arg, uint32_t node, const char *why);
 struct holder_env {
     void *arg;
     uint32_t self, nnodes; /**< of the own step; a handle from nnodes on is another step's */
+    uint8_t mark; /**< in ranges that this server gives as the holder: most have another one */
     struct holder_codes codes;
     int64_t (*now)(void *arg); /**< ms */
     bool (*is_lost)(void *arg, uint32_t node);

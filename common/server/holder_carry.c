@@ -123,6 +123,7 @@ static void came(void *arg, int32_t status, const void *data, size_t len)
 void carry_send(struct carry *c, uint32_t node)
 {
     c->state = CARRY_SENT;
+    c->to = node;
     c->holder->env.ask(c->holder->env.arg, node, c->body, c->len, 0, came, c);
 }
 

@@ -16,6 +16,7 @@
 enum {
     NEXT_DEPUTY_MS = 5000, /* for a step whose deputy is gone to send another one */
     SILENCE_MS = 60000, /* a deputy that has published something says more often that it is there */
+    MARKS = 256,        /* in the lowest bits of a range */
     RANGE_EPOCH = 1735689600, /* s: the first of January 2025 */
 };
 
@@ -264,7 +265,8 @@ uint64_t desk_range(struct holder *holder)
 {
     int64_t s = (int64_t)time(NULL) - RANGE_EPOCH;
     uint64_t clock = s > 0 ? (uint64_t)s : 0;
-    holder->ranges = holder->ranges + 1 > clock ? holder->ranges + 1 : clock;
+    uint64_t next = holder->ranges / MARKS + 1;
+    holder->ranges = (next > clock ? next : clock) * MARKS + holder->env.mark;
     return holder->ranges;
 }
 

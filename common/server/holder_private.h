@@ -21,6 +21,7 @@ struct carry {
     size_t len;
     int64_t deadline;                                     /**< ms; 0: none */
     enum { CARRY_QUEUED, CARRY_SENT, CARRY_WAITS } state; /**< for us; above; at our own desk */
+    uint32_t to;                                          /**< of CARRY_SENT: the server above */
     bool tried;                                           /**< in this round of the queue */
     bool answered; /**< its asker is told; the answer from above is of no use any more */
     holder_done_fn *done;
@@ -48,6 +49,7 @@ struct holder {
     uint32_t deputy; /**< as it was last known */
     bool asked;      /**< the resource manager owes an answer */
     bool closing;
+    bool more;           /**< of GREETS: there is more to say than was said */
     bool succeeds;       /**< there was a holder before */
     uint32_t pause;      /**< ms until the next try */
     int64_t again;       /**< when to look for the holder again, ms; 0: not */

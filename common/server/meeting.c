@@ -16,7 +16,7 @@
 static const char meeting_key[] = "\1holder";
 
 /* Context ids of a range; the bit tells them from those that a step gives to itself. */
-enum { RANGE_BIT = 62, RANGE_SHIFT = 34 };
+enum { RANGE_BIT = 62, RANGE_SHIFT = 26 };
 
 static int64_t clock_of(void *arg)
 {
@@ -249,6 +249,7 @@ int meeting_open(struct server *server)
         .arg = server,
         .self = server->boot.node,
         .nnodes = server->boot.nnodes,
+        .mark = (uint8_t)(nspace_hash(server->boot.nspace, server->boot.run) + server->boot.node),
         .codes = {.success = PMIX_SUCCESS,
                   .duplicate = PMIX_ERR_DUPLICATE_KEY,
                   .full = PMIX_ERR_OUT_OF_RESOURCE,
