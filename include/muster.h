@@ -2,7 +2,8 @@
 /** @file
  * What programs may build upon: the numbers that muster's tools and steps have.
  *
- * PMIx itself is libpmix's; muster adds no function and no key. CHANGELOG.md says what a version
+ * PMIx itself is libpmix's; muster adds no function, and of keys only those of RFC 0003 in
+ * muster/pmix.h. CHANGELOG.md says what a version
  * promises of this file. It is installed as muster.h, with muster.pc for pkg-config, whose
  * variables name the installed files.
  */

@@ -7,16 +7,20 @@
  *
  * --mode lost: the last rank is killed while the others wait for it in a connect.
  *
+ * --mode rules: the directives of RFC 0003, on one rank a node: events, ids, a second disconnect,
+ * an exchange only; then the last rank ends without disconnecting.
+ *
  * --mode jobs: run in each of --jobs jobs, --part 0 and so on, which tell each other their names by
  * files in the directory $CONNECT_MEET alone. All ranks of all jobs connect; each looks at the keys
  * and the data of the others; a fence over all; disconnect. Then the first ranks alone, and a name
  * that no job has.
  */
 #include "event.h"
+#include "include/muster/pmix.h"
 
 #include <unistd.h>
 
-enum mode { JOB, LOST, JOBS };
+enum mode { JOB, LOST, JOBS, RULES };
 enum { JOBS_MAX = 8 };
 static long mode = JOB, rounds = 3, jobs = 2, part = 0;
 
@@ -120,6 +124,91 @@ static int run_lost(void)
         is_loss |= status == lost_codes[i];
     CHECK(is_loss, "connect with one that is killed: found %s", PMIx_Error_string(status));
     return client_pass("%u ranks were told", client.size - 1);
+}
+
+/* ---- directives ---- */
+
+static pmix_status_t call(bool connects, const char *id, const char *directive)
+{
+    pmix_info_t info[3];
+    size_t n = 0;
+    int timeout = 60;
+    PMIX_INFO_LOAD(&info[n++], PMIX_TIMEOUT, &timeout, PMIX_INT);
+    if (id != NULL)
+        PMIX_INFO_LOAD(&info[n++], PMIX_CONNECT_ID, id, PMIX_STRING);
+    if (directive != NULL)
+        PMIX_INFO_LOAD(&info[n++], directive, NULL, PMIX_BOOL);
+    step("%s, id %s, %s", connects ? "connect" : "disconnect", id != NULL ? id : "none",
+         directive != NULL ? directive : "no directive");
+    return connects ? PMIx_Connect(&client.all, 1, info, n)
+                    : PMIx_Disconnect(&client.all, 1, info, n);
+}
+
+static void check_ids(void)
+{
+    CHECK_OK(call(true, "a", NULL), "connect a");
+    CHECK_OK(call(true, "b", NULL), "connect b");
+    CHECK_OK(call(false, "a", NULL), "disconnect a");
+    CHECK_STATUS(call(false, "a", NULL), PMIX_ERR_NOT_FOUND, "second disconnect a");
+    CHECK_OK(call(false, "b", NULL), "disconnect b");
+    CHECK_STATUS(call(false, NULL, NULL), PMIX_ERR_NOT_FOUND, "disconnect without a connect");
+    CHECK_OK(call(true, "x", PMIX_CONNECT_XCHG_ONLY), "exchange only");
+    CHECK_STATUS(call(false, "x", NULL), PMIX_ERR_NOT_FOUND, "disconnect of an exchange");
+}
+
+/* Each of the others tells us once. */
+static void check_each(void)
+{
+    const pmix_status_t codes[] = {PMIX_PROC_HAS_CONNECTED, PMIX_PROC_HAS_DISCONNECTED,
+                                   PMIX_CONNECT_REQUESTED};
+    struct listener *heard = listen_to(codes, 3, NULL, 0);
+    fence_all(false);
+    CHECK_OK(call(true, NULL, PMIX_CONNECT_NOTIFY_EACH), "connect, telling each");
+    listen_wait(heard, PMIX_PROC_HAS_CONNECTED, PMIX_RANK_WILDCARD, client.size - 1);
+    CHECK_OK(call(false, NULL, NULL), "disconnect, telling each");
+    listen_wait(heard, PMIX_PROC_HAS_DISCONNECTED, PMIX_RANK_WILDCARD, client.size - 1);
+    CHECK_OK(call(true, NULL, client.me.rank == 0 ? PMIX_CONNECT_NOTIFY_REQ : NULL), "connect");
+    if (client.me.rank != 0)
+        listen_wait(heard, PMIX_CONNECT_REQUESTED, 0, 1);
+    CHECK_OK(call(false, NULL, NULL), "disconnect");
+    fence_all(false);
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        if (r != client.me.rank) {
+            CHECK_EQ(listen_count(heard, PMIX_PROC_HAS_CONNECTED, r), 1, "events of a connect");
+            CHECK_EQ(listen_count(heard, PMIX_PROC_HAS_DISCONNECTED, r), 1,
+                     "events of a disconnect");
+        }
+    listen_end(heard);
+}
+
+static void check_end(struct listener *heard)
+{
+    pmix_rank_t last = client.size - 1;
+    step("event of the last rank's end");
+    listen_wait(heard, PMIX_ERR_PROC_TERM_WO_SYNC, last, 1);
+    CHECK_OK(call(false, "early", NULL), "disconnect, of one that may end early");
+    CHECK(call(false, "late", NULL) != PMIX_SUCCESS,
+          "disconnect, of one that has ended without: expected an error");
+    CHECK_OK(call(true, "few", PMIX_CONNECT_OPTIONAL), "connect that is optional");
+    CHECK(call(true, "all", NULL) != PMIX_SUCCESS, "connect with one that has ended");
+    CHECK_EQ(listen_count(heard, PMIX_ERR_PROC_TERM_WO_SYNC, last), 1, "events of its end");
+}
+
+static int run_rules(void)
+{
+    const pmix_status_t code = PMIX_ERR_PROC_TERM_WO_SYNC;
+    for (pmix_rank_t r = 1; r < client.size; r++)
+        if (nodes_of_ranks()[r] == nodes_of_ranks()[r - 1])
+            return client_skip("there are several ranks on a node");
+    check_ids();
+    check_each();
+    struct listener *heard = listen_to(&code, 1, NULL, 0);
+    CHECK_OK(call(true, "early", PMIX_CONNECT_EARLY_TERM_ALLOWED), "connect early");
+    CHECK_OK(call(true, "late", NULL), "connect late");
+    fence_all(false);
+    if (client.me.rank != client.size - 1)
+        check_end(heard);
+    return client_pass("%u ranks", client.size);
 }
 
 /* ---- several jobs ---- */
@@ -234,6 +323,30 @@ static void connect_nobody(void)
     CHECK_STATUS(connect_of(pair, 2, 60), PMIX_ERR_NOT_FOUND, "connect to a name that no job has");
 }
 
+/* A namespace may have the name of its cluster in front. */
+static void connect_clusters(void)
+{
+    pmix_proc_t firsts[JOBS_MAX];
+    char *cluster;
+    if (client.me.rank != 0 ||
+        try_get(PMIX_RANK_WILDCARD, PMIX_CLUSTER_ID, NULL, 0) != PMIX_SUCCESS)
+        return;
+    cluster = get_string(PMIX_RANK_WILDCARD, "%s", PMIX_CLUSTER_ID);
+    for (int other = 0; other < 2; other++) {
+        for (long i = 0; i < jobs; i++) {
+            firsts[i] = others[i];
+            firsts[i].rank = 0;
+            if (i != part)
+                snprintf(firsts[i].nspace, sizeof firsts[i].nspace, "%.60s:%.190s",
+                         other ? "elsewhere" : cluster, others[i].nspace);
+        }
+        step("connect with %s in front", other ? "another cluster" : cluster);
+        CHECK_STATUS(connect_of(firsts, (size_t)jobs, 60),
+                     other ? PMIX_ERR_NOT_SUPPORTED : PMIX_SUCCESS, "connect of a cluster");
+    }
+    free(cluster);
+}
+
 static int run_jobs(void)
 {
     learn_names();
@@ -248,13 +361,14 @@ static int run_jobs(void)
     send_events();
     connect_firsts();
     connect_nobody();
+    connect_clusters();
     return client_pass("part %ld of %ld jobs", part, jobs);
 }
 
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
-        {"mode", &mode, "what to do", "job|lost|jobs"},
+        {"mode", &mode, "what to do", "job|lost|jobs|rules"},
         {"jobs", &jobs, "jobs that connect", NULL},
         {"part", &part, "which of them this is", NULL},
         {"rounds", &rounds, "times that all connect", NULL},
@@ -263,5 +377,8 @@ int main(int argc, char **argv)
     client_init("connect", options, argc, argv);
     if (mode == JOBS && (getenv("CONNECT_MEET") == NULL || jobs > JOBS_MAX))
         return client_skip("CONNECT_MEET is not set, or there are more than %d jobs", JOBS_MAX);
-    return mode == JOB ? run_job() : mode == LOST ? run_lost() : run_jobs();
+    return mode == JOB     ? run_job()
+           : mode == LOST  ? run_lost()
+           : mode == RULES ? run_rules()
+                           : run_jobs();
 }

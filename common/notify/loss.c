@@ -2,6 +2,7 @@
 /* Events about processes that are lost: for all that ask, and for members of their groups. */
 #include "common/notify/loss.h"
 
+#include "common/notify/connection.h"
 #include "common/notify/event.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/infos.h"
@@ -236,6 +237,8 @@ void loss_server(struct server *server, uint32_t node, const char *why)
     for (uint32_t k = 0; k < lost->ntasks; k++) {
         if (ns == server->nspace)
             raise_loss(server, lost->ranks[k], NULL, text, HERE);
+        else
+            connection_process_lost(server, ns->boot->nspace, lost->ranks[k]);
         tell_groups(server, ns->boot->nspace, lost->ranks[k], false);
     }
 }

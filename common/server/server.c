@@ -2,6 +2,7 @@
 /* What lives on the loop, wired together: frames in and out, deadlines, the launcher's messages. */
 #include "common/server/server.h"
 
+#include "common/notify/connection.h"
 #include "common/notify/event.h"
 #include "common/nspace/binding.h"
 #include "common/nspace/command.h"
@@ -375,6 +376,7 @@ static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint3
         return;
     upcall_client_ended(server, slot);
     upcall_task_gone(server, here->ranks[slot]);
+    connection_task_ended(server, slot);
     holder_ended(server->holder, server->boot.nspace, here->ranks[slot]);
 }
 
@@ -537,6 +539,7 @@ void server_close(struct server *server)
     holder_free(server->holder);
     steps_close(server);
     sets_close(server);
+    book_free(&server->book);
     link_free(server->link);
     registry_free(server->registry);
     nspace_free(server->nspace);

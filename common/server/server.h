@@ -10,6 +10,7 @@
 #include "common/nspace/nspace.h"
 #include "common/nspace/psets.h"
 #include "common/nspace/registry.h"
+#include "common/server/book.h"
 #include "common/tracker/engine.h"
 #include "common/transport/ask.h"
 #include "common/transport/link.h"
@@ -87,6 +88,7 @@ struct server {
     int64_t bereft_at;  /**< when an operation last failed for a task of another node, ms */
     struct psets psets; /**< sets.c: of the own step */
     struct registry *registry;
+    struct book book;          /**< who is connected */
     struct served *served;     /**< upcall/modex.c: what other servers ask about processes here */
     uint64_t nserved;          /**< such questions that libpmix was handed, ever */
     struct collective *groups; /**< upcall/pending.c: group operations that libpmix waits for */

@@ -6,6 +6,7 @@
  */
 #include "common/server/steps.h"
 
+#include "common/notify/connection.h"
 #include "common/nspace/foreign.h"
 #include "common/server/holder.h"
 #include "common/server/sets.h"
@@ -379,6 +380,7 @@ void steps_tidy(struct server *server, uint32_t node)
         if (!ns->foreign->gone[i])
             return;
     log_debug("namespace %s has ended", ns->foreign->name);
+    connection_nspace_ended(server, ns->foreign->name);
     if (ns->foreign->registered)
         sets_end(server, ns);
     spread_forget(server->spreads, ns->foreign->name);

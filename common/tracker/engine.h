@@ -33,7 +33,11 @@
 
 /** What a call asks for: a context id, which the root gives; that members of the group are told of
  * lost ones, which is between the callers: each sees it in the result. */
-enum { ENGINE_WANT_CONTEXT_ID = 1, ENGINE_WANT_NOTIFY = 2 };
+enum {
+    ENGINE_WANT_CONTEXT_ID = 1,
+    ENGINE_WANT_NOTIFY = 2,
+    ENGINE_WANT_OWN = 1u << 8, /**< from this bit on: the callers' own */
+};
 
 /** What one server contributed, when that is more than its presence. */
 struct engine_entry {

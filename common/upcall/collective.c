@@ -10,6 +10,7 @@
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "include/muster/pmix.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -59,12 +60,26 @@ static bool is_true(const pmix_info_t *info)
 }
 
 /* What libpmix or we heed of a collective. */
-static const char *const known_keys[] = {
-    PMIX_TIMEOUT,          PMIX_COLLECT_DATA,           PMIX_COLLECT_GENERATED_JOB_INFO,
-    PMIX_GROUP_ID,         PMIX_GROUP_ADD_MEMBERS,      PMIX_GROUP_ASSIGN_CONTEXT_ID,
-    PMIX_GROUP_BOOTSTRAP,  PMIX_GROUP_FT_COLLECTIVE,    PMIX_GROUP_NOTIFY_TERMINATION,
-    PMIX_GROUP_LOCAL_ONLY, PMIX_GROUP_ENDPT_DATA,       PMIX_GROUP_INFO,
-    PMIX_PROC_DATA,        PMIX_LOCAL_COLLECTIVE_STATUS};
+static const char *const known_keys[] = {PMIX_TIMEOUT,
+                                         PMIX_COLLECT_DATA,
+                                         PMIX_COLLECT_GENERATED_JOB_INFO,
+                                         PMIX_GROUP_ID,
+                                         PMIX_GROUP_ADD_MEMBERS,
+                                         PMIX_GROUP_ASSIGN_CONTEXT_ID,
+                                         PMIX_GROUP_BOOTSTRAP,
+                                         PMIX_GROUP_FT_COLLECTIVE,
+                                         PMIX_GROUP_NOTIFY_TERMINATION,
+                                         PMIX_GROUP_LOCAL_ONLY,
+                                         PMIX_GROUP_ENDPT_DATA,
+                                         PMIX_GROUP_INFO,
+                                         PMIX_PROC_DATA,
+                                         PMIX_LOCAL_COLLECTIVE_STATUS,
+                                         PMIX_CONNECT_ID,
+                                         PMIX_CONNECT_OPTIONAL,
+                                         PMIX_CONNECT_EARLY_TERM_ALLOWED,
+                                         PMIX_CONNECT_NOTIFY_EACH,
+                                         PMIX_CONNECT_NOTIFY_REQ,
+                                         PMIX_CONNECT_XCHG_ONLY};
 
 /* What is not known is passed over, unless its caller requires it (PMIX_INFO_REQD). */
 static void refuse_unknown(struct collective *c, const pmix_info_t *info)
@@ -353,6 +368,8 @@ void collective_run(struct handoff_item *item)
     c->call.done = on_done;
     c->handed_up = now_ms();
     stranded_called(c->server, c->kind, c->id);
+    if (c->kind == COLL_CONNECT || c->kind == COLL_DISCONNECT)
+        connect_begin(c);
     steps_speak(c->server, &c->members);
     find_lost(c);
     char what[COLL_DESCRIBE_MAX];

@@ -45,8 +45,9 @@ struct collective {
     uint32_t lacking;  /**< local participants that have not, as they are lost */
     int64_t handed_up; /**< now_ms() when the loss was told */
     bool held;         /**< it was held back until the loss was told */
-    bool survives;     /**< PMIX_GROUP_FT_COLLECTIVE */
+    bool survives;     /**< PMIX_GROUP_FT_COLLECTIVE; of a connect PMIX_CONNECT_OPTIONAL */
     bool notify;       /**< PMIX_GROUP_NOTIFY_TERMINATION */
+    bool notify_req;   /**< PMIX_CONNECT_NOTIFY_REQ */
     /* Sets; all are made on the loop. */
     struct procset all;      /**< procs, sorted and expanded */
     struct procset members;  /**< the same, without those whom it goes on without */
@@ -132,10 +133,11 @@ void pending_remove(struct collective *c);
 
 /** Answers and frees the request. @thread the loop's */
 void collective_complete(struct collective *c, const struct engine_result *result);
-
 /** The same of a connect or a disconnect: connect.c. */
 void connect_complete(struct collective *c, const struct engine_result *result);
 
+/** Looks into the book and tells of the call, once, before it is the engine's: connect.c. */
+void connect_begin(struct collective *c);
 /** Answers with the status that stands in the call, without asking anybody; the run() of a
  * request that has no participants. @thread the loop's */
 void collective_refuse(struct handoff_item *item);

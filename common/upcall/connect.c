@@ -3,11 +3,14 @@
  *
  * Before a connect is answered, libpmix knows the namespaces of all participants on every server of
  * the step: so a process finds the job-level information of the others, and their data by direct
- * modex, and fences and events may name them.
+ * modex, and fences and events may name them. The book (server/book.h) keeps who is connected. One
+ * whose participants are all of this node is not in it: libpmix does not hand up its disconnect.
  */
+#include "common/notify/connection.h"
 #include "common/server/steps.h"
 #include "common/upcall/collective.h"
 #include "common/util/log.h"
+#include "include/muster/pmix.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -32,15 +35,50 @@ static void on_known(struct spread_wait *wait)
     free(done);
 }
 
+static bool is_of_this_node(const struct collective *c)
+{
+    const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
+    uint64_t n = 0;
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
+    return n == procset_size(&c->all);
+}
+
+void connect_begin(struct collective *c)
+{
+    const struct book_entry *open = book_find(&c->server->book, c->id, &c->all);
+    if (c->kind == COLL_CONNECT && c->notify_req)
+        connection_tell_of_own(c->server, PMIX_CONNECT_REQUESTED, c->id, &c->all);
+    if (c->kind == COLL_CONNECT && (c->call.flags & BOOK_NOTIFY_EACH))
+        connection_tell_of_own(c->server, PMIX_PROC_HAS_CONNECTED, c->id, &c->all);
+    if (c->kind != COLL_DISCONNECT)
+        return;
+    if (open == NULL && !is_of_this_node(c) && c->call.status == PMIX_SUCCESS)
+        c->call.status = PMIX_ERR_NOT_FOUND;
+    if (open != NULL && ((c->call.flags | open->directives) & BOOK_NOTIFY_EACH))
+        connection_tell_of_own(c->server, PMIX_PROC_HAS_DISCONNECTED, c->id, &c->all);
+    c->survives = c->survives || (open != NULL && (open->directives & BOOK_EARLY_TERM));
+}
+
+static pmix_status_t connected(struct collective *c, uint32_t directives)
+{
+    if (steps_register(c->server, &c->members) != 0)
+        return PMIX_ERR_NOT_FOUND;
+    if ((directives & BOOK_XCHG_ONLY) || is_of_this_node(c))
+        return PMIX_SUCCESS;
+    return book_open(&c->server->book, c->id, &c->all, directives) == 0 ? PMIX_SUCCESS
+                                                                        : PMIX_ERR_NOMEM;
+}
+
 void connect_complete(struct collective *c, const struct engine_result *result)
 {
     struct connected *done = NULL;
     pmix_status_t status = result->status;
+    if (status == PMIX_SUCCESS && c->kind == COLL_DISCONNECT)
+        book_close(&c->server->book, c->id, &c->all);
     if (status == PMIX_SUCCESS && c->kind == COLL_CONNECT) {
         done = malloc(sizeof *done);
-        status = done == NULL                                  ? PMIX_ERR_NOMEM
-                 : steps_register(c->server, &c->members) != 0 ? PMIX_ERR_NOT_FOUND
-                                                               : PMIX_SUCCESS;
+        status = done == NULL ? PMIX_ERR_NOMEM : connected(c, result->flags);
     }
     if (done == NULL || status != PMIX_SUCCESS) {
         free(done);
@@ -51,6 +89,64 @@ void connect_complete(struct collective *c, const struct engine_result *result)
     steps_await(c->server, &done->wait);
 }
 
+static void refuse(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    answer(c, c->call.status);
+}
+
+static bool is_on(const pmix_info_t *info, const char *key)
+{
+    return PMIX_CHECK_KEY(info, key) && (info->value.type == PMIX_UNDEF ||
+                                         (info->value.type == PMIX_BOOL && info->value.data.flag));
+}
+
+/* @return the id, borrowed, or "". @thread PMIx's */
+static const char *find_id(const pmix_info_t info[], size_t ninfo)
+{
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_CONNECT_ID) && info[i].value.type == PMIX_STRING &&
+            info[i].value.data.string != NULL)
+            return info[i].value.data.string;
+    return "";
+}
+
+/* @thread PMIx's */
+static void read_own_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
+{
+    for (size_t i = 0; i < ninfo; i++) {
+        c->survives = c->survives || is_on(&info[i], PMIX_CONNECT_OPTIONAL);
+        c->notify_req = c->notify_req || is_on(&info[i], PMIX_CONNECT_NOTIFY_REQ);
+        if (is_on(&info[i], PMIX_CONNECT_EARLY_TERM_ALLOWED))
+            c->call.flags |= BOOK_EARLY_TERM;
+        if (is_on(&info[i], PMIX_CONNECT_NOTIFY_EACH))
+            c->call.flags |= BOOK_NOTIFY_EACH;
+        if (is_on(&info[i], PMIX_CONNECT_XCHG_ONLY))
+            c->call.flags |= BOOK_XCHG_ONLY;
+    }
+}
+
+/* Takes the own cluster's name, and a colon, from the front of namespaces (RFC 0003,
+ * PMIX_MULTICLUSTER_NSPACE_CONSTRUCT). @return whether no other cluster is named. @thread PMIx's */
+static bool take_clusters(struct collective *c)
+{
+    const char *cluster = c->server->boot.allocation.cluster;
+    for (size_t i = 0; i < c->nprocs; i++) {
+        char *nspace = c->procs[i].nspace, *colon = strchr(nspace, ':');
+        if (colon == NULL)
+            continue;
+        if (cluster == NULL || strlen(cluster) != (size_t)(colon - nspace) ||
+            memcmp(cluster, nspace, strlen(cluster)) != 0) {
+            log_error("%s: namespace %s is of another cluster than \"%s\", and clusters are not "
+                      "connected; name processes of this one",
+                      coll_kind_name(c->kind), nspace, cluster != NULL ? cluster : "");
+            return false;
+        }
+        memmove(nspace, colon + 1, strlen(colon + 1) + 1);
+    }
+    return true;
+}
+
 /* @thread PMIx's */
 static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t nprocs,
                           const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc,
@@ -58,12 +154,23 @@ static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t
 {
     if (procs == NULL || nprocs == 0)
         return PMIX_ERR_BAD_PARAM;
-    struct collective *c = collective_new(kind, "", procs, nprocs);
+    const char *id = find_id(info, ninfo);
+    if (strlen(id) > PROCSET_NAME_MAX) {
+        log_error("%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d", coll_kind_name(kind),
+                  strlen(id), PROCSET_NAME_MAX);
+        return PMIX_ERR_BAD_PARAM;
+    }
+    struct collective *c = collective_new(kind, id, procs, nprocs);
     if (c == NULL)
         return PMIX_ERR_NOMEM;
     c->server = upcall_server();
     c->request.answer = answer_op(cbfunc, cbdata);
     collective_directives(c, info, ninfo);
+    read_own_directives(c, info, ninfo);
+    if (!take_clusters(c)) {
+        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+        return upcall_post(&c->request, refuse);
+    }
     return upcall_post(&c->request, collective_run);
 }
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A process's own server tells of it, in all steps. Only of a server that is lost each other one
+ * tells its own clients. */
+#include "common/notify/connection.h"
+
+#include "common/notify/event.h"
+#include "common/nspace/infos.h"
+#include "common/nspace/procs.h"
+#include "common/util/log.h"
+#include "include/muster/pmix.h"
+
+#include <pmix.h>
+#include <string.h>
+
+static void describe(struct infos *list, const char *id, const struct procset *to,
+                     const pmix_proc_t *about)
+{
+    pmix_info_t range;
+    PMIX_INFO_CONSTRUCT(&range);
+    if (procs_load(&range, PMIX_EVENT_CUSTOM_RANGE, to))
+        infos_put(list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
+    else
+        list->failed = true;
+    PMIX_INFO_DESTRUCT(&range);
+    infos_put(list, PMIX_EVENT_AFFECTED_PROC, about, PMIX_PROC);
+    if (*id != '\0')
+        infos_str(list, PMIX_CONNECT_ID, id);
+    infos_bool(list, PMIX_EVENT_NON_DEFAULT, true);
+}
+
+/* @param everywhere also on other servers @param to empty: nobody is told */
+static void raise_event(struct server *server, pmix_status_t code, const char *id,
+                        const struct procset *to, const pmix_proc_t *about, bool everywhere)
+{
+    struct infos list = {0};
+    struct notification event = {0};
+    if (to->nparts == 0 || server->ending)
+        return;
+    describe(&list, id, to, about);
+    if (list.failed) {
+        log_error("out of memory: event %d about %s rank %u is not raised", code, about->nspace,
+                  about->rank);
+        infos_free(&list);
+        return;
+    }
+    if (everywhere && notification_copy(&server->boot, &event, code, about, PMIX_RANGE_CUSTOM,
+                                        list.info, list.n) == PMIX_SUCCESS)
+        notification_send(server, &event); /* others may be gone, too */
+    notification_free(&event);
+    notification_give(code, about, PMIX_RANGE_CUSTOM, list.info, list.n);
+}
+
+void connection_tell_of_own(struct server *server, pmix_status_t code, const char *id,
+                            const struct procset *members)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    pmix_proc_t about;
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        PMIX_LOAD_PROCID(&about, server->boot.nspace, here->ranks[k]);
+        if (procset_has(members, about.nspace, about.rank))
+            raise_event(server, code, id, members, &about, true);
+    }
+}
+
+/* Those of a connection that loss.h does not tell. @return 0, or -1: out of memory */
+static int strangers_of(struct procset *to, const struct procset *members, const char *nspace)
+{
+    struct procset own = {0};
+    int rc = procset_add(&own, nspace, 0, UINT32_MAX - 1);
+    procset_canonical(&own);
+    if (rc == 0)
+        rc = procset_except(to, members, &own);
+    procset_free(&own);
+    return rc;
+}
+
+void connection_task_ended(struct server *server, uint32_t slot)
+{
+    const char *nspace = server->boot.nspace;
+    uint32_t rank = server->boot.nodes[server->boot.node].ranks[slot];
+    const struct book_entry *c = NULL;
+    pmix_proc_t about;
+    PMIX_LOAD_PROCID(&about, nspace, rank);
+    while ((c = book_next(&server->book, c, nspace, rank)) != NULL) {
+        struct procset to = {0};
+        if (c->directives & BOOK_EARLY_TERM)
+            continue;
+        if ((server->tasks[slot].lost ? strangers_of(&to, &c->members, nspace)
+                                      : procset_unite(&to, &c->members)) == 0)
+            raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &to, &about, true);
+        procset_free(&to);
+    }
+}
+
+void connection_process_lost(struct server *server, const char *nspace, uint32_t rank)
+{
+    const struct book_entry *c = NULL;
+    pmix_proc_t about;
+    PMIX_LOAD_PROCID(&about, nspace, rank);
+    while ((c = book_next(&server->book, c, nspace, rank)) != NULL)
+        if (!(c->directives & BOOK_EARLY_TERM))
+            raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &c->members, &about, false);
+}
+
+void connection_nspace_ended(struct server *server, const char *nspace)
+{
+    struct book_entry *c;
+    pmix_proc_t about;
+    PMIX_LOAD_PROCID(&about, nspace, PMIX_RANK_WILDCARD);
+    while ((c = book_take(&server->book, nspace)) != NULL) {
+        log_info("namespace %s has ended without disconnecting", nspace);
+        if (!(c->directives & BOOK_EARLY_TERM))
+            raise_event(server, PMIX_EVENT_JOB_END, c->id, &c->members, &about, false);
+        book_drop(c);
+    }
+}

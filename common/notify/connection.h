@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Events about connections (RFC 0003, PMIx_Connect): to the members of a connection that have
+ * registered for the event's code, none to default handlers. Each has PMIX_EVENT_AFFECTED_PROC, and
+ * PMIX_CONNECT_ID where the connection has one.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_NOTIFY_CONNECTION_H
+#define MUSTER_NOTIFY_CONNECTION_H
+
+#include "common/server/book.h"
+#include "common/server/server.h"
+
+#include <pmix_common.h>
+
+/** Tells all @p members of each of them that is of this node: it has connected or disconnected, or
+ * asks the others to connect. @param code PMIX_PROC_HAS_CONNECTED and so on */
+void connection_tell_of_own(struct server *server, pmix_status_t code, const char *id,
+                            const struct procset *members);
+
+/** The task in @p slot of this node has ended: tells those that are connected with it
+ * (PMIX_ERR_PROC_TERM_WO_SYNC), unless the connect allows that. Of a task that is lost, its own
+ * step is told by loss.h. */
+void connection_task_ended(struct server *server, uint32_t slot);
+
+/** Process @p rank of another step is lost with its server: tells those here. */
+void connection_process_lost(struct server *server, const char *nspace, uint32_t rank);
+
+/** All of another step has ended: connections with it are over. Tells those here that had one open
+ * (PMIX_EVENT_JOB_END). */
+void connection_nspace_ended(struct server *server, const char *nspace);
+
+#endif

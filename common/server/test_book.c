@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of book.c: what is open, and what ends it.
+ */
+#include "common/server/book.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct procset set_of(const char *nspace, uint32_t last, const char *other)
+{
+    struct procset set = {0};
+    procset_add(&set, nspace, 0, last);
+    if (other != NULL)
+        procset_add(&set, other, 0, 0);
+    procset_canonical(&set);
+    return set;
+}
+
+static void a_connection_ends_once(void **state)
+{
+    struct book book = {0};
+    struct procset set = set_of("a", 3, "b"), less = set_of("a", 2, "b");
+    (void)state;
+    assert_false(book_close(&book, "", &set));
+    assert_int_equal(book_open(&book, "", &set, 0), 0);
+    assert_int_equal(book_open(&book, "x", &set, BOOK_EARLY_TERM), 0);
+    assert_null(book_find(&book, "", &less));
+    assert_null(book_find(&book, "y", &set));
+    assert_int_equal(book_find(&book, "x", &set)->directives, BOOK_EARLY_TERM);
+    assert_true(book_close(&book, "x", &set));
+    assert_false(book_close(&book, "x", &set));
+    assert_non_null(book_find(&book, "", &set));
+    assert_int_equal(book.n, 1);
+    book_free(&book);
+    procset_free(&set);
+    procset_free(&less);
+}
+
+static void a_second_connect_is_the_same(void **state)
+{
+    struct book book = {0};
+    struct procset set = set_of("a", 3, NULL);
+    (void)state;
+    assert_int_equal(book_open(&book, "", &set, BOOK_NOTIFY_EACH), 0);
+    assert_int_equal(book_open(&book, "", &set, BOOK_EARLY_TERM), 0);
+    assert_int_equal(book.n, 1);
+    assert_int_equal(book.open->directives, BOOK_EARLY_TERM);
+    book_free(&book);
+    assert_int_equal(book.n, 0);
+    procset_free(&set);
+}
+
+static void those_of_a_process(void **state)
+{
+    struct book book = {0};
+    struct procset one = set_of("a", 3, "b"), two = set_of("a", 1, NULL);
+    const struct book_entry *c;
+    (void)state;
+    book_open(&book, "one", &one, 0);
+    book_open(&book, "two", &two, 0);
+    c = book_next(&book, NULL, "a", 0);
+    assert_string_equal(c->id, "two");
+    c = book_next(&book, c, "a", 0);
+    assert_string_equal(c->id, "one");
+    assert_null(book_next(&book, c, "a", 0));
+    assert_string_equal(book_next(&book, NULL, "a", 2)->id, "one");
+    assert_null(book_next(&book, NULL, "b", 1));
+    book_free(&book);
+    procset_free(&one);
+    procset_free(&two);
+}
+
+static void a_namespace_ends(void **state)
+{
+    struct book book = {0};
+    struct procset one = set_of("a", 3, "b"), two = set_of("a", 1, NULL),
+                   three = set_of("b", 1, "c");
+    (void)state;
+    book_open(&book, "one", &one, 0);
+    book_open(&book, "two", &two, 0);
+    book_open(&book, "three", &three, 0);
+    for (uint32_t n = 0; n < 2; n++) {
+        struct book_entry *c = book_take(&book, "b");
+        assert_non_null(c);
+        book_drop(c);
+    }
+    assert_null(book_take(&book, "b"));
+    assert_int_equal(book.n, 1);
+    assert_string_equal(book.open->id, "two");
+    book_free(&book);
+    procset_free(&one);
+    procset_free(&two);
+    procset_free(&three);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_connection_ends_once),
+        cmocka_unit_test(a_second_connect_is_the_same),
+        cmocka_unit_test(those_of_a_process),
+        cmocka_unit_test(a_namespace_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
