@@ -259,6 +259,11 @@ part_missing() {
   instead "printf 'oh\\033[31m dear\\n' >&2; exit 3"
   refused last-words 'ended before it was ready on node node2 .*last words were: oh.\[31m dear'
   under "$server"
+  over /opt/muster/lib/slurm -t tmpfs muster
+  refused no-plugin 'slurm:Task launch for StepId=[0-9.]+ failed on node node2: '
+  check 'no-plugin: the log of slurmd says why' "$(logged_since | grep -v muster: | tail -n 3 | tr '\n' ';')" \
+    grep -q 'Cannot create context for mpi/muster' <(logged_since)
+  under /opt/muster/lib/slurm
   unknown_user
   tmp_of_tasks
   instead 'exec sleep 100'

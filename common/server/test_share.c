@@ -30,13 +30,13 @@ static pid_t start(const char *called, uid_t uid)
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_NAME, called);
         if (mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
                 MAP_FAILED ||
             (uid != (uid_t)-1 && setuid(uid) != 0))
             _exit(1);
         prctl(PR_SET_DUMPABLE, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid() forgets it */
         if (write(ready[1], &byte, 1) == 1)
             pause();
         _exit(1);
