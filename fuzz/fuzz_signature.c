@@ -30,16 +30,20 @@ static struct nspace *make_nspace(void)
 
 static void check_places(const struct nspace *ns, const struct signature *sig)
 {
-    uint32_t *servers, n;
+    struct places places = {0};
+    uint32_t servers[NODES];
     char who[40];
-    if (nspace_servers(ns, sig, &servers, &n) == 0) {
-        FUZZ_CHECK(n >= 1 && n <= NODES);
-        for (uint32_t i = 1; i < n; i++)
-            FUZZ_CHECK(servers[i - 1] < servers[i]);
-        nspace_missing(ns, sig, servers, n, who, sizeof who);
+    if (nspace_servers(ns, sig, &places) == 0) {
+        FUZZ_CHECK(places.n >= 1 && places.n <= NODES);
+        for (uint32_t i = 0; i < places.n; i++) {
+            servers[i] = places_node(&places, i);
+            FUZZ_CHECK(places_slot(&places, servers[i]) == i);
+            FUZZ_CHECK(i == 0 || servers[i - 1] < servers[i]);
+        }
+        nspace_missing(ns, sig, servers, places.n, who, sizeof who);
         FUZZ_CHECK(memchr(who, '\0', sizeof who) != NULL);
     }
-    free(servers);
+    places_free(&places);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -125,6 +125,7 @@ void doubt_progress(struct engine *engine, struct tracker *t)
     if (t->asked != lost && tracker_move(engine, t, TRACKER_LOSS)) {
         t->asked = lost;
         t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+        tracker_due(engine, t);
         if (t->call == NULL) /* nobody here has a deadline */
             tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
         doubt_ask(engine, t);

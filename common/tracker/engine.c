@@ -4,6 +4,7 @@
 
 #include "common/util/log.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,12 @@ struct engine *engine_new(const struct engine_env *env)
     TAILQ_INIT(&engine->quits);
     TAILQ_INIT(&engine->cancelled);
     TAILQ_INIT(&engine->decided);
-    for (int i = 0; i < ENGINE_BUCKETS; i++)
-        LIST_INIT(&engine->buckets[i]);
+    engine->nbuckets = ENGINE_BUCKETS;
+    engine->buckets = calloc(engine->nbuckets, sizeof *engine->buckets);
+    if (engine->buckets == NULL) {
+        free(engine);
+        return NULL;
+    }
     return engine;
 }
 
@@ -75,6 +80,7 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     t->call = call;
     t->tried = call->op;
     t->again = t->again || call->gone != NULL;
+    engine->retries = engine->retries || t->again;
     call->next = NULL;
     t->number = ++engine->numbers;
     t->floor = engine->generations;
@@ -175,18 +181,6 @@ void engine_left(struct engine *engine, uint32_t node)
     lose(engine, node, &engine->left);
 }
 
-static uint64_t due_at(const struct tracker *t)
-{
-    uint64_t at = UINT64_MAX;
-    const uint64_t times[] = {
-        t->deadline, t->report, t->flush,
-        t->say,      t->settle, t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0};
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-        if (times[i] != 0 && times[i] < at)
-            at = times[i];
-    return at;
-}
-
 static void expire(struct engine *engine, struct tracker *t)
 {
     char text[1024];
@@ -242,11 +236,8 @@ static void tick(struct engine *engine, struct tracker *t, uint64_t now)
 
 int64_t engine_next(const struct engine *engine)
 {
-    uint64_t at = UINT64_MAX, now = engine->env.now(engine->env.arg);
-    const struct tracker *t;
-    TAILQ_FOREACH (t, &engine->all, all)
-        if (due_at(t) < at)
-            at = due_at(t);
+    const struct timer *first = timers_first(&engine->timers);
+    uint64_t at = first != NULL ? first->at : UINT64_MAX, now = engine->env.now(engine->env.arg);
     const uint64_t others[] = {assembly_next(engine), leader_next(engine), member_next(engine),
                                quit_next(engine),     cancel_next(engine), decided_next(engine)};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -255,23 +246,23 @@ int64_t engine_next(const struct engine *engine)
     return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
 }
 
-static void tick_all(struct engine *engine, struct tracker *t, uint64_t now)
+static void tick_all(struct engine *engine, uint64_t now)
 {
-    if (due_at(t) <= now)
-        tick(engine, t, now);
+    struct timer *first;
+    while ((first = timers_first(&engine->timers)) != NULL && first->at <= now) {
+        struct tracker *t = (struct tracker *)((char *)first - offsetof(struct tracker, due));
+        uint64_t at = tracker_due_at(t);
+        if (at <= now)
+            tick(engine, t, now); /* which may free it, and others */
+        else
+            timers_set(&engine->timers, first, at);
+    }
 }
 
 void engine_tick(struct engine *engine)
 {
     uint64_t now = engine->env.now(engine->env.arg);
-    const struct tracker *t;
-    bool due = true;
-    while (due) {
-        tracker_each(engine, tick_all, now);
-        due = false;
-        TAILQ_FOREACH (t, &engine->all, all)
-            due = due || due_at(t) <= now;
-    }
+    tick_all(engine, now);
     while (assembly_tick(engine, now) || leader_tick(engine, now) || member_tick(engine, now) ||
            quit_tick(engine, now) || cancel_tick(engine, now) || decided_tick(engine, now))
         ;
@@ -342,5 +333,7 @@ void engine_free(struct engine *engine)
     tree_shape_free(&engine->shape);
     ranges_free(&engine->lost);
     ranges_free(&engine->left);
+    timers_free(&engine->timers);
+    free(engine->buckets);
     free(engine);
 }

@@ -121,6 +121,7 @@ static void take_contrib(struct engine *engine, struct tracker *t, struct contri
         return;
     tracker_local_loss(engine, t);
     t->again = t->again || contrib->again;
+    engine->retries = engine->retries || t->again;
     tracker_arm(engine, t, contrib->timeout, contrib->left);
     procset_unite(&t->gone, &contrib->gone);
     /* That some server cannot take part may be said by any server: see rollup_refuse(). */
@@ -242,6 +243,7 @@ static void stale_release(struct engine *engine, struct tracker *t, struct track
     }
     t->failure.generation = release->generation;
     t->failure.at = engine->env.now(engine->env.arg);
+    tracker_due(engine, t);
     tracker_remember(t, &release->result);
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
@@ -305,6 +307,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
         tracker_end(engine, t, result);
     } else {
         t->failure.at = engine->env.now(engine->env.arg);
+        tracker_due(engine, t);
         tracker_remember(t, result);
         tries_end(engine, t, result);
         tracker_owe(t, result);

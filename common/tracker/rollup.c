@@ -450,6 +450,7 @@ static void say_soon(struct engine *engine, struct tracker *t)
         rollup_up(engine, t);
     else if (t->news && t->say == 0)
         t->say = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    tracker_due(engine, t);
 }
 
 void rollup_progress(struct engine *engine, struct tracker *t)
@@ -458,6 +459,7 @@ void rollup_progress(struct engine *engine, struct tracker *t)
     int32_t status = t->status;
     if (t->flush == 0 && !complete)
         t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    tracker_due(engine, t);
     if (t->self == t->tree.root) {
         /* One failure is everybody's: nobody waits for the rest. */
         if (status == 0 && complete && !assembly_ready(engine, t, &status))
@@ -477,6 +479,7 @@ void rollup_progress(struct engine *engine, struct tracker *t)
     } else if (complete && t->state == TRACKER_GATHER) {
         tracker_move(engine, t, TRACKER_COMPLETE);
         t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+        tracker_due(engine, t);
         t->news = true;
         rollup_up(engine, t);
     } else if (status != 0) {

@@ -59,7 +59,7 @@ struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
 {
     uint64_t hash = signature_hash(sig, len);
     struct tracker *t;
-    LIST_FOREACH (t, &engine->buckets[hash % ENGINE_BUCKETS], bucket)
+    LIST_FOREACH (t, &engine->buckets[hash % engine->nbuckets], bucket)
         if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
             return t;
     return NULL;
@@ -140,6 +140,43 @@ static void free_parts(struct tracker *t)
     free(t);
 }
 
+/* With no memory for more, a bucket has more trackers. */
+static void more_buckets(struct engine *engine)
+{
+    uint32_t n = 2 * engine->nbuckets;
+    struct tracker_bucket *buckets = calloc(n, sizeof *buckets);
+    struct tracker *t;
+    if (buckets == NULL)
+        return;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        LIST_REMOVE(t, bucket);
+        LIST_INSERT_HEAD(&buckets[t->hash % n], t, bucket);
+    }
+    free(engine->buckets);
+    engine->buckets = buckets;
+    engine->nbuckets = n;
+}
+
+uint64_t tracker_due_at(const struct tracker *t)
+{
+    uint64_t at = UINT64_MAX;
+    const uint64_t times[] = {
+        t->deadline, t->report, t->flush,
+        t->say,      t->settle, t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] != 0 && times[i] < at)
+            at = times[i];
+    return at;
+}
+
+/* A time that has become later is looked at when the earlier one has come. */
+void tracker_due(struct engine *engine, struct tracker *t)
+{
+    uint64_t at = tracker_due_at(t);
+    if (t->due.place == 0 || at < t->due.at)
+        timers_set(&engine->timers, &t->due, at);
+}
+
 static struct tracker *tracker_new(struct engine *engine, const void *bytes, size_t len)
 {
     struct tracker *t = calloc(1, sizeof *t);
@@ -150,7 +187,8 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
     bool good = signature_read(&t->parts, bytes, len) == 0 && t->sig != NULL &&
                 engine->env.servers(engine->env.arg, &t->parts, &t->places) == 0;
     t->self = good ? places_slot(&t->places, engine->env.self) : TREE_NONE;
-    if (t->self == TREE_NONE || make_tree(engine, t) != 0 || find_children(t) != 0) {
+    if (t->self == TREE_NONE || make_tree(engine, t) != 0 || find_children(t) != 0 ||
+        timers_reserve(&engine->timers) != 0) {
         free_parts(t);
         return NULL;
     }
@@ -159,8 +197,11 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
     t->since = engine->env.now(engine->env.arg);
     t->looked = engine->looks;
     TAILQ_INSERT_TAIL(&engine->all, t, all);
-    LIST_INSERT_HEAD(&engine->buckets[t->hash % ENGINE_BUCKETS], t, bucket);
+    LIST_INSERT_HEAD(&engine->buckets[t->hash % engine->nbuckets], t, bucket);
     engine->count++;
+    tracker_due(engine, t);
+    if (engine->count > engine->nbuckets)
+        more_buckets(engine);
     return t;
 }
 
@@ -213,6 +254,7 @@ void tracker_free(struct engine *engine, struct tracker *t)
 {
     TAILQ_REMOVE(&engine->all, t, all);
     LIST_REMOVE(t, bucket);
+    timers_set(&engine->timers, &t->due, UINT64_MAX);
     engine->count--;
     clear(t);
     for (uint32_t i = 0; i < t->failure.nowed; i++)
@@ -380,6 +422,7 @@ void tracker_open(struct engine *engine, struct tracker *t)
     clear(t);
     t->opened = engine->env.now(engine->env.arg);
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
+    tracker_due(engine, t);
     mark_lost(engine, t);
 }
 
@@ -444,6 +487,7 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
     t->timeout = timeout;
     t->deadline = deadline;
     t->news = t->urgent = true;
+    tracker_due(engine, t);
 }
 
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
@@ -472,6 +516,7 @@ void tracker_again(struct engine *engine, struct tracker *t)
     tracker_move(engine, t, t->call != NULL ? TRACKER_AGAIN : TRACKER_END);
     if (t->state == TRACKER_IDLE) {
         clear(t);
+        tracker_due(engine, t);
         return;
     }
     t->flush = 0;
@@ -504,6 +549,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
         if (call == NULL)
             tracker_owe(t, result);
     }
+    tracker_due(engine, t);
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);
     if (call != NULL)

@@ -8,6 +8,7 @@
 #include "common/tracker/engine.h"
 #include "common/tracker/places.h"
 #include "common/tracker/ranges.h"
+#include "common/tracker/timers.h"
 #include "common/tracker/tree.h"
 #include "common/transport/frame.h"
 
@@ -109,6 +110,7 @@ struct tracker {
     void *sig; /**< owned copy */
     size_t siglen;
     uint64_t hash;
+    struct timer due;       /**< no later than the first of the times below: tracker_due() */
     uint64_t looked;        /**< the last round of tracker_each() that it was in */
     struct signature parts; /**< sig, taken apart */
 
@@ -155,7 +157,7 @@ TAILQ_HEAD(tracker_list, tracker);
 LIST_HEAD(tracker_bucket, tracker);
 
 enum {
-    ENGINE_BUCKETS = 256,
+    ENGINE_BUCKETS = 64,             /**< at first */
     ENGINE_FLUSH_MS = 500,           /**< so that the root can name single servers */
     ENGINE_ASK_MS = 5000,            /**< between two questions for what is missing */
     ENGINE_GRACE_MS = 5000,          /**< after the deadline, for the root's word to arrive */
@@ -186,8 +188,11 @@ struct engine {
     struct tree_shape shape; /**< of the step's servers; n is 0: k-ary */
     struct tree whole;       /**< all of these */
     struct tracker_list all;
-    struct tracker_bucket buckets[ENGINE_BUCKETS];
+    struct timers timers;           /**< tracker::due */
+    struct tracker_bucket *buckets; /**< owned; by hash */
+    uint32_t nbuckets;
     uint32_t count;
+    bool retries; /**< there has been a later try of some operation */
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     struct wanted wanted[ENGINE_WANTED_MAX]; /**< wanted.c */
@@ -219,6 +224,10 @@ void tracker_free(struct engine *engine, struct tracker *t);
 void tracker_each(struct engine *engine,
                   void (*visit)(struct engine *engine, struct tracker *t, uint64_t arg),
                   uint64_t arg);
+/** @return when something is due, ms, or UINT64_MAX */
+uint64_t tracker_due_at(const struct tracker *t);
+/** One of its times may be earlier now. */
+void tracker_due(struct engine *engine, struct tracker *t);
 /** Opens the current operation. */
 void tracker_open(struct engine *engine, struct tracker *t);
 /** Serves @p call now; none is being served. */

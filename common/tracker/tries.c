@@ -157,7 +157,7 @@ static struct tracker *end_others(struct engine *engine, const struct tracker *t
                                   const struct engine_result *result)
 {
     struct tracker *later, *next, *own = NULL;
-    if (t->failure.given_up || !is_final(engine, result->status, result->gone))
+    if (!engine->retries || t->failure.given_up || !is_final(engine, result->status, result->gone))
         return NULL;
     for (later = TAILQ_FIRST(&engine->all); later != NULL; later = next) {
         next = TAILQ_NEXT(later, all);
@@ -176,6 +176,8 @@ void tries_end(struct engine *engine, struct tracker *t, const struct engine_res
     struct tracker *own = end_others(engine, t, result);
     if (own != NULL && t->tried != own->call->op && own->settle == 0)
         own->settle = engine->env.now(engine->env.arg) + SETTLE_MS;
+    if (own != NULL)
+        tracker_due(engine, own);
 }
 
 struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
