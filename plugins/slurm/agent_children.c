@@ -288,6 +288,8 @@ static void take_started(struct children *c, struct child *child, struct wire_in
     tell(c, child, AGENT_STARTED, &news);
     if (news.result == RM_SPAWN_RUNS)
         child->state = CHILD_RUNS;
+    else /* what a node says of a step that ends is lost on some releases of Slurm */
+        log_error("%s", text);
 }
 
 static void take_frames(struct children *c, struct child *child)
