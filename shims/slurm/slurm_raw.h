@@ -22,7 +22,13 @@
 #define SLURM_ABI_TASK_SELF (SLURM_ABI_RELEASE < 0x170b)
 #define SLURM_ABI_SLUID (SLURM_ABI_RELEASE >= 0x180b)
 /* A step is killed by (job, step, signal), the same and flags, or (id, signal, flags). */
-#define SLURM_ABI_KILL (SLURM_ABI_RELEASE < 0x170b ? 1 : SLURM_ABI_RELEASE < 0x190b ? 2 : 3)
+#if SLURM_ABI_RELEASE < 0x170b
+#define SLURM_ABI_KILL 1
+#elif SLURM_ABI_RELEASE < 0x190b
+#define SLURM_ABI_KILL 2
+#else
+#define SLURM_ABI_KILL 3
+#endif
 #if SLURM_ABI_RELEASE < 0x1a05
 #define SLURM_ABI_FREE_CONF slurm_free_ctl_conf
 #else
