@@ -200,8 +200,13 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
     PMIX_LOAD_NSPACE(s->child, name);
     log_info("PMIx_Spawn by rank %u: %u processes run as %s", s->parent.rank, s->what.ntasks,
              s->child);
-    if (procset_add(&s->set, s->child, 0, s->what.ntasks - 1) == 0 &&
-        steps_register(s->server, &s->set) == 0) {
+    /* A task of this node is in the set, so this server is the one that tells the others. */
+    const struct boot *boot = &s->server->boot;
+    const struct boot_node *here = &boot->nodes[boot->node];
+    bool made = procset_add(&s->set, s->child, 0, s->what.ntasks - 1) == 0 &&
+                procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]) == 0;
+    procset_canonical(&s->set);
+    if (made && steps_register(s->server, &s->set) == 0) {
         s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
         steps_await(s->server, &s->wait);
     } else {

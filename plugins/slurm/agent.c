@@ -21,11 +21,11 @@
 #include "common/transport/rm.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
-#include "common/util/send_all.h"
 #include "plugins/slurm/agent_children.h"
+#include "plugins/slurm/agent_listen.h"
+#include "plugins/slurm/agent_parent.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
-#include "plugins/slurm/spawn_srun.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,6 @@
 enum {
     STRANGERS_MAX = 32,
     CALLERS_MAX = STRANGERS_MAX + 32 + CHILDREN_MAX,
-    BACKLOG = 64,
     STRANGER_MS = 5000,
     KNOWN_MS = 30000,
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
@@ -191,21 +190,6 @@ static void kill_step(void *arg, uint32_t job, uint32_t step)
                   slurm_abi_strerror(errno));
 }
 
-/* Of our own step, which another one has started: to the agent of that. */
-static enum agent_result take_started(struct agent *a, const struct agent_frame *frame)
-{
-    struct wire_out out = {0};
-    if (a->parent < 0)
-        return AGENT_REFUSED;
-    size_t begin = agent_frame_begin(&out, AGENT_STARTED);
-    wire_put_raw(&out, frame->body.p, (size_t)(frame->body.end - frame->body.p));
-    agent_frame_end(&out, begin);
-    if (out.failed || !send_all(a->parent, out.data, out.len))
-        log_debug("the agent that has started this srun does not listen");
-    wire_out_free(&out);
-    return AGENT_TAKEN;
-}
-
 /* @return whether the caller may stay */
 static bool take_frame(struct agent *a, struct caller *caller, struct agent_frame *frame)
 {
@@ -219,7 +203,7 @@ static bool take_frame(struct agent *a, struct caller *caller, struct agent_fram
     } else if (frame->type == AGENT_SAY) {
         result = take_line(a, &frame->body);
     } else if (frame->type == AGENT_STARTED) {
-        result = take_started(a, frame);
+        result = agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
     } else if (frame->type == AGENT_LET_GO) {
         children_let_go(a->children, caller->id);
         result = AGENT_TAKEN;
@@ -301,6 +285,7 @@ static void take_caller(struct agent *a)
     }
     if (place->fd >= 0)
         cut(a, place);
+    agent_keep_alive(fd);
     *place = (struct caller){.fd = fd, .id = ++a->last_id, .until = now_ms() + STRANGER_MS};
 }
 
@@ -389,37 +374,6 @@ static void *run(void *arg)
 
 /* ---- its life ---- */
 
-/* Tries the ports of SrunPortRange from a random one on, or lets the kernel choose. IPv6's sockets
- * take IPv4's callers, too. @return 0 or an error number */
-static int listen_somewhere(int family, int *listener)
-{
-    const uint16_t *range = slurm_abi_srun_ports();
-    uint32_t first = range != NULL ? range[0] : 0, n = range != NULL ? range[1] - first + 1U : 1;
-    uint32_t random = 0;
-    int off = 0, error = EADDRINUSE;
-    if (getrandom(&random, sizeof random, 0) < 0)
-        return errno;
-    for (uint32_t i = 0; i < n && error == EADDRINUSE; i++) {
-        uint16_t port = htons((uint16_t)(first + (random + i) % n));
-        struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = port};
-        struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = port};
-        const void *address = family == AF_INET6 ? (void *)&six : (void *)&four;
-        int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-            return errno;
-        if (family == AF_INET6)
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-        if (bind(fd, address, family == AF_INET6 ? sizeof six : sizeof four) == 0 &&
-            listen(fd, BACKLOG) == 0) {
-            *listener = fd;
-            return 0;
-        }
-        error = errno;
-        close(fd);
-    }
-    return error;
-}
-
 static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 {
     struct sockaddr_in6 address; /* the port lies alike in both families */
@@ -457,32 +411,6 @@ static int start_thread(struct agent *a)
     return rc;
 }
 
-/* The step exists now, so what this srun says from here on is the terminal's. @return the socket to
- * the agent that has started this srun, or -1: a user has */
-static int take_parent(const struct slurm_abi_step_id *step)
-{
-    const char *text = getenv(PLAN_CHANNEL_ENV);
-    struct wire_out out = {0};
-    int type, domain;
-    socklen_t len = sizeof type;
-    if (text == NULL || atoi(text) != SPAWN_FD_CHANNEL ||
-        getsockopt(SPAWN_FD_CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) != 0 ||
-        getsockopt(SPAWN_FD_CHANNEL, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 ||
-        type != SOCK_STREAM || domain != AF_UNIX)
-        return -1;
-    fcntl(SPAWN_FD_CHANNEL, F_SETFD, FD_CLOEXEC);
-    dup2(SPAWN_FD_ERRORS, STDERR_FILENO);
-    close(SPAWN_FD_ERRORS);
-    size_t begin = agent_frame_begin(&out, AGENT_LAUNCHED);
-    wire_put_u32(&out, step->job_id);
-    wire_put_u32(&out, step->step_id);
-    agent_frame_end(&out, begin);
-    if (out.failed || !send_all(SPAWN_FD_CHANNEL, out.data, out.len))
-        log_debug("the agent that has started this srun does not listen");
-    wire_out_free(&out);
-    return SPAWN_FD_CHANNEL;
-}
-
 /* The environment is srun's own: prelaunch has only what plugins add to that of the tasks. */
 static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
 {
@@ -505,13 +433,11 @@ static struct agent *start(const struct slurm_abi_step_id *step)
     if (a == NULL)
         return NULL;
     a->listener = -1;
-    a->parent = take_parent(step);
+    a->parent = agent_parent_take(step);
     for (int i = 0; i < CALLERS_MAX; i++)
         a->callers[i].fd = -1;
     a->stop = eventfd(0, EFD_CLOEXEC);
-    int rc = a->stop < 0 ? errno : listen_somewhere(AF_INET6, &a->listener);
-    if (rc != 0 && a->stop >= 0)
-        rc = listen_somewhere(AF_INET, &a->listener);
+    int rc = a->stop < 0 ? errno : agent_listen(&a->listener);
     if (rc == 0)
         rc = open_children(a, step);
     if (rc == 0)

@@ -18,7 +18,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CALL_MS = 10000 /* to reach the agent */ };
+enum {
+    CALL_MS = 10000, /* to reach the agent */
+    CALLS_MAX = 256, /* at a time; the agent looks after fewer steps */
+    SPARE_S = 15,    /* beyond the time that the agent has */
+};
 
 enum call_state {
     CALL_REACHES, /* its thread speaks to the agent */
@@ -38,6 +42,7 @@ struct call {
     struct err err;
     struct event *event;
     struct evbuffer *in;
+    uint32_t timeout;  /* s, of the agent */
     rm_spawn_fn *news; /* NULL: it is news of our own step, and nothing comes of it */
     void *arg;
 };
@@ -48,6 +53,7 @@ struct slurm_spawns {
     struct event_base *base;
     struct handoff *handoff;
     struct call *calls;
+    unsigned ncalls;
 };
 
 struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
@@ -72,6 +78,7 @@ static void call_free(struct call *call)
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
+    call->spawns->ncalls--;
     if (call->event != NULL)
         event_free(call->event);
     if (call->in != NULL)
@@ -112,6 +119,8 @@ static bool take_news(struct call *call, struct agent_frame *frame)
     call->news(call->arg, &news);
     if (runs) {
         call->state = CALL_RUNS;
+        event_del(call->event);
+        event_add(call->event, NULL); /* it may run for as long as it wants */
         return true;
     }
     call_free(call);
@@ -121,7 +130,10 @@ static bool take_news(struct call *call, struct agent_frame *frame)
 static void on_agent(evutil_socket_t fd, short what, void *arg)
 {
     struct call *call = arg;
-    (void)what;
+    if (what & EV_TIMEOUT) {
+        fail(call, RM_SPAWN_UNREACHED, "srun does not answer");
+        return;
+    }
     int n = evbuffer_read(call->in, fd, -1);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -165,7 +177,8 @@ static void reached(struct handoff_item *item)
     }
     call->in = evbuffer_new();
     call->event = event_new(call->spawns->base, call->fd, EV_READ | EV_PERSIST, on_agent, call);
-    if (call->in == NULL || call->event == NULL || event_add(call->event, NULL) != 0)
+    const struct timeval wait = {.tv_sec = (time_t)call->timeout + SPARE_S};
+    if (call->in == NULL || call->event == NULL || event_add(call->event, &wait) != 0)
         fail(call, RM_SPAWN_FAILED, "out of memory");
 }
 
@@ -193,9 +206,10 @@ static int start_call(struct call *call)
 
 static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *arg)
 {
-    struct call *call = calloc(1, sizeof *call);
+    struct call *call = s->ncalls < CALLS_MAX ? calloc(1, sizeof *call) : NULL;
     if (call == NULL)
         return NULL;
+    s->ncalls++;
     *call = (struct call){
         .item.run = reached, .spawns = s, .next = s->calls, .fd = -1, .news = news, .arg = arg};
     s->calls = call;
@@ -208,10 +222,13 @@ void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_
 {
     struct call *call = call_new(s, news, arg);
     if (call == NULL) {
-        const struct rm_spawn_news none = {.result = RM_SPAWN_FAILED, .text = "out of memory"};
+        const struct rm_spawn_news none = {.result = RM_SPAWN_NO_RESOURCES,
+                                           .text =
+                                               "too many spawned steps at a time, or no memory"};
         news(arg, &none);
         return;
     }
+    call->timeout = what->timeout;
     size_t begin = agent_frame_begin(&call->frame, AGENT_SPAWN);
     spawn_put(&call->frame, what, s->boot->allocation.slots > s->boot->ntasks);
     agent_frame_end(&call->frame, begin);
