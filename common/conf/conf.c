@@ -185,6 +185,8 @@ static bool take_value(const struct conf_text *t, size_t at, const struct conf_r
         return false;
     case CONF_PATH:
         return conf_text_path(t, at, conf_row_path(row, conf));
+    case CONF_PLACE:
+        return conf_text_place(t, at, conf_row_path(row, conf));
     }
     return false;
 }

@@ -39,8 +39,21 @@ enum conf_spawn_overcommit { CONF_SPAWN_OVERCOMMIT_REFUSE, CONF_SPAWN_OVERCOMMIT
 /** Whether a user may give settings for his own step (conf_step.h). */
 enum conf_step_settings { CONF_STEP_ALLOW, CONF_STEP_FORBID };
 
+/** Whether servers make direct connections to each other. */
+enum conf_direct_mode { CONF_DIRECT_ON, CONF_DIRECT_OFF };
+
 /** Room for a path. */
 #define CONF_PATH_SIZE 256
+
+/** Direct connections between servers, over TCP. */
+struct conf_direct {
+    enum conf_direct_mode mode;
+    /** where: an interface, an address or a network; "": at any address. The rest of the array is
+     * zero. */
+    char where[CONF_PATH_SIZE];
+    int port;  /**< the first one that a server may listen on; 0: any */
+    int ports; /**< how many, from that one on */
+};
 
 /** How long an operation may wait, in seconds; 0: for ever. PMIX_TIMEOUT of the caller wins. */
 struct conf_timeouts {
@@ -62,6 +75,7 @@ struct conf {
     int stall_report; /**< seconds until an operation that waits is reported; 0: never */
     enum conf_stall_terminal stall_terminal; /**< whether the first report goes to the user, too */
     int tree_arity; /**< children of a server in the tree of a collective */
+    struct conf_direct direct;
     int memory_max; /**< MiB that a server may use beyond its start; 0: a share of the node's */
     enum conf_task_loss on_task_loss;
     enum conf_spawn_overcommit spawn_overcommit;

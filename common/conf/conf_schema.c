@@ -16,6 +16,7 @@ _Static_assert(sizeof(enum log_level) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_task_loss) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_log_sink) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_stall_terminal) == sizeof(int), "fields are set as int");
+_Static_assert(sizeof(enum conf_direct_mode) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_step_settings) == sizeof(int), "fields are set as int");
 
 static const struct conf_word log_levels[] = {
@@ -47,6 +48,12 @@ static const struct conf_word stall_terminals[] = {
 static const struct conf_word spawn_overcommits[] = {
     {"refuse", CONF_SPAWN_OVERCOMMIT_REFUSE},
     {"allow", CONF_SPAWN_OVERCOMMIT_ALLOW},
+    {NULL, 0},
+};
+
+static const struct conf_word direct_modes[] = {
+    {"on", CONF_DIRECT_ON},
+    {"off", CONF_DIRECT_OFF},
     {NULL, 0},
 };
 
@@ -88,6 +95,16 @@ const struct conf_row conf_rows[] = {
      .help = "Whether the first such report of a step is shown to its user, too."},
     {"tree_arity", CONF_NUMBER, FIELD(tree_arity), .min = 2, .max = 1024, .def = 16,
      .help = "How many servers each server of a collective gathers from."},
+    {"direct", CONF_SECTION,
+     .help = "Direct connections between servers, over TCP."},
+    {"direct.mode", CONF_WORD, FIELD(direct.mode), .def = CONF_DIRECT_ON, .words = direct_modes,
+     .help = "\"off\": all messages go by the resource manager, which takes longer."},
+    {"direct.address", CONF_PLACE, FIELD(direct.where),
+     .help = "Where servers listen; \"\": at all addresses of the node."},
+    {"direct.port", CONF_NUMBER, FIELD(direct.port), .min = 0, .max = 65535, .least = 1024,
+     .help = "The first port that servers may listen on; 0: any that is free."},
+    {"direct.ports", CONF_NUMBER, FIELD(direct.ports), .min = 1, .max = 65535, .def = 1000,
+     .help = "How many ports, from that one on; a node needs one for each step."},
     {"memory_max", CONF_NUMBER, FIELD(memory_max), .min = 0, .max = 16 << 20, .least = 16,
      .unit = "MiB",
      .help = "Memory that a server may use beyond its start; 0: an eighth of the node's."},
@@ -235,6 +252,9 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size)
         append(out, size, "an absolute path of at most %d bytes without backslash",
                CONF_PATH_SIZE - 1);
         break;
+    case CONF_PLACE:
+        append(out, size, "an interface, an IP address, or a network such as 10.1.0.0/16");
+        break;
     }
 }
 
@@ -271,6 +291,9 @@ void conf_row_example(const struct conf_row *row, char *out, size_t size)
     case CONF_PATH:
         append(out, size, "\"/tmp\"");
         break;
+    case CONF_PLACE:
+        append(out, size, "\"ib0\"");
+        break;
     }
 }
 
@@ -299,7 +322,7 @@ void conf_row_show(const struct conf_row *row, const struct conf *conf, char *ou
         append(out, size, "%d", conf_row_get(row, conf));
     else if (row->kind == CONF_WORD)
         append(out, size, "%s", conf_row_word(row, conf_row_get(row, conf)));
-    else if (row->kind == CONF_PATH)
+    else if (row->kind == CONF_PATH || row->kind == CONF_PLACE)
         append(out, size, "%s", (const char *)conf + row->offset);
 }
 

@@ -17,6 +17,7 @@ enum conf_kind {
     CONF_NUMBER,  /**< a whole number from min to max */
     CONF_WORD,    /**< one of the given words; the field has the word's value */
     CONF_PATH,    /**< an absolute path, or "" */
+    CONF_PLACE,   /**< an interface, an IP address or a network of IP, or "" */
 };
 
 /** A word that a key may have. */
@@ -30,7 +31,7 @@ struct conf_row {
     const char *key;               /**< with section; NULL ends the table */
     enum conf_kind kind;           /**< what its value is */
     size_t offset;                 /**< of the field in struct conf: an int, an enum, or for a
-                                        path char[CONF_PATH_SIZE] */
+                                        path or a place char[CONF_PATH_SIZE] */
     int def, min, max;             /**< default (for words: of the field); range, both included */
     int least;                     /**< not 0: values below it are out of range, but for 0 */
     const char *unit;              /**< of the number, "seconds"; NULL for none */
@@ -75,13 +76,13 @@ bool conf_row_takes(const struct conf_row *row, int64_t n);
 /** Writes a right setting, `"fence": 60`, to @p out. */
 void conf_row_example(const struct conf_row *row, char *out, size_t size);
 
-/** The field's value; not of a path. */
+/** The field's value; not of a path or place. */
 int conf_row_get(const struct conf_row *row, const struct conf *conf);
 
-/** Sets the field; not a path's. */
+/** Sets the field; not a path's or place's. */
 void conf_row_set(const struct conf_row *row, struct conf *conf, int value);
 
-/** The field of a path: CONF_PATH_SIZE bytes, all zero behind its end. */
+/** The field of a path or place: CONF_PATH_SIZE bytes, all zero behind its end. */
 char *conf_row_path(const struct conf_row *row, struct conf *conf);
 
 /** Writes the value as a file has it, without quotes, to @p out. */

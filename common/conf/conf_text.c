@@ -4,6 +4,9 @@
  */
 #include "common/conf/conf_text.h"
 #include "common/conf/conf.h"
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,14 +120,15 @@ size_t conf_text_string_end(const struct conf_text *t, size_t at)
     return at < t->len ? at + 1 : t->len;
 }
 
-bool conf_text_path(const struct conf_text *t, size_t at, char *out)
+/* A text without escapes. */
+static bool take_plain(const struct conf_text *t, size_t at, char *out)
 {
     size_t len = conf_text_string_end(t, at) - at;
 
     if (at >= t->len || t->buf[at] != '"' || len < 2 || t->buf[at + len - 1] != '"')
         return false;
     len -= 2; /* the quotes */
-    if (len >= CONF_PATH_SIZE || (len > 0 && t->buf[at + 1] != '/'))
+    if (len >= CONF_PATH_SIZE)
         return false;
     memset(out, 0, CONF_PATH_SIZE);
     memcpy(out, t->buf + at + 1, len);
@@ -133,6 +137,34 @@ bool conf_text_path(const struct conf_text *t, size_t at, char *out)
             return false;
     }
     return true;
+}
+
+bool conf_text_path(const struct conf_text *t, size_t at, char *out)
+{
+    return take_plain(t, at, out) && (out[0] == '\0' || out[0] == '/');
+}
+
+/* What can only be meant for an address has to be one. */
+bool conf_text_place(const struct conf_text *t, size_t at, char *out)
+{
+    char base[CONF_PATH_SIZE], *slash, *end;
+    struct in6_addr room;
+
+    if (!take_plain(t, at, out))
+        return false;
+    if (strpbrk(out, ":/") == NULL && out[strspn(out, "0123456789.")] != '\0')
+        return strlen(out) < IFNAMSIZ && strpbrk(out, " \t") == NULL;
+    strcpy(base, out);
+    slash = strchr(base, '/');
+    if (slash)
+        *slash = '\0';
+    bool four = inet_pton(AF_INET, base, &room) == 1;
+    if (!four && inet_pton(AF_INET6, base, &room) != 1)
+        return out[0] == '\0';
+    if (!slash)
+        return true;
+    long bits = strtol(slash + 1, &end, 10);
+    return isdigit((unsigned char)slash[1]) && *end == '\0' && bits <= (four ? 32 : 128);
 }
 
 static int check_string(const struct conf_text *t, size_t at, size_t end, struct err *err)

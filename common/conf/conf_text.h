@@ -59,6 +59,9 @@ size_t conf_text_string_end(const struct conf_text *t, size_t at);
  */
 bool conf_text_path(const struct conf_text *t, size_t at, char *out);
 
+/** The same for a place: an interface's name, an IP address, or a network of IP. */
+bool conf_text_place(const struct conf_text *t, size_t at, char *out);
+
 /** Whether JSON takes @p c for a blank. */
 bool conf_text_is_blank(char c);
 

@@ -26,6 +26,8 @@ static const char sample[] =
     "    \"stall_report\": 0, \"stall_terminal\": \"never\",\n"
     "    \"step_settings\": \"forbid\",\n"
     "    \"tree_arity\": 1024, \"memory_max\": 512,\n"
+    "    \"direct\": {\"mode\": \"off\", \"address\": \"fd00::/8\", \"port\": 60001, \"ports\": "
+    "9},\n"
     "    \"on_task_loss\": \"continue\"\n"
     "} // end";
 
@@ -59,6 +61,10 @@ static void test_defaults(void **state)
     assert_int_equal(conf.stall_report, 60);
     assert_int_equal(conf.tree_arity, 16);
     assert_int_equal(conf.memory_max, 0);
+    assert_int_equal(conf.direct.mode, CONF_DIRECT_ON);
+    assert_string_equal(conf.direct.where, "");
+    assert_int_equal(conf.direct.port, 0);
+    assert_int_equal(conf.direct.ports, 1000);
     assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_END_STEP);
     assert_int_equal(conf.stall_terminal, CONF_STALL_ONCE);
     assert_int_equal(conf.step_settings, CONF_STEP_ALLOW);
@@ -87,7 +93,23 @@ static void test_every_key(void **state)
     assert_int_equal(conf.stall_report, 0);
     assert_int_equal(conf.tree_arity, 1024);
     assert_int_equal(conf.memory_max, 512);
+    assert_int_equal(conf.direct.mode, CONF_DIRECT_OFF);
+    assert_string_equal(conf.direct.where, "fd00::/8");
+    assert_int_equal(conf.direct.port, 60001);
+    assert_int_equal(conf.direct.ports, 9);
     assert_int_equal(conf.on_task_loss, CONF_TASK_LOSS_CONTINUE);
+}
+
+/* A setting of one key. */
+static void write_setting(const struct conf_row *row, const char *value, char *text, size_t size)
+{
+    const char *leaf = conf_row_leaf(row);
+    int section = (int)(leaf - row->key);
+
+    if (section == 0)
+        snprintf(text, size, "{\"%s\": %s}", leaf, value);
+    else
+        snprintf(text, size, "{\"%.*s\": {\"%s\": %s}}", section - 1, row->key, leaf, value);
 }
 
 /* Both ends of each range and each word are taken, what is beyond an end is not. */
@@ -95,9 +117,7 @@ static void test_every_row(void **state)
 {
     (void)state;
     for (const struct conf_row *row = conf_rows; row->key; row++) {
-        const char *leaf = conf_row_leaf(row);
-        bool top = leaf == row->key;
-        char text[128];
+        char text[128], shown[32];
         struct conf conf;
         struct err err;
 
@@ -106,14 +126,15 @@ static void test_every_row(void **state)
             int value = i < 1 ? row->min + i : row->max + i - 1;
             int rc = i == -1 || i == 2 ? -1 : 0;
 
-            snprintf(text, sizeof(text), top ? "{\"%s\": %d}" : "{\"timeouts\": {\"%s\": %d}}",
-                     leaf, value);
+            snprintf(shown, sizeof(shown), "%d", value);
+            write_setting(row, shown, text, sizeof(text));
             assert_int_equal(parse(&conf, text, strlen(text), &err), rc);
             if (rc == 0)
                 assert_int_equal(conf_row_get(row, &conf), value);
         }
         for (const struct conf_word *w = row->words; w && w->word; w++) {
-            snprintf(text, sizeof(text), "{\"%s\": \"%s\"}", leaf, w->word);
+            snprintf(shown, sizeof(shown), "\"%s\"", w->word);
+            write_setting(row, shown, text, sizeof(text));
             assert_int_equal(parse(&conf, text, strlen(text), &err), 0);
             assert_int_equal(conf_row_get(row, &conf), w->value);
         }

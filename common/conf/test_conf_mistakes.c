@@ -39,7 +39,7 @@ static const struct {
      " line 2: key \"timeouts.Fense\": unknown; did you mean \"timeouts.fence\"?"},
     {"{\"zebra\": 4}",
      " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
-     "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
+     "timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
      "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"timeouts\": {\"zebra\": 4}}",
      " line 1: key \"timeouts.zebra\": unknown; known here: "
@@ -53,11 +53,11 @@ static const struct {
     {"{\"tree\\u005farity\": 4}",
      " line 1: key \"tree\\u005farity\": unknown; keys are written without \\"},
     {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
-                  "stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
+                  "stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
                   "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
      " line 1: key \"\?\?zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
-     "log_level, log_sink, timeouts, stall_report, stall_terminal, tree_arity, memory_max, "
+     "log_level, log_sink, timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, "
      "on_task_loss, spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",
      " line 3: key \"tree_arity\": given twice, first on line 1; remove one of the two"},
@@ -75,6 +75,11 @@ static const struct {
      " line 1: key \"tree_arity\": 1025 is out of range; give 2 to 1024, " NUMBER},
     {"{\"memory_max\": 15}", " line 1: key \"memory_max\": 15 is out of range; give 0, or 16 to "
                              "16777216 MiB, for example \"memory_max\": 256"},
+    {"{\"direct\": {\"address\": \"10.1.0.0/33\"}}",
+     " line 1: key \"direct.address\": found the text \"10.1.0.0/33\"; give an interface, an IP "
+     "address, or a network such as 10.1.0.0/16, for example \"address\": \"ib0\""},
+    {"{\"direct\": {\"port\": 80}}", " line 1: key \"direct.port\": 80 is out of range; give 0, or "
+                                     "1024 to 65535, for example \"port\": 16384"},
     {"{\"tree_arity\": -4294967290}",
      " line 1: key \"tree_arity\": -4294967290 is out of range; give 2 to 1024, " NUMBER},
     {"{\"tree_arity\": 18446744073709551615}",
@@ -187,15 +192,16 @@ static void test_all_mistakes(void **state)
     before = conf;
     assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
     assert_string_equal(
-        all, "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
-             "timeouts, stall_report, stall_terminal, tree_arity, memory_max, on_task_loss, "
-             "spawn_overcommit, spawn_linger, step_settings, tmpdir\n"
-             "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
-             "\"timeouts.fence\"?\n"
-             "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER
-             "\nmuster.json line 3: key \"timeouts.peer\": 0 is out of range; give 1 to 3600 "
-             "seconds, for example \"peer\": 30\n"
-             "muster.json line 4: key \"tmpdir\": found 3; give " PATH "\n");
+        all,
+        "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
+        "timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
+        "spawn_overcommit, spawn_linger, step_settings, tmpdir\n"
+        "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
+        "\"timeouts.fence\"?\n"
+        "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER
+        "\nmuster.json line 3: key \"timeouts.peer\": 0 is out of range; give 1 to 3600 "
+        "seconds, for example \"peer\": 30\n"
+        "muster.json line 4: key \"tmpdir\": found 3; give " PATH "\n");
     assert_same(&conf, &before);
 }
 

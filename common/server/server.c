@@ -153,6 +153,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_STALLED:
         stalled_receive(server, body, len);
         return;
+    case FRAME_ANNOUNCE:
+        return;          /* there are no direct connections yet */
     case FRAME_ENDING:   /* only said to all */
     case FRAME_GREETING: /* not ahead of a first frame */
         break;

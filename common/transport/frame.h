@@ -31,6 +31,7 @@ enum frame_type {
     FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
     FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
+    FRAME_ANNOUNCE,    /**< how to connect to the sender: see direct/announce.h */
     FRAME_BROADCAST = 23, /**< what a server says to all, along a tree: see server/broadcast.h */
     FRAME_STARTED = 24,   /**< processes of a spawned step have been started, or cannot be: see
                                server/execs.h */
@@ -56,6 +57,7 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_STALLED:
         return CARE_SHOULD;
     case FRAME_ABSENT:
+    case FRAME_ANNOUNCE:
         return CARE_MAY;
     default:
         return CARE_MUST;

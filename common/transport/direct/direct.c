@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens and closes the direct way, announces this server, and takes others' announcements. */
+#include "common/transport/direct/direct_private.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FRESH_MS = 60000,     /* a credential may be as old when it is sent; munge's last 300 s */
+    TELL_AGAIN_MS = 1000, /* a server that still sends natively may not have our announcement */
+    GIVE_WAY_MS = 200,    /* for the server with the lower index to connect */
+    STUCK_MS = 3000,      /* a credential takes a millisecond */
+    CREDENTIAL_MAX = ANNOUNCE_CREDENTIAL_MAX,
+};
+
+/* ---- our own announcement ---- */
+
+static void announce_to_all(struct direct *d);
+
+/* Has the credential made. */
+static void seal(struct direct *d)
+{
+    struct wire_out secret = {0};
+    if (d->sealing)
+        return;
+    announce_put_secret(&d->own, &secret);
+    if (d->env.ops == NULL) {
+        wire_out_free(&d->credential);
+        d->credential = secret;
+        d->sealed_at = now_ms();
+        return;
+    }
+    d->sealing = !secret.failed &&
+                 voucher_order(d->voucher, VOUCH_SEAL, d->own.self, secret.data, secret.len);
+    if (d->sealing)
+        direct_due(d, now_ms() + STUCK_MS);
+    wire_out_free(&secret);
+}
+
+static void sealed(struct direct *d, const void *credential, size_t len)
+{
+    d->sealing = false;
+    wire_out_free(&d->credential);
+    if (credential == NULL || len > CREDENTIAL_MAX) {
+        log_warning("transport: no credential can be made, as by a munged that does not run: "
+                    "other servers cannot connect to this one, and messages go by %s",
+                    d->env.native_name);
+        d->sealed_at = now_ms(); /* and so not again for a while */
+        return;
+    }
+    wire_put_raw(&d->credential, credential, len);
+    d->sealed_at = now_ms();
+    announce_to_all(d);
+}
+
+/* Tells a server where we are, unless that was done just now or the credential is not there. */
+static void announce(struct peer *p, int64_t now)
+{
+    struct direct *d = p->direct;
+    struct wire_out out = {0};
+    size_t len;
+    if (p->told_at != 0 && now < p->told_at + TELL_AGAIN_MS)
+        return;
+    bool fresh = d->sealed_at != 0 && now < d->sealed_at + FRESH_MS;
+    if (!fresh && d->env.ops == NULL) {
+        seal(d);
+        fresh = true;
+    }
+    if (!fresh || d->credential.len == 0) {
+        p->wants = true;
+        if (!fresh)
+            seal(d);
+        return;
+    }
+    p->wants = false;
+    p->told_at = now;
+    wire_put_u32(&out, 0); /* the length */
+    wire_put_u64(&out, d->own.step);
+    wire_put_u32(&out, d->own.self);
+    wire_put_u64(&out, 0); /* the number */
+    wire_put_u8(&out, FRAME_ANNOUNCE);
+    announce_write(&d->own, &d->addresses, d->port, d->credential.data, d->credential.len, &out);
+    if (out.failed) {
+        wire_out_free(&out);
+        return;
+    }
+    wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
+    void *data = wire_out_take(&out, &len);
+    d->env.native(d->env.arg, p->node, data, len, CARE_MAY);
+}
+
+static void announce_to_all(struct direct *d)
+{
+    int64_t now = now_ms();
+    for (uint32_t i = 0; i < d->nbuckets; i++)
+        for (struct peer *p = d->buckets[i]; p != NULL; p = p->next)
+            if (p->wants && !p->lost && !peer_is_up(p))
+                announce(p, now);
+}
+
+/* ---- others' announcements ---- */
+
+static void opened(struct peer *p, const void *secret, size_t len)
+{
+    struct direct *d = p->direct;
+    unsigned char *said = p->said;
+    struct announcement a;
+    int64_t now = now_ms();
+    p->said = NULL;
+    p->way = WAY_UNKNOWN;
+    bool good = secret != NULL && announce_get_secret(&d->own, p->node, secret, len, p->key) &&
+                announce_fits(p->key, said, p->said_len) && announce_read(said, p->said_len, &a);
+    if (!good) {
+        free(said);
+        peer_tell(p, false,
+                  secret == NULL ? "its credential cannot be read, or is another user's"
+                                 : "its announcement is not its own");
+        return;
+    }
+    memcpy(p->tag, said + p->said_len - MAC_TAG, MAC_TAG);
+    free(said);
+    p->addresses = a.addresses;
+    p->port = a.port;
+    p->way = WAY_KNOWN;
+    if (p->told_at != 0 && d->own.self > p->node && now < p->told_at + GIVE_WAY_MS) {
+        p->again_at = now + GIVE_WAY_MS;
+        d->delayed = true;
+        direct_due(d, p->again_at);
+    }
+    peer_connect(p, now);
+}
+
+static void on_vouched(void *arg, enum vouch_order order, uint32_t node, const void *out,
+                       size_t len)
+{
+    struct direct *d = arg;
+    if (d->stuck && voucher_waits_since(d->voucher) == 0) {
+        log_info("transport: credentials are made and read again");
+        d->stuck = false;
+    }
+    if (order == VOUCH_SEAL)
+        sealed(d, out, len);
+    else
+        opened(peer_find(d, node), out, len);
+}
+
+void direct_announced(struct direct *d, uint32_t from, const void *body, size_t len)
+{
+    struct announcement a;
+    struct peer *p = d == NULL || d->closing ? NULL : peer_make(d, from);
+    if (p == NULL || p->lost || p->way == WAY_OPENING || p->way == WAY_CONNECTING)
+        return;
+    if (!announce_read(body, len, &a)) {
+        peer_tell(p, false, "its announcement cannot be read");
+        return;
+    }
+    if (p->way == WAY_KNOWN && mac_same(p->tag, (const unsigned char *)body + len - MAC_TAG)) {
+        peer_connect(p, now_ms()); /* it has no connection to us */
+        return;
+    }
+    p->said = malloc(len);
+    if (p->said == NULL)
+        return;
+    memcpy(p->said, body, len);
+    p->said_len = len;
+    p->way = WAY_OPENING;
+    if (d->env.ops == NULL)
+        opened(p, a.credential, a.len);
+    else if (voucher_order(d->voucher, VOUCH_OPEN, from, a.credential, a.len))
+        direct_due(d, now_ms() + STUCK_MS);
+    else
+        opened(p, NULL, 0);
+}
+
+/* ---- frames ---- */
+
+void direct_send(struct direct *d, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    struct peer *p = len <= RECORD_MAX ? peer_make(d, node) : NULL;
+    struct outgoing *o = p != NULL && peer_is_up(p) ? malloc(sizeof *o) : NULL;
+    if (o != NULL) {
+        *o = (struct outgoing){.data = data, .len = len, .care = care};
+        stream_send(p->current->stream, o);
+        return;
+    }
+    if (p != NULL && !p->lost && !d->closing) {
+        int64_t now = now_ms();
+        announce(p, now);
+        peer_connect(p, now);
+    }
+    d->env.native(d->env.arg, node, data, len, care);
+}
+
+static void receive(void *arg, struct stream *stream, const void *data, size_t len)
+{
+    struct direct *d = arg;
+    (void)stream;
+    d->env.receive(d->env.arg, data, len);
+}
+
+void direct_forget(struct direct *d, uint32_t node)
+{
+    struct peer *p = d != NULL ? peer_make(d, node) : NULL;
+    struct connection *c;
+    if (p == NULL || p->lost)
+        return;
+    p->lost = true;
+    if (p->way == WAY_CONNECTING) {
+        shakes_give_up(d->shakes, node);
+        p->way = WAY_KNOWN;
+    }
+    TAILQ_FOREACH (c, &d->connections, entry)
+        if (c->peer == p)
+            stream_cut(c->stream, "that server was given up");
+}
+
+struct direct_peer direct_peer(const struct direct *d, uint32_t node)
+{
+    struct direct_peer found = {0};
+    const struct peer *p = d != NULL ? peer_find(d, node) : NULL;
+    const struct connection *c;
+    if (p == NULL)
+        return found;
+    found.up = peer_is_up(p);
+    TAILQ_FOREACH (c, &d->connections, entry)
+        for (const struct outgoing *o = c->peer == p ? stream_pending(c->stream) : NULL; o != NULL;
+             o = o->next) {
+            found.queued++;
+            found.must += o->care == CARE_MUST;
+            found.should += o->care == CARE_SHOULD;
+            found.bytes += o->len;
+        }
+    return found;
+}
+
+void direct_hurry(struct direct *d)
+{
+    struct connection *c;
+    if (d == NULL || d->hurry)
+        return;
+    d->hurry = true;
+    TAILQ_FOREACH (c, &d->connections, entry)
+        stream_hurry(c->stream);
+}
+
+/* ---- time ---- */
+
+void direct_due(void *arg, int64_t when)
+{
+    struct direct *d = arg;
+    if (when >= d->timer_at)
+        return;
+    int64_t now = now_ms(), left = when > now ? when - now : 0;
+    struct timeval tv = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+    d->timer_at = when;
+    evtimer_add(d->timer, &tv);
+}
+
+/* Once, until it goes again. */
+static void look_at_voucher(struct direct *d, int64_t now)
+{
+    int64_t since = d->voucher != NULL ? voucher_waits_since(d->voucher) : 0;
+    if (since == 0 || d->stuck)
+        return;
+    if (now < since + STUCK_MS) {
+        direct_due(d, since + STUCK_MS);
+        return;
+    }
+    d->stuck = true;
+    log_warning(
+        "transport: credentials are neither made nor read, as by a munged that hangs: until "
+        "it answers, messages to servers without a direct connection go by %s",
+        d->env.native_name);
+}
+
+static void connect_delayed(struct direct *d, int64_t now)
+{
+    d->delayed = false;
+    for (uint32_t i = 0; i < d->nbuckets; i++)
+        for (struct peer *p = d->buckets[i]; p != NULL; p = p->next) {
+            if (p->way != WAY_KNOWN || p->was_up || p->again_at == 0 || peer_is_up(p))
+                continue;
+            if (now >= p->again_at) {
+                peer_connect(p, now);
+            } else if (now + GIVE_WAY_MS >= p->again_at) {
+                d->delayed = true;
+                direct_due(d, p->again_at);
+            }
+        }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct direct *d = arg;
+    struct connection *c;
+    int64_t now = now_ms();
+    (void)fd;
+    (void)what;
+    d->timer_at = INT64_MAX;
+    TAILQ_FOREACH (c, &d->connections, entry) {
+        int64_t when = stream_tick(c->stream, now);
+        if (when != INT64_MAX)
+            direct_due(d, when);
+    }
+    look_at_voucher(d, now);
+    if (d->delayed)
+        connect_delayed(d, now);
+}
+
+/* ---- begin and end ---- */
+
+static int listen_here(struct direct *d, struct err *err)
+{
+    const struct conf_direct *conf = d->env.conf;
+    if (!mac_random(d->own.key, MAC_KEY) || !mac_random(d->own.body, MAC_KEY))
+        return err_set(err, "no random numbers can be had");
+    if (addresses_own(conf->where, &d->addresses, err) != 0)
+        return -1;
+    int fd = addresses_listen(&d->addresses, conf->port, conf->ports, &d->port, err);
+    if (fd < 0)
+        return -1;
+    d->shakes = shakes_new(&(struct shake_env){.arg = d,
+                                               .base = d->env.base,
+                                               .own = &d->own,
+                                               .addresses = &d->addresses,
+                                               .listener = fd,
+                                               .up = peer_up,
+                                               .failed = peer_failed});
+    return d->shakes != NULL ? 0 : err_set(err, "out of memory");
+}
+
+static int begin(struct direct *d, struct err *err)
+{
+    d->streams = (struct stream_env){.arg = d,
+                                     .own = &d->own,
+                                     .room = d->room,
+                                     .receive = receive,
+                                     .ended = peer_ended,
+                                     .due = direct_due};
+    if (d->room == NULL || d->timer == NULL || (d->env.ops != NULL && d->voucher == NULL))
+        return err_set(err, "out of memory");
+    if (listen_here(d, err) != 0)
+        return -1;
+    seal(d); /* it is there before anything is to be sent */
+    return 0;
+}
+
+struct direct *direct_open(const struct direct_env *env)
+{
+    struct err err = {0};
+    struct direct *d = env->conf->mode == CONF_DIRECT_ON ? calloc(1, sizeof *d) : NULL;
+    if (d == NULL)
+        return NULL;
+    d->env = *env;
+    d->own = (struct identity){.step = env->step, .self = env->self};
+    d->timer_at = INT64_MAX;
+    TAILQ_INIT(&d->connections);
+    d->room = malloc(STREAM_ROOM);
+    d->timer = evtimer_new(env->base, on_timer, d);
+    if (env->ops != NULL)
+        d->voucher = voucher_new(env->ops, env->base, on_vouched, d);
+    if (begin(d, &err) == 0)
+        return d;
+    log_warning("transport: there are no direct connections: %s; messages go by %s", err.text,
+                env->native_name);
+    direct_close(d, 0);
+    return NULL;
+}
+
+void direct_close(struct direct *d, unsigned ms)
+{
+    struct connection *c;
+    if (d == NULL)
+        return;
+    int64_t by = now_ms() + ms;
+    d->closing = true;
+    shakes_close(d->shakes);
+    d->shakes = NULL;
+    TAILQ_FOREACH (c, &d->connections, entry)
+        stream_bye(c->stream);
+    while (!TAILQ_EMPTY(&d->connections) && now_ms() < by) {
+        direct_due(d, by);
+        if (event_base_loop(d->env.base, EVLOOP_ONCE) != 0)
+            break;
+    }
+    peers_free(d);
+    voucher_free(d->voucher);
+    wire_out_free(&d->credential);
+    if (d->timer != NULL)
+        event_free(d->timer);
+    free(d->room);
+    free(d);
+}

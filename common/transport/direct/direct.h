@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Direct connections between servers of a step, over TCP: beneath the link, beside the resource
+ * manager's own way, the native one. The face of this folder; from bottom to top it is mac,
+ * addresses and record, announce, vouch, stream, shake and callers, peers, direct.
+ *
+ * The first bytes to a server go the native way, behind an announcement: where this server listens,
+ * and its key. The server that holds an announcement connects, and from then on frames go directly.
+ * Whatever goes wrong with a connection, frames go natively meanwhile, first of all those that the
+ * peer has not said to have taken; so nothing waits for it, and nothing is lost by it. The link
+ * drops what comes twice and sorts what comes late.
+ *
+ * Whether a server has left or is lost only the resource manager's way decides. What is learnt here
+ * of a server, that it is there, is handed to the back end.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_TRANSPORT_DIRECT_DIRECT_H
+#define MUSTER_TRANSPORT_DIRECT_DIRECT_H
+
+#include "common/conf/conf.h"
+#include "common/transport/direct/vouch.h"
+#include "common/transport/frame.h"
+
+#include <event2/event.h>
+
+struct direct;
+
+struct direct_env {
+    void *arg;
+    uint32_t self;
+    uint64_t step; /**< the hash by which frames name the step and its run */
+    const struct conf_direct *conf;
+    unsigned connections;        /**< how many there may be at a time */
+    const struct vouch_ops *ops; /**< NULL: the native way lets nobody else read what goes by it */
+    struct event_base *base;
+    /** Sends bytes the native way. @param data malloc()ed, taken over */
+    void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
+    /** Takes frames. @param data borrowed */
+    void (*receive)(void *arg, const void *data, size_t len);
+    /** A server is there. */
+    void (*heard)(void *arg, uint32_t node);
+    /** What to call a server, and the native way, in messages. */
+    const char *(*name)(void *arg, uint32_t node);
+    const char *native_name;
+};
+
+/** What is under way to a server directly. */
+struct direct_peer {
+    bool up;                       /**< frames go directly */
+    uint32_t queued, must, should; /**< frames that it has not said to have taken; by care */
+    uint64_t bytes;                /**< of them */
+};
+
+/** Begins to listen. @return NULL: there are no direct connections; where that is not what the
+ * settings say, a line says why */
+struct direct *direct_open(const struct direct_env *env);
+
+/** Sends a frame, directly or natively. @param direct NULL is not allowed @param data malloc()ed,
+ * taken over */
+void direct_send(struct direct *direct, uint32_t node, void *data, size_t len,
+                 enum frame_care care);
+
+/** Takes the body of a FRAME_ANNOUNCE of server @p from. @param direct may be NULL */
+void direct_announced(struct direct *direct, uint32_t from, const void *body, size_t len);
+
+/** A server was given up, or has left: it has no connections any more. @param direct may be NULL */
+void direct_forget(struct direct *direct, uint32_t node);
+
+/** @param direct may be NULL */
+struct direct_peer direct_peer(const struct direct *direct, uint32_t node);
+
+/** This server is about to leave: others are to say at once what they have taken. @param direct may
+ * be NULL */
+void direct_hurry(struct direct *direct);
+
+/** Ends all connections in order, within @p ms milliseconds, in which it runs the loop; what is not
+ * delivered goes natively. @param direct may be NULL */
+void direct_close(struct direct *direct, unsigned ms);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * State of the direct way. Private to direct.c and peers.c. @thread the loop's
+ */
+#ifndef MUSTER_TRANSPORT_DIRECT_DIRECT_PRIVATE_H
+#define MUSTER_TRANSPORT_DIRECT_DIRECT_PRIVATE_H
+
+#include "common/transport/direct/announce.h"
+#include "common/transport/direct/direct.h"
+#include "common/transport/direct/shake.h"
+#include "common/transport/direct/stream.h"
+
+#include <sys/queue.h>
+
+/** What we know of how to reach a server:
+ *
+ *     UNKNOWN ── announcement ──► OPENING ── its key ──► KNOWN ── time to ──► CONNECTING
+ *        ▲                          │                      ▲                     │
+ *        └──────── not its ─────────┘                      └──── up, or failed ──┘
+ */
+enum way { WAY_UNKNOWN, WAY_OPENING, WAY_KNOWN, WAY_CONNECTING };
+
+struct connection {
+    TAILQ_ENTRY(connection) entry;
+    struct peer *peer;
+    struct stream *stream;
+    bool ours;     /**< we have made it */
+    int64_t since; /**< now_ms() */
+};
+
+/** A server that something went to or came from. */
+struct peer {
+    struct peer *next; /**< in its bucket */
+    struct direct *direct;
+    uint32_t node;
+    enum way way;
+    struct addresses addresses;
+    uint16_t port;
+    unsigned char key[MAC_KEY];
+    unsigned char tag[MAC_TAG]; /**< of the announcement that all this is from */
+    unsigned char *said;        /**< owned: the announcement that is being opened */
+    size_t said_len;
+    struct connection *current; /**< by which frames go; NULL: natively */
+    bool lost;
+    bool was_up;
+    bool wants;       /**< our announcement, when the credential is there */
+    int64_t told_at;  /**< when that last went to it, now_ms(); 0: never */
+    int64_t again_at; /**< not before that it is connected to */
+    unsigned backoff; /**< ms */
+};
+
+struct direct {
+    struct direct_env env;
+    struct identity own;
+    struct addresses addresses; /**< our own */
+    uint16_t port;
+    struct voucher *voucher;    /**< NULL: no credentials are needed */
+    struct wire_out credential; /**< empty: there is none yet */
+    int64_t sealed_at;          /**< now_ms(); 0: never */
+    bool sealing, stuck;
+    struct shakes *shakes;
+    struct stream_env streams;
+    unsigned char *room; /**< STREAM_ROOM bytes */
+    struct event *timer;
+    int64_t timer_at; /**< INT64_MAX: not set */
+    bool delayed;     /**< there are peers to connect to later */
+    bool hurry, closing;
+    unsigned warned;       /**< lines about ways that failed */
+    struct peer **buckets; /**< by node */
+    uint32_t nbuckets, npeers;
+    TAILQ_HEAD(connections, connection) connections;
+    unsigned nconnections;
+};
+
+/* ---- peers.c ---- */
+
+/** @return the server, or NULL when it has not been dealt with */
+struct peer *peer_find(const struct direct *direct, uint32_t node);
+
+/** The same, but makes it. @return NULL when out of memory */
+struct peer *peer_make(struct direct *direct, uint32_t node);
+
+/** Whether frames can go to it directly. */
+bool peer_is_up(const struct peer *peer);
+
+/** Connects to it if there is a way, no other connection, and it is time. */
+void peer_connect(struct peer *peer, int64_t now);
+
+/** A connection is ready; of struct shake_env. */
+void peer_up(void *arg, uint32_t node, int fd, const struct session *session, bool ours);
+/** One that we wanted is not. */
+void peer_failed(void *arg, uint32_t node, const char *why);
+/** One has ended; of struct stream_env. */
+void peer_ended(void *arg, struct stream *stream, const char *why);
+
+/** Says once that there is no direct way to it, and why. @param ends it seems to have ended, which
+ * is no news */
+void peer_tell(struct peer *peer, bool ends, const char *why);
+
+void peers_free(struct direct *direct);
+
+/* ---- direct.c ---- */
+
+/** Has the timer run at @p when, now_ms(), at the latest. */
+void direct_due(void *arg, int64_t when);
+
+#endif

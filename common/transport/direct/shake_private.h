@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * State of connections whose ends do not know each other yet. Private to shake.c and callers.c.
+ * @thread the loop's
+ */
+#ifndef MUSTER_TRANSPORT_DIRECT_SHAKE_PRIVATE_H
+#define MUSTER_TRANSPORT_DIRECT_SHAKE_PRIVATE_H
+
+#include "common/transport/direct/shake.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+enum attempt_state { ATTEMPT_CONNECTING, ATTEMPT_CHALLENGE, ATTEMPT_WELCOME };
+
+/** A connection that this server makes. */
+struct attempt {
+    LIST_ENTRY(attempt) entry;
+    struct shakes *shakes;
+    enum attempt_state state;
+    uint32_t node;
+    struct addresses addresses;
+    uint32_t next; /**< of them that is tried when this one fails */
+    uint16_t port;
+    unsigned char key[MAC_KEY];
+    int fd;
+    struct event *event;
+    unsigned char in[WELCOME_BYTES];
+    size_t got;
+    struct session session;
+};
+
+/** A connection that somebody has made to this server. */
+struct stranger {
+    TAILQ_ENTRY(stranger) entry;
+    struct shakes *shakes;
+    int fd;
+    struct event *event;
+    struct address address;
+    unsigned char challenge[CHALLENGE_BYTES];
+    unsigned char in[HELLO_BYTES];
+    size_t got;
+};
+
+struct shakes {
+    struct shake_env env;
+    LIST_HEAD(, attempt) attempts;
+    struct event *listen;
+    struct event *pause; /**< no descriptor is left: the listener rests until then */
+    TAILQ_HEAD(strangers, stranger) strangers; /**< the oldest first */
+    unsigned nstrangers;
+    bool told; /**< that somebody was refused */
+};
+
+/** Begins to listen. @return false: out of memory */
+bool callers_open(struct shakes *shakes);
+void callers_close(struct shakes *shakes);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of a connection, what it writes, and its deadlines; stream_read.c reads. */
+#include "common/transport/direct/stream_private.h"
+
+#include "common/util/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    PROGRESS_MS = 5000,    /* until the peer has taken something of what was sent */
+    BYE_MS = 1000,         /* for the whole end */
+    STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
+};
+
+void outgoing_free(struct outgoing *list)
+{
+    while (list != NULL) {
+        struct outgoing *next = list->next;
+        free(list->data);
+        free(list);
+        list = next;
+    }
+}
+
+static void on_read(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *s = arg;
+    (void)fd;
+    (void)what;
+    if (s->why == NULL && !s->ended)
+        stream_read(s);
+    if (s->why != NULL || s->ended)
+        s->env->ended(s->env->arg, s, s->why);
+}
+
+static void on_write(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *s = arg;
+    (void)fd;
+    (void)what;
+    if (s->why == NULL)
+        stream_write(s);
+}
+
+struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
+                          const struct session *session, void *owner)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        close(fd);
+        return NULL;
+    }
+    s->env = env;
+    s->owner = owner;
+    s->fd = fd;
+    s->session = *session;
+    s->tail = &s->pending;
+    s->used = now_ms();
+    s->read = event_new(base, fd, EV_READ | EV_PERSIST, on_read, s);
+    s->write = event_new(base, fd, EV_WRITE, on_write, s);
+    if (s->read != NULL && s->write != NULL && event_add(s->read, NULL) == 0)
+        return s;
+    stream_free(s);
+    return NULL;
+}
+
+void stream_free(struct stream *s)
+{
+    if (s == NULL)
+        return;
+    if (s->read != NULL)
+        event_free(s->read);
+    if (s->write != NULL)
+        event_free(s->write);
+    close(s->fd);
+    outgoing_free(s->pending);
+    free(s->body);
+    free(s);
+}
+
+void *stream_owner(const struct stream *s)
+{
+    return s->owner;
+}
+
+bool stream_is_open(const struct stream *s)
+{
+    return s->state == STREAM_OPEN && s->why == NULL;
+}
+
+int64_t stream_used(const struct stream *s)
+{
+    return s->used;
+}
+
+bool stream_peer_closed(const struct stream *s)
+{
+    return s->closed;
+}
+
+const struct outgoing *stream_pending(const struct stream *s)
+{
+    return s->pending;
+}
+
+struct outgoing *stream_take_pending(struct stream *s)
+{
+    struct outgoing *list = s->pending;
+    s->pending = s->unwritten = NULL;
+    s->tail = &s->pending;
+    return list;
+}
+
+/* The owner learns of it from the loop, because it may be in a call of ours now. */
+void stream_cut(struct stream *s, const char *why)
+{
+    if (s->why == NULL && !s->ended) {
+        s->why = why;
+        event_active(s->read, EV_READ, 0);
+    }
+}
+
+void stream_finish(struct stream *s)
+{
+    if (s->why == NULL && !s->ended) {
+        s->ended = true;
+        event_active(s->read, EV_READ, 0);
+    }
+}
+
+/* ---- writing ---- */
+
+/* Begins the next record. @return false: there is none */
+static bool next_head(struct stream *s)
+{
+    struct record record = {.kind = RECORD_ACK, .hurry = s->ask, .taken = s->taken};
+    const struct outgoing *o = s->unwritten;
+    bool bye = s->state != STREAM_OPEN && !s->bye_out;
+    if (o != NULL) {
+        record.kind = RECORD_DATA;
+        record.len = (uint32_t)o->len;
+        record.hurry = s->hurry;
+        record_digest(s->env->own->body, o->data, o->len, NULL, 0, NULL, record.digest);
+    } else if (bye) {
+        record.kind = RECORD_BYE;
+    } else if (!s->ack && !s->ask) {
+        return false;
+    }
+    record_seal(&s->session, &record, s->out);
+    s->heading = record.kind;
+    s->at = 0;
+    s->ack = s->ask = false;
+    s->ack_by = 0;
+    s->untold = 0;
+    return true;
+}
+
+/* A record is written. */
+static void wrote(struct stream *s)
+{
+    if (s->heading == RECORD_DATA) {
+        s->unwritten = s->unwritten->next;
+        s->written++;
+    } else if (s->heading == RECORD_BYE) {
+        s->bye_out = true;
+    }
+    s->heading = 0;
+}
+
+/* Both have said BYE: what is left to say is what was taken, and then nothing. */
+static void say_end(struct stream *s)
+{
+    if (s->state == STREAM_BYE_TAKEN && s->bye_out)
+        s->state = STREAM_BOTH;
+    if (s->state != STREAM_BOTH || !s->bye_out || s->heading != 0 || s->shut)
+        return;
+    s->shut = true;
+    shutdown(s->fd, SHUT_WR);
+}
+
+void stream_write(struct stream *s)
+{
+    while (s->why == NULL && !s->shut && (s->heading != 0 || next_head(s))) {
+        const struct outgoing *o = s->heading == RECORD_DATA ? s->unwritten : NULL;
+        size_t body = o != NULL ? o->len : 0, done = s->at > RECORD_HEAD ? s->at - RECORD_HEAD : 0;
+        struct iovec iov[2];
+        struct msghdr msg = {.msg_iov = iov};
+        if (s->at < RECORD_HEAD)
+            iov[msg.msg_iovlen++] = (struct iovec){s->out + s->at, RECORD_HEAD - s->at};
+        if (body > done)
+            iov[msg.msg_iovlen++] = (struct iovec){(char *)o->data + done, body - done};
+        ssize_t n = sendmsg(s->fd, &msg, MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            event_add(s->write, NULL);
+            return;
+        }
+        if (n < 0) { /* the last words of the peer are read first */
+            s->broken = errno;
+            event_active(s->read, EV_READ, 0);
+            return;
+        }
+        s->at += (size_t)n;
+        if (s->progress_by != 0)
+            s->progress_by = now_ms() + PROGRESS_MS;
+        if (s->at == RECORD_HEAD + body)
+            wrote(s);
+    }
+    say_end(s);
+}
+
+static void due(struct stream *s, int64_t when)
+{
+    s->env->due(s->env->arg, when);
+}
+
+void stream_send(struct stream *s, struct outgoing *frame)
+{
+    s->used = now_ms();
+    frame->next = NULL;
+    *s->tail = frame;
+    s->tail = &frame->next;
+    if (s->unwritten == NULL)
+        s->unwritten = frame;
+    if (s->progress_by == 0) {
+        s->progress_by = s->used + PROGRESS_MS;
+        due(s, s->progress_by);
+    }
+    if (!event_pending(s->write, EV_WRITE, NULL) && s->broken == 0)
+        stream_write(s);
+}
+
+void stream_bye(struct stream *s)
+{
+    if (s->state != STREAM_OPEN)
+        return;
+    s->state = STREAM_BYE_SAID;
+    s->end_by = now_ms() + BYE_MS;
+    due(s, s->end_by);
+    stream_write(s);
+}
+
+void stream_bye_came(struct stream *s)
+{
+    s->ack = true;
+    if (s->state == STREAM_OPEN) {
+        s->state = STREAM_BYE_TAKEN;
+        s->end_by = now_ms() + BYE_MS;
+        due(s, s->end_by);
+    } else {
+        s->state = STREAM_BOTH;
+    }
+    stream_write(s);
+}
+
+void stream_hurry(struct stream *s)
+{
+    s->hurry = true;
+    if (s->pending == NULL || s->why != NULL || s->broken != 0)
+        return;
+    s->ask = true;
+    stream_write(s);
+}
+
+/* ---- deadlines ---- */
+
+/* The peer has taken what it says to have. @return false: that was not sent */
+bool stream_took(struct stream *s, uint64_t taken)
+{
+    if (taken < s->acked || taken > s->written)
+        return false;
+    if (taken == s->acked)
+        return true;
+    for (; s->acked < taken; s->acked++) {
+        struct outgoing *o = s->pending;
+        s->pending = o->next;
+        o->next = NULL;
+        outgoing_free(o);
+    }
+    if (s->pending == NULL)
+        s->tail = &s->pending;
+    s->progress_by = s->pending != NULL ? now_ms() + PROGRESS_MS : 0;
+    if (s->progress_by != 0)
+        due(s, s->progress_by);
+    return true;
+}
+
+/* A deadline that has passed while this server itself stood still, as when it was stopped, says
+ * nothing of the peer. */
+static bool has_passed(int64_t *by, int64_t now, int64_t more)
+{
+    if (*by == 0 || now < *by)
+        return false;
+    if (now < *by + STOOD_STILL_MS)
+        return true;
+    *by = now + more;
+    return false;
+}
+
+static int64_t sooner(int64_t when, int64_t by)
+{
+    return by != 0 && by < when ? by : when;
+}
+
+int64_t stream_tick(struct stream *s, int64_t now)
+{
+    if (s->ack_by != 0 && now >= s->ack_by) {
+        s->ack = true;
+        stream_write(s);
+        s->ack_by = 0;
+    }
+    if (has_passed(&s->progress_by, now, PROGRESS_MS)) {
+        s->progress_by = 0;
+        stream_cut(s, "it takes nothing any more");
+    }
+    if (has_passed(&s->end_by, now, BYE_MS)) {
+        s->end_by = 0;
+        stream_cut(s, "it does not end the connection");
+    }
+    return sooner(sooner(sooner(INT64_MAX, s->ack_by), s->progress_by), s->end_by);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * One direct connection from the moment on when both ends know each other: frames out and in, in
+ * order. A frame that was written counts as delivered once the peer has said that it has taken it.
+ * What is not when the connection ends goes another way; the link drops repetitions.
+ *
+ *              stream_bye()           BYE comes
+ *   OPEN ──────────────────► BYE SAID ─────────┐
+ *    │ BYE comes                               ▼   the peer's end of file
+ *    └───────────► BYE TAKEN ── ours is out ► BOTH ───────────────────────► ended in order
+ *
+ * Neither end closes its socket before it has read the other one's end of file, because the kernel
+ * would destroy what is under way. Any other end is one that was not in order.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_TRANSPORT_DIRECT_STREAM_H
+#define MUSTER_TRANSPORT_DIRECT_STREAM_H
+
+#include "common/transport/direct/record.h"
+#include "common/transport/frame.h"
+
+#include <event2/event.h>
+
+struct stream;
+
+/** Bytes that wait for a peer: one frame. */
+struct outgoing {
+    struct outgoing *next;
+    void *data; /**< owned */
+    size_t len;
+    enum frame_care care;
+};
+
+void outgoing_free(struct outgoing *list);
+
+enum { STREAM_ROOM = 64 << 10 /**< bytes that are read at once */ };
+
+/** What all connections of a server have in common. */
+struct stream_env {
+    void *arg;
+    const struct identity *own;
+    unsigned char *room; /**< STREAM_ROOM bytes */
+    /** Takes frames. It may send, and stream_cut(), but not free. @param data borrowed */
+    void (*receive)(void *arg, struct stream *stream, const void *data, size_t len);
+    /** The connection has ended; the owner frees it, with or without what was not delivered. Never
+     * called from within another function of this header.
+     * @param why one clause; NULL: it ended in order */
+    void (*ended)(void *arg, struct stream *stream, const char *why);
+    /** stream_tick() is to be called at @p when, now_ms(), at the latest */
+    void (*due)(void *arg, int64_t when);
+};
+
+/** @param fd taken over also when it fails: connected, does not block
+ * @param session copied
+ * @param owner handed back by stream_owner()
+ * @return NULL when out of memory */
+struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
+                          const struct session *session, void *owner);
+
+void *stream_owner(const struct stream *stream);
+
+/** Whether stream_send() may be called: nobody has said BYE, and nothing is broken. */
+bool stream_is_open(const struct stream *stream);
+
+/** Sends a frame, taken over, at once if the socket takes it. */
+void stream_send(struct stream *stream, struct outgoing *frame);
+
+/** Ends it in order, when all was sent. */
+void stream_bye(struct stream *stream);
+
+/** Has the peer say at once what it has taken, now and for all that is sent from now on. */
+void stream_hurry(struct stream *stream);
+
+/** Ends it out of order. @param why one clause, borrowed for ever */
+void stream_cut(struct stream *stream, const char *why);
+
+/** Does what is due. @return when to come again, now_ms(); INT64_MAX: no need */
+int64_t stream_tick(struct stream *stream, int64_t now);
+
+/** What the peer has not said to have taken, the oldest first; borrowed. */
+const struct outgoing *stream_pending(const struct stream *stream);
+
+/** Takes that out of it. */
+struct outgoing *stream_take_pending(struct stream *stream);
+
+/** Whether the peer has closed it, as one does whose process ends. */
+bool stream_peer_closed(const struct stream *stream);
+
+/** When something last went over it, now_ms(). */
+int64_t stream_used(const struct stream *stream);
+
+void stream_free(struct stream *stream);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads records. A body that has come as a whole is handed up from where it was read to; for any
+ * other one memory is taken once its head is known to be the peer's. */
+#include "common/transport/direct/stream_private.h"
+
+#include "common/util/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum {
+    READS = 16,           /* until other events have their turn */
+    UNTOLD_MAX = 1 << 20, /* bytes that the peer keeps for us without knowing that we have them */
+};
+
+static const char FORGED[] = "something that it has not written came in its name";
+
+/* A record is there as a whole. @return whether the next one may be looked at */
+static bool take(struct stream *s, const void *body)
+{
+    const struct record *r = &s->record;
+    if (!stream_took(s, r->taken)) {
+        stream_cut(s, "it has taken what was not sent");
+        return false;
+    }
+    if (r->kind != RECORD_ACK && s->state != STREAM_OPEN && s->state != STREAM_BYE_SAID) {
+        stream_cut(s, "it sends after its goodbye");
+        return false;
+    }
+    s->used = now_ms();
+    s->ack |= r->hurry;
+    if (r->kind == RECORD_DATA) {
+        s->taken++;
+        s->untold += r->len;
+        s->ack |= s->untold > UNTOLD_MAX;
+        if (s->ack_by == 0) {
+            s->ack_by = s->used + STREAM_ACK_MS;
+            s->env->due(s->env->arg, s->ack_by);
+        }
+        s->env->receive(s->env->arg, s, body, r->len);
+    } else if (r->kind == RECORD_BYE) {
+        stream_bye_came(s);
+    }
+    if (s->ack && s->broken == 0 && !event_pending(s->write, EV_WRITE, NULL))
+        stream_write(s);
+    return s->why == NULL;
+}
+
+static bool take_body(struct stream *s, const void *body)
+{
+    if (record_fits(&s->session, &s->record, body))
+        return take(s, body);
+    stream_cut(s, FORGED);
+    return false;
+}
+
+/* Room for a body of which something is missing. */
+static bool begin_body(struct stream *s, const unsigned char *p, size_t len)
+{
+    s->body = malloc(s->record.len);
+    if (s->body == NULL) {
+        stream_cut(s, "memory is used up here");
+        return false;
+    }
+    memcpy(s->body, p, len);
+    s->got = len;
+    return true;
+}
+
+/* Takes all records of which the bytes have come. */
+static void consume(struct stream *s, const unsigned char *p, size_t len)
+{
+    while (len > 0) {
+        size_t n = RECORD_HEAD - s->have < len ? RECORD_HEAD - s->have : len;
+        memcpy(s->in + s->have, p, n);
+        s->have += n;
+        p += n;
+        len -= n;
+        if (s->have < RECORD_HEAD)
+            return;
+        if (!record_open(&s->session, s->in, &s->record)) {
+            stream_cut(s, FORGED);
+            return;
+        }
+        n = s->record.len;
+        if (n > len) {
+            begin_body(s, p, len);
+            return;
+        }
+        s->have = 0;
+        if (n > 0 ? !take_body(s, p) : !take(s, NULL))
+            return;
+        p += n;
+        len -= n;
+    }
+}
+
+/* The rest of a body goes where its beginning is; what comes behind it, where all else goes.
+ * @return bytes that were read; -1: nothing more is to be done */
+static ssize_t read_some(struct stream *s, size_t *room)
+{
+    struct iovec iov[2];
+    int n = 0;
+    *room = STREAM_ROOM;
+    if (s->body != NULL) {
+        iov[n++] = (struct iovec){s->body + s->got, s->record.len - s->got};
+        *room += s->record.len - s->got;
+    }
+    iov[n++] = (struct iovec){s->env->room, STREAM_ROOM};
+    ssize_t got = readv(s->fd, iov, n);
+    if (got > 0)
+        return got;
+    if (got == 0 && s->state == STREAM_BOTH && s->shut && s->have == 0)
+        stream_finish(s);
+    else if (got == 0 || errno == ECONNRESET) {
+        s->closed = true;
+        stream_cut(s, "it has closed the connection");
+    } else if (errno != EAGAIN && errno != EINTR)
+        stream_cut(s, strerror(errno));
+    else if (s->broken != 0)
+        stream_cut(s, strerror(s->broken));
+    return -1;
+}
+
+void stream_read(struct stream *s)
+{
+    for (int i = 0; i < READS && s->why == NULL; i++) {
+        size_t room;
+        ssize_t n = read_some(s, &room);
+        if (n < 0)
+            return;
+        size_t rest = (size_t)n, more;
+        if (s->body != NULL) {
+            more = s->record.len - s->got < rest ? s->record.len - s->got : rest;
+            s->got += more;
+            rest -= more;
+            if (s->got < s->record.len)
+                continue;
+            unsigned char *body = s->body;
+            s->body = NULL;
+            s->have = 0;
+            bool good = take_body(s, body);
+            free(body);
+            if (!good)
+                return;
+        }
+        consume(s, s->env->room, rest);
+        if ((size_t)n < room)
+            return; /* that was all */
+    }
+}

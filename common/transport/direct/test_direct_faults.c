@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of direct connections that fail, and of those who have no business there: frames arrive all
+ * the same, and nothing that another one has written counts.
+ */
+#include "common/transport/direct/test_kit.h"
+
+#include "common/util/clock.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { LONG_MS = 20000, FRAMES = 6, SIZE = 40 };
+
+static struct kit_proxy proxy;
+
+static int begin(void **state)
+{
+    (void)state;
+    kit_begin();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    kit_end();
+    return 0;
+}
+
+static bool never(void)
+{
+    return false;
+}
+
+static uint32_t want;
+
+/* Frames up to want have come from 0 at 1 and from 1 at 0. */
+static bool all_came(void)
+{
+    for (uint32_t n = 0; n < want; n++)
+        if (kit.servers[0].got[1][n] == 0 || kit.servers[1].got[0][n] == 0)
+            return false;
+    return true;
+}
+
+static bool seen_connection(void)
+{
+    return kit.servers[0].direct->nconnections > 0 || proxy.connections > 0;
+}
+
+/* Server 1 connects to 0 through the proxy, and both send. @return when all has come */
+static void talk(uint32_t frames)
+{
+    kit_send(0, 1, 0, SIZE);    /* with the announcement of 0 */
+    kit.servers[0].deaf = true; /* it learns nothing of 1 */
+    kit_run(seen_connection, 1000);
+    for (want = 1; want <= frames; want++) {
+        kit_send(0, 1, want, SIZE);
+        kit_send(1, 0, want - 1, SIZE);
+        kit_run(never, 1);
+    }
+    want = frames;
+    assert_true(kit_run(all_came, LONG_MS));
+}
+
+/* Cut after each number of bytes that one side may have written: in each state there is. */
+static void cut_in_every_state(void **state)
+{
+    (void)state;
+    kit_end();
+    for (int side = 0; side < 2; side++)
+        for (size_t at = 1; at < 16 + 68 + 32 + 5 * (52 + 29 + SIZE); at += at < 200 ? 5 : 23) {
+            kit_begin();
+            assert_true(kit_open(0) && kit_open(1));
+            proxy_open(&proxy, 0);
+            proxy.cut_side = side;
+            proxy.cut_at = at;
+            talk(FRAMES);
+            assert_true(proxy.connections > 0);
+            proxy_close(&proxy);
+            kit_end();
+        }
+    kit_begin();
+}
+
+/* Each byte changed on its way: nothing that was changed is taken (test_kit looks at each), and
+ * frames arrive. */
+static void each_byte_flipped(void **state)
+{
+    (void)state;
+    kit_end();
+    for (int side = 0; side < 2; side++)
+        for (size_t at = 0; at < 16 + 68 + 32 + 4 * (52 + 29 + SIZE); at += at < 200 ? 5 : 19) {
+            kit_begin();
+            assert_true(kit_open(0) && kit_open(1));
+            proxy_open(&proxy, 0);
+            proxy.flip_side = side;
+            proxy.flip_at = at;
+            talk(FRAMES);
+            bool came = proxy.seen[side] > at;
+            assert_true(!came || kit_logged("refused") + kit_logged("no direct connection") > 0);
+            proxy_close(&proxy);
+            kit_end();
+        }
+    kit_begin();
+}
+
+/* What server 1 has said on its connection, hello and frames, is said again on another one. */
+static void said_again(void **state)
+{
+    struct sockaddr_storage sa;
+    unsigned char room[64];
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    proxy_open(&proxy, 0);
+    talk(FRAMES);
+    assert_true(proxy.seen[0] > 300);
+    unsigned before = kit.servers[0].got[1][FRAMES - 1], all = kit.servers[0].direct_in;
+    assert_true(all > 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = address_give(&kit.servers[0].direct->addresses.list[0], proxy.behind, &sa);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
+    kit_run(never, 20);
+    assert_int_equal(recv(fd, room, sizeof room, 0), CHALLENGE_BYTES);
+    assert_true(send(fd, proxy.heard, proxy.seen[0], MSG_NOSIGNAL) > 0);
+    kit_run(never, 50);
+    assert_true(recv(fd, room, sizeof room, MSG_DONTWAIT) <= 0 && errno != EAGAIN);
+    close(fd);
+    assert_int_equal(kit_logged("it is no server of this step"), 1);
+    assert_int_equal(kit.servers[0].got[1][FRAMES - 1], before);
+    assert_int_equal(kit.servers[0].direct_in, all);
+    proxy_close(&proxy);
+}
+
+/* A peer that takes nothing any more, and a connection of which one end is gone: what it has not
+ * taken goes natively after some seconds, and so does all that is sent from then on. */
+static void stands_still(void **state)
+{
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    proxy_open(&proxy, 0);
+    proxy.stop_side = 1;
+    proxy.cut_at = 16 + 32 + 300;
+    int64_t since = now_ms();
+    talk(40);
+    assert_in_range(now_ms() - since, 3000, LONG_MS);
+    assert_int_equal(kit_logged("it takes nothing any more"), 1);
+    assert_true(kit.servers[1].native_in > 30);
+    proxy_close(&proxy);
+}
+
+/* Nobody answers, as behind a firewall that drops: all goes natively meanwhile. */
+static void nobody_answers(void **state)
+{
+    struct sockaddr_storage sa;
+    struct addresses at = {.n = 1, .list = {{.len = 4, .bytes = {127, 0, 0, 1}}}};
+    socklen_t len = address_give(&at.list[0], 0, &sa);
+    int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), waits[4];
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    assert_int_equal(bind(full, (struct sockaddr *)&sa, len), 0);
+    assert_int_equal(listen(full, 0), 0);
+    assert_int_equal(getsockname(full, (struct sockaddr *)&sa, &len), 0);
+    for (int i = 0; i < 4; i++) { /* the kernel drops whoever comes from now on */
+        waits[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(waits[i], (struct sockaddr *)&sa, len);
+    }
+    kit.servers[0].direct->port = ntohs(((struct sockaddr_in *)&sa)->sin_port);
+    int64_t since = now_ms();
+    want = FRAMES;
+    for (uint32_t i = 0; i <= want; i++) {
+        kit_send(0, 1, i, SIZE);
+        kit_run(never, 5);
+        kit_send(1, 0, i, SIZE);
+    }
+    kit.servers[0].deaf = true;
+    assert_true(kit_run(all_came, LONG_MS));
+    assert_true(now_ms() - since < 1500); /* before the connection is given up */
+    for (int i = 0; i < 4; i++)
+        close(waits[i]);
+    close(full);
+}
+
+/* There is no such interface, or no port is free: it is said, and all goes natively. */
+static void nowhere_to_listen(void **state)
+{
+    struct addresses at = {.n = 1, .list = {{.len = 4, .bytes = {127, 0, 0, 1}}}};
+    struct err err;
+    uint16_t port;
+    (void)state;
+    strcpy(kit.conf.where, "nosuch0");
+    assert_false(kit_open(0));
+    assert_int_equal(kit_logged("no interface \"nosuch0\" that is up has an address here"), 1);
+    strcpy(kit.conf.where, "203.0.113.0/24");
+    assert_false(kit_open(0));
+    assert_int_equal(kit_logged("this node has no address that fits 203.0.113.0/24"), 1);
+    strcpy(kit.conf.where, "127.0.0.1");
+    int taken = addresses_listen(&at, 0, 1, &port, &err);
+    assert_true(taken >= 0);
+    kit.conf.port = port;
+    assert_false(kit_open(0));
+    assert_int_equal(kit_logged("can be listened on: Address already in use"), 1);
+    close(taken);
+    assert_true(kit_open(0)); /* it was that */
+}
+
+/* What makes credentials hangs: frames go natively, which is said once; then it answers. */
+static void credentials_hang(void **state)
+{
+    (void)state;
+    kit.hang = true;
+    assert_true(kit_open(0) && kit_open(1));
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        kit_send(0, 1, i, SIZE);
+        kit_send(1, 0, i, SIZE);
+    }
+    want = FRAMES;
+    assert_true(kit_run(all_came, 2000));
+    assert_int_equal(kit.warnings, 0);
+    kit_run(never, 3500);
+    assert_int_equal(kit_logged("credentials are neither made nor read"), 2); /* by both */
+    kit.hang = false;
+    kit_await_up(0, 1);
+}
+
+/* Ends while credentials are under way. */
+static void ends_while_credentials_hang(void **state)
+{
+    (void)state;
+    kit.hang = true;
+    assert_true(kit_open(0) && kit_open(1));
+    kit_send(0, 1, 0, SIZE);
+    int64_t since = now_ms();
+    kit_close(0);
+    kit_close(1);
+    assert_true(now_ms() - since < 1000);
+}
+
+/* Announcements that server 1 gets in the name of server 0. */
+static void announce(const struct identity *who, const char *word, size_t cut, int change)
+{
+    struct wire_out secret = {0}, sealed = {0}, out = {0};
+    struct direct *d = kit.servers[0].direct;
+    announce_put_secret(who, &secret);
+    wire_put_str(&sealed, word);
+    wire_put_raw(&sealed, secret.data, secret.len);
+    announce_write(who, &d->addresses, d->port, sealed.data, sealed.len, &out);
+    if (change >= 0)
+        out.data[change] ^= 1;
+    direct_announced(kit.servers[1].direct, 0, out.data, out.len - cut);
+    kit_run(never, 30);
+    wire_out_free(&secret);
+    wire_out_free(&sealed);
+    wire_out_free(&out);
+}
+
+static void forged_announcements(void **state)
+{
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    struct peer *p = peer_make(kit.servers[1].direct, 0);
+    struct identity own = kit.servers[0].direct->own, other = own;
+    other.step++; /* another run */
+    announce(&other, "sealed", 0, -1);
+    assert_int_equal(p->way, WAY_UNKNOWN);
+    other = own;
+    other.self = 5; /* another server's credential */
+    announce(&other, "sealed", 0, -1);
+    assert_int_equal(p->way, WAY_UNKNOWN);
+    announce(&own, "other", 0, -1); /* another user's */
+    assert_int_equal(p->way, WAY_UNKNOWN);
+    for (int at = 0; at < 24; at++) { /* another port, another address */
+        announce(&own, "sealed", 0, at);
+        assert_int_equal(p->way, WAY_UNKNOWN);
+    }
+    for (size_t cut = 1; cut < 100; cut += 7) {
+        announce(&own, "sealed", cut, -1);
+        assert_int_equal(p->way, WAY_UNKNOWN);
+    }
+    assert_int_equal(kit.servers[1].direct->nconnections, 0);
+    assert_true(kit_logged("is another user's") > 0);
+    assert_int_equal(kit.warnings, 4); /* and not more, however many come */
+    announce(&own, "sealed", 0, -1);
+    kit_await_up(0, 1);
+}
+
+/* Strangers that say nothing, in numbers, do not keep the step's own servers out. */
+static void strangers(void **state)
+{
+    struct sockaddr_storage sa;
+    int fds[100];
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    struct direct *d = kit.servers[0].direct;
+    socklen_t len = address_give(&d->addresses.list[0], d->port, &sa);
+    for (int i = 0; i < 100; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&sa, len), 0);
+        if (i % 10 == 0)
+            kit_run(never, 5);
+    }
+    kit_run(never, 30);
+    unsigned cut = 0;
+    for (int i = 0; i < 100; i++) {
+        unsigned char room[64];
+        ssize_t n = recv(fds[i], room, sizeof room, MSG_DONTWAIT);
+        cut += n == CHALLENGE_BYTES && recv(fds[i], room, 1, MSG_DONTWAIT) == 0;
+    }
+    assert_int_equal(cut, 100 - 64);
+    kit_send(0, 1, 0, SIZE);
+    kit_await_up(0, 1);
+    kit_run(never, 2500);
+    assert_int_equal(kit_logged("it does not say who it is"), 1);
+    for (int i = 0; i < 100; i++)
+        close(fds[i]);
+}
+
+/* The peer is given up while frames are under way: nothing is kept for it. */
+static void given_up(void **state)
+{
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    kit_send(0, 1, 0, SIZE);
+    kit_await_up(0, 1);
+    kit_send(0, 1, 1, 10 << 20);
+    direct_forget(kit.servers[0].direct, 1);
+    kit_run(never, 50);
+    assert_int_equal(direct_peer(kit.servers[0].direct, 1).queued, 0);
+    assert_int_equal(kit.servers[0].direct->nconnections, 0);
+    kit_send(1, 0, 0, SIZE); /* it comes again, and is not let in */
+    kit_run(never, 1500);
+    kit_send(1, 0, 1, SIZE);
+    kit_run(never, 200);
+    assert_false(direct_peer(kit.servers[0].direct, 1).up);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(cut_in_every_state),
+        TEST(each_byte_flipped),
+        TEST(said_again),
+        TEST(stands_still),
+        TEST(nobody_answers),
+        TEST(nowhere_to_listen),
+        TEST(credentials_hang),
+        TEST(ends_while_credentials_hang),
+        TEST(forged_announcements),
+        TEST(strangers),
+        TEST(given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Servers in one process, their native way, and their credentials. */
+#include "common/transport/direct/test_kit.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { HEAD = 25, NATIVE_US = 200 };
+
+static const char SEALED[] = "sealed";
+
+/* What goes natively. */
+struct message {
+    struct event *event;
+    uint32_t to;
+    size_t len;
+    unsigned char *data;
+};
+
+struct kit kit;
+
+static void log_line(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    kit.warnings += level == LOG_LEVEL_WARNING;
+    snprintf(kit.lines[kit.nlines++ % KIT_LINES], sizeof *kit.lines, "%s", text);
+}
+
+unsigned kit_logged(const char *text)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < kit.nlines && i < KIT_LINES; i++)
+        n += strstr(kit.lines[i], text) != NULL;
+    return n;
+}
+
+static bool seal(const void *data, size_t len, struct wire_out *out)
+{
+    while (kit.hang)
+        usleep(1000);
+    wire_put_str(out, SEALED);
+    wire_put_raw(out, data, len);
+    return true;
+}
+
+static bool unseal(const void *data, size_t len, struct wire_out *out)
+{
+    char word[sizeof SEALED];
+    struct wire_in in;
+    while (kit.hang)
+        usleep(1000);
+    wire_in_init(&in, data, len);
+    wire_get_str(&in, word, sizeof word);
+    wire_put_raw(out, in.p, (size_t)(in.end - in.p));
+    return !kit.refuse && strcmp(word, SEALED) == 0;
+}
+
+static const struct vouch_ops ops = {seal, unseal};
+
+/* Takes one frame. */
+static void take(struct kit_server *s, const void *data, size_t len, bool direct)
+{
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    assert_int_equal(wire_get_u32(&in), len - 4);
+    assert_int_equal(wire_get_u64(&in), KIT_STEP);
+    uint32_t from = wire_get_u32(&in);
+    assert_true(from < KIT_SERVERS);
+    wire_get_u64(&in);
+    if (wire_get_u8(&in) == FRAME_ANNOUNCE) {
+        assert_false(direct);
+        s->announced++;
+        if (!s->deaf)
+            direct_announced(s->direct, from, in.p, (size_t)(in.end - in.p));
+        return;
+    }
+    uint32_t number = wire_get_u32(&in);
+    assert_true(number < KIT_FRAMES);
+    for (const unsigned char *p = in.p; p < in.end; p++)
+        assert_int_equal(*p, (unsigned char)number);
+    s->got[from][number]++;
+    s->direct_in += direct;
+    s->native_in += !direct;
+}
+
+static void arrives(evutil_socket_t fd, short what, void *arg)
+{
+    struct message *m = arg;
+    (void)fd;
+    (void)what;
+    take(&kit.servers[m->to], m->data, m->len, false);
+    event_free(m->event);
+    free(m->data);
+    free(m);
+}
+
+static void native(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    const struct timeval tv = {.tv_usec = NATIVE_US};
+    struct message *m = malloc(sizeof *m);
+    (void)arg;
+    (void)care;
+    *m = (struct message){.to = node, .len = len, .data = data};
+    m->event = evtimer_new(kit.base, arrives, m);
+    evtimer_add(m->event, &tv);
+}
+
+static void receive(void *arg, const void *data, size_t len)
+{
+    take(arg, data, len, true);
+}
+
+static void heard(void *arg, uint32_t node)
+{
+    struct kit_server *s = arg;
+    s->heard |= 1u << node;
+}
+
+static const char *name(void *arg, uint32_t node)
+{
+    static const char *const names[KIT_SERVERS] = {"n0", "n1", "n2", "n3", "n4", "n5"};
+    (void)arg;
+    return names[node];
+}
+
+void kit_begin(void)
+{
+    kit = (struct kit){.connections = 16, .vouches = true};
+    kit.conf.ports = 1;
+    strcpy(kit.conf.where, "127.0.0.1");
+    kit.base = event_base_new();
+    log_open(log_line, NULL, LOG_LEVEL_INFO, NULL);
+}
+
+bool kit_open(uint32_t index)
+{
+    struct kit_server *s = &kit.servers[index];
+    s->index = index;
+    const struct direct_env env = {.arg = s,
+                                   .self = index,
+                                   .step = KIT_STEP,
+                                   .conf = &kit.conf,
+                                   .connections = kit.connections,
+                                   .ops = kit.vouches ? &ops : NULL,
+                                   .base = kit.base,
+                                   .native = native,
+                                   .receive = receive,
+                                   .heard = heard,
+                                   .name = name,
+                                   .native_name = "the test"};
+    s->direct = direct_open(&env);
+    return s->direct != NULL;
+}
+
+void kit_close(uint32_t index)
+{
+    direct_close(kit.servers[index].direct, 500);
+    kit.servers[index].direct = NULL;
+}
+
+static bool never(void)
+{
+    return false;
+}
+
+void kit_end(void)
+{
+    kit.hang = false;
+    for (uint32_t i = 0; i < KIT_SERVERS; i++)
+        kit_close(i);
+    kit_run(never, 5); /* what was sent natively at the end */
+    event_base_free(kit.base);
+    log_open(NULL, NULL, LOG_LEVEL_WARNING, NULL);
+}
+
+void kit_send(uint32_t from, uint32_t to, uint32_t number, size_t len)
+{
+    struct wire_out out = {0};
+    size_t all;
+    wire_put_u32(&out, (uint32_t)(HEAD + len));
+    wire_put_u64(&out, KIT_STEP);
+    wire_put_u32(&out, from);
+    wire_put_u64(&out, number + 1);
+    wire_put_u8(&out, FRAME_CONTRIB);
+    wire_put_u32(&out, number);
+    unsigned char *filler = malloc(len + 1);
+    memset(filler, (int)number, len + 1);
+    wire_put_raw(&out, filler, len);
+    free(filler);
+    void *data = wire_out_take(&out, &all);
+    direct_send(kit.servers[from].direct, to, data, all, CARE_MUST);
+}
+
+bool kit_run(bool (*done)(void), int ms)
+{
+    int64_t by = now_ms() + ms;
+    while (!done() && now_ms() < by) {
+        const struct timeval tv = {.tv_usec = ms < 5 ? 300 : 3000};
+        event_base_loopexit(kit.base, &tv);
+        event_base_dispatch(kit.base);
+    }
+    return done();
+}
+
+bool kit_is_up(uint32_t a, uint32_t b)
+{
+    return direct_peer(kit.servers[a].direct, b).up && direct_peer(kit.servers[b].direct, a).up;
+}
+
+static uint32_t ends[2];
+
+static bool ends_are_up(void)
+{
+    return kit_is_up(ends[0], ends[1]);
+}
+
+void kit_await_up(uint32_t a, uint32_t b)
+{
+    ends[0] = a;
+    ends[1] = b;
+    assert_true(kit_run(ends_are_up, 20000));
+}

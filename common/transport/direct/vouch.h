@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A thread that has credentials made and read, because the daemon that does so may take its time.
+ * It starts with the first order.
+ */
+#ifndef MUSTER_TRANSPORT_DIRECT_VOUCH_H
+#define MUSTER_TRANSPORT_DIRECT_VOUCH_H
+
+#include "common/transport/wire.h"
+
+#include <event2/event.h>
+
+/** Makes a credential that only processes of our own user can read, or reads one of a process of
+ * our own user; both borrow @p data and append to @p out. They may wait for seconds, and are called
+ * after the back end was closed, too. @return whether that worked @thread any */
+struct vouch_ops {
+    bool (*seal)(const void *data, size_t len, struct wire_out *out);
+    bool (*open)(const void *data, size_t len, struct wire_out *out);
+};
+
+enum vouch_order { VOUCH_SEAL, VOUCH_OPEN };
+
+/** Takes a result, in the order of the orders. @param out borrowed; NULL: it failed @thread the
+ * loop's */
+typedef void vouch_done_fn(void *arg, enum vouch_order order, uint32_t node, const void *out,
+                           size_t len);
+
+struct voucher;
+
+/** @param ops borrowed for ever @return NULL when out of memory @thread the loop's */
+struct voucher *voucher_new(const struct vouch_ops *ops, struct event_base *base,
+                            vouch_done_fn *done, void *arg);
+
+/** Gives an order. @param node handed back with the result @param data copied @return false: there
+ * is no memory, or no thread @thread the loop's */
+bool voucher_order(struct voucher *v, enum vouch_order order, uint32_t node, const void *data,
+                   size_t len);
+
+/** @return since when the oldest order waits, now_ms(); 0: none does @thread the loop's */
+int64_t voucher_waits_since(const struct voucher *v);
+
+/** Ends it; orders under way have no result any more. A thread that hangs in one is left to end
+ * with the process. @thread the loop's */
+void voucher_free(struct voucher *v);
+
+#endif
