@@ -12,7 +12,7 @@ Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun), which plays t
 manager NAME, slurm (the default) or flux: the clients in BUILDDIR
 (or BUILDDIR/ci/clients) in several shapes, what a user sees of it, each of its faults, and
 what is left when a part of it is killed; or only those PARTs: linking clients keys use
-ends faults kills. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when
+ends faults direct kills. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when
 any failed. It takes each process musterrun, muster-server or hold that it sees for a
 leftover of its own, so it needs a pid namespace for itself: ci/test gives it one.
 TXT
@@ -421,8 +421,11 @@ stands_still() {
   check 'a job that is stopped, and goes on' "$(why "$log" $status)" passed_once
 }
 
+# Faults of messages by the resource manager's way, which all messages go.
 part_faults() {
-  local kind n
+  local kind n MUSTER_CONF=$work/native.json
+  export MUSTER_CONF
+  echo '{ "direct": { "mode": "off" } }' >"$MUSTER_CONF"
   for kind in late late:percent=60,ms=300 duplicate:percent=50,ms=50 lost:percent=50 refused:percent=50 uid:percent=50; do
     fault $kind exchange
     fault $kind subset
@@ -445,7 +448,7 @@ part_faults() {
   esac
   says 'another uid is seen' 0 "$n"
   # One node never answers at all: its peers give it up, and the step ends.
-  echo '{ "timeouts": { "peer": 2 } }' >"$work/peer.json"
+  echo '{ "timeouts": { "peer": 2 }, "direct": { "mode": "off" } }' >"$work/peer.json"
   MUSTER_CONF=$work/peer.json run 60 -N4 -n8 --fault=refused:percent=100,node=1 "$clients/exchange"
   says 'a node that is never reached' "1|$killed" 'muster-server on node1 is lost'
   for n in 1 5 20 after=300 after=1000; do
@@ -460,6 +463,36 @@ part_faults() {
   run 60 -N4 -n8 "--fault=die:node=$leaf,message=12,notice=20000" "$clients/exchange" --rounds 50
   says 'a node dies, and its peers are first to see it' "$killed" "muster-server on node$leaf is lost"
   clean 'a node dies, and its peers are first to see it'
+}
+
+# Direct connections, and what they stand on when they fail: the same clients pass, and none waits long.
+part_direct() {
+  local kind
+  echo '{ "log_level": "info" }' >"$work/direct.json"
+  MUSTER_CONF=$work/direct.json run 60 -v -N4 -n8 "$clients/exchange" --rounds 50
+  says 'messages go directly' 0 'transport: a direct connection to node'
+  check 'no way back to the resource manager while all servers are there' "$(grep 'no direct' "$log")" \
+    [ "$(grep 'no direct' "$log" | grep -vc 'Connection refused')" = 0 ]
+  for kind in late refused:percent=50 duplicate:percent=50; do
+    client "directly, and $kind" "-N4 -n8 --fault=$kind" groups_many --groups 20
+  done
+  # As where one node's firewall lets nobody in, and where its settings have no direct connections.
+  echo '{ "direct": { "address": "nosuch0" } }' >"$work/nowhere.json"
+  run 60 -v --conf="1=$work/nowhere.json" -N4 -n8 "$clients/exchange"
+  says 'a node without that interface' 0 'there are no direct connections: no interface "nosuch0" that is up'
+  echo '{ "direct": { "mode": "off" } }' >"$work/off.json"
+  MUSTER_CONF=$work/direct.json run 60 -v --conf="2=$work/off.json" -N4 -n8 "$clients/exchange"
+  says 'a node that has them off' 0 'transport: a direct connection to node'
+  check 'nobody connects to it' "$(grep 'to node2\|from node2' "$log")" \
+    [ "$(grep -c 'connection to node2\|connection from node2' "$log")" = 0 ]
+  echo '{ "direct": { "address": "::1" }, "log_level": "info" }' >"$work/six.json"
+  if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
+    MUSTER_CONF=$work/six.json run 60 -v -N4 -n8 "$clients/exchange"
+    says 'IPv6 alone' 0 'transport: a direct connection to node'
+  else
+    skip 'IPv6 alone' 'this machine has none'
+  fi
+  clean 'direct connections'
 }
 
 # All below a broker are lost with it; of rank 0 that is all nodes.
@@ -499,7 +532,7 @@ part_kills() {
   clean 'all processes of musterrun are killed, after the next run'
 }
 
-for part in linking clients keys use ends faults kills; do
+for part in linking clients keys use ends faults direct kills; do
   case $wanted in '  '|*" $part "*) part_$part ;; esac
 done
 summary

@@ -306,11 +306,11 @@ static uint32_t next_hearer(const struct server *server, const bool *out)
  * meanwhile. @return whether it is there */
 static bool arrives(struct server *server, uint32_t node, int64_t until)
 {
-    uint64_t dropped = server->rm_ops->peer(server->rm, node).dropped;
+    uint64_t dropped = server_peer(server, node).dropped;
     server->absent->pass_on = 0;
     send_all(server, node);
     while (now_ms() < until) {
-        struct rm_peer peer = server->rm_ops->peer(server->rm, node);
+        struct rm_peer peer = server_peer(server, node);
         struct timeval tv = {.tv_usec = LOOK_MS * 1000};
         if (peer.lost || peer.dropped != dropped || peer.queued == 0) {
             event_base_loop(server->base, EVLOOP_NONBLOCK);

@@ -21,6 +21,7 @@
 enum { TELL_MAX = 512 };
 enum {
     LOOK_MAX_MS = 50,      /* between looks whether all is delivered */
+    DIRECT_MS = 500,       /* for direct connections to end in order */
     SHOULD_STAY_MS = 1500, /* for events and questions, on which no result of others hangs */
 };
 
@@ -65,6 +66,9 @@ bool server_has_left(const struct server *server, uint32_t node)
 
 void server_close_backend(struct server *server, unsigned ms)
 {
+    struct direct *direct = server->direct;
+    server->direct = NULL; /* what is sent from now on goes natively */
+    direct_close(direct, ms < DIRECT_MS ? ms : DIRECT_MS);
     if (server->rm != NULL)
         server->rm_ops->close(server->rm, ms);
     server->rm = NULL;
@@ -77,7 +81,7 @@ static bool undelivered(const struct server *server, int64_t stayed, bool tell)
     uint32_t handles = server->rm == NULL ? 0 : nspace_handles(server->nspace);
     bool found = false;
     for (uint32_t node = 0; node < handles && (tell || !found); node++) {
-        struct rm_peer peer = server->rm_ops->peer(server->rm, node);
+        struct rm_peer peer = server_peer(server, node);
         if (engine_is_lost(server->engine, node))
             continue;
         found = found || peer.must > 0 || (peer.should > 0 && stayed < SHOULD_STAY_MS);
@@ -95,6 +99,7 @@ static void deliver_rest(struct server *server)
 {
     int64_t begin = now_ms(), now = begin, said = begin;
     int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
+    direct_hurry(server->direct);
     if (stay > BOOT_STAY_MAX_MS)
         stay = BOOT_STAY_MAX_MS;
     while (!server->ending && now < begin + stay &&

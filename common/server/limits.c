@@ -30,6 +30,19 @@ int limits_descriptors(uint32_t ntasks, struct err *err)
                    (unsigned long long)files.rlim_cur, (unsigned long long)need, ntasks);
 }
 
+unsigned limits_connections(unsigned arity, uint32_t ntasks)
+{
+    enum { OF_CHILD = 4, LEAST = 4, MOST = 1024 };
+    struct rlimit files;
+    uint64_t need = DESCRIPTORS + (uint64_t)ntasks, n = (uint64_t)OF_CHILD * arity;
+    if (n > MOST)
+        n = MOST;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > need &&
+        n > (files.rlim_cur - need) / 2)
+        n = (files.rlim_cur - need) / 2;
+    return n > LEAST ? (unsigned)n : LEAST;
+}
+
 void limits_no_descriptors(void)
 {
     struct rlimit files = {0};

@@ -32,6 +32,11 @@ int limits_memory(int mib, const char *who, struct err *err);
  * @return 0, or -1 with the reason in @p err. @thread any */
 int limits_descriptors(uint32_t ntasks, struct err *err);
 
+/** @return how many direct connections to other servers there may be: four for each child in a tree
+ * of servers, as long as that is no more than half of the descriptors that limits_descriptors()
+ * does not count for @p ntasks tasks of this node. @thread any */
+unsigned limits_connections(unsigned arity, uint32_t ntasks);
+
 /** Ends the process, as no descriptor is left for a connection. @thread any */
 void limits_no_descriptors(void) __attribute__((noreturn));
 

@@ -13,6 +13,7 @@
 #include "common/server/ending.h"
 #include "common/server/execs.h"
 #include "common/server/greeting.h"
+#include "common/server/limits.h"
 #include "common/server/meeting.h"
 #include "common/server/sets.h"
 #include "common/server/stalled.h"
@@ -51,13 +52,23 @@ static void send_shared(void *arg, uint32_t node, struct wire_out *frame, struct
     steps_send(arg, node, frame, body);
 }
 
-static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+static void send_natively(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
     struct server *server = arg;
     if (server->rm != NULL)
         server->rm_ops->send(server->rm, node, data, len, care);
     else
         free(data); /* we are leaving */
+}
+
+/* Directly, where that is possible. */
+static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    struct server *server = arg;
+    if (server->direct != NULL && node < server->boot.nnodes)
+        direct_send(server->direct, node, data, len, care);
+    else
+        send_natively(server, node, data, len, care);
 }
 
 static void on_ending(struct server *server, uint32_t from, const void *body, size_t len)
@@ -154,7 +165,8 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
         stalled_receive(server, body, len);
         return;
     case FRAME_ANNOUNCE:
-        return;          /* there are no direct connections yet */
+        direct_announced(server->direct, from, body, len);
+        return;
     case FRAME_ENDING:   /* only said to all */
     case FRAME_GREETING: /* not ahead of a first frame */
         break;
@@ -325,10 +337,48 @@ static int open_core(struct server *server, struct err *err)
     return 0;
 }
 
+/* Nothing is sent to a server that was given up. */
+static void on_lost(void *arg, uint32_t node, const char *why)
+{
+    struct server *server = arg;
+    direct_forget(server->direct, node);
+    departed(server, node, why);
+}
+
+static void on_heard(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    if (server->rm_ops->learn != NULL && server->rm != NULL)
+        server->rm_ops->learn(server->rm, node, RM_HEARD);
+}
+
+/* A step of one node needs no connections. */
+static void open_direct(struct server *server)
+{
+    const struct boot *boot = &server->boot;
+    const struct direct_env env = {
+        .arg = server,
+        .self = boot->node,
+        .step = nspace_hash(boot->nspace, boot->run),
+        .conf = &server->conf.direct,
+        .connections =
+            limits_connections((unsigned)server->conf.tree_arity, boot->nodes[boot->node].ntasks),
+        .ops = server->rm_ops->vouch,
+        .base = server->base,
+        .native = send_natively,
+        .receive = on_receive,
+        .heard = on_heard,
+        .name = name_of,
+        .native_name = server->rm_ops->native,
+    };
+    if (boot->nnodes > 1)
+        server->direct = direct_open(&env);
+}
+
 static int open_backend(struct server *server, struct err *err)
 {
     const struct rm_host host = {
-        .arg = server, .receive = on_receive, .lost = departed, .state = status_operations};
+        .arg = server, .receive = on_receive, .lost = on_lost, .state = status_operations};
     server->rm = server->rm_ops->open(&server->boot, &server->conf, server->base, &host, err);
     return server->rm == NULL ? err_set(err, "the back end %s does not start", server->rm_ops->name)
                               : 0;
@@ -468,6 +518,7 @@ int server_open(struct server *server, struct err *err)
         return err_set(err, "libevent does not start");
     if (open_backend(server, err) != 0)
         return -1;
+    open_direct(server);
     if (server->rm_ops->ids != NULL)
         engine_ids(server->engine, server->rm_ops->ids(server->rm), 1);
     if (server->rm_ops->parents != NULL && take_parents(server, err) != 0)

@@ -13,6 +13,7 @@
 #include "common/server/book.h"
 #include "common/tracker/engine.h"
 #include "common/transport/ask.h"
+#include "common/transport/direct/direct.h"
 #include "common/transport/link.h"
 #include "common/transport/rm.h"
 
@@ -115,6 +116,7 @@ struct server {
     struct sought *sought;         /**< steps.c: namespaces that the RM looks for */
     const struct rm_ops *rm_ops;
     struct rm *rm;
+    struct direct *direct;       /**< NULL: there are no direct connections */
     struct status *status;       /**< shows all this */
     int64_t started;             /**< now_ms() */
     struct evbuffer *control_in; /**< bytes of the launcher that make no message yet */
@@ -143,6 +145,10 @@ void server_resume(struct server *server);
 /** Looks which libpmix is installed, and loads the back end. @return 0, or -1 with the reason in
  * @p err @thread the loop's */
 int server_load(struct server *server, struct err *err);
+
+/** @return how it stands with server @p node, whichever way what is sent to it goes @thread the
+ * loop's, while there is a back end */
+struct rm_peer server_peer(const struct server *server, uint32_t node);
 
 /** @param what BOOT_SAYS_… (boot.h) @return whether the launcher takes it @thread the loop's */
 bool server_tell_launcher(unsigned char what);

@@ -190,7 +190,7 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
     uint32_t handles = nspace_handles(server->nspace);
     for (uint32_t i = 0; i < handles; i++) {
         const struct link_counts c = link_counts(server->link, i);
-        const struct rm_peer peer = server->rm_ops->peer(server->rm, i);
+        const struct rm_peer peer = server_peer(server, i);
         sum.frames_out += c.frames_out;
         sum.bytes_out += c.bytes_out;
         sum.frames_in += c.frames_in;
@@ -202,6 +202,7 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
         json_object *o = json_object_new_object();
         put_text(o, "node", nspace_name(server->nspace, i));
         put(o, "reached", json_object_new_boolean(peer.reached));
+        put(o, "direct", json_object_new_boolean(direct_peer(server->direct, i).up));
         put(o, "lost", json_object_new_boolean(peer.lost));
         put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
         put_number(o, "queued", peer.queued);

@@ -186,7 +186,8 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
     if (is_own(server, from)) {
         good = type != FRAME_LEAVING;
     } else if (type == FRAME_ENDING || type == FRAME_ABSENT || type == FRAME_SPREAD ||
-               type == FRAME_STARTED || type == FRAME_BROADCAST || type == FRAME_STALLED) {
+               type == FRAME_STARTED || type == FRAME_BROADCAST || type == FRAME_STALLED ||
+               type == FRAME_ANNOUNCE) {
         good = false;
     } else if (type == FRAME_ASK) {
         wire_in_init(&in, body, len);

@@ -178,6 +178,7 @@ static void a_peer(void **state)
     kit_assert_text(o, "peers.0.node", "c001");
     assert_true(json_object_get_boolean(kit_field(o, "peers.0.reached")));
     assert_null(kit_field(o, "peers.0.unreachable"));
+    assert_false(json_object_get_boolean(kit_field(o, "peers.0.direct")));
     kit_assert_number(o, "peers.0.queued", 3);
     kit_assert_number(o, "peers.0.queued_bytes", 99);
     kit_assert_number(o, "peers.0.bytes_out", 4 + 20 + 1);

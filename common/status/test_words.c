@@ -142,6 +142,21 @@ static void questions_and_peers(void **state)
                  "c07 has given up c10\n");
 }
 
+/* How messages go to other servers; an older server does not say. */
+static void direct_and_native(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07
+                 ",\"peers\":[{\"node\":\"c08\",\"direct\":true},{\"node\":\"c09\"},"
+                 "{\"node\":\"c10\",\"direct\":false},{\"node\":\"c11\",\"direct\":true}]}],"
+                 "\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n"
+                 "c07: muster 1.0, libpmix 5.0.7, up 70 s; tasks: 2 connected, 1 lost; other "
+                 "servers: 2 direct, 1 native; "
+                 "0 waiting\n"
+                 "nothing waits\n");
+}
+
 static void what_is_no_state(void **state)
 {
     static const char *const texts[] = {"{}",
@@ -203,6 +218,7 @@ int main(void)
         cmocka_unit_test(without_the_one_that_decides),
         cmocka_unit_test(in_the_order_of_names),
         cmocka_unit_test(questions_and_peers),
+        cmocka_unit_test(direct_and_native),
         cmocka_unit_test(what_is_no_state),
         cmocka_unit_test(a_hostile_state),
         cmocka_unit_test(names_of_steps),

@@ -82,6 +82,22 @@ static void write_tasks(FILE *out, json_object *node)
     }
 }
 
+/* The servers that this one has had to do with, by how messages go to them. */
+static void write_ways(FILE *out, json_object *node)
+{
+    json_object *peers = field(node, "peers", json_type_array);
+    size_t direct = 0, native = 0;
+    for (size_t i = 0; i < length(peers); i++) {
+        json_object *peer = json_object_array_get_idx(peers, i);
+        if (field(peer, "direct", json_type_boolean) == NULL || is(peer, "lost"))
+            continue;
+        direct += is(peer, "direct");
+        native += !is(peer, "direct");
+    }
+    if (direct + native > 0)
+        fprintf(out, "; other servers: %zu direct, %zu native", direct, native);
+}
+
 static void write_node(FILE *out, json_object *node)
 {
     size_t waiting = length(field(node, "trackers", json_type_array)) +
@@ -92,6 +108,7 @@ static void write_node(FILE *out, json_object *node)
     fprintf(out, "%s: muster %s, libpmix %s, up %lld s", text_of(node, "node").s,
             text_of(node, "version").s, text_of(node, "libpmix").s, seconds(node, "uptime"));
     write_tasks(out, node);
+    write_ways(out, node);
     fprintf(out, "; %zu waiting\n", waiting);
 }
 

@@ -12,6 +12,7 @@
 #include "common/server/boot.h"
 #include "common/transport/frame.h"
 #include "common/transport/rm_spawn.h"
+#include "common/transport/wire.h"
 
 #include <event2/event.h>
 
@@ -87,6 +88,14 @@ struct rm_ending {
     const char *why; /**< one line for the RM's record where it keeps one; borrowed */
 };
 
+/** Makes a credential that only processes of our own user can read, or reads one of a process of
+ * our own user; both borrow @p data and append to @p out. They may wait for seconds, and are called
+ * after the back end was closed, too. @return whether that worked @thread any */
+struct vouch_ops {
+    bool (*seal)(const void *data, size_t len, struct wire_out *out);
+    bool (*open)(const void *data, size_t len, struct wire_out *out);
+};
+
 /**
  * What the server asks of a back end. @thread the loop's, none of them blocks
  *
@@ -96,6 +105,7 @@ struct rm_ending {
  */
 struct rm_ops {
     const char *name;
+    const char *native; /**< by what messages go, as admins call it: "slurmd" */
 
     /**
      * Starts the back end.
@@ -117,6 +127,11 @@ struct rm_ops {
     /** Takes a fact about server @p node of the own step. lost() is not called for it. NULL: the
      * back end knows as much by itself */
     void (*learn)(struct rm *rm, uint32_t node, enum rm_fact fact);
+
+    /** How servers of the own step hand each other a secret by send(). NULL: what goes by send()
+     * can be read by no process of another user, but for those of root and of whoever runs the RM
+     */
+    const struct vouch_ops *vouch;
 
     /**
      * Ends the step with the rights of the job's user, and returns at once. It may be called on

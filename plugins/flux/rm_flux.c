@@ -143,6 +143,14 @@ static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
     return found;
 }
 
+/* The module is told at our end which servers we have reached, whichever way. That a server has
+ * left the modules tell by themselves. */
+static void flux_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
+{
+    if (fact == RM_HEARD && node < rm->npeers)
+        rm->peers[node]->reached = true;
+}
+
 /* Until @p done or @p deadline, without the loop. */
 static void wait_for(struct rm *rm, bool (*done)(const struct rm *rm), int64_t deadline)
 {
@@ -284,9 +292,11 @@ static struct rm *flux_open_rm(const struct boot *boot, const struct conf *conf,
 
 __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "flux",
+    .native = "Flux's brokers",
     .open = flux_open_rm,
     .send = flux_send_bytes,
     .peer = flux_peer,
+    .learn = flux_learn,
     .abort = raise_begin,
     .close = flux_close_rm,
     .rendezvous = others_rendezvous,

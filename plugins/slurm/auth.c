@@ -31,7 +31,7 @@ struct question {
     bool answered, deserted; /* the last one to set its own frees it */
 };
 
-static bool make(struct wire_out *out, uid_t reader, const void *payload, size_t len)
+bool auth_seal(struct wire_out *out, uid_t reader, const void *payload, size_t len)
 {
     char *info = slurm_abi_auth_info(); /* where munged's socket is */
     void *cred = slurm_abi_auth_create(SLURM_ABI_AUTH_DEFAULT, info, reader,
@@ -51,17 +51,18 @@ static bool make(struct wire_out *out, uid_t reader, const void *payload, size_t
     return made && !out->failed;
 }
 
-static bool holds(void *cred, const void *payload, size_t len)
+static bool take_data(void *cred, struct wire_out *payload)
 {
     char *data = NULL;
     uint32_t found = 0;
-    bool same = slurm_abi_auth_get_data(cred, &data, &found) == SLURM_ABI_SUCCESS && found == len &&
-                data != NULL && memcmp(data, payload, len) == 0;
+    bool good = slurm_abi_auth_get_data(cred, &data, &found) == SLURM_ABI_SUCCESS && data != NULL;
+    if (good)
+        wire_put_raw(payload, data, found);
     slurm_abi_xfree((void **)&data);
-    return same;
+    return good && !payload->failed;
 }
 
-static bool verify(struct wire_in *in, uid_t writer, const void *payload, size_t len)
+bool auth_open(struct wire_in *in, uid_t writer, struct wire_out *payload)
 {
     uint32_t protocol = wire_get_u32(in);
     size_t size;
@@ -76,11 +77,20 @@ static bool verify(struct wire_in *in, uid_t writer, const void *payload, size_t
     if (cred != NULL) {
         char *info = slurm_abi_auth_info();
         good = slurm_abi_auth_verify(cred, info) == SLURM_ABI_SUCCESS &&
-               slurm_abi_auth_get_uid(cred) == writer && holds(cred, payload, len);
+               slurm_abi_auth_get_uid(cred) == writer && take_data(cred, payload);
         free(info);
         slurm_abi_auth_destroy(cred);
     }
     slurm_abi_buffer_free(packed);
+    return good;
+}
+
+static bool verify(struct wire_in *in, uid_t writer, const struct wire_out *payload)
+{
+    struct wire_out found = {0};
+    bool good = auth_open(in, writer, &found) && found.len == payload->len &&
+                memcmp(found.data, payload->data, payload->len) == 0;
+    wire_out_free(&found);
     return good;
 }
 
@@ -99,8 +109,8 @@ static void *ask(void *arg)
     struct question *q = arg;
     struct wire_in in;
     wire_in_init(&in, q->bytes.data, q->bytes.len);
-    q->good = q->writes ? make(&q->bytes, q->uid, q->holds.data, q->holds.len)
-                        : verify(&in, q->uid, q->holds.data, q->holds.len);
+    q->good = q->writes ? auth_seal(&q->bytes, q->uid, q->holds.data, q->holds.len)
+                        : verify(&in, q->uid, &q->holds);
     pthread_mutex_lock(&q->lock);
     q->answered = true;
     bool deserted = q->deserted;

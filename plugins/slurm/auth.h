@@ -15,6 +15,13 @@
  * it. @param ms at most, in milliseconds @return whether it was made */
 bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len, int ms);
 
+/** auth_write() without a deadline: for a thread that nothing waits for. */
+bool auth_seal(struct wire_out *out, uid_t reader, const void *payload, size_t len);
+
+/** Appends what is in what auth_write() wrote, without a deadline. @return whether it is of a
+ * process of @p writer, fresh, and was not seen on this node before */
+bool auth_open(struct wire_in *in, uid_t writer, struct wire_out *payload);
+
 /** Reads what auth_write() wrote. @return whether it is of a process of @p writer, fresh, was never
  * seen before, and holds @p payload. @param ms at most, in milliseconds */
 bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms);

@@ -11,6 +11,7 @@
 #include "common/util/clock.h"
 #include "common/util/join.h"
 #include "common/util/mark.h"
+#include "plugins/slurm/auth.h"
 #include "plugins/slurm/rm_spawn.h"
 #include "shims/slurm/release.h"
 
@@ -140,13 +141,29 @@ static void slurm_started(struct rm *rm, const struct rm_spawn_news *news)
     if (rm->spawns != NULL)
         spawns_started(rm->spawns, news);
 }
+/* What goes by slurmd can be read on its way by whoever reads the network. */
+static bool seal(const void *data, size_t len, struct wire_out *out)
+{
+    return auth_seal(out, getuid(), data, len);
+}
+
+static bool unseal(const void *data, size_t len, struct wire_out *out)
+{
+    struct wire_in in;
+    wire_in_init(&in, data, len);
+    return auth_open(&in, getuid(), out) && wire_end(&in);
+}
+
+static const struct vouch_ops vouch = {seal, unseal};
 
 __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .name = "slurm",
+    .native = "slurmd",
     .open = slurm_open,
     .send = outbox_send,
     .peer = outbox_peer,
     .learn = outbox_learn,
+    .vouch = &vouch,
     .abort = ender_order,
     .close = slurm_close,
     .one_home = true,

@@ -6,17 +6,10 @@
 #ifndef MUSTER_TRANSPORT_DIRECT_VOUCH_H
 #define MUSTER_TRANSPORT_DIRECT_VOUCH_H
 
+#include "common/transport/rm.h"
 #include "common/transport/wire.h"
 
 #include <event2/event.h>
-
-/** Makes a credential that only processes of our own user can read, or reads one of a process of
- * our own user; both borrow @p data and append to @p out. They may wait for seconds, and are called
- * after the back end was closed, too. @return whether that worked @thread any */
-struct vouch_ops {
-    bool (*seal)(const void *data, size_t len, struct wire_out *out);
-    bool (*open)(const void *data, size_t len, struct wire_out *out);
-};
 
 enum vouch_order { VOUCH_SEAL, VOUCH_OPEN };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { KEPT = 64 /* the oldest gives way */ };
+enum { KEPT = 1024, /* the oldest gives way */ NODES = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static struct {
@@ -17,6 +17,7 @@ static struct {
     uint32_t len;
     char data[STANDIN_CREDENTIAL_MAX];
     bool there;
+    unsigned char read[NODES / 8]; /* a bit for each node */
 } kept[KEPT];
 static unsigned next;
 
@@ -34,20 +35,23 @@ int credentials_make(uid_t uid, uid_t reader, const void *data, uint32_t len, un
     kept[i].reader = reader;
     kept[i].len = len;
     kept[i].there = true;
+    memset(kept[i].read, 0, sizeof kept[i].read);
     pthread_mutex_unlock(&lock);
     return 0;
 }
 
-int credentials_read(uid_t reader, const unsigned char *token, uint32_t *uid, void *data,
-                     uint32_t *len)
+int credentials_read(uid_t reader, uint32_t node, const unsigned char *token, uint32_t *uid,
+                     void *data, uint32_t *len)
 {
+    unsigned char bit = (unsigned char)(1u << node % 8);
     int rc = EPERM;
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < KEPT && rc != 0; i++) {
-        if (!kept[i].there || kept[i].reader != reader ||
+        unsigned char *read = &kept[i].read[node % NODES / 8];
+        if (!kept[i].there || (*read & bit) || kept[i].reader != reader ||
             memcmp(kept[i].token, token, STANDIN_TOKEN) != 0)
             continue;
-        kept[i].there = false;
+        *read |= bit;
         *uid = kept[i].uid;
         *len = kept[i].len;
         memcpy(data, kept[i].data, kept[i].len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What munged does in musterrun: gives out credentials, and says once of each what is in it.
+ * What munged does in musterrun: gives out credentials, and says once on each node what is in one.
  * @thread any of the first process
  */
 #ifndef MUSTER_SLURM_STANDIN_CREDENTIALS_H
@@ -13,8 +13,9 @@
 /** @param uid who asks for one @param reader who may read it @return 0 or an error number */
 int credentials_make(uid_t uid, uid_t reader, const void *data, uint32_t len, unsigned char *token);
 
-/** @param reader who asks @param data STANDIN_CREDENTIAL_MAX bytes @return 0 or an error number */
-int credentials_read(uid_t reader, const unsigned char *token, uint32_t *uid, void *data,
-                     uint32_t *len);
+/** As munged, each node's reads a credential once. @param reader who asks @param node where
+ * @param data STANDIN_CREDENTIAL_MAX bytes @return 0 or an error number */
+int credentials_read(uid_t reader, uint32_t node, const unsigned char *token, uint32_t *uid,
+                     void *data, uint32_t *len);
 
 #endif

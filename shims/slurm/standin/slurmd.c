@@ -225,7 +225,8 @@ static void serve_token_new(struct job *job, const struct standin_head *head)
 static void serve_token_read(struct job *job, const struct standin_head *head)
 {
     struct standin_credential found = {0};
-    int32_t code = credentials_read(job->uid, head->token, &found.uid, found.data, &found.len);
+    int32_t code =
+        credentials_read(job->uid, job->node, head->token, &found.uid, found.data, &found.len);
 
     if (send_all(job->fd, &code, sizeof(code)) && code == 0)
         send_all(job->fd, &found, sizeof(found));
