@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What comes off a direct connection, and announcements: readers of bytes that anybody may have
+ * written.
+ *
+ * The first byte of an input says which of them the others are. Records are those of a peer that
+ * has the keys and makes no sense: heads are sealed here, over what the input says.
+ */
+#include "common/transport/direct/announce.h"
+#include "common/transport/direct/stream.h"
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ANNOUNCEMENT, HELLO, BYTES, RECORDS, KINDS };
+enum { TURNS = 4 /* of the loop, for what was written */ };
+
+static struct identity own = {.step = 7, .self = 1, .key = "a key", .body = "another"};
+static struct event_base *base;
+static unsigned char room[STREAM_ROOM];
+static bool over;
+
+void fuzz_seeds(void)
+{
+    struct wire_out out = {0};
+    const struct addresses at = {.n = 2, .list = {{4, {127, 0, 0, 1}}, {16, {[15] = 1}}}};
+    wire_put_u8(&out, ANNOUNCEMENT);
+    announce_write(&own, &at, 4711, "credential", 10, &out);
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+    wire_put_u8(&out, RECORDS);
+    for (int i = 0; i < 3; i++) {
+        wire_put_u8(&out, RECORD_DATA);
+        wire_put_u8(&out, 3);
+        wire_put_raw(&out, "abc", 3);
+    }
+    wire_put_u8(&out, RECORD_BYE);
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+}
+
+static void read_announcement(const uint8_t *data, size_t len)
+{
+    struct announcement a;
+    unsigned char key[MAC_KEY];
+    if (announce_read(data, len, &a)) {
+        FUZZ_CHECK(a.addresses.n > 0 && a.addresses.n <= ADDRESSES_MAX && a.port > 0);
+        FUZZ_CHECK(a.len <= len && a.credential >= data && a.credential + a.len <= data + len);
+    }
+    if (announce_get_secret(&own, 1, data, len, key))
+        FUZZ_CHECK(len > MAC_KEY && memcmp(key, data + len - MAC_KEY, MAC_KEY) == 0);
+    FUZZ_CHECK(!announce_fits(own.key, data, len) || announce_read(data, len, &a));
+}
+
+static void read_hello(const uint8_t *data, size_t len)
+{
+    unsigned char challenge[CHALLENGE_BYTES] = "challenge", hello[HELLO_BYTES] = {0};
+    struct session session;
+    uint32_t from;
+    memcpy(hello, data, len < sizeof hello ? len : sizeof hello);
+    FUZZ_CHECK(!hello_read(&own, challenge, hello, &from, &session));
+}
+
+static void receive(void *arg, struct stream *stream, const void *data, size_t len)
+{
+    const unsigned char *p = data;
+    (void)arg;
+    (void)stream;
+    FUZZ_CHECK(len > 0);
+    while (len-- > 0) /* all of it can be read */
+        over |= *p++ == 0 && over;
+}
+
+static void ended(void *arg, struct stream *stream, const char *why)
+{
+    (void)arg;
+    (void)why;
+    over = true;
+    stream_free(stream);
+}
+
+static void due(void *arg, int64_t when)
+{
+    (void)arg;
+    (void)when;
+}
+
+static const struct stream_env env = {
+    .own = &own, .room = room, .receive = receive, .ended = ended, .due = due};
+
+/* Writes one record as the peer does. */
+static void put_record(struct session *peer, struct fuzz_bytes *in, struct wire_out *out)
+{
+    unsigned char head[RECORD_HEAD];
+    uint32_t kind = fuzz_byte(in), want = fuzz_byte(in);
+    size_t len;
+    const uint8_t *body = fuzz_take(in, want, &len);
+    struct record record = {.len = (uint32_t)len,
+                            .shared = kind & 0x10 ? fuzz_below(in, 40) : 0,
+                            .kind = (enum record_kind)(kind % 8),
+                            .hurry = kind & 0x20,
+                            .taken = kind & 0x40 ? fuzz_byte(in) : 0};
+    size_t first = record.shared <= len ? len - record.shared : len;
+    record_digest(own.body, body, first, body + first, len - first, NULL, record.digest);
+    record_seal(peer, &record, head);
+    wire_put_raw(out, head, sizeof head);
+    wire_put_raw(out, body, len);
+}
+
+/* @param sealed the input says what the peer writes; else it is the bytes themselves */
+static void read_stream(const uint8_t *data, size_t len, bool sealed)
+{
+    struct session here = {.out = "out", .in = "in"}, peer = {.out = "in", .in = "out"};
+    struct fuzz_bytes in = {data, data + len};
+    struct wire_out out = {0};
+    int fds[2];
+    memcpy(here.body_in, own.body, MAC_KEY);
+    if (base == NULL)
+        base = event_base_new();
+    FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    struct stream *stream = stream_new(&env, base, fds[0], &here, NULL);
+    FUZZ_CHECK(stream != NULL);
+    over = false;
+    while (sealed && in.p < in.end)
+        put_record(&peer, &in, &out);
+    if (!sealed)
+        wire_put_raw(&out, data, len);
+    if (out.len > 0 && send(fds[1], out.data, out.len, MSG_NOSIGNAL) < 0)
+        FUZZ_CHECK(out.len == 0);
+    for (int i = 0; i < TURNS && !over; i++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    close(fds[1]);
+    for (int i = 0; i < TURNS && !over; i++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    FUZZ_CHECK(over); /* the peer has closed it */
+    wire_out_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    if (len == 0)
+        return 0;
+    switch (data[0] % KINDS) {
+    case ANNOUNCEMENT:
+        read_announcement(data + 1, len - 1);
+        break;
+    case HELLO:
+        read_hello(data + 1, len - 1);
+        break;
+    default:
+        read_stream(data + 1, len - 1, data[0] % KINDS == RECORDS);
+    }
+    return 0;
+}
