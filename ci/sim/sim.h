@@ -2,7 +2,7 @@
 /** @file
  * Many engines in one process, as many as a large step has servers, to measure what one operation
  * costs each of them. The network is perfect: every frame takes 1 ms of a virtual clock. Faults in
- * plenty are the fault campaign's business (common/tracker/campaign.h).
+ * plenty are the fault campaign's business (ci/campaign.d/campaign.h).
  *
  *     meter.c      memory of each server
  *     sim.c        servers, frames, clock

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tells what happens. */
-#include "common/tracker/campaign.h"
+#include "ci/campaign.d/campaign.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,19 +3,19 @@
  * The fault campaign: a simulator that runs the engine through random schedules on the loopback
  * and checks what has to hold in each of them. All of a schedule follows from its seed.
  *
- * campaign_plan.c draws a schedule: the network, its weather, the groups and their operations.
- * campaign_calls.c  plays it: calls, withdrawals, deaths, cuts.
- * campaign_retry.c  plays the layer above the engine that tries again without the lost.
- * campaign_check.c  has the invariants; the head of each function says which one it is.
- * campaign_trace.c  tells what happens, for --verbose.
- * campaign.c        is the program: seeds, and how to run a failing one again.
+ * plan.c draws a schedule: the network, its weather, the groups and their operations.
+ * calls.c  plays it: calls, withdrawals, deaths, cuts.
+ * retry.c  plays the layer above the engine that tries again without the lost.
+ * check.c  has the invariants; the head of each function says which one it is.
+ * trace.c  tells what happens, for --verbose.
+ * main.c   is the program: seeds, and how to run a failing one again.
  *
  * The engine is seen through engine.h only. Process r of the namespaces "a" and "b" lives on server
  * r, so a server has two. A contribution is bytes that tell whose call made it, or, of some callers
  * of a quiet operation, nothing.
  */
-#ifndef MUSTER_TRACKER_CAMPAIGN_H
-#define MUSTER_TRACKER_CAMPAIGN_H
+#ifndef MUSTER_CI_CAMPAIGN_H
+#define MUSTER_CI_CAMPAIGN_H
 
 #include "common/tracker/engine.h"
 #include "common/tracker/tree.h"
@@ -151,7 +151,7 @@ struct run {
     char fault[512];                /**< the first invariant that was broken; empty: none */
 };
 
-/* campaign_plan.c */
+/* plan.c */
 
 /** Draws the network, the weather and the groups. @param servers of the network; 0: drawn, too */
 void plan(struct run *run, uint32_t servers);
@@ -160,7 +160,7 @@ bool chance(struct run *run, uint32_t percent);
 uint32_t below(struct run *run, uint32_t n);
 const char *ns_name(char ns);
 
-/* campaign_calls.c */
+/* calls.c */
 
 /** Plays the schedule until it is over. */
 void play(struct run *run);
@@ -169,14 +169,14 @@ size_t payload(unsigned char *data, uint32_t number);
 /** Whether the process has ended. */
 bool is_dead(const struct run *run, struct proc proc);
 
-/* campaign_retry.c */
+/* retry.c */
 
 /** Whether the operation goes on without the lost; then the call is the engine's again. */
 bool try_again(struct call *call, const struct engine_result *result);
 /** Makes the call, by the caller's part in the operation. */
 void hand_over(struct call *call);
 
-/* campaign_facts.c */
+/* facts.c */
 
 /** Notes which invariant was broken how, unless another one was before. */
 void fault(struct run *run, const char *invariant, const char *fmt, ...)
@@ -203,19 +203,19 @@ bool is_overtaken(const struct op *op);
  * where frames vanish or are overtaken; where one takes back its call. */
 bool must_agree(const struct op *op);
 
-/* campaign_check.c */
+/* check.c */
 
 /** What holds for a failure's list of the lost, also when the call is tried again. */
 void check_gone(struct call *call, const struct engine_result *result);
 /** What holds for one answer, when it is given. */
 void check_answer(struct call *call, const struct engine_result *result);
 
-/* campaign_end.c */
+/* end.c */
 
 /** What holds for the schedule as a whole: at its end, and once failures are forgotten. */
 void check_end(struct run *run);
 
-/* campaign_trace.c */
+/* trace.c */
 
 /** Prints a line with the time, if the run is verbose. */
 void trace(const struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program: runs seeds, and says how to run a failing one again. campaign.h has the rest. */
-#include "common/tracker/campaign.h"
+#include "ci/campaign.d/campaign.h"
 
 #include "common/util/log.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plays the layer above the engine: operations that go on without the lost, as
  * common/upcall/survive.c does it. */
-#include "common/tracker/campaign.h"
 #include "common/tracker/retry.h"
+#include "ci/campaign.d/campaign.h"
 
 #include <stdio.h>
 #include <stdlib.h>

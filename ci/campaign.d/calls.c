@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plays a schedule: makes the calls in their time, takes some back, and lets mishaps happen. */
-#include "common/tracker/campaign.h"
+#include "ci/campaign.d/campaign.h"
 
 #include <stdio.h>
 #include <stdlib.h>

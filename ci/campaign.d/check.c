@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What has to hold for one answer. A fault begins with the name of its invariant. */
-#include "common/tracker/campaign.h"
+#include "ci/campaign.d/campaign.h"
 
 #include <stdlib.h>
 #include <string.h>

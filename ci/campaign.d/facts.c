@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is known of calls and operations, and what can be promised of them. */
-#include "common/tracker/campaign.h"
+#include "ci/campaign.d/campaign.h"
 
 #include <stdarg.h>
 #include <stdio.h>
