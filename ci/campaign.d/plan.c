@@ -109,15 +109,17 @@ static void borrow_id(struct group *group, const struct procset *participants)
         }
 }
 
-/* Construct, some fences and destruct; or fences, or constructs, alone. */
+/* Construct, some fences and destruct; or fences, or constructs, alone; or connect, a fence and
+ * disconnect. */
 static void plan_plain(struct run *run, struct group *group, uint32_t rounds)
 {
     static const enum coll_kind life[] = {COLL_CONSTRUCT, COLL_FENCE, COLL_FENCE, COLL_DESTRUCT};
     static const enum coll_kind fences[] = {COLL_FENCE}, constructs[] = {COLL_CONSTRUCT};
-    static const enum coll_kind *const programs[] = {life, fences, constructs};
-    static const uint32_t lengths[] = {4, 1, 1};
+    static const enum coll_kind connects[] = {COLL_CONNECT, COLL_FENCE, COLL_DISCONNECT};
+    static const enum coll_kind *const programs[] = {life, fences, constructs, connects};
+    static const uint32_t lengths[] = {4, 1, 1, 3};
     struct procset participants = draw_participants(run);
-    uint32_t which = below(run, 3);
+    uint32_t which = below(run, 4);
     group->survives = chance(run, 30);
     if (!group->survives && chance(run, 30))
         borrow_id(group, &participants);
