@@ -65,6 +65,16 @@ groups() {
   both "$1" "$a" "$b" a b
 }
 
+# Two jobs that have each other's names from a file connect, on nodes that do not ask, too.
+connects() {
+  local a b
+  export CONNECT_MEET=$MUSTER_CI_DIR/shared/connect
+  as alice mkdir "$CONNECT_MEET"
+  part a '-N3 -n4' "$clients/connect" --mode jobs --part 0; a=$job
+  part b '-N2 -n3' "$clients/connect" --mode jobs --part 1; b=$job
+  both 'two jobs connect by name' "$a" "$b" a b
+}
+
 # ---- the holder ----
 
 has_server() { [ -n "$(pids_of muster-server)" ]; }
@@ -108,6 +118,7 @@ without_slurmctld() {
   kill -CONT "$pid"
 }
 
+connects
 publish 'two jobs publish and look up' --bound 1
 groups 'two jobs whose leaders meet' --meet 1
 groups 'two jobs of which all ranks lead'
