@@ -48,6 +48,7 @@ enum {
     KNOWN_MS = 30000,
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
     READ_BYTES = 4096,
+    OWES_MS = 5000,  /* for the server of a step that was short to say that it has begun */
     LINES_MAX = 16,  /* of all callers, for the terminal */
     MUNGE_MS = 2000, /* for munged to say what a credential holds */
 };
@@ -72,8 +73,9 @@ struct agent {
     struct children *children;
     char program[PATH_MAX]; /* srun */
     int parent;             /* the agent that has started this srun, or -1 */
+    bool owes;              /* that one has not been told what has become of this step */
+    int64_t owes_until;     /* now_ms(); once stopping */
     bool stopping;
-    _Atomic unsigned nchildren;
     unsigned nlines;
     char line[AGENT_TEXT_MAX]; /* the last one that was shown */
 };
@@ -204,6 +206,7 @@ static bool take_frame(struct agent *a, struct caller *caller, struct agent_fram
         result = take_line(a, &frame->body);
     } else if (frame->type == AGENT_STARTED) {
         result = agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
+        a->owes = false;
     } else if (frame->type == AGENT_LET_GO) {
         children_let_go(a->children, caller->id);
         result = AGENT_TAKEN;
@@ -304,6 +307,8 @@ static int look_at_clock(struct agent *a)
     }
     children_tick(a->children, now);
     int64_t next = children_next(a->children);
+    if (a->stopping && a->owes && a->owes_until < first)
+        first = a->owes_until;
     if (next < first)
         first = next;
     return first == INT64_MAX ? -1 : first > now ? (int)(first - now) : 0;
@@ -331,6 +336,7 @@ static void stop_ready(struct agent *a)
     bool failed = ending.status != 0;
     pthread_mutex_unlock(&lock);
     a->stopping = true;
+    a->owes_until = now_ms() + OWES_MS;
     children_stop(a->children, failed);
 }
 
@@ -341,7 +347,7 @@ static void *run(void *arg)
 {
     struct agent *a = arg;
     struct pollfd fds[FD_CALLERS + CALLERS_MAX + CHILDREN_FDS];
-    while (!a->stopping || a->nchildren > 0) {
+    while (!a->stopping || a->owes || children_count(a->children) > 0) {
         int ms = look_at_clock(a);
         fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
         fds[FD_LISTENER] = (struct pollfd){a->accept_at <= now_ms() ? a->listener : -1, POLLIN, 0};
@@ -367,7 +373,7 @@ static void *run(void *arg)
             stop_ready(a);
         if (fds[FD_LISTENER].revents)
             take_caller(a);
-        a->nchildren = children_count(a->children);
+        a->owes &= a->parent >= 0 && (!a->stopping || now_ms() < a->owes_until);
     }
     return NULL;
 }
@@ -434,6 +440,7 @@ static struct agent *start(const struct slurm_abi_step_id *step)
         return NULL;
     a->listener = -1;
     a->parent = agent_parent_take(step);
+    a->owes = a->parent >= 0;
     for (int i = 0; i < CALLERS_MAX; i++)
         a->callers[i].fd = -1;
     a->stop = eventfd(0, EFD_CLOEXEC);
