@@ -10,6 +10,17 @@
 
 enum { SIZES_MAX = 8, FEWEST = 64, MOST = 1 << 20, RESULTS_MAX = 128 };
 
+/* The bars; where nothing else is said, in bytes. */
+enum {
+    RELEASE_MAX = 512,    /* to each server */
+    ROOT_MAX = 64 << 10,  /* out of the root */
+    MEMORY_MAX = 4 << 10, /* of a server, for one operation */
+    HEAD_MAX = 16,        /* ahead of what a server brings */
+    SIZE_FACTOR = 2,      /* CPU of a frame: of that in a small step */
+    MANY_FACTOR = 4,      /* and of that with ten operations */
+    SMALL = 1024,         /* servers of the step that times of larger ones are compared with */
+};
+
 static struct {
     uint32_t sizes[SIZES_MAX], nsizes;
     const char *only; /* names between commas; NULL: all */
@@ -42,34 +53,73 @@ static void at_most(const struct measure *m, const char *what, double value, dou
     broken++;
 }
 
+static const struct measure *find(const char *name, uint32_t servers)
+{
+    for (uint32_t i = 0; i < nresults; i++)
+        if (strcmp(results[i].name, name) == 0 && results[i].servers == servers)
+            return &results[i];
+    return NULL;
+}
+
 static bool is(const struct measure *m, const char *name)
 {
     return strcmp(m->name, name) == 0;
 }
 
-/* What holds for every size, by counts alone. */
+/* Operations in which all servers take part, each once. */
+static bool is_plain(const struct measure *m)
+{
+    return strncmp(m->name, "groups-", 7) != 0 && strncmp(m->name, "lost-", 5) != 0 &&
+           !is(m, "bootstrap");
+}
+
+/* What holds for every size, by counts alone. What each server brings is in each result and, until
+ * the result is sent, twice at the root; nothing else may grow with the step. */
 static void check_counts(const struct measure *m)
 {
-    double n = m->servers;
+    double n = m->servers, data = m->data > 0 ? (m->data + HEAD_MAX) * n : 0;
     at_most(m, "the number of operations that went wrong", !m->good, 0);
-    if (strncmp(m->name, "groups-", 7) != 0 && strncmp(m->name, "lost-", 5) != 0 &&
-        !is(m, "bootstrap")) {
-        at_most(m, "frames, of all servers", (double)m->frames, 2 * (n - 1));
-        at_most(m, "frames to one server", m->frames_in, 17);
-    }
-    if (is(m, "fence") || is(m, "construct") || is(m, "destruct")) {
-        at_most(m, "bytes of a release without data", (double)m->release, 512);
-        at_most(m, "bytes out of one server", (double)m->bytes_out, 64 << 10);
-        at_most(m, "bytes of memory on one server", (double)m->memory, 4 << 10);
-    }
     if (is(m, "groups-10000"))
         at_most(m, "frames, of all servers", (double)m->frames, 2 * 15 * 10000);
+    if (!is_plain(m))
+        return;
+    at_most(m, "frames, of all servers", (double)m->frames, 2 * (n - 1));
+    at_most(m, "frames to one server", m->frames_in, 17);
+    at_most(m, "the longest release", (double)m->release, RELEASE_MAX + data);
+    at_most(m, "bytes out of one server", (double)m->bytes_out, ROOT_MAX + 16 * data);
+    at_most(m, "memory of one server", (double)m->memory, MEMORY_MAX + 3 * data);
+}
+
+/* A loss costs those around it more, and no other server. */
+static void check_losses(const struct measure *m)
+{
+    if (strncmp(m->name, "lost-", 5) != 0)
+        return;
+    at_most(m, "frames to one server", m->frames_in, 64);
+    at_most(m, "bytes to one server", (double)m->bytes_in, ROOT_MAX);
+    at_most(m, "memory of one server", (double)m->memory, MEMORY_MAX);
+}
+
+/* CPU of a frame does not depend on the size of the step, nor on how many operations there are, but
+ * for memory that is farther away: 10,000 operations are 14 MB. */
+static void check_times(const struct measure *m)
+{
+    double factor = is(m, "groups-10000") ? MANY_FACTOR : SIZE_FACTOR;
+    const struct measure *small = find(m->name, is_plain(m) ? SMALL : m->servers);
+    if (is(m, "groups-10000"))
+        small = find("groups-10", m->servers);
+    if (small != NULL && m->data == 0)
+        at_most(m, "ns of CPU for a frame", m->frame_us * 1000, factor * small->frame_us * 1000);
 }
 
 static void check_all(void)
 {
-    for (uint32_t i = 0; i < nresults; i++)
+    for (uint32_t i = 0; i < nresults; i++) {
         check_counts(&results[i]);
+        check_losses(&results[i]);
+        if (options.nsizes > 1) /* else nothing is compared, as in the unit tests */
+            check_times(&results[i]);
+    }
 }
 
 /* ---- output ---- */

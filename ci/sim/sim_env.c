@@ -40,6 +40,17 @@ static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *serve
     return strcmp(nspace, SIM_NSPACE) == 0 && *server < node->sim->nnodes ? 0 : -1;
 }
 
+static int members_on(void *arg, const struct procset *set, uint32_t server, struct procset *there)
+{
+    uint32_t first = server * SIM_RANKS;
+    (void)arg;
+    for (uint32_t rank = first; rank < first + SIM_RANKS; rank++)
+        if (procset_has(set, SIM_NSPACE, rank) && procset_add(there, SIM_NSPACE, rank, rank) != 0)
+            return -1;
+    procset_canonical(there);
+    return 0;
+}
+
 static int32_t local_status(void *arg, const struct signature *sig)
 {
     (void)arg;
@@ -90,6 +101,7 @@ struct engine *sim_engine(struct sim_node *node, uint32_t index, uint32_t arity)
         .now = clock_of,
         .servers = servers,
         .node_of = node_of,
+        .members_on = members_on,
         .local_status = local_status,
         .local_gone = local_gone,
         .name = name,
