@@ -161,7 +161,7 @@ part_clients() {
   clean clients
 }
 
-not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|LOCALITY_STRING|PACKAGE_RANK) '; }
+not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|LOCALITY_STRING|PACKAGE_RANK|PARENT_ID) '; }
 
 # The table of keys, in all that musterrun can lay out, and beside another step.
 part_keys() {

@@ -16,6 +16,7 @@
 #include "common/transport/direct/direct.h"
 #include "common/transport/link.h"
 #include "common/transport/rm.h"
+#include "common/util/names.h"
 
 #include <sys/types.h>
 
@@ -88,6 +89,7 @@ struct server {
     uint32_t lost_on;   /**< its node */
     int64_t bereft_at;  /**< when an operation last failed for a task of another node, ms */
     struct psets psets; /**< sets.c: of the own step */
+    struct name_set registered; /**< sets.c: other steps' namespaces that libpmix knows */
     struct registry *registry;
     struct book book;          /**< who is connected */
     struct served *served;     /**< upcall/modex.c: what other servers ask about processes here */

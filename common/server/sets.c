@@ -35,6 +35,7 @@ static int define(struct server *server, const struct psets *psets, struct err *
 
 int sets_open(struct server *server, struct err *err)
 {
+    names_init(&server->registered);
     return psets_read(&server->psets, &server->boot, err);
 }
 
@@ -58,6 +59,8 @@ int sets_register(struct server *server, const struct nspace *ns, struct err *er
     struct psets psets;
     read_foreign(&psets, ns);
     int rc = register_foreign(ns, &psets, err);
+    if (rc == 0 && !names_add(&server->registered, ns->boot->nspace))
+        rc = err_set(err, "out of memory");
     if (rc == 0)
         rc = define(server, &psets, err);
     psets_free(&psets);
@@ -77,10 +80,12 @@ void sets_end(struct server *server, const struct nspace *ns)
         registry_remove(server->registry, REGISTRY_PSET, set->name, &set->members);
     }
     psets_free(&psets);
+    names_remove(&server->registered, ns->boot->nspace);
     register_end(ns);
 }
 
 void sets_close(struct server *server)
 {
     psets_free(&server->psets);
+    names_free(&server->registered);
 }

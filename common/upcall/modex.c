@@ -80,9 +80,9 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
                                   pmix_modex_cbfunc_t cbfunc, void *cbdata)
 {
     /* Once a callback has said so of a namespace, libpmix waits for its registration at each later
-     * get. Where servers of other steps are known, only the loop can tell. */
-    if (upcall_server()->rm_ops->attach == NULL &&
-        strcmp(proc->nspace, upcall_server()->boot.nspace) != 0)
+     * get. */
+    if (strcmp(proc->nspace, upcall_server()->boot.nspace) != 0 &&
+        !names_have(&upcall_server()->registered, proc->nspace))
         return PMIX_ERR_NOT_FOUND;
     /* No process puts a reserved key, and libpmix has all that the host gives. To ask the process's
      * server would wait until the process commits anything, which it may never do. Refused here and
