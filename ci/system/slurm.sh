@@ -149,12 +149,12 @@ several() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name
 
 for shape in "${shapes[@]}"; do
   clients_of "$shape"
-  # They wait for most of their time.
+  # They wait for most of their time, and do so beside the others.
   waiting=(modex barrier) others=()
   for name in "${of_shape[@]}"; do
-    case $name in groups_add|groups_bootstrap|invite|events) waiting+=("$name") ;; *) others+=("$name") ;; esac
+    case $name in invite|events) waiting+=("$name") ;; *) others+=("$name") ;; esac
   done
-  for name in "${waiting[@]}"; do aside run "$shape" "$name"; done
+  aside several "$shape" "${waiting[@]}"
   several "$shape" "${others[@]}"
   n=${shape#*-n}
   check_logged "$shape" "${n%% *}"
