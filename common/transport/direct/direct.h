@@ -69,8 +69,8 @@ void direct_forget(struct direct *direct, uint32_t node);
 /** @param direct may be NULL */
 struct direct_peer direct_peer(const struct direct *direct, uint32_t node);
 
-/** This server is about to leave: others are to say at once what they have taken. @param direct may
- * be NULL */
+/** This server is about to leave: others are to say at once what they have taken. It connects to
+ * none any more, because they may have left. @param direct may be NULL */
 void direct_hurry(struct direct *direct);
 
 /** Ends all connections in order, within @p ms milliseconds, in which it runs the loop; what is not

@@ -75,7 +75,7 @@ bool peer_is_up(const struct peer *p)
 void peer_tell(struct peer *p, bool ends, const char *why)
 {
     struct direct *d = p->direct;
-    bool loud = !ends && !d->closing && d->warned < WARNINGS;
+    bool loud = !ends && !d->closing && !d->hurry && d->warned < WARNINGS;
     d->warned += loud;
     log_write(loud ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
               "transport: no direct connection with %s: %s; messages go by %s instead%s",
@@ -113,7 +113,8 @@ static bool make_room(struct direct *d, unsigned more, const struct connection *
 void peer_connect(struct peer *p, int64_t now)
 {
     struct direct *d = p->direct;
-    if (p->way != WAY_KNOWN || p->lost || d->closing || peer_is_up(p) || now < p->again_at)
+    if (p->way != WAY_KNOWN || p->lost || d->closing || d->hurry || peer_is_up(p) ||
+        now < p->again_at)
         return;
     if (!make_room(d, 1, NULL)) {
         p->again_at = now + FULL_MS;
