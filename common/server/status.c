@@ -4,6 +4,7 @@
 #include "common/server/status.h"
 
 #include "common/nspace/library.h"
+#include "common/server/holder.h"
 #include "common/server/server.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -310,6 +311,23 @@ static char *text_of(json_object *o, size_t *len)
     return copy;
 }
 
+/* What is published, and who holds it: how much, and never what. */
+static void put_meeting(json_object *to, const struct server *server)
+{
+    if (server->holder == NULL)
+        return;
+    const struct holder_view view = holder_view(server->holder);
+    json_object *o = json_object_new_object();
+    put_text(o, "state", view.state);
+    put_text(o, "holder", view.node != HOLDER_NONE ? nspace_name(server->nspace, view.node) : "");
+    put_number(o, "kept", view.kept.entries);
+    put_number(o, "held", view.held.entries);
+    put_number(o, "held_bytes", view.held.bytes);
+    put_number(o, "waiting", view.waiting);
+    put_number(o, "steps", view.steps);
+    put(to, "meeting", o);
+}
+
 char *status_text(struct server *server, size_t *len)
 {
     json_object *o = json_object_new_object();
@@ -327,6 +345,7 @@ char *status_text(struct server *server, size_t *len)
     put_list(o, "asks", &asks);
     struct link_counts sum = put_peers(o, server, &retries);
     put_tasks(o, server);
+    put_meeting(o, server);
     put_settings(o, server);
     put_counters(o, server, &sum, retries);
     return text_of(o, len);

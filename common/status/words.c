@@ -112,6 +112,20 @@ static void write_node(FILE *out, json_object *node)
     fprintf(out, "; %zu waiting\n", waiting);
 }
 
+/* What is published in the session, on the node that has it, or where that is. */
+static void write_meeting(FILE *out, json_object *node)
+{
+    json_object *meeting = field(node, "meeting", json_type_object);
+    struct text name = text_of(node, "node"), holder = text_of(meeting, "holder");
+    if (strcmp(text_of(meeting, "state").s, "holds") == 0)
+        fprintf(out, "%s holds what is published: %lld entries, %lld bytes, of %lld other steps\n",
+                name.s, number(meeting, "held"), number(meeting, "held_bytes"),
+                number(meeting, "steps"));
+    else if (strcmp(text_of(meeting, "state").s, "follows") == 0)
+        fprintf(out, "%lld entries that this step has published are held by %s\n",
+                number(meeting, "kept"), holder.s);
+}
+
 /* ---- who waits for whom ---- */
 
 /* How much a server's view of an operation tells: the one that decides hears of all. */
@@ -243,6 +257,8 @@ int words_write(FILE *out, json_object *state, const char *owner)
     write_settings(out, json_object_array_get_idx(nodes, 0));
     for (size_t i = 0; i < length(nodes); i++)
         write_node(out, json_object_array_get_idx(nodes, i));
+    for (size_t i = 0; i < length(nodes); i++)
+        write_meeting(out, json_object_array_get_idx(nodes, i));
     for (size_t i = 0; i < length(silent); i++) {
         json_object *o = json_object_array_get_idx(silent, i);
         fprintf(out, "%s: %s\n", text_of(o, "node").s, text_of(o, "why").s);
