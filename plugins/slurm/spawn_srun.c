@@ -4,6 +4,8 @@
  * in variables, too, as other users see command lines. */
 #include "plugins/slurm/spawn_srun.h"
 
+#include "common/server/boot.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,8 +29,8 @@ static const char *const kept[] = {
 
 /* Of this step, and not of the next one. */
 static const char *const dropped[] = {
-    "SLURM_", "SLURMD_",       "SRUN_",       "PMIX_",          "PMI_",
-    PLAN_ENV, PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, "MUSTER_AGENT"};
+    "SLURM_",        "SLURMD_",     "SRUN_",          "PMIX_",        "PMI_",        PLAN_ENV,
+    PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, "MUSTER_AGENT", BOOT_PSETS_ENV};
 
 struct list {
     char **items;
