@@ -57,7 +57,7 @@ version=$("$tool" --version) version=${version#muster-check }
 expect 'all is right' 0 "$tool" -N4 -- "^ +4 +$version +$version +$version +$version .* defaults +0755 +/tmp +node1,node2,node3,node4$" '^all is right$'
 expect 'no node is named' 2 "$tool" -- 'which nodes.*-N500'
 expect 'below srun' 2 srun --mpi=none -N2 -n2 "$tool" -- 'start it without srun'
-expect 'in an allocation' 0 salloc -Q -N2 "$tool" -- '^ +2 +.*node1,node2$'
+expect 'in an allocation' 0 salloc -Q -N2 "$tool" -- '^ +2 +.*node[1-4],node[1-4]$'
 
 cover node1 $prefix/lib/slurm/mpi_muster.so
 cover node2 $prefix/lib/muster/rm_slurm.so "muster-version:0.0.9"
