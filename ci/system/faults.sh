@@ -125,6 +125,7 @@ restart_slurmd() {
   wait "$step"
   status=$?
   check 'restart: the step goes on' "$(why "$work/restart.log" $status)" [ $status = 0 ]
+  check 'restart: the node works again' 'it does not after 60 s' until_true 60 node_works node2
 }
 
 waits_without_node2() {
