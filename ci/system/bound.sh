@@ -17,8 +17,8 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
 
-# Only a step that a program has started has a parent.
-not_asked() { grep 'not asked' "$work/keys.log" | grep -v ' PMIX_PARENT_ID '; }
+# Only a step that a program has started has a parent, and no set was named.
+not_asked() { grep 'not asked' "$work/keys.log" | grep -vE ' PMIX_(PARENT_ID|PSET_NAME) '; }
 
 # run BOUND SHAPE...: the client, whose tasks have to be bound (1) or need not (0)
 run() {

@@ -70,9 +70,14 @@ away_from() {
   passes "$name"
 }
 
+# Without direct connections, by which servers need no slurmd.
 part_away() {
+  local conf=/opt/muster/etc/muster/muster.json
+  mkdir -p "${conf%/*}"
+  echo '{ "direct": { "mode": "off" } }' >$conf
   away_from decider
   away_from other
+  rm $conf
 }
 
 # sockets_of_bad: those on which servers of the bad node get messages

@@ -113,9 +113,11 @@ ends_with_task=
 # Somebody has connected to the port of node2's slurmd (state 01), and waits.
 node2_is_asked() { awk '$2 ~ /:426A$/ && $4 == "01" { n++ } END { exit !n }' /proc/net/tcp; }
 
-# What was sent to a slurmd that is killed breaks off, and is sent again to the next one.
+# What was sent to a slurmd that is killed breaks off, and is sent again to the next one. Without direct connections,
+# by which servers need no slurmd.
 restart_slurmd() {
   local slurmd status
+  configure '{ "direct": { "mode": "off" } }'
   hold_step restart '' --sleep 2 || return
   slurmd=$(slurmd_of node2)
   kill -STOP "$slurmd"
@@ -125,6 +127,7 @@ restart_slurmd() {
   wait "$step"
   status=$?
   check 'restart: the step goes on' "$(why "$work/restart.log" $status)" [ $status = 0 ]
+  rm -f $conf
   check 'restart: the node works again' 'it does not after 60 s' until_true 60 node_works node2
 }
 

@@ -161,7 +161,7 @@ part_clients() {
   clean clients
 }
 
-not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|LOCALITY_STRING|PACKAGE_RANK|PARENT_ID) '; }
+not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|LOCALITY_STRING|PACKAGE_RANK|PARENT_ID|PSET_NAME) '; }
 
 # The table of keys, in all that musterrun can lay out, and beside another step.
 part_keys() {
