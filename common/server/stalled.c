@@ -52,7 +52,8 @@ void stalled(void *arg, uint64_t s, const char *text)
         return;
     }
     struct wire_out frame = {0};
-    log_warning("%s", line);
+    log_warning("waiting for %llu s: %s", (unsigned long long)s,
+                text); /* Flux's user sees it, too */
     wire_put_u8(&frame, FRAME_STALLED);
     wire_put_str(&frame, line);
     link_send(server->link, speaker(server), &frame);
