@@ -343,10 +343,30 @@ static void stop_ready(struct agent *a)
 enum { FD_STOP, FD_LISTENER, FD_PARENT, FD_CALLERS };
 
 /* The thread. */
+enum { FDS_MAX = FD_CALLERS + CALLERS_MAX + CHILDREN_FDS };
+
+/* As poll(), but for entries without a descriptor, which poll() counts against the limit of open
+ * files: with "ulimit -n" below their number it would fail at once, for ever. */
+static int poll_open(struct pollfd *fds, unsigned n, int ms)
+{
+    struct pollfd open[FDS_MAX];
+    unsigned nopen = 0;
+    for (unsigned i = 0; i < n; i++) {
+        fds[i].revents = 0;
+        if (fds[i].fd >= 0)
+            open[nopen++] = fds[i];
+    }
+    int rc = poll(open, nopen, ms);
+    for (unsigned i = 0, k = 0; rc > 0 && i < n; i++)
+        if (fds[i].fd >= 0)
+            fds[i].revents = open[k++].revents;
+    return rc;
+}
+
 static void *run(void *arg)
 {
     struct agent *a = arg;
-    struct pollfd fds[FD_CALLERS + CALLERS_MAX + CHILDREN_FDS];
+    struct pollfd fds[FDS_MAX];
     while (!a->stopping || a->owes || children_count(a->children) > 0) {
         int ms = look_at_clock(a);
         fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
@@ -357,7 +377,7 @@ static void *run(void *arg)
             callers[i] = (struct pollfd){a->callers[i].fd,
                                          POLLIN | (a->callers[i].out.len > 0 ? POLLOUT : 0), 0};
         unsigned nchildren = children_poll(a->children, children);
-        if (poll(fds, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
+        if (poll_open(fds, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
             continue;
         children_ready(a->children, children, nchildren);
         /* what was said before the end counts */
