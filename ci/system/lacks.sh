@@ -182,12 +182,14 @@ part_used() {
   refused descriptors-at-start 'node2 cannot serve: it may open 65 files, and needs 66 for 2 tasks'
   under "$server"
   launched descriptors-of-tasks 'node2: no descriptor is left for a connection, of the [0-9]+ that' connect_to_few
+  # by slurmd's way, on which each message is a connection
+  mkdir -p "${conf%/*}"
+  echo '{ "direct": { "mode": "off" } }' >$conf
   sleep infinity &
   token=$!
   harmed descriptors-of-messages 'node2: no descriptor is left for a connection, of the [0-9]+ that' write_to_few --until $token
   clean descriptors-of-messages
   wait $token 2>/dev/null
-  mkdir -p "${conf%/*}"
   echo '{ "memory_max": 32 }' >$conf
   refused memory 'memory is used up: .* 32 MiB of a server \(memory_max in muster.json\)' "$clients/exchange" --bytes 8000000
   rm $conf
@@ -223,8 +225,9 @@ TXT
   under "$lib"
   check 'mixed: the step ends with an error' "$(why "$work/mixed.log" $n)" eval "[ $n != 0 ] && [ $n != 124 ]"
   says mixed "$(differs libpmix '5\.0\.[0-9]+' node2 '7\.0\.0' 'node[134]')"
-  check 'mixed: it is said once' "$(grep 'libpmix is' "$work/mixed.log" | tr '\n' ';')" \
-    [ "$(grep -c 'libpmix is' "$work/mixed.log")" = 1 ]
+  # several may find it out before they hear of the end
+  check 'mixed: no node says it twice' "$(grep 'libpmix is' "$work/mixed.log" | tr '\n' ';')" \
+    [ -z "$(grep -o 'node[1-4]: the servers .* do not fit' "$work/mixed.log" | sort | uniq -d)" ]
   # libpmix 5.0 tells one participant of each node only; those of the other nodes are of another
   check 'mixed: no other node is told of success' "$(grep '^HOLD' "$work/mixed.log" | tr '\n' ';')" \
     eval "! grep -q '^HOLD rank [^23] ' '$work/mixed.log'"
