@@ -116,8 +116,10 @@ void check_gone(struct call *call, const struct engine_result *result)
                 (!is_gone(run, (struct proc){ns, rank}) ||
                  !procset_has(&call->op->all, ns_name(ns), rank)))
                 fault(run, "lost", "%s: %c%u is said to be lost", call_name(call), ns, rank);
-    if (result->gone != NULL && result->status == 0)
+    if (result->gone != NULL && result->status == 0 && !call->op->survives)
         fault(run, "lost", "%s succeeded with a list of the lost", call_name(call));
+    if (result->status == 0 && !mixed && call->call.gone != NULL && result->gone == NULL)
+        fault(run, "lost", "%s went on without some and is not told without whom", call_name(call));
 }
 
 /* The call of the server, or of the process, whose contribution is in the result. */

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const kinds[COLL_KIND_END] = {"", "fence", "construct", "destruct"};
+static const char *const kinds[COLL_KIND_END] = {"",         "fence",   "construct",
+                                                 "destruct", "connect", "disconnect"};
 static const char *const methods[METHODS] = {"plain", "adding", "bootstrap"};
 
 void trace(const struct run *run, const char *fmt, ...)

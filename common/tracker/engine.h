@@ -57,7 +57,8 @@ struct engine_result {
     const struct engine_entry *entries; /**< the contributions that have data, ascending by slot;
                                            borrowed until done() returns */
     const struct procset *gone;         /**< of a failure: participants and added members that are
-                                           known to be lost; NULL: none; borrowed */
+                                           known to be lost; of a success: those without whom a
+                                           later try has gone on; NULL: none; borrowed */
     const struct procset *members;      /**< all members when some were added or it was a
                                            bootstrap; NULL: those of the signature; borrowed */
 };

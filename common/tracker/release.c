@@ -70,7 +70,7 @@ bool release_read(struct release_frame *frame, const void *raw, size_t len)
     procset_read(&frame->added, &in);
     release->added = &frame->added;
     procset_read(&frame->gone, &in);
-    result->gone = result->status != 0 && frame->gone.nparts > 0 ? &frame->gone : NULL;
+    result->gone = frame->gone.nparts > 0 ? &frame->gone : NULL;
     result->nentries = wire_get_count(&in, ENTRY_BYTES);
     result->entries = frame->entries = entries_get(&in, result->nentries, UINT32_MAX);
     bool good = frame->entries != NULL;

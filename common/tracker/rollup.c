@@ -392,6 +392,7 @@ static bool write_success(struct engine *engine, const struct tracker *t, const 
     struct engine_entry *entries = all_entries(t, a, &flags, &n);
     struct engine_result *result = &release->result;
     *result = (struct engine_result){.flags = flags, .nentries = n, .entries = entries};
+    result->gone = t->call != NULL ? t->call->gone : NULL;
     result->context_id = engine_context_id(engine, flags);
     frame->entries = entries;
     if (entries == NULL || (t->tree.n < 2 && a == NULL))

@@ -53,7 +53,7 @@ static bool is_later(const struct tracker *later, const struct tracker *t,
 
 static bool is_final(const struct engine *engine, int32_t status, const struct procset *gone)
 {
-    return status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
+    return status == 0 || status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
 }
 
 /* @return the first failure for good that is remembered after the generation @p known, or NULL */

@@ -213,6 +213,10 @@ static void complete_construct(struct collective *c, const struct engine_result 
     o->collective = c;
     if (result->members != NULL && procset_unite(&c->members, result->members) != 0)
         o->status = PMIX_ERR_NOMEM;
+    /* An added member may have been claimed for the try that succeeded alone. */
+    if (c->role == COLLECTIVE_MEMBER && result->gone != NULL &&
+        procset_unite(&c->gone, result->gone) != 0)
+        o->status = PMIX_ERR_NOMEM;
     if (steps_register(c->server, &c->members) != 0)
         o->status = PMIX_ERR_NOT_FOUND;
     if (id != 0 && (info = add_info(o)) != NULL)
