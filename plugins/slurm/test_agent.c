@@ -38,11 +38,13 @@ static struct {
     char data[DATA_MAX];
     bool used;
 } credentials[CREDENTIALS];
-static _Atomic unsigned ncredentials, nverified; /* by the agent's thread, too */
-static void (*while_asked)(void);    /* what others do while munged makes a credential; or NULL */
-static void (*while_verified)(void); /* and while it says what one holds */
+static _Atomic unsigned ncredentials, nverified;         /* by the agent's thread, too */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the credentials */
+static void (*_Atomic while_asked)(
+    void); /* what others do while munged makes a credential; or NULL */
+static void (*_Atomic while_verified)(void); /* and while it says what one holds */
 static sem_t hanging;
-static uid_t writer;
+static _Atomic uid_t writer;
 static uint16_t ports[2], *range;
 static char variable[128]; /* of the environment */
 static char shown[512];    /* the last error */
@@ -53,14 +55,18 @@ void *slurm_abi_auth_create(int index, char *info, uid_t reader, void *data, int
     (void)index;
     (void)info;
     assert_int_equal(reader, getuid());
-    if (while_asked != NULL)
-        while_asked();
+    void (*during)(void) = while_asked;
+    if (during != NULL)
+        during();
+    pthread_mutex_lock(&lock);
     assert_true(ncredentials < CREDENTIALS && len <= DATA_MAX);
-    memcpy(credentials[ncredentials].data, data, (size_t)len);
-    credentials[ncredentials].len = (size_t)len;
-    credentials[ncredentials].uid = writer;
-    credentials[ncredentials].used = false;
-    return (void *)(uintptr_t)++ncredentials;
+    unsigned i = ncredentials++;
+    memcpy(credentials[i].data, data, (size_t)len);
+    credentials[i].len = (size_t)len;
+    credentials[i].uid = writer;
+    credentials[i].used = false;
+    pthread_mutex_unlock(&lock);
+    return (void *)(uintptr_t)(i + 1);
 }
 
 void slurm_abi_auth_destroy(void *cred)
@@ -84,27 +90,35 @@ void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
 
 int slurm_abi_auth_verify(void *cred, char *info)
 {
-    if (while_verified != NULL)
-        while_verified();
+    void (*during)(void) = while_verified;
+    if (during != NULL)
+        during();
     unsigned i = (unsigned)(uintptr_t)cred - 1;
-    bool used = credentials[i].used;
     (void)info;
     nverified++;
+    pthread_mutex_lock(&lock);
+    bool used = credentials[i].used;
     credentials[i].used = true;
+    pthread_mutex_unlock(&lock);
     return used ? SLURM_ABI_ERROR : SLURM_ABI_SUCCESS;
 }
 
 uid_t slurm_abi_auth_get_uid(void *cred)
 {
-    return credentials[(uintptr_t)cred - 1].uid;
+    pthread_mutex_lock(&lock);
+    uid_t uid = credentials[(uintptr_t)cred - 1].uid;
+    pthread_mutex_unlock(&lock);
+    return uid;
 }
 
 int slurm_abi_auth_get_data(void *cred, char **data, uint32_t *len)
 {
     unsigned i = (unsigned)(uintptr_t)cred - 1;
+    pthread_mutex_lock(&lock);
     *len = (uint32_t)credentials[i].len;
     *data = malloc(*len + 1);
     memcpy(*data, credentials[i].data, *len);
+    pthread_mutex_unlock(&lock);
     return SLURM_ABI_SUCCESS;
 }
 

@@ -216,7 +216,7 @@ static void nowhere_to_listen(void **state)
 static void credentials_hang(void **state)
 {
     (void)state;
-    kit.hang = true;
+    kit_hang = true;
     assert_true(kit_open(0) && kit_open(1));
     for (uint32_t i = 0; i < FRAMES; i++) {
         kit_send(0, 1, i, SIZE);
@@ -227,7 +227,7 @@ static void credentials_hang(void **state)
     assert_int_equal(kit.warnings, 0);
     kit_run(never, 3500);
     assert_int_equal(kit_logged("credentials are neither made nor read"), 2); /* by both */
-    kit.hang = false;
+    kit_hang = false;
     kit_await_up(0, 1);
 }
 
@@ -235,7 +235,7 @@ static void credentials_hang(void **state)
 static void ends_while_credentials_hang(void **state)
 {
     (void)state;
-    kit.hang = true;
+    kit_hang = true;
     assert_true(kit_open(0) && kit_open(1));
     kit_send(0, 1, 0, SIZE);
     int64_t since = now_ms();

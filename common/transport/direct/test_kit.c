@@ -27,6 +27,7 @@ struct message {
 };
 
 struct kit kit;
+_Atomic bool kit_hang, kit_refuse;
 
 static void log_line(void *arg, enum log_level level, const char *text)
 {
@@ -45,7 +46,7 @@ unsigned kit_logged(const char *text)
 
 static bool seal(const void *data, size_t len, struct wire_out *out)
 {
-    while (kit.hang)
+    while (kit_hang)
         usleep(1000);
     wire_put_str(out, SEALED);
     wire_put_raw(out, data, len);
@@ -56,12 +57,12 @@ static bool unseal(const void *data, size_t len, struct wire_out *out)
 {
     char word[sizeof SEALED];
     struct wire_in in;
-    while (kit.hang)
+    while (kit_hang)
         usleep(1000);
     wire_in_init(&in, data, len);
     wire_get_str(&in, word, sizeof word);
     wire_put_raw(out, in.p, (size_t)(in.end - in.p));
-    return !kit.refuse && strcmp(word, SEALED) == 0;
+    return !kit_refuse && strcmp(word, SEALED) == 0;
 }
 
 static const struct vouch_ops ops = {seal, unseal};
@@ -135,6 +136,7 @@ static const char *name(void *arg, uint32_t node)
 void kit_begin(void)
 {
     kit = (struct kit){.connections = 16, .vouches = true};
+    kit_hang = kit_refuse = false;
     kit.conf.ports = 1;
     strcpy(kit.conf.where, "127.0.0.1");
     kit.base = event_base_new();
@@ -174,7 +176,7 @@ static bool never(void)
 
 void kit_end(void)
 {
-    kit.hang = false;
+    kit_hang = false;
     for (uint32_t i = 0; i < KIT_SERVERS; i++)
         kit_close(i);
     kit_run(never, 5); /* what was sent natively at the end */

@@ -47,14 +47,16 @@ struct kit {
     struct conf_direct conf;
     unsigned connections;
     bool vouches;      /**< credentials are asked for */
-    bool hang;         /**< those who make and read them hang */
-    bool refuse;       /**< they can read none */
     unsigned warnings; /**< lines of that level */
     char lines[KIT_LINES][512];
     unsigned nlines; /**< of level info and above */
 };
 
 extern struct kit kit;
+
+/** Those who make and read credentials hang; they can read none. Their threads may outlive a test.
+ */
+extern _Atomic bool kit_hang, kit_refuse;
 
 /** All defaults: on, at the loopback interface, credentials. */
 void kit_begin(void);
