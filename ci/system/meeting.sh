@@ -9,8 +9,8 @@ usage: ci/slurm -N 4 -- ci/system/meeting.sh [--rounds N] BUILDDIR
 
 Run as root. Two sruns of alice, two jobs, publish and look up on two nodes each; on libpmix 6.1 and newer
 they form groups, too. Then the holder of what is published, a server of an older job, ends in order, is
-killed, or slurmctld stops, while two jobs publish and look up all the time: neither may miss what the other
-has published, and nobody hangs. --rounds says how often (1). A job of bob finds nothing of alice's.
+killed, or slurmctld stops, while two jobs publish and look up all the time, or leaders wait: neither may miss
+what the other has published, and nobody hangs. --rounds says how often (1). A job of bob finds nothing of alice's.
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -106,6 +106,19 @@ while_away() {
   wait "$holder"
 }
 
+# Leaders of one job wait at a home that leaves, and those of another one come later.
+home_leaves() {
+  local a b
+  start_holder
+  part a '-N2 -n4' "$clients/groups_join" --total 7; a=$job
+  sleep 1.5
+  in_order
+  until_true 20 ended "$holder"
+  part b '-N2 -n3' "$clients/groups_join" --total 7; b=$job
+  both "$1" "$a" "$b" a b
+  wait "$holder"
+}
+
 in_order() { as alice scancel -s TERM -n holder; }
 killed() { kill -9 "$server"; }
 cut_off() { kill -STOP "$server"; sleep 1; kill -CONT "$server"; }
@@ -124,6 +137,7 @@ groups 'two jobs whose leaders meet' --meet 1
 groups 'two jobs of which all ranks lead'
 for ((i = 1; i <= rounds; i++)); do
   while_away "round $i: the holder ends in order" in_order
+  home_leaves "round $i: the home of leaders that wait ends in order"
   while_away "round $i: the holder is killed" killed
   while_away "round $i: the holder stops for a second" cut_off
   while_away "round $i: the holder is killed while slurmctld is away" without_slurmctld

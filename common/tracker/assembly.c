@@ -456,11 +456,23 @@ bool assembly_tick(struct engine *engine, uint64_t now)
     return false;
 }
 
+/* Leaders of a bootstrap that lacks some ask for another home as soon as they hear that this one
+ * has left (leader_lost()): they are told nothing. */
+static bool moves(const struct engine *engine, const struct assembly *a)
+{
+    return a->tracker == NULL && !a->asked && engine->env.home != NULL;
+}
+
 void assembly_close(struct engine *engine)
 {
     struct assembly *a;
     while ((a = TAILQ_FIRST(&engine->assemblies)) != NULL)
-        fail(engine, a, engine->env.codes.closing);
+        if (moves(engine, a)) {
+            TAILQ_REMOVE(&engine->assemblies, a, all);
+            assembly_free(a);
+        } else {
+            fail(engine, a, engine->env.codes.closing);
+        }
 }
 
 void engine_assembly(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
