@@ -617,12 +617,16 @@ static void where_came(void *arg, int32_t status, const void *data, size_t len)
     if (status == env->codes.success) {
         wire_get_str(&in, nspace, sizeof nspace);
         uint32_t index = wire_get_u32(&in);
-        if (!wire_end(&in) || env->server(env->arg, nspace, index, &node) != 0)
-            node = HOLDER_NONE;
-        if (node != HOLDER_NONE && env->is_lost(env->arg, node) && env->now(env->arg) < w->until) {
+        bool good = wire_end(&in);
+        /* The deputy has introduced it: one that is not known here has ended, and was forgotten. */
+        bool gone = good && (env->server(env->arg, nspace, index, &node) != 0 ||
+                             env->is_lost(env->arg, node));
+        if (gone && env->now(env->arg) < w->until) {
             ask_where(w, nspace, index);
             return;
         }
+        if (!good)
+            node = HOLDER_NONE;
     } else {
         why = "no holder of the session is found";
     }

@@ -47,12 +47,12 @@ static void free_carry(struct carry *c)
 static void tell(struct carry *c)
 {
     const struct holder_env *env = &c->holder->env;
-    bool sent = c->state == CARRY_SENT;
-    if (!c->answered && c->from != env->self)
+    bool sent = c->state == CARRY_SENT, news = !c->answered;
+    c->answered = true; /* first: done() may ask again, and serves what is queued */
+    if (news && c->from != env->self)
         env->reply(env->arg, c->from, c->id, c->status, c->data, c->datalen);
-    else if (!c->answered && c->done != NULL)
+    else if (news && c->done != NULL)
         c->done(c->arg, c->status, c->data, c->datalen);
-    c->answered = true;
     if (!sent)
         free_carry(c);
 }
