@@ -5,7 +5,7 @@
  */
 #include "fuzz/forge.h"
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 #include "common/transport/frame.h"
 #include "common/transport/loopback.h"
 
@@ -115,8 +115,18 @@ static void put_lead(const struct forge *forge, struct fuzz_bytes *in, struct wi
     wire_put_u64(out, 100u * (what & 0xc));
     put_set(in, out);
     wire_put_i32(out, status(what >> 6));
+    wire_put_u8(out, what & 2);  /* announced before */
     wire_put_u32(out, what & 1); /* flags */
     put_entries(in, out);
+}
+
+static void put_fellows(struct fuzz_bytes *in, struct wire_out *out)
+{
+    uint8_t what = fuzz_byte(in);
+    put_set(in, out);
+    wire_put_u32(out, what & 3);
+    for (int i = 0; i < (what & 3); i++)
+        wire_put_u64(out, what >> 2 & 7);
 }
 
 static void put_claim(const struct forge *forge, struct fuzz_bytes *in, const struct wire_out *sig,
@@ -178,6 +188,9 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
     case FRAME_LEAD:
         put_lead(forge, in, out);
         return;
+    case FRAME_FELLOWS:
+        put_fellows(in, out);
+        return;
     case FRAME_CLAIM:
         put_claim(forge, in, sig, out);
         return;
@@ -210,4 +223,6 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
         put_doubt(in, out);
     else
         wire_put_u64(out, fuzz_byte(in));
+    if (type == FRAME_WANTED)
+        wire_put_u8(out, fuzz_byte(in) & 1);
 }

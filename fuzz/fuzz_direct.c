@@ -88,8 +88,12 @@ static void due(void *arg, int64_t when)
     (void)when;
 }
 
-static const struct stream_env env = {
-    .own = &own, .room = room, .receive = receive, .ended = ended, .due = due};
+static const struct stream_env env = {.own = &own,
+                                      .room = room,
+                                      .sockets = &sockets_of_kernel,
+                                      .receive = receive,
+                                      .ended = ended,
+                                      .due = due};
 
 /* Writes one record as the peer does. */
 static void put_record(struct session *peer, struct fuzz_bytes *in, struct wire_out *out)

@@ -363,7 +363,7 @@ void fuzz_seeds(void)
         FORGE(2, 0, FRAME_CONTRIB, 1), 2, 0, 1, 2, 0x02, 0x09, PASS(2),
         FORGE(0, 1, FRAME_RELEASE, 1), 1, 1, 0, 0,
         FORGE(1, 2, FRAME_RELEASE, 1), 0, 0, 0, 3, 0, 1, 2,
-        FORGE(2, 1, FRAME_WANTED, 1), 0, PASS(5)};
+        FORGE(2, 1, FRAME_WANTED, 1), 0, 0, PASS(5)};
     static const uint8_t members[] = {
         1, OPEN(0, 0x60, 0), OPEN(1, 0x60, 0x10), OPEN(2, 1, 0x20), PASS(3),
         OPEN(0, 0x60, 1), OPEN(1, 0, 4), KILL(2), PASS(7), PASS(8)};

@@ -57,6 +57,14 @@ static void over(struct caller *caller, bool called)
     }
 }
 
+static void over_by_loss(struct loopback *net, void *arg)
+{
+    struct caller *caller = arg;
+    (void)net;
+    if (!caller->op->group->run->ending)
+        over(caller, true);
+}
+
 static void done(struct engine_call *engine_call, const struct engine_result *result)
 {
     struct call *call = (struct call *)engine_call;
@@ -72,7 +80,12 @@ static void done(struct engine_call *engine_call, const struct engine_result *re
           (unsigned long long)call->context_id);
     run->failed = run->failed || call->status != 0;
     check_answer(call, result);
-    if (call->answers++ == 0 && !run->ending)
+    if (call->answers++ > 0 || run->ending)
+        return;
+    /* What a lost server has called for stands elsewhere until the loss is known there. */
+    if (run->lost_at[call->caller->proc.rank] != 0 && call->op->method != METHOD_PLAIN)
+        loopback_at(run->net, loopback_now(run->net) + TOLD_MS + 1, over_by_loss, call->caller);
+    else
         over(call->caller, true);
 }
 
@@ -100,8 +113,9 @@ static uint32_t draw_timeout(struct run *run, const struct caller *caller)
     const struct weather *w = &run->weather;
     enum method method = caller->op->method;
     bool gone = w->deaths || w->crashes;
-    bool must = w->lossy || (w->slow && w->deadlines) || (method != METHOD_PLAIN && w->cancels) ||
-                (method == METHOD_BOOTSTRAP && gone) || is_shadowed(caller->op);
+    bool must = w->lossy || (w->slow && (w->deadlines || w->cancels)) ||
+                (method != METHOD_PLAIN && w->cancels) || (method == METHOD_BOOTSTRAP && gone) ||
+                is_shadowed(caller->op);
     bool may = w->deadlines && caller->leader && chance(run, 25);
     if (must || may)
         return 1 + below(run, TIMEOUT_MAX);
@@ -235,7 +249,7 @@ static void crash(struct loopback *net, void *arg)
     run->lost_at[node] = loopback_now(net);
     if (leaves)
         engine_close(loopback_engine(net, node));
-    loopback_kill(net, node, 0, 1000);
+    loopback_kill(net, node, 0, TOLD_MS);
 }
 
 static void die(struct loopback *net, void *arg)

@@ -18,7 +18,7 @@
 #define MUSTER_CI_CAMPAIGN_H
 
 #include "common/tracker/engine.h"
-#include "common/tracker/tree.h"
+#include "common/tracker/values/tree.h"
 #include "common/transport/loopback.h"
 
 enum {
@@ -28,6 +28,7 @@ enum {
     TIMEOUT_MAX = 8,   /**< s */
     PATIENCE = 900,    /**< s; more than all tries of others take, also in slow weather */
     SPREAD_MS = 4000,  /**< calls of one round are made within it */
+    TOLD_MS = 1000,    /**< all know of a lost server by then */
     GRACE_MS = 5000,   /**< the engine's, after a deadline, for the word of who decides */
     LATENESS_MS = 100, /**< of a plain call: a timer fires at once on the virtual clock */
     LATENESS_ADDED_MS =
@@ -120,7 +121,8 @@ struct group {
 /** What may befall the schedule. */
 struct weather {
     bool lossy;     /**< frames vanish */
-    bool slow;      /**< they may take longer than an engine waits for who decides */
+    bool slow;      /**< a frame may take longer than an engine waits for the server that
+                       decides, or all frames on the way from there may */
     bool crashes;   /**< servers die, or leave */
     bool deaths;    /**< processes die */
     bool hands_up;  /**< the library hands up an operation that a dead process takes part in */

@@ -169,11 +169,23 @@ static void check_members(struct call *call, const struct engine_result *result)
               (unsigned long long)procset_size(&call->op->all));
 }
 
-/* Context ids: one where it was asked for, and no other operation's. */
+/* Whether one of the calls whose contributions are in the result asked for a context id. */
+static bool has_asked(const struct call *call)
+{
+    for (uint32_t i = 0; i < call->nused; i++)
+        if ((run_of(call)->calls[call->used[i]]->call.flags & ENGINE_WANT_CONTEXT_ID) != 0)
+            return true;
+    return false;
+}
+
+/* Context ids: one where it was asked for, and no other operation's. A result with contributions of
+ * several operations may lack the caller that asks. */
 static void check_context_id(struct call *call)
 {
     struct run *run = run_of(call);
-    if ((call->op->kind == COLL_CONSTRUCT) != (call->context_id != 0))
+    bool may = call->op->kind == COLL_CONSTRUCT, has = call->context_id != 0;
+    bool must = is_overtaken(call->op) ? has_asked(call) : may;
+    if ((has && !may) || (must && !has))
         fault(run, "context id", "%s got %llu", call_name(call),
               (unsigned long long)call->context_id);
     for (uint32_t i = 0; i < run->ncalls && call->context_id != 0; i++) {

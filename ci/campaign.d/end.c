@@ -117,6 +117,20 @@ static bool is_lost_fence(const struct call *call, const struct call *other)
            has_lost(call->op, at) && is_accounted_for(call) && is_accounted_for(other);
 }
 
+/* Whether a server missed a fence's success, because a lost server should have passed it on, and
+ * was told next of the failure of a later fence of the same participants. It takes that failure for
+ * the answer (docs/limits.md). */
+static bool is_next_failure(const struct call *call, const struct call *other)
+{
+    bool may = call->op->kind == COLL_FENCE && call->status != 0 && other->status == 0 &&
+               has_lost(call->op, call->answered_at);
+    for (const struct op *op = call->op->next; op != NULL && may; op = op->next)
+        for (uint32_t i = 0; i < op->ncallers && same_group(op, call->op); i++)
+            if (op->callers[i].call != NULL && call->status == op->callers[i].call->call.status)
+                return true;
+    return false;
+}
+
 /* Whether a caller's answer has to be that of all. */
 static bool counts(const struct run *run, const struct caller *caller)
 {
@@ -133,9 +147,28 @@ static const struct call *first_answer(const struct run *run, const struct op *o
     return NULL;
 }
 
+/* Whether an added member gave up because all servers of the leaders were lost: its own server
+ * knows no other server that it could ask (docs/limits.md). */
+static bool has_nobody_to_ask(const struct call *call)
+{
+    const struct run *run = run_of(call);
+    const struct op *op = call->op;
+    bool alone =
+        op->method == METHOD_ADDING && !call->caller->leader && call->status == LOOPBACK_LOST;
+    for (uint32_t i = 0; i < op->nleaders && alone; i++) {
+        uint64_t lost_at = run->lost_at[op->callers[i].proc.rank];
+        alone = lost_at != 0 && lost_at <= call->answered_at;
+    }
+    return alone;
+}
+
 static void compare(struct run *run, const struct call *call, const struct call *other)
 {
-    if (other == NULL || lost_its_way(call, other) || is_lost_fence(call, other))
+    if (other == NULL || lost_its_way(call, other) || is_lost_fence(call, other) ||
+        is_next_failure(call, other) || is_next_failure(other, call))
+        return;
+    if ((other->status == 0 && has_nobody_to_ask(call)) ||
+        (call->status == 0 && has_nobody_to_ask(other)))
         return;
     if (call->status != other->status || call->context_id != other->context_id ||
         !procset_equal(&call->members, &other->members))
@@ -183,7 +216,7 @@ static void check_going_on(struct run *run, const struct call *call)
     const struct weather fine = {0};
     w.nameless = w.slow = w.hands_up = w.deaths = w.cancels = false;
     if (memcmp(&w, &fine, sizeof w) == 0 && call->op->method == METHOD_PLAIN &&
-        !may_fail(call->op) && call->status != 0 && lives(call))
+        !may_fail(call->op) && !is_overtaken(call->op) && call->status != 0 && lives(call))
         fault(run, "going on", "%s got %d for no reason", call_name(call), call->status);
 }
 

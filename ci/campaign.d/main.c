@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program: runs seeds, and says how to run a failing one again. campaign.h has the rest. */
 #include "ci/campaign.d/campaign.h"
+#include "ci/campaign.d/holders/seed.h"
 
 #include "common/util/log.h"
 
@@ -13,12 +14,13 @@ enum { SEEDS = 600, FAULTS_MAX = 10 };
 static void usage(FILE *to)
 {
     fprintf(to,
-            "usage: campaign [--seeds N] [--first S] [--servers N] [--verbose]\n"
+            "usage: campaign [--holders] [--seeds N] [--first S] [--servers N] [--verbose]\n"
             "Runs the collective engine through the random schedules of seeds S to S+N-1 (by\n"
             "default 1 to %d) and checks its invariants. A seed draws how many servers there are, "
             "up to %d; --servers says\n"
             "it, up to %d, and the seed is another schedule then. --verbose tells what happens in "
             "each.\n"
+            "With --holders the seeds are of jobs that meet: see ci/campaign.d/holders/holders.h.\n"
             "Status 1 when an invariant was broken, after %d seeds that did.\n",
             SEEDS, NODES_DRAWN, NODES_MAX, FAULTS_MAX);
 }
@@ -81,10 +83,12 @@ int main(int argc, char **argv)
 {
     uint64_t seeds = SEEDS, first = 1, servers = 0, done = 0;
     unsigned bad = 0;
-    bool verbose = false;
+    bool verbose = false, holders = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             verbose = true;
+        } else if (strcmp(argv[i], "--holders") == 0) {
+            holders = true;
         } else if (strcmp(argv[i], "--seeds") == 0 && number(argv[i + 1], &seeds)) {
             i++;
         } else if (strcmp(argv[i], "--servers") == 0 && number(argv[i + 1], &servers) &&
@@ -99,7 +103,8 @@ int main(int argc, char **argv)
         }
     }
     for (; done < seeds && bad < FAULTS_MAX; done++)
-        bad += !run_seed(first + done, (uint32_t)servers, verbose);
+        bad += holders ? !holders_seed(first + done, verbose)
+                       : !run_seed(first + done, (uint32_t)servers, verbose);
     printf("%llu seeds from %llu on, %u of them with a fault\n", (unsigned long long)done,
            (unsigned long long)first, bad);
     return bad > 0 || done == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plays the layer above the engine: operations that go on without the lost, as
  * common/upcall/survive.c does it. */
-#include "common/tracker/retry.h"
+#include "common/tracker/values/retry.h"
 #include "ci/campaign.d/campaign.h"
 
 #include <stdio.h>

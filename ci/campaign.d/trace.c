@@ -76,6 +76,8 @@ static const char *frame_name(uint8_t type)
         return "doubt";
     case FRAME_HAVE:
         return "have";
+    case FRAME_FELLOWS:
+        return "fellows";
     default:
         return "frame";
     }

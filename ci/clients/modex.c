@@ -12,7 +12,7 @@ static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static bool answer_came;
 static pmix_status_t answer;
 
-static long rounds = 3, bytes = 1000, late_ms = 300, timeout = 2, grace = 10, unknown = 0;
+static long rounds = 3, bytes = 1000, late_ms = 300, timeout = 2, grace = 60, unknown = 0;
 
 /* libpmix 4.2.2: a get from a rank of the same node that has not committed now and then ends with
  * NOT_FOUND, under any host, when it comes while the ranks start. */

@@ -63,4 +63,31 @@ static inline int option_number(char **argv, const char *option, int otherwise)
         }                                                                                          \
     } while (0)
 
+/** Checks that the sum of ones over a communicator is its size.
+ * @param expected the size; of an intercommunicator, the other side's */
+static inline void use_comm(MPI_Comm comm, int expected, const char *what)
+{
+    int sum = 0, one = 1;
+    step("%s", what);
+    CHECK_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS, what);
+    CHECK_EQ(sum, expected, what);
+}
+
+/** Talks to the other side, then, merged with it, to all, and disconnects. @param high 0 on one
+ * side, 1 on the other @param here, there processes of our side and of theirs */
+static inline void use_inter(MPI_Comm inter, int high, int here, int there)
+{
+    MPI_Comm all;
+    int remote;
+    MPI_Comm_remote_size(inter, &remote);
+    CHECK_EQ(remote, there, "MPI_Comm_remote_size");
+    use_comm(inter, there, "MPI_Allreduce with the other side");
+    step("MPI_Intercomm_merge");
+    CHECK_EQ(MPI_Intercomm_merge(inter, high, &all), MPI_SUCCESS, "MPI_Intercomm_merge");
+    use_comm(all, here + there, "MPI_Allreduce of both sides");
+    MPI_Comm_free(&all);
+    step("MPI_Comm_disconnect");
+    CHECK_EQ(MPI_Comm_disconnect(&inter), MPI_SUCCESS, "MPI_Comm_disconnect");
+}
+
 #endif

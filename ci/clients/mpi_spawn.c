@@ -6,38 +6,13 @@
 
 enum { CHILDREN = 3 };
 
-/* Sums of ones over a communicator are its size. */
-static void use(MPI_Comm comm, int expected, const char *what)
-{
-    int sum = 0, one = 1;
-    step("%s", what);
-    CHECK_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS, what);
-    CHECK_EQ(sum, expected, what);
-}
-
-/* @param nparents, nchildren processes of either side */
-static void meet(MPI_Comm inter, int is_child, int nparents, int nchildren)
-{
-    MPI_Comm all;
-    int remote;
-    MPI_Comm_remote_size(inter, &remote);
-    CHECK_EQ(remote, is_child ? nparents : nchildren, "MPI_Comm_remote_size");
-    use(inter, remote, "MPI_Allreduce with the other side");
-    step("MPI_Intercomm_merge");
-    CHECK_EQ(MPI_Intercomm_merge(inter, is_child, &all), MPI_SUCCESS, "MPI_Intercomm_merge");
-    use(all, nparents + nchildren, "MPI_Allreduce of both sides");
-    MPI_Comm_free(&all);
-    step("MPI_Comm_disconnect");
-    CHECK_EQ(MPI_Comm_disconnect(&inter), MPI_SUCCESS, "MPI_Comm_disconnect");
-}
-
 static void child(MPI_Comm parent, char **argv)
 {
     int *number, found, nchildren = option_number(argv, "--children", 0);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &number, &found);
     CHECK_EQ(found, 1, "MPI_APPNUM is there");
     CHECK_EQ(*number, option_number(argv, "--number", 0), "MPI_APPNUM");
-    meet(parent, 1, option_number(argv, "--parents", 0), nchildren);
+    use_inter(parent, 1, nchildren, option_number(argv, "--parents", 0));
 }
 
 static void one_program(char *self, int size)
@@ -49,7 +24,7 @@ static void one_program(char *self, int size)
     step("MPI_Comm_spawn");
     CHECK_EQ(MPI_Comm_spawn(self, args, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes),
              MPI_SUCCESS, "MPI_Comm_spawn");
-    meet(inter, 0, size, CHILDREN);
+    use_inter(inter, 0, size, CHILDREN);
 }
 
 static void two_programs(char *self, int size)
@@ -67,7 +42,7 @@ static void two_programs(char *self, int size)
     CHECK_EQ(MPI_Comm_spawn_multiple(2, programs, lists, counts, infos, 0, MPI_COMM_WORLD, &inter,
                                      codes),
              MPI_SUCCESS, "MPI_Comm_spawn_multiple");
-    meet(inter, 0, size, CHILDREN);
+    use_inter(inter, 0, size, CHILDREN);
 }
 
 int main(int argc, char **argv)

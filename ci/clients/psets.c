@@ -2,11 +2,15 @@
 /* psets: the process sets of the step are what $PSETS_EXPECTED says, "ocean=0-3:ice=4-7": by
  * queries, by the keys of each process, and by events. Their members form groups of those names.
  * "" stands for none.
+ *
+ * With --part 0 and --part 1, run in two jobs that have one --run number: part 0 has the set
+ * "gone", and ends when all of part 1 have heard of it; then all of part 1 hear that the set is no
+ * more.
  */
 #include "event.h"
 #include "group.h"
 
-enum { SETS_MAX = 8 };
+enum { SETS_MAX = 8, DEFINED_TIMES = LIBPMIX < 50000 ? 2 : 1 };
 
 struct set {
     char name[64];
@@ -15,6 +19,7 @@ struct set {
 
 static struct set sets[SETS_MAX];
 static size_t nsets;
+static long part = -1, run = 0;
 
 static void read_expected(const char *text)
 {
@@ -128,23 +133,97 @@ static void check_keys(void)
         PMIX_VALUE_RELEASE(value);
 }
 
-/* They were defined before this process began, and libpmix keeps the events. */
-static void check_events(void)
+/* @return how often a set was told of by that code */
+static size_t told(struct listener *heard, pmix_status_t code, const char *name)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&heard->lock);
+    for (size_t k = 0; k < heard->n; k++)
+        for (size_t j = 0; j < heard->seen[k].ninfo && heard->seen[k].code == code; j++)
+            n += PMIX_CHECK_KEY(&heard->seen[k].info[j], PMIX_PSET_NAME) &&
+                 strcmp(heard->seen[k].info[j].value.data.string, name) == 0;
+    pthread_mutex_unlock(&heard->lock);
+    return n;
+}
+
+/* They were defined before this process began, and libpmix keeps the events. 4.2 sends what it has
+ * kept when a process connects, and once more when it registers. */
+static struct listener *hear_all(void)
 {
     const pmix_status_t code = PMIX_PROCESS_SET_DEFINE;
     struct listener *heard = listen_to(&code, 1, NULL, 0);
     step("events of %zu sets", nsets);
-    listen_wait(heard, code, PMIX_RANK_WILDCARD, nsets);
-    for (size_t i = 0; i < nsets; i++) {
-        size_t n = 0;
-        for (size_t k = 0; k < heard->n; k++)
-            for (size_t j = 0; j < heard->seen[k].ninfo; j++)
-                n += PMIX_CHECK_KEY(&heard->seen[k].info[j], PMIX_PSET_NAME) &&
-                     strcmp(heard->seen[k].info[j].value.data.string, sets[i].name) == 0;
-        CHECK_EQ(n, 1, sets[i].name);
-    }
+    listen_wait(heard, code, PMIX_RANK_WILDCARD, nsets * DEFINED_TIMES);
+    return heard;
+}
+
+/* Much later, when a second event of a set would have come. */
+static void check_events(struct listener *heard)
+{
+    for (size_t i = 0; i < nsets; i++)
+        CHECK_EQ(told(heard, PMIX_PROCESS_SET_DEFINE, sets[i].name), DEFINED_TIMES, sets[i].name);
     listen_end(heard);
 }
+
+/* ---- two jobs ---- */
+
+static void publish(const char *what)
+{
+    char key[64];
+    pmix_info_t info;
+    snprintf(key, sizeof key, "psets.%ld.%s", run, what);
+    PMIX_INFO_LOAD(&info, key, what, PMIX_STRING);
+    CHECK_OK(PMIx_Publish(&info, 1), key);
+    PMIX_INFO_DESTRUCT(&info);
+}
+
+/* Waits until the other job has published it. That makes its namespace known to all of ours. */
+static void await(const char *what)
+{
+    pmix_pdata_t data;
+    pmix_info_t info;
+    bool yes = true;
+    PMIX_PDATA_CONSTRUCT(&data);
+    snprintf(data.key, sizeof data.key, "psets.%ld.%s", run, what);
+    PMIX_INFO_LOAD(&info, PMIX_WAIT, &yes, PMIX_BOOL);
+    step("lookup of %s", data.key);
+    CHECK_OK(PMIx_Lookup(&data, 1, &info, 1), data.key);
+    PMIX_PDATA_DESTRUCT(&data);
+}
+
+static int leave(void)
+{
+    if (client.me.rank == 0) {
+        publish("here");
+        await("heard");
+    }
+    fence_all(false);
+    return client_pass("the set ends with its job");
+}
+
+static int be_left(void)
+{
+    const pmix_status_t codes[] = {PMIX_PROCESS_SET_DEFINE, PMIX_PROCESS_SET_DELETE};
+    struct listener *heard = listen_to(codes, 2, NULL, 0);
+    if (client.me.rank == 0)
+        await("here");
+    step("event that the other job's set is there");
+    listen_wait(heard, codes[0], PMIX_RANK_WILDCARD, 1);
+    CHECK_EQ(told(heard, codes[0], "gone"), 1, "definition of the other job's set");
+    CHECK_EQ(told(heard, codes[1], "gone"), 0, "end of the other job's set, while it lives");
+    fence_all(false);
+    if (client.me.rank == 0)
+        publish("heard");
+    step("event that the other job's set is no more");
+    listen_wait(heard, codes[1], PMIX_RANK_WILDCARD, 1);
+    CHECK_EQ(told(heard, codes[1], "gone"), 1, "end of the other job's set");
+    step("last fence");
+    fence_all(false);
+    listen_end(heard);
+    return client_pass("told of the other job's set and of its end");
+}
+
+/* ---- one job ---- */
 
 static void check_groups(void)
 {
@@ -167,17 +246,24 @@ static void check_groups(void)
 
 int main(int argc, char **argv)
 {
-    const struct option_number options[] = {{NULL, NULL, NULL, NULL}};
+    const struct option_number options[] = {
+        {"part", &part, "of two jobs: 0 has the set \"gone\" and ends, 1 hears of it; -1: one job",
+         NULL},
+        {"run", &run, "number of the run, the same in both", NULL},
+        {NULL, NULL, NULL, NULL}};
     const char *expected = getenv("PSETS_EXPECTED");
     client_init("psets", options, argc, argv);
+    if (part >= 0)
+        return part == 0 ? leave() : be_left();
     if (expected == NULL)
         return client_skip("PSETS_EXPECTED is not set");
     read_expected(expected);
-    check_events();
+    struct listener *heard = hear_all();
     check_queries();
     check_keys();
     check_groups();
     step("last fence");
     fence_all(false);
+    check_events(heard);
     return client_pass("%zu sets", nsets);
 }

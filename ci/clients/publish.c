@@ -6,17 +6,22 @@
  * the host says of their publishers. Then ranges, persistence, duplicates, partial results, a
  * deadline, PMIX_WAIT with a number, bounds, and PMIx_Unpublish of all keys.
  *
- * With --stay N part 0 publishes and then waits until part 1 has published that it is done, while
- * part 1 looks the values up again and again for N ms: neither may miss one, whatever becomes of
- * the steps between them.
+ * With --stay N both look the values up again and again for N ms, and make groups of all their
+ * processes, while part 0 waits for a value that part 1 publishes at the end: neither may miss one,
+ * and no context id may come twice, whatever becomes of the steps between them. With --late N a
+ * value may be missing for N s, as while there are two holders.
  *
  * With --alone 1 a job looks for what another user's job has published, and must not find it.
  */
-#include "client.h"
+#include "group.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
-static long part = 0, run = 0, others = 0, stay = 0, alone = 0, bound = 0;
+enum { PACE_MS = 250 };
+
+static pmix_nspace_t other; /* the other job's namespace */
+static long part = 0, run = 0, others = 0, stay = 0, alone = 0, bound = 0, late = 0;
 
 static char *key_of(long of, long rank, const char *what)
 {
@@ -91,6 +96,7 @@ static void meet_all(void)
         CHECK(strcmp(data.proc.nspace, client.me.nspace) != 0, "the publisher's namespace is ours");
         pmix_proc_t all;
         PMIX_LOAD_PROCID(&all, data.proc.nspace, PMIX_RANK_WILDCARD);
+        PMIX_LOAD_NSPACE(other, data.proc.nspace);
         CHECK_OK(PMIx_Get(&all, PMIX_JOB_SIZE, &now, 1, &value), "the size of its job");
         CHECK_EQ(value->data.uint32, others, "the size of its job");
         PMIX_VALUE_RELEASE(value);
@@ -116,6 +122,20 @@ static void ranges(void)
         CHECK_STATUS(find(next, "", false), PMIX_ERR_NOT_FOUND, "another rank's own");
     }
     free(key);
+}
+
+/* Open MPI 5.0.7 looks names up with whatever its memory has for a range. */
+static void no_range(void)
+{
+    const pmix_data_range_t none = 103;
+    pmix_info_t info;
+    pmix_pdata_t data;
+    step("a range that there is not");
+    PMIX_INFO_LOAD(&info, PMIX_RANGE, &none, PMIX_DATA_RANGE);
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, key_of(part, client.me.rank, "name"));
+    CHECK_OK(PMIx_Lookup(&data, 1, &info, 1), data.key);
+    PMIX_PDATA_DESTRUCT(&data);
 }
 
 static void once(void)
@@ -187,25 +207,93 @@ static void bounds(void)
              "when there is room again");
 }
 
+static void look_for_all(long n)
+{
+    char text[64];
+    for (long rank = 0; rank < others; rank++) {
+        const char *key = key_of(1 - part, rank, "name");
+        snprintf(text, sizeof text, "I am %ld of part %ld", rank, 1 - part);
+        step("lookup of %s for the %ldth time", key, n);
+        uint64_t end = now_ns() + (uint64_t)late * 1000000000;
+        pmix_status_t rc;
+        while ((rc = find(key, text, false)) == PMIX_ERR_NOT_FOUND && now_ns() < end)
+            sleep_ms(PACE_MS);
+        CHECK_OK(rc, key);
+    }
+}
+
+/* @return the context id of a group of all processes of both jobs */
+static uint64_t construct(long n)
+{
+    struct group_result result;
+    char id[48];
+    size_t size = client.size + (size_t)others, at = 0;
+    pmix_proc_t *all = calloc(size, sizeof *all);
+    for (long k = 0; k < 2; k++) /* in one order everywhere */
+        for (size_t rank = 0; rank < (k == part ? client.size : (size_t)others); rank++, at++)
+            PMIX_LOAD_PROCID(&all[at], k == part ? client.me.nspace : other, (pmix_rank_t)rank);
+    snprintf(id, sizeof id, "pub.%ld.%ld", run, n);
+    step("construct of %s", id);
+    group_construct(id, all, size, &result);
+    uint64_t context = result.context;
+    step("destruct of %s", id);
+    group_destruct(id);
+    group_result_free(&result);
+    free(all);
+    return context;
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool answered;
+static pmix_status_t found;
+
+static void on_found(pmix_status_t status, pmix_pdata_t data[], size_t n, void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    found = status == PMIX_SUCCESS && (n != 1 || strcmp(data[0].value.data.string, "done") != 0)
+                ? PMIX_ERR_BAD_PARAM
+                : status;
+    answered = true;
+    pthread_cond_signal(&cond);
+    pthread_mutex_unlock(&lock);
+}
+
+static void await_found(const char *key)
+{
+    step("%s, for which we have waited all the time", key);
+    pthread_mutex_lock(&lock);
+    while (!answered)
+        pthread_cond_wait(&cond, &lock); /* the watchdog bounds it */
+    CHECK_OK(found, key);
+    pthread_mutex_unlock(&lock);
+}
+
 /* Publishers and readers while the holder of all that changes. */
 static void stay_on(void)
 {
-    char *done = strdup(key_of(1, 0, "done")), text[64];
-    long n = 0;
-    if (part == 0) {
-        step("lookup of %s", done);
-        CHECK_OK(find(done, "done", true), done);
+    const bool yes = true;
+    const long rounds = stay / PACE_MS;
+    char *done = strdup(key_of(1, 0, "done")), *keys[] = {done, NULL};
+    uint64_t *contexts = calloc((size_t)rounds + 1, sizeof *contexts);
+    pmix_info_t wait;
+    PMIX_INFO_LOAD(&wait, PMIX_WAIT, &yes, PMIX_BOOL);
+    if (part == 0)
+        CHECK_OK(PMIx_Lookup_nb(keys, &wait, 1, on_found, NULL), done);
+    for (long n = 0; n < rounds; n++) {
+        look_for_all(n);
+        contexts[n] = construct(n);
+        if (part == 0 && client.me.rank == 0)
+            printf("CONTEXT %llu\n", (unsigned long long)contexts[n]);
+        sleep_ms(PACE_MS);
     }
-    for (uint64_t end = now_ns() + (uint64_t)stay * 1000000; part == 1 && now_ns() < end; n++)
-        for (long rank = 0; rank < others; rank++) {
-            const char *key = key_of(0, rank, "name");
-            snprintf(text, sizeof text, "I am %ld of part 0", rank);
-            step("lookup of %s for the %ldth time", key, n);
-            CHECK_OK(find(key, text, false), key);
-        }
+    group_check_distinct(contexts, (size_t)rounds);
     fence_all(false);
     if (part == 1 && client.me.rank == 0)
         publish(done, "done");
+    if (part == 0)
+        await_found(done);
     if (part == 1 && client.me.rank == 0) { /* who is done first must not take it away */
         step("goodbye");
         CHECK_OK(find(key_of(0, 0, "bye"), "bye", true), "goodbye");
@@ -214,6 +302,7 @@ static void stay_on(void)
         fence_all(false);
     if (part == 0 && client.me.rank == 0)
         publish(key_of(0, 0, "bye"), "bye");
+    free(contexts);
     free(done);
 }
 
@@ -223,7 +312,9 @@ int main(int argc, char **argv)
         {"part", &part, "which of the two jobs this is: 0 or 1", NULL},
         {"run", &run, "a number that both jobs have, and no other", NULL},
         {"others", &others, "ranks of the other job", NULL},
-        {"stay", &stay, "ms for which values are looked up again and again", NULL},
+        {"stay", &stay, "ms for which values are looked up, and groups made, again and again",
+         NULL},
+        {"late", &late, "s for which a value may be missing then", NULL},
         {"bound", &bound, "1: publish until there is no room", NULL},
         {"alone", &alone, "1: nothing of the other job is to be found", NULL},
         {NULL, NULL, NULL, NULL},
@@ -242,6 +333,7 @@ int main(int argc, char **argv)
     meet_all();
     if (stay == 0) {
         ranges();
+        no_range();
         once();
         partly();
     } else {

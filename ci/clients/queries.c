@@ -20,6 +20,8 @@
 
 enum { QUALIFIERS_MAX = 3 };
 
+static long limit = -1;
+
 /* What is asked about; up to three qualifiers. */
 struct about {
     size_t n;
@@ -182,7 +184,7 @@ static void check_row(const pmix_proc_info_t *row, pmix_rank_t rank)
 static void await_pids(void)
 {
     bool all = false;
-    for (uint64_t end = now_ns() + 20000000000; !all && now_ns() < end; sleep_ms(all ? 0 : 20)) {
+    for (uint64_t end = now_ns() + 60000000000; !all && now_ns() < end; sleep_ms(all ? 0 : 20)) {
         const pmix_data_array_t *table =
             ask_array(PMIX_QUERY_PROC_TABLE, of_job(client.me.nspace), PMIX_PROC_INFO);
         all = true;
@@ -322,14 +324,31 @@ static void check_nodes(const char *host)
             PMIX_ERR_NOT_FOUND);
 }
 
+/* The resource manager may not tell. */
+static void check_time(void)
+{
+    if (limit == 0) {
+        refused(PMIX_TIME_REMAINING, nothing, PMIX_ERR_NOT_FOUND);
+    } else if (limit > 0) {
+        long left = ask(PMIX_TIME_REMAINING, nothing, PMIX_UINT32)->data.uint32;
+        CHECK(left > 0 && left <= limit, "time that is left: expected 1 to %ld s, found %ld", limit,
+              left);
+    }
+    refused(PMIX_TIME_REMAINING, with(nothing, PMIX_NSPACE, "no.such", PMIX_STRING),
+            PMIX_ERR_NOT_FOUND);
+}
+
 /* ---- what is not answered ---- */
 
 static void check_refused(void)
 {
-    static const char *const keys[] = {PMIX_TIME_REMAINING,       PMIX_QUERY_QUEUE_LIST,
-                                       PMIX_QUERY_QUEUE_STATUS,   PMIX_QUERY_ALLOC_STATUS,
-                                       PMIX_QUERY_SPAWN_SUPPORT,  PMIX_QUERY_DEBUG_SUPPORT,
-                                       PMIX_QUERY_AUTHORIZATIONS, "no.such.key"};
+    static const char *const keys[] = {PMIX_QUERY_QUEUE_LIST,
+                                       PMIX_QUERY_QUEUE_STATUS,
+                                       PMIX_QUERY_ALLOC_STATUS,
+                                       PMIX_QUERY_SPAWN_SUPPORT,
+                                       PMIX_QUERY_DEBUG_SUPPORT,
+                                       PMIX_QUERY_AUTHORIZATIONS,
+                                       "no.such.key"};
     uint32_t number = 1;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         refused(keys[i], nothing, PMIX_ERR_NOT_SUPPORTED);
@@ -359,7 +378,8 @@ static void check_help(void)
 
 int main(int argc, char **argv)
 {
-    const struct option_number options[] = {{0}};
+    const struct option_number options[] = {
+        {"limit", &limit, "seconds that the job may run; 0: for ever, -1: not known", NULL}, {0}};
     client_init("queries", options, argc, argv);
     check_reserved();
     put_u64(PMIX_GLOBAL, (uint64_t)getpid(), "queries.pid");
@@ -371,6 +391,7 @@ int main(int argc, char **argv)
     check_job();
     check_memory(host);
     check_nodes(host);
+    check_time();
     check_refused();
     check_help();
     forget();

@@ -9,10 +9,11 @@
 #include "group.h"
 
 #include <errno.h>
+#include <pmix_tool.h>
 #include <pthread.h>
 #include <time.h>
 
-static long deadline = 10, connect = 1;
+static long deadline = 60, connect = 1;
 
 /* One call's answer. Not freed: a late callback still writes to it. */
 struct call {
@@ -102,6 +103,32 @@ static pmix_status_t do_credential(struct call *call)
     return PMIx_Get_credential_nb(NULL, 0, credential_done, call);
 }
 
+static void on_output(size_t id, pmix_iof_channel_t channel, pmix_proc_t *source,
+                      pmix_byte_object_t *bytes, pmix_info_t info[], size_t ninfo)
+{
+    (void)id, (void)channel, (void)source, (void)bytes, (void)info, (void)ninfo;
+}
+
+static void on_pulled(pmix_status_t status, size_t id, void *cbdata)
+{
+    (void)id;
+    op_done(status, cbdata);
+}
+
+/* Without a callback PMIx waits itself, as it may not from 6.0 on: 7.0.0rc1 frees a refused pull
+ * that it still has in its list. */
+static pmix_status_t do_pull(struct call *call)
+{
+    pmix_hdlr_reg_cbfunc_t done = PMIX_VERSION_MAJOR >= 6 ? on_pulled : NULL;
+    return PMIx_IOF_pull(&client.all, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, on_output, done, call);
+}
+
+static pmix_status_t do_push(struct call *call)
+{
+    static pmix_byte_object_t bytes = {(char *)"text", 4}; /* PMIx reads it until the callback */
+    return PMIx_IOF_push(&client.all, 1, &bytes, NULL, 0, op_done, call);
+}
+
 static pmix_status_t do_connect(struct call *call)
 {
     return PMIx_Connect_nb(&client.all, 1, NULL, 0, op_done, call);
@@ -141,7 +168,10 @@ static const struct {
              {"job control", do_job_control},
              {"monitor", do_monitor},
              {"query", do_query},
-             {"credential", do_credential}};
+             {"credential", do_credential},
+             {"output pull", do_pull},
+             {"output pull again", do_pull},
+             {"input push", do_push}};
 
 /* Directives of groups, and from which library on there is what they ask for. */
 static const struct {

@@ -195,23 +195,8 @@ void sim_send(struct sim_node *from, uint32_t to, struct wire_out *out, struct s
 
 static void deliver(struct engine *engine, const struct sim_frame *frame)
 {
-    const unsigned char *body = (const unsigned char *)frame->data + 1;
-    enum frame_type type = (enum frame_type)body[-1];
-    size_t len = frame->len - 1;
-    if (type == FRAME_CONTRIB)
-        engine_contrib(engine, frame->from, body, len);
-    else if (type == FRAME_RELEASE)
-        engine_release(engine, frame->from, body, len);
-    else if (type == FRAME_WANTED)
-        engine_wanted(engine, frame->from, body, len);
-    else if (type == FRAME_CANCEL)
-        engine_cancelled(engine, frame->from, body, len);
-    else if (type == FRAME_DOUBT)
-        engine_doubt(engine, frame->from, body, len);
-    else if (type == FRAME_HAVE)
-        engine_have(engine, frame->from, body, len);
-    else
-        engine_assembly(engine, frame->from, type, body, len);
+    const unsigned char *bytes = (const unsigned char *)frame->data;
+    engine_take(engine, frame->from, (enum frame_type)bytes[0], bytes + 1, frame->len - 1);
 }
 
 static void pass_frame(struct sim *sim)

@@ -21,10 +21,11 @@ static int servers(void *arg, const struct signature *sig, struct places *places
     const struct procset_part *part = &sig->members.parts[0];
     uint32_t next = 0;
     if (sig->members.nparts != 1 ||
-        part->ranges[part->nranges - 1].last / SIM_RANKS >= node->sim->nnodes)
+        part->ranks.v[part->ranks.n - 1].last / SIM_RANKS >= node->sim->nnodes)
         return -1;
-    for (uint32_t i = 0; i < part->nranges; i++) {
-        uint32_t first = part->ranges[i].first / SIM_RANKS, last = part->ranges[i].last / SIM_RANKS;
+    for (uint32_t i = 0; i < part->ranks.n; i++) {
+        uint32_t first = part->ranks.v[i].first / SIM_RANKS,
+                 last = part->ranks.v[i].last / SIM_RANKS;
         first = first < next ? next : first;
         if (first <= last && places_add(places, first, last - first + 1) != 0)
             return -1;

@@ -84,15 +84,16 @@ says() {
   says_why "$1" "$pattern" "$work/$1.log"
 }
 
-# refused NAME PATTERN [PROGRAM ARG...]: a step over all nodes ends by itself, and says why
+# refused NAME PATTERN [PROGRAM ARG...]: a step over all nodes ends by itself, and says why; sets $ran, its seconds
 refused() {
-  local status program=("${@:3}")
+  local status begin=$SECONDS program=("${@:3}")
   [ $# -gt 2 ] || program=("$clients/start")
   list_all >"$work/before"
   mark_logs
   # longer than a server may take to start
-  timeout 60 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 "${program[@]}" >"$work/$1.log" 2>&1 </dev/null
+  timeout 120 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 "${program[@]}" >"$work/$1.log" 2>&1 </dev/null
   status=$?
+  ran=$((SECONDS - begin))
   check "$1: the step ends with an error" "$(why "$work/$1.log" $status)" \
     eval "[ $status != 0 ] && [ $status != 124 ]"
   says "$1" "$2"
@@ -137,7 +138,7 @@ TXT
   mark_logs
   srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 --task-prolog="$shared/prolog" "$clients/start" >"$work/$1.log" 2>&1 </dev/null &
   step=$!
-  until_true 20 launching || not_ok "$1: the launch" "$(why "$work/$1.log" unknown)"
+  until_true 60 launching || not_ok "$1: the launch" "$(why "$work/$1.log" unknown)"
   begin=$SECONDS
   "$3"
   step_ends "$1" $begin
@@ -181,7 +182,7 @@ all_parts() {
   wait "$beside"
   check 'the step beside all this' "$(why "$work/beside.log" $?)" grep -q '^PASS hold' "$work/beside.log"
   if [ -n "$by_cgroup" ]; then
-    until_true 5 few_bare || true
+    until_true 30 few_bare || true
     check 'one empty cgroup of a job stays, if any' "$bare" few_bare
     [ -z "$bare" ] || echo "# $bare stays, empty"
   fi

@@ -53,7 +53,7 @@ away_from() {
   token=$!
   # two ranks wait in the fence, so that a server knows of it
   held "$name" --sleep 0 --late 6 --until $token || { kill $token; return; }
-  check "$name: a fence waits" 'found none' until_true 10 has_decider "$name"
+  check "$name: a fence waits" 'found none' until_true 60 has_decider "$name"
   decider=$(decider_of "$name")
   case $1:$decider in
     decider:*) bad=$decider ;;
@@ -63,7 +63,7 @@ away_from() {
   stop_slurmd "$bad"
   kill $token
   wait $token 2>/dev/null
-  until_true 20 tasks_left $left
+  until_true 60 tasks_left $left
   sleep 6
   check "$name: $left tasks wait" "$(pgrep -f "^$clients/hold" | wc -l) tasks" tasks_left $left
   start_slurmd "$bad"
@@ -93,7 +93,7 @@ part_stale() {
   before=$(sockets_of_bad)
   check 'stale: the step beside it has a socket on the bad node' "$before" [ -n "$before" ]
   # shellcheck disable=SC2016  # for the job's shell
-  timeout 60 salloc -Q -w node1,$bad -n4 bash -c '
+  timeout 120 salloc -Q -w node1,$bad -n4 bash -c '
     for name in muster.$SLURM_JOB_ID.0.1 must~r.$SLURM_JOB_ID.0.2; do
       perl -MSocket -e "socket(S, PF_UNIX, SOCK_STREAM, 0) && bind(S, pack_sockaddr_un(\$ARGV[0])) or die" "$0/$name"
       touch -d "2 minutes ago" "$0/$name" && echo "left $name"
@@ -161,7 +161,7 @@ remove_cgroups() { new_of_all "$work/before" | sed -n 's/^cgroup //p' | sort -r 
 # swept NAME [directory]: what a killed slurmstepd and server left is removed by the next step on the node
 swept() {
   local status
-  [ -z "$by_cgroup" ] || check "$1: nobody is left in its cgroups" 'cannot remove them' until_true 5 remove_cgroups
+  [ -z "$by_cgroup" ] || check "$1: nobody is left in its cgroups" 'cannot remove them' until_true 30 remove_cgroups
   check "$1: a ${2:-socket} is left at first" 'expected one, found none' \
     grep -q "^${2:-socket} " <(new_of_all "$work/before")
   timeout 120 srun --mpi=muster -N4 --ntasks-per-node=2 "$clients/start" >"$work/next.log" 2>&1
@@ -180,10 +180,10 @@ part_killed() {
   clean server
   harmed stepd 'on node node2 was killed' kill_stepd
   swept stepd
-  harmed stepd-and-server 'server on node2 is lost' kill_stepd_and_server --victim 2 --delay 60000 --how exit --in fence
+  harmed stepd-and-server 'server on node2 is lost' kill_stepd_and_server --victim 2 --delay 600000 --how exit --in fence
   swept stepd-and-server directory
   # Their servers are told to leave while they still wait for the word of one that knows the cause.
-  harmed node 'server on node2 is lost' kill_node --victim 2 --delay 60000 --how exit --in fence --linger 300
+  harmed node 'server on node2 is lost' kill_node --victim 2 --delay 600000 --how exit --in fence --linger 300
   check 'node: another one has the step ended' "$(logged_since | grep muster | tr '\n' ';')" \
     grep -qE 'on node2 is lost.*; then rank [0-9] on node[134] ended .*; ending the step' <(logged_since)
   swept node directory
@@ -196,28 +196,36 @@ kill_server_in_init() {
   server=$(server_of)
   kill -STOP "$server"
   rm "$shared/launching"
-  until_true 20 in_init || not_ok server-in-init 'no task comes so far'
+  until_true 60 in_init || not_ok server-in-init 'no task comes so far'
   kill -9 "$server"
 }
+
+# No task has used the server, so the step goes on until one asks for PMIx.
+kill_server_unused() {
+  kill_server
+  until_true 60 logged_death || not_ok server-in-launch 'its death is not said'
+  rm "$shared/launching"
+}
+logged_death() { grep -q 'run on, since none has used PMIx' <(logged_since); }
 
 part_launching() {
   local died='muster-server of step [0-9.]+ died on node node2'
   instead 'dd bs=65536 count=1 <&3 >/dev/null 2>&1' "printf '\\377\\377\\377\\377' >&3"   # BOOT_READY
   refused server-before-tasks "$died"
   under "$server"
-  launched server-in-launch "$died" kill_server
+  launched server-in-launch "$died" kill_server_unused
   launched server-in-init "$died" kill_server_in_init
 }
 
 runs() { [ -n "$(squeue -h -t running -n "$1" -o %A)" ]; }
 # cancel_one NAME: a step cancelled within half a second of its job's start
 cancel_one() {
-  timeout 40 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 "$clients/hold" --sleep 60 >"$work/$1.log" 2>&1 </dev/null &
-  until_true 10 runs "$1" || echo "$1: no job after 10 s"
+  timeout 120 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 "$clients/hold" --sleep 300 --seconds 320 >"$work/$1.log" 2>&1 </dev/null &
+  until_true 60 runs "$1" || echo "$1: no job after 60 s"
   sleep 0.$((RANDOM % 5))$((RANDOM % 10))
   scancel -n "$1"
   wait $!
-  [ $? != 124 ] || echo "$1: still there after 40 s"
+  [ $? != 124 ] || echo "$1: still there after 120 s"
 }
 
 part_cancelled() {

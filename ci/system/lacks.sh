@@ -12,7 +12,9 @@ another release. Each time the step ends in time and the user reads why in a lin
 muster's, and within 5 s nothing of it is left, neither processes nor sockets, directories
 and shared memory; a step that lives through all of it passes.
 
-PART is one of missing, full, used, mixed; by default all. Prints "ok", "not ok" with the
+Where no server can be had, programs that never call PMIx run all the same.
+
+PART is one of without, missing, full, used, mixed; by default all. Prints "ok", "not ok" with the
 reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -22,13 +24,83 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 find_clients "$1"
 shift
 parts=("$@")
-[ $# -gt 0 ] || parts=(missing full used mixed)
+[ $# -gt 0 ] || parts=(without missing full used mixed)
 for part in "${parts[@]}"; do
-  case $part in missing|full|used|mixed) ;; *) usage >&2; exit 2 ;; esac
+  case $part in without|missing|full|used|mixed) ;; *) usage >&2; exit 2 ;; esac
 done
 if [ "$(id -u)" != 0 ]; then skip lacks 'needs root'; summary; exit; fi
 # shellcheck source=ci/system/bad_node.sh
 . "$(dirname "${BASH_SOURCE[0]}")/bad_node.sh"
+
+# runs NAME PATTERN: a program without PMIx runs on all nodes in time, and the user reads why there is no PMIx
+runs() {
+  local status begin=$SECONDS
+  list_all >"$work/before"
+  timeout 120 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 hostname >"$work/$1.log" 2>&1 </dev/null
+  status=$?
+  check "$1: a program without PMIx runs" "$(why "$work/$1.log" $status)" \
+    eval "[ $status = 0 ] && [ $((SECONDS - begin)) -lt 90 ] && [ $(grep -c '^node[1-4]$' "$work/$1.log") = 8 ]"
+  check "$1: it is told once a node why there is no PMIx" "$(why "$work/$1.log" $status)" \
+    eval "[ $(grep -E "muster.*($2)" "$work/$1.log" | grep -c 'run without PMIx') = ${3:-1} ]"
+  clean "$1"
+}
+
+# Each of them is no reason for a program without PMIx to fail, and for one of PMIx to say why.
+no_server() {
+  runs "$@"
+  refused "$1-pmix" "$2"
+  check "$1: it does not wait for a start" "$ran s" [ "$ran" -lt 30 ] # which takes that long: hangs-at-start
+}
+
+has_server() { [ -n "$(server_of)" ]; }
+
+# The server of a node is killed before a task has used it.
+killed_unused() {
+  list_all >"$work/before"
+  mark_logs
+  timeout 200 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 sh -c "until [ -e $shared/killed ]; do sleep 0.1; done; $2" >"$work/$1.log" 2>&1 </dev/null &
+  step=$!
+  until_true 60 has_server || not_ok "$1: the server" 'there was none'
+  kill -9 "$(server_of)"
+  until_true 60 eval "grep -q 'run on, since none has used PMIx' '$work/$1.log' <(logged_since)" || not_ok "$1: the death" 'not said'
+  : >"$shared/killed"
+  wait "$step"
+  status=$?
+  rm "$shared/killed"
+}
+
+part_without() {
+  local status conf=/opt/muster/etc/muster/muster.json
+  over "${server%/*}" -t tmpfs muster
+  no_server no-server "cannot start $server: exec: No such file"
+  if [ -x "$clients/mpi_hello" ]; then
+    # Open MPI takes a PMIx_Init that fails for a world of one task
+    refused no-server-mpi "asks for PMIx, and cannot have it: ending the step: .*exec: No such file" "$clients/mpi_hello"
+    check 'no-server-mpi: no task is alone' "$(grep -i 'size\|of 1' "$work/no-server-mpi.log")" \
+      eval "! grep -qE '^rank|of 1\b' '$work/no-server-mpi.log'"
+  fi
+  # tasks of other nodes that need one there are told at once
+  refused no-server-peers 'node2.*no server could be started there' sh -c "[ \$(hostname) != $bad ] || exec sleep 100; exec $clients/exchange"
+  check 'no-server-peers: it ends in time' "$ran s" [ "$ran" -lt 60 ]
+  under "${server%/*}"
+  mkdir -p "${conf%/*}"
+  echo '{ "tree_arity": "many" }' >$conf
+  no_server wrong-setting 'muster.json.*tree_arity' 4
+  echo '{ "tmpdir": "/nowhere" }' >$conf
+  no_server no-tmpdir '/nowhere' 4
+  rm $conf
+  instead 'ulimit -v 20000' "exec ${clients%/ci/clients}/common/muster-server"
+  no_server no-memory 'did not start on node node2|ended before it was ready on node node2|cannot serve'
+  under "$server"
+  killed_unused killed-unused hostname
+  check 'killed-unused: a program without PMIx runs' "$(why "$work/killed-unused.log" "$status")" [ "$status" = 0 ]
+  clean killed-unused
+  killed_unused killed-before-init "exec $clients/start"
+  check 'killed-before-init: the step ends with an error' "$(why "$work/killed-before-init.log" "$status")" \
+    eval "[ $status != 0 ] && [ $status != 124 ]"
+  says killed-before-init 'asks for PMIx, and cannot have it: ending the step: muster-server of step [0-9.]+ died on node node2'
+  clean killed-before-init
+}
 
 # Tasks of one node have a /tmp of their own, as job_container/tmpfs gives them, which a plugin does here. No
 # directory in /tmp serves them, and one elsewhere does.
@@ -97,9 +169,6 @@ part_missing() {
   over "$server" --bind /dev/null
   refused not-executable "cannot start $server: exec: Permission denied"
   under "$server"
-  over "${server%/*}" -t tmpfs muster
-  refused no-server "cannot start $server: exec: No such file"
-  under "${server%/*}"
   instead 'exit 3'
   refused silent-end 'ended before it was ready on node node2 \(its exit status is 3\)'
   under "$server"
@@ -115,17 +184,20 @@ part_missing() {
   unknown_user
   tmp_of_tasks
   instead 'exec sleep 100'
-  refused hangs-at-start 'was not ready within 30 s on node node2'
+  runs hangs-at-start 'was not ready within 30 s on node node2'
   under "$server"
 }
 
 # has_descriptors NAME AT-LEAST: a held step passes, and its server has so many descriptors
 has_descriptors() {
-  local limit
+  local limit token
   list_all >"$work/before"
-  held "$1" --sleep 1 || return
+  sleep infinity &
+  token=$!
+  held "$1" --until $token || { kill $token; return; }
   limit=$(prlimit --pid "$(server_of | head -n 1)" --nofile --output SOFT --noheadings --raw)
   check "$1: the server has all descriptors that it may have" "found $limit, expected at least $2" [ "$limit" -ge "$2" ]
+  kill $token
   wait "$step"
   check "$1: the step" "$(why "$work/$1.log" $?)" grep -q '^PASS hold' "$work/$1.log"
   clean "$1"

@@ -34,7 +34,17 @@ check() {
   if "$@"; then ok "$what"; else not_ok "$what" "$why"; fi
 }
 
+# Under Slurm: no job is left, and no node has one to end.
+nodes_rest() { [ -z "$(squeue -h; sinfo -h -N -o '%N %T' | grep -E 'alloc|mix|comp')" ]; }
+
+nodes_are_idle() {
+  check "all nodes are idle within $clean_bound s" "$(squeue -h; sinfo -h -N -o '%N %T')" until_true $clean_bound nodes_rest
+}
+
+# summary: that no step holds a node longer, unless $idle says that it was looked at, and the last line
+idle=
 summary() {
+  if [ -z "$idle" ] && squeue -h >/dev/null 2>&1; then nodes_are_idle; fi
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" = 0 ]
 }
@@ -88,9 +98,9 @@ find_clients() {
 pmix_major() { pkg-config --modversion pmix | cut -d. -f1; }
 
 # until_true SECONDS COMMAND...: whether COMMAND succeeds within SECONDS, or, where the machine has much else to do and a
-# look takes long, within four looks for each
+# look takes long, within eight looks for each. It costs nothing to give many SECONDS to what is sure to come.
 until_true() {
-  local end=$((SECONDS + $1)) looks=$((4 * $1))
+  local end=$((SECONDS + $1)) looks=$((8 * $1))
   shift
   until "$@"; do
     [ $SECONDS -lt $end ] || [ $looks -gt 0 ] || return 1
@@ -99,10 +109,12 @@ until_true() {
   done
 }
 
-# why LOG STATUS: the one line that tells most
+# why LOG STATUS: the lines that tell most. Of ranks that fail, those that have lost their server often failed because
+# of another one.
 why() {
   local line
-  line=$(grep -m1 '^FAIL' "$1" || grep -m1 'watchdog' "$1" || grep -m1 -i 'muster' "$1" || tail -n 1 "$1")
+  line=$(grep '^FAIL' "$1" | grep -v UNREACH | head -n 3 | paste -sd ';')
+  [ -n "$line" ] || line=$(grep -m1 '^FAIL' "$1" || grep -m1 'watchdog' "$1" || grep -m1 -i 'muster' "$1" || tail -n 1 "$1")
   case $2 in 124) line="no end in time; $line" ;; esac
   echo "status $2: $line"
 }
@@ -146,15 +158,16 @@ clean() {
 kill_together() { xargs sh -c 'kill -STOP "$@"; kill -9 "$@"' sh; }
 
 # Where a slurmstepd has been killed, five seconds go until somebody asks, and seven or more in which srun waits for it.
-end_bound=30 clean_bound=5
+# On a busy machine all of it takes several times as long; what the tasks wait for in between takes minutes.
+end_bound=60 clean_bound=5
 
 all_hold() { [ "$(grep -c '^HOLD rank' "$1" 2>/dev/null)" = 8 ]; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # all_up NAME PID: whether the held tasks that PID has started are up; else it is ended
 all_up() {
-  until_true 20 all_hold "$work/$1.log" && return
-  not_ok "$1: start" "$(why "$work/$1.log" 'unknown (not up after 20 s)')"
+  until_true 60 all_hold "$work/$1.log" && return
+  not_ok "$1: start" "$(why "$work/$1.log" 'unknown (not up after 60 s)')"
   kill "$2" 2>/dev/null
   wait "$2"
   return 1
@@ -224,7 +237,7 @@ anchor_node() {
   mapfile -d '' -t slurmd_env < <(grep -zE '^(LD_PRELOAD|SLURM_CONF)=' "/proc/$slurmd/environ")
   nsenter --target "$slurmd" --mount --uts --root sleep infinity &
   anchor=$!
-  until_true 10 is_anchored "$slurmd" || not_ok "$1" 'its name space cannot be kept'
+  until_true 60 is_anchored "$slurmd" || not_ok "$1" 'its name space cannot be kept'
 }
 is_anchored() { [ "$(readlink "/proc/$anchor/ns/mnt")" = "$(readlink "/proc/$1/ns/mnt")" ]; }
 
@@ -237,9 +250,9 @@ stop_slurmd() {
 # start_slurmd NODE: again, in the name spaces that anchor_node has kept, once the killed one has left its
 # port, which takes its threads a while on a busy machine
 start_slurmd() {
-  until_true 20 slurmd_is_silent "$1" || not_ok "$1" 'its slurmd does not end'
+  until_true 60 slurmd_is_silent "$1" || not_ok "$1" 'its slurmd does not end'
   nsenter --target "$anchor" --mount --uts --root --wd env "${slurmd_env[@]}" slurmd -D -N "$1" </dev/null >/dev/null 2>&1 &
-  until_true 20 slurmd_listens "$1" || not_ok "$1" 'its slurmd does not come back'
+  until_true 60 slurmd_listens "$1" || not_ok "$1" 'its slurmd does not come back'
   kill "$anchor"
 }
 

@@ -64,7 +64,7 @@ restart_daemons() {
   local pid node
   pid=$(pgrep -x slurmctld | head -n 1)
   kill "$pid"
-  until_true 30 ended "$pid" || not_ok slurmctld 'it does not end'
+  until_true 60 ended "$pid" || not_ok slurmctld 'it does not end'
   slurmctld -D >"$work/slurmctld.out" 2>&1 &
   for node in node1 node2; do
     stop_slurmd $node
@@ -87,7 +87,7 @@ sleep 600 &
 marker=$!
 srun --mpi=muster -N2 -n2 "$clients/hold" --until $marker --seconds 300 >"$work/held.log" 2>&1 </dev/null &
 held=$!
-check 'a step holds' "$(tail -n 3 "$work/held.log")" until_true 30 two_hold
+check 'a step holds' "$(tail -n 3 "$work/held.log")" until_true 60 two_hold
 check 'Slurm gets another version' 'its files cannot be changed' upgrade_micro "$(slurm_version)"
 restart_daemons
 check 'after the upgrade of Slurm steps start' "$(tail -n 3 "$work/under.log")" until_true 60 step_under none

@@ -63,7 +63,7 @@ restart_daemons() {
   local node pid
   pid=$(pgrep -x slurmctld | head -n 1)
   kill "$pid"
-  until_true 30 ended "$pid" || not_ok slurmctld 'it does not end'
+  until_true 60 ended "$pid" || not_ok slurmctld 'it does not end'
   slurmctld -D >"$work/slurmctld.out" 2>&1 &
   for node in node1 node2; do
     stop_slurmd $node
@@ -87,8 +87,8 @@ apply 'install 0.1.9' dpkg -i "$debs"/before/muster{,-slurm}_*.deb
 says 'restart slurmctld'
 check 'Slurm alone has no file of Flux' "$(dpkg -L muster muster-slurm | grep -i flux)" \
   eval "! dpkg -L muster muster-slurm | grep -i flux | grep -qv standin"
-for file in /usr/share/doc/muster/copyright /usr/share/doc/muster/muster.json.example /usr/share/man/man7/muster.7.gz \
-  /usr/share/doc/muster/limits-admin.md.gz; do
+for file in /usr/share/doc/muster/copyright /usr/share/doc/muster/docs/muster.json.example /usr/share/man/man7/muster.7.gz \
+  /usr/share/doc/muster/docs/limits-admin.md.gz; do
   check "$file is there" 'it is not' [ -e "$file" -o -e "${file%.gz}" ]
 done
 restart_daemons
@@ -100,7 +100,7 @@ sleep 600 &
 marker=$!
 srun --mpi=muster -N2 -n2 "$clients/hold" --until $marker --seconds 300 >"$work/held.log" 2>&1 </dev/null &
 held=$!
-check 'a step holds' "$(tail -n 3 "$work/held.log")" until_true 30 two_hold
+check 'a step holds' "$(tail -n 3 "$work/held.log")" until_true 60 two_hold
 apply 'upgrade' dpkg -i "$debs"/muster{,-slurm}_*.deb
 says 'steps that run are not disturbed'
 new=$(sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)

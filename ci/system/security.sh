@@ -13,7 +13,8 @@ more; the environment, the directory and the descriptors are the server's own;
 slurmstepd and srun have no libpmix loaded. Writes malformed messages to the servers'
 sockets, as alice, bob and root: they are refused or dropped with a line in the log, and the
 step goes on to its end. Has bob make 5,000 connections to a server of alice, silent, slow and half
-closed ones: the server closes each, and her tasks get in. Poisons the home of alice: nothing of it is
+closed ones, and root 20,000 half open ones: the server closes each, and her tasks get in. Calls the agent in her srun without its secret, with a
+credential of bob, with a cut and a replayed one: none is taken. Poisons the home of alice: nothing of it is
 loaded or read. Prints
 "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -89,7 +90,7 @@ check_task() {
 }
 
 # flood PORT: 1000 connections, of which some say nothing, some a byte, and some that nothing more comes. Prints
-# "up" when all are under way, and how many the other side has closed within 60 s.
+# "up" when all are under way, and how many the other side has closed within 90 s.
 flood() {
   # shellcheck disable=SC2016  # perl's variables
   setpriv --reuid bob --regid "$(id -g bob)" --clear-groups --inh-caps=-all perl -MSocket -MFcntl -e '
@@ -105,7 +106,7 @@ flood() {
       push @open, $s;
     }
     print "up\n";
-    my $end = time + 60;
+    my $end = time + 90;
     while (@open && time < $end) {
       @open = grep { !defined sysread($_, my $byte, 1) && ($!{EAGAIN} || $!{ENOTCONN}) } @open;
       select undef, undef, undef, 0.05;
@@ -113,6 +114,31 @@ flood() {
     print 1000 - @open, " closed\n"' "$1"
 }
 all_flood() { [ "$(cat "$work"/flood.* | grep -c '^up')" = 5 ]; }
+
+# quiet_net: addresses from which no answer comes, not even that nobody has asked, which would end a half open connection
+quiet_net() {
+  { ip link add quiet type dummy || ip tuntap add quiet mode tun; } && ip link set quiet up &&
+    ip route add 127.9.9.0/24 dev quiet table local && echo 1 >/proc/sys/net/ipv4/conf/quiet/route_localnet
+} >/dev/null 2>&1
+
+# half_open PORT: 20,000 connections of which only the first packet comes
+half_open() {
+  # shellcheck disable=SC2016  # perl's variables
+  perl -MSocket -e '
+    my $to = inet_aton("127.0.0.1");
+    socket my $s, PF_INET, SOCK_RAW, 6 or die "socket: $!\n";
+    setsockopt $s, 0, 3, pack "i", 1;   # IP_HDRINCL
+    for my $i (1 .. 20000) {
+      my $from = pack "C4", 127, 9, 9, 1 + $i % 250;
+      my $tcp = pack "nnNNCCnnn", 1024 + $i, $ARGV[0], $i, 0, 0x50, 2, 65535, 0, 0;
+      my $sum = unpack "%32n*", pack("a4a4CCn", $from, $to, 0, 6, 20) . $tcp;
+      $sum = ($sum & 0xffff) + ($sum >> 16) for 1, 2;
+      substr $tcp, 16, 2, pack "n", ~$sum & 0xffff;
+      send $s, pack("CCnnnCCna4a4", 0x45, 0, 40, 0, 0, 64, 6, 0, $from, $to) . $tcp, 0, sockaddr_in(0, $to)
+        or die "send: $!\n";
+    }' "$1"
+}
+are_half_open() { [ "$(ss -Htn state syn-recv "sport = :$1" | wc -l)" -ge 1000 ]; }
 
 # bob connects to a server of alice, as anybody on the node can, and is shut out. However often he does it, the tasks
 # of alice get in, the server holds nothing of his, and the log has a line of it now and then.
@@ -122,17 +148,17 @@ check_stranger() {
   list_leftovers >"$work/before"
   # shellcheck disable=SC2016  # $0 is the inner shell's
   setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp \
-    timeout 100 srun --mpi="$MPI" -N1 -n8 -w node1 bash -c 'touch "$0.up"; until [ -e "$0.go" ]; do sleep 0.1; done; exec "$1"' \
+    timeout 300 srun --mpi="$MPI" -N1 -n8 -w node1 bash -c 'touch "$0.up"; until [ -e "$0.go" ]; do sleep 0.1; done; exec "$1"' \
     "$mark" "$clients/start" >"$work/stranger.log" 2>&1 </dev/null &
   step=$!
-  if ! until_true 20 [ -e "$mark.up" ]; then
+  if ! until_true 60 [ -e "$mark.up" ]; then
     not_ok 'stranger: start' "$(why "$work/stranger.log" 'not up')"
     return
   fi
   server=$(new_leftovers "$work/before" | sed -n 's/^process muster-server //p' | head -n 1)
   port=$(ss -Hltnp | sed -n "s/.*127\.0\.0\.1:\([0-9]*\) .*pid=$server,.*/\1/p" | head -n 1)
   # shellcheck disable=SC2016
-  setpriv --reuid bob --regid "$(id -g bob)" --clear-groups --inh-caps=-all timeout 15 \
+  setpriv --reuid bob --regid "$(id -g bob)" --clear-groups --inh-caps=-all timeout 60 \
     bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && cat <&3' "$port" >"$work/bob" 2>&1
   status=$?
   check 'stranger: is shut out' "port $port of server $server: status $status: $(head -c 200 "$work/bob")" [ $status != 124 ]
@@ -140,11 +166,17 @@ check_stranger() {
     flood "$port" >"$work/flood.$k" 2>&1 &
     floods+=($!)
   done
-  check 'stranger: floods' "$(cat "$work"/flood.* | head -n 5)" until_true 20 all_flood
+  check 'stranger: floods' "$(cat "$work"/flood.* | head -n 5)" until_true 60 all_flood
+  if quiet_net; then
+    check 'stranger: half open connections' 'there are none' eval "half_open $port && are_half_open $port"
+  else
+    skip 'stranger: half open connections' 'no network device can be made'
+  fi
   touch "$mark.go"
   wait $step
   status=$?
   check 'stranger: the tasks go on' "$(why "$work/stranger.log" $status)" [ $status = 0 ]
+  ip link del quiet 2>/dev/null
   wait "${floods[@]}"
   check 'stranger: all that he opened was closed' "$(cat "$work"/flood.* | tr '\n' ';')" \
     [ "$(cat "$work"/flood.* | grep -c '^1000 closed')" = 5 ]
@@ -175,7 +207,7 @@ dropped() {
   seen=$(grep -cE "$line" "$node_log")
   tell "$socket" alice "$@" >/dev/null
   check "message: $what is dropped" "expected /$line/ in slurmd's log" \
-    until_true 5 more_lines "$line" "$seen" "$node_log"
+    until_true 60 more_lines "$line" "$seen" "$node_log"
 }
 more_lines() { [ "$(grep -cE "$1" "$3")" -gt "$2" ]; }
 
@@ -243,6 +275,63 @@ TXT
   rm -r "$home"
 }
 
+# ---- the agent in srun ----
+
+# credential USER: one that USER makes, with what a caller of the agent has to know
+credential() {
+  # shellcheck disable=SC2016  # perl's variables
+  perl -e 'print pack("N/a*N/a*H*a16", "muster agent", @ARGV)' "$label" "$secret" "nonce of $1" |
+    setpriv --reuid "$1" --regid "$(id -g "$1")" --clear-groups --inh-caps=-all munge
+}
+
+# calls USER SECRET CREDENTIAL [BYTES [OWNER]]: USER says HELLO to the agent, of which only BYTES are sent, and then sends what
+# is no spawn. Prints "known" when the agent answers.
+calls() {
+  local nonce=${5:-$1}
+  # shellcheck disable=SC2016
+  timeout 60 setpriv --reuid "$1" --regid "$(id -g "$1")" --clear-groups --inh-caps=-all perl -MSocket -e '
+    my ($port, $secret, $credential, $protocol, $cut, $nonce) = @ARGV;
+    $SIG{PIPE} = "IGNORE";
+    my $packed = pack("NN/a*", 101, "$credential\0");
+    my $body = pack("H32a16NN/a*", $secret, $nonce, $protocol, $packed);
+    my $bytes = pack("NNN/a*", 1, 1, $body);
+    socket my $s, PF_INET, SOCK_STREAM, 0 or die;
+    connect $s, sockaddr_in($port, INADDR_LOOPBACK) or die "connect: $!\n";
+    $bytes = substr $bytes, 0, $cut if $cut;
+    $bytes .= pack("NNN/a*", 5, 1, "garbage") if !$cut;
+    syswrite $s, $bytes;
+    shutdown $s, 1 if $cut;
+    my $n = sysread $s, my $answer, 20;
+    print $n ? "known" : "cut";' "$port" "$2" "$3" "$protocol" "${4:-0}" "nonce of $nonce" 2>&1
+}
+
+# is WHAT EXPECTED ARGS...: what comes of calls ARGS
+is() {
+  local what=$1 expected=$2 found
+  shift 2
+  found=$(calls "$@")
+  check "agent: $what" "expected $expected, found $found (port $port of $label)" [ "$found" = "$expected" ]
+}
+
+# Whoever connects to the agent in the srun of alice. A credential of hers is good once.
+check_agent() {
+  local port label secret protocol release task own releases=(22.05 23.02 23.11 24.05 24.11 25.05 25.11 26.05) i
+  task=$(pids_of hold | head -n 1)
+  IFS=: read -r port label secret < <(tr '\0' '\n' <"/proc/$task/environ" | sed -n 's/^MUSTER_AGENT=//p')
+  release=$(srun --version | sed 's/^[^ ]* \([0-9]*\.[0-9]*\).*/\1/')
+  for i in "${!releases[@]}"; do [ "${releases[i]}" != "$release" ] || protocol=$(((38 + i) << 8)); done
+  if ! command -v munge >/dev/null; then skip "the agent's callers" 'no munge'; return; fi
+  is 'bob without the secret' cut bob "${secret//[0-9a-f]/0}" "$(credential bob)"
+  check 'agent: that is logged' "$(grep -v HOLD "$work/hold.log" | tail -n 3)" grep -q "not of this step, and was cut off" "$work/hold.log"
+  is 'bob with the secret and a credential of his own' cut bob "$secret" "$(credential bob)"
+  is 'bob with the secret and what is no credential' cut bob "$secret" MUNGE:AAAA:
+  own=$(credential alice)
+  is 'a call that is cut' cut alice "$secret" "$own" 40
+  is 'alice is known' known alice "$secret" "$own"
+  is 'a call that is replayed' cut bob "$secret" "$own" 0 alice
+  check 'agent: nothing was started' "$(squeue -h -s -o %i | tr '\n' ' ')" [ "$(squeue -h -s -o %i | grep -c '\.[1-9]')" = 0 ]
+}
+
 # four_of START FILE: four lines, all of which begin so
 four_of() { [ "$(wc -l <"$2") $(grep -c "^$1" "$2")" = '4 4' ]; }
 
@@ -259,8 +348,8 @@ setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all \
   PMIX_MCA_poison=1 \
   srun --mpi="$MPI" -N4 -n8 "$clients/hold" --until $token --seconds 700 >"$work/hold.log" 2>&1 </dev/null &
 step=$!
-if ! until_true 20 all_hold "$work/hold.log"; then
-  not_ok 'start of a step of alice' "$(why "$work/hold.log" 'unknown (not up after 20 s)')"
+if ! until_true 60 all_hold "$work/hold.log"; then
+  not_ok 'start of a step of alice' "$(why "$work/hold.log" 'unknown (not up after 60 s)')"
   kill $step $token
   wait $step
   summary
@@ -286,9 +375,10 @@ check 'directories are for alice alone' "found $(tr '\n' ' ' <"$work/dirs")" fou
 new_leftovers "$work/before" | sed -n 's/^socket //p' | grep muster | while read -r s; do stat -c '%U %a %n' "$s"; done >"$work/sockets"
 check 'sockets are for alice alone' "found $(tr '\n' ' ' <"$work/sockets")" four_of 'alice 600 ' "$work/sockets"
 check_messages
+check_agent
 kill $token
 wait $token 2>/dev/null
 wait $step
 check 'the step goes on to its end' "$(why "$work/hold.log" $?)" grep -q '^PASS hold' "$work/hold.log"
-check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 10 nothing_new "$work/before"
+check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 60 nothing_new "$work/before"
 summary

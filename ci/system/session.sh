@@ -51,7 +51,7 @@ join() {
     check "$what" "$(why "$log" $status)" passed "$jobs"
     cp "$log" "$work/last"
   fi
-  check "$what: nothing is left" "$(left | tr '\n' ' ')" until_true 10 nothing_left
+  check "$what: nothing is left" "$(left | tr '\n' ' ')" until_true 60 nothing_left
 }
 
 ends() { ! grep -qE 'is lost|lost connection|cannot happen|dropped|refused' "$work/last"; }
@@ -81,7 +81,7 @@ if [ -f "$work/last" ]; then
   run 120 2:4 "$client" --total 6 --quit 2 --part 0 + 1:2 "$client" --total 6 --quit 2 --part 1
   killed() { [ "$status" = 137 ] && grep -q '^PASS groups_join: 4 of 6' "$log" && grep -q 'killed by signal 9' "$log"; }
   check 'a job that is killed while the other waits for it' "$(why "$log" $status)" killed
-  check 'a job that is killed: nothing is left' "$(left | tr '\n' ' ')" until_true 10 nothing_left
+  check 'a job that is killed: nothing is left' "$(left | tr '\n' ' ')" until_true 60 nothing_left
 
   SESSION_CONF_1='{ "tree_arity": 8 }' run 60 1:2 "$client" --total 4 + 1:2 "$client" --total 4
   check 'jobs with other settings: the nodes and values are named' "$(grep -m 2 -i 'muster\|arity' "$log" | tr '\n' ';')" \

@@ -88,11 +88,11 @@ keys_beside() {
   job=$(salloc --no-shell -N4 -n16 2>&1 | sed -n 's/.*Granted job allocation //p')
   srun --jobid="$job" --mpi="$MPI" --overlap -N4 -n8 "$clients/hold" --sleep 600 >"$work/beside.log" 2>&1 </dev/null &
   holder=$!
-  if until_true 20 all_hold "$work/beside.log"; then
+  if until_true 60 all_hold "$work/beside.log"; then
     run "--jobid=$job --overlap -N3 -n7 -m cyclic" keys
     check 'the step beside it' "$(why "$work/beside.log" ended)" kill -0 $holder
   else
-    not_ok 'start of a step to be beside' "$(why "$work/beside.log" 'unknown (not up after 20 s)')"
+    not_ok 'start of a step to be beside' "$(why "$work/beside.log" 'unknown (not up after 60 s)')"
   fi
   scancel "$job"
   wait $holder
@@ -140,11 +140,6 @@ several_rounds() {
   run '-N1 -n4' rounds --late 300
   run '-N4 -n8 --ntasks-per-node=2' rounds --late 300
 }
-# shellcheck disable=SC2317  # by aside
-several_rounds() {
-  run '-N1 -n4' rounds --late 300
-  run '-N4 -n8 --ntasks-per-node=2' rounds --late 300
-}
 several() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name"; done; }
 
 for shape in "${shapes[@]}"; do
@@ -168,6 +163,7 @@ for shape in "${shapes[@]}"; do
 done
 if [ -z "${SHORT:-}" ]; then
   aside run '-N4 -n8' modex --rounds 1 --unknown 3
+  [ "$MPI" != muster ] || aside run '-N2 -n4 --time=3' queries --limit 180
   # Up to libpmix 6 one rank that is late to end a session would be missing in the next one.
   aside several_rounds
   [ "$MPI" != muster ] || run '-N4 -n8' topology --shared 1
@@ -192,12 +188,34 @@ sets_named() {
   export PSETS_EXPECTED=$2
   MUSTER_PSETS=$1 run "$3" psets
   unset PSETS_EXPECTED
-  MUSTER_PSETS=a=0-8 timeout 60 srun --mpi=muster -N2 -n4 true >"$log" 2>&1 </dev/null
+  MUSTER_PSETS=a=0-8 timeout 120 srun --mpi=muster -N2 -n4 "$clients/psets" >"$log" 2>&1 </dev/null
   status=$?
   check 'a set with a rank that there is not ends the step, with a word' "$(why "$log" $status)" eval \
     "[ $status != 0 ] && grep -q 'process sets: \"a\" has rank 8, and the last rank of the step is 3' '$log'"
 }
 sets_named ocean=0-3:ice=4-7 ocean=0-3:ice=4-7 '-N4 -n8'
+
+# The option --pset, where plugstack.conf has it.
+pset_option() {
+  local stack=$MUSTER_CI_DIR/plugstack.conf got
+  case $wanted in '  '|*' psets '*) ;; *) return 0 ;; esac
+  [ "$MPI" = muster ] || return 0
+  if [ ! -w "$stack" ]; then skip '--pset' 'only root can write plugstack.conf'; return; fi
+  echo 'required /opt/muster/lib/slurm/spank_muster.so' >"$stack"
+  MUSTER_PSETS=old=0-0 PSETS_EXPECTED=ocean=0-1:ice=2-3 run '-N2 -n4 --pset=ocean=0-1:ice=2-3' psets
+  # shellcheck disable=SC2016  # the tasks' own
+  got=$(timeout 60 srun -N1 -n1 --pset=air : -N1 -n2 --pset=ice sh -c 'echo $MUSTER_PSETS' 2>"$work/pset.log" </dev/null | sort | uniq -c | xargs)
+  check '--pset for each component' "$got $(cat "$work/pset.log")" [ "$got" = '3 air:ice' ]
+  # shellcheck disable=SC2016
+  got=$(timeout 60 salloc -N1 -n1 --pset=b=0-0 srun sh -c 'echo $MUSTER_PSETS' 2>"$work/pset.log" </dev/null)
+  check 'salloc --pset' "$got $(cat "$work/pset.log")" [ "$got" = b=0-0 ]
+  got=$(timeout 60 srun -N1 --pset= true 2>&1 </dev/null)
+  check '--pset without a name is refused' "$got" eval "[ $? != 0 ] && [[ \$got == *'give for example --pset='* ]]"
+  got=$(timeout 60 srun -N1 -n1 --pset=ocean true : -N1 -n1 --pset=ice=1 true 2>&1 </dev/null)
+  check '--pset with a name here and ranks there is refused' "$got" eval "[ $? != 0 ] && [[ \$got == *'give all a name'* ]]"
+  : >"$stack"
+}
+pset_option
 
 # A rank is killed and the step goes on: losses [ARG]...
 survivors_told() {

@@ -8,7 +8,7 @@ usage() {
 usage: ci/slurm -N 4 -- ci/system/spawn.sh BUILDDIR [CHECK]...
 
 Steps whose tasks call PMIx_Spawn: what the started processes see, which failures are told and how soon, that
-nothing is left however either side ends. CHECKs: calls busy rounds many nested mpi ends lives; all of them by
+nothing is left however either side ends. CHECKs: calls how input output het group busy rounds many nested mpi ends lives; all of them by
 default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -41,8 +41,75 @@ check_calls() {
   check "a spawn that fails does so within 5 s: $slow s" "$(grep REFUSED "$work/log" | tr '\n' ';')" [ "${slow:-99}" -lt 5 ]
   for why in '/no/such/program: No such file' '/etc/passwd: Permission denied' 'directory /no/such/directory: No such file' \
     'More processors requested than permitted' 'requires pmix.mapby = board'; do
-    check "the terminal has: $why" "$(tail -n 5 "$work/log" | tr '\n' ';')" grep -qF "$why" "$work/log"
+    check "the terminal has: $why" "$(tail -n 30 "$work/log" | tr '\n' ';')" grep -qF "$why" "$work/log"
   done
+}
+
+# The children call as soon as they run, on a node that has no server of the parent's, too.
+check_group() { passes 'parents and children make a group at once' salloc -Q -N3 -n12 srun --mpi="$MPI" -N2 -n2 "$clients/spawner" --what group --n 12; }
+# Each directive. The files that a task writes are on its node.
+check_how() {
+  local why
+  export HOW_DIR=$MUSTER_CI_DIR/shared/how
+  mkdir -p "$HOW_DIR"
+  chmod 1777 "$HOW_DIR"
+  echo 'a line' | timeout 200 salloc -Q -N2 --ntasks-per-node=4 srun --mpi="$MPI" -N2 -n2 --input=none \
+    "$clients/spawn_how" --seconds 180 >"$work/log" 2>&1
+  judge 'directives' spawn_how $? "$work/log"
+  for why in '^1: out of 1$' 'requires pmix.mapby = node:pe=2' 'requires pmix.bindto = l3cache' 'requires muster.nosuch = x'; do
+    check "directives: the terminal has $why" "$(tail -n 5 "$work/log" | tr '\n' ';')" grep -q "$why" "$work/log"
+  done
+  rm -rf "$HOW_DIR"
+}
+
+# Standard input that the process pushes which has spawned.
+check_input() {
+  local n
+  for n in 1 4; do
+    passes "standard input for $n spawned processes" salloc -Q -N2 -n8 srun --mpi="$MPI" -N1 -n2 "$clients/spawner" --what input --n $n --lines 20000
+  done
+  timeout 200 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/tools" --as pusher --n 2 --lines 5000 >"$work/log" 2>&1 </dev/null
+  judge 'a tool whose standard input is that of what it has spawned' tools $? "$work/log"
+}
+
+# Output that comes to the process, or tool, that has spawned; that of others, and what comes too late, does not.
+check_output() {
+  local n lines=2000
+  local dir=$MUSTER_CI_DIR/shared/output
+  mkdir -p "$dir"
+  chmod 1777 "$dir"
+  export SPAWNER_GO=$dir/go
+  for n in 1 4; do
+    passes "a pull of what $n spawned processes print" salloc -Q -N2 -n8 srun --mpi="$MPI" -N1 -n2 "$clients/spawner" \
+      --what output --n $n --lines $lines
+    check 'it is not on the terminal' "$(grep -c '^OUT\|^ERR' "$work/log") lines" [ "$(grep -c '^OUT\|^ERR' "$work/log")" = 0 ]
+    rm -f "$SPAWNER_GO"
+  done
+  timeout 200 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/tools" --as spawner --n 4 --lines $lines >"$work/log" 2>&1 </dev/null
+  judge 'a tool prints what it has spawned' tools $? "$work/log"
+  check 'and nobody else does' "$(grep -c '^OUT\|^ERR' "$work/log") lines" [ "$(grep -c '^OUT\|^ERR' "$work/log")" = 0 ]
+  timeout 200 salloc -Q -N1 -n8 srun --mpi="$MPI" -n1 "$clients/tools" --as spawner --n 1 --lines 120000 --stop while >"$work/log" 2>&1 </dev/null
+  judge 'a tool that does not read costs no memory of servers' tools $? "$work/log"
+  timeout 200 salloc -Q -N1 -n8 srun --mpi="$MPI" -n1 "$clients/tools" --as spawner --n 1 --lines 120000 --stop kill >"$work/log" 2>&1 </dev/null
+  judge 'a tool that is killed' tools $? "$work/log"
+  check 'what it has not taken is on the terminal' "$(tail -n 2 "$work/log" | tr '\n' ';')" grep -q '^OUT 0 119999 ' "$work/log"
+  SPAWNER_FORWARD=1 SPAWNER_ENV=SPAWN_PAUSE=3 passes 'output for a process that ends' salloc -Q -N1 -n4 \
+    srun --mpi="$MPI" -n2 "$clients/spawner" --what leave
+  check 'what nobody pulls is on the terminal, before that and after' "$(tail -n 3 "$work/log" | tr '\n' ';')" \
+    [ "$(grep -c '^CHILD' "$work/log")/$(grep -c '^LATE' "$work/log")" = 2/2 ]
+}
+
+# An allocation of two components: children are in that of their parent.
+check_het() {
+  local group
+  for group in 0 1; do
+    passes "a heterogeneous allocation, component $group" salloc -Q -N1 -n2 : -N1 -n2 \
+      srun --mpi="$MPI" --het-group=$group -n1 "$clients/spawner" --what good --n 1
+  done
+  # One srun starts both components of a step, and its agent what each of them spawns.
+  local each="--mpi=$MPI -N1 -n1 $clients/spawner --what good --n 1 --spawners 2"
+  # shellcheck disable=SC2086  # several words
+  passes 'a step of two components, each of which spawns' salloc -Q -N2 --ntasks-per-node=4 srun $each : $each
 }
 
 # All processors are the parent's.
@@ -80,7 +147,7 @@ begin() {
   # shellcheck disable=SC2086  # variables
   env $4 SPAWNER_ENV="$2" srun -J "$name" --mpi="$MPI" -N1 -n2 "$clients/spawner" --what "$3" --seconds 150 >"$work/$name.log" 2>&1 </dev/null &
   parent=$!
-  until_true 30 grep -q '^CHILD 1 of 2' "$work/$name.log" && return
+  until_true 60 grep -q '^CHILD 1 of 2' "$work/$name.log" && return
   not_ok "$name: start" "$(tail -n 3 "$work/$name.log" | tr '\n' ';')"
   kill $parent
   return 1
@@ -89,12 +156,12 @@ begin() {
 # over NAME [STATUS]: $parent has ended, and nothing is left
 over() {
   local status
-  if until_true 30 ended "$parent"; then
+  if until_true 60 ended "$parent"; then
     wait "$parent"
     status=$?
     check "$1: srun has ended${2:+ with $2}" "with $status; $(tail -n 3 "$work/$1.log" | tr '\n' ';')" [ "${2:-$status}" = $status ]
   else
-    not_ok "$1: srun's end" "still there after 30 s; $(tail -n 3 "$work/$1.log" | tr '\n' ';')"
+    not_ok "$1: srun's end" "still there after 60 s; $(tail -n 3 "$work/$1.log" | tr '\n' ';')"
     kill -9 "$parent"
     wait "$parent"
   fi 2>/dev/null
@@ -104,10 +171,32 @@ over() {
 job_of() { squeue -h -n "$1" -o %i; }
 child_lives() { [ "$(squeue -h -s -o %i | grep -c "^$1\.1")" = 1 ]; }
 
+# Two Ctrl-C of a terminal end a step and what it has spawned: that terminal is the children's, too.
+interrupt() {
+  command -v script >/dev/null || { skip 'Ctrl-C' 'no script(1), which has a terminal'; return; }
+  mkfifo "$work/keys"
+  : >"$work/interrupted.log"
+  SPAWNER_ENV=SPAWN_PAUSE=100 script -qfec "srun --mpi=$MPI -N1 -n2 $clients/spawner --what hold --seconds 150" \
+    "$work/interrupted.log" <"$work/keys" >/dev/null 2>&1 &
+  parent=$!
+  exec 7>"$work/keys"
+  if until_true 60 grep -q '^CHILD 1 of 2' "$work/interrupted.log"; then
+    printf '\003' >&7
+    until_true 60 grep -q 'one more within 1 sec' "$work/interrupted.log"
+    printf '\003' >&7
+    over interrupted 130
+  else
+    not_ok 'interrupted: start' "$(tail -n 3 "$work/interrupted.log" | tr '\n' ';')"
+    kill $parent
+  fi
+  exec 7>&-
+}
+
 check_ends() {
   begin outlived SPAWN_PAUSE=3 leave '' && over outlived 0
   begin aborted SPAWN_PAUSE=100 abort '' && over aborted 9
   begin cancelled SPAWN_PAUSE=100 hold '' && { scancel "$(job_of cancelled).0"; over cancelled; }
+  interrupt
 }
 
 check_lives() {
@@ -120,7 +209,7 @@ check_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell '' && { scancel "$(job_of child-cancelled).1"; over child-cancelled 0; }
 }
 
-[ $# -gt 0 ] || set -- calls busy rounds many nested mpi ends lives
+[ $# -gt 0 ] || set -- calls how input output het group busy rounds many nested mpi ends lives
 for what; do "check_$what"; done
 clean 'all'
 summary

@@ -14,40 +14,14 @@ operations that wait; and at servers that die or have no room; or only those PAR
 Needs an ordinary user: root's musterrun takes no settings file from the environment.
 TXT
 }
-case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
-rm=slurm
-case $1 in --rm=*) rm=${1#--rm=}; shift ;; esac
-# shellcheck source=ci/system/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-find_clients "$1"
-shift
-wanted=" $* "
-musterrun=("${MUSTERRUN:-/opt/muster/bin/musterrun}" "--rm=$rm")
-status_program=${MUSTERRUN:-/opt/muster/bin/musterrun}
-status_program=${status_program%/*}/muster-status
-log=$work/log
-export TMPDIR=$work/tmp
-ulimit -c 0
-mkdir "$TMPDIR"
-
-# run SECONDS OPTION... PROGRAM...: one musterrun; sets $status, and its words are in $log
-run() {
-  local seconds=$1
-  shift
-  timeout -k 5 "$seconds" "${musterrun[@]}" "$@" >"$log" 2>&1 </dev/null
-  status=$?
-}
-
-# says WHAT STATUS PATTERN: how the last run ended (a regular expression too), and that it said this
-said() { [[ $status =~ ^($1)$ ]] && grep -qE -e "$2" "$log"; }
-says() {
-  check "$1" "status $status, expected $2; said: $(head -n 8 "$log" | tr '\n' ';')" said "$2" "$3"
-}
+# shellcheck source=ci/system/standin_lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/standin_lib.sh"
+status_program=$prefix/bin/muster-status
 
 # ---- settings of one step ----
 
 # A task is lost, and the others go on: only with "continue" this ends with the task's own status.
-lose_one() { run 60 "$@" -N2 -n4 "$clients/hold" --victim 3 --how exit --in sleep --sleep 2; }
+lose_one() { run 100 "$@" -N2 -n4 "$clients/hold" --victim 3 --how exit --in sleep --sleep 2; }
 
 part_settings() {
   lose_one
@@ -56,27 +30,30 @@ part_settings() {
   says 'MUSTER_ON_TASK_LOSS=continue' '[1-9]' 'rank 3 on node1 ended with exit code [0-9]+ and without PMIx_Finalize'
   check 'MUSTER_ON_TASK_LOSS=continue: nobody ends the step' "$(grep -m 1 ending "$log")" \
     eval "! grep -q 'ending the ' '$log'"
-  MUSTER_ON_TASK_LOS=continue run 30 -N2 -n2 "$clients/start"
+  MUSTER_ON_TASK_LOS=continue run 60 -N2 -n2 "$clients/start"
   if [ "$rm" = slurm ]; then
     says 'a name that is nearly right' '[1-9][0-9]*' 'MUSTER_ON_TASK_LOS: unknown; did you mean MUSTER_ON_TASK_LOSS\?'
   else
     check 'a name that is nearly right is not seen under Flux' "$status" [ "$status" = 0 ]
   fi
-  MUSTER_TIMEOUTS_FENCE=soon run 30 -N2 -n2 "$clients/start"
+  MUSTER_TIMEOUTS_FENCE=soon run 60 -N2 -n2 "$clients/start"
   says 'a value that is not right' '[1-9][0-9]*' 'MUSTER_TIMEOUTS_FENCE: found "soon"; give a whole number, 0 to 86400 seconds'
-  MUSTER_TREE_ARITY=4 run 30 -N2 -n2 "$clients/start"
+  MUSTER_TIMEOUTS_FENCE=soon run 60 -N2 -n2 echo ran
+  says 'a program without PMIx runs all the same' 0 'MUSTER_TIMEOUTS_FENCE: found "soon".* run without PMIx'
+  check 'a program without PMIx: both tasks ran' "$(cat "$log")" [ "$(grep -c '^ran$' "$log")" = 2 ]
+  MUSTER_TREE_ARITY=4 run 60 -N2 -n2 "$clients/start"
   says 'a key of the admin' '[1-9][0-9]*' 'MUSTER_TREE_ARITY: only an admin can set "tree_arity"'
-  MUSTER_ROOT=/opt run 30 -N2 -n2 "$clients/start"
+  MUSTER_ROOT=/opt run 60 -N2 -n2 "$clients/start"
   check 'a variable of another program' "$(why "$log" "$status")" [ "$status" = 0 ]
   echo '{ "step_settings": "forbid" }' >"$work/muster.json"
-  MUSTER_CONF=$work/muster.json MUSTER_ON_TASK_LOSS=continue run 30 -N2 -n2 "$clients/start"
+  MUSTER_CONF=$work/muster.json MUSTER_ON_TASK_LOSS=continue run 60 -N2 -n2 "$clients/start"
   says 'what the admin forbids' '[1-9][0-9]*' 'MUSTER_ON_TASK_LOSS=continue: .*forbid.* in muster.json forbids'
   "options_$rm"
   shown
 }
 
 options_slurm() {
-  run 10 -o muster.on_task_loss=continue true
+  run 30 -o muster.on_task_loss=continue true
   says 'Slurm has no such option' 2 'MUSTER_ON_TASK_LOSS=continue'
 }
 
@@ -85,22 +62,22 @@ options_flux() {
   says '-o muster.on_task_loss=continue' '[1-9]' 'rank 3 on node1 ended with exit code [0-9]+ and without PMIx_Finalize'
   check '-o muster.on_task_loss=continue: nobody ends the job' "$(grep -m 1 ending "$log")" \
     eval "! grep -q 'ending the ' '$log'"
-  run 30 -o muster.timeouts.fenze=5 "$clients/start"
+  run 60 -o muster.timeouts.fenze=5 "$clients/start"
   says 'an option that is nearly right' '[1-9][0-9]*' '-o muster.timeouts.fenze: unknown; did you mean -o muster.timeouts.fence\?'
-  run 30 -o muster.timeouts=5 "$clients/start"
+  run 60 -o muster.timeouts=5 "$clients/start"
   says 'an option that is a group' '[1-9][0-9]*' '-o muster.timeouts: this is a group of keys'
 }
 
 # What is in force, asked while the step runs.
 shown() {
   local step
-  MUSTER_STALL_REPORT=3 MUSTER_TIMEOUTS_FENCE=77 "${musterrun[@]}" -N4 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
+  MUSTER_STALL_REPORT=3 MUSTER_TIMEOUTS_FENCE=77 "${musterrun[@]}" -N4 -n8 "$clients/hold" --sleep 300 --seconds 320 >"$log" 2>&1 </dev/null &
   step=$!
-  until_true 30 all_hold "$log"
-  until_true 20 ask
+  until_true 60 all_hold "$log"
+  until_true 60 ask
   check 'muster-status shows what is in force, and by whom' "$(head -n 3 "$work/asked" | tr '\n' ';')" \
     grep -q 'settings: timeouts.fence 77 (by: step), stall_report 3 (by: step)' "$work/asked"
-  kill -INT $step
+  kill -TERM $step
   wait $step
 }
 ask() {
@@ -111,53 +88,61 @@ ask() {
 
 # ---- what waits ----
 
-# wait_late: ranks 0 and 1 come late to a fence
+# wait_late COMMAND...: ranks 0 and 1 come late to a fence: when COMMAND has ended
 wait_late() {
-  sleep 5 &
-  run 60 -N2 -n4 "$clients/hold" --until $! --late 2 --sleep 0
+  local late step
+  : >"$log"
+  "$@" &
+  late=$!
+  "${musterrun[@]}" -N2 -n4 "$clients/hold" --until $late --late 2 --sleep 0 --seconds 200 >"$log" 2>&1 </dev/null &
+  step=$!
+  wait $late
+  wait $step
+  status=$?
 }
+stall_shown() { until_true 100 grep -q 'goes on waiting' "$log" && sleep 3; } # in which none may follow
 
 part_stall() {
   local n
-  MUSTER_STALL_REPORT=1 wait_late
+  MUSTER_STALL_REPORT=1 wait_late stall_shown
   says 'a stall is shown' 0 'waiting for [0-9]+ s: fence.*missing.* on node0; the (step|job) goes on waiting; .*muster-status'
   n=$(grep -c 'goes on waiting' "$log")
   check 'a stall is shown once' "$n times" [ "$n" = 1 ]
   # each node's server awaits the rank that commits late
-  MUSTER_STALL_REPORT=1 run 60 -N3 -n6 "$clients/modex" --rounds 1 --late 4000
+  MUSTER_STALL_REPORT=1 run 100 -N3 -n6 "$clients/modex" --rounds 1 --late 4000
   says 'several nodes have stalls' 0 'waiting for [0-9]+ s: .*muster-status'
   n=$(grep -c 'goes on waiting' "$log")
   check 'several nodes have stalls: one is shown' "$n times" [ "$n" = 1 ]
-  MUSTER_STALL_REPORT=1 MUSTER_STALL_TERMINAL=never wait_late
+  MUSTER_STALL_REPORT=1 MUSTER_STALL_TERMINAL=never wait_late sleep 5
   check 'a stall is not shown' "$(why "$log" "$status")" eval "[ $status = 0 ] && ! grep -q 'goes on waiting' '$log'"
 }
 
 # ---- deaths ----
 
-# start: a held step of 8 ranks on 4 nodes in the background; sets $step
-start() {
-  : >"$log"
-  "${musterrun[@]}" -N4 -n8 "$clients/hold" --sleep 60 >"$log" 2>&1 </dev/null &
-  step=$!
-  until_true 30 all_hold "$log" || not_ok "start" "$(why "$log" 'unknown (not up after 30 s)')"
-}
-await() {
-  wait "$step"
-  status=$?
-}
-
 # What the user reads of a server that dies: by what, as far as that can be known.
+are_up() { [ "$(grep -c '^up$' "$log")" = 2 ]; }
 part_deaths() {
-  local sig major minor
+  local sig major minor runs
   for sig in 'SEGV:crashes by signal 11 .segmentation fault.' 'BUS:crashes by signal 7 .bus error.: most likely the file system'; do
     start
     kill -s "${sig%%:*}" "$(pids_of muster-server | head -n 1)"
-    await
+    await "a server that crashes (${sig%%:*})"
     says "a server that crashes (${sig%%:*})" '[1-9][0-9]*' "muster-server ${sig#*:}"
   done
+  rm -f "$work/killed"
+  : >"$log"
+  timeout 200 "${musterrun[@]}" -N2 -n2 sh -c "echo up; until [ -e $work/killed ]; do sleep 0.1; done; echo ran" >"$log" 2>&1 </dev/null &
+  runs=$!
+  until_true 60 are_up
+  kill -9 "$(pids_of muster-server | head -n 1)"
+  until_true 60 grep -q 'run on, since none has used PMIx' "$log"
+  : >"$work/killed"
+  wait $runs
+  status=$?
+  says 'a server that is killed before it is used' 0 'muster-server of .* died on node node[0-9].* run on, since none has used PMIx'
   start
   kill -9 "$(pids_of muster-server | head -n 1)"
-  await
+  await 'a server that is killed'
   IFS=. read -r major minor _ < <(uname -r)
   if [ $((major * 100 + ${minor%%[!0-9]*})) -ge 615 ]; then
     says 'a server that is killed' '[1-9][0-9]*' 'muster-server of .* died on node node[0-9] \(it was ended by signal 9, Killed'
@@ -174,12 +159,9 @@ part_full() {
     return
   fi
   head -c 200M /dev/zero >"$file" 2>/dev/null
-  run 30 -N2 -n2 "$clients/start"
+  run 60 -N2 -n2 "$clients/start"
   says 'a full file system' '[1-9][0-9]*' '=.* has [0-9]+ KiB free, and muster-server needs 1024 KiB'
   rm -f "$file"
 }
 
-for part in settings stall deaths full; do
-  case $wanted in '  '|*" $part "*) part_$part ;; esac
-done
-summary
+parts settings stall deaths full

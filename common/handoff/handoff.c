@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The queue is a list under a mutex. An eventfd wakes the loop when an item is posted to the empty
- * queue.
+ * The queue is a list under a mutex. An eventfd wakes the loop for the first item that is not to
+ * wait. It is watched for writes to it (EV_ET), not for being readable: nobody has to read it.
  */
 #include "common/handoff/handoff.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -14,19 +15,18 @@
 struct handoff {
     pthread_mutex_t lock;
     struct handoff_item *head, **tail;
-    int fd; /* eventfd: readable while the queue is not empty */
+    bool woken; /* the loop will run the queue */
+    int fd;     /* eventfd; once readable it stays so */
     struct event *event;
 };
 
 void handoff_run(struct handoff *handoff)
 {
-    uint64_t count;
-    if (read(handoff->fd, &count, sizeof count) < 0)
-        count = 0; /* EAGAIN: somebody ran the queue before */
     pthread_mutex_lock(&handoff->lock);
     struct handoff_item *item = handoff->head;
     handoff->head = NULL;
     handoff->tail = &handoff->head;
+    handoff->woken = false;
     pthread_mutex_unlock(&handoff->lock);
     while (item != NULL) {
         struct handoff_item *next = item->next;
@@ -50,7 +50,7 @@ struct handoff *handoff_new(struct event_base *base)
     pthread_mutex_init(&handoff->lock, NULL);
     handoff->tail = &handoff->head;
     handoff->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    handoff->event = event_new(base, handoff->fd, EV_READ | EV_PERSIST, on_wake, handoff);
+    handoff->event = event_new(base, handoff->fd, EV_READ | EV_PERSIST | EV_ET, on_wake, handoff);
     if (handoff->fd < 0 || handoff->event == NULL || event_add(handoff->event, NULL) != 0) {
         handoff_free(handoff);
         return NULL;
@@ -58,18 +58,30 @@ struct handoff *handoff_new(struct event_base *base)
     return handoff;
 }
 
-void handoff_post(struct handoff *handoff, struct handoff_item *item)
+/* @return whether the loop has to be woken for it */
+static bool append(struct handoff *handoff, struct handoff_item *item, bool waits)
 {
-    const uint64_t one = 1;
     item->next = NULL;
     pthread_mutex_lock(&handoff->lock);
-    int wake = handoff->head == NULL;
+    bool wake = !waits && !handoff->woken;
+    handoff->woken |= wake;
     *handoff->tail = item;
     handoff->tail = &item->next;
     pthread_mutex_unlock(&handoff->lock);
+    return wake;
+}
+
+void handoff_post(struct handoff *handoff, struct handoff_item *item)
+{
+    const uint64_t one = 1;
     /* Cannot fail: the counter never comes near its limit. */
-    if (wake && write(handoff->fd, &one, sizeof one) < 0)
+    if (append(handoff, item, false) && write(handoff->fd, &one, sizeof one) < 0)
         abort();
+}
+
+void handoff_post_behind(struct handoff *handoff, struct handoff_item *item)
+{
+    append(handoff, item, true);
 }
 
 void handoff_free(struct handoff *handoff)

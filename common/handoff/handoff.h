@@ -25,6 +25,10 @@ struct handoff *handoff_new(struct event_base *base);
 /** Posts an item, which now belongs to the queue. @thread any */
 void handoff_post(struct handoff *handoff, struct handoff_item *item);
 
+/** Posts an item that may wait: it does not wake the loop, and runs before whatever is posted next.
+ * @thread any */
+void handoff_post_behind(struct handoff *handoff, struct handoff_item *item);
+
 /** Runs what was posted; the loop does so by itself. @thread the loop's */
 void handoff_run(struct handoff *handoff);
 

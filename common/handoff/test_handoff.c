@@ -41,13 +41,18 @@ static void run(struct handoff_item *base)
     free(item);
 }
 
-static void post(struct poster *poster, uint32_t number)
+static struct handoff_item *new_item(struct poster *poster, uint32_t number)
 {
     struct item *item = calloc(1, sizeof *item);
     if (item == NULL)
         abort();
     *item = (struct item){{NULL, run}, poster, number, 0};
-    handoff_post(poster->handoff, &item->item);
+    return &item->item;
+}
+
+static void post(struct poster *poster, uint32_t number)
+{
+    handoff_post(poster->handoff, new_item(poster, number));
 }
 
 static void *post_all(void *arg)
@@ -125,12 +130,33 @@ static void running_without_the_loop(void **state)
     event_base_free(base);
 }
 
+/* What may wait does not wake the loop, and has its turn ahead of what is posted later. */
+static void posting_behind(void **state)
+{
+    struct event_base *base = event_base_new();
+    uint32_t left = 4;
+    struct poster poster = {.handoff = handoff_new(base), .base = base, .left = &left};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++)
+        handoff_post_behind(poster.handoff, new_item(&poster, i));
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    assert_int_equal(poster.ran, 0);
+    post(&poster, 2);
+    handoff_post_behind(poster.handoff, new_item(&poster, 3));
+    event_base_dispatch(base); /* hangs if the item behind has taken the wake */
+    assert_int_equal(poster.ran, 4);
+    assert_int_equal(poster.wrong, 0);
+    handoff_free(poster.handoff);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_threads_and_one_loop),
         cmocka_unit_test(posting_from_the_loop),
         cmocka_unit_test(running_without_the_loop),
+        cmocka_unit_test(posting_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

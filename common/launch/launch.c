@@ -245,7 +245,9 @@ int launch_server(struct launch *launch, const struct launcher *launcher, struct
                               .scratch = launcher->scratch,
                               .oom_kills = death_oom_kills(),
                               .node = launcher->node,
-                              .log = launcher->log};
+                              .log = launcher->log,
+                              .on_left = launcher->on_left,
+                              .arg = launcher->arg};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0 ||
         pipe2(pipes, O_CLOEXEC) < 0) {
         err_set(err, "cannot make sockets on node %s: %s", launch->node, strerror(errno));
@@ -285,9 +287,25 @@ void launch_tell_text(struct launch *launch, uint32_t first, const char *text)
     launch_flush(launch);
 }
 
+/* Whether the server has something to take. The answer to all that it asked is put behind the rest
+ * only once it has taken that: what a server asks that does not read costs no memory. */
+static bool has_more(struct launch *launch)
+{
+    if (launch->told < launch->tell.len)
+        return true;
+    launch->tell.len = launch->told = 0;
+    if (launch->asked == 0)
+        return false;
+    wire_put_u32(&launch->tell, BOOT_SHOWN);
+    wire_put_u32(&launch->tell, launch->asked);
+    wire_put_u32(&launch->tell, 0);
+    launch->asked = 0;
+    return true;
+}
+
 bool launch_flush(struct launch *launch)
 {
-    while (launch->told < launch->tell.len) {
+    while (has_more(launch)) {
         ssize_t n = send(launch->control, launch->tell.data + launch->told,
                          launch->tell.len - launch->told, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -297,7 +315,6 @@ bool launch_flush(struct launch *launch)
             return errno == EAGAIN; /* else it is dead, and its end of file comes */
         launch->told += (size_t)n;
     }
-    launch->tell.len = launch->told = 0;
     return false;
 }
 
@@ -313,6 +330,20 @@ static void force(struct launch *launch)
 #endif
 }
 
+/* The server waits until its lines are logged. */
+static void show(struct launch *launch, const char *bytes, size_t n)
+{
+    uint32_t asked = 0;
+
+    for (size_t i = 0; i < n; i++)
+        asked += bytes[i] == BOOT_SAYS_SHOW;
+    if (asked == 0)
+        return;
+    relay_drain(&launch->relay);
+    launch->asked += asked;
+    launch_flush(launch);
+}
+
 /* Takes what came over the control socket. @return what launch_attend() does */
 static enum launch_state receive(struct launch *launch, bool *stays)
 {
@@ -320,9 +351,16 @@ static enum launch_state receive(struct launch *launch, bool *stays)
     ssize_t n = recv(launch->control, buf, sizeof(buf), MSG_DONTWAIT);
 
     *stays = n > 0 && memchr(buf, BOOT_SAYS_STAYS, (size_t)n);
-    launch->left |= n > 0 && memchr(buf, BOOT_SAYS_LEFT, (size_t)n);
-    if (n > 0)
-        return LAUNCH_BOUND; /* it has nothing else to say before it leaves, whatever it says */
+    if (n > 0 && !launch->left && memchr(buf, BOOT_SAYS_LEFT, (size_t)n)) {
+        launch->left = true;
+        if (launch->on_left)
+            launch->on_left(launch->arg);
+    }
+    if (n > 0 && !launch->left)
+        show(launch, buf, (size_t)n);
+    launch->used |= n > 0 && memchr(buf, BOOT_SAYS_USED, (size_t)n);
+    if (n > 0) /* a byte that is none of ours means no more than that it is there */
+        return memchr(buf, BOOT_SAYS_BOUND, (size_t)n) ? LAUNCH_BOUND : LAUNCH_SERVES;
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? LAUNCH_SERVES : LAUNCH_DIED;
 }
 

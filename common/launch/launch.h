@@ -28,6 +28,10 @@ struct launcher {
      * nobody else can end it and its number be another's; NULL: nothing is to be done then.
      * @return 0, or -1 with the reason in @p err: it is not started */
     int (*at_gate)(pid_t server, struct err *err);
+    /** Called once, within launch_end(), when the server has said that it leaves: nothing new is to
+     * reach it, and it takes what has. NULL: the RM sees to that. */
+    void (*on_left)(void *arg);
+    void *arg;
 };
 
 /** A started server. */
@@ -37,13 +41,17 @@ struct launch {
     struct relay relay;   /**< its standard error */
     struct wire_out tell; /**< starts and ends of tasks that it has not taken yet */
     size_t told;          /**< bytes of tell that it has */
+    uint32_t asked;       /**< BOOT_SAYS_SHOW that are not answered in tell yet */
     bool left;            /**< it has said that it leaves in order */
+    bool used;            /**< it has said that tasks use PMIx */
     bool forced;          /**< we have killed it */
     char death[512];      /**< once it has died: launch_death() */
     int64_t oom_kills;    /**< death_oom_kills() at its start */
     const struct scratch *scratch; /**< the launcher's */
     const char *node;              /**< the launcher's */
     const char *log;               /**< the launcher's */
+    void (*on_left)(void *arg);    /**< the launcher's */
+    void *arg;                     /**< the launcher's */
 };
 
 /**

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,10 +81,28 @@ static struct app next_app(struct reader *r, unsigned long first)
     return app;
 }
 
-static struct app find_app(unsigned long rank)
+/* Where the streams go that do not go to the RM. */
+struct streams {
+    char home[PLAN_HOME_MAX + 1]; /* "": none does */
+    bool input;                   /* the input comes from there */
+};
+
+static void read_streams(struct reader *r, unsigned long rank, struct streams *streams)
+{
+    char *end;
+    const char *home = next(r), *input = next(r);
+    if (strlen(home) > PLAN_HOME_MAX)
+        no_plan("the plan in the environment makes no sense");
+    strcpy(streams->home, home);
+    streams->input = strcmp(input, PLAN_INPUT_ALL) == 0 ||
+                     (*input != '\0' && strtoul(input, &end, 10) == rank && *end == '\0');
+}
+
+static struct app find_app(unsigned long rank, struct streams *streams)
 {
     struct reader r = {0};
     unsigned long napps = next_number(&r, PLAN_APPS_MAX), first = 0;
+    read_streams(&r, rank, streams);
     for (unsigned long i = 0; i < napps; i++) {
         struct app app = next_app(&r, first);
         if (rank - first < app.ntasks) {
@@ -151,25 +170,98 @@ static void change(char *text)
         join_value(text, value, separator, kind == PLAN_PREPEND);
 }
 
-/* ---- the server ---- */
+/* ---- the server, and the streams that it takes ---- */
 
-static int connect_server(uint32_t rank)
+/* Pipes for the streams that go to the home. */
+struct pipes {
+    unsigned n; /* of output */
+    int ends[PLAN_FDS_MAX];
+    char streams[PLAN_FDS_MAX];
+    int input;               /* to read from; -1: the input is not changed */
+    int given[PLAN_FDS_MAX]; /* to the server: a reading end and what was there, of each output; a
+                                writing end of the input */
+    unsigned ngiven;
+};
+
+static int fd_of(char stream)
+{
+    return stream == PLAN_STDERR ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+static void open_pipes(struct pipes *pipes, const struct streams *streams)
+{
+    const char *home = streams->home;
+    int pair[2];
+    size_t n = strspn(home, PLAN_OUTPUTS);
+    if (n > PLAN_FDS_MAX / 2)
+        no_plan("the plan in the environment makes no sense");
+    *pipes = (struct pipes){.n = (unsigned)n, .input = -1};
+    for (size_t i = 0; i < n; i++) {
+        if (pipe2(pair, O_CLOEXEC) != 0)
+            no_plan("there is no pipe for the output");
+        pipes->given[pipes->ngiven++] = pair[0];
+        pipes->given[pipes->ngiven++] = fd_of(home[i]);
+        pipes->ends[i] = pair[1];
+        pipes->streams[i] = home[i];
+    }
+    if (!streams->input)
+        return;
+    if (pipe2(pair, O_CLOEXEC) != 0)
+        no_plan("there is no pipe for the input");
+    pipes->input = pair[0];
+    pipes->given[pipes->ngiven++] = pair[1];
+}
+
+/* From now on, what is printed goes there, and what is read comes from there. */
+static void use_pipes(const struct pipes *pipes)
+{
+    if (pipes->input >= 0 && dup2(pipes->input, STDIN_FILENO) < 0)
+        no_plan("the input cannot be turned round");
+    for (unsigned i = 0; i < pipes->n; i++)
+        if (dup2(pipes->ends[i], fd_of(pipes->streams[i])) < 0 ||
+            (pipes->streams[i] == PLAN_BOTH && dup2(pipes->ends[i], STDERR_FILENO) < 0))
+            no_plan("the output cannot be turned round");
+}
+
+static bool say_hello(int fd, uint32_t rank, const char *home, const struct pipes *pipes)
+{
+    size_t nhome = strlen(home), len = pipes->ngiven * sizeof(int);
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(PLAN_FDS_MAX * sizeof(int))];
+    } control;
+    uint32_t words[] = {htonl(rank), htonl((uint32_t)nhome), htonl(pipes->input >= 0)};
+    struct iovec parts[] = {{words, sizeof words}, {(void *)home, nhome}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    if (len > 0) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(len);
+        control.head = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(len), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.head), pipes->given, len);
+    }
+    return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)(sizeof words + nhome);
+}
+
+static int connect_server(uint32_t rank, const struct streams *streams)
 {
     const char *path = getenv(PLAN_SOCKET_ENV);
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    uint32_t word = htonl(rank);
+    struct pipes pipes;
     char answer;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (path == NULL || strlen(path) >= sizeof addr.sun_path)
         no_plan("the environment has no server's socket");
     strcpy(addr.sun_path, path);
+    open_pipes(&pipes, streams);
     /* The answer comes before exec, so that the server knows us before it hears of our end. */
     if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) != 0 ||
-        !send_all(fd, &word, sizeof word) || recv(fd, &answer, 1, 0) != 1) {
+        !say_hello(fd, rank, streams->home, &pipes) || recv(fd, &answer, 1, 0) != 1) {
         fprintf(stderr, "muster-exec: rank %u does not reach its muster-server at %s: %s\n", rank,
                 path, strerror(errno));
         exit(STATUS_NO_PLAN);
     }
+    use_pipes(&pipes);
     return fd;
 }
 
@@ -192,8 +284,9 @@ int main(void)
     unsigned long rank = strtoul(text, &end, 10);
     if (*end != '\0' || rank > UINT32_MAX)
         no_plan("PMIX_RANK is no rank");
-    struct app app = find_app(rank);
-    int server = connect_server((uint32_t)rank);
+    struct streams streams;
+    struct app app = find_app(rank, &streams);
+    int server = connect_server((uint32_t)rank, &streams);
     forget_plan();
     for (unsigned long i = 0; i < app.nchanges; i++)
         change(app.changes[i]);

@@ -38,15 +38,22 @@ void plan_add_number(struct plan *plan, size_t number)
     plan_add(plan, text);
 }
 
-void plan_set_number(struct plan *plan, uint32_t at, size_t number)
+void plan_set(struct plan *plan, uint32_t at, const char *text)
 {
-    char *text;
-    if (plan->failed || at >= plan->n || asprintf(&text, "%zu", number) < 0) {
+    char *copy = plan->failed || at >= plan->n ? NULL : strdup(text);
+    if (copy == NULL) {
         plan->failed = true;
         return;
     }
     free(plan->strings[at]);
-    plan->strings[at] = text;
+    plan->strings[at] = copy;
+}
+
+void plan_set_number(struct plan *plan, uint32_t at, size_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%zu", number);
+    plan_set(plan, at, text);
 }
 
 void plan_free(struct plan *plan)

@@ -7,9 +7,10 @@
  * user, who can do no harm with it that the user cannot do anyway.
  *
  * Each directory is locked as long as its launcher lives. One that nobody has locked was left by
- * a step whose launcher and server were killed, and the next step on the node removes it. A process
- * of its own does that, because any user can make thousands of such directories by hand, and no
- * step's start is to wait for them.
+ * a step whose launcher and server were killed, and the next step on the node removes it, also
+ * where each step has a place of its own, beside those of others. A process of its own does that,
+ * because any user can make thousands of such directories by hand, and no step's start is to wait
+ * for them.
  */
 #include "common/launch/scratch.h"
 
@@ -174,9 +175,9 @@ static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
     close(fd);
 }
 
-static void sweep(int parent, bool drop)
+/* Takes @p parent over. */
+static void sweep(int parent, bool drop, int64_t deadline)
 {
-    int64_t deadline = now_ms() + SWEEP_MS;
     DIR *dir = fdopendir(parent);
     struct dirent *entry;
 
@@ -184,12 +185,30 @@ static void sweep(int parent, bool drop)
         if (is_ours(entry->d_name))
             sweep_one(parent, entry->d_name, drop, deadline);
     }
+    if (dir)
+        closedir(dir);
+}
+
+/* Sweeps each directory of @p where whose name begins with @p siblings. */
+static void sweep_siblings(int where, const char *siblings, bool drop, int64_t deadline)
+{
+    DIR *dir = fdopendir(where);
+    struct dirent *entry;
+
+    while (dir && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
+        int fd = strncmp(entry->d_name, siblings, strlen(siblings)) == 0
+                     ? open_here(where, entry->d_name)
+                     : -1;
+
+        if (fd >= 0)
+            sweep(fd, drop, deadline);
+    }
 }
 
 /* Forked twice, so that it is no child of the launcher, which waits for its own. It has nothing of
  * the launcher's but the right to remove, and logs nothing: a thread of the launcher may have held
  * a lock of the log's. */
-static void sweep_aside(int parent, bool drop)
+static void sweep_aside(int parent, const char *siblings, bool drop)
 {
     pid_t pid = is_local(parent) ? fork() : -1;
     int fd;
@@ -205,10 +224,14 @@ static void sweep_aside(int parent, bool drop)
     child_default_signals();
     alarm(SWEEP_S);
     log_open(NULL, NULL, LOG_LEVEL_ERROR, NULL);
-    fd = openat(parent, ".", O_RDONLY | O_DIRECTORY); /* not the launcher's own place in it */
+    /* not the launcher's own place in it */
+    fd = openat(parent, siblings ? ".." : ".", O_RDONLY | O_DIRECTORY);
     if (fd >= 0 && dup2(fd, STDERR_FILENO + 1) >= 0) {
         child_close_from(STDERR_FILENO + 2);
-        sweep(STDERR_FILENO + 1, drop);
+        if (siblings)
+            sweep_siblings(STDERR_FILENO + 1, siblings, drop, now_ms() + SWEEP_MS);
+        else
+            sweep(STDERR_FILENO + 1, drop, now_ms() + SWEEP_MS);
     }
     _exit(0);
 }
@@ -316,8 +339,8 @@ static int check_room(int parent, const char *key, const char *tmpfs, struct err
                    lacks, LEAST_KIB, LEAST_FILES);
 }
 
-int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *label,
-                 const struct identity *user, struct err *err)
+int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *siblings,
+                 const char *label, const struct identity *user, struct err *err)
 {
     char name[128];
 
@@ -327,7 +350,7 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
     scratch->parent = open_parent(key, tmpfs, user, err);
     if (scratch->parent < 0)
         return -1;
-    sweep_aside(scratch->parent, user->drop);
+    sweep_aside(scratch->parent, siblings, user->drop);
     if (check_room(scratch->parent, key, tmpfs, err) < 0) {
         close(scratch->parent);
         return -1;

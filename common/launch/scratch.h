@@ -22,12 +22,14 @@ struct scratch {
  * Makes this step's directory, and has a process of its own remove those of steps that ended
  * without us.
  * @param key   the setting that @p tmpfs is from, for messages
+ * @param siblings NULL: all steps have theirs in @p tmpfs. Otherwise @p tmpfs is this step's alone,
+ * and those of others are beside it; their names begin like that
  * @param label the step's, as in boot.h
  * @return 0, or -1 with the reason in @p err and nothing left behind
  * @thread the launcher's main thread
  */
-int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *label,
-                 const struct identity *user, struct err *err);
+int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, const char *siblings,
+                 const char *label, const struct identity *user, struct err *err);
 
 /** Whether its path leads there for the calling process too, which may be in another mount
  * namespace than the launcher. One that has been removed already counts as seen. @thread any */

@@ -6,8 +6,10 @@
 #include "common/launch/launch.h"
 
 #include "common/launch/handshake.h"
+#include "common/server/boot.h"
 #include "common/util/log.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +136,54 @@ static void ends_one_that_is_refused_at_the_gate(void **state)
     assert_int_equal(kill(at_gate, 0), -1);
 }
 
+/* A server that asks again and again and does not read costs no memory: one answer is for all. */
+static void answers_all_at_once(void **state)
+{
+    enum { ASKED = 1000 };
+    struct launch launch = {.pidfd = -1, .relay = {.fd = -1}};
+    const char ask = BOOT_SAYS_SHOW;
+    uint32_t record[3] = {0};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    launch.control = ends[0];
+    do {
+        launch_tell(&launch, 1, 0, 0);
+    } while (launch.tell.len == 0);
+    size_t len = launch.tell.len;
+    for (int i = 0; i < ASKED; i++) {
+        assert_int_equal(write(ends[1], &ask, 1), 1);
+        assert_int_equal(launch_attend(&launch), LAUNCH_SERVES);
+    }
+    assert_int_equal(launch.tell.len, len);
+    while (ntohl(record[0]) != BOOT_SHOWN) {
+        launch_flush(&launch);
+        assert_int_equal(recv(ends[1], record, sizeof(record), MSG_DONTWAIT), sizeof(record));
+    }
+    assert_int_equal(ntohl(record[1]), ASKED);
+    assert_int_equal(recv(ends[1], record, sizeof(record), MSG_DONTWAIT), -1);
+    wire_out_free(&launch.tell);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A server that waits for its lines to be logged is told so once they are. */
+static void shows_what_it_was_told(void **state)
+{
+    struct launch launch;
+    struct pollfd control;
+
+    (void)state;
+    start(&launch, "HOW=shows");
+    control = (struct pollfd){launch.control, POLLIN, 0};
+    assert_int_equal(poll(&control, 1, END_MS), 1);
+    assert_int_equal(launch_attend(&launch), LAUNCH_SERVES);
+    assert_string_equal(logged, "a line\n");
+    launch_end(&launch);
+    assert_string_equal(logged, "a line\n 255 255 255 251   0   0   0   2   0   0   0   0\n");
+}
+
 /* libpmix would take settings and code from the user's home directory. */
 static void has_nobodys_home(void **state)
 {
@@ -202,6 +253,8 @@ int main(void)
         cmocka_unit_test(tells_all_before_the_end),
         cmocka_unit_test(ends_one_that_closes_its_socket),
         cmocka_unit_test(ends_one_that_is_refused_at_the_gate),
+        cmocka_unit_test(answers_all_at_once),
+        cmocka_unit_test(shows_what_it_was_told),
         cmocka_unit_test(has_nobodys_home),
         cmocka_unit_test(waits_for_one_that_stays),
         cmocka_unit_test(knows_one_that_died_from_one_that_left),

@@ -85,8 +85,8 @@ void connection_task_ended(struct server *server, uint32_t slot)
         struct procset to = {0};
         if (c->directives & BOOK_EARLY_TERM)
             continue;
-        if ((server->tasks[slot].lost ? strangers_of(&to, &c->members, nspace)
-                                      : procset_unite(&to, &c->members)) == 0)
+        if ((task_is_lost(&server->tasks[slot]) ? strangers_of(&to, &c->members, nspace)
+                                                : procset_unite(&to, &c->members)) == 0)
             raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &to, &about, true);
         procset_free(&to);
     }

@@ -101,7 +101,7 @@ bool event_group_note(struct server *server, const struct event_group *group)
 {
     const struct procset_part *who = group->members.parts;
     if (group->what == EVENT_GROUP_FAILED)
-        return registry_tell(server->registry, group->id, who->nspace, who->ranges->first);
+        return registry_tell(server->registry, group->id, who->nspace, who->ranks.v->first);
     if (group->what == EVENT_GROUP_LEFT)
         leave(server, group);
     else if (group->what == EVENT_GROUP_FORMED && has_local(server, &group->members))

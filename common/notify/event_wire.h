@@ -6,7 +6,7 @@
 #ifndef MUSTER_NOTIFY_EVENT_WIRE_H
 #define MUSTER_NOTIFY_EVENT_WIRE_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 
 /** Bytes that the infos of one event may have, packed: libpmix keeps hundreds of events, and a
  * copy goes to each node. */

@@ -107,7 +107,7 @@ static void tell_lost_here(struct server *server, const struct registry_entry *e
     pmix_proc_t about;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         PMIX_LOAD_PROCID(&about, server->boot.nspace, here->ranks[k]);
-        if (server->tasks[k].lost && server->tasks[k].told && concerns(e, &about))
+        if (server->tasks[k].state == TASK_TOLD && concerns(e, &about))
             tell_group(server, e, &about, everywhere);
     }
 }
@@ -116,16 +116,13 @@ static void tell_lost_here(struct server *server, const struct registry_entry *e
 static void tell_lost_servers(struct server *server, const struct registry_entry *e)
 {
     pmix_proc_t about;
-    for (uint32_t i = 0; i < e->members.nparts; i++)
-        for (uint32_t j = 0; j < e->members.parts[i].nranges; j++)
-            for (uint64_t rank = e->members.parts[i].ranges[j].first;
-                 rank <= e->members.parts[i].ranges[j].last; rank++) {
-                uint32_t node;
-                PMIX_LOAD_PROCID(&about, e->members.parts[i].nspace, (uint32_t)rank);
-                if (nspace_node(server->nspace, about.nspace, about.rank, &node) == 0 &&
-                    engine_is_lost(server->engine, node))
-                    tell_group(server, e, &about, false);
-            }
+    for (struct procset_at at = {0}; procset_next(&e->members, &at);) {
+        uint32_t node;
+        PMIX_LOAD_PROCID(&about, at.nspace, at.rank);
+        if (nspace_node(server->nspace, about.nspace, about.rank, &node) == 0 &&
+            engine_is_lost(server->engine, node))
+            tell_group(server, e, &about, false);
+    }
 }
 
 void loss_group_formed(struct server *server, const char *id, const struct procset *members)
@@ -160,7 +157,7 @@ void loss_group_ended(struct server *server, const char *id, const struct procse
         for (uint32_t k = 0; k < here->ntasks; k++) {
             const struct task *task = &server->tasks[k];
             PMIX_LOAD_PROCID(&about, server->boot.nspace, here->ranks[k]);
-            if (!task->lost || !concerns(e, &about))
+            if (!task_is_lost(task) || !concerns(e, &about))
                 continue;
             if (!later)
                 before += task->at <= at;

@@ -121,6 +121,13 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .meaning = "a process whose connection closes is taken out of every operation under way "
                     "on its node, also of those of its next PMIx_Init; server/rounds.c lets the "
                     "next ones wait"},
+    [LIBRARY_LOSS_ENDS_TWICE] =
+        {.name = "LOSS_ENDS_TWICE",
+         .fault = true,
+         .before = RELEASE(7, 0),
+         .meaning = "an operation of one node that loses two participants at once is ended twice, "
+                    "and PMIx_server_finalize meets a freed tracker; where tasks were lost, "
+                    "muster-server ends without it"},
     [LIBRARY_GONE_IS_AWAITED] =
         {.name = "GONE_IS_AWAITED",
          .fault = true,

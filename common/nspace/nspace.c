@@ -87,8 +87,8 @@ int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint3
 /* Whether a part of a set is the whole namespace, and each of its servers hosts some of it. */
 static bool is_all(const struct nspace *ns, const struct procset_part *part)
 {
-    return ns->all_host && part->nranges == 1 && part->ranges[0].first == 0 &&
-           part->ranges[0].last == ns->boot->ntasks - 1;
+    return ns->all_host && part->ranks.n == 1 && part->ranks.v[0].first == 0 &&
+           part->ranks.v[0].last == ns->boot->ntasks - 1;
 }
 
 /* Appends the servers of one namespace's participants. */
@@ -99,10 +99,10 @@ static int add_servers(const struct nspace *ns, const struct procset_part *part,
         return places_add(places, ns->base, ns->nnodes);
     bool *here = calloc(ns->nnodes, sizeof *here);
     int rc = here == NULL ? -1 : 0;
-    for (uint32_t j = 0; rc == 0 && j < part->nranges; j++) {
-        if (part->ranges[j].last >= ns->boot->ntasks)
+    for (uint32_t j = 0; rc == 0 && j < part->ranks.n; j++) {
+        if (part->ranks.v[j].last >= ns->boot->ntasks)
             rc = -1;
-        for (uint32_t r = part->ranges[j].first; rc == 0 && r <= part->ranges[j].last; r++)
+        for (uint32_t r = part->ranks.v[j].first; rc == 0 && r <= part->ranks.v[j].last; r++)
             here[ns->node_of[r]] = true;
     }
     for (uint32_t i = 0; rc == 0 && i < ns->nnodes; i++)

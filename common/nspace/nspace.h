@@ -10,8 +10,8 @@
 #define MUSTER_NSPACE_NSPACE_H
 
 #include "common/server/boot.h"
-#include "common/tracker/places.h"
-#include "common/tracker/signature.h"
+#include "common/tracker/values/places.h"
+#include "common/tracker/values/signature.h"
 
 struct nspace {
     const struct boot *boot; /**< borrowed; another step's: its own, and NULL as long as no more

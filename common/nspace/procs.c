@@ -16,14 +16,8 @@ bool procs_load(pmix_info_t *info, const char *key, const struct procset *set)
         return false;
     }
     pmix_proc_t *proc = array->array;
-    for (uint32_t i = 0; i < set->nparts; i++) {
-        const struct procset_part *part = &set->parts[i];
-        for (uint32_t j = 0; j < part->nranges; j++)
-            for (uint64_t rank = part->ranges[j].first; rank <= part->ranges[j].last; rank++) {
-                PMIX_LOAD_PROCID(proc, part->nspace, (pmix_rank_t)rank);
-                proc++;
-            }
-    }
+    for (struct procset_at at = {0}; procset_next(set, &at); proc++)
+        PMIX_LOAD_PROCID(proc, at.nspace, at.rank);
     PMIX_LOAD_KEY(info->key, key);
     info->value.type = PMIX_DATA_ARRAY;
     info->value.data.darray = array;

@@ -5,7 +5,7 @@
 #ifndef MUSTER_NSPACE_PROCS_H
 #define MUSTER_NSPACE_PROCS_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 
 #include <pmix_common.h>
 #include <stdbool.h>

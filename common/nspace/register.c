@@ -8,6 +8,7 @@
 #include "common/nspace/keys.h"
 #include "common/nspace/library.h"
 #include "common/nspace/procs.h"
+#include "common/nspace/psec.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -135,5 +136,6 @@ int register_environment(const struct nspace *ns, uint32_t slot, char ***env, st
     if (rc != PMIX_SUCCESS || *env == NULL)
         return err_set(err, "libpmix makes no environment for rank %u: %s", proc.rank,
                        PMIx_Error_string(rc));
+    psec_choose(*env);
     return 0;
 }

@@ -10,7 +10,7 @@
 #ifndef MUSTER_NSPACE_REGISTRY_H
 #define MUSTER_NSPACE_REGISTRY_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 
 /** What an entry is. */
 enum registry_kind { REGISTRY_GROUP = 1, REGISTRY_PSET };

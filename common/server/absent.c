@@ -4,7 +4,8 @@
 #include "common/server/absent.h"
 
 #include "common/server/departed.h"
-#include "common/tracker/tree.h"
+#include "common/server/steps.h"
+#include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
 #include "common/util/clock.h"
@@ -186,7 +187,8 @@ static bool read_causes(const struct server *server, struct wire_in *in)
         c.rank = wire_get_u32(in);
         c.sig = wire_get_u32(in);
         c.code = wire_get_u32(in);
-        good = !in->bad && c.node != server->boot.node &&
+        good = !in->bad &&
+               (c.node != server->boot.node || server->absent->left[server->boot.node]) &&
                nspace_node(server->nspace, server->boot.nspace, c.rank, &at) == 0 && at == c.node;
         if (good && !server->absent->left[c.node])
             add_cause(server->absent, &c);
@@ -221,15 +223,16 @@ void absent_receive(struct server *server, uint32_t from, const void *body, size
     wire_in_init(&in, body, len);
     procset_read(&set, &in);
     const struct procset_part *part = set.nparts == 1 ? &set.parts[0] : NULL;
-    bool good =
-        part != NULL && part->nranges > 0 && strcmp(part->nspace, server->boot.nspace) == 0 &&
-        part->ranges[part->nranges - 1].last < server->boot.nnodes &&
-        !procset_has(&set, server->boot.nspace, server->boot.node) && read_causes(server, &in);
+    bool good = part != NULL && part->ranks.n > 0 &&
+                strcmp(part->nspace, server->boot.nspace) == 0 &&
+                part->ranks.v[part->ranks.n - 1].last < server->boot.nnodes &&
+                (!procset_has(&set, server->boot.nspace, server->boot.node) ||
+                 a->left[server->boot.node]) &&
+                read_causes(server, &in);
     if (!good)
         log_warning("a word of servers that have left was dropped: it makes no sense");
-    for (uint32_t i = 0; good && i < part->nranges; i++)
-        for (uint32_t node = part->ranges[i].first; node <= part->ranges[i].last; node++)
-            news |= note(server, node);
+    for (struct procset_at at = {0}; good && procset_next(&set, &at);)
+        news |= note(server, at.rank);
     procset_free(&set);
     if (!news)
         return;
@@ -246,7 +249,7 @@ void absent_heard(struct server *server, uint32_t from, enum frame_type type)
     a->heard[from] = true;
     if (server->rm_ops->learn != NULL && server->rm != NULL)
         server->rm_ops->learn(server->rm, from, RM_HEARD);
-    if (a->nleft > 0 && type != FRAME_ABSENT && !server->told_to_leave)
+    if (a->nleft > 0 && !a->left[from] && type != FRAME_ABSENT && !server->told_to_leave)
         send_all(server, from);
 }
 
@@ -271,7 +274,7 @@ void absent_tick(struct server *server, int64_t now)
 /* The RM ends whole steps by SIGKILL and SIGTERM. */
 static bool failed_early(const struct task *task)
 {
-    return task->early &&
+    return task->state == TASK_EARLY &&
            (task->sig != 0 ? task->sig != SIGKILL && task->sig != SIGTERM : task->code != 0);
 }
 
@@ -308,6 +311,7 @@ static bool arrives(struct server *server, uint32_t node, int64_t until)
 {
     uint64_t dropped = server_peer(server, node).dropped;
     server->absent->pass_on = 0;
+    steps_hand_over(server, node);
     send_all(server, node);
     while (now_ms() < until) {
         struct rm_peer peer = server_peer(server, node);
@@ -324,19 +328,20 @@ static bool arrives(struct server *server, uint32_t node, int64_t until)
 }
 
 /* Others that leave at the same time may have said so to us alone: then all is told once more, to
- * one that has not left. */
-void absent_tell(struct server *server)
+ * one that has not left. @param early a task here has failed before PMIx_Init @return whether all
+ * others have left: there is none to tell */
+static bool tell_one(struct server *server, bool early)
 {
     struct absent *a = server->absent;
+    bool last = false;
     uint32_t n = server->boot.nnodes, tries = 0, to;
-    bool early = note_own(server);
     int64_t until = now_ms() + (early ? EARLY_MS : GOODBYE_MS);
     bool *out = calloc(n, sizeof *out);
-    a->left[server->boot.node] = true;
     while (out != NULL && server->rm != NULL && now_ms() < until) {
         if (tries == 0)
             memcpy(out, a->left, n * sizeof *out);
         to = next_hearer(server, out);
+        last = to == TREE_NONE && (tries == 0 || !early);
         if (to == TREE_NONE && tries == 0)
             break; /* all have left */
         if (tries++ == GOODBYES_MAX || to == TREE_NONE) {
@@ -353,4 +358,17 @@ void absent_tell(struct server *server)
             out[i] |= a->left[i];
     }
     free(out);
+    return last;
+}
+
+bool absent_tell(struct server *server)
+{
+    bool early = note_own(server);
+    server->absent->left[server->boot.node] = true;
+    return tell_one(server, early);
+}
+
+bool absent_tell_rest(struct server *server)
+{
+    return server->absent->pass_on != 0 && tell_one(server, false);
 }

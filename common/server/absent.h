@@ -25,8 +25,14 @@
 int absent_open(struct server *server);
 
 /** Says goodbye, and runs the loop until another server has it, or none can be found within a
- * moment. Nothing of this server's may still be under way to others. */
-void absent_tell(struct server *server);
+ * moment. Nothing of this server's may still be under way to others. @return whether all others
+ * have left */
+bool absent_tell(struct server *server);
+
+/** Says goodbye once more if others have said it to this server since: they left at the same time,
+ * and nobody else may know. Nothing comes to this server any more. @return whether it has found
+ * out that all others have left */
+bool absent_tell_rest(struct server *server);
 
 /** Takes the body of a FRAME_ABSENT of server @p from. */
 void absent_receive(struct server *server, uint32_t from, const void *body, size_t len);

@@ -6,6 +6,7 @@
  * psec native it believes the uid that a client claims, and 4.2 reads a connection's first message
  * before it does anything else, so that one who says nothing would stop it. So a connection that is
  * not of the job's user never gets there. */
+#include "common/server/boot.h"
 #include "common/server/limits.h"
 #include "common/server/rounds.h"
 #include "common/util/clock.h"
@@ -13,11 +14,18 @@
 #include "common/util/owner.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#ifndef TCP_DELACK_MAX_US
+#define TCP_DELACK_MAX_US 46
+#endif
 
 enum { TELL_EVERY_MS = 60000, CUT_AT_ONCE = 64 };
 
@@ -89,6 +97,35 @@ static int next_connection(int listener, __SOCKADDR_ARG address, socklen_t *rest
     return -1;
 }
 
+/* Once, before anything is read: without a word the plugin takes the step for one without PMIx, and
+ * lets it go on without us. */
+static void tell_used(void)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static const unsigned char used = BOOT_SAYS_USED;
+    if (!atomic_flag_test_and_set(&told) &&
+        send(BOOT_FD_CONTROL, &used, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        log_warning("the plugin does not take that tasks use PMIx: %s", strerror(errno));
+}
+
+/* Has messages not wait for each other. The kernel keeps a small message back until the one before
+ * it is acknowledged, and a peer that has nothing to send acknowledges after 40 ms: an event right
+ * behind an answer was that late. In the other direction it is the client's kernel that keeps
+ * messages back. From Linux 6.15 on we can have our kernel acknowledge after two ticks of its
+ * clock, which is the least; an answer that is sent sooner carries the acknowledgement, as before.
+ */
+static void let_pass(int fd)
+{
+    const int on = 1;
+    struct timespec tick = {0};
+    clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    const int us = (int)(2 * tick.tv_nsec / 1000);
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        log_debug("messages to a client may wait for each other: %s", strerror(errno));
+    if (setsockopt(fd, IPPROTO_TCP, TCP_DELACK_MAX_US, &us, sizeof us) != 0)
+        log_debug("a client's messages may wait for each other: %s", strerror(errno));
+}
+
 /* Takes the connections of others out of the queue, some at once, since libpmix comes back for each
  * one only after all else that it has to do. @thread any */
 int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict len)
@@ -105,6 +142,8 @@ int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict len)
             return -1;
         enum owner owner = owner_of(fd);
         if (owner == OWNER_US) {
+            tell_used();
+            let_pass(fd);
             rounds_accepted(fd);
             return fd;
         }

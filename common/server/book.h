@@ -10,7 +10,7 @@
 #ifndef MUSTER_SERVER_BOOK_H
 #define MUSTER_SERVER_BOOK_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 
 /** Directives of the connect, by any of its participants. Contributions carry them to all servers,
  * from ENGINE_WANT_OWN on. */

@@ -421,6 +421,14 @@ bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank)
     return true;
 }
 
+bool boot_spawned(const struct boot *boot)
+{
+    char nspace[NAME_MAX_LEN + 1];
+    uint32_t rank;
+
+    return boot_parent(boot, nspace, &rank);
+}
+
 const char *boot_unit(const struct boot *boot)
 {
     const char *unit = boot_setting(boot, "unit");

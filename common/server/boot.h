@@ -18,12 +18,19 @@
  *                       starts; with u32 0 pid is another process, which is bound as it will be,
  *                       and the task's own one follows
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
+ *                       { u32 BOOT_SHOWN, u32 n, u32 0 }: n times BOOT_SAYS_SHOW is answered
  *                       closed by slot BOOT_LEAVE
  *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are bound
+ *                       u8 BOOT_SAYS_USED, once: a process of the user has connected, so that the
+ *                       step is one of PMIx and cannot do without this server any more
+ *                       u8 BOOT_SAYS_SHOW: something waits until the plugin has logged the lines
+ *                       that the server has written so far
  *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has something
  *                       to deliver, or the step to end. The plugin waits longer for it, within
  *                       BOOT_STAY_MAX_MS
- *                       u8 BOOT_SAYS_LEFT, at the end: who ends without it has died
+ *                       u8 BOOT_SAYS_LEFT, at the end: who ends without it has died. The plugin
+ *                       removes the name of BOOT_FD_LISTEN, so that nothing new comes, and the
+ *                       server takes what has come
  *
  * Needs nothing but the C library. Both ends are of one build: a version or FRAME_PROTOCOL that
  * differs is refused.
@@ -42,6 +49,7 @@ enum {
     BOOT_FAILED = 0xfffffffe,
     BOOT_LEAVE = 0xfffffffd,
     BOOT_WDIR = 0xfffffffc,
+    BOOT_SHOWN = 0xfffffffb,
     BOOT_CODE_UNKNOWN = 0xffffffff,
     BOOT_NO_NODE = 0xffffffff, /**< boot::node of another step */
     BOOT_TASK_STARTED = 0x80000000,
@@ -49,6 +57,8 @@ enum {
     BOOT_SAYS_BOUND = 0,
     BOOT_SAYS_STAYS = 1,
     BOOT_SAYS_LEFT = 2,
+    BOOT_SAYS_USED = 3,
+    BOOT_SAYS_SHOW = 4,
     BOOT_STAY_MS = 1000,      /**< from one BOOT_SAYS_STAYS to the next */
     BOOT_STAY_MAX_MS = 60000, /**< what a server may stay for deliveries */
     BOOT_MAX = 1 << 30,       /**< bytes of a boot message; 65,536 nodes of 256 tasks take 70 MB */
@@ -166,6 +176,9 @@ struct boot_app boot_app(const struct boot *boot, uint32_t app);
 /** Who has started the step (PMIx_Spawn), by the setting "parent", which is the user's word.
  * @param nspace 256 bytes @return whether a process has: it is a spawned step */
 bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank);
+
+/** @return whether a process has started the step (PMIx_Spawn) */
+bool boot_spawned(const struct boot *boot);
 
 /** @return the value of @p key, borrowed, or NULL */
 const char *boot_setting(const struct boot *boot, const char *key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What a server has to say to all servers of its step: that it has the step ended, and events of
- * all processes.
+ * What a server has to say to all servers of its step: that it has the step ended, events of all
+ * processes, and that libpmix has ended a construct.
  *
  * A message goes along a k-ary tree of all servers whose root is the speaker. So the speaker sends
  * it to `tree_arity` servers, whatever the size of the step, and each of them passes it on to as
@@ -16,7 +16,7 @@
 #ifndef MUSTER_SERVER_BROADCAST_H
 #define MUSTER_SERVER_BROADCAST_H
 
-#include "common/tracker/tree.h"
+#include "common/tracker/values/tree.h"
 #include "common/transport/wire.h"
 #include "common/util/shared_bytes.h"
 

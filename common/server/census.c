@@ -23,18 +23,18 @@ static uint8_t state_of(const struct task *task)
         return PMIX_PROC_STATE_CONNECTED;
     case TASK_FINALIZED:
         return PMIX_PROC_STATE_RUNNING;
-    case TASK_ENDED:
+    default:
         break;
     }
     return task->sig != 0                                       ? PMIX_PROC_STATE_ABORTED_BY_SIG
-           : task->lost                                         ? PMIX_PROC_STATE_TERM_WO_SYNC
+           : task_is_lost(task)                                 ? PMIX_PROC_STATE_TERM_WO_SYNC
            : task->code != 0 && task->code != BOOT_CODE_UNKNOWN ? PMIX_PROC_STATE_TERM_NON_ZERO
                                                                 : PMIX_PROC_STATE_TERMINATED;
 }
 
 static int32_t code_of(const struct task *task)
 {
-    if (task->state != TASK_ENDED)
+    if (!task_has_ended(task))
         return 0;
     if (task->sig != 0)
         return SIGNAL_CODE + (int32_t)task->sig;
@@ -45,7 +45,7 @@ static int32_t code_of(const struct task *task)
  * process's. If that process is the user's, it is shown instead of the task. */
 static bool is_there(const struct task *task)
 {
-    return task->state != TASK_ENDED && task->pid > 0;
+    return !task_has_ended(task) && task->pid > 0;
 }
 
 static char *program_of(const struct task *task)

@@ -9,6 +9,7 @@
 
 #include "common/notify/loss.h"
 #include "common/server/steps.h"
+#include "common/server/tasks.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -112,10 +113,15 @@ void departed(void *arg, uint32_t node, const char *why)
     bool own = node < server->boot.nnodes;
     if (own && engine_is_lost(server->engine, node))
         return; /* it has said so itself */
-    if (own && server->rm_ops->peer(server->rm, node).left)
+    struct rm_peer peer = {0};
+    if (own)
+        peer = server->rm_ops->peer(server->rm, node);
+    if (peer.left)
         leave(server, node, LEFT, why);
     else
         gone(server, node, DIED, why);
+    if (peer.died)
+        tasks_host_died(server);
 }
 
 void departed_left(struct server *server, uint32_t node, bool early, const char *why)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The socket of muster-exec, and the count of those that have become their programs. */
+/* The socket of muster-exec, and the count of tasks that have become their programs. */
 #include "common/server/execs.h"
 
 #include "common/launch/plan.h"
 #include "common/server/ending.h"
+#include "common/server/streams.h"
 #include "common/util/log.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +23,11 @@
 enum {
     ARITY = 16,
     BACKLOG = 1024,
-    RANK_BYTES = 4,
-    FAILURE_BYTES = 12, /* behind the rank, before the name */
+    HELLO_BYTES = 12,   /* before the home */
+    FAILURE_BYTES = 12, /* before the name */
     STATUS_NO_EXEC = 127,
     TEXT_MAX = 512,
+    CAUSE_S = 1, /* to wait for another server to say why a task was killed */
 };
 
 /* SAYS_STARTED: from a server whose whole part of the tree has; SAYS_FAILED: to node 0. */
@@ -35,8 +38,10 @@ enum exec_state { EXEC_AWAITED, EXEC_UNDER_WAY, EXEC_DONE };
 struct connection {
     struct execs *execs;
     struct connection *next;
-    struct bufferevent *bev;
-    uint32_t slot; /* ntasks: it has not said yet */
+    int fd;                  /* until bev takes it over */
+    struct event *hello;     /* until muster-exec has said its rank */
+    struct bufferevent *bev; /* NULL until hello has fired */
+    uint32_t slot;           /* ntasks: muster-exec has not said its rank yet */
 };
 
 struct execs {
@@ -44,9 +49,12 @@ struct execs {
     struct evconnlistener *listener;
     struct connection *open;
     enum exec_state *tasks; /* by slot */
-    uint32_t ndone, nbelow; /* tasks here, and servers right below that have said so */
-    bool below[ARITY];      /* which ones */
-    bool told;              /* this server has said its word, upwards or, as node 0, to the RM */
+    uint32_t ndone, nbelow; /* tasks here that have become their programs, and servers right below
+                               that have reported it */
+    bool below[ARITY];      /* which of those servers have reported */
+    bool told; /* this server has reported, to the one above or, as node 0, to the RM */
+    struct event *patience; /* runs out where no other server has said why a task was killed */
+    char killed[TEXT_MAX];  /* the message that is logged then; "": no task was killed */
 };
 
 char *execs_env(const struct server *server)
@@ -159,6 +167,25 @@ static void done(struct execs *execs, uint32_t slot)
     look(execs);
 }
 
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+    struct execs *execs = arg;
+    (void)fd, (void)what;
+    if (!execs->told)
+        fail(execs, RM_SPAWN_FAILED, execs->killed);
+}
+
+/* Most likely the RM has killed the task because another process of the step could not be started.
+ * The server of that process says so, but its message may come after the kill. */
+static void await_why(struct execs *execs, const char *text)
+{
+    const struct timeval tv = {.tv_sec = CAUSE_S};
+    if (execs->killed[0] != '\0')
+        return;
+    snprintf(execs->killed, sizeof execs->killed, "%s", text);
+    event_add(execs->patience, &tv);
+}
+
 void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
     struct execs *execs = server->execs;
@@ -169,7 +196,10 @@ void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
     snprintf(text, sizeof text, "rank %u on %s ended before it was started: %s %u",
              here->ranks[slot], here->name, sig != 0 ? "signal" : "exit code",
              sig != 0 ? sig : code);
-    fail(execs, RM_SPAWN_FAILED, text);
+    if (sig == SIGKILL || sig == SIGTERM)
+        await_why(execs, text);
+    else
+        fail(execs, RM_SPAWN_FAILED, text);
 }
 
 /* ---- connections ---- */
@@ -180,7 +210,12 @@ static void drop(struct connection *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    bufferevent_free(c->bev);
+    if (c->hello != NULL)
+        event_free(c->hello);
+    if (c->bev != NULL)
+        bufferevent_free(c->bev);
+    else
+        evutil_closesocket(c->fd);
     free(c);
 }
 
@@ -195,9 +230,10 @@ static void on_failure(struct connection *c, uint32_t what, int error, const cha
                                             : RM_SPAWN_FAILED;
     char text[TEXT_MAX];
     snprintf(text, sizeof text,
-             "rank %u on %.64s of the spawned step %.32s cannot be started: %s%s: %s",
-             here->ranks[c->slot], here->name, c->execs->server->boot.label,
-             at_wdir ? "its working directory " : "", name, strerror(error));
+             "rank %u on %.64s of the spawned %s %.32s cannot be started: %s%s: %s",
+             here->ranks[c->slot], here->name, boot_unit(&c->execs->server->boot),
+             c->execs->server->boot.label, at_wdir ? "its working directory " : "", name,
+             strerror(error));
     c->execs->tasks[c->slot] = EXEC_DONE;
     fail(c->execs, result, text);
 }
@@ -212,37 +248,20 @@ static uint32_t number(const unsigned char *bytes)
 static void on_read(struct bufferevent *bev, void *arg)
 {
     struct connection *c = arg;
-    struct execs *execs = c->execs;
-    const struct boot_node *here = &execs->server->boot.nodes[execs->server->boot.node];
     struct evbuffer *input = bufferevent_get_input(bev);
     unsigned char bytes[FAILURE_BYTES];
-    if (c->slot == here->ntasks && evbuffer_get_length(input) >= RANK_BYTES) {
-        evbuffer_remove(input, bytes, RANK_BYTES);
-        uint32_t rank = number(bytes);
-        for (uint32_t slot = 0; slot < here->ntasks; slot++)
-            if (here->ranks[slot] == rank && execs->tasks[slot] == EXEC_AWAITED)
-                c->slot = slot;
-        if (c->slot == here->ntasks) {
-            log_warning("a process said that it is about to be rank %u, which is not awaited here",
-                        rank);
-            drop(c);
-            return;
-        }
-        execs->tasks[c->slot] = EXEC_UNDER_WAY;
-        bufferevent_write(bev, "", 1);
-    }
-    if (c->slot < here->ntasks && evbuffer_copyout(input, bytes, sizeof bytes) == sizeof bytes) {
-        uint32_t what = number(bytes), error = number(bytes + 4), len = number(bytes + 8);
-        char name[PLAN_NAME_MAX + 1] = "";
-        bool good = what != 0 && what < PLAN_STEPS && error < INT32_MAX && len <= PLAN_NAME_MAX;
-        if (good && evbuffer_get_length(input) < sizeof bytes + len)
-            return; /* more is to come */
-        evbuffer_drain(input, sizeof bytes);
-        evbuffer_remove(input, name, good ? len : 0);
-        if (good)
-            on_failure(c, what, (int)error, name);
-        drop(c);
-    }
+    if (evbuffer_copyout(input, bytes, sizeof bytes) < (ev_ssize_t)sizeof bytes)
+        return;
+    uint32_t what = number(bytes), error = number(bytes + 4), len = number(bytes + 8);
+    char name[PLAN_NAME_MAX + 1] = "";
+    bool good = what != 0 && what < PLAN_STEPS && error < INT32_MAX && len <= PLAN_NAME_MAX;
+    if (good && evbuffer_get_length(input) < sizeof bytes + len)
+        return; /* more is to come */
+    evbuffer_drain(input, sizeof bytes);
+    evbuffer_remove(input, name, good ? len : 0);
+    if (good)
+        on_failure(c, what, (int)error, name);
+    drop(c);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
@@ -257,6 +276,89 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
         done(execs, slot);
 }
 
+/* @return bytes, as recv(); the caller closes the descriptors */
+static ssize_t receive(int fd, void *data, size_t len, int *fds, unsigned *nfds)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(PLAN_FDS_MAX * sizeof(int))];
+    } control;
+    struct iovec part = {data, len};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *nfds = 0;
+    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+        *nfds = (unsigned)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(head), *nfds * sizeof(int));
+    }
+    return n;
+}
+
+/* @param bytes the greeting, ended by NUL @param fds taken over either way
+ * @return whether a task of this rank is awaited here */
+static bool take_hello(struct connection *c, const unsigned char *bytes, const int *fds,
+                       unsigned nfds)
+{
+    struct execs *execs = c->execs;
+    const struct boot_node *here = &execs->server->boot.nodes[execs->server->boot.node];
+    uint32_t rank = number(bytes);
+    for (uint32_t slot = 0; slot < here->ntasks; slot++)
+        if (here->ranks[slot] == rank && execs->tasks[slot] == EXEC_AWAITED)
+            c->slot = slot;
+    if (c->slot == here->ntasks) {
+        log_warning("a process said that it is about to be rank %u, which is not awaited here",
+                    rank);
+        for (unsigned i = 0; i < nfds; i++)
+            close(fds[i]);
+        return false;
+    }
+    if (streams_add(execs->server->streams, rank, (const char *)bytes + HELLO_BYTES,
+                    number(bytes + 8) != 0, fds, nfds))
+        return true;
+    log_error("rank %u is not started: its output or input cannot be taken: out of memory or "
+              "descriptors",
+              rank);
+    return false;
+}
+
+/* muster-exec sends its greeting at once, so the greeting is there as a whole. */
+static void on_hello(evutil_socket_t fd, short what, void *arg)
+{
+    struct connection *c = arg;
+    unsigned char bytes[HELLO_BYTES + PLAN_HOME_MAX + 1];
+    int fds[PLAN_FDS_MAX];
+    unsigned nfds;
+    (void)what;
+    ssize_t n = receive(fd, bytes, sizeof bytes - 1, fds, &nfds);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    bytes[n > 0 ? n : 0] = '\0';
+    bool whole = n >= HELLO_BYTES && number(bytes + 4) == (size_t)n - HELLO_BYTES;
+    for (unsigned i = 0; i < nfds && !whole; i++)
+        close(fds[i]);
+    /* Without an answer muster-exec ends, and the launcher tells of a task that was awaited. */
+    if (!whole || !take_hello(c, bytes, fds, nfds)) {
+        drop(c);
+        return;
+    }
+    event_free(c->hello);
+    c->hello = NULL;
+    c->bev = bufferevent_socket_new(c->execs->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (c->bev == NULL) {
+        drop(c);
+        return;
+    }
+    c->execs->tasks[c->slot] = EXEC_UNDER_WAY;
+    bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
+    bufferevent_setwatermark(c->bev, EV_READ, 0, FAILURE_BYTES + PLAN_NAME_MAX);
+    bufferevent_enable(c->bev, EV_READ);
+    bufferevent_write(c->bev, "", 1);
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *addr,
                       int addrlen, void *arg)
 {
@@ -269,19 +371,18 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     bool own = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid();
     struct connection *c = own ? calloc(1, sizeof *c) : NULL;
     if (c != NULL)
-        c->bev = bufferevent_socket_new(execs->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (c == NULL || c->bev == NULL) {
+        c->hello = event_new(execs->server->base, fd, EV_READ | EV_PERSIST, on_hello, c);
+    if (c == NULL || c->hello == NULL) {
         free(c);
         evutil_closesocket(fd);
         return;
     }
     c->execs = execs;
+    c->fd = fd;
     c->slot = ntasks_here(execs->server);
     c->next = execs->open;
     execs->open = c;
-    bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
-    bufferevent_setwatermark(c->bev, EV_READ, 0, RANK_BYTES + FAILURE_BYTES + PLAN_NAME_MAX);
-    bufferevent_enable(c->bev, EV_READ);
+    event_add(c->hello, NULL);
 }
 
 /* ---- opening and closing ---- */
@@ -319,11 +420,24 @@ int execs_open(struct server *server, struct err *err)
     server->execs = execs;
     execs->server = server;
     execs->tasks = calloc(ntasks_here(server) + 1, sizeof *execs->tasks);
-    if (execs->tasks == NULL || open_socket(execs) != 0)
+    server->streams = streams_new(server);
+    execs->patience = evtimer_new(server->base, on_patience, execs);
+    if (execs->tasks == NULL || server->streams == NULL || execs->patience == NULL ||
+        open_socket(execs) != 0)
         return err_set(err, "no socket for the processes of a spawned step in %s: %s",
                        server->boot.tmpdir, strerror(errno));
     log_info("spawned by %s rank %u", nspace, rank);
     return 0;
+}
+
+bool execs_owe(const struct server *server)
+{
+    return server->execs != NULL && !server->execs->told;
+}
+
+bool execs_await_why(const struct server *server)
+{
+    return execs_owe(server) && server->execs->killed[0] != '\0';
 }
 
 void execs_close(struct server *server)
@@ -335,6 +449,10 @@ void execs_close(struct server *server)
         drop(execs->open);
     if (execs->listener != NULL)
         evconnlistener_free(execs->listener);
+    streams_free(server->streams);
+    server->streams = NULL;
+    if (execs->patience != NULL)
+        event_free(execs->patience);
     free(execs->tasks);
     free(execs);
     server->execs = NULL;

@@ -11,6 +11,7 @@
  * | a process that cannot be started | node 0: which one, and why; then it ends the step |
  *
  * Node 0 tells the step that started this one (rm_ops.started), once.
+ * What the processes print and read may go to, and come from, a process of that step: streams.h.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_EXECS_H
@@ -31,6 +32,14 @@ void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
 
 /** Takes the body of a FRAME_STARTED of server @p from of the own step. */
 void execs_receive(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** Whether this server has a word to say that others wait for, and has not said it: the programs of
+ * a step may have ended before the servers below have said that they ran. */
+bool execs_owe(const struct server *server);
+
+/** @return whether a process was killed before it ran, and a server elsewhere may still say why.
+ * True for 1 s at most. */
+bool execs_await_why(const struct server *server);
 
 void execs_close(struct server *server);
 

@@ -1,670 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/** @file
- * Who the holder is, as this server sees it, and which way requests go. holder.h has the states.
- *
- * Two holders may come about when servers see different steps: one that has only just begun, a list
- * of the resource manager's that is late, a node that was cut off. So a holder looks again after
- * seconds, and then every few minutes, whether there is an older one; then it follows that one, and
- * the steps that it served are told to look again.
- */
+/* What happens to the holder's end: losses, time, its beginning and its end. holder.h has its
+ * states. */
 #include "common/server/holder_private.h"
-
-#include "common/util/log.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PAUSE_FIRST_MS = 50, /* until the holder is looked for again */
-    PAUSE_MAX_MS = 2000,
-    VAIN_MS = 30000,   /* what does not wait for data fails when there is no holder for so long */
-    ANSWER_S = 10,     /* for the answer to a HELLO */
-    COLLECT_MS = 4000, /* for the other steps to say what they have */
-    SUCCEED_MS = 1000, /* the same where the other steps come by themselves */
-    PING_MS = 10000,
-    CHECK_MAX_MS = 300000,
-};
+enum { CHECK_MAX_MS = 300000 };
 
-static const int64_t checks[] = {2000, 8000, 30000}; /* ms, after a holder has begun to hold */
-
-static void set_state(struct holder *holder, enum holder_state state)
-{
-    static const char *const names[] = {"rests", "seeks", "greets", "follows", "collects", "holds"};
-    if (holder->state != state)
-        log_debug("holder: %s, then %s", names[holder->state], names[state]);
-    holder->state = state;
-}
-
-static int64_t now_of(const struct holder *holder)
-{
-    return holder->env.now(holder->env.arg);
-}
-
-static bool is_deputy(const struct holder *holder)
-{
-    return holder->deputy == holder->env.self;
-}
-
-static uint32_t find_deputy(const struct holder *holder)
-{
-    for (uint32_t node = 0; node < holder->env.self; node++)
-        if (!holder->env.is_lost(holder->env.arg, node))
-            return node;
-    return holder->env.self;
-}
-
-/* Where requests go from here, or HOLDER_NONE: not yet, or to our own desk. */
-static uint32_t above(const struct holder *holder)
-{
-    if (!is_deputy(holder))
-        return holder->deputy;
-    return holder->state == FOLLOWS ? holder->node : HOLDER_NONE;
-}
-
-static bool is_needed(const struct holder *holder)
-{
-    const struct carry *c;
-    if (store_counts(holder->kept).entries > 0)
-        return true;
-    TAILQ_FOREACH (c, &holder->carries, link)
-        if (!c->answered)
-            return true;
-    return false;
-}
-
-static void set_range(struct holder *holder, uint64_t range)
-{
-    if (holder->range != 0 || range == 0)
-        return;
-    holder->range = range;
-    holder->env.ranged(holder->env.arg, range);
-}
-
-/* ---- ourselves as the holder ---- */
-
-static void serve_queue(struct holder *holder);
-
-static void begin_to_hold(struct holder *holder)
-{
-    set_state(holder, HOLDS);
-    if (holder->range == 0) /* after those that others have told of */
-        set_range(holder, desk_range(holder));
-    holder->checks = 0;
-    holder->check = now_of(holder) + checks[0];
-    serve_queue(holder);
-}
-
-/* Our own step's entries are held, too. */
-static void hold_kept(struct holder *holder)
-{
-    const struct store_entry *e;
-    struct wire_out out = {0};
-    struct wire_in in;
-    wire_put_u32(&out, store_counts(holder->kept).entries);
-    for (e = store_first(holder->kept); e != NULL; e = TAILQ_NEXT(e, link))
-        store_put_entry(&out, e);
-    wire_in_init(&in, out.data, out.len);
-    if (!out.failed)
-        desk_take(holder, holder->held, &in);
-    wire_out_free(&out);
-}
-
-static void collected(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct holder *holder = arg;
-    (void)data, (void)len;
-    if (status == HOLDER_AGAIN && holder->check > now_of(holder))
-        holder->check = now_of(holder); /* it knows an older one */
-    if (holder->collecting > 0 && --holder->collecting == 0 && holder->state == COLLECTS)
-        begin_to_hold(holder);
-}
-
-static void collect_from(struct holder *holder, uint32_t node)
-{
-    const unsigned char op = HOLDER_COLLECT;
-    holder->collecting++;
-    holder->env.ask(holder->env.arg, node, &op, 1, ANSWER_S, collected, holder);
-}
-
-static void begin_to_collect(struct holder *holder)
-{
-    const struct holder_env *env = &holder->env;
-    hold_kept(holder);
-    if (env->find == NULL) {
-        begin_to_hold(holder);
-        return;
-    }
-    set_state(holder, COLLECTS);
-    holder->until = now_of(holder) + COLLECT_MS;
-    holder->collecting = 1; /* until the last of them is named */
-    if (env->others == NULL || !env->others(env->arg)) {
-        holder->until = now_of(holder) + SUCCEED_MS;
-        if (!holder->succeeds)
-            begin_to_hold(holder);
-    }
-}
-
-void holder_other(struct holder *holder, uint32_t node)
-{
-    if (holder->state != COLLECTS && holder->state != HOLDS)
-        return;
-    if (node == HOLDER_NONE)
-        collected(holder, 0, NULL, 0);
-    else if (holder->state == COLLECTS)
-        collect_from(holder, node);
-}
-
-/* ---- looking for the holder ---- */
-
-static void seek(struct holder *holder)
-{
-    if (holder->closing || !is_deputy(holder) || holder->asked)
-        return;
-    if (holder->state != COLLECTS && holder->state != HOLDS) {
-        set_state(holder, SEEKS);
-        if (holder->since == 0)
-            holder->since = now_of(holder);
-    }
-    holder->again = 0;
-    if (holder->env.find == NULL) {
-        holder_found(holder, holder->env.self, NULL);
-        return;
-    }
-    holder->asked = true;
-    holder->env.find(holder->env.arg);
-}
-
-static void seek_later(struct holder *holder)
-{
-    set_state(holder, SEEKS);
-    if (holder->since == 0)
-        holder->since = now_of(holder);
-    holder->pause = holder->pause == 0                 ? PAUSE_FIRST_MS
-                    : holder->pause * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS
-                                                       : holder->pause * 2;
-    holder->again = now_of(holder) + holder->pause;
-}
-
-static void greeted(void *arg, int32_t status, const void *data, size_t len);
-
-/* Says to the server above what has come through here. */
-static bool greet(struct holder *holder, uint32_t node, ask_done_fn *done)
-{
-    const struct store_entry *e;
-    struct wire_out out = {0};
-    wire_put_u8(&out, HOLDER_HELLO);
-    wire_put_u64(&out, holder->range);
-    wire_put_u32(&out, store_counts(holder->kept).entries);
-    for (e = store_first(holder->kept); e != NULL; e = TAILQ_NEXT(e, link))
-        store_put_entry(&out, e);
-    bool good = !out.failed;
-    if (good)
-        holder->env.ask(holder->env.arg, node, out.data, out.len, ANSWER_S, done, holder);
-    wire_out_free(&out);
-    return good;
-}
-
-static void follow(struct holder *holder, uint32_t node)
-{
-    holder->node = node;
-    set_state(holder, GREETS);
-    holder->more = false;
-    if (!greet(holder, node, greeted))
-        seek_later(holder);
-}
-
-/* What other steps have told us they tell the next holder; of those that are gone we know alone. */
-static void adopt(struct holder *holder)
-{
-    struct store_entry *e, *next;
-    struct wire_out out = {0};
-    struct wire_in in;
-    struct client *client;
-    uint32_t n = 0;
-    wire_put_u32(&out, 0);
-    for (e = store_first(holder->held); e != NULL; e = next) {
-        next = TAILQ_NEXT(e, link);
-        bool has_step = false;
-        TAILQ_FOREACH (client, &holder->clients, link)
-            has_step |= strcmp(client->nspace, e->who.nspace) == 0;
-        if (!has_step) {
-            store_put_entry(&out, e);
-            n++;
-        }
-    }
-    wire_set_u32(&out, 0, n);
-    wire_in_init(&in, out.data, out.len);
-    if (!out.failed)
-        desk_take(holder, holder->kept, &in);
-    wire_out_free(&out);
-}
-
-static void nothing(void *arg, int32_t status, const void *data, size_t len)
-{
-    (void)arg, (void)status, (void)data, (void)len;
-}
-
-/* There is an older holder. */
-static void step_down(struct holder *holder, uint32_t node)
-{
-    const unsigned char op = HOLDER_COLLECT;
-    struct carry *c, *next;
-    adopt(holder);
-    while (store_first(holder->held) != NULL)
-        store_remove(holder->held, store_first(holder->held));
-    holder->state = SEEKS;
-    for (c = TAILQ_FIRST(&holder->carries); c != NULL; c = next) {
-        next = TAILQ_NEXT(c, link);
-        if (c->state != CARRY_WAITS || c->lookup.keys == NULL)
-            continue;
-        store_free_lookup(&c->lookup);
-        c->state = CARRY_QUEUED;
-        if (!holder_is_own(holder, c->from))
-            carry_answer(c, HOLDER_AGAIN, NULL, 0);
-    }
-    while (!TAILQ_EMPTY(&holder->clients)) {
-        struct client *client = TAILQ_FIRST(&holder->clients);
-        if (client->gone == 0) /* it looks again */
-            holder->env.ask(holder->env.arg, client->node, &op, 1, ANSWER_S, nothing, NULL);
-        TAILQ_REMOVE(&holder->clients, client, link);
-        free(client);
-    }
-    follow(holder, node);
-}
-
-/* Servers that took us for the holder are to look again. */
-static void send_away(struct holder *holder)
-{
-    struct carry *c, *next;
-    for (c = TAILQ_FIRST(&holder->carries); c != NULL; c = next) {
-        next = TAILQ_NEXT(c, link);
-        if (!holder_is_own(holder, c->from) && c->state == CARRY_QUEUED)
-            carry_answer(c, HOLDER_AGAIN, NULL, 0);
-    }
-}
-
-static void greeted(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct holder *holder = arg;
-    (void)data, (void)len;
-    if (holder->closing || holder->state != GREETS)
-        return;
-    if (status != holder->env.codes.success) {
-        seek_later(holder);
-        return;
-    }
-    set_state(holder, FOLLOWS);
-    holder->succeeds = true;
-    holder->pause = 0;
-    holder->since = 0;
-    holder->ping = now_of(holder) + PING_MS;
-    if (holder->more)
-        greet(holder, holder->node, nothing);
-    send_away(holder);
-    serve_queue(holder);
-}
-
-void holder_found(struct holder *holder, uint32_t node, const char *why)
-{
-    bool holding = holder->state == COLLECTS || holder->state == HOLDS;
-    holder->asked = false;
-    if (holder->closing || !is_deputy(holder))
-        return;
-    if (node == HOLDER_NONE) {
-        log_info("the session's holder is not known: %s", why != NULL ? why : "?");
-        if (!holding)
-            seek_later(holder);
-        return;
-    }
-    if (node == holder->env.self) {
-        holder->since = 0;
-        holder->pause = 0;
-        if (!holding)
-            begin_to_collect(holder);
-    } else if (holder->env.is_lost(holder->env.arg, node)) {
-        if (!holding)
-            seek_later(holder);
-    } else if (holding) {
-        step_down(holder, node);
-    } else {
-        follow(holder, node);
-    }
-}
-
-/* ---- requests ---- */
-
-/* Whether the asker knows that the server with these names is gone. */
-static bool is_avoided(const struct carry *c, const char *nspace, uint32_t index)
-{
-    char gone[PROCSET_NAME_MAX + 1];
-    struct wire_in in;
-    wire_in_init(&in, c->body, c->len);
-    wire_get_u8(&in);
-    wire_get_str(&in, gone, sizeof gone);
-    return wire_get_u32(&in) == index && !in.bad && strcmp(gone, nspace) == 0;
-}
-
-static void ponged(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct holder *holder = arg;
-    (void)data, (void)len;
-    if (!holder->closing && holder->state == FOLLOWS && status != holder->env.codes.success)
-        seek(holder);
-}
-
-static void ping(struct holder *holder)
-{
-    const unsigned char op = HOLDER_PING;
-    holder->ping = now_of(holder) + PING_MS;
-    holder->env.ask(holder->env.arg, holder->node, &op, 1, ANSWER_S, ponged, holder);
-}
-
-static void put_where(struct holder *holder, struct carry *c)
-{
-    const struct holder_env *env = &holder->env;
-    uint32_t node = holder->state == FOLLOWS ? holder->node : env->self, first = 0;
-    const char *nspace = env->nspace(env->arg, node);
-    struct wire_out out = {0};
-    struct procset set = {0};
-    if (nspace == NULL || env->server(env->arg, nspace, 0, &first) != 0) {
-        carry_answer(c, env->codes.unreach, NULL, 0);
-        return;
-    }
-    if (holder->state == FOLLOWS && is_avoided(c, nspace, node - first)) {
-        ping(holder); /* it goes on when we know, too */
-        return;
-    }
-    if (c->from != env->self && procset_add(&set, nspace, 0, 0) == 0)
-        env->acquaint(env->arg, c->from, &set); /* else it cannot send there */
-    procset_free(&set);
-    wire_put_str(&out, nspace);
-    wire_put_u32(&out, node - first);
-    carry_answer(c, env->codes.success, out.data, out.len);
-    wire_out_free(&out);
-}
-
-/* The owner of what was read forgets it. */
-static void forget_read(struct holder *holder, struct carry *c)
-{
-    const struct holder_env *env = &holder->env;
-    char nspace[PROCSET_NAME_MAX + 1];
-    struct wire_in in;
-    uint32_t node;
-    wire_in_init(&in, c->body, c->len);
-    wire_get_u8(&in);
-    wire_get_str(&in, nspace, sizeof nspace);
-    uint32_t rank = wire_get_u32(&in);
-    uint64_t number = wire_get_u64(&in);
-    struct store_entry *e = wire_end(&in) ? store_named(holder->kept, nspace, rank, number) : NULL;
-    if (e != NULL)
-        store_remove(holder->kept, e);
-    if (e != NULL && env->node_of(env->arg, nspace, rank, &node) == 0 && node < env->nnodes &&
-        node != env->self && node != c->from && !env->is_lost(env->arg, node))
-        env->ask(env->arg, node, c->body, (uint32_t)c->len, ANSWER_S, nothing, NULL);
-    carry_answer(c, env->codes.success, NULL, 0);
-}
-
-/* A server says that it is the holder. */
-static void on_collect(struct holder *holder, struct carry *c)
-{
-    uint32_t from = c->from;
-    bool knows = holder->state == FOLLOWS && holder->node == from;
-    bool holds = holder->state == HOLDS || holder->state == COLLECTS;
-    bool deputy = is_deputy(holder);
-    if (deputy && !holds && !knows &&
-        (store_counts(holder->kept).entries > 0 || holder->range != 0))
-        follow(holder, from); /* it hears HELLO before our answer */
-    carry_answer(c, holds || !deputy ? HOLDER_AGAIN : holder->env.codes.success, NULL, 0);
-    if (deputy && holds)
-        seek(holder); /* one of us has to step down */
-    else if (deputy && !knows && holder->state != GREETS && is_needed(holder))
-        follow(holder, from);
-}
-
-/* A server of the own step that took us for its deputy before has told what it has. */
-static void on_hello(struct holder *holder, struct carry *c)
-{
-    struct wire_in in;
-    wire_in_init(&in, c->body, c->len);
-    wire_get_u8(&in);
-    uint64_t range = wire_get_u64(&in);
-    bool good = desk_take(holder, holder->kept, &in) && wire_end(&in);
-    if (good)
-        set_range(holder, range);
-    if (range > holder->ranges)
-        holder->ranges = range;
-    carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
-    if (holder->state == HOLDS || holder->state == COLLECTS) {
-        hold_kept(holder);
-        desk_retry(holder);
-    } else if (above(holder) != HOLDER_NONE) {
-        greet(holder, above(holder), nothing);
-    } else if (holder->state == RESTS && is_needed(holder)) {
-        seek(holder);
-    }
-    holder->more = true;
-}
-
-static bool has_range(struct holder *holder, struct carry *c)
-{
-    struct wire_out out = {0};
-    if (holder->range == 0)
-        return false;
-    wire_put_u64(&out, holder->range);
-    carry_answer(c, holder->env.codes.success, out.data, out.len);
-    wire_out_free(&out);
-    return true;
-}
-
-/* Does one request, or leaves it in the queue. */
-static void serve_one(struct holder *holder, struct carry *c)
-{
-    bool own = holder_is_own(holder, c->from);
-    bool holds = holder->state == HOLDS, collects = holder->state == COLLECTS;
-    if (c->op == HOLDER_READ) {
-        forget_read(holder, c);
-    } else if (!own && !is_deputy(holder)) {
-        carry_answer(c, HOLDER_AGAIN, NULL, 0);
-    } else if (!own && c->op == HOLDER_COLLECT) {
-        on_collect(holder, c);
-    } else if (own && c->from != holder->env.self && c->op == HOLDER_HELLO && is_deputy(holder)) {
-        on_hello(holder, c);
-    } else if (own && c->op == HOLDER_RANGE && has_range(holder, c)) {
-        return;
-    } else if (!is_deputy(holder)) {
-        carry_send(c, holder->deputy);
-    } else if (own && c->op == HOLDER_WHERE) {
-        if (holds || collects || holder->state == FOLLOWS)
-            put_where(holder, c);
-        else if (holder->state == RESTS)
-            seek(holder);
-    } else if (holds || (collects && c->op == HOLDER_HELLO)) {
-        desk_serve(holder, c);
-    } else if (own && holder->state == FOLLOWS) {
-        carry_send(c, holder->node);
-    } else if (!own && holder->state == GREETS) {
-        carry_answer(c, HOLDER_AGAIN, NULL, 0); /* two that greet each other would both wait */
-    } else if (!own && holder->state == FOLLOWS) {
-        seek(holder); /* it may know better: the one that we follow may be gone */
-    } else if (holder->state == RESTS) {
-        seek(holder);
-    }
-}
-
-static void serve_queue(struct holder *holder)
-{
-    bool more = true;
-    while (more) { /* a request that is answered may bring others */
-        struct carry *c;
-        enum holder_state state = holder->state;
-        more = false;
-        TAILQ_FOREACH (c, &holder->carries, link)
-            if (c->state == CARRY_QUEUED && !c->answered && !c->tried) {
-                c->tried = true;
-                serve_one(holder, c);
-                more = true;
-                break;
-            }
-        if (state != holder->state)
-            break;
-    }
-    struct carry *c;
-    TAILQ_FOREACH (c, &holder->carries, link)
-        c->tried = false;
-}
-
-static void came(struct carry *c, int32_t status, const void *data, size_t len)
-{
-    struct holder *holder = c->holder;
-    const struct holder_codes *codes = &holder->env.codes;
-    if (holder->closing) {
-        carry_answer(c, codes->unreach, NULL, 0);
-        return;
-    }
-    bool changes = c->op == HOLDER_PUBLISH || c->op == HOLDER_UNPUBLISH || c->op == HOLDER_ENDED;
-    if (changes && status == codes->success && above(holder) != c->to) {
-        serve_queue(holder); /* another one is above now, or we are: it has not heard of this */
-        return;
-    }
-    if (status == HOLDER_AGAIN || status == codes->lost) {
-        if (is_deputy(holder) && holder->state == FOLLOWS)
-            seek_later(holder);
-        else if (!is_deputy(holder) && holder->again == 0)
-            holder->again = now_of(holder) + PAUSE_FIRST_MS;
-        return; /* it is queued */
-    }
-    if (status == codes->success && c->op == HOLDER_RANGE) {
-        struct wire_in in;
-        wire_in_init(&in, data, len);
-        set_range(holder, wire_get_u64(&in));
-        if (has_range(holder, c)) /* the step's first one is that of all of it */
-            return;
-    }
-    if (status == codes->success && holder_is_own(holder, c->from))
-        carry_keep(holder, c);
-    carry_answer(c, status, data, len);
-}
-
-void holder_serve(struct holder *holder, uint32_t from, uint64_t id, const void *body, size_t len)
-{
-    struct carry *c;
-    unsigned char op = len > 0 ? *(const unsigned char *)body : 0;
-    bool own = holder_is_own(holder, from);
-    if (op == 0 || op >= HOLDER_OPS || (!own && op == HOLDER_WHERE)) {
-        holder->env.reply(holder->env.arg, from, id, holder->env.codes.bad, NULL, 0);
-        return;
-    }
-    TAILQ_FOREACH (c, &holder->carries, link)
-        if (c->from == from && c->id == id && !c->answered)
-            return; /* it was asked again */
-    c = holder->closing ? NULL : carry_new(holder, from, id, body, len);
-    if (c == NULL) {
-        holder->env.reply(holder->env.arg, from, id,
-                          holder->closing ? HOLDER_AGAIN : holder->env.codes.unreach, NULL, 0);
-        return;
-    }
-    serve_queue(holder);
-}
-
-void holder_request(struct holder *holder, const void *body, size_t len, uint32_t ms,
-                    holder_done_fn *done, void *arg)
-{
-    struct carry *c = holder->closing ? NULL : carry_new(holder, holder->env.self, 0, body, len);
-    if (c == NULL) {
-        done(arg, holder->env.codes.unreach, NULL, 0);
-        return;
-    }
-    c->done = done;
-    c->arg = arg;
-    c->deadline = ms > 0 ? now_of(holder) + ms : 0;
-    serve_queue(holder);
-}
-
-/* ---- where ---- */
-
-struct where {
-    struct holder *holder;
-    holder_where_fn *done;
-    void *arg;
-    int64_t until; /* ms */
-};
-
-static void where_came(void *arg, int32_t status, const void *data, size_t len);
-
-static void ask_where(struct where *w, const char *gone, uint32_t index)
-{
-    struct wire_out out = {0};
-    int64_t left = w->until - now_of(w->holder);
-    wire_put_u8(&out, HOLDER_WHERE);
-    wire_put_str(&out, gone);
-    wire_put_u32(&out, index);
-    if (out.failed)
-        where_came(w, w->holder->env.codes.unreach, NULL, 0);
-    else
-        holder_request(w->holder, out.data, out.len, left > 1 ? (uint32_t)left : 1, where_came, w);
-    wire_out_free(&out);
-}
-
-static void where_came(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct where *w = arg;
-    const struct holder_env *env = &w->holder->env;
-    char nspace[PROCSET_NAME_MAX + 1];
-    struct wire_in in;
-    uint32_t node = HOLDER_NONE;
-    const char *why = "the step's first server does not say which one it is";
-    wire_in_init(&in, data, len);
-    if (status == env->codes.success) {
-        wire_get_str(&in, nspace, sizeof nspace);
-        uint32_t index = wire_get_u32(&in);
-        bool good = wire_end(&in);
-        /* The deputy has introduced it: one that is not known here has ended, and was forgotten. */
-        bool gone = good && (env->server(env->arg, nspace, index, &node) != 0 ||
-                             env->is_lost(env->arg, node));
-        if (gone && env->now(env->arg) < w->until) {
-            ask_where(w, nspace, index);
-            return;
-        }
-        if (!good)
-            node = HOLDER_NONE;
-    } else {
-        why = "no holder of the session is found";
-    }
-    w->done(w->arg, node, node == HOLDER_NONE ? why : NULL);
-    free(w);
-}
-
-void holder_where(struct holder *holder, holder_where_fn *done, void *arg)
-{
-    struct where *w = malloc(sizeof *w);
-    if (w == NULL) {
-        done(arg, HOLDER_NONE, "out of memory");
-        return;
-    }
-    *w = (struct where){holder, done, arg, now_of(holder) + VAIN_MS};
-    ask_where(w, "", 0);
-}
-
-void holder_range(struct holder *holder, holder_done_fn *done, void *arg)
-{
-    const unsigned char op = HOLDER_RANGE;
-    holder_request(holder, &op, 1, VAIN_MS, done, arg);
-}
-
-/* ---- losses, time, the end ---- */
+/* ms: the second time and the third that a holder looks for an older one */
+static const int64_t checks[] = {8000, 30000};
 
 static void change_deputy(struct holder *holder)
 {
-    uint32_t deputy = find_deputy(holder);
+    uint32_t deputy = holder_find_deputy(holder);
     if (deputy == holder->deputy)
         return;
     holder->deputy = deputy;
     holder->succeeds = true;
-    if (is_deputy(holder)) {
-        if (is_needed(holder))
-            seek(holder);
+    if (holder_is_deputy(holder)) {
+        if (holder_is_needed(holder))
+            seek_now(holder);
     } else if (store_counts(holder->kept).entries > 0) {
-        greet(holder, deputy, nothing);
+        seek_greet(holder, deputy, holder_ignore);
     }
 }
 
@@ -675,16 +33,16 @@ void holder_lost(struct holder *holder, uint32_t node)
         return;
     carry_forget(holder, node);
     if (client != NULL)
-        client->gone = now_of(holder);
+        client->gone = holder_now(holder);
     change_deputy(holder);
     bool followed = (holder->state == FOLLOWS || holder->state == GREETS) && node == holder->node;
-    if (is_deputy(holder) && followed) {
+    if (holder_is_deputy(holder) && followed) {
         holder->succeeds = true;
-        set_state(holder, RESTS);
+        holder_set_state(holder, RESTS);
         holder->since = holder->again = 0;
         holder->node = HOLDER_NONE;
-        if (is_needed(holder))
-            seek(holder);
+        if (holder_is_needed(holder))
+            seek_now(holder);
     }
     if (holder->again == 0)
         serve_queue(holder);
@@ -699,35 +57,8 @@ void holder_ended(struct holder *holder, const char *nspace, uint32_t rank)
     wire_put_str(&out, nspace);
     wire_put_u32(&out, rank);
     if (!out.failed)
-        holder_request(holder, out.data, out.len, VAIN_MS, nothing, NULL);
+        holder_request(holder, out.data, out.len, VAIN_MS, holder_ignore, NULL);
     wire_out_free(&out);
-}
-
-/* The next deputy of the own step; else, of a holder, a deputy of another step. */
-static uint32_t find_heir(const struct holder *holder)
-{
-    const struct client *client;
-    for (uint32_t node = holder->env.self + 1; node < holder->env.nnodes; node++)
-        if (!holder->env.is_lost(holder->env.arg, node))
-            return node;
-    TAILQ_FOREACH (client, &holder->clients, link)
-        if (client->gone == 0 && holder->state == HOLDS)
-            return client->node;
-    return HOLDER_NONE;
-}
-
-void holder_leave(struct holder *holder)
-{
-    const char *own = holder->env.nspace(holder->env.arg, holder->env.self);
-    uint32_t heir = is_deputy(holder) ? find_heir(holder) : HOLDER_NONE;
-    if (holder->closing || heir == HOLDER_NONE)
-        return;
-    if (holder->state == HOLDS || holder->state == COLLECTS)
-        adopt(holder);
-    if (!holder_is_own(holder, heir) && own != NULL)
-        store_ended(holder->kept, own, STORE_ANY_RANK);
-    if (store_counts(holder->kept).entries > 0)
-        greet(holder, heir, nothing);
 }
 
 static int64_t sooner(int64_t a, int64_t b)
@@ -743,7 +74,7 @@ static int64_t left_of(int64_t when, int64_t now)
 int64_t holder_next(const struct holder *holder)
 {
     const struct carry *c;
-    int64_t now = now_of(holder), ms = left_of(holder->again, now);
+    int64_t now = holder_now(holder), ms = left_of(holder->again, now);
     if (holder->closing)
         return -1;
     TAILQ_FOREACH (c, &holder->carries, link)
@@ -780,27 +111,27 @@ static bool expire(struct holder *holder, int64_t now)
 
 static void check(struct holder *holder, int64_t now)
 {
-    uint32_t n = ++holder->checks;
+    uint32_t n = holder->checks++;
     holder->check = now + (n < sizeof checks / sizeof *checks ? checks[n] : CHECK_MAX_MS);
-    seek(holder);
+    seek_now(holder);
 }
 
 void holder_tick(struct holder *holder)
 {
-    int64_t now = now_of(holder);
+    int64_t now = holder_now(holder);
     if (holder->closing)
         return;
     while (expire(holder, now))
         ;
     if (holder->again != 0 && holder->again <= now) {
         holder->again = 0;
-        if (is_deputy(holder))
-            seek(holder);
+        if (holder_is_deputy(holder))
+            seek_now(holder);
         else
             serve_queue(holder);
     }
     if (holder->state == COLLECTS && holder->until <= now)
-        begin_to_hold(holder);
+        hold_begin(holder);
     if (holder->state == HOLDS && holder->env.find != NULL && holder->check <= now &&
         !holder->asked)
         check(holder, now);
@@ -809,17 +140,17 @@ void holder_tick(struct holder *holder)
     if (holder->state == FOLLOWS && holder->ping <= now) {
         holder->ping = now + PING_MS;
         if (store_counts(holder->kept).entries > 0)
-            ping(holder);
+            serve_ping(holder);
     }
 }
 
 struct holder_view holder_view(const struct holder *holder)
 {
-    static const char *const names[] = {"rests", "seeks", "greets", "follows", "collects", "holds"};
     const struct carry *c;
     const struct client *client;
     bool holds = holder->state == HOLDS || holder->state == COLLECTS;
-    struct holder_view view = {.state = is_deputy(holder) ? names[holder->state] : "sends",
+    struct holder_view view = {.state =
+                                   holder_is_deputy(holder) ? holder_state_name(holder) : "sends",
                                .node = holds                      ? holder->env.self
                                        : holder->state == FOLLOWS ? holder->node
                                                                   : HOLDER_NONE,
@@ -839,10 +170,11 @@ struct holder *holder_new(const struct holder_env *env)
         return NULL;
     holder->env = *env;
     holder->node = HOLDER_NONE;
-    holder->came = came;
+    holder->came = serve_answer;
+    holder->serve = serve_queue;
     TAILQ_INIT(&holder->carries);
     TAILQ_INIT(&holder->clients);
-    holder->deputy = env->self == 0 ? 0 : find_deputy(holder);
+    holder->deputy = env->self == 0 ? 0 : holder_find_deputy(holder);
     holder->kept = store_new();
     holder->held = store_new();
     if (holder->kept != NULL && holder->held != NULL)

@@ -31,8 +31,8 @@
 #include "common/server/store.h"
 #include "common/transport/ask.h"
 
+enum { HOLDER_NONE = 0xffffffff /**< no server */ };
 enum {
-    HOLDER_NONE = 0xffffffff, /**< no server */
     HOLDER_AGAIN = 1, /**< an answer that is no status of PMIx: I am not the holder, look again */
 };
 
@@ -46,10 +46,13 @@ enum holder_op {
     HOLDER_RANGE,     /**< nothing; answer: u64 range of context ids, another one for each step */
     HOLDER_WHERE, /**< str nspace, u32 node: which one is known to be gone, or "" and 0; of the own
                        step alone; answer: str nspace, u32 node: the holder */
-    HOLDER_HELLO, /**< u64 range that the step has or 0, u32 n, n entries: what it has published */
+    HOLDER_HELLO, /**< u64 range that the step has or 0, u64 number of this HELLO among those of its
+                     sender, u8 whether these are all, u32 n, n entries: what it has published;
+                     answer: u64 that number */
     HOLDER_PING,  /**< nothing: do you know me? */
     HOLDER_COLLECT, /**< nothing: I am the holder, say HELLO */
     HOLDER_READ,    /**< str nspace, u32 rank, u64 number: this entry was read, and is gone */
+    HOLDER_HEIR,    /**< u32 n, n entries: I leave, and of these nobody else would tell */
     HOLDER_OPS,
 };
 
@@ -134,8 +137,11 @@ void holder_lost(struct holder *holder, uint32_t node);
 /** A process of this server has ended. */
 void holder_ended(struct holder *holder, const char *nspace, uint32_t rank);
 
-/** This server leaves in order: what only it has goes to another one. */
+/** This server is about to leave in order: what only it has goes to another one. */
 void holder_leave(struct holder *holder);
+
+/** @return whether that has not happened yet; true for some seconds at most */
+bool holder_hands_over(const struct holder *holder);
 
 /** @return milliseconds until holder_tick() is due, or -1 for never */
 int64_t holder_next(const struct holder *holder);

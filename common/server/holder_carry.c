@@ -49,9 +49,10 @@ static void tell(struct carry *c)
     const struct holder_env *env = &c->holder->env;
     bool sent = c->state == CARRY_SENT, news = !c->answered;
     c->answered = true; /* first: done() may ask again, and serves what is queued */
-    if (news && c->from != env->self)
+    if (news && c->from != env->self) {
+        c->holder->told[c->holder->ntold++ % TOLD] = (struct told){c->from, c->id};
         env->reply(env->arg, c->from, c->id, c->status, c->data, c->datalen);
-    else if (news && c->done != NULL)
+    } else if (news && c->done != NULL)
         c->done(c->arg, c->status, c->data, c->datalen);
     if (!sent)
         free_carry(c);
@@ -124,6 +125,7 @@ void carry_send(struct carry *c, uint32_t node)
 {
     c->state = CARRY_SENT;
     c->to = node;
+    c->went = true;
     c->holder->env.ask(c->holder->env.arg, node, c->body, c->len, 0, came, c);
 }
 
@@ -138,6 +140,15 @@ void carry_forget(struct holder *holder, uint32_t from)
         if (c->state == CARRY_QUEUED || (c->state == CARRY_WAITS && c->lookup.keys != NULL))
             free_carry(c);
     }
+}
+
+bool carry_was_told(const struct holder *holder, uint32_t from, uint64_t id)
+{
+    uint32_t n = holder->ntold < TOLD ? holder->ntold : TOLD;
+    for (uint32_t i = 0; i < n; i++)
+        if (holder->told[i].from == from && holder->told[i].id == id)
+            return true;
+    return false;
 }
 
 void carry_free_all(struct holder *holder)

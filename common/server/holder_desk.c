@@ -47,6 +47,8 @@ void desk_note(struct holder *holder, uint32_t node)
         snprintf(client->nspace, sizeof client->nspace, "%s", nspace);
         TAILQ_INSERT_TAIL(&holder->clients, client, link);
     }
+    if (client->node != node)
+        client->hello = 0;
     client->node = node;
     client->gone = 0;
     client->heard = holder->env.now(holder->env.arg);
@@ -270,14 +272,45 @@ uint64_t desk_range(struct holder *holder)
     return holder->ranges;
 }
 
+/* What a step has published, but does not have any more, was unpublished, read or ended while the
+ * step followed another holder. */
+static void forget_step(struct holder *holder, uint32_t node)
+{
+    const char *nspace = holder->env.nspace(holder->env.arg, node);
+    struct store_entry *e, *next;
+    for (e = store_first(holder->held); e != NULL && nspace != NULL; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (strcmp(e->who.nspace, nspace) == 0)
+            store_remove(holder->held, e);
+    }
+}
+
+/* Is answered once we hold: whoever follows us tells others that leaders meet here. What is said
+ * again, as its answer was late, may be older than what the step has published since. */
 static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
 {
-    uint64_t range = wire_get_u64(in);
-    bool good = desk_take(holder, holder->held, in) && wire_end(in);
+    uint64_t range = wire_get_u64(in), number = wire_get_u64(in);
+    struct wire_out out = {0};
+    bool whole = wire_get_u8(in) != 0, good = !in->bad;
+    desk_note(holder, c->from);
+    struct client *client = desk_client(holder, c->from);
+    bool again = client != NULL && number <= client->hello;
+    if (good && !again) {
+        if (whole)
+            forget_step(holder, c->from);
+        good = desk_take(holder, holder->held, in) && wire_end(in);
+    }
+    if (good && client != NULL && !again)
+        client->hello = number;
     if (good && range > holder->ranges)
         holder->ranges = range;
-    desk_note(holder, c->from);
-    carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
+    if (good && holder->state == COLLECTS)
+        return;
+    wire_put_u64(&out, number);
+    good = good && !out.failed;
+    carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, out.data,
+                 good ? out.len : 0);
+    wire_out_free(&out);
     desk_retry(holder);
 }
 
@@ -327,6 +360,7 @@ void desk_serve(struct holder *holder, struct carry *c)
     } else if (c->op == HOLDER_PING) {
         status = client != NULL ? holder->env.codes.success : HOLDER_AGAIN;
     } else if (c->op == HOLDER_PUBLISH) {
+        desk_note(holder, c->from); /* it may have been silent for long */
         status = publish(holder, &in);
     } else if (c->op == HOLDER_UNPUBLISH) {
         status = unpublish(holder, &in);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * State of the holder's end. Private to holder_carry.c, holder_desk.c and holder.c, of which each
- * calls only those before it; an answer from above goes upwards by struct holder's came().
+ * State of the holder's end. Private to its files, of which each calls only those before it:
+ *
+ *     holder_carry, holder_desk, holder_state, holder_hold, holder_seek, holder_leave,
+ * holder_serve, holder_where, holder
+ *
+ * Upwards go only an answer from above and the word that the queue is to be served, by struct
+ * holder's came() and serve().
  */
 #ifndef MUSTER_SERVER_HOLDER_PRIVATE_H
 #define MUSTER_SERVER_HOLDER_PRIVATE_H
@@ -9,6 +14,23 @@
 #include "common/server/holder.h"
 
 enum holder_state { RESTS, SEEKS, GREETS, FOLLOWS, COLLECTS, HOLDS };
+
+enum {
+    PAUSE_FIRST_MS = 50, /* until the holder is looked for again */
+    VAIN_MS = 30000,     /* what does not wait for data fails when there is no holder for so long */
+    TOLD = 256,          /* questions that came again after the answer are known for so many */
+    ANSWER_S = 10,       /* for the answer to a HELLO */
+    PING_MS = 10000,
+    CHECK_FIRST_MS = 2000, /* a holder looks for an older one so long after it has begun */
+};
+
+/** How far a deputy that ends in order has handed over what nobody else would tell. */
+enum leave_state {
+    LEAVE_NOT,    /**< it does not leave */
+    LEAVE_OFFERS, /**< it has no heir yet */
+    LEAVE_AWAITS, /**< one was asked */
+    LEAVE_DONE,   /**< one has it; or there is nothing to hand over, or nobody */
+};
 
 /** A request under way. */
 struct carry {
@@ -23,6 +45,7 @@ struct carry {
     enum { CARRY_QUEUED, CARRY_SENT, CARRY_WAITS } state; /**< for us; above; at our own desk */
     uint32_t to;                                          /**< of CARRY_SENT: the server above */
     bool tried;                                           /**< in this round of the queue */
+    bool went;     /**< it was sent above, now or before: perhaps it was done there */
     bool answered; /**< its asker is told; the answer from above is of no use any more */
     holder_done_fn *done;
     void *arg;
@@ -37,9 +60,16 @@ TAILQ_HEAD(carries, carry);
 struct client {
     TAILQ_ENTRY(client) link;
     char nspace[PROCSET_NAME_MAX + 1];
-    uint32_t node; /**< its deputy */
-    int64_t heard; /**< ms */
-    int64_t gone;  /**< ms: since when it has no deputy; 0: it has */
+    uint32_t node;  /**< its deputy */
+    uint64_t hello; /**< number of the last HELLO that was taken from it */
+    int64_t heard;  /**< ms */
+    int64_t gone;   /**< ms: since when it has no deputy; 0: it has */
+};
+
+/** A question of another server that was answered. */
+struct told {
+    uint32_t from;
+    uint64_t id;
 };
 
 struct holder {
@@ -59,13 +89,28 @@ struct holder {
     int64_t check;       /**< of HOLDS: when to look whether there is an older one, ms */
     uint32_t checks;     /**< how often that was done */
     int64_t ping;        /**< of FOLLOWS: when to say that we are there, ms */
-    uint64_t range;      /**< of this step's context ids; 0: none yet */
-    uint64_t ranges;     /**< the last that was given out, or was heard of */
-    struct store *kept;  /**< published by the own step, as far as it came through here */
-    struct store *held;  /**< of HOLDS and COLLECTS: published by all */
+    enum leave_state leave;
+    int64_t leave_until; /**< of OFFERS and AWAITS: when this server leaves all the same, ms */
+    uint32_t heir;       /**< of AWAITS: who was asked */
+    bool declined;       /**< the next server of the own step leaves, too */
+    enum {
+        HEIRS_NOT_ASKED,
+        HEIRS_ASKED,
+        HEIRS_NAMED
+    } heirs;         /**< leaving: whether other steps were asked for, beside those that we know */
+    uint64_t range;  /**< of this step's context ids; 0: none yet */
+    uint64_t hellos; /**< that were said */
+    uint64_t greeting;  /**< of GREETS: number of the HELLO whose answer counts */
+    uint64_t ranges;    /**< the last that was given out, or was heard of */
+    struct store *kept; /**< published by the own step, as far as it came through here */
+    struct store *held; /**< of HOLDS and COLLECTS: published by all */
     struct carries carries;
+    struct told told[TOLD]; /**< a ring of the last ones */
+    uint32_t ntold;
     /** Takes the answer to carry_send(). */
     void (*came)(struct carry *c, int32_t status, const void *data, size_t len);
+    /** Does what is queued, as far as it can be done now. */
+    void (*serve)(struct holder *holder);
     TAILQ_HEAD(, client) clients;
 };
 
@@ -77,6 +122,9 @@ struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const
 void carry_answer(struct carry *c, int32_t status, const void *data, size_t len);
 /** Asks @p node; holder::came takes the answer. */
 void carry_send(struct carry *c, uint32_t node);
+/** Whether the question was answered not long ago: it was asked again meanwhile, and is not to be
+ * done twice. */
+bool carry_was_told(const struct holder *holder, uint32_t from, uint64_t id);
 /** Frees all of them, without a word. */
 void carry_free_all(struct holder *holder);
 /** Of a server that is gone nobody waits for an answer. */
@@ -102,5 +150,61 @@ void desk_tick(struct holder *holder, int64_t now);
 int64_t desk_next(const struct holder *holder, int64_t now);
 /** Next number of a range. */
 uint64_t desk_range(struct holder *holder);
+
+/* ---- holder_state.c: what is asked of the state ---- */
+
+void holder_set_state(struct holder *holder, enum holder_state state);
+/** @return the name of the state of a deputy */
+const char *holder_state_name(const struct holder *holder);
+int64_t holder_now(const struct holder *holder);
+bool holder_is_deputy(const struct holder *holder);
+uint32_t holder_find_deputy(const struct holder *holder);
+/** @return where requests go from here, or HOLDER_NONE: not yet, or to our own desk */
+uint32_t holder_above(const struct holder *holder);
+/** @return whether the holder is of use to this server */
+bool holder_is_needed(const struct holder *holder);
+/** The first range of context ids that is heard of is the step's. */
+void holder_set_range(struct holder *holder, uint64_t range);
+/** Takes an answer that changes nothing. */
+void holder_ignore(void *arg, int32_t status, const void *data, size_t len);
+
+/* ---- holder_hold.c: being the holder ---- */
+
+/** Asks the other steps for what they have, and then holds. */
+void hold_collect(struct holder *holder);
+/** Holds from now on. */
+void hold_begin(struct holder *holder);
+/** Has our own step's entries held, too. */
+void hold_kept(struct holder *holder);
+/** Keeps what is held of steps that are gone, as nobody else will say it to the next holder. */
+void hold_adopt(struct holder *holder);
+
+/* ---- holder_seek.c: looking for the holder ---- */
+
+/** Asks the resource manager, unless it owes an answer. */
+void seek_now(struct holder *holder);
+/** The same after a pause. */
+void seek_later(struct holder *holder);
+/** Takes @p node for the holder. */
+void seek_follow(struct holder *holder, uint32_t node);
+/** Says to the server above what has come through here. @return false: out of memory */
+bool seek_greet(struct holder *holder, uint32_t node, ask_done_fn *done);
+
+/** What this step's servers keep has become more: the holder is to hear of it. */
+void seek_say_kept(struct holder *holder);
+
+/* ---- holder_leave.c: what outlives a step is handed over ---- */
+
+/** Looks for an heir, where one is missing: the state has changed. */
+void leave_offer(struct holder *holder);
+/** Takes a HOLDER_HEIR. */
+void leave_inherit(struct holder *holder, struct carry *c);
+
+/* ---- holder_serve.c: requests ---- */
+
+void serve_queue(struct holder *holder);
+void serve_answer(struct carry *c, int32_t status, const void *data, size_t len);
+/** Asks the holder whether it knows us. */
+void serve_ping(struct holder *holder);
 
 #endif

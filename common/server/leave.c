@@ -8,7 +8,10 @@
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
+#include "common/server/streams.h"
 #include "common/server/tasks.h"
+#include "common/server/time_left.h"
+#include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -22,6 +25,8 @@ enum { TELL_MAX = 512 };
 enum {
     LOOK_MAX_MS = 50,      /* between looks whether all is delivered */
     DIRECT_MS = 500,       /* for direct connections to end in order */
+    SHUT_MS = 500,         /* for what is at our socket already */
+    SHUT_LOOK_MS = 2,      /* between looks whether it has been read */
     SHOULD_STAY_MS = 1500, /* for events and questions, on which no result of others hangs */
 };
 
@@ -64,11 +69,16 @@ bool server_has_left(const struct server *server, uint32_t node)
     return peer.left || peer.lost || engine_is_lost(server->engine, node);
 }
 
-void server_close_backend(struct server *server, unsigned ms)
+static void close_direct(struct server *server, unsigned ms)
 {
     struct direct *direct = server->direct;
     server->direct = NULL; /* what is sent from now on goes natively */
     direct_close(direct, ms < DIRECT_MS ? ms : DIRECT_MS);
+}
+
+void server_close_backend(struct server *server, unsigned ms)
+{
+    close_direct(server, ms);
     if (server->rm != NULL)
         server->rm_ops->close(server->rm, ms);
     server->rm = NULL;
@@ -93,17 +103,27 @@ static bool undelivered(const struct server *server, int64_t stayed, bool tell)
     return found;
 }
 
+/* @return whether the server has a reason to stay. A server whose tasks were all killed stays only
+ * to hear why a spawned task was killed. */
+static bool has_reason(const struct server *server, bool in_order, int64_t stayed)
+{
+    return execs_await_why(server) ||
+           (in_order && (tasks_await_cause(server) || holder_hands_over(server->holder) ||
+                         execs_owe(server) || streams_print(server, true) ||
+                         (stayed < SHOULD_STAY_MS && streams_print(server, false)) ||
+                         pushes_wait(server, false) || undelivered(server, stayed, false)));
+}
+
 /* What succeeded here must do so elsewhere: a node that is away for a while has all the time that
  * it has while the step runs. The server goes on as ever, without tasks. */
-static void deliver_rest(struct server *server)
+static void deliver_rest(struct server *server, bool in_order)
 {
     int64_t begin = now_ms(), now = begin, said = begin;
     int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
     direct_hurry(server->direct);
     if (stay > BOOT_STAY_MAX_MS)
         stay = BOOT_STAY_MAX_MS;
-    while (!server->ending && now < begin + stay &&
-           (tasks_await_cause(server) || undelivered(server, now - begin, false))) {
+    while (!server->ending && now < begin + stay && has_reason(server, in_order, now - begin)) {
         /* The back end does not say when it has sent something. */
         int64_t ms = (now - begin) / 16 + 2;
         struct timeval tv = {.tv_usec = (ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS) * 1000};
@@ -118,8 +138,28 @@ static void deliver_rest(struct server *server)
             server_tell_launcher(BOOT_SAYS_STAYS); /* one that is gone need not be told */
         }
     }
-    if (!server->ending)
+    if (!server->ending && in_order) {
         undelivered(server, now - begin, true);
+        pushes_wait(server, true);
+    }
+}
+
+/* A server that leaves at the same time may have said goodbye to us alone, and count on us to pass
+ * it on. So we read what was sent to us, until nothing more can come, and tell one more server.
+ * @return whether all others have left, as that has shown */
+static bool shut(struct server *server)
+{
+    int64_t until = now_ms() + SHUT_MS;
+    close_direct(server, DIRECT_MS);
+    if (server->rm == NULL || server->rm_ops->shut == NULL)
+        return false;
+    while (server->rm_ops->shut(server->rm) && now_ms() < until) {
+        struct timeval tv = {.tv_usec = SHUT_LOOK_MS * 1000};
+        evtimer_add(server->timer, &tv);
+        if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
+            break;
+    }
+    return absent_tell_rest(server);
 }
 
 void server_leave(struct server *server, unsigned ms)
@@ -129,10 +169,9 @@ void server_leave(struct server *server, unsigned ms)
         tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
     if (server->control != NULL)
         event_del(server->control);
-    if (in_order) {
+    if (in_order)
         holder_leave(server->holder);
-        deliver_rest(server);
-    }
+    deliver_rest(server, in_order);
     tasks_tick(server, INT64_MAX); /* one whose cause was awaited */
     if (server->told_to_leave && server->ending)
         server_tell_launcher(BOOT_SAYS_STAYS); /* until the step's end is asked for */
@@ -153,11 +192,12 @@ void server_leave(struct server *server, unsigned ms)
     engine_close(server->engine);
     holder_close(server->holder);
     asks_close(server->asks);
+    time_left_close(server);
     upcall_answer_spawns(server);
     steps_go_on(server);
-    if (going_on)
-        absent_tell(server);
-    if (going_on && in_order && server->rm != NULL && server->rm_ops->let_go != NULL)
+    bool last = going_on && absent_tell(server);
+    if (going_on && in_order && tasks_one_ended_well(server) && server->rm != NULL &&
+        server->rm_ops->let_go != NULL)
         server->rm_ops->let_go(server->rm);
     steps_leave(server);
     execs_close(server);
@@ -166,5 +206,9 @@ void server_leave(struct server *server, unsigned ms)
     /* Before the back end is closed, which may end the process when its RM hangs. */
     if (server->told_to_leave)
         server_tell_launcher(BOOT_SAYS_LEFT);
+    if (going_on)
+        last = shut(server) || last;
+    if (last || !going_on)
+        steps_end(server, last);
     server_close_backend(server, ms);
 }

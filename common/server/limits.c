@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory and descriptors that are used up. malloc(), calloc() and realloc() are those of all
- * libraries here, as the program is searched first. */
+/* Memory and descriptors that are used up. malloc(), calloc(), realloc() and pthread_create() are
+ * those of all libraries here, as the program is searched first. */
 #include "common/server/limits.h"
 
 #include "common/server/share.h"
 #include "common/util/log.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,13 +18,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Without tasks a server has some 30, and takes more for a moment. */
-enum { DESCRIPTORS = 64 };
+/* Without tasks a server has some 30 descriptors open, and takes more for a moment. Each task adds
+ * its client's connection; each spawned task adds a connection until exec, and two streams with
+ * both ends. */
+enum { DESCRIPTORS = 64, OF_TASK = 1, OF_SPAWNED = 6 };
 
-int limits_descriptors(uint32_t ntasks, struct err *err)
+static uint64_t needed(uint32_t ntasks, bool spawned)
+{
+    return DESCRIPTORS + (uint64_t)ntasks * (spawned ? OF_SPAWNED : OF_TASK);
+}
+
+int limits_descriptors(uint32_t ntasks, bool spawned, struct err *err)
 {
     struct rlimit files;
-    uint64_t need = DESCRIPTORS + (uint64_t)ntasks;
+    uint64_t need = needed(ntasks, spawned);
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= need)
         return 0;
     return err_set(err,
@@ -30,16 +40,18 @@ int limits_descriptors(uint32_t ntasks, struct err *err)
                    (unsigned long long)files.rlim_cur, (unsigned long long)need, ntasks);
 }
 
-unsigned limits_connections(unsigned arity, uint32_t ntasks)
+unsigned limits_connections(unsigned arity, uint32_t ntasks, bool spawned)
 {
     enum { OF_CHILD = 4, LEAST = 4, MOST = 1024 };
     struct rlimit files;
-    uint64_t need = DESCRIPTORS + (uint64_t)ntasks, n = (uint64_t)OF_CHILD * arity;
+    uint64_t need = needed(ntasks, spawned), n = (uint64_t)OF_CHILD * arity;
     if (n > MOST)
         n = MOST;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > need &&
-        n > (files.rlim_cur - need) / 2)
-        n = (files.rlim_cur - need) / 2;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        uint64_t spare = files.rlim_cur > need ? files.rlim_cur - need : 0;
+        if (n > spare / 2)
+            n = spare / 2;
+    }
     return n > LEAST ? (unsigned)n : LEAST;
 }
 
@@ -51,6 +63,15 @@ void limits_no_descriptors(void)
               "the hard limit of open files of the daemon that starts steps",
               (unsigned long long)files.rlim_cur);
     _exit(1);
+}
+
+void limits_keep_memory(void)
+{
+    enum { BLOCK = 8 << 20, KEPT = 16 << 20, PAD = 4 << 20 };
+    mallopt(M_MMAP_THRESHOLD, BLOCK); /* larger ones are given back at once */
+    mallopt(M_TRIM_THRESHOLD, KEPT);
+    mallopt(M_TOP_PAD, PAD); /* what the heap grows by: one system call for many blocks */
+    mallopt(M_ARENA_MAX, 1); /* the others grow by mprotect(), for each block */
 }
 
 #ifdef MUSTER_SANITIZED
@@ -158,6 +179,34 @@ void *realloc(void *p, size_t size)
 {
     count(size);
     return checked(__libc_realloc(p, size), size);
+}
+
+/* Whether a thread's stack does not fit into the bound any more. */
+static bool no_stack_fits(const pthread_attr_t *attr)
+{
+    size_t stack = 0;
+    struct rlimit limit;
+    pthread_attr_t usual;
+    if (words_len == 0 || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return false;
+    if (attr != NULL) {
+        pthread_attr_getstacksize(attr, &stack);
+    } else if (pthread_getattr_default_np(&usual) == 0) {
+        pthread_attr_getstacksize(&usual, &stack);
+        pthread_attr_destroy(&usual);
+    }
+    return share_own() + stack > limit.rlim_cur;
+}
+
+/* Libslurm ends the process when it gets no thread, with words that do not say why. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+    typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    create_fn *create = (create_fn *)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
+    int rc = create != NULL ? create(thread, attr, run, arg) : EAGAIN;
+    if (rc == EAGAIN && no_stack_fits(attr))
+        end(words, words_len);
+    return rc;
 }
 
 static uint64_t share_of_node(void)

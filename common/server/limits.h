@@ -12,12 +12,20 @@
 
 #include "common/util/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/** Has malloc() keep memory that was freed, up to 16 MiB, instead of giving it back: the data of
+ * one large fence are in the same places as those of the last one, and the kernel need not clear
+ * pages for each. All threads share one heap, which grows by 4 MiB. @thread the first, before
+ * others begin */
+void limits_keep_memory(void);
 
 /**
  * Bounds the memory that this process may write to, for good, and has it end when that is used up,
- * whoever asked for more: libpmix does not look whether it got any. Not in a sanitized build, which
- * takes memory of its own. Memory that processes share is not counted (setrlimit(2), RLIMIT_DATA).
+ * whoever asked for more, a thread's stack as well: libpmix does not look whether it got any. Not
+ * in a sanitized build, which takes memory of its own. Memory that processes share is not counted
+ * (setrlimit(2), RLIMIT_DATA).
  *
  * All servers of a user on a node together have the same bound: one that has grown by 16 MiB looks
  * at the others (share.h), and ends when they would have more.
@@ -29,13 +37,14 @@
 int limits_memory(int mib, const char *who, struct err *err);
 
 /** Looks whether there may be descriptors enough for so many tasks of this node.
+ * @param spawned another step has started this one, so the tasks' output may go through the server
  * @return 0, or -1 with the reason in @p err. @thread any */
-int limits_descriptors(uint32_t ntasks, struct err *err);
+int limits_descriptors(uint32_t ntasks, bool spawned, struct err *err);
 
 /** @return how many direct connections to other servers there may be: four for each child in a tree
  * of servers, as long as that is no more than half of the descriptors that limits_descriptors()
  * does not count for @p ntasks tasks of this node. @thread any */
-unsigned limits_connections(unsigned arity, uint32_t ntasks);
+unsigned limits_connections(unsigned arity, uint32_t ntasks, bool spawned);
 
 /** Ends the process, as no descriptor is left for a connection. @thread any */
 void limits_no_descriptors(void) __attribute__((noreturn));

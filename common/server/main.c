@@ -8,17 +8,17 @@
 #include "common/server/crash.h"
 #include "common/server/execs.h"
 #include "common/server/limits.h"
+#include "common/server/overdue.h"
 #include "common/server/server.h"
 #include "common/server/sets.h"
 #include "common/server/settings.h"
 #include "common/server/status.h"
+#include "common/server/tasks.h"
 #include "common/upcall/upcall.h"
-#include "common/util/empty_dir.h"
 #include "common/util/log_syslog.h"
 #include "common/util/send_all.h"
 
 #include <errno.h>
-#include <event2/thread.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@
 
 enum {
     GOODBYE_MS = 1000, /* for the last frames, once all others are delivered or given up */
-    LEAVE_S = 1,       /* for libpmix to end */
+    LEAVE_MS = 1000,   /* for libpmix to end */
 };
 
 static int read_all(int fd, void *data, size_t len)
@@ -103,16 +103,6 @@ static void send_failure(const struct err *err)
     wire_out_free(&out);
 }
 
-/* The launcher does it too; but when it was killed nobody else does. */
-static void remove_tmpdir(const struct boot *boot)
-{
-    int fd = open(boot->tmpdir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0)
-        empty_dir(fd);
-    if (rmdir(boot->tmpdir) != 0 && errno != ENOENT)
-        log_warning("%s cannot be removed: %s", boot->tmpdir, strerror(errno));
-}
-
 static bool done;
 
 /* A library that calls exit() in a thread of its own would wait for ever for the others. */
@@ -140,14 +130,6 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
         log_warning("log_sink is \"syslog\", but messages go to standard error: %s", err.text);
 }
 
-/* libpmix 4.2 waits for a lock for ever at its end when a client was killed while it connected. The
- * launcher removes what we leave. */
-static void leave_at_once(int sig)
-{
-    (void)sig;
-    _exit(0);
-}
-
 /* What libpmix and the back end have taken until now is theirs. */
 static int bound_memory(const struct server *server, struct err *err)
 {
@@ -155,6 +137,22 @@ static int bound_memory(const struct server *server, struct err *err)
     snprintf(who, sizeof who, "%s %s", server->boot.label,
              server->boot.nodes[server->boot.node].name);
     return limits_memory(server->conf.memory_max, who, err);
+}
+
+/* libpmix serves no process any more. It may crash in its end (nspace/library.c has the table), or
+ * hang: 4.2 waits for a lock for ever when a client was killed while it connected. */
+static void end_library(const struct server *server, bool served)
+{
+    const char *tmpdir = server->boot.tmpdir;
+    if (served && library_has(server->library, LIBRARY_LOSS_ENDS_TWICE) &&
+        (!server->told_to_leave || tasks_any_lost(server))) {
+        log_info("ends without libpmix's own end, in which this release may crash after a loss");
+        overdue_end(tmpdir);
+    }
+    overdue_start(tmpdir, LEAVE_MS);
+    upcall_close();
+    overdue_stop();
+    overdue_remove(tmpdir);
 }
 
 /* Step by step; each needs the ones before. @return 0 after a good life */
@@ -167,8 +165,9 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     boot_take_apps(&server->boot);
     open_log(server, syslog);
-    if (limits_descriptors(here->ntasks, err) != 0 || sets_open(server, err) != 0 ||
-        server_open(server, err) != 0 || upcall_open(server, err) != 0)
+    if (limits_descriptors(here->ntasks, boot_spawned(&server->boot), err) != 0 ||
+        sets_open(server, err) != 0 || server_open(server, err) != 0 ||
+        upcall_open(server, err) != 0)
         return -1;
     char release[LIBRARY_TEXT_SIZE];
     int rc = bound_memory(server, err) != 0 ||
@@ -185,11 +184,7 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
         server->ending = true; /* the launcher is told why */
     }
     server_leave(server, GOODBYE_MS);
-    signal(SIGALRM, leave_at_once);
-    alarm(LEAVE_S);
-    upcall_close();
-    alarm(0);
-    remove_tmpdir(&server->boot);
+    end_library(server, rc == 0);
     return rc;
 }
 
@@ -208,6 +203,7 @@ int main(int argc, char **argv)
                         "muster-server --help\n");
         return 2;
     }
+    limits_keep_memory();
     signal(SIGPIPE, SIG_IGN);
     status_block_signal();
 #ifndef MUSTER_SANITIZED /* the leak sanitizer traces the process */

@@ -8,9 +8,11 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 /* What one task has done. */
@@ -22,6 +24,7 @@ struct turns {
 struct conn {
     int fd;
     ino_t inode;
+    bool past; /* rounds do not wait for this connection any more */
 };
 
 /* There is one listener in the process, and accept() has no argument of ours. */
@@ -29,9 +32,10 @@ static struct rounds {
     pthread_mutex_t lock;
     uint32_t ntasks;
     struct turns *tasks;
-    uint32_t begun; /* rounds that were waited for */
-    uint32_t ended; /* the most that a task has finalized */
-    int64_t until;  /* the wait's end; 0: nothing waits */
+    uint32_t begun;  /* rounds that were waited for */
+    uint32_t ended;  /* the most that a task has finalized */
+    int64_t until;   /* the wait's end; 0: nothing waits */
+    int64_t settled; /* when libpmix will have told whose connections have closed, ms */
     struct conn *conns;
     size_t nconns, cap;
 } rounds = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -90,7 +94,19 @@ static void drop_closed(void)
     for (size_t i = 0; i < rounds.nconns; i++)
         if (is_open(&rounds.conns[i]))
             rounds.conns[n++] = rounds.conns[i];
+    if (n < rounds.nconns)
+        rounds.settled = now_ms() + ROUNDS_SETTLE_MS;
     rounds.nconns = n;
+}
+
+/* Of the last round. */
+static size_t count_open(void)
+{
+    size_t n = 0;
+    drop_closed();
+    for (size_t i = 0; i < rounds.nconns; i++)
+        n += !rounds.conns[i].past;
+    return n;
 }
 
 /* @return whether the connections of the last round are to be waited for */
@@ -98,17 +114,18 @@ static bool must_wait(void)
 {
     if (!turns())
         return false;
-    drop_closed();
+    size_t nopen = count_open();
     int64_t now = now_ms();
     if (rounds.until == 0)
         rounds.until = now + ROUNDS_HOLD_MS;
-    if (rounds.nconns > 0 && now < rounds.until)
+    if (nopen > 0 && now < rounds.until)
         return true;
-    if (rounds.nconns > 0)
+    if (nopen > 0)
         log_info("a task has called PMIx_Init again, and %zu connections of before are still open; "
                  "it goes on",
-                 rounds.nconns);
-    rounds.nconns = 0;
+                 nopen);
+    for (size_t i = 0; i < rounds.nconns; i++)
+        rounds.conns[i].past = true;
     rounds.begun = rounds.ended;
     rounds.until = 0;
     return false;
@@ -127,16 +144,30 @@ bool rounds_hold(void)
 void rounds_accepted(int fd)
 {
     struct stat st;
-    if (rounds.ntasks == 0 || fstat(fd, &st) != 0)
+    if (fstat(fd, &st) != 0)
         return;
+    pthread_mutex_lock(&rounds.lock);
     if (rounds.nconns == rounds.cap) {
         drop_closed();
         size_t cap = 2 * rounds.nconns + 16;
         struct conn *conns = realloc(rounds.conns, cap * sizeof *conns);
-        if (conns == NULL)
-            return; /* it is not waited for */
-        rounds.conns = conns;
-        rounds.cap = cap;
+        rounds.conns = conns != NULL ? conns : rounds.conns;
+        rounds.cap = conns != NULL ? cap : rounds.cap;
     }
-    rounds.conns[rounds.nconns++] = (struct conn){.fd = fd, .inode = st.st_ino};
+    if (rounds.nconns < rounds.cap) /* else no later look finds it */
+        rounds.conns[rounds.nconns++] = (struct conn){.fd = fd, .inode = st.st_ino};
+    pthread_mutex_unlock(&rounds.lock);
+}
+
+bool rounds_congested(void)
+{
+    pthread_mutex_lock(&rounds.lock);
+    drop_closed();
+    bool found = now_ms() < rounds.settled;
+    for (size_t i = 0; i < rounds.nconns && !found; i++) {
+        int unread = 0;
+        found = ioctl(rounds.conns[i].fd, SIOCOUTQ, &unread) == 0 && unread > ROUNDS_UNREAD_MAX;
+    }
+    pthread_mutex_unlock(&rounds.lock);
+    return found;
 }

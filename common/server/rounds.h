@@ -14,6 +14,8 @@
  *
  * A connection that outlives the wait stays open for a reason of its own, as a tool's or that of a
  * task that goes on with one session, and is not waited for again.
+ *
+ * The same list of connections says whether one of them is congested.
  */
 #ifndef MUSTER_SERVER_ROUNDS_H
 #define MUSTER_SERVER_ROUNDS_H
@@ -23,7 +25,9 @@
 
 enum {
     ROUNDS_HOLD_MS = 2000,
-    ROUNDS_LOOK_MS = 1, /**< the accepting thread sleeps so long between two looks */
+    ROUNDS_LOOK_MS = 1,        /**< the accepting thread sleeps so long between two looks */
+    ROUNDS_SETTLE_MS = 1500,   /**< up to 6.1, libpmix says after a second which has closed */
+    ROUNDS_UNREAD_MAX = 65536, /**< bytes that a process may leave in its connection's queue here */
 };
 
 /** @param ntasks tasks of this node; 0: libpmix needs no help
@@ -41,5 +45,11 @@ void rounds_finalized(uint32_t slot);
 bool rounds_hold(void);
 /** A connection was accepted. @thread the one that accepts */
 void rounds_accepted(int fd);
+
+/** @return whether some process of this node does not read what libpmix sends to it, so that what
+ * else is sent would be in memory until it does; or whether one has closed its connection less than
+ * ROUNDS_SETTLE_MS ago, as libpmix may not have told whose it was @thread any, while libpmix runs
+ */
+bool rounds_congested(void);
 
 #endif

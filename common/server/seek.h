@@ -12,7 +12,7 @@
 #ifndef MUSTER_SERVER_SEEK_H
 #define MUSTER_SERVER_SEEK_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 
 enum {
     SEEK_SELF_MS = 2000,

@@ -11,22 +11,13 @@
 #include "common/nspace/psets.h"
 #include "common/nspace/registry.h"
 #include "common/server/book.h"
+#include "common/server/task.h"
 #include "common/tracker/engine.h"
 #include "common/transport/ask.h"
 #include "common/transport/direct/direct.h"
 #include "common/transport/link.h"
 #include "common/transport/rm.h"
 #include "common/util/names.h"
-
-#include <sys/types.h>
-
-/** How far a task of this node has come. */
-enum task_state {
-    TASK_STARTED,   /**< it has not called PMIx_Init, and perhaps never will */
-    TASK_CONNECTED, /**< between PMIx_Init and PMIx_Finalize */
-    TASK_FINALIZED,
-    TASK_ENDED, /**< the process is gone */
-};
 
 struct status;
 struct absent;
@@ -37,29 +28,19 @@ struct homeless;
 struct served;
 struct execs;
 struct spawn;
-
-struct task {
-    enum task_state state;
-    bool lost, told;    /**< it ended between PMIx_Init and PMIx_Finalize; that was said */
-    bool early;         /**< it ended before PMIx_Init */
-    uint32_t sig, code; /**< how it ended */
-    int64_t at;         /**< when, now_ms() */
-    _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
-
-    /* of upcall/forget.c */
-    _Atomic unsigned connected; /**< how many connections to libpmix it has; PMIx's thread counts */
-    _Atomic bool forgets;       /**< libpmix was told to forget it */
-    bool removed;               /**< and has */
-    bool answered;              /**< what it was asked for before */
-    char *data;                 /**< what it had put, owned; NULL: nothing, or libpmix has it */
-    size_t len;                 /**< of that */
-    struct kept *kept;          /**< owned: a question that libpmix has not answered, or NULL */
-};
+struct forwards;
+struct inlet;
 
 /** Events since the start. */
 struct event_counts {
     uint64_t out, in; /**< handed up by libpmix here, and given to it for other nodes */
     uint64_t dropped; /**< of other nodes, that could not be given to libpmix */
+};
+
+/** time_left.h: who waits for the RM's answer, in order. */
+struct time_left {
+    struct time_wait *first;
+    bool asked; /**< there is one to come */
 };
 
 struct server {
@@ -82,13 +63,15 @@ struct server {
     bool leaving;              /**< what waited was answered: frames are of no use any more */
     bool ending;               /**< the step is being ended: more deaths are no news */
     int64_t end_again;         /**< when this server has it ended, too, ms; 0: not */
-    char lost[256];     /**< which server, or task of another node, was the first to be lost, or "":
-                           tasks that end afterwards most likely do so for it */
-    bool lost_unsaid;   /**< the user has not been told, for nobody waited for it */
-    bool lost_task;     /**< it is a task, of a server that was not lost */
-    uint32_t lost_on;   /**< its node */
-    int64_t bereft_at;  /**< when an operation last failed for a task of another node, ms */
-    struct psets psets; /**< sets.c: of the own step */
+    int64_t
+        end_bereft; /**< when it has it ended for a server that died, if no other has, ms; 0: not */
+    char lost[256]; /**< which server, or task of another node, was the first to be lost, or "":
+                       tasks that end afterwards most likely do so for it */
+    bool lost_unsaid;           /**< the user has not been told, for nobody waited for it */
+    bool lost_task;             /**< it is a task, of a server that was not lost */
+    uint32_t lost_on;           /**< its node */
+    int64_t bereft_at;          /**< when an operation last failed for a task of another node, ms */
+    struct psets psets;         /**< sets.c: of the own step */
     struct name_set registered; /**< sets.c: other steps' namespaces that libpmix knows */
     struct registry *registry;
     struct book book;          /**< who is connected */
@@ -109,13 +92,18 @@ struct server {
     struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     struct homeless *homeless;     /**< steps.c: calls that wait for their home */
     struct spawn *spawns;          /**< upcall/spawn.c: steps that processes here have asked for */
+    struct forwards *forwards;     /**< upcall/forward.c: what those print */
+    struct shown_wait *shown;      /**< shown.h: the first one asked first */
+    struct inlet *inlets;          /**< upcall/push.c: what those read */
     struct execs *execs;           /**< execs.c; NULL: no other step has started this one */
+    struct streams *streams;       /**< streams.c; the same */
     struct holder *holder;         /**< holder.h: the session's, and the way to it */
     uint64_t published;            /**< upcall/data.c: numbers of requests so far */
     bool ranged;                   /**< context ids are of a range that no other step has */
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
-    struct sought *sought;         /**< steps.c: namespaces that the RM looks for */
+    struct time_left time_left;
+    struct sought *sought; /**< steps.c: namespaces that the RM looks for */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct direct *direct;       /**< NULL: there are no direct connections */

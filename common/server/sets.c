@@ -67,7 +67,7 @@ int sets_register(struct server *server, const struct nspace *ns, struct err *er
     return rc;
 }
 
-void sets_end(struct server *server, const struct nspace *ns)
+void sets_delete(struct server *server, const struct nspace *ns)
 {
     struct psets psets;
     read_foreign(&psets, ns);
@@ -80,6 +80,10 @@ void sets_end(struct server *server, const struct nspace *ns)
         registry_remove(server->registry, REGISTRY_PSET, set->name, &set->members);
     }
     psets_free(&psets);
+}
+
+void sets_end(struct server *server, const struct nspace *ns)
+{
     names_remove(&server->registered, ns->boot->nspace);
     register_end(ns);
 }

@@ -21,7 +21,10 @@ int sets_define(struct server *server, struct err *err);
  * in @p err */
 int sets_register(struct server *server, const struct nspace *ns, struct err *err);
 
-/** That namespace has ended: so have its sets. */
+/** That namespace has ended, and so have its sets: processes here are told. */
+void sets_delete(struct server *server, const struct nspace *ns);
+
+/** Has libpmix forget the namespace. */
 void sets_end(struct server *server, const struct nspace *ns);
 
 void sets_close(struct server *server);

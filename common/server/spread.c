@@ -7,7 +7,7 @@
 #include "common/server/spread.h"
 
 #include "common/server/broadcast.h"
-#include "common/tracker/tree.h"
+#include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
 #include "common/util/log.h"
 

@@ -23,7 +23,7 @@
 #ifndef MUSTER_SERVER_SPREAD_H
 #define MUSTER_SERVER_SPREAD_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"
 
 enum { SPREAD_WAIT_MS = 10000 };

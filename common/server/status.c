@@ -19,11 +19,8 @@
 enum { RANKS_TEXT = 128 };
 
 static const char *const topic_names[ASK_TOPICS] = {
-    [ASK_MODEX] = "modex", [ASK_QUERY] = "query", [ASK_STATUS] = "status", [ASK_DATA] = "data"};
-static const char *const task_names[] = {[TASK_STARTED] = "started",
-                                         [TASK_CONNECTED] = "connected",
-                                         [TASK_FINALIZED] = "finalized",
-                                         [TASK_ENDED] = "ended"};
+    [ASK_MODEX] = "modex", [ASK_QUERY] = "query",   [ASK_STATUS] = "status",
+    [ASK_DATA] = "data",   [ASK_OUTPUT] = "output", [ASK_INPUT] = "input"};
 
 static void put(json_object *to, const char *key, json_object *value)
 {
@@ -139,7 +136,7 @@ static void visit_tracker(void *arg, const struct engine_view *view)
     if (!has_room(list))
         return;
     json_object *o = json_object_new_object();
-    const char *kind = coll_kind_name(signature_kind(view->sig, view->siglen));
+    const char *kind = coll_traits(signature_kind(view->sig, view->siglen))->name;
     signature_describe(view->sig, view->siglen, text, sizeof text);
     put_text(o, "operation", text);
     put_text(o, "kind", kind != NULL ? kind : "");
@@ -227,7 +224,7 @@ static void put_tasks(json_object *to, const struct server *server)
             continue;
         json_object *o = json_object_new_object();
         put_number(o, "rank", here->ranks[k]);
-        put_text(o, "state", task->lost ? "lost" : task_names[task->state]);
+        put_text(o, "state", task_state_name(task->state));
         json_object_array_add(list.array, o);
     }
     put_list(to, "tasks", &list);
@@ -237,8 +234,8 @@ static void put_ends(json_object *to, const struct engine_counts *engine)
 {
     json_object *done = json_object_new_object(), *failed = json_object_new_object();
     for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {
-        put_number(done, coll_kind_name(kind), engine->done[kind]);
-        put_number(failed, coll_kind_name(kind), engine->failed[kind]);
+        put_number(done, coll_traits(kind)->name, engine->done[kind]);
+        put_number(failed, coll_traits(kind)->name, engine->failed[kind]);
     }
     put(to, "done", done);
     put(to, "failed", failed);
@@ -328,6 +325,29 @@ static void put_meeting(json_object *to, const struct server *server)
     put(to, "meeting", o);
 }
 
+static void put_named(struct list *list, const char *name, const struct procset *members)
+{
+    if (!has_room(list))
+        return;
+    json_object *o = json_object_new_object();
+    put_text(o, "name", name);
+    put_number(o, "size", procset_size(members));
+    json_object_array_add(list->array, o);
+}
+
+/* Which processes belong together: the step's process sets, and connections of processes here. */
+static void put_together(json_object *to, struct server *server)
+{
+    struct list sets = {server, json_object_new_array(), 0, STATUS_LIST_MAX, 0},
+                connections = {server, json_object_new_array(), 0, STATUS_LIST_MAX, 0};
+    for (uint32_t i = 0; i < server->psets.n; i++)
+        put_named(&sets, server->psets.sets[i].name, &server->psets.sets[i].members);
+    for (const struct book_entry *c = server->book.open; c != NULL; c = c->next)
+        put_named(&connections, c->id, &c->members);
+    put_list(to, "psets", &sets);
+    put_list(to, "connections", &connections);
+}
+
 char *status_text(struct server *server, size_t *len)
 {
     json_object *o = json_object_new_object();
@@ -346,6 +366,7 @@ char *status_text(struct server *server, size_t *len)
     struct link_counts sum = put_peers(o, server, &retries);
     put_tasks(o, server);
     put_meeting(o, server);
+    put_together(o, server);
     put_settings(o, server);
     put_counters(o, server, &sum, retries);
     return text_of(o, len);
@@ -353,7 +374,7 @@ char *status_text(struct server *server, size_t *len)
 
 static void count_tracker(void *arg, const struct engine_view *view)
 {
-    const char *kind = coll_kind_name(signature_kind(view->sig, view->siglen));
+    const char *kind = coll_traits(signature_kind(view->sig, view->siglen))->name;
     json_object *states, *n = NULL;
     if (kind == NULL)
         return;

@@ -27,7 +27,8 @@ enum {
     STATUS_ANSWER_S = 5,         /**< for the other servers to answer */
     STATUS_NODE_MAX = 1 << 20,   /**< bytes of one server's state */
     STATUS_TOTAL_MAX = 32 << 20, /**< bytes of all servers' */
-    STATUS_LIST_MAX = 64,        /**< operations, calls that belong to none yet, questions */
+    STATUS_LIST_MAX = 64,        /**< operations, calls that belong to none yet, questions, sets,
+                                      connections */
     STATUS_MISSING_MAX = 32,     /**< nodes missing from one operation */
     STATUS_PEERS_MAX = 256,
     STATUS_TASKS_MAX = 1024,

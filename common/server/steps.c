@@ -6,11 +6,11 @@
  */
 #include "common/server/steps.h"
 
-#include "common/notify/connection.h"
 #include "common/nspace/foreign.h"
 #include "common/server/holder.h"
 #include "common/server/sets.h"
 #include "common/server/strangers.h"
+#include "common/server/streams.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -64,16 +64,11 @@ uint32_t steps_speaker(void *arg, const struct procset *set)
 {
     const struct server *server = arg;
     uint32_t first = server->boot.nnodes, node;
-    for (uint32_t i = 0; i < set->nparts; i++) {
-        if (strcmp(set->parts[i].nspace, server->boot.nspace) != 0)
-            continue;
-        for (uint32_t j = 0; j < set->parts[i].nranges; j++)
-            for (uint64_t rank = set->parts[i].ranges[j].first;
-                 rank <= set->parts[i].ranges[j].last; rank++)
-                if (nspace_node(server->nspace, server->boot.nspace, (uint32_t)rank, &node) == 0 &&
-                    node < first && !engine_is_lost(server->engine, node))
-                    first = node;
-    }
+    for (struct procset_at at = {0}; procset_next(set, &at);)
+        if (strcmp(at.nspace, server->boot.nspace) == 0 &&
+            nspace_node(server->nspace, at.nspace, at.rank, &node) == 0 && node < first &&
+            !engine_is_lost(server->engine, node))
+            first = node;
     return first;
 }
 
@@ -193,7 +188,9 @@ bool steps_may(const struct server *server, uint32_t from, enum frame_type type,
         wire_in_init(&in, body, len);
         wire_get_u64(&in);
         uint8_t topic = wire_get_u8(&in);
-        good = (topic == ASK_MODEX || topic == ASK_DATA) && !in.bad;
+        good = (topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_OUTPUT ||
+                topic == ASK_INPUT) &&
+               !in.bad;
     }
     if (!good)
         log_warning("a frame of %s of type %d, which is not for it to send, was dropped",
@@ -256,6 +253,29 @@ bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len)
     return learn(arg, step, body, len) != NULL;
 }
 
+/* Processes that were spawned have their parent's name before they have called anything, and
+ * libpmix holds a group with it back until it knows the namespace. */
+static void tell_of_parent(struct server *server, const char *name)
+{
+    const struct boot *boot = &server->boot;
+    const struct boot_node *here = &boot->nodes[boot->node];
+    char parent[PROCSET_NAME_MAX + 1];
+    struct procset set = {0};
+    uint32_t rank;
+    if (boot->node != 0 || here->ntasks == 0 || server->spreads == NULL ||
+        !boot_parent(boot, parent, &rank))
+        return;
+    if (strcmp(parent, name) != 0) {
+        if (!streams_join(server, name))
+            return;
+        rank = 0; /* the parent is a tool there */
+    }
+    if (procset_add(&set, name, rank, rank) == 0 && steps_register(server, &set) == 0 &&
+        procset_add(&set, boot->nspace, here->ranks[0], here->ranks[0]) == 0)
+        spread_speak(server->spreads, &set);
+    procset_free(&set);
+}
+
 void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len)
 {
     struct boot *own = &server->boot;
@@ -269,6 +289,8 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
               own->label, ns->foreign->name);
     if (!is_own(server, from)) /* it may have introduced itself to hear who we are */
         steps_tell(server, server->nspace, from);
+    if (ns->boot != NULL)
+        tell_of_parent(server, ns->foreign->name);
 }
 
 /* ---- homes ---- */
@@ -339,6 +361,8 @@ int steps_register(struct server *server, const struct procset *set)
         else if (ns->foreign != NULL && !ns->foreign->registered) {
             rc = sets_register(server, ns, &err);
             ns->foreign->registered = rc == 0;
+            if (rc == 0)
+                steps_be_known(server, ns);
         }
     }
     if (rc != 0)
@@ -354,83 +378,6 @@ static void learn_for_all(void *arg, const char *name, const void *bytes, size_t
     if (ns != NULL && strcmp(ns->foreign->name, name) == 0 && procset_add(&set, name, 0, 0) == 0)
         steps_register(server, &set);
     procset_free(&set);
-}
-
-/* ---- the end of others, and our own ---- */
-
-static bool has_group(const struct server *server, const struct nspace *ns)
-{
-    const struct registry *registry = server->registry;
-    for (uint32_t i = 0; i < registry->n; i++)
-        for (uint32_t k = 0; k < registry->entries[i].members.nparts; k++)
-            if (registry->entries[i].kind == REGISTRY_GROUP &&
-                strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
-                return true;
-    return false;
-}
-
-void steps_tidy(struct server *server, uint32_t node)
-{
-    struct nspace *ns = nspace_of(server->nspace, node);
-    holder_lost(server->holder, node);
-    if (is_own(server, node) && server->spreads != NULL)
-        spread_lost(server->spreads, node);
-    if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || has_group(server, ns))
-        return;
-    for (uint32_t i = 0; i < ns->nnodes; i++)
-        if (!ns->foreign->gone[i])
-            return;
-    log_debug("namespace %s has ended", ns->foreign->name);
-    connection_nspace_ended(server, ns->foreign->name);
-    if (ns->foreign->registered)
-        sets_end(server, ns);
-    spread_forget(server->spreads, ns->foreign->name);
-    foreign_forget(ns);
-}
-
-bool steps_lost(struct server *server, uint32_t node)
-{
-    struct nspace *ns = nspace_of(server->nspace, node);
-    if (ns == NULL || ns->foreign == NULL)
-        return true;
-    bool news = !ns->foreign->gone[node - ns->base];
-    ns->foreign->gone[node - ns->base] = true;
-    return news;
-}
-
-static void lose(struct server *server, uint32_t from)
-{
-    steps_lost(server, from);
-    engine_lost(server->engine, from);
-    asks_lost(server->asks, from);
-    strangers_lost(server, from);
-    steps_tidy(server, from);
-}
-
-void steps_leaving(struct server *server, uint32_t from)
-{
-    log_debug("muster-server on %s leaves, for its step ends", nspace_name(server->nspace, from));
-    lose(server, from);
-}
-
-void steps_refuse(struct server *server, uint32_t from)
-{
-    steps_tell(server, server->nspace, from);
-    lose(server, from);
-}
-
-void steps_leave(struct server *server)
-{
-    uint32_t handles = nspace_handles(server->nspace);
-    for (uint32_t node = server->boot.nnodes; node < handles; node++) {
-        const struct nspace *ns = nspace_of(server->nspace, node);
-        struct link_counts c = link_counts(server->link, node);
-        struct wire_out frame = {0};
-        if (c.frames_in + c.frames_out == 0 || ns->foreign->gone[node - ns->base])
-            continue;
-        wire_put_u8(&frame, FRAME_LEAVING);
-        steps_send(server, node, &frame, NULL);
-    }
 }
 
 void steps_close(struct server *server)

@@ -39,8 +39,11 @@ const char *steps_learn(struct server *server, const void *registration, size_t 
 /** Takes the body of a FRAME_SPREAD of server @p from. */
 void steps_spread(struct server *server, uint32_t from, const void *body, size_t len);
 
-/** Takes a FRAME_LEAVING of server @p from. */
-void steps_leaving(struct server *server, uint32_t from);
+/** Takes the body of a FRAME_LEAVING of server @p from. */
+void steps_leaving(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** Takes what server @p speaker of the own step has said to all: another step has ended. */
+void steps_ended(struct server *server, uint32_t speaker, const void *body, size_t len);
 
 /** A server is lost. @return whether that is news: it has not left in order */
 bool steps_lost(struct server *server, uint32_t node);
@@ -93,8 +96,21 @@ void steps_tick(struct server *server);
 /** Has all that steps_await() let wait go on: the server leaves. */
 void steps_go_on(struct server *server);
 
+/** libpmix has come to know the namespace of another step: has a server there know of us, so that
+ * we hear of that step's end. One server of the own step does so for all. */
+void steps_be_known(struct server *server, const struct nspace *ns);
+
+/** Tells a server of the own step what only this one may know: which other steps are to hear of our
+ * step's end. */
+void steps_hand_over(struct server *server, uint32_t node);
+
 /** Tells the servers of other steps that we leave. */
 void steps_leave(struct server *server);
+
+/** Tells other steps that the own one has ended, each by one or two of its servers; these tell the
+ * others there. @param last all other servers of the own step have left; false: the step is being
+ * ended, and its first server that is there tells it */
+void steps_end(struct server *server, bool last);
 
 void steps_close(struct server *server);
 

@@ -10,7 +10,7 @@
 #ifndef MUSTER_SERVER_STORE_H
 #define MUSTER_SERVER_STORE_H
 
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"
 
 #include <sys/queue.h>

@@ -33,7 +33,7 @@ static bool is_member(const struct server *server, const struct procset *members
  * that finalizes while it is under way, and is then handed up; not so when one calls it later. */
 static bool strands(const struct task *task)
 {
-    return task->state == TASK_ENDED && !task->lost;
+    return task_has_ended(task) && !task_is_lost(task);
 }
 
 void stranded_note(struct server *server, const struct signature *sig)

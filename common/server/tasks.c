@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Follows each task from its start to its end. Of lost tasks it finds the one that is the cause,
- * says so once for the step, and has the step ended if that is the setting.
+ * Follows the tasks of this node (task.c has the life of one). Finds among lost tasks the one that
+ * is the cause, reports it once for the step, and has the step ended if that is the setting.
  */
 #include "common/server/tasks.h"
 
@@ -44,29 +44,26 @@ static bool may_follow(const struct server *server)
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
-    if (slot >= here->ntasks || server->tasks[slot].state == TASK_ENDED)
+    if (slot >= here->ntasks || task_has_ended(&server->tasks[slot]))
         return;
     struct task *task = &server->tasks[slot];
-    bool lost = task->state == TASK_CONNECTED;
-    task->early = task->state == TASK_STARTED;
-    task->state = TASK_ENDED;
+    task_move(task, here->ranks[slot], TASK_END);
+    bool lost = task_is_lost(task);
     task->sig = sig;
     task->code = code;
     task->at = now_ms();
     log_debug("rank %u ended: signal %u, exit code %u%s", here->ranks[slot], sig, code,
               lost ? ", without PMIx_Finalize" : "");
-    if (lost) {
-        task->lost = true;
+    if (lost)
         server->report_losses = now_ms() + (may_follow(server) ? patience(server) : TOGETHER_MS);
-    } else {
+    else
         engine_local_loss(server->engine);
-    }
 }
 
 /* The launcher may be late with the word of one that libpmix has noticed. */
 static bool has_ended(const struct task *task)
 {
-    return task->state == TASK_ENDED || task->removed;
+    return task_has_ended(task) || task->client == CLIENT_FORGOTTEN;
 }
 
 int32_t tasks_loss_status(const struct server *server, enum coll_kind kind)
@@ -100,9 +97,9 @@ void tasks_bereft(struct server *server, int32_t status, const struct procset *g
 {
     const struct procset_part *part = gone->nparts > 0 ? &gone->parts[0] : NULL;
     uint32_t rank, node;
-    if (part == NULL || part->nranges == 0)
+    if (part == NULL || part->ranks.n == 0)
         return;
-    rank = part->ranges[0].first;
+    rank = part->ranks.v[0].first;
     if (nspace_node(server->nspace, part->nspace, rank, &node) != 0 || node == server->boot.node)
         return;
     server->bereft_at = now_ms();
@@ -122,7 +119,7 @@ bool tasks_just_lost(const struct server *server)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (server->tasks[k].lost && now_ms() < server->tasks[k].at + JUST_MS)
+        if (task_is_lost(&server->tasks[k]) && now_ms() < server->tasks[k].at + JUST_MS)
             return true;
     return false;
 }
@@ -136,11 +133,31 @@ bool tasks_all_killed(const struct server *server)
     return true;
 }
 
+bool tasks_one_ended_well(const struct server *server)
+{
+    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task->sig == 0 && !task_is_lost(task) && task->state != TASK_CONNECTED)
+            return true;
+    }
+    return false;
+}
+
+bool tasks_any_lost(const struct server *server)
+{
+    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+        if (task_is_lost(&server->tasks[k]) || server->tasks[k].state == TASK_CONNECTED)
+            return true;
+    return false;
+}
+
 bool tasks_loss_is_told(struct server *server, const struct procset *participants)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (server->tasks[k].told && procset_has(participants, server->boot.nspace, here->ranks[k]))
+        if (server->tasks[k].state == TASK_TOLD &&
+            procset_has(participants, server->boot.nspace, here->ranks[k]))
             return true;
     if (server->ending || server->report_losses != 0)
         return server->ending;
@@ -169,9 +186,15 @@ static int64_t earlier(int64_t a, int64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
+void tasks_host_died(struct server *server)
+{
+    if (server->end_bereft == 0 && server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP)
+        server->end_bereft = now_ms() + patience(server);
+}
+
 int64_t tasks_next(const struct server *server, int64_t now)
 {
-    int64_t first = earlier(server->report_losses, server->end_again);
+    int64_t first = earlier(server->report_losses, earlier(server->end_again, server->end_bereft));
     if (first == 0)
         return -1;
     return first <= now ? 0 : first - now;
@@ -198,7 +221,7 @@ static uint32_t common_signal(const struct server *server)
 {
     uint32_t n = server->boot.nodes[server->boot.node].ntasks, sig = server->tasks[0].sig;
     for (uint32_t k = 0; k < n; k++)
-        if (!server->tasks[k].lost || server->tasks[k].sig != sig)
+        if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig)
             return 0;
     return (n > 1 || server->boot.nnodes > 1) && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
 }
@@ -209,8 +232,8 @@ static bool is_follower(const struct server *server, const struct task *task)
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     bool failed = false;
     for (uint32_t k = 0; k < here->ntasks; k++)
-        failed |=
-            server->tasks[k].lost && (server->tasks[k].sig != 0 || server->tasks[k].code != 0);
+        failed |= task_is_lost(&server->tasks[k]) &&
+                  (server->tasks[k].sig != 0 || server->tasks[k].code != 0);
     return failed && task->sig == 0 && task->code == 0;
 }
 
@@ -220,7 +243,8 @@ static const struct task *first_lost(const struct server *server)
     const struct task *first = NULL;
     for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++) {
         const struct task *task = &server->tasks[k];
-        if (task->lost && !is_follower(server, task) && (first == NULL || task->at < first->at))
+        if (task_is_lost(task) && !is_follower(server, task) &&
+            (first == NULL || task->at < first->at))
             first = task;
     }
     return first;
@@ -290,7 +314,7 @@ static bool any_lives(const struct server *server)
 {
     uint32_t n = server->boot.nodes[server->boot.node].ntasks;
     for (uint32_t k = 0; k < n; k++)
-        if (server->tasks[k].state != TASK_ENDED)
+        if (!task_has_ended(&server->tasks[k]))
             return true;
     return false;
 }
@@ -320,10 +344,10 @@ static void tell(struct server *server)
     char text[256] = "";
     for (uint32_t k = 0; k < here->ntasks; k++) {
         struct task *task = &server->tasks[k];
-        lost += task->lost;
-        if (!task->lost || task->told)
+        lost += task_is_lost(task);
+        if (task->state != TASK_LOST)
             continue;
-        task->told = true;
+        task_move(task, here->ranks[k], TASK_TELL);
         describe(server, k, text, sizeof text);
         log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s%s",
                   text, end && !after_server ? "; ending the " : "",
@@ -356,8 +380,26 @@ static void end_again(struct server *server)
     server->rm_ops->abort(server->rm, &ending);
 }
 
+/* A program that does not use PMIx, or not any more, needs no server. */
+static void end_bereft(struct server *server)
+{
+    server->end_bereft = 0;
+    bool used = false;
+    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+        used |= server->tasks[k].state == TASK_CONNECTED;
+    if (!used || server->ending)
+        return;
+    char text[512];
+    snprintf(text, sizeof text, "%s; ending the %s", server->lost, boot_unit(&server->boot));
+    log_error("%s", text);
+    struct rm_ending ending = ending_of_host(text);
+    server_end_step(server, &ending, NULL);
+}
+
 void tasks_tick(struct server *server, int64_t now)
 {
+    if (server->end_bereft != 0 && server->end_bereft <= now)
+        end_bereft(server);
     if (server->end_again != 0 && server->end_again <= now)
         end_again(server);
     if (server->report_losses == 0 || server->report_losses > now)

@@ -6,6 +6,7 @@
  */
 #include "common/server/absent.h"
 #include "common/server/departed.h"
+#include "common/server/steps.h"
 #include "common/util/log.h"
 
 #include <setjmp.h>
@@ -67,6 +68,11 @@ bool engine_is_lost(const struct engine *engine, uint32_t node)
     return lost[node];
 }
 
+void steps_hand_over(struct server *server, uint32_t node)
+{
+    (void)server, (void)node;
+}
+
 static struct rm_peer peer_of(struct rm *rm, uint32_t node)
 {
     (void)rm;
@@ -92,11 +98,13 @@ void departed_left(struct server *server, uint32_t node, bool is_early, const ch
     early[server->boot.node][node] = is_early;
 }
 
+static unsigned warnings;
+
 static void quiet(void *arg, enum log_level level, const char *text)
 {
     (void)arg;
-    (void)level;
     (void)text;
+    warnings += level == LOG_LEVEL_WARNING;
 }
 
 static int begin(void **state)
@@ -104,7 +112,7 @@ static int begin(void **state)
     static const struct rm_ops ops = {.peer = peer_of};
     (void)state;
     log_open(quiet, NULL, LOG_LEVEL_WARNING, NULL);
-    nframes = ndropped = at = 0;
+    nframes = ndropped = at = warnings = 0;
     memset(knows, 0, sizeof knows);
     memset(early, 0, sizeof early);
     memset(lost, 0, sizeof lost);
@@ -164,11 +172,13 @@ static void run_for(int64_t ms)
     }
 }
 
-static void leave(uint32_t node)
+/* @return whether it finds itself to be the last one */
+static bool leave(uint32_t node)
 {
     servers[node].told_to_leave = true;
-    absent_tell(&servers[node]);
+    bool last = absent_tell(&servers[node]);
     there[node] = false;
+    return last;
 }
 
 static void check_known(void)
@@ -213,7 +223,7 @@ static void test_many_leave_one_after_another(void **state)
         uint32_t node = (uint32_t)rand_r(&seed) % MANY;
         while (!there[node])
             node = (node + 1) % MANY;
-        leave(node);
+        assert_false(leave(node));
         run_for(k % 5 == 0 ? 500 : 0); /* now and then all have heard of it */
         for (uint32_t i = 0; at == nframes && i < nframes; i++)
             free(frames[i].data);
@@ -222,6 +232,14 @@ static void test_many_leave_one_after_another(void **state)
     }
     run_for(1000);
     check_known();
+    uint32_t first = 0;
+    while (!there[first])
+        first++;
+    assert_false(leave(first));
+    run_for(1000);
+    while (!there[first])
+        first++;
+    assert_true(leave(first));
 }
 
 /* All but the last one at once, as at the end of a step: little is said, also by the last one. */
@@ -229,7 +247,7 @@ static void test_all_leave_at_once(void **state)
 {
     (void)state;
     for (uint32_t node = MANY - 1; node > 0; node--)
-        leave(node);
+        assert_false(leave(node));
     assert_true(nframes <= MANY);
     run_for(1000);
     assert_true(nframes + ndropped <= 2 * MANY);
@@ -255,11 +273,69 @@ static void test_some_leave_at_once_to_each_other(void **state)
         servers[node].told_to_leave = servers[node].leaving = true;
         servers[node].base = (struct event_base *)&servers[node];
     }
-    absent_tell(&servers[1]); /* to 0 */
-    absent_tell(&servers[0]); /* to 1; then it reads what 1 has said */
+    assert_false(absent_tell(&servers[1])); /* to 0 */
+    assert_false(absent_tell(&servers[0])); /* to 1; then it reads what 1 has said */
     there[0] = there[1] = false;
     run_for(1000);
     check_known();
+}
+
+/* The first one has said goodbye and is on its way out when it is told of the second. */
+static void test_one_that_has_said_goodbye_says_the_rest(void **state)
+{
+    (void)state;
+    servers[0].told_to_leave = servers[0].leaving = true;
+    absent_tell(&servers[0]); /* to 1 */
+    leave(1);                 /* to 0 */
+    absent_receive(&servers[0], 1, (char *)frames[1].data + 1, frames[1].len - 1);
+    absent_tell_rest(&servers[0]);
+    assert_int_equal(nframes, 3);
+    absent_tell_rest(&servers[0]); /* nothing has come since */
+    assert_int_equal(nframes, 3);
+    there[0] = false;
+    run_for(1000);
+    check_known();
+}
+
+/* Its own goodbye may come back with others', which count. */
+/* Two are left, and say goodbye to each other at once. */
+static void test_the_last_two_know_that_they_are(void **state)
+{
+    (void)state;
+    servers[0].boot.nnodes = servers[1].boot.nnodes = 2;
+    servers[0].told_to_leave = servers[0].leaving = true;
+    assert_false(absent_tell(&servers[0])); /* to 1 */
+    uint32_t said = nframes;
+    assert_false(leave(1)); /* to 0 */
+    absent_receive(&servers[0], 1, (char *)frames[said].data + 1, frames[said].len - 1);
+    assert_true(absent_tell_rest(&servers[0]));
+}
+
+static void test_its_own_goodbye_comes_back(void **state)
+{
+    struct wire_out body = {0};
+    struct procset set = {0};
+    (void)state;
+    servers[0].told_to_leave = servers[0].leaving = true;
+    absent_tell(&servers[0]);
+    procset_add(&set, "slurm.4711.0", 0, 0);
+    procset_add(&set, "slurm.4711.0", 2, 2);
+    procset_canonical(&set);
+    procset_write(&set, &body);
+    wire_put_u32(&body, 1); /* a task of its own has failed */
+    for (uint32_t k = 0; k < 4; k++)
+        wire_put_u32(&body, k == 3 ? 127 : 0);
+    absent_receive(&servers[0], 1, body.data, body.len);
+    wire_out_free(&body);
+    procset_free(&set);
+    assert_int_equal(warnings, 0);
+    absent_tell_rest(&servers[0]);
+    there[0] = there[2] = false;
+    run_for(1000);
+    check_known();
+    uint32_t said = nframes;
+    absent_heard(&servers[1], 2, FRAME_CONTRIB); /* what it had said before comes late */
+    assert_int_equal(nframes, said);
 }
 
 /* When all others have left nobody is sought. */
@@ -270,7 +346,7 @@ static void test_the_last_one_does_not_seek(void **state)
         leave(node);
     run_for(1000);
     uint32_t said = nframes + ndropped;
-    servers[0].tasks[0] = (struct task){.state = TASK_ENDED, .early = true, .code = 1};
+    servers[0].tasks[0] = (struct task){.state = TASK_EARLY, .code = 1};
     leave(0); /* the clock stands: it would not come back */
     assert_int_equal(nframes + ndropped, said);
 }
@@ -278,7 +354,7 @@ static void test_the_last_one_does_not_seek(void **state)
 static void test_a_task_that_failed_early_is_told_of(void **state)
 {
     (void)state;
-    servers[7].tasks[0] = (struct task){.state = TASK_ENDED, .early = true, .code = 127};
+    servers[7].tasks[0] = (struct task){.state = TASK_EARLY, .code = 127};
     leave(7);
     leave(8);
     run_for(1000);
@@ -345,6 +421,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_leave_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_all_leave_from_the_root_on, begin, end),
         cmocka_unit_test_setup_teardown(test_some_leave_at_once_to_each_other, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_has_said_goodbye_says_the_rest, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_last_two_know_that_they_are, begin, end),
+        cmocka_unit_test_setup_teardown(test_its_own_goodbye_comes_back, begin, end),
         cmocka_unit_test_setup_teardown(test_the_last_one_does_not_seek, begin, end),
         cmocka_unit_test_setup_teardown(test_a_task_that_failed_early_is_told_of, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_comes_late_is_told, begin, end),

@@ -40,8 +40,8 @@ static void tasks_in_each_state(void **state)
     tasks[2] = (struct task){.state = TASK_FINALIZED, .pid = getpid()};
     tasks[3] = (struct task){.state = TASK_ENDED, .pid = getpid()};
     tasks[4] = (struct task){.state = TASK_ENDED, .code = 3};
-    tasks[5] = (struct task){.state = TASK_ENDED, .lost = true, .sig = SIGSEGV};
-    tasks[6] = (struct task){.state = TASK_ENDED, .lost = true, .code = BOOT_CODE_UNKNOWN};
+    tasks[5] = (struct task){.state = TASK_LOST, .sig = SIGSEGV};
+    tasks[6] = (struct task){.state = TASK_TOLD, .code = BOOT_CODE_UNKNOWN};
     const struct {
         uint8_t state;
         int32_t code;

@@ -8,6 +8,7 @@
 #include "common/server/broadcast.h"
 #include "common/server/departed.h"
 #include "common/server/steps.h"
+#include "common/server/tasks.h"
 #include "common/util/log.h"
 
 #include <setjmp.h>
@@ -28,8 +29,12 @@ static int64_t now;
 static bool left[FOREIGN + 1], awaited;       /* in order, as the back end says; for an operation */
 static uint32_t failed[FOREIGN + 1], nfailed; /* what waited for these has failed, in this order */
 static unsigned nsaid_again;                  /* losses that broadcast.c has heard of */
-static unsigned ntold;                        /* losses that processes are told of */
-static enum log_level level;                  /* of the last line */
+static bool died[FOREIGN + 1];                /* as the back end has seen */
+static unsigned nends;                        /* of the step */
+static char why_ended[256];
+static struct task here[1];
+static unsigned ntold;       /* losses that processes are told of */
+static enum log_level level; /* of the last line */
 static char said[256];
 static struct server server;
 
@@ -112,10 +117,47 @@ void loss_server(struct server *s, uint32_t node, const char *why)
     ntold++;
 }
 
+/* What tasks.c calls. */
+void loss_task(struct server *s, uint32_t slot, const char *text)
+{
+    (void)s, (void)slot, (void)text;
+}
+
+void engine_local_loss(struct engine *engine)
+{
+    (void)engine;
+}
+
+bool server_has_left(const struct server *s, uint32_t node)
+{
+    (void)s, (void)node;
+    return false;
+}
+
+void server_resume(struct server *s)
+{
+    (void)s;
+}
+
+void server_end_step(struct server *s, const struct rm_ending *ending, const char *tell)
+{
+    (void)s;
+    assert_null(tell);
+    nends++;
+    assert_int_equal(ending->status, 137);
+    snprintf(why_ended, sizeof why_ended, "%s", ending->why);
+}
+
+void server_end_step_through(struct server *s, const struct rm_ending *ending, uint32_t node)
+{
+    (void)node;
+    server_end_step(s, ending, NULL);
+}
+
 static struct rm_peer peer_of(struct rm *rm, uint32_t node)
 {
     (void)rm;
-    return (struct rm_peer){.lost = true, .left = left[node]};
+    return (struct rm_peer){.lost = true, .left = left[node], .died = died[node]};
 }
 
 static void sink(void *arg, enum log_level l, const char *text)
@@ -130,10 +172,11 @@ static int begin(void **state)
     static const struct rm_ops ops = {.peer = peer_of};
     (void)state;
     now = 10000;
-    nfailed = ntold = nsaid_again = 0;
+    nfailed = ntold = nsaid_again = nends = 0;
     awaited = false;
     memset(left, 0, sizeof left);
-    said[0] = '\0';
+    memset(died, 0, sizeof died);
+    said[0] = why_ended[0] = '\0';
     server = (struct server){.rm_ops = &ops,
                              .boot = {.nspace = "slurm.4711.0",
                                       .label = "4711.0",
@@ -176,6 +219,48 @@ static void test_a_loss_counts_at_once(void **state)
     assert_string_equal(said, "muster-server on c08 is lost: its process has ended");
     assert_string_equal(server.lost, said);
     assert_int_equal(departed_next(&server, now), -1);
+}
+
+/* A server was killed, with its launcher or without, and no operation needs that node: the step is
+ * ended by one whose tasks use PMIx, unless another was quicker, or the step is to go on. One that
+ * is not reached may live, and one of another step is not its concern. */
+static void test_one_that_died_ends_the_step(void **state)
+{
+    static const struct {
+        uint32_t node;
+        bool died, ending, goes_on;
+        enum task_state task;
+        unsigned nends;
+    } rows[] = {
+        {1, true, false, false, TASK_CONNECTED, 1},
+        {1, false, false, false, TASK_CONNECTED, 0},
+        {1, true, true, false, TASK_CONNECTED, 0},
+        {1, true, false, true, TASK_CONNECTED, 0},
+        {1, true, false, false, TASK_STARTED, 0},
+        {1, true, false, false, TASK_FINALIZED, 0},
+        {FOREIGN, true, false, false, TASK_CONNECTED, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        server.conf.on_task_loss =
+            rows[i].goes_on ? CONF_TASK_LOSS_CONTINUE : CONF_TASK_LOSS_END_STEP;
+        server.tasks = here;
+        died[rows[i].node] = rows[i].died;
+        departed(&server, rows[i].node, "its process has ended");
+        assert_int_equal(tasks_next(&server, now) > 0,
+                         rows[i].died && !rows[i].goes_on && rows[i].node != FOREIGN);
+        here[0].state = rows[i].task;
+        server.ending = rows[i].ending;  /* by the word of another server */
+        tasks_tick(&server, now + 1039); /* a second, and the turn of the third node */
+        assert_int_equal(nends, 0);
+        tasks_tick(&server, now + 1040);
+        assert_int_equal(nends, rows[i].nends);
+        assert_string_equal(why_ended, nends == 0 ? ""
+                                                  : "muster-server on c08 is lost: its process "
+                                                    "has ended; ending the step");
+        assert_int_equal(tasks_next(&server, now), -1);
+        end(state);
+        begin(state);
+    }
 }
 
 static void test_a_loss_of_another_step_counts_at_once(void **state)
@@ -259,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_loss_counts_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_died_ends_the_step, begin, end),
         cmocka_unit_test_setup_teardown(test_a_loss_of_another_step_counts_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_is_heard_to_the_end, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_and_is_awaited_is_an_error, begin, end),

@@ -127,6 +127,9 @@ static void all_that_has_to_be_alike(void **state)
     }
 }
 
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
 /* A server of another version, of which no more than the form of its greeting is known. */
 static void another_muster(void **state)
 {
@@ -135,7 +138,8 @@ static void another_muster(void **state)
     } cases[] = {
         {"muster", "9.9.9",
          "muster is 9.9.9 on node c1 and " MUSTER_VERSION " on node c2: install"},
-        {"muster", MUSTER_VERSION, "muster's protocol is not told on node c1 and 2 on node c2"},
+        {"muster", MUSTER_VERSION,
+         "muster's protocol is not told on node c1 and " TEXT(FRAME_PROTOCOL) " on node c2"},
         {"nothing that we know", "1", "muster is not told on node c1 and " MUSTER_VERSION},
     };
     (void)state;

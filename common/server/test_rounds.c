@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -131,10 +132,42 @@ static void test_off(void **state)
     close(a);
 }
 
+/* A process that does not read, and then does. */
+static void test_congested(void **state)
+{
+    static char much[65536];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    (void)state;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+    int fd = accept(listener, NULL, NULL);
+    rounds_accepted(fd);
+    assert_false(rounds_congested());
+    while (send(fd, much, sizeof much, MSG_DONTWAIT) > 0)
+        ;
+    assert_true(rounds_congested());
+    while (rounds_congested())
+        assert_true(recv(client, much, sizeof much, 0) > 0);
+    while (send(fd, much, sizeof much, MSG_DONTWAIT) > 0)
+        ;
+    assert_true(rounds_congested());
+    close(fd);
+    assert_true(rounds_congested()); /* libpmix may not know yet whose connection it was */
+    ms += ROUNDS_SETTLE_MS;
+    assert_false(rounds_congested());
+    close(client);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_turn, open_two, close_all),
+        cmocka_unit_test_setup_teardown(test_congested, open_two, close_all),
         cmocka_unit_test_setup_teardown(test_first, open_two, close_all),
         cmocka_unit_test_setup_teardown(test_stays, open_two, close_all),
         cmocka_unit_test_setup_teardown(test_tool, open_two, close_all),

@@ -18,8 +18,7 @@ static void an_idle_server(void **state)
     struct kit *kit = kit_new(2, 3);
     (void)state;
     kit->server.tasks[1].state = TASK_CONNECTED;
-    kit->server.tasks[2].state = TASK_ENDED;
-    kit->server.tasks[2].lost = true;
+    kit->server.tasks[2].state = TASK_LOST;
     json_object *o = kit_state(kit);
     kit_assert_text(o, "step", "4711.0");
     kit_assert_text(o, "unit", "step");
@@ -34,6 +33,31 @@ static void an_idle_server(void **state)
     assert_int_equal(json_object_array_length(kit_field(o, "asks")), 0);
     assert_int_equal(json_object_array_length(kit_field(o, "peers")), 0);
     json_object_put(o);
+    kit_free(kit);
+}
+
+static void who_belongs_together(void **state)
+{
+    struct kit *kit = kit_new(2, 3);
+    struct pset set = {.name = "ocean"};
+    (void)state;
+    assert_int_equal(procset_add(&set.members, "rm.4711.0", 0, 3), 0);
+    kit->server.psets = (struct psets){1, &set};
+    for (int i = 0; i < STATUS_LIST_MAX + 2; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "c%d", i);
+        assert_int_equal(book_open(&kit->server.book, id, &set.members, 0), 0);
+    }
+    json_object *o = kit_state(kit);
+    kit_assert_text(o, "psets.0.name", "ocean");
+    kit_assert_number(o, "psets.0.size", 4);
+    kit_assert_text(o, "connections.0.name", "c65");
+    kit_assert_number(o, "connections.0.size", 4);
+    kit_assert_number(o, "connections_omitted", 2);
+    json_object_put(o);
+    book_free(&kit->server.book);
+    procset_free(&set.members);
+    kit->server.psets = (struct psets){0};
     kit_free(kit);
 }
 
@@ -293,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_server),
+        cmocka_unit_test(who_belongs_together),
         cmocka_unit_test(an_operation_that_waits),
         cmocka_unit_test(an_operation_without_a_deadline),
         cmocka_unit_test(operations_that_ended),

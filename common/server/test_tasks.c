@@ -80,9 +80,7 @@ void server_resume(struct server *s)
 
 void loss_task(struct server *s, uint32_t slot, const char *text)
 {
-    (void)s;
-    (void)slot;
-    (void)text;
+    (void)s, (void)slot, (void)text;
     nlosses++;
 }
 
@@ -130,6 +128,12 @@ static int end(void **state)
     return 0;
 }
 
+static void again(void **state)
+{
+    end(state);
+    begin(state);
+}
+
 /* Time passes, and the loop ticks when it is asked to. */
 static void run(int64_t ms)
 {
@@ -142,6 +146,13 @@ static void run(int64_t ms)
         tasks_tick(&server, now);
     }
     now = until;
+}
+
+/* So many ends of the step are asked for once that time has passed. */
+static void ends_after(int64_t ms, unsigned n)
+{
+    run(ms);
+    assert_int_equal(nends, n);
 }
 
 /* An operation fails here, since a rank has ended. */
@@ -161,30 +172,21 @@ static void fail_for(uint32_t rank)
 
 static void a_loss_is_told_at_once(void **state)
 {
-    (void)state;
+    struct boot_setting unit = {"unit", "job"};
     tasks_ended(&server, 0, 0, 1);
     assert_false(tasks_await_cause(&server));
-    run(TOGETHER_MS - 1);
-    assert_int_equal(nends, 0);
-    run(1);
-    assert_int_equal(nends, 1);
+    ends_after(TOGETHER_MS - 1, 0);
+    ends_after(1, 1);
     assert_int_equal(nerrors, 1);
     assert_string_equal(said, "rank 2 on c08 ended with exit code 1 and without PMIx_Finalize; "
                               "ending the step");
-}
-
-/* The message has the word of the resource manager's users. */
-static void a_job_has_its_own_word(void **state)
-{
-    struct boot_setting unit = {"unit", "job"};
-    (void)state;
+    again(state);
+    /* the word of the resource manager's users */
     server.boot.settings = &unit;
     server.boot.nsettings = 1;
     tasks_ended(&server, 0, SIGKILL, 0);
     run(TOGETHER_MS);
     assert_non_null(strstr(said, "; ending the job"));
-    server.boot.settings = NULL;
-    server.boot.nsettings = 0;
 }
 
 /* The step has the status of the first task that failed, whatever its slot; one that only left,
@@ -208,11 +210,9 @@ static void the_step_ends_as_the_first_lost(void **state)
         tasks_ended(&server, ends[i].slot, ends[i].sig, ends[i].code);
         now += 2;
         tasks_ended(&server, 1 - ends[i].slot, ends[i].then_sig, ends[i].then_code);
-        run(TOGETHER_MS);
-        assert_int_equal(nends, 1);
+        ends_after(TOGETHER_MS, 1);
         assert_int_equal(status, ends[i].status);
-        end(state);
-        begin(state);
+        again(state);
     }
 }
 
@@ -256,8 +256,7 @@ static void tasks_that_live_are_ended_again(void **state)
         assert_int_equal(tasks_next(&server, now), -1);
         assert_int_equal(nends, 0);
         server.rm = NULL;
-        end(state);
-        begin(state);
+        again(state);
     }
 }
 
@@ -270,13 +269,11 @@ static void the_cause_comes_first(void **state)
     run(20);
     tasks_ended(&server, 0, 0, 1);
     assert_true(tasks_await_cause(&server));
-    run(JUST_MS - 1);
-    assert_int_equal(nends, 0);
+    ends_after(JUST_MS - 1, 0);
     server.ending = true; /* by the word of that server */
-    run(JUST_MS);
-    assert_int_equal(nends, 0);
+    ends_after(JUST_MS, 0);
     assert_int_equal(nerrors, 0);
-    assert_true(tasks[0].told);
+    assert_int_equal(tasks[0].state, TASK_TOLD);
     assert_false(tasks_await_cause(&server));
 }
 
@@ -287,10 +284,8 @@ static void the_cause_does_not_come(void **state)
     fail_for(4);
     run(20);
     tasks_ended(&server, 0, 0, 1);
-    run(JUST_MS - 1);
-    assert_int_equal(nends, 0);
-    run(1);
-    assert_int_equal(nends, 1);
+    ends_after(JUST_MS - 1, 0);
+    ends_after(1, 1);
     assert_int_equal(nerrors, 1);
     assert_string_equal(said, "rank 4 on c09 is lost; then rank 2 on c08 ended with exit code 1 "
                               "and without PMIx_Finalize; ending the step");
@@ -304,8 +299,7 @@ static void the_cause_ended_in_order(void **state)
     (void)state;
     fail_with(PMIX_ERR_PROC_TERM_WO_SYNC, 4);
     tasks_ended(&server, 0, 0, 3);
-    run(JUST_MS);
-    assert_int_equal(nends, 1);
+    ends_after(JUST_MS, 1);
     assert_string_equal(said, "rank 4 on c09 has ended; then rank 2 on c08 ended with exit code 3 "
                               "and without PMIx_Finalize; ending the step");
     assert_int_equal(status, 3);
@@ -320,17 +314,14 @@ static void who_leaves_has_another_one_tell(void **state)
         tasks_ended(&server, 0, 0, 1);
         run(1);
         server.told_to_leave = true;
-        run(JUST_MS);
-        assert_int_equal(nends, 1);
+        ends_after(JUST_MS, 1);
         assert_int_equal(through, tells[i]);
         assert_non_null(strstr(why, "is lost; then rank 2 on c08 ended"));
-        end(state);
-        begin(state);
+        again(state);
     }
 }
 
-/* Of many servers that know no cause one speaks first; of very many the last do not wait for ever.
- */
+/* Of many servers that know no cause one speaks first; of very many the last speak soon as well. */
 static void servers_take_turns(void **state)
 {
     static const uint32_t at[] = {0, 1, 2, 50, 51, 4000}, turns[] = {0, 1, 2, 50, 50, 50};
@@ -344,37 +335,30 @@ static void servers_take_turns(void **state)
         server.boot.node = at[i];
         tasks_ended(&server, 0, 0, 1);
         assert_int_equal(tasks_next(&server, now), 1000 + TURN_MS * turns[i]);
-        end(state);
-        begin(state);
+        again(state);
     }
 }
 
-/* Nobody waits for a cause that is not one: an own rank's, an old one, one in a step that goes on.
- */
+/* No server waits for what is no cause: an own rank's, an old one, one in a step that goes on. */
 static void what_is_no_cause(void **state)
 {
     (void)state;
     fail_for(3);
     tasks_ended(&server, 0, 0, 1);
     assert_false(tasks_await_cause(&server));
-    run(TOGETHER_MS);
-    assert_int_equal(nends, 1);
-    end(state);
-    begin(state);
+    ends_after(TOGETHER_MS, 1);
+    again(state);
     fail_for(4);
     run(JUST_MS);
     tasks_ended(&server, 0, 0, 1);
     assert_false(tasks_await_cause(&server));
-    run(TOGETHER_MS);
-    assert_int_equal(nends, 1);
-    end(state);
-    begin(state);
+    ends_after(TOGETHER_MS, 1);
+    again(state);
     server.conf.on_task_loss = CONF_TASK_LOSS_CONTINUE;
     fail_for(4);
     tasks_ended(&server, 0, 0, 1);
     assert_false(tasks_await_cause(&server));
-    run(TOGETHER_MS);
-    assert_int_equal(nends, 0);
+    ends_after(TOGETHER_MS, 0);
     assert_int_equal(nlosses, 1);
 }
 
@@ -389,20 +373,17 @@ static void what_is_said_for_another_node(void **state)
     tasks_ended(&server, 0, 0, 1);
     tasks_ended(&server, 1, 0, 1);
     assert_true(tasks_tell_for_others(&server)); /* it is what these have waited for */
-    end(state);
-    begin(state);
+    again(state);
     fail_for(4);
     run(20);
     tasks_ended(&server, 0, SIGKILL, 0);
     tasks_ended(&server, 1, SIGKILL, 0);
     assert_false(tasks_tell_for_others(&server));
-    end(state);
-    begin(state);
+    again(state);
     tasks_ended(&server, 0, SIGKILL, 0);
     assert_false(tasks_tell_for_others(&server));
     tasks_ended(&server, 1, SIGKILL, 0);
-    run(TOGETHER_MS);
-    assert_int_equal(nends, 1);
+    ends_after(TOGETHER_MS, 1);
     assert_int_equal(through, 0);
     assert_string_equal(why, "all 2 tasks on c08 were killed by signal 9 (Killed) before "
                              "PMIx_Finalize; ending the step");
@@ -423,47 +404,50 @@ static void one_that_is_alone_on_its_node(void **state)
                              "ending the step");
 }
 
-/* Where all tasks have ended by themselves, the launcher has shut the way to the terminal. */
+/* What the tasks have spawned goes on after one that has ended PMIx in order, and after none that
+ * was killed, even where the launcher has not told of its end. Who has not ended so is lost. */
+static void which_have_ended(void **state)
+{
+    assert_false(tasks_one_ended_well(&server)); /* both are connected */
+    tasks_ended(&server, 0, SIGKILL, 0);
+    assert_false(tasks_one_ended_well(&server));
+    server.tasks[1].state = TASK_FINALIZED;
+    assert_true(tasks_one_ended_well(&server));
+    tasks_ended(&server, 1, 0, 3);
+    assert_true(tasks_one_ended_well(&server));
+    again(state);
+    assert_true(tasks_any_lost(&server)); /* both are connected */
+    server.tasks[0].state = server.tasks[1].state = TASK_FINALIZED;
+    assert_false(tasks_any_lost(&server));
+    tasks_ended(&server, 0, 0, 0);
+    assert_false(tasks_any_lost(&server));
+    server.tasks[1].state = TASK_CONNECTED;
+    tasks_ended(&server, 1, SIGKILL, 0);
+    assert_true(tasks_any_lost(&server));
+}
+
+/* Where all tasks have ended by themselves, the launcher has shut the way to the terminal, so a
+ * server that has not left reports the loss. If all servers are in that state, the launcher here
+ * may still reach the user. */
 static void none_lives_here(void **state)
 {
-    (void)state;
-    tasks_ended(&server, 1, 0, 3);
-    now++;
-    tasks_ended(&server, 0, 0, 0);
-    run(TOGETHER_MS);
-    assert_int_equal(nends, 1);
-    assert_int_equal(nerrors, 0);
-    assert_int_equal(through, 0);
-    assert_int_equal(status, 3);
-    assert_string_equal(why, "rank 3 on c08 ended with exit code 3 and without PMIx_Finalize; "
-                             "ending the step");
-}
-
-/* A server that has left tells nobody. */
-static void the_one_that_tells_is_there(void **state)
-{
-    (void)state;
-    departed = 0;
-    tasks_ended(&server, 0, 0, 3);
-    tasks_ended(&server, 1, 0, 3);
-    run(TOGETHER_MS);
-    assert_int_equal(nerrors, 0);
-    assert_int_equal(through, 2);
-}
-
-/* Then the launcher here may still reach the user. */
-static void no_other_is_there(void **state)
-{
-    (void)state;
-    departed = 0;
-    server.boot.nnodes = 2;
-    tasks_ended(&server, 0, 0, 3);
-    tasks_ended(&server, 1, 0, 3);
-    run(TOGETHER_MS);
-    server.boot.nnodes = 3;
-    assert_int_equal(nends, 1);
-    assert_int_equal(nerrors, 2);
-    assert_int_equal(through, BOOT_NO_NODE);
+    static const struct {
+        uint32_t departed, nnodes, through;
+        unsigned nerrors;
+    } rows[] = {{BOOT_NO_NODE, 3, 0, 0}, {0, 3, 2, 0}, {0, 2, BOOT_NO_NODE, 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        departed = rows[i].departed;
+        server.boot.nnodes = rows[i].nnodes;
+        tasks_ended(&server, 1, 0, 3);
+        now++;
+        tasks_ended(&server, 0, 0, 3);
+        ends_after(TOGETHER_MS, 1);
+        assert_int_equal(nerrors, rows[i].nerrors);
+        assert_int_equal(through, rows[i].through);
+        assert_int_equal(status, 3);
+        assert_non_null(strstr(why, "rank 3 on c08 ended with exit code 3"));
+        again(state);
+    }
 }
 
 /* What an operation of ranks 2 to 4 fails with, for tasks here: ended, or forgotten by libpmix
@@ -477,7 +461,7 @@ static void what_operations_fail_with(void **state)
     procset_canonical(&fence.members);
     construct.members = fence.members;
     assert_int_equal(tasks_status(&server, &fence), 0);
-    tasks[1].removed = true;
+    tasks[1].client = CLIENT_FORGOTTEN;
     assert_int_equal(tasks_status(&server, &fence), PMIX_ERR_PROC_TERM_WO_SYNC);
     assert_int_equal(tasks_status(&server, &construct), PMIX_ERR_PROC_TERM_WO_SYNC);
     server.library = 7 << 16;
@@ -498,7 +482,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_operations_fail_with, begin, end),
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(a_job_has_its_own_word, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
         cmocka_unit_test_setup_teardown(tasks_that_live_are_ended_again, begin, end),
@@ -510,9 +493,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
         cmocka_unit_test_setup_teardown(what_is_said_for_another_node, begin, end),
         cmocka_unit_test_setup_teardown(one_that_is_alone_on_its_node, begin, end),
+        cmocka_unit_test_setup_teardown(which_have_ended, begin, end),
         cmocka_unit_test_setup_teardown(none_lives_here, begin, end),
-        cmocka_unit_test_setup_teardown(the_one_that_tells_is_there, begin, end),
-        cmocka_unit_test_setup_teardown(no_other_is_there, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,19 @@ static void settings_that_are_no_defaults(void **state)
         "0 waiting\nnothing waits\n");
 }
 
+static void who_belongs_together(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{" C07 ",\"psets\":[{\"name\":\"ocean\",\"size\":4},"
+                 "{\"name\":\"ice\",\"size\":3}],\"psets_omitted\":2,"
+                 "\"connections\":[{\"name\":\"\",\"size\":7}],\"connections_omitted\":1}],"
+                 "\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n"
+                 "process sets: ocean of 4, ice of 3, and 2 more\n"
+                 "c07: muster 1.0, libpmix 5.0.7, up 70 s; tasks: 2 connected, 1 lost; "
+                 "open connections: 2; 0 waiting\nnothing waits\n");
+}
+
 static void calls_that_belong_to_nothing_yet(void **state)
 {
     (void)state;
@@ -213,6 +226,7 @@ int main(void)
         cmocka_unit_test(nothing_waits),
         cmocka_unit_test(a_job),
         cmocka_unit_test(settings_that_are_no_defaults),
+        cmocka_unit_test(who_belongs_together),
         cmocka_unit_test(calls_that_belong_to_nothing_yet),
         cmocka_unit_test(the_one_that_decides_is_believed),
         cmocka_unit_test(without_the_one_that_decides),

@@ -98,6 +98,15 @@ static void write_ways(FILE *out, json_object *node)
         fprintf(out, "; other servers: %zu direct, %zu native", direct, native);
 }
 
+/* Connections by PMIx_Connect that processes of this node are in. */
+static void write_connections(FILE *out, json_object *node)
+{
+    size_t n = length(field(node, "connections", json_type_array)) +
+               (size_t)number(node, "connections_omitted");
+    if (n > 0)
+        fprintf(out, "; open connections: %zu", n);
+}
+
 static void write_node(FILE *out, json_object *node)
 {
     size_t waiting = length(field(node, "trackers", json_type_array)) +
@@ -108,6 +117,7 @@ static void write_node(FILE *out, json_object *node)
     fprintf(out, "%s: muster %s, libpmix %s, up %lld s", text_of(node, "node").s,
             text_of(node, "version").s, text_of(node, "libpmix").s, seconds(node, "uptime"));
     write_tasks(out, node);
+    write_connections(out, node);
     write_ways(out, node);
     fprintf(out, "; %zu waiting\n", waiting);
 }
@@ -234,6 +244,21 @@ static void write_settings(FILE *out, json_object *node)
         fprintf(out, "\n");
 }
 
+/* The step's process sets, of any node: all servers of a step have the same. */
+static void write_psets(FILE *out, json_object *node)
+{
+    json_object *psets = field(node, "psets", json_type_array);
+    for (size_t i = 0; i < length(psets); i++) {
+        json_object *o = json_object_array_get_idx(psets, i);
+        fprintf(out, "%s%s of %lld", i == 0 ? "process sets: " : ", ", text_of(o, "name").s,
+                number(o, "size"));
+    }
+    if (number(node, "psets_omitted") > 0)
+        fprintf(out, ", and %lld more", number(node, "psets_omitted"));
+    if (length(psets) > 0)
+        fprintf(out, "\n");
+}
+
 /* They come as they answered: c2 before c10. */
 static int by_node(const void *a, const void *b)
 {
@@ -255,6 +280,7 @@ int words_write(FILE *out, json_object *state, const char *owner)
     fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", job ? "job" : "step",
             text_of(first, "step").s, owner, length(nodes), length(nodes) + length(silent));
     write_settings(out, json_object_array_get_idx(nodes, 0));
+    write_psets(out, json_object_array_get_idx(nodes, 0));
     for (size_t i = 0; i < length(nodes); i++)
         write_node(out, json_object_array_get_idx(nodes, i));
     for (size_t i = 0; i < length(nodes); i++)

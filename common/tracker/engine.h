@@ -10,15 +10,16 @@
  * A frame may arrive before the local call: it opens the tracker, the call completes it. Calls of
  * one signature on one server are served one after another, as the standard orders them.
  *
- * A group operation that succeeded is kept for a while, for servers that the release does not reach
- * as one that would pass it on is lost (decided.c, doubt.c). Of one that failed a record stays: it
- * answers the local call that comes late, and its generation, which every later contribution
- * repeats, tells stragglers from the next operation of the same signature. docs/collectives.md has
- * the table of states.
+ * The success of a group operation is kept for a while, for servers that the release does not reach
+ * because a server on the way is lost (recovery/doubt.c). Of a failure a record stays: it answers
+ * the local call that comes late, and its generation, which every later contribution repeats, tells
+ * stragglers from the next operation of the same signature.
  *
  * A group's construct may have members that are not known from the start: leaders add them, or a
- * bootstrap's leaders know only how many they are. member.c, leader.c, home.c and assembly.c
- * are for those.
+ * bootstrap's leaders know only how many they are (membership/).
+ *
+ * docs/collectives.md explains all of it, with the states; docs/design.md has the order of the
+ * files.
  *
  * The engine knows neither PMIx nor a resource manager; time, frames and places are injected.
  * @thread all of it: the loop's
@@ -26,8 +27,8 @@
 #ifndef MUSTER_TRACKER_ENGINE_H
 #define MUSTER_TRACKER_ENGINE_H
 
-#include "common/tracker/places.h"
-#include "common/tracker/signature.h"
+#include "common/tracker/values/places.h"
+#include "common/tracker/values/signature.h"
 #include "common/transport/frame.h"
 #include "common/util/shared_bytes.h"
 
@@ -144,6 +145,9 @@ struct engine_env {
      * @param body what follows them, the same for several servers, borrowed: the callee holds what
      *             it keeps; NULL: nothing follows */
     void (*send)(void *arg, uint32_t node, struct wire_out *frame, struct shared_bytes *body);
+    /** Sends a frame to all other servers of the step; takes the bytes out of @p frame. NULL:
+     * engine_cancel() is not called */
+    void (*say)(void *arg, struct wire_out *frame);
     /** Writes who is missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
     void (*missing)(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap);
@@ -197,27 +201,10 @@ void engine_cancel(struct engine *engine, const char *id, bool lost);
 /** The same of an operation whose signature is known. @param sig borrowed */
 void engine_cancel_known(struct engine *engine, const void *sig, size_t siglen, bool lost);
 
-/** Takes the body of a FRAME_CANCEL of server @p from. */
-void engine_cancelled(struct engine *engine, uint32_t from, const void *body, size_t len);
-
-/** Takes the body of a FRAME_LEAD, _CLAIM, _JOINED or _OUTCOME of server @p from. */
-void engine_assembly(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
-                     size_t len);
-
-/** Takes the body of a FRAME_CONTRIB of server @p from. */
-void engine_contrib(struct engine *engine, uint32_t from, const void *body, size_t len);
-
-/** Takes the body of a FRAME_RELEASE of server @p from. */
-void engine_release(struct engine *engine, uint32_t from, const void *body, size_t len);
-
-/** Takes the body of a FRAME_WANTED of server @p from. */
-void engine_wanted(struct engine *engine, uint32_t from, const void *body, size_t len);
-
-/** Takes the body of a FRAME_DOUBT of server @p from. */
-void engine_doubt(struct engine *engine, uint32_t from, const void *body, size_t len);
-
-/** Takes the body of a FRAME_HAVE of server @p from. */
-void engine_have(struct engine *engine, uint32_t from, const void *body, size_t len);
+/** Takes a frame of server @p from, which may be anything. @param body without the type; borrowed
+ * @return whether the type is one of the engine's */
+bool engine_take(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
+                 size_t len);
 
 /** A participant of this server has ended: asks local_status() again for what still waits for it.
  */

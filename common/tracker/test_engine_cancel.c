@@ -2,6 +2,7 @@
 /** @file
  * Tests of constructs that the PMIx library ends by itself, mostly since a process is lost.
  */
+#include "common/tracker/recovery/recovery.h"
 #include "common/tracker/test_kit.h"
 
 #include <setjmp.h>
@@ -81,7 +82,7 @@ static void a_second_try_after_a_cancel(void **state)
     assert_int_equal(again->status, 0);
     kit_check_agreement(kit);
     loopback_run(kit->net, 2 * ENGINE_REMEMBER_MS);
-    assert_true(TAILQ_EMPTY(&loopback_engine(kit->net, 2)->cancelled));
+    assert_true(TAILQ_EMPTY(&loopback_engine(kit->net, 2)->recovery->cancelled));
     kit_end(kit);
 }
 
@@ -184,6 +185,39 @@ static void a_cancel_whose_caller_leaves(void **state)
     kit_end(kit);
 }
 
+struct said {
+    uint32_t messages;
+    unsigned char type;
+};
+
+static void note_said(void *arg, struct wire_out *frame)
+{
+    struct said *said = arg;
+    said->messages++;
+    said->type = frame->data[0];
+}
+
+static uint64_t no_time(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+/* One message for all, whatever the size of the step: it goes along the tree of all servers. */
+static void a_cancel_is_said_once(void **state)
+{
+    struct said said = {0};
+    const struct engine_env env = {
+        .arg = &said, .nnodes = 1000, .arity = 16, .now = no_time, .say = note_said};
+    struct engine *engine = engine_new(&env);
+    (void)state;
+    assert_non_null(engine);
+    engine_cancel(engine, "cancel", false);
+    assert_int_equal(said.messages, 1);
+    assert_int_equal(said.type, FRAME_CANCEL);
+    engine_free(engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_cancel_of_what_has_failed),
         cmocka_unit_test(a_cancel_for_a_loss),
         cmocka_unit_test(a_cancel_whose_caller_leaves),
+        cmocka_unit_test(a_cancel_is_said_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

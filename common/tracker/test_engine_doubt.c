@@ -3,7 +3,7 @@
  * Tests of a server that is lost between having a result and passing it on: all that are left get
  * one answer.
  */
-#include "common/tracker/assembly.h"
+#include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
 #include "common/tracker/test_silence.h"
 
@@ -191,6 +191,29 @@ static void a_root_that_tells_some_members(void **state)
     procset_free(&leaders);
 }
 
+/* The only leader's server tells one of two added members. The other one knows no server that it
+ * could ask (docs/limits.md). */
+static void a_member_with_nobody_to_ask(void **state)
+{
+    struct loopback_conf conf = silent_net();
+    struct party_room room = {.kit = kit_new(&conf)};
+    struct procset leaders = party_set("a0"), added = party_set("a5 a6");
+    (void)state;
+    silence.by = 0;
+    silence.outcome[0][6] = true;
+    party_collective(&room, "g", (struct party_proc){'a', 0}, &leaders,
+                     (struct party_ask){.added = &added});
+    struct party *told = party_join(&room, "g", (struct party_proc){'a', 5}, (struct party_ask){0});
+    struct party *other =
+        party_join(&room, "g", (struct party_proc){'a', 6}, (struct party_ask){0});
+    end_silence(room.kit->net);
+    party_assert(told, 0);
+    party_assert(other, LOOPBACK_LOST);
+    party_end(&room);
+    procset_free(&added);
+    procset_free(&leaders);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +223,7 @@ int main(void)
         cmocka_unit_test(failures_stay_in_order),
         cmocka_unit_test(what_has_failed_fails_once),
         cmocka_unit_test(a_root_that_tells_some_members),
+        cmocka_unit_test(a_member_with_nobody_to_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

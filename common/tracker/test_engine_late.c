@@ -3,7 +3,7 @@
  * Tests of what comes late for added members and bootstraps: failures that are owed, claims after
  * their operation, calls that are taken back, results of others.
  */
-#include "common/tracker/assembly.h"
+#include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
 
 #include <setjmp.h>
@@ -108,26 +108,53 @@ static void a_debt_of_a_call_that_is_dropped(void **state)
     }
 }
 
-/* A request for members that comes after its operation: the next construct is not touched. */
-static void a_claim_that_comes_late(void **state)
+/* A request for members on server 3 comes, of an operation that server 1 knows of no more. */
+static void claim_late(struct party_room *room, const char *names)
 {
-    struct party_room room = room_of();
     struct wire_out out = {0};
-    struct procset members = party_set("a3");
-    (void)state;
+    struct procset members = party_set(names);
     wire_put_u64(&out, 4711);
     wire_put_str(&out, "g");
     procset_write(&members, &out);
     wire_put_block(&out, NULL, 0);
-    engine_assembly(loopback_engine(room.kit->net, 3), 1, FRAME_CLAIM, out.data, out.len);
+    engine_take(loopback_engine(room->kit->net, 3), 1, FRAME_CLAIM, out.data, out.len);
     wire_out_free(&out);
     procset_free(&members);
+}
+
+/* A late claim does not touch the next construct. */
+static void a_claim_that_comes_late(void **state)
+{
+    struct party_room room = room_of();
+    (void)state;
+    claim_late(&room, "a3");
     leads(&room, 0, "a0", "a3", 0);
     loopback_run(room.kit->net, 1000);
     party_joins(&room, a(3), false);
     loopback_run(room.kit->net, 1000);
     party_assert_all(&room, 0, "a0 a3");
     party_end(&room);
+}
+
+/* The late claim takes the call of the next construct's member, and that construct fails before
+ * server 1 has given the call back: the member gets that failure. */
+static void a_failure_beside_a_late_claim(void **state)
+{
+    (void)state;
+    for (int nameless = 0; nameless < 2; nameless++) {
+        struct party_room room = room_of();
+        claim_late(&room, "b3");
+        struct party *member = party_joins(&room, b(3), nameless);
+        party_assert(leads(&room, 3, "a3", "b3", -77), -77);
+        assert_int_equal(member->answers, 0);
+        loopback_run(room.kit->net, 1000);
+        party_assert(member, -77);
+        struct party *next[] = {leads(&room, 3, "a3", "b3", 0), party_joins(&room, b(3), nameless)};
+        loopback_run(room.kit->net, 1000);
+        party_assert(next[0], 0);
+        party_assert(next[1], 0);
+        party_end(&room);
+    }
 }
 
 /* Two constructs of disjoint leaders use one id; the first claim misses one of its members. */
@@ -230,11 +257,11 @@ static void an_outcome_of_somebody_else(void **state)
     struct tracker_release release = {.op = 1, .result.status = -5};
     const struct shared_bytes *bytes = release_bytes(&release, sig.data, sig.len);
     wire_put_u32(&out, 1);
-    wire_put_u64(&out, TAILQ_FIRST(&loopback_engine(room.kit->net, 1)->leads)->number);
+    wire_put_u64(&out, TAILQ_FIRST(&loopback_engine(room.kit->net, 1)->membership->leads)->number);
     wire_put_raw(&out, bytes->data, bytes->len);
     release_end(&release);
-    engine_assembly(loopback_engine(room.kit->net, 1), (home + 1) % N, FRAME_OUTCOME, out.data,
-                    out.len);
+    engine_take(loopback_engine(room.kit->net, 1), (home + 1) % N, FRAME_OUTCOME, out.data,
+                out.len);
     assert_int_equal(party->answers, 0);
     party_boots(&room, 2, 2, "", 0);
     loopback_run(room.kit->net, 1000);
@@ -389,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_debt_beside_leaders),
         cmocka_unit_test(a_debt_of_a_call_that_is_dropped),
         cmocka_unit_test(a_claim_that_comes_late),
+        cmocka_unit_test(a_failure_beside_a_late_claim),
         cmocka_unit_test(every_open_claim_is_tried),
         cmocka_unit_test(the_dead_are_owed_nothing),
         cmocka_unit_test(what_a_leader_takes_back),

@@ -2,7 +2,7 @@
 /** @file
  * Tests of what is lost: a parent, a server whose contribution is in, who decides, processes.
  */
-#include "common/tracker/assembly.h"
+#include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
 
 #include <setjmp.h>
@@ -327,6 +327,48 @@ static void what_hangs_below_a_lost_server(void **state)
     kit_end(kit);
 }
 
+/* Gives a server a failure of the root's, which has come round a lost one. */
+static void tell(struct kit *kit, const struct kit_op *op, uint64_t generation, int32_t status)
+{
+    struct wire_out out = {0};
+    struct tracker_release failed = {.generation = generation, .result.status = status};
+    const struct shared_bytes *bytes = release_bytes(&failed, op->sig, op->siglen);
+    wire_put_u64(&out, 0); /* the number of no call */
+    wire_put_raw(&out, bytes->data, bytes->len);
+    engine_take(loopback_engine(kit->net, 1), 0, FRAME_RELEASE, out.data, out.len);
+    wire_out_free(&out);
+    release_end(&failed);
+}
+
+/* A fence ends on server 1 for a loss above, without the root's word. A contribution to it, which
+ * was on its way from server 2, is taken for one to the next fence. The root's word puts that
+ * right, and its word on the next fence is server 2's answer to that one, and not to the one
+ * before. */
+static void a_word_on_the_call_after_the_loss(void **state)
+{
+    static const uint32_t chain[] = {TREE_NONE, 0, 1};
+    struct loopback_conf conf = {
+        .nnodes = 3, .arity = 2, .seed = 7, .delay_min = 10, .delay_max = 10, .parents = chain};
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "chain", NULL, 3);
+    (void)state;
+    kit_call(kit, op, 1, (struct kit_ask){0});
+    const struct kit_call *above = kit_call(kit, op, 1, (struct kit_ask){0});
+    kit_call(kit, op, 2, (struct kit_ask){0});
+    const struct kit_call *below = kit_call(kit, op, 2, (struct kit_ask){0});
+    tell(kit, op, 0, LOOPBACK_LOST);
+    loopback_run(kit->net, 50);
+    assert_int_equal(kit->calls->next->status, LOOPBACK_LOST);
+    assert_int_equal(above->answers + below->answers, 0);
+    tell(kit, op, 1, LOOPBACK_LOST);
+    tell(kit, op, 2, -77);
+    loopback_run(kit->net, 50);
+    assert_int_equal(above->status, -77);
+    assert_int_equal(below->answers, 1);
+    assert_int_equal(below->status, -77);
+    kit_end(kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +382,7 @@ int main(void)
         cmocka_unit_test(what_only_some_know_is_not_named),
         cmocka_unit_test(what_one_that_leaves_did_not_know),
         cmocka_unit_test(what_hangs_below_a_lost_server),
+        cmocka_unit_test(a_word_on_the_call_after_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

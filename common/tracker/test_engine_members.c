@@ -2,7 +2,7 @@
 /** @file
  * Tests of constructs with added members, and of bootstrap.
  */
-#include "common/tracker/assembly.h"
+#include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
 
 #include <setjmp.h>
@@ -268,6 +268,55 @@ static void an_added_member_that_does_not_exist(void **state)
     }
 }
 
+/* A leader's server leaves after its call has come to the home: the others learn of it at once. */
+static void a_leader_that_leaves(void **state)
+{
+    uint32_t home = (uint32_t)(signature_hash("g", 1) % N), leaves = (home + 1) % N;
+    struct party_room room = room_of(&six);
+    (void)state;
+    party_boots(&room, leaves, 3, "", 0);
+    party_boots(&room, (home + 2) % N, 3, "", 0);
+    loopback_run(room.kit->net, 500);
+    engine_close(loopback_engine(room.kit->net, leaves));
+    loopback_run(room.kit->net, 100);
+    party_assert_all(&room, LOOPBACK_CLOSING, "");
+    loopback_kill(room.kit->net, leaves, 10, 20);
+    party_end(&room);
+}
+
+/* Two leaders are on the server that leaves: that is one failure to the member that they add, and
+ * to the leader that calls late. */
+static void two_leaders_that_leave(void **state)
+{
+    uint32_t home = (uint32_t)(signature_hash("g", 1) % N), leaves = (home + 1) % N;
+    uint32_t member = (home + 2) % N, late = (home + 3) % N;
+    struct procset added = {0};
+    struct party_room room = room_of(&six);
+    (void)state;
+    party_add(&added, a(member));
+    party_bootstrap(&room, "g", a(leaves), 3, (struct party_ask){.added = &added});
+    party_bootstrap(&room, "g", (struct party_proc){'b', leaves}, 3,
+                    (struct party_ask){.added = &added});
+    loopback_run(room.kit->net, 500);
+    engine_close(loopback_engine(room.kit->net, leaves));
+    loopback_run(room.kit->net, 100);
+    party_joins(&room, a(member), false);
+    party_bootstrap(&room, "g", a(late), 3, (struct party_ask){.added = &added});
+    loopback_run(room.kit->net, 100);
+    party_assert_all(&room, LOOPBACK_CLOSING, "");
+    loopback_kill(room.kit->net, leaves, 10, 20);
+    loopback_run(room.kit->net, 500);
+    party_joins(&room, a(member), false);
+    loopback_run(room.kit->net, 500);
+    assert_int_equal(room.all->answers, 0);
+    party_bootstrap(&room, "g", a(late), 1, (struct party_ask){.added = &added});
+    loopback_run(room.kit->net, 500);
+    party_assert(room.all, 0);
+    party_assert(room.all->next, 0);
+    party_end(&room);
+    procset_free(&added);
+}
+
 /* A call is taken back when PMIx's library has answered it by itself. */
 static void a_call_that_is_taken_back(void **state)
 {
@@ -298,7 +347,8 @@ static void a_call_that_is_taken_back(void **state)
 /* What is cut off or runs on counts for nothing, and nothing is read past its end. */
 static void malformed_frames(void **state)
 {
-    const enum frame_type types[] = {FRAME_LEAD, FRAME_CLAIM, FRAME_JOINED, FRAME_OUTCOME};
+    const enum frame_type types[] = {FRAME_LEAD, FRAME_CLAIM, FRAME_JOINED, FRAME_OUTCOME,
+                                     FRAME_FELLOWS};
     struct loopback_random random = {.state = 11};
     struct party_room room = room_of(&six);
     (void)state;
@@ -312,7 +362,7 @@ static void malformed_frames(void **state)
         unsigned char *exact = malloc(len > 0 ? len : 1);
         assert_non_null(exact);
         memcpy(exact, bytes, len);
-        engine_assembly(loopback_engine(room.kit->net, 4), i % 6, types[i % 4], exact, len);
+        engine_take(loopback_engine(room.kit->net, 4), i % 6, types[i % 5], exact, len);
         free(exact);
         free(bytes);
     }
@@ -331,7 +381,7 @@ static void claims(struct party_room *room, const struct procset *members)
     wire_put_str(&out, "g");
     procset_write(members, &out);
     wire_put_block(&out, NULL, 0);
-    engine_assembly(loopback_engine(room->kit->net, 4), 1, FRAME_CLAIM, out.data, out.len);
+    engine_take(loopback_engine(room->kit->net, 4), 1, FRAME_CLAIM, out.data, out.len);
     wire_out_free(&out);
 }
 
@@ -347,7 +397,7 @@ static void tells(struct party_room *room, int32_t status, uint64_t context_id)
     wire_put_u32(&out, 0); /* calls of leaders */
     wire_put_raw(&out, bytes->data, bytes->len);
     release_end(&release);
-    engine_assembly(loopback_engine(room->kit->net, 4), 1, FRAME_OUTCOME, out.data, out.len);
+    engine_take(loopback_engine(room->kit->net, 4), 1, FRAME_OUTCOME, out.data, out.len);
     wire_out_free(&out);
     wire_out_free(&sig);
     procset_free(&leaders);
@@ -401,6 +451,8 @@ int main(void)
         cmocka_unit_test(one_leader_alone_and_sixty_four),
         cmocka_unit_test(a_leader_that_never_calls),
         cmocka_unit_test(an_added_member_that_does_not_exist),
+        cmocka_unit_test(a_leader_that_leaves),
+        cmocka_unit_test(two_leaders_that_leave),
         cmocka_unit_test(a_call_that_is_taken_back),
         cmocka_unit_test(malformed_frames),
     };

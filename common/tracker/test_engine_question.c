@@ -3,7 +3,7 @@
  * Tests of the questions that servers ask when who would bring the result is lost: of which call an
  * answer is, and when there is none.
  */
-#include "common/tracker/assembly.h"
+#include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
 #include "common/tracker/test_silence.h"
 
@@ -61,7 +61,8 @@ static void a_success_that_comes_too_late(void **state)
             engine_lost(engine, between);
         while (two && call_of(kit, other)->answers == 0)
             loopback_run(kit->net, 1);
-        engine_release(loopback_engine(kit->net, silence.held_to), from, silence.held, silence.len);
+        engine_take(loopback_engine(kit->net, silence.held_to), from, FRAME_RELEASE, silence.held,
+                    silence.len);
         loopback_run(kit->net, 1000);
         for (const struct kit_call *call = kit->calls; call != NULL; call = call->next)
             if (!loopback_dead(kit->net, call->slot)) {
@@ -96,7 +97,7 @@ static void a_success_is_of_one_call(void **state)
     silence.release[tree.root][below] = true; /* it waits for the answer to its second question */
     const struct kit_call *again = kit_call(kit, op, below, (struct kit_ask){0});
     struct engine *engine = loopback_engine(kit->net, above);
-    engine_release(engine, tree.root, silence.held, silence.len);
+    engine_take(engine, tree.root, FRAME_RELEASE, silence.held, silence.len);
     loopback_run(kit->net, 1000);
     for (const struct kit_call *call = again->next; call != NULL; call = call->next) {
         assert_int_equal(call->answers, 1);
@@ -220,23 +221,72 @@ static void a_bent_question(void **state)
     for (size_t len = 0; len < out.len; len++) {
         unsigned char *exact = malloc(len + 1);
         memcpy(exact, out.data, len);
-        engine_doubt(engine, from, exact, len);
-        engine_have(engine, from, exact, len);
+        engine_take(engine, from, FRAME_DOUBT, exact, len);
+        engine_take(engine, from, FRAME_HAVE, exact, len);
         free(exact);
     }
     out.data[out.len - 1] = out.data[out.len - 5] = (unsigned char)to; /* itself */
-    engine_doubt(engine, from, out.data, out.len);
+    engine_take(engine, from, FRAME_DOUBT, out.data, out.len);
     out.data[out.len - 1] = out.data[out.len - 5] = N;
-    engine_doubt(engine, from, out.data, out.len);
+    engine_take(engine, from, FRAME_DOUBT, out.data, out.len);
     out.data[out.len - 1] = out.data[out.len - 5] = (unsigned char)tree.root;
-    engine_doubt(engine, to, out.data, out.len);
-    engine_doubt(engine, N, out.data, out.len);
+    engine_take(engine, to, FRAME_DOUBT, out.data, out.len);
+    engine_take(engine, N, FRAME_DOUBT, out.data, out.len);
     loopback_run(kit->net, 1000);
     kit_call(kit, op, from, (struct kit_ask){0});
     loopback_run(kit->net, 1000);
     kit_assert_all(kit, 0);
     wire_out_free(&out);
     kit_end(kit);
+}
+
+/* A success is on its way to a server, and the failure of the next operation behind it. The server
+ * asks another server, which knows of both, for an operation of fewer participants with that id.
+ * That is no later try: the other server must not answer by the failure, which would overtake the
+ * success. */
+static void another_set_of_that_id(void **state)
+{
+    uint32_t shown = 0;
+    const struct loopback_conf conf = silent_net();
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        char id[8];
+        uint8_t sides[N] = {0};
+        struct kit *kit = kit_new(&conf);
+        struct wire_out question = {0};
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *all = kit_op(kit, COLL_FENCE, id, NULL, N);
+        struct kit_op *some = kit_op(kit, COLL_FENCE, id, NULL, N - 2);
+        struct tree tree = kit_tree(all, 2), fewer = kit_tree(some, 2);
+        uint32_t late = fewer.root, asked = tree_child(&fewer, late, 0);
+        if (late != tree.root && asked != tree.root) {
+            const struct kit_call *call = NULL;
+            for (uint32_t slot = 0; slot < N; slot++) {
+                const struct kit_call *made =
+                    slot == tree.root ? NULL : kit_call(kit, all, slot, (struct kit_ask){0});
+                call = slot == late ? made : call;
+            }
+            loopback_run(kit->net, 1000);
+            sides[late] = 1;
+            loopback_partition(kit->net, sides, loopback_now(kit->net) + 3000);
+            kit_call(kit, all, tree.root, (struct kit_ask){0});
+            kit_call(kit, all, tree.root, (struct kit_ask){.status = -77});
+            loopback_run(kit->net, 200);
+            loopback_partition(kit->net, sides, loopback_now(kit->net));
+            wire_put_block(&question, some->sig, some->siglen);
+            wire_put_u64(&question, 0);
+            wire_put_u8(&question, 0);
+            engine_take(loopback_engine(kit->net, asked), late, FRAME_WANTED, question.data,
+                        question.len);
+            loopback_run(kit->net, 10000);
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, 0);
+            shown++;
+        }
+        wire_out_free(&question);
+        kit_end(kit);
+    }
+    assert_in_range(shown, 1, 20);
 }
 
 int main(void)
@@ -248,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_question_about_what_has_failed),
         cmocka_unit_test(a_question_that_is_not_answered),
         cmocka_unit_test(a_bent_question),
+        cmocka_unit_test(another_set_of_that_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

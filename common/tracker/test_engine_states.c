@@ -121,8 +121,8 @@ static void a_contribution_that_comes_twice(void **state)
     kit_call(kit, op, p.child[0], (struct kit_ask){0});
     loopback_run(kit->net, 100);
     /* counted, three contributions would be here; by slot there are two */
-    engine_contrib(loopback_engine(kit->net, c.to), c.from, c.data, c.len);
-    engine_contrib(loopback_engine(kit->net, c.to), c.from, c.data, c.len);
+    engine_take(loopback_engine(kit->net, c.to), c.from, FRAME_CONTRIB, c.data, c.len);
+    engine_take(loopback_engine(kit->net, c.to), c.from, FRAME_CONTRIB, c.data, c.len);
     loopback_run(kit->net, 100);
     assert_int_equal(kit->calls->answers, 0);
     kit_call(kit, op, p.child[1], (struct kit_ask){0});
@@ -146,7 +146,8 @@ static void a_contribution_after_the_subtree_is_complete(void **state)
     kit_call(kit, op, tree_child(&tree, interior, 1), (struct kit_ask){0});
     kit_call(kit, op, interior, (struct kit_ask){0});
     loopback_run(kit->net, 100);
-    engine_contrib(loopback_engine(kit->net, first.to), first.from, first.data, first.len);
+    engine_take(loopback_engine(kit->net, first.to), first.from, FRAME_CONTRIB, first.data,
+                first.len);
     for (uint32_t slot = 0; slot < 7; slot++)
         if (op->made[slot] == 0)
             kit_call(kit, op, slot, (struct kit_ask){0});
@@ -215,11 +216,11 @@ static void a_straggler_opens_nothing(void **state)
     kit_call(kit, op, p.child[1], (struct kit_ask){0});
     kit_assert_all(kit, -77);
     /* the contribution of the failed instance comes now, and again when the next one stands */
-    engine_contrib(loopback_engine(kit->net, late.to), late.from, late.data, late.len);
+    engine_take(loopback_engine(kit->net, late.to), late.from, FRAME_CONTRIB, late.data, late.len);
     kit_call(kit, op, p.root, (struct kit_ask){0});
     kit_call(kit, op, p.child[1], (struct kit_ask){0});
     loopback_run(kit->net, 100);
-    engine_contrib(loopback_engine(kit->net, late.to), late.from, late.data, late.len);
+    engine_take(loopback_engine(kit->net, late.to), late.from, FRAME_CONTRIB, late.data, late.len);
     loopback_run(kit->net, 100);
     assert_int_equal(kit->calls->answers, 0);
     kit_call(kit, op, p.child[0], (struct kit_ask){0});

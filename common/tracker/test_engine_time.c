@@ -2,6 +2,7 @@
 /** @file
  * Tests of deadlines, stall reports, forgetting and closing.
  */
+#include "common/tracker/recovery/recovery.h"
 #include "common/tracker/test_kit.h"
 #include "common/util/log.h"
 
@@ -190,7 +191,7 @@ static void an_earlier_word_is_said_again(void **state)
     const struct shared_bytes *bytes = release_bytes(&earlier, op->sig, op->siglen);
     wire_put_u64(&out, 0); /* number */
     wire_put_raw(&out, bytes->data, bytes->len);
-    engine_release(engine, tree.root, out.data, out.len);
+    engine_take(engine, tree.root, FRAME_RELEASE, out.data, out.len);
     release_end(&earlier);
     wire_out_free(&out);
     loopback_run(kit->net, 20000);

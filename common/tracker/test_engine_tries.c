@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of tries.c: operations that are tried again by those that are left.
+ * Tests of tries.c and skipped.c: operations that are tried again by those that are left.
  */
+#include "common/tracker/rollup/rollup.h"
 #include "common/tracker/test_kit.h"
 
 #include <setjmp.h>
@@ -112,9 +113,11 @@ static void a_skipped_try_fails_later(void **state)
             kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
         loopback_run(kit->net, 1000);
         assert_int_equal(call->answers, 0);
-        for (uint32_t slot = 0; slot < N - 1; slot++)
+        kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
+        loopback_run(kit->net, 100);
+        for (uint32_t slot = 0; slot < LEFT; slot++)
             if (slot != early)
-                kit_call(kit, without6, slot, (struct kit_ask){.status = slot == 5 ? -77 : 0});
+                kit_call(kit, without6, slot, (struct kit_ask){0});
         loopback_run(kit->net, 2000);
         assert_int_equal(call->answers, 1);
         assert_int_equal(call->status, -77);
@@ -211,6 +214,44 @@ static void a_try_that_was_given_up(void **state)
     assert_in_range(shown, 1, 40);
 }
 
+/* The same before the server's call: the word of who decided takes the place of the loss that is
+ * owed. By the loss the call would be tried again, and by no other server. */
+static void the_word_on_what_was_given_up(void **state)
+{
+    uint32_t shown = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        char id[8];
+        uint8_t sides[N] = {0};
+        struct kit *kit = kit_new(&seven);
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, id, NULL, N);
+        struct tree tree = kit_tree(op, 2);
+        uint32_t told = tree_child(&tree, tree.root, 0), other = tree_child(&tree, tree.root, 1);
+        uint32_t below = tree_child(&tree, other, 0);
+        struct engine *knows = loopback_engine(kit->net, told);
+        if (below != TREE_NONE) {
+            sides[tree.root] = sides[told] = 1;
+            kit_call(kit, op, below, (struct kit_ask){0});
+            loopback_run(kit->net, 1000);
+            loopback_partition(kit->net, sides, loopback_now(kit->net) + 1000);
+            kit_call(kit, op, tree.root, (struct kit_ask){.status = -77});
+            loopback_run(kit->net, 100);
+            loopback_kill(kit->net, tree.root, 0, 0);
+            loopback_run(kit->net, 2000);
+            struct tracker *t = tracker_find(knows, op->sig, op->siglen);
+            rollup_tell(knows, t, other, tracker_past_after(t, 0), 0);
+            loopback_run(kit->net, 100);
+            const struct kit_call *call = kit_call(kit, op, other, (struct kit_ask){0});
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, -77);
+            shown++;
+        }
+        kit_end(kit);
+    }
+    assert_in_range(shown, 1, 20);
+}
+
 /* Two failures are owed to a server that has called neither: that of its own try, and that of a try
  * with more participants in the operation after it, which counted one as alive again. */
 static void the_older_failure_comes_first(void **state)
@@ -285,6 +326,158 @@ static void a_success_that_comes_later(void **state)
     assert_in_range(shown, 1, 80);
 }
 
+/* The others have made the next operation already, and it has failed, before the later try has the
+ * failure of the one that it has skipped: each of the two failures is the answer to its own call.
+ */
+static void the_next_one_fails_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t early = 0; early < LEFT; early++) {
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
+        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
+        struct procset gone = servers(0x60);
+        const struct kit_call *call =
+            kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
+        loopback_run(kit->net, 1000);
+        kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
+        loopback_run(kit->net, 100);
+        for (uint32_t slot = 0; slot < LEFT; slot++)
+            if (slot != early)
+                kit_call(kit, without6, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 200);
+        assert_int_equal(call->answers, 0);
+        for (uint32_t slot = 0; slot < LEFT; slot++)
+            if (slot != early)
+                kit_call(kit, without_both, slot, (struct kit_ask){.gone = &gone, .status = -78});
+        loopback_run(kit->net, 200);
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, -77);
+        call = kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
+        loopback_run(kit->net, 1000);
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, -78);
+        kit_end(kit);
+        procset_free(&gone);
+    }
+}
+
+/* Servers 0 to 4 try without 6, and one of them without 5 as well, before or after the others: it
+ * says so, and all try that. */
+static void a_try_that_one_has_skipped(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2 * LEFT; i++) {
+        uint32_t ahead = i / 2;
+        bool first = i % 2 == 0;
+        struct kit *kit = kit_new(&seven);
+        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
+        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
+        struct procset gone6 = servers(0x40), gone = servers(0x60);
+        const struct kit_call *skips = NULL, *waits[N - 1];
+        if (first)
+            skips = kit_call(kit, without_both, ahead, (struct kit_ask){.gone = &gone});
+        for (uint32_t slot = 0; slot < N - 1; slot++)
+            if (slot != ahead)
+                waits[slot] = kit_call(kit, without6, slot, (struct kit_ask){.gone = &gone6});
+        loopback_run(kit->net, first ? 10000 : 2000);
+        if (!first)
+            skips = kit_call(kit, without_both, ahead, (struct kit_ask){.gone = &gone});
+        loopback_run(kit->net, 2000);
+        assert_int_equal(skips->answers, 0);
+        for (uint32_t slot = 0; slot < N - 1; slot++)
+            if (slot != ahead) {
+                assert_int_equal(waits[slot]->answers, 1);
+                assert_int_equal(waits[slot]->status, LOOPBACK_LOST);
+            }
+        for (uint32_t slot = 0; slot < LEFT; slot++)
+            if (slot != ahead)
+                kit_call(kit, without_both, slot,
+                         (struct kit_ask){.gone = &gone, .op = waits[slot]->call.op});
+        loopback_run(kit->net, 2000);
+        assert_int_equal(skips->answers, 1);
+        assert_int_equal(skips->status, 0);
+        kit_end(kit);
+        procset_free(&gone6);
+        procset_free(&gone);
+    }
+}
+
+/* A server learns of a failure before the server above it, which then takes the next call of the
+ * first one for the call that has failed. */
+static void a_failure_by_another_way(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 10; i++) {
+        char id[8];
+        uint8_t sides[N] = {0};
+        struct kit *kit = kit_new(&seven);
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, id, NULL, N);
+        struct tree tree = kit_tree(op, 2);
+        uint32_t above = tree_child(&tree, tree.root, 0), below = tree_child(&tree, above, 0);
+        uint32_t other = i % 2 == 0 ? tree_child(&tree, above, 1) : TREE_NONE;
+        struct engine *root = loopback_engine(kit->net, tree.root);
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != tree.root && slot != other)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 1000);
+        sides[tree.root] = 1;
+        loopback_partition(kit->net, sides, loopback_now(kit->net) + 3000);
+        kit_call(kit, op, tree.root, (struct kit_ask){.status = -77});
+        loopback_partition(kit->net, sides, loopback_now(kit->net));
+        struct tracker *t = tracker_find(root, op->sig, op->siglen);
+        rollup_tell(root, t, below, tracker_past_after(t, 0), 0);
+        loopback_run(kit->net, 100);
+        const struct kit_call *next = kit_call(kit, op, below, (struct kit_ask){0});
+        loopback_run(kit->net, 5000);
+        assert_int_equal(next->answers, 0);
+        if (other != TREE_NONE)
+            kit_call(kit, op, other, (struct kit_ask){0});
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != below)
+                kit_call(kit, op, slot, (struct kit_ask){0});
+        loopback_run(kit->net, 2000);
+        assert_int_equal(next->answers, 1);
+        assert_int_equal(next->status, 0);
+        kit_end(kit);
+    }
+}
+
+static void count(void *arg, const struct engine_view *view)
+{
+    uint32_t *n = arg;
+    (void)view;
+    ++*n;
+}
+
+/* A later try that is about to end with the failure of an earlier one has half a second in which it
+ * could say what is missing below. The server above, whose call has ended so, must not take that
+ * for the next operation. */
+static void what_ends_soon_says_nothing(void **state)
+{
+    uint32_t under_way = 0;
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
+    struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
+    struct procset gone = servers(0x60);
+    struct tree tree = kit_tree(without_both, 2);
+    uint32_t early = tree_child(&tree, tree.root, 0);
+    (void)state;
+    const struct kit_call *call =
+        kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
+    loopback_run(kit->net, 200);
+    kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
+    loopback_run(kit->net, 5000);
+    assert_int_equal(call->answers, 1);
+    assert_int_equal(call->status, -77);
+    for (uint32_t node = 0; node < N; node++)
+        engine_walk(loopback_engine(kit->net, node), count, &under_way);
+    assert_int_equal(under_way, 0);
+    kit_end(kit);
+    procset_free(&gone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,8 +485,13 @@ int main(void)
         cmocka_unit_test(a_skipped_try_fails_later),
         cmocka_unit_test(a_skipped_try_that_nobody_told_of),
         cmocka_unit_test(a_try_that_was_given_up),
+        cmocka_unit_test(the_word_on_what_was_given_up),
         cmocka_unit_test(the_older_failure_comes_first),
         cmocka_unit_test(a_success_that_comes_later),
+        cmocka_unit_test(the_next_one_fails_at_once),
+        cmocka_unit_test(a_try_that_one_has_skipped),
+        cmocka_unit_test(a_failure_by_another_way),
+        cmocka_unit_test(what_ends_soon_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

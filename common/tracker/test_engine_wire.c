@@ -2,6 +2,7 @@
 /** @file
  * Tests of what malformed frames do to the engine: nothing.
  */
+#include "common/tracker/recovery/recovery.h"
 #include "common/tracker/test_kit.h"
 
 #include <setjmp.h>
@@ -58,9 +59,9 @@ static void feed(struct kit *kit, const struct good *good, const void *body, siz
     assert_non_null(exact);
     memcpy(exact, body, len);
     if (good == &contrib)
-        engine_contrib(engine, from, exact, len);
+        engine_take(engine, from, FRAME_CONTRIB, exact, len);
     else
-        engine_release(engine, from, exact, len);
+        engine_take(engine, from, FRAME_RELEASE, exact, len);
     free(exact);
 }
 

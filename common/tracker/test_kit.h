@@ -9,7 +9,7 @@
 #ifndef MUSTER_TRACKER_TEST_KIT_H
 #define MUSTER_TRACKER_TEST_KIT_H
 
-#include "common/tracker/tracker.h"
+#include "common/tracker/rollup/tracker.h"
 #include "common/transport/loopback.h"
 
 /** One signature. */

@@ -4,7 +4,7 @@
  */
 #include "common/tracker/test_party.h"
 
-#include "common/tracker/assembly.h"
+#include "common/tracker/membership/private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

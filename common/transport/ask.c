@@ -13,6 +13,8 @@ enum {
     ABOUT_MAX = 512,
     AGAIN_FIRST_MS = 1000, /* until a question is asked again */
     AGAIN_MS = 5000,       /* and then, each time */
+    AGAIN_MAX_MS = 80000,  /* each pause of a large question is twice the one before, up to this */
+    LARGE = 1024,          /* bytes */
 };
 
 struct question {
@@ -26,6 +28,7 @@ struct question {
     uint64_t deadline; /* ms; 0: none */
     uint64_t report;   /* when it is reported next, ms; 0: never */
     uint64_t again;    /* when it is asked again, ms */
+    uint64_t pause;    /* until it is asked again after that, ms */
     ask_done_fn *done;
     void *arg;
 };
@@ -83,8 +86,10 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
         memcpy(q->body, body, len);
     q->asked = asks->env.now(asks->env.arg);
     q->deadline = timeout > 0 ? q->asked + timeout * 1000ull : 0;
-    q->report = asks->env.stall > 0 ? q->asked + asks->env.stall * 1000ull : 0;
+    bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT;
+    q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ull : 0;
     q->again = q->asked + AGAIN_FIRST_MS;
+    q->pause = AGAIN_MS;
     if (topic < ASK_TOPICS)
         asks->counts.asked[topic]++;
     q->done = done;
@@ -201,14 +206,18 @@ static void report(struct asks *asks, uint64_t now)
     }
 }
 
-/* One who leaves may have been handed a question, and not read it any more: nobody says so, but who
- * asks again finds the server gone. */
+/* A server that leaves may have received a question that it no longer reads. No server reports
+ * that, but a server that asks again finds the other one gone. A large question may wait long, as a
+ * piece of output does that no process reads, and would be sent over and over: it is repeated more
+ * and more seldom. */
 static void ask_again(struct asks *asks, uint64_t now)
 {
     struct question *q;
     TAILQ_FOREACH (q, &asks->open, entry)
         if (q->again <= now) {
-            q->again = now + AGAIN_MS;
+            q->again = now + q->pause;
+            if (q->len > LARGE && q->pause < AGAIN_MAX_MS)
+                q->pause *= 2;
             put(asks, q, q->body, q->len);
         }
 }

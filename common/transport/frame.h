@@ -8,7 +8,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 2
+#define FRAME_PROTOCOL 4
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
@@ -23,18 +23,19 @@ enum frame_type {
     FRAME_JOINED,      /**< they have called, or cannot */
     FRAME_OUTCOME,     /**< the result, for servers that no release reaches */
     FRAME_EVENT,       /**< an event for the sender's peers: see common/notify/event.h */
-    FRAME_CANCEL,      /**< a construct ended at the sender before it was known there, to all */
+    FRAME_CANCEL,      /**< a construct ended at the speaker before it was known there, to all */
     FRAME_DOUBT,       /**< who would have told of a result is lost: does the receiver know it? */
     FRAME_HAVE,        /**< the sender has a success, to who decided it */
     FRAME_ABSENT,      /**< servers of the step that have left, and why: see server/absent.h */
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
-    FRAME_LEAVING,     /**< the sender ends in order, to a server of another step */
+    FRAME_LEAVING,     /**< the sender, or all of its step, ends, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
     FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
     FRAME_ANNOUNCE,    /**< how to connect to the sender: see direct/announce.h */
     FRAME_BROADCAST = 23, /**< what a server says to all, along a tree: see server/broadcast.h */
     FRAME_STARTED = 24,   /**< processes of a spawned step have been started, or cannot be: see
                                server/execs.h */
+    FRAME_FELLOWS = 25,   /**< who leads a bootstrap, from its home to the leaders' servers */
     FRAME_STALLED = 32,   /**< something waits, for the user to read: see server/stalled.h */
 };
 

@@ -11,6 +11,7 @@
 
 enum {
     PEERS_MIN = 32,
+    SHARED_MIN = 8 << 10, /* bytes; fewer are copied, because they are sent faster in one piece */
     HEADER = 4 + 8 + 4 + 8,
     WINDOW_MIN = 64,
     WINDOW_MAX = 1 << 20,     /* of frames; one message of a busy back end has had more than 1024 */
@@ -125,10 +126,28 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame)
     link_send_shared(link, node, frame, NULL);
 }
 
+/* Hands a frame over. @param body what follows it in other memory; NULL: it is whole */
+static void hand_over(struct link *link, struct peer *peer, struct wire_out *out,
+                      struct shared_bytes *body, enum frame_care care)
+{
+    size_t len, more = body != NULL ? body->len : 0;
+    wire_set_u32(out, 0, (uint32_t)(out->len - 4 + more));
+    void *data = wire_out_take(out, &len);
+    peer->numbers += care != CARE_MAY;
+    peer->counts.frames_out++;
+    peer->counts.bytes_out += len + more;
+    if (body != NULL)
+        link->env.send_shared(link->env.arg, peer->node, data, len, body, care);
+    else
+        link->env.send(link->env.arg, peer->node, data, len, care);
+}
+
 void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
                       struct shared_bytes *body)
 {
     struct wire_out out = {0};
+    bool share = body != NULL && body->len >= SHARED_MIN && link->env.send_shared != NULL;
+    size_t apart = share ? body->len : 0;
     struct peer *peer = peer_at(link, node);
     enum frame_care care = frame->len > 0 ? frame_care((enum frame_type)frame->data[0]) : CARE_MUST;
     if (peer == NULL) {
@@ -136,7 +155,7 @@ void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
         wire_out_free(frame);
         return;
     }
-    wire_reserve(&out, HEADER + frame->len + (body != NULL ? body->len : 0));
+    wire_reserve(&out, HEADER + frame->len + (body != NULL && !share ? body->len : 0));
     wire_put_u32(&out, 0); /* the length */
     wire_put_u64(&out, link->env.step);
     wire_put_u32(&out, link->env.self);
@@ -144,19 +163,13 @@ void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
     if (care != CARE_MAY && peer->numbers == 0 && link->env.greet != NULL)
         put_greeting(link, node, &out);
     wire_put_raw(&out, frame->data, frame->len);
-    if (body != NULL)
+    if (body != NULL && !share)
         wire_put_raw(&out, body->data, body->len);
-    if (frame->failed || out.failed || out.len - 4 > UINT32_MAX) {
+    if (frame->failed || out.failed || out.len - 4 + apart > UINT32_MAX) {
         log_error("a frame to node %u could not be built: out of memory", node);
         wire_out_free(&out);
     } else {
-        size_t len;
-        wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
-        void *data = wire_out_take(&out, &len);
-        peer->numbers += care != CARE_MAY;
-        peer->counts.frames_out++;
-        peer->counts.bytes_out += len;
-        link->env.send(link->env.arg, node, data, len, care);
+        hand_over(link, peer, &out, share ? body : NULL, care);
     }
     wire_out_free(frame);
 }

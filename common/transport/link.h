@@ -45,6 +45,10 @@ struct link_env {
      * @param greeting borrowed; NULL: it has none
      * @return false: nothing of that server is to be delivered */
     bool (*fits)(void *arg, uint32_t from, const void *greeting, size_t len);
+    /** As send(), of a frame whose end is in @p body. NULL: send() takes it as a whole
+     * @param body borrowed; never NULL */
+    void (*send_shared)(void *arg, uint32_t node, void *data, size_t len, struct shared_bytes *body,
+                        enum frame_care care);
 };
 
 /** @return a link, or NULL when out of memory */

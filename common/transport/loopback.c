@@ -113,7 +113,7 @@ static void run_event(struct loopback *net, struct loopback_event *event)
         return;
     }
     struct loopback_node *to = &net->nodes[event->to];
-    if (!to->dead && !to->told[event->from]) {
+    if (!event->lost && !to->dead && !to->told[event->from]) {
         link_receive(to->link, event->data, event->len);
         set_due(to);
     }

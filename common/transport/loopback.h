@@ -51,8 +51,11 @@ struct loopback_conf {
     uint32_t delay_min, delay_max; /**< ms that a frame takes */
     bool reorder;                  /**< later frames of a pair may overtake earlier ones */
     uint32_t duplicate, drop;      /**< frames of 1000 that come twice, or never */
-    uint32_t stall;                /**< the engines' stall report, seconds; 0: never */
-    void *arg;                     /**< of the functions */
+    /** Frames of 1000 that find the direct connection to their receiver cut. What was under way on
+     * it goes again, natively, and may have come, too: the last of it has not. */
+    uint32_t cut;
+    uint32_t stall; /**< the engines' stall report, seconds; 0: never */
+    void *arg;      /**< of the functions */
     /** Sees the bytes of each frame that is sent; false loses it. May be NULL. */
     bool (*filter)(void *arg, uint32_t from, uint32_t to, const void *data, size_t len);
     /** The engine's local_status of server @p node; NULL: loopback_local_status() says it. */
@@ -60,6 +63,9 @@ struct loopback_conf {
     /** The engine's local_gone of server @p node; NULL: while its local_status is not 0, all that
      * take part. */
     void (*local_gone)(void *arg, uint32_t node, const struct signature *sig, struct procset *gone);
+    /** The home of a bootstrap, as server @p node is told: a server. Only when foreign; NULL: by
+     * the id. */
+    uint32_t (*home)(void *arg, uint32_t node);
     /** Serves ASK_MODEX; may be NULL, and then the topic is unknown. @param node who is asked */
     void (*serve)(void *arg, uint32_t node, uint32_t from, uint64_t id, const void *body,
                   size_t len);

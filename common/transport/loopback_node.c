@@ -31,6 +31,19 @@ static void send_shared(void *arg, uint32_t to, struct wire_out *frame, struct s
     link_send_shared(node->link, to, frame, body);
 }
 
+static void say(void *arg, struct wire_out *frame)
+{
+    struct loopback_node *node = arg;
+    for (uint32_t to = 0; to < node->env.nnodes; to++) {
+        struct wire_out copy = {0};
+        if (to == node->env.self || engine_is_lost(node->engine, to))
+            continue;
+        wire_put_raw(&copy, frame->data, frame->len);
+        send_shared(arg, to, &copy, NULL);
+        wire_out_free(&copy);
+    }
+}
+
 static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
 {
     send_shared(arg, to, frame, NULL);
@@ -58,7 +71,10 @@ static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
 static void home(void *arg, const char *id, uint64_t call)
 {
     struct loopback_node *node = arg;
-    uint32_t server = (uint32_t)(signature_hash(id, strlen(id)) % node->net->conf.nnodes);
+    const struct loopback_conf *conf = &node->net->conf;
+    uint32_t server = conf->home != NULL
+                          ? conf->home(conf->arg, node->index)
+                          : (uint32_t)(signature_hash(id, strlen(id)) % conf->nnodes);
     engine_home(node->engine, call, node->handle[server]);
 }
 
@@ -79,6 +95,29 @@ static void launch(struct loopback_node *from, uint32_t to, const void *data, si
     loopback_push(&net->events, event);
 }
 
+/* Cuts the direct connection to a server. What its sender does not know to have come goes natively:
+ * all that is under way, of which the first part comes by the connection, too. */
+static void cut(struct loopback_node *from, uint32_t to)
+{
+    struct loopback *net = from->net;
+    uint64_t end = net->now + loopback_below(&net->random, net->conf.delay_max + 1);
+    struct loopback_event *again = loopback_must(calloc(net->events.n + 1, sizeof *again));
+    size_t n = 0;
+    for (size_t i = 0; i < net->events.n; i++) {
+        struct loopback_event *event = &net->events.heap[i];
+        if (event->data == NULL || event->from != from->index || event->to != to || event->lost)
+            continue;
+        again[n] = *event;
+        again[n++].data = memcpy(loopback_must(malloc(event->len)), event->data, event->len);
+        event->lost = event->at > end;
+    }
+    for (size_t i = 0; i < n; i++) {
+        launch(from, to, again[i].data, again[i].len);
+        free(again[i].data);
+    }
+    free(again);
+}
+
 static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum frame_care care)
 {
     struct loopback_node *node = arg;
@@ -86,6 +125,8 @@ static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum 
     struct loopback *net = node->net;
     const struct loopback_conf *conf = &net->conf;
     (void)care;
+    if (conf->cut > 0 && !node->dead && loopback_below(&net->random, 1000) < conf->cut)
+        cut(node, to);
     bool lost =
         node->dead || (conf->filter && !conf->filter(conf->arg, node->index, to, data, len));
     if (!lost && loopback_below(&net->random, 1000) >= conf->drop) {
@@ -99,21 +140,7 @@ static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum 
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
 {
     struct loopback_node *node = arg;
-    if (type == FRAME_CONTRIB)
-        engine_contrib(node->engine, from, body, len);
-    else if (type == FRAME_RELEASE)
-        engine_release(node->engine, from, body, len);
-    else if (type == FRAME_WANTED)
-        engine_wanted(node->engine, from, body, len);
-    else if (type == FRAME_CANCEL)
-        engine_cancelled(node->engine, from, body, len);
-    else if (type == FRAME_DOUBT)
-        engine_doubt(node->engine, from, body, len);
-    else if (type == FRAME_HAVE)
-        engine_have(node->engine, from, body, len);
-    else if (type >= FRAME_LEAD && type <= FRAME_OUTCOME)
-        engine_assembly(node->engine, from, type, body, len);
-    else if (type != FRAME_NSPACE)
+    if (!engine_take(node->engine, from, type, body, len) && type != FRAME_NSPACE)
         asks_frame(node->asks, from, type, body, len);
 }
 
@@ -123,7 +150,7 @@ static int servers(void *arg, const struct signature *sig, struct places *places
     uint32_t nnodes = node->net->conf.nnodes;
     for (uint32_t i = 0; i < sig->members.nparts; i++) {
         const struct procset_part *part = &sig->members.parts[i];
-        if (part->ranges[part->nranges - 1].last >= nnodes)
+        if (part->ranks.v[part->ranks.n - 1].last >= nnodes)
             return -1;
     }
     for (uint32_t rank = 0; rank < nnodes; rank++)
@@ -266,6 +293,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .name = name_of,
         .home = foreign ? home : NULL,
         .send = send_shared,
+        .say = say,
         .missing = missing,
     };
     node->engine = loopback_must(engine_new(&node->env));

@@ -13,6 +13,7 @@ struct loopback_event {
     uint32_t from, to;
     void *data; /**< owned */
     size_t len;
+    bool lost; /**< with its connection */
     void (*run)(struct loopback *net, void *arg);
     void *arg;
 };

@@ -40,6 +40,7 @@ struct rm_peer {
     bool reached;          /**< something has arrived there, or has come from there */
     bool lost;             /**< it was given up */
     bool left;             /**< that is because it has ended in order */
+    bool died;             /**< it is lost, and the RM saw its process end, not in order */
     int64_t failing_since; /**< now_ms() of the first failure in a row; 0: it is not failing */
     uint32_t queued;       /**< frames that wait to be sent */
     uint32_t must, should; /**< of these, CARE_MUST and CARE_SHOULD */
@@ -96,6 +97,10 @@ struct vouch_ops {
     bool (*open)(const void *data, size_t len, struct wire_out *out);
 };
 
+/** @param seconds how long the job may still run; -1: it is not known
+ * @param why one clause, borrowed, when it is not known; else NULL */
+typedef void rm_time_fn(void *arg, int64_t seconds, const char *why);
+
 /**
  * What the server asks of a back end. @thread the loop's, none of them blocks
  *
@@ -145,6 +150,12 @@ struct rm_ops {
      * @param ending borrowed until this returns
      */
     void (*abort)(struct rm *rm, const struct rm_ending *ending);
+
+    /** From now on nothing new comes to this server: who sends to it is told that it has left.
+     * @return whether something that was sent before is still to come; it is received as ever, and
+     * the caller runs the loop for a moment and asks again. NULL: what this server does not take
+     * any more, its senders are told of */
+    bool (*shut)(struct rm *rm);
 
     /** Stops, at the latest after @p ms milliseconds that bytes under way may still take. No answer
      * to rendezvous() comes afterwards. */
@@ -201,6 +212,11 @@ struct rm_ops {
      * boot.step, which then is another one for each step of the session. */
     uint64_t (*ids)(struct rm *rm);
 
+    /** Asks how long the job may still run. Asked again only after the answer. NULL: the RM has no
+     * such bound.
+     * @param done called once, perhaps before this returns, unless close() comes first */
+    void (*time_left)(struct rm *rm, rm_time_fn *done, void *arg);
+
     /** @return for each server of the own step, by handle, the one that its messages pass on their
      * way to most others, or UINT32_MAX for none: how trees of servers are to hang together. The
      * same on every server; borrowed until close(). NULL, or a NULL function: any tree will do. */
@@ -212,7 +228,8 @@ struct rm_ops {
     void (*spawn)(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg);
 
     /** The steps that processes here have started may go on without this one, which ends in order.
-     * Those of a server that ends without this are ended. NULL when spawn is. */
+     * Those of a server that ends without this are ended. NULL when spawn is, or where the RM sees
+     * it. */
     void (*let_go)(struct rm *rm);
 
     /** This step is one that another step has started: tells that step's server what has become of

@@ -45,6 +45,7 @@ struct rm_spawn {
     enum rm_bind bind;
     uint32_t input;     /**< the rank that reads the terminal, or RM_INPUT_… */
     const char *output; /**< files that take the output, without rank; NULL: the terminal */
+    const char *psets;  /**< process sets, "sea=0-1:air=2-3" (nspace/psets.h); NULL: none */
     bool merge, tag;    /**< standard error goes to standard output; lines begin with the rank */
     bool overcommit;    /**< more tasks than processors are welcome */
     uint32_t timeout;   /**< s until all processes have to have been started */
@@ -63,6 +64,7 @@ enum rm_spawn_result {
     RM_SPAWN_TIMEOUT,
     RM_SPAWN_UNREACHED, /**< nothing that starts steps can be reached */
     RM_SPAWN_FAILED,    /**< anything else */
+    RM_SPAWN_REFUSED,   /**< the RM starts no steps here */
     RM_SPAWN_RESULTS,
 };
 

@@ -317,6 +317,41 @@ static void note(void *arg, enum log_level level, const char *text)
     snprintf(reports.last, sizeof reports.last, "%s", text);
 }
 
+/* The reports begin anew, at a clock of 1000 ms. @return questions that are reported after 60 s */
+static struct asks *asks_reporting(void)
+{
+    const struct ask_env env = {.timeout = LOOPBACK_TIMEOUT,
+                                .stall = 60,
+                                .now = clock_of,
+                                .send = swallow,
+                                .describe = describe};
+    memset(&reports, 0, sizeof reports);
+    reports.now = 1000;
+    log_open(note, NULL, LOG_LEVEL_WARNING, NULL);
+    return asks_new(&env);
+}
+
+/* A piece of output is large, and waits until it is read: that is no stall, and the piece does not
+ * go out over and over. */
+static void output_may_wait(void **state)
+{
+    static const unsigned long pauses[] = {1000, 5000, 10000, 20000, 40000, 80000, 80000};
+    char body[2048] = "";
+    struct got got = {0};
+    (void)state;
+    struct asks *asks = asks_reporting();
+    asks_send(asks, 2, ASK_OUTPUT, body, sizeof body, 0, take, &got);
+    for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
+        assert_int_equal(asks_next(asks), pauses[i]);
+        reports.now += pauses[i];
+        asks_tick(asks);
+    }
+    assert_int_equal(reports.lines, 0);
+    asks_free(asks);
+    assert_int_equal(got.answers, 1);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+}
+
 static void count_view(void *arg, const struct ask_view *view)
 {
     unsigned *n = arg;
@@ -329,16 +364,8 @@ static void a_question_that_waits_is_reported(void **state)
     char body[] = "ping";
     struct got got = {0};
     unsigned n = 0;
-    const struct ask_env env = {.timeout = LOOPBACK_TIMEOUT,
-                                .stall = 60,
-                                .now = clock_of,
-                                .send = swallow,
-                                .describe = describe};
     (void)state;
-    memset(&reports, 0, sizeof reports);
-    reports.now = 1000;
-    struct asks *asks = asks_new(&env);
-    log_open(note, NULL, LOG_LEVEL_WARNING, NULL);
+    struct asks *asks = asks_reporting();
     asks_send(asks, 2, ASK_MODEX, body, 4, 130, take, &got);
     memset(body, 'x', 4);                    /* the question has its own copy */
     assert_int_equal(asks_next(asks), 1000); /* it is asked again */
@@ -376,6 +403,7 @@ int main(void)
         TEST(a_refusal_has_no_data),
         TEST(a_deadline),
         TEST(a_question_that_waits_is_asked_again),
+        TEST(output_may_wait),
         TEST(a_loss),
         TEST(an_unknown_topic),
         TEST(closing),

@@ -7,6 +7,8 @@
 #include "common/server/ending.h"
 #include "common/server/rounds.h"
 #include "common/upcall/collective.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -29,6 +31,7 @@ struct task *upcall_task(const pmix_proc_t *proc)
 /* A client's change of state. */
 struct change {
     struct request request;
+    pmix_nspace_t nspace;
     uint32_t rank;
     struct task *task; /* NULL: a tool */
     bool connected;
@@ -40,15 +43,13 @@ static void run_change(struct handoff_item *item)
     struct change *change = (struct change *)item;
     struct task *task = change->task;
     if (task != NULL) {
-        /* Its end may have been told first, by another way. */
-        if (task->state != TASK_ENDED)
-            task->state = change->connected ? TASK_CONNECTED : TASK_FINALIZED;
-        else if (!change->connected)
-            task->lost = false; /* it did finalize */
-        log_debug("upcall: rank %u %s", change->rank,
-                  change->connected ? "connected" : "finalized");
+        task_move(task, change->rank, change->connected ? TASK_INIT : TASK_FINALIZE);
         if (!change->connected)
             upcall_task_gone(upcall_server(), change->rank);
+    }
+    if (!change->connected) {
+        forwards_parent_gone(upcall_server(), change->nspace, change->rank);
+        pushes_parent_gone(upcall_server(), change->nspace, change->rank);
     }
     answer_status(&change->request.answer, PMIX_SUCCESS);
     free(change);
@@ -60,6 +61,7 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
     struct change *change = calloc(1, sizeof *change);
     if (change == NULL)
         return PMIX_ERR_NOMEM;
+    PMIX_LOAD_NSPACE(change->nspace, proc->nspace);
     change->rank = proc->rank;
     change->task = upcall_task(proc);
     change->connected = connected;
@@ -84,12 +86,16 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     (void)object;
+    (void)cbfunc;
+    (void)cbdata;
     const struct task *task = upcall_task(proc);
     seek_argv(proc);
     upcall_count_client(proc, true);
     if (task != NULL)
         rounds_connected((uint32_t)(task - upcall_server()->tasks));
-    return post_change(proc, true, cbfunc, cbdata);
+    /* From libpmix 6 on the client waits for this. What it sends next is posted behind. */
+    pmix_status_t rc = post_change(proc, true, NULL, NULL);
+    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }
 
 pmix_status_t upcall_client_connected2(const pmix_proc_t *proc, void *object, pmix_info_t info[],

@@ -192,7 +192,7 @@ static bool has_removed(const struct collective *c)
 {
     const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (c->server->tasks[k].removed &&
+        if (c->server->tasks[k].client == CLIENT_FORGOTTEN &&
             procset_has(&c->all, c->server->boot.nspace, here->ranks[k]))
             return true;
     return false;
@@ -206,7 +206,7 @@ static uint32_t lacking_calls(const struct collective *c)
     uint32_t n = 0;
     for (uint32_t k = 0; k < here->ntasks; k++)
         n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
-    bool known = c->role == COLLECTIVE_PARTICIPANTS && coll_kind_is_group(c->kind) &&
+    bool known = c->role == COLLECTIVE_PARTICIPANTS && coll_traits(c->kind)->is_group &&
                  (survive_wants(c) || c->apart) &&
                  library_has(c->server->library, LIBRARY_GROUP_COUNTS) && c->ncalls < n;
     return known ? n - c->ncalls : 0;
@@ -226,7 +226,7 @@ static uint32_t hurry(const struct collective *c)
 {
     enum { HURRY_MS = 300 };
     bool crashes =
-        coll_kind_is_group(c->kind)
+        coll_traits(c->kind)->is_group
             ? library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES)
             : c->kind != COLL_FENCE && library_has(c->server->library, LIBRARY_CONNECT_TIMER_STAYS);
     return c->call.timeout > 0 && crashes ? HURRY_MS : 0;
@@ -261,7 +261,7 @@ static void on_sought(struct seek_wait *wait)
 static bool seek(struct collective *c)
 {
     bool known = true;
-    if (c->seek.done != NULL || coll_kind_is_group(c->kind))
+    if (c->state != COLLECTIVE_NEW || coll_traits(c->kind)->is_group)
         return false;
     for (size_t i = 0; i < c->nprocs; i++) {
         known = known && nspace_find(c->server->nspace, c->procs[i].nspace) != NULL;
@@ -274,6 +274,7 @@ static bool seek(struct collective *c)
     int64_t ms = c->call.timeout > 0 ? c->call.timeout * INT64_C(1000) - hurry(c) : SEEK_WAIT_MS;
     c->started = now_ms();
     c->seek = (struct seek_wait){.set = &c->sought, .done = on_sought};
+    collective_move(c, COLLECTIVE_SEEK);
     steps_seek(c->server, &c->seek, ms);
     return true;
 }
@@ -290,10 +291,10 @@ static bool await_range(struct collective *c)
     bool foreign = false;
     for (size_t i = 0; i < c->nprocs; i++)
         foreign |= strcmp(c->procs[i].nspace, c->server->boot.nspace) != 0;
-    if (c->asked_range || !foreign || (c->call.flags & ENGINE_WANT_CONTEXT_ID) == 0 ||
+    if (c->state >= COLLECTIVE_RANGE || !foreign || (c->call.flags & ENGINE_WANT_CONTEXT_ID) == 0 ||
         !meeting_needs_range(c->server))
         return false;
-    c->asked_range = true;
+    collective_move(c, COLLECTIVE_ASK);
     meeting_range(c->server, on_range, c);
     return true;
 }
@@ -317,7 +318,7 @@ static int begin(struct collective *c)
     if (c->call.timeout == 0)
         c->call.timeout = default_timeout(c->server, c->kind);
     c->timeout = c->call.timeout;
-    if (c->seek.done != NULL && c->timeout > 0)
+    if (c->started != 0 && c->timeout > 0)
         spend(c);
     else
         c->started = now_ms();
@@ -331,7 +332,7 @@ static int begin(struct collective *c)
     }
     c->apart = has_removed(c);
     c->lacking = lacking_calls(c);
-    c->lost = c->lost || c->lacking > 0 || (!coll_kind_is_group(c->kind) && c->apart);
+    c->lost = c->lost || c->lacking > 0 || (!coll_traits(c->kind)->is_group && c->apart);
     if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
         loss_group_ends(c->server, c->id, &c->all);
     return collective_prepare(c);
@@ -347,7 +348,7 @@ void collective_run(struct handoff_item *item)
     }
     if (seek(c) || await_range(c))
         return;
-    bool ready = c->call.id != NULL || begin(c) == 0;
+    bool ready = c->state >= COLLECTIVE_HELD || begin(c) == 0;
     if (!pending_add(c)) {
         if (ready && c->role != COLLECTIVE_LEADER)
             engine_forget(c->server->engine, &c->call);
@@ -358,11 +359,12 @@ void collective_run(struct handoff_item *item)
         collective_complete(c, &failed);
         return;
     }
-    if (c->lost && !c->held && !tasks_loss_is_told(c->server, &c->members)) {
-        c->held = true; /* once */
+    if (c->lost && c->state != COLLECTIVE_HELD && !tasks_loss_is_told(c->server, &c->members)) {
+        collective_move(c, COLLECTIVE_HOLD);
         server_hold(c->server, item);
         return;
     }
+    collective_move(c, COLLECTIVE_CALL);
     c->call.data = c->payload;
     c->call.len = c->len;
     c->call.done = on_done;
@@ -372,9 +374,11 @@ void collective_run(struct handoff_item *item)
         connect_begin(c);
     steps_speak(c->server, &c->members);
     find_lost(c);
-    char what[COLL_DESCRIBE_MAX];
-    coll_describe(c->kind, c->id, what, sizeof what);
-    log_debug("handoff: %s of %zu processes", what, c->nprocs);
+    if (log_wants(LOG_LEVEL_DEBUG)) {
+        char what[COLL_DESCRIBE_MAX];
+        coll_describe(c->kind, c->id, what, sizeof what);
+        log_debug("handoff: %s of %zu processes", what, c->nprocs);
+    }
     if (c->role == COLLECTIVE_PARTICIPANTS)
         engine_call(c->server->engine, &c->call);
     else

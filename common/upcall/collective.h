@@ -22,12 +22,33 @@ enum collective_role {
     COLLECTIVE_MEMBER,       /**< is added by a leader: one process */
 };
 
-enum collective_pending {
-    PENDING_NOT,       /**< libpmix waits for nothing else of this id, or was answered */
-    PENDING_WAITS,     /**< for the engine */
-    PENDING_COVERED,   /**< another one has answered for it */
-    PENDING_CANCELS,   /**< no request: libpmix has ended a construct of the id */
-    PENDING_ANSWERING, /**< the engine is done; libpmix stores the members' data, or is answered */
+/** How far a request has come. pending.c has the table of how it moves. */
+enum collective_state {
+    COLLECTIVE_NEW,     /**< libpmix has handed it up */
+    COLLECTIVE_CANCELS, /**< no request: libpmix has ended a construct of the id. The word on a loss
+                           is awaited */
+    COLLECTIVE_SEEKS,   /**< its namespaces are looked for */
+    COLLECTIVE_RANGE,   /**< a range of context ids was asked for */
+    COLLECTIVE_HELD,    /**< a local participant is lost, and the word on that is awaited */
+    COLLECTIVE_CALLED,  /**< the engine has it */
+    COLLECTIVE_COVERED, /**< another request of the id has answered for it; it is still with the
+                           engine, held, or about to end */
+    COLLECTIVE_ENDS,    /**< the result is here; libpmix may be storing the members' data */
+    COLLECTIVE_ANSWERED, /**< libpmix has not said yet that it has done with the answer */
+    COLLECTIVE_STATES,
+};
+
+/** What can happen to a request. */
+enum collective_event {
+    COLLECTIVE_CANCEL, /**< it says that libpmix has ended a construct */
+    COLLECTIVE_SEEK,   /**< a namespace of it is unknown */
+    COLLECTIVE_ASK,    /**< it needs a range of context ids */
+    COLLECTIVE_HOLD,   /**< a local participant is lost, and that was not told */
+    COLLECTIVE_CALL,   /**< it is given to the engine */
+    COLLECTIVE_COVER,  /**< libpmix answers it with another of its id */
+    COLLECTIVE_RESULT, /**< the engine is done, or it never gets there */
+    COLLECTIVE_ANSWER, /**< it is answered */
+    COLLECTIVE_EVENTS,
 };
 
 /** Made on libpmix's thread, used and freed on the loop. */
@@ -44,7 +65,6 @@ struct collective {
     bool apart;        /**< a participant here was lost, and libpmix does not know it any more */
     uint32_t lacking;  /**< local participants that have not, as they are lost */
     int64_t handed_up; /**< now_ms() when the loss was told */
-    bool held;         /**< it was held back until the loss was told */
     bool survives;     /**< PMIX_GROUP_FT_COLLECTIVE; of a connect PMIX_CONNECT_OPTIONAL */
     bool notify;       /**< PMIX_GROUP_NOTIFY_TERMINATION */
     bool notify_req;   /**< PMIX_CONNECT_NOTIFY_REQ */
@@ -53,10 +73,9 @@ struct collective {
     struct procset members;  /**< the same, without those whom it goes on without */
     struct procset expanded; /**< added, without them */
     struct procset gone;     /**< whom it goes on without */
-    bool asked_range;        /**< a range of context ids was asked for */
     struct procset sought;   /**< seek's: procs, as far as they are known */
     uint32_t timeout;        /**< of the whole, seconds; 0: none */
-    int64_t started;         /**< now_ms() of the first call */
+    int64_t started;         /**< now_ms() when it began; 0: it has not */
     char *payload;           /**< contribution: modex bytes, or packed pmix_info_t */
     size_t len;
     struct engine_call call;
@@ -66,7 +85,7 @@ struct collective {
     pmix_proc_t caller; /**< of a member, when has_caller */
     bool has_caller;
     struct procset procs_of_caller; /**< the same or empty; set on the loop */
-    enum collective_pending pending;
+    enum collective_state state;
     struct collective *next; /**< pending.c's */
 };
 
@@ -117,9 +136,11 @@ int collective_add_proc(struct server *server, struct procset *set, const pmix_p
 
 /* pending.c; @thread the loop's */
 
-/** Notes a group request. @return false: another one has answered for it */
+/** Makes a request's next step, if the table in pending.c has one. */
+void collective_move(struct collective *c, enum collective_event event);
+/** Notes a group request. @return false: another request has answered for it */
 bool pending_add(struct collective *c);
-/** Whether the engine's result is for @p c to give; if not, @p c is only to be freed. */
+/** @return whether @p c gives the engine's result to libpmix; if not, @p c is only to be freed */
 bool pending_answers(struct collective *c);
 /** Gives the answer, and frees @p c later. @param info taken over */
 void pending_answer(struct collective *c, pmix_status_t status, pmix_info_t *info, size_t ninfo);
@@ -133,7 +154,7 @@ void pending_remove(struct collective *c);
 
 /** Answers and frees the request. @thread the loop's */
 void collective_complete(struct collective *c, const struct engine_result *result);
-/** The same of a connect or a disconnect: connect.c. */
+/** Answers and frees the request of a connect or a disconnect: connect.c. @thread the loop's */
 void connect_complete(struct collective *c, const struct engine_result *result);
 
 /** Looks into the book and tells of the call, once, before it is the engine's: connect.c. */

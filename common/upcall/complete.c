@@ -244,7 +244,7 @@ void collective_complete(struct collective *c, const struct engine_result *resul
     }
     if (survive_again(c, result))
         return;
-    if (!coll_kind_is_group(c->kind)) {
+    if (!coll_traits(c->kind)->is_group) {
         connect_complete(c, result);
         return;
     }

@@ -139,7 +139,7 @@ static bool take_clusters(struct collective *c)
             memcmp(cluster, nspace, strlen(cluster)) != 0) {
             log_error("%s: namespace %s is of another cluster than \"%s\", and clusters are not "
                       "connected; name processes of this one",
-                      coll_kind_name(c->kind), nspace, cluster != NULL ? cluster : "");
+                      coll_traits(c->kind)->name, nspace, cluster != NULL ? cluster : "");
             return false;
         }
         memmove(nspace, colon + 1, strlen(colon + 1) + 1);
@@ -156,7 +156,7 @@ static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t
         return PMIX_ERR_BAD_PARAM;
     const char *id = find_id(info, ninfo);
     if (strlen(id) > PROCSET_NAME_MAX) {
-        log_error("%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d", coll_kind_name(kind),
+        log_error("%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d", coll_traits(kind)->name,
                   strlen(id), PROCSET_NAME_MAX);
         return PMIX_ERR_BAD_PARAM;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PMIx_Publish, PMIx_Lookup, PMIx_Unpublish. Directives are read here; the rest is the holder's
+/* PMIx_Publish, PMIx_Lookup, PMIx_Unpublish: what is asked goes to the holder
  * (common/server/holder.h). Values travel as libpmix packs them. */
+#include "common/upcall/data.h"
+
 #include "common/nspace/library.h"
 #include "common/server/meeting.h"
 #include "common/upcall/upcall.h"
@@ -10,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ANSWER_MS = 60000 /* for what waits for no data */ };
 
@@ -29,21 +30,6 @@ struct data_request {
     pmix_status_t status;
     pmix_pdata_t *pdata;
     size_t npdata;
-};
-
-/* What the directives of a call say. */
-struct directives {
-    enum store_range range;
-    enum store_life life;
-    struct procset custom;
-    bool aimed; /* custom was given */
-    bool wait;
-    uint32_t want; /* PMIX_WAIT with a number; 0: all keys */
-    uint32_t seconds;
-    struct store_who who;
-    bool has_uids, has_gids;
-    uint32_t nuids, ngids, uids[STORE_IDS_MAX], gids[STORE_IDS_MAX];
-    bool any_range; /* none was given */
 };
 
 /* ---- answers ---- */
@@ -150,163 +136,6 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
     answer(r, status);
 }
 
-/* ---- directives ---- */
-
-static bool read_range(const pmix_value_t *value, struct directives *d)
-{
-    static const int ranges[] = {
-        [PMIX_RANGE_UNDEF] = STORE_SESSION,   [PMIX_RANGE_RM] = -1,
-        [PMIX_RANGE_LOCAL] = STORE_LOCAL,     [PMIX_RANGE_NAMESPACE] = STORE_NSPACE,
-        [PMIX_RANGE_SESSION] = STORE_SESSION, [PMIX_RANGE_GLOBAL] = STORE_SESSION,
-        [PMIX_RANGE_CUSTOM] = STORE_CUSTOM,   [PMIX_RANGE_PROC_LOCAL] = STORE_SELF,
-    };
-    if (value->type != PMIX_DATA_RANGE || value->data.range >= sizeof ranges / sizeof *ranges ||
-        ranges[value->data.range] < 0)
-        return false;
-    d->range = (enum store_range)ranges[value->data.range];
-    d->any_range = false;
-    return true;
-}
-
-static bool read_life(const pmix_value_t *value, struct directives *d)
-{
-    static const enum store_life lives[] = {
-        [PMIX_PERSIST_INDEF] = STORE_SESSION_LIFE,
-        [PMIX_PERSIST_FIRST_READ] = STORE_FIRST_READ,
-        [PMIX_PERSIST_PROC] = STORE_PROC,
-        [PMIX_PERSIST_APP] = STORE_APP,
-        [PMIX_PERSIST_SESSION] = STORE_SESSION_LIFE,
-    };
-    if (value->type != PMIX_PERSIST || value->data.persist >= sizeof lives / sizeof *lives)
-        return false;
-    d->life = lives[value->data.persist];
-    return true;
-}
-
-static bool read_procs(const pmix_value_t *value, struct directives *d)
-{
-    const pmix_proc_t *procs = value->type == PMIX_PROC ? value->data.proc : NULL;
-    size_t n = procs != NULL;
-    if (value->type == PMIX_DATA_ARRAY && value->data.darray != NULL &&
-        value->data.darray->type == PMIX_PROC) {
-        procs = value->data.darray->array;
-        n = value->data.darray->size;
-    }
-    for (size_t i = 0; i < n; i++) {
-        bool all = procs[i].rank == PMIX_RANK_WILDCARD;
-        char nspace[PMIX_MAX_NSLEN + 1];
-        snprintf(nspace, sizeof nspace, "%.*s", PMIX_MAX_NSLEN, procs[i].nspace);
-        if (procset_add(&d->custom, nspace, all ? 0 : procs[i].rank,
-                        all ? PMIX_RANK_VALID : procs[i].rank) != 0)
-            return false;
-    }
-    procset_canonical(&d->custom);
-    d->aimed = n > 0;
-    return n > 0;
-}
-
-static bool read_number(const pmix_value_t *value, uint32_t *number)
-{
-    pmix_status_t rc = PMIX_SUCCESS;
-    if (value->type == PMIX_BOOL || value->type == PMIX_UNDEF)
-        return false;
-    PMIX_VALUE_GET_NUMBER(rc, value, *number, uint32_t);
-    return rc == PMIX_SUCCESS;
-}
-
-static bool read_ids(const pmix_value_t *value, bool *has, uint32_t *ids, uint32_t *n)
-{
-    const pmix_data_array_t *array = value->type == PMIX_DATA_ARRAY ? value->data.darray : NULL;
-    if (array == NULL || array->type != PMIX_UINT32 || array->size > STORE_IDS_MAX)
-        return false;
-    *has = true;
-    *n = (uint32_t)array->size;
-    if (*n > 0)
-        memcpy(ids, array->array, *n * sizeof *ids);
-    return true;
-}
-
-static bool read_one(const pmix_info_t *info, struct directives *d, bool *known);
-
-/* Who may read it: by uid, and by gid. */
-static bool read_access(const pmix_value_t *value, struct directives *d)
-{
-    const pmix_data_array_t *array = value->type == PMIX_DATA_ARRAY ? value->data.darray : NULL;
-    bool good = array != NULL && array->type == PMIX_INFO, known;
-    for (size_t i = 0; good && i < array->size; i++)
-        good = read_one((const pmix_info_t *)array->array + i, d, &known) && known;
-    return good;
-}
-
-/* @param known whether it is a directive @return false: it makes no sense */
-static bool read_one(const pmix_info_t *info, struct directives *d, bool *known)
-{
-    const pmix_value_t *value = &info->value;
-    *known = true;
-    if (PMIX_CHECK_KEY(info, PMIX_RANGE))
-        return read_range(value, d);
-    if (PMIX_CHECK_KEY(info, PMIX_PERSISTENCE))
-        return read_life(value, d);
-    if (PMIX_CHECK_KEY(info, PMIX_EVENT_CUSTOM_RANGE))
-        return read_procs(value, d);
-    if (PMIX_CHECK_KEY(info, PMIX_WAIT)) {
-        bool yes = value->type == PMIX_UNDEF || (value->type == PMIX_BOOL && value->data.flag);
-        d->wait = yes || value->type != PMIX_BOOL;
-        return value->type == PMIX_BOOL || value->type == PMIX_UNDEF ||
-               read_number(value, &d->want);
-    }
-    if (PMIX_CHECK_KEY(info, PMIX_TIMEOUT))
-        return read_number(value, &d->seconds);
-    if (PMIX_CHECK_KEY(info, PMIX_USERID))
-        return read_number(value, &d->who.uid);
-    if (PMIX_CHECK_KEY(info, PMIX_GRPID))
-        return read_number(value, &d->who.gid);
-    if (PMIX_CHECK_KEY(info, PMIX_ACCESS_PERMISSIONS))
-        return read_access(value, d);
-    if (PMIX_CHECK_KEY(info, PMIX_ACCESS_USERIDS))
-        return read_ids(value, &d->has_uids, d->uids, &d->nuids);
-    if (PMIX_CHECK_KEY(info, PMIX_ACCESS_GRPIDS))
-        return read_ids(value, &d->has_gids, d->gids, &d->ngids);
-    *known = false;
-    return true;
-}
-
-static struct directives *new_directives(const pmix_proc_t *proc)
-{
-    const struct boot *boot = &upcall_server()->boot;
-    struct directives *d = calloc(1, sizeof *d);
-    if (d == NULL)
-        return NULL;
-    d->life = STORE_APP;
-    d->any_range = true;
-    snprintf(d->who.nspace, sizeof d->who.nspace, "%.*s", PMIX_MAX_NSLEN, proc->nspace);
-    d->who.rank = proc->rank;
-    snprintf(d->who.host, sizeof d->who.host, "%s", boot->nodes[boot->node].name);
-    d->who.uid = getuid();
-    d->who.gid = getgid();
-    return d;
-}
-
-static void free_directives(struct directives *d)
-{
-    procset_free(&d->custom);
-    free(d);
-}
-
-/* @return PMIX_SUCCESS, or PMIX_ERR_BAD_PARAM */
-static pmix_status_t read_directives(struct directives *d, const pmix_info_t info[], size_t ninfo)
-{
-    bool known;
-    for (size_t i = 0; i < ninfo; i++) {
-        if (!read_one(&info[i], d, &known)) {
-            log_info("upcall: %.*s has a value that it cannot have, or that is not served",
-                     PMIX_MAX_KEYLEN, info[i].key);
-            return PMIX_ERR_BAD_PARAM;
-        }
-    }
-    return d->range == STORE_CUSTOM && !d->aimed ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
-}
-
 /* ---- requests ---- */
 
 static struct data_request *new_request(enum holder_op op, void *cbdata)
@@ -350,11 +179,17 @@ static void run(struct handoff_item *item)
         holder_request(server->holder, r->body.data, r->body.len, ms, on_answer, r);
 }
 
-static pmix_status_t post(struct data_request *r)
+/* Posts the request, or frees it, which may be NULL. @param d freed */
+static pmix_status_t end(struct data_directives *d, struct data_request *r, pmix_status_t rc)
 {
-    r->item.run = run;
-    handoff_post(upcall_server()->handoff, &r->item);
-    return PMIX_SUCCESS;
+    data_directives_free(d);
+    if (rc == PMIX_SUCCESS) {
+        r->item.run = run;
+        handoff_post(upcall_server()->handoff, &r->item);
+    } else if (r != NULL) {
+        free_request(r);
+    }
+    return rc;
 }
 
 static uint32_t *copy_ids(const uint32_t *ids, uint32_t n)
@@ -365,7 +200,7 @@ static uint32_t *copy_ids(const uint32_t *ids, uint32_t n)
     return copy;
 }
 
-static struct store_entry *new_entry(const struct directives *d, const pmix_info_t *info)
+static struct store_entry *new_entry(const struct data_directives *d, const pmix_info_t *info)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {0};
@@ -396,47 +231,35 @@ static struct store_entry *new_entry(const struct directives *d, const pmix_info
 }
 
 /* What is no directive is published. */
-static pmix_status_t add_entries(struct data_request *r, const struct directives *d,
+static pmix_status_t add_entries(struct data_request *r, const struct data_directives *d,
                                  const pmix_info_t info[], size_t ninfo)
 {
-    struct directives scratch = *d;
-    scratch.custom = (struct procset){0};
     for (size_t i = 0; i < ninfo; i++) {
-        bool known;
-        read_one(&info[i], &scratch, &known);
-        if (known)
+        if (data_directives_know(&info[i]))
             continue;
         struct store_entry *e = new_entry(d, &info[i]);
-        if (e == NULL) {
-            procset_free(&scratch.custom);
+        if (e == NULL)
             return PMIX_ERR_NOMEM;
-        }
         TAILQ_INSERT_TAIL(&r->entries, e, link);
         r->nentries++;
     }
-    procset_free(&scratch.custom);
     return r->nentries > 0 ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM;
 }
 
 pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                              pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    struct directives *d = new_directives(proc);
+    struct data_directives *d = data_directives_new(proc);
     struct data_request *r = new_request(HOLDER_PUBLISH, cbdata);
-    pmix_status_t rc = d == NULL || r == NULL ? PMIX_ERR_NOMEM : read_directives(d, info, ninfo);
+    pmix_status_t rc =
+        d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
     if (rc == PMIX_SUCCESS)
         rc = add_entries(r, d, info, ninfo);
     if (rc == PMIX_SUCCESS) {
         r->say_op = cbfunc;
         r->ms = d->seconds * 1000;
     }
-    if (d != NULL)
-        free_directives(d);
-    if (rc == PMIX_SUCCESS)
-        return post(r);
-    if (r != NULL)
-        free_request(r);
-    return rc;
+    return end(d, r, rc);
 }
 
 static uint32_t count_keys(char **keys)
@@ -464,9 +287,13 @@ static pmix_status_t take_keys(struct store_lookup *lookup, char **keys)
 pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                             size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata)
 {
-    struct directives *d = new_directives(proc);
+    struct data_directives *d = data_directives_new(proc);
     struct data_request *r = new_request(HOLDER_LOOKUP, cbdata);
-    pmix_status_t rc = d == NULL || r == NULL ? PMIX_ERR_NOMEM : read_directives(d, info, ninfo);
+    pmix_status_t rc = PMIX_ERR_NOMEM;
+    if (d != NULL && r != NULL) {
+        d->asks = true;
+        rc = data_directives_read(d, info, ninfo);
+    }
     if (rc == PMIX_SUCCESS)
         rc = take_keys(&r->lookup, keys);
     if (rc == PMIX_SUCCESS && procset_unite(&r->lookup.custom, &d->custom) != 0)
@@ -479,22 +306,17 @@ pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_inf
         r->lookup.want = !d->wait ? 0 : d->want > 0 && d->want < all ? d->want : all;
         r->lookup.left = r->ms = d->seconds * 1000;
     }
-    if (d != NULL)
-        free_directives(d);
-    if (rc == PMIX_SUCCESS)
-        return post(r);
-    if (r != NULL)
-        free_request(r);
-    return rc;
+    return end(d, r, rc);
 }
 
 pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    struct directives *d = new_directives(proc);
+    struct data_directives *d = data_directives_new(proc);
     struct data_request *r = new_request(HOLDER_UNPUBLISH, cbdata);
     uint32_t n = count_keys(keys);
-    pmix_status_t rc = d == NULL || r == NULL ? PMIX_ERR_NOMEM : read_directives(d, info, ninfo);
+    pmix_status_t rc =
+        d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
     if (n > STORE_KEYS_MAX)
         rc = PMIX_ERR_BAD_PARAM;
     if (rc == PMIX_SUCCESS) {
@@ -506,11 +328,5 @@ pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_
         for (uint32_t i = 0; i < n; i++)
             wire_put_str(&r->body, keys[i]);
     }
-    if (d != NULL)
-        free_directives(d);
-    if (rc == PMIX_SUCCESS)
-        return post(r);
-    if (r != NULL)
-        free_request(r);
-    return rc;
+    return end(d, r, rc);
 }

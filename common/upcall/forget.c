@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that are lost, where libpmix awaits the gone (LIBRARY_GONE_IS_AWAITED).
+/* Clients that are lost. What the processes print that such a client has spawned is no longer
+ * delivered to it (forward.h). The rest of this file is for a libpmix that waits for lost clients
+ * (LIBRARY_GONE_IS_AWAITED).
  *
- * libpmix ends an operation in which a client is lost. But one that is lost before the first of its
- * node has called counts there as one that is still to call, and the others are never handed up:
- * libpmix waits for it to come back. So it is deregistered when it cannot come back: its connection
- * has closed, of which libpmix has told the operations under way before it tells us, and the task
- * has ended, of which the launcher tells; or it is just ending, which can be seen if the launcher
- * has told what process it is. Otherwise who calls between the two is not handed up.
+ * libpmix ends an operation in which a client is lost. But a client that is lost before the first
+ * process of its node has called still counts there as one that will call: libpmix waits for it to
+ * come back, and never hands up the calls of the others. So we deregister a client when it cannot
+ * come back. Either its connection has closed, of which libpmix tells the operations under way
+ * before it tells us, and the launcher has told that the task has ended. Or its process is just
+ * ending, which we can see if the launcher has told the process's id. Otherwise an operation that
+ * begins between the two events would not be handed up.
  *
- * libpmix forgets what the client has put for other nodes, too, so that is fetched before. */
+ * libpmix also forgets what the client has put for other nodes, so we fetch that first. */
 #include "common/upcall/collective.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -34,8 +39,8 @@ struct kept {
 /* A client's connection has closed, or libpmix has forgotten the client. */
 struct closed {
     struct handoff_item item;
-    struct task *task;
-    struct kept *kept; /* what was asked for before */
+    pmix_proc_t proc;
+    struct task *task; /* NULL: a tool; or a client that need not be forgotten */
 };
 
 /* @thread the loop's */
@@ -43,7 +48,6 @@ static void run_kept(struct handoff_item *item)
 {
     struct kept *kept = (struct kept *)item;
     kept->task->kept = NULL;
-    kept->task->answered = true;
     free(kept->task->data);
     kept->task->data = kept->data;
     kept->task->len = kept->len;
@@ -68,9 +72,7 @@ static void run_forgotten(struct handoff_item *item)
 {
     struct closed *closed = (struct closed *)item;
     struct task *task = closed->task;
-    task->removed = true;
-    if (!task->answered)
-        task->kept = closed->kept; /* libpmix never may */
+    task->client = CLIENT_FORGOTTEN;
     log_debug("upcall: libpmix has forgotten task slot %td", task - upcall_server()->tasks);
     free(closed);
 }
@@ -87,7 +89,8 @@ static void on_forgotten(pmix_status_t status, void *arg)
 /* Once. Any thread's. */
 static void forget(const pmix_proc_t *proc, struct task *task)
 {
-    if (atomic_exchange(&task->forgets, true))
+    enum client_state known = CLIENT_KNOWN;
+    if (!atomic_compare_exchange_strong(&task->client, &known, CLIENT_LEAVES))
         return;
     struct closed *closed = calloc(1, sizeof *closed);
     struct kept *kept = calloc(1, sizeof *kept);
@@ -97,10 +100,10 @@ static void forget(const pmix_proc_t *proc, struct task *task)
         return;
     }
     closed->task = kept->task = task;
-    closed->kept = kept;
+    task->kept = kept; /* libpmix may never answer */
     if (PMIx_server_dmodex_request(proc, on_kept, kept) != PMIX_SUCCESS) {
         free(kept);
-        closed->kept = NULL;
+        task->kept = NULL;
     }
     PMIx_server_deregister_client(proc, on_forgotten, closed);
 }
@@ -126,7 +129,7 @@ void upcall_client_ended(struct server *server, uint32_t slot)
 {
     struct task *task = &server->tasks[slot];
     pmix_proc_t proc;
-    if (task->connected > 0 || !task->lost || server->told_to_leave || server->ending)
+    if (task->connected > 0 || !task_is_lost(task) || server->told_to_leave || server->ending)
         return;
     PMIX_LOAD_PROCID(&proc, server->boot.nspace, server->boot.nodes[server->boot.node].ranks[slot]);
     forget(&proc, task);
@@ -142,7 +145,7 @@ void upcall_forget_ended(struct server *server, const struct procset *members)
         struct task *task = &server->tasks[k];
         pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, server->boot.nspace, here->ranks[k]);
-        if (task->state == TASK_ENDED && !task->lost && task->connected == 0 &&
+        if (task_has_ended(task) && !task_is_lost(task) && task->connected == 0 &&
             procset_has(members, server->boot.nspace, here->ranks[k]))
             forget(&proc, task);
     }
@@ -162,22 +165,29 @@ static void run_closed(struct handoff_item *item)
 {
     struct closed *closed = (struct closed *)item;
     struct server *server = upcall_server();
-    upcall_client_ended(server, (uint32_t)(closed->task - server->tasks));
+    forwards_parent_gone(server, closed->proc.nspace, closed->proc.rank);
+    pushes_parent_gone(server, closed->proc.nspace, closed->proc.rank);
+    if (closed->task != NULL)
+        upcall_client_ended(server, (uint32_t)(closed->task - server->tasks));
     free(closed);
 }
 
 /* @thread PMIx's */
 static void close_client(const pmix_proc_t *proc)
 {
-    struct task *task = upcall_task(proc);
-    struct closed *closed = task != NULL ? calloc(1, sizeof *closed) : NULL;
+    bool forgets = library_has(upcall_server()->library, LIBRARY_GONE_IS_AWAITED);
+    struct task *task = forgets ? upcall_task(proc) : NULL;
+    struct closed *closed = calloc(1, sizeof *closed);
     if (closed == NULL)
         return;
     closed->item.run = run_closed;
+    closed->proc = *proc;
     closed->task = task;
-    upcall_count_client(proc, false);
+    if (task != NULL)
+        upcall_count_client(proc, false);
     handoff_post(upcall_server()->handoff, &closed->item);
-    if (task->connected == 0 && is_ending(task->pid)) /* a child may be another client */
+    /* A child may be another client. */
+    if (task != NULL && task->connected == 0 && is_ending(task->pid))
         forget(proc, task);
 }
 
@@ -202,11 +212,9 @@ void upcall_watch_soon(const struct server *server)
         setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
 }
 
-int upcall_watch_clients(const struct server *server, struct err *err)
+int upcall_watch_clients(struct err *err)
 {
     pmix_status_t code = PMIX_ERR_LOST_CONNECTION;
-    if (!library_has(server->library, LIBRARY_GONE_IS_AWAITED))
-        return 0;
     pmix_status_t rc = PMIx_Register_event_handler(&code, 1, NULL, 0, on_closed, NULL, NULL);
     if (rc < 0)
         return err_set(err, "libpmix does not tell of lost processes: %s", PMIx_Error_string(rc));

@@ -4,20 +4,22 @@
  * libpmix gives what a process has committed, and waits for its first commit. The key that is asked
  * for may come with a later one, of which a host is not told. So it is looked for, again and again,
  * until it is there, the process has gone or the asker's time is over, and only then is libpmix
- * asked for the answer:
- *
- * One of local scope, which is not for others, counts as there. libpmix 4.2 does not show such
- * keys.
+ * asked for the answer. A key of local scope, which is not for others, counts as there; libpmix 4.2
+ * does not show such keys.
  *
  *     looks ── not there, nothing seen yet ──► primes (libpmix waits for a commit) ──► looks
  *     looks ── not there ──► waits ──► looks
- *     looks ── there, or it is to wait no more ──► asked ──► answered
+ *     looks ── there, or it is to wait no more ──► asked ──► (libpmix's answer is passed on)
+ *     primes, asked ── the process has gone and put nothing ──► answered
+ *
+ * Of a key that is there libpmix is asked from its own thread.
  */
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,17 +29,20 @@ enum {
 };
 
 enum served_state {
-    SERVED_LOOKS,  /* libpmix is asked for the key */
-    SERVED_PRIMES, /* libpmix is asked for the data, so as to learn of a commit */
-    SERVED_WAITS,  /* the timer runs */
-    SERVED_ASKED,  /* libpmix is asked for the answer */
+    SERVED_LOOKS,       /* libpmix is asked for the key */
+    SERVED_LOOKS_LOCAL, /* the same, among keys of local scope */
+    SERVED_PRIMES,      /* libpmix is asked for the data, so as to learn of a commit */
+    SERVED_WAITS,       /* the timer runs */
+    SERVED_ASKED,       /* libpmix is asked for the answer */
+    SERVED_ANSWERED,    /* answered without libpmix, which is still to call back */
 };
 
 /* Another server's question. It lives until libpmix calls back, which it may never do, or we end.
  */
 struct served {
     struct handoff_item item;
-    struct served *next; /* server->served */
+    struct handoff_item noted; /* libpmix was asked for the answer */
+    struct served *next;       /* server->served */
     enum served_state state;
     uint32_t from;
     uint64_t id;
@@ -45,9 +50,7 @@ struct served {
     uint32_t rank;
     char *key;           /* owned; "": none */
     pmix_info_t local;   /* the directive to look for keys of local scope */
-    bool looks_local;    /* with that */
     bool primed;         /* the process has committed something */
-    bool answered;       /* without libpmix */
     struct event *timer; /* owned; NULL before the first wait */
     unsigned wait;       /* the last one, ms */
     uint32_t patience;   /* how long the key is waited for, s */
@@ -58,7 +61,7 @@ struct served {
 };
 
 static void ask_library(struct served *s, enum served_state state);
-static void look(struct served *s, bool local);
+static void look(struct served *s, enum served_state state);
 
 static void free_served(struct served *s)
 {
@@ -72,7 +75,7 @@ static void free_served(struct served *s)
 static void reply(struct served *s)
 {
     struct served **at = &upcall_server()->served;
-    if (!s->answered)
+    if (s->state != SERVED_ANSWERED)
         asks_reply(upcall_server()->asks, s->from, s->id, s->status, s->data, s->len);
     while (*at != s)
         at = &(*at)->next;
@@ -110,11 +113,12 @@ static void reply_kept(struct served *s)
 static void run_data(struct handoff_item *item)
 {
     struct served *s = (struct served *)item;
-    if (s->status != PMIX_SUCCESS && task_of(s)->removed && !s->answered) {
+    if (s->state != SERVED_ANSWERED && s->status != PMIX_SUCCESS &&
+        task_of(s)->client == CLIENT_FORGOTTEN) {
         reply_kept(s); /* it was asked for just after libpmix had forgotten it */
         return;
     }
-    if (s->state == SERVED_ASKED || s->answered || s->status != PMIX_SUCCESS) {
+    if (s->state >= SERVED_ASKED || s->status != PMIX_SUCCESS) {
         reply(s);
         return;
     }
@@ -122,7 +126,7 @@ static void run_data(struct handoff_item *item)
     free(s->data); /* the key may have come after it */
     s->data = NULL;
     s->len = 0;
-    look(s, false);
+    look(s, SERVED_LOOKS);
 }
 
 /* @thread PMIx's */
@@ -142,30 +146,44 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *cbdata)
     handoff_post(upcall_server()->handoff, &s->item);
 }
 
-/* Asks for the data. libpmix answers when the process has committed something. */
-static void ask_library(struct served *s, enum served_state state)
+/* @thread any */
+static pmix_status_t request_data(struct served *s)
+{
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, upcall_server()->boot.nspace, s->rank);
+    return PMIx_server_dmodex_request(&proc, on_data, s);
+}
+
+/* libpmix was asked for the data. It answers when the process has committed something. */
+static void asked(struct served *s, enum served_state state)
 {
     struct server *server = upcall_server();
-    pmix_proc_t proc;
-    if (task_of(s)->removed) {
+    s->state = state;
+    s->order = ++server->nserved;
+    if (is_gone(s))
+        upcall_task_gone(server, s->rank);
+}
+
+static void ask_library(struct served *s, enum served_state state)
+{
+    if (task_of(s)->client == CLIENT_FORGOTTEN) {
         reply_kept(s);
         return;
     }
-    s->state = state;
-    s->order = ++server->nserved;
-    PMIX_LOAD_PROCID(&proc, server->boot.nspace, s->rank);
-    s->status = PMIx_server_dmodex_request(&proc, on_data, s);
-    if (s->status != PMIX_SUCCESS)
-        reply(s);
-    else if (is_gone(s))
-        upcall_task_gone(server, s->rank);
+    pmix_status_t rc = request_data(s);
+    if (rc == PMIX_SUCCESS) {
+        asked(s, state);
+        return;
+    }
+    s->status = rc;
+    reply(s);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    look(arg, false);
+    look(arg, SERVED_LOOKS);
 }
 
 static void wait_for_commit(struct served *s)
@@ -187,36 +205,47 @@ static void wait_for_commit(struct served *s)
 static void run_looked(struct handoff_item *item)
 {
     struct served *s = (struct served *)item;
-    if (s->answered)
-        reply(s);
-    else if (s->status == PMIX_SUCCESS || is_gone(s) || (s->wait > 0 && s->until <= now_ms()))
+    if (s->status == PMIX_SUCCESS || is_gone(s) || (s->wait > 0 && s->until <= now_ms()))
         ask_library(s, SERVED_ASKED);
-    else if (!s->looks_local)
-        look(s, true);
+    else if (s->state == SERVED_LOOKS)
+        look(s, SERVED_LOOKS_LOCAL);
     else if (!s->primed)
         ask_library(s, SERVED_PRIMES);
     else
         wait_for_commit(s);
 }
 
-/* @thread PMIx's */
+/* @thread the loop's, before any answer */
+static void run_noted(struct handoff_item *item)
+{
+    asked((struct served *)((char *)item - offsetof(struct served, noted)), SERVED_ASKED);
+}
+
+/* @thread PMIx's. A key that is there is asked for at once: the loop is told, and not waited for.
+ */
 static void on_looked(pmix_status_t status, pmix_value_t *value, void *cbdata)
 {
     struct served *s = cbdata;
     (void)value;
-    s->status = status;
+    pmix_status_t rc = status == PMIX_SUCCESS ? request_data(s) : status;
+    if (rc == PMIX_SUCCESS) {
+        s->noted.run = run_noted;
+        handoff_post(upcall_server()->handoff, &s->noted);
+        return;
+    }
+    s->status = rc;
     s->item.run = run_looked;
     handoff_post(upcall_server()->handoff, &s->item);
 }
 
 /* Looks for the key in what libpmix has here for other nodes, or for this one. */
-static void look(struct served *s, bool local)
+static void look(struct served *s, enum served_state state)
 {
     pmix_proc_t proc;
-    s->state = SERVED_LOOKS;
-    s->looks_local = local;
+    s->state = state;
     PMIX_LOAD_PROCID(&proc, upcall_server()->boot.nspace, s->rank);
-    pmix_status_t rc = PMIx_Get_nb(&proc, s->key, &s->local, local ? 1 : 0, on_looked, s);
+    pmix_status_t rc =
+        PMIx_Get_nb(&proc, s->key, &s->local, state == SERVED_LOOKS_LOCAL, on_looked, s);
     if (rc != PMIX_SUCCESS)
         on_looked(rc, NULL, s);
 }
@@ -235,7 +264,7 @@ struct behind {
 static bool owes(const struct served *s, uint32_t rank, uint64_t order)
 {
     return s->rank == rank && (s->state == SERVED_ASKED || s->state == SERVED_PRIMES) &&
-           s->order <= order && !s->answered;
+           s->order <= order;
 }
 
 /* @thread the loop's */
@@ -248,7 +277,7 @@ static void run_behind(struct handoff_item *item)
             log_debug("upcall: direct modex of rank %u, which has put nothing and is gone",
                       s->rank);
             const struct task *task = task_of(s); /* perhaps libpmix forgot it just before */
-            s->answered = true;
+            s->state = SERVED_ANSWERED;
             asks_reply(server->asks, s->from, s->id,
                        task->data != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, task->data,
                        task->len);
@@ -321,7 +350,7 @@ void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body,
 {
     struct server *server = arg;
     for (struct served *o = server->served; o != NULL; o = o->next)
-        if (o->from == from && o->id == id && !o->answered)
+        if (o->from == from && o->id == id && o->state != SERVED_ANSWERED)
             return; /* it is asked again */
     struct served *s = read_question(server, body, len);
     if (s == NULL) {
@@ -333,7 +362,7 @@ void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body,
     s->next = server->served;
     server->served = s;
     if (s->key[0] != '\0' && !is_gone(s))
-        look(s, false);
+        look(s, SERVED_LOOKS);
     else
         ask_library(s, SERVED_ASKED);
 }

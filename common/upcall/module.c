@@ -7,6 +7,8 @@
 #include "common/server/rounds.h"
 #include "common/upcall/client.h"
 #include "common/upcall/collective.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
@@ -58,8 +60,8 @@ static pmix_server_module_t module = {
     .monitor = refused_monitor,
     .get_credential = refused_get_credential,
     .validate_credential = refused_validate_credential,
-    .iof_pull = refused_iof_pull,
-    .push_stdin = refused_push_stdin,
+    .iof_pull = upcall_iof_pull,
+    .push_stdin = upcall_push_stdin,
     .fabric = refused_fabric,
 #if BUILT_WITH(LOG2)
     .tool_connected2 = upcall_tool_connected2,
@@ -77,29 +79,31 @@ int upcall_open(struct server *server, struct err *err)
     pmix_info_t *info = NULL;
     pmix_rank_t rank = boot->node;
     pmix_nspace_t name;
+    bool no = false;
     keys_server_name(name, boot);
     the_server = server;
     bool rounds = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
-    if (rounds_open(rounds ? boot->nodes[boot->node].ntasks : 0) != 0)
+    if (rounds_open(rounds ? boot->nodes[boot->node].ntasks : 0) != 0 || forwards_new(server) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
     server->topology = topology_new();
-    PMIX_INFO_CREATE(info, 6);
+    PMIX_INFO_CREATE(info, 7);
     /* The macro may use its arguments more than once. */
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TMPDIR, boot->tmpdir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[3], PMIX_SYSTEM_TMPDIR, boot->tmpdir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot->nodes[boot->node].name, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[5], PMIX_IOF_LOCAL_OUTPUT, &no, PMIX_BOOL);
     if (server->topology != NULL)
-        topology_info(server->topology, &info[5]);
-    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 6 : 5);
-    info[5].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
-    PMIX_INFO_FREE(info, 6);
+        topology_info(server->topology, &info[6]);
+    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 7 : 6);
+    info[6].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
+    PMIX_INFO_FREE(info, 7);
     if (rc != PMIX_SUCCESS)
         return err_set(err, "PMIx_server_init of libpmix %s failed: %s", PMIx_Get_version(),
                        PMIx_Error_string(rc));
-    if (upcall_watch_clients(server, err) == 0)
+    if (upcall_watch_clients(err) == 0)
         return 0;
     upcall_close();
     return -1;

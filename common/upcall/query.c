@@ -100,6 +100,9 @@ static void plan(struct query *q, const struct query_item *item)
         if (nspace_node(own, ns->boot->nspace, item->filter->rank, &node) == 0)
             mark(q, item, node);
         break;
+    case QUERY_TIME:
+        q->times |= ns == own;
+        break;
     }
 }
 
@@ -180,6 +183,17 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
         answer_query(q);
 }
 
+/* @thread the loop's */
+static void on_time(void *arg, int64_t seconds, const char *why)
+{
+    struct query *q = arg;
+    q->seconds = seconds;
+    if (seconds < 0)
+        log_info("nothing is known of " PMIX_TIME_REMAINING ": %s", why);
+    if (--q->open == 0)
+        answer_query(q);
+}
+
 /* What this server itself has to say. @return 0, or -1 when out of memory */
 static int write_own(struct server *server, unsigned parts, struct wire_out *out)
 {
@@ -210,6 +224,11 @@ static void ask(struct query *q)
         q->open++;
         asks_send(server->asks, i, ASK_QUERY, &parts, sizeof parts,
                   (uint32_t)server->conf.timeouts.query, on_answer, &q->replies[i]);
+    }
+    if (q->times) {
+        q->open++;
+        q->wait = (struct time_wait){.done = on_time, .arg = q};
+        time_left_ask(server, &q->wait);
     }
     int rc = write_own(server, here->parts, &own);
     on_answer(here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);

@@ -11,6 +11,7 @@
 
 #include "common/nspace/infos.h"
 #include "common/server/census.h"
+#include "common/server/time_left.h"
 #include "common/upcall/upcall.h"
 
 /** What the qualifiers of one pmix_query_t say. */
@@ -35,6 +36,7 @@ enum query_from {
     QUERY_APPS,    /**< one server of each application of the namespace, or of all namespaces */
     QUERY_NODE,    /**< the server of one node */
     QUERY_PROC,    /**< the server of the process */
+    QUERY_TIME,    /**< the RM: how long the job may still run */
 };
 
 struct query;
@@ -80,6 +82,9 @@ struct query {
     pmix_status_t groups_status;     /**< whether all of these have answered */
     uint32_t nreplies;
     struct query_reply *replies; /**< by handle */
+    bool times;                  /**< the RM is asked, too */
+    struct time_wait wait;       /**< for that */
+    int64_t seconds;             /**< its answer, or TIME_LEFT_… */
     uint32_t open;               /**< questions that are not answered yet */
 };
 

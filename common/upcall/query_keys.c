@@ -138,6 +138,18 @@ static pmix_status_t load_allocation(const struct query *q, const struct query_i
     return query_give_infos(value, &list);
 }
 
+static pmix_status_t load_time(const struct query *q, const struct query_item *item,
+                               pmix_value_t *value)
+{
+    if (query_nspace(item->filter) != upcall_server()->nspace || q->seconds == TIME_LEFT_UNKNOWN)
+        return PMIX_ERR_NOT_FOUND;
+    if (q->seconds == TIME_LEFT_LATE)
+        return PMIX_ERR_TIMEOUT;
+    value->type = PMIX_UINT32;
+    value->data.uint32 = q->seconds < UINT32_MAX ? (uint32_t)q->seconds : UINT32_MAX;
+    return PMIX_SUCCESS;
+}
+
 static pmix_status_t load_keys(const struct query *q, const struct query_item *item,
                                pmix_value_t *value);
 
@@ -174,9 +186,8 @@ static const struct query_key keys[] = {
     {PMIX_QUERY_RESOLVE_NODE, QUERY_HERE, 0, load_nodes, OF_JOB, NULL},
     {PMIX_QUERY_RESOLVE_PEERS, QUERY_HERE, 0, load_peers, OF_JOB "," OF_NODE, NULL},
     {PMIX_QUERY_ALLOCATION, QUERY_HERE, 0, load_allocation, PMIX_ALLOC_ID, NULL},
+    {PMIX_TIME_REMAINING, QUERY_TIME, 0, load_time, OF_JOB, NULL},
 
-    {PMIX_TIME_REMAINING, QUERY_HERE, 0, NULL, "",
-     "the time limit may change while the job runs: ask the resource manager"},
     {PMIX_QUERY_QUEUE_LIST, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
     {PMIX_QUERY_QUEUE_STATUS, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
     {PMIX_QUERY_ALLOC_STATUS, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
@@ -187,7 +198,8 @@ static const struct query_key keys[] = {
     {PMIX_QUERY_RES_BLOCK_DEF, QUERY_HERE, 0, NULL, "", "muster has no resource blocks"},
     {PMIX_QUERY_AVAILABLE_SLOTS, QUERY_HERE, 0, NULL, "",
      "what other steps use of the allocation is not known to this one"},
-    {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, NULL, "", "muster does not spawn"},
+    {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, NULL, "",
+     "docs/spawn.md says which directives of PMIx_Spawn are served"},
     {PMIX_QUERY_DEBUG_SUPPORT, QUERY_HERE, 0, NULL, "", "muster starts no debuggers"},
     {PMIX_QUERY_AUTHORIZATIONS, QUERY_HERE, 0, NULL, "",
      "the standard does not say what an answer is; every tool of the job's user may do all"},

@@ -23,6 +23,7 @@ struct refusal {
     } say;
     void *cbdata;
     enum refused_what what;
+    const char *why; /* a literal, or NULL */
 };
 
 static const char *const names[] = {
@@ -59,7 +60,7 @@ static void run(struct handoff_item *item)
 {
     struct refusal *r = (struct refusal *)item;
     const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED;
-    refused_tell(r->what, NULL, NULL);
+    refused_tell(r->what, NULL, r->why);
     if (r->say.any != NULL && answer_wanted()) {
         switch (r->kind) {
         case SAY_OP:
@@ -90,16 +91,16 @@ static pmix_status_t refuse(const struct refusal *how)
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t refuse_op(enum refused_what what, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    return refuse(
-        &(struct refusal){.kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
-}
-
 static pmix_status_t refuse_info(enum refused_what what, pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     return refuse(
         &(struct refusal){.kind = SAY_INFO, .say.info = cbfunc, .cbdata = cbdata, .what = what});
+}
+
+pmix_status_t refused_at_once(enum refused_what what, const char *why)
+{
+    refuse(&(struct refusal){.kind = SAY_OP, .what = what, .why = why});
+    return PMIX_ERR_NOT_SUPPORTED;
 }
 
 #define UNUSED(x) (void)(x)
@@ -155,23 +156,6 @@ pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_by
                                     .what = REFUSED_VALIDATE_CREDENTIAL});
 }
 
-pmix_status_t refused_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                               size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
-                               void *cbdata)
-{
-    UNUSED(procs), UNUSED(nprocs), UNUSED(info), UNUSED(ninfo), UNUSED(channels);
-    return refuse_op(REFUSED_IOF_PULL, cbfunc, cbdata);
-}
-
-pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
-                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
-                                 const pmix_byte_object_t *bo, pmix_op_cbfunc_t cbfunc,
-                                 void *cbdata)
-{
-    UNUSED(source), UNUSED(targets), UNUSED(ntargets), UNUSED(info), UNUSED(ninfo), UNUSED(bo);
-    return refuse_op(REFUSED_PUSH_STDIN, cbfunc, cbdata);
-}
-
 pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
                              const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
                              void *cbdata)
@@ -181,6 +165,12 @@ pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation
 }
 
 #if BUILT_WITH(SESSION_CONTROL)
+static pmix_status_t refuse_op(enum refused_what what, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    return refuse(
+        &(struct refusal){.kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
+}
+
 pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
                                       const pmix_info_t info[], size_t ninfo,
                                       pmix_info_cbfunc_t cbfunc, void *cbdata)

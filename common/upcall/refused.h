@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Upcalls that muster does not serve: each answers PMIX_ERR_NOT_SUPPORTED through its callback.
+ * Upcalls that muster does not serve: each answers PMIX_ERR_NOT_SUPPORTED, through its callback
+ * where there is no other word.
  * @thread PMIx's
  */
 #ifndef MUSTER_UPCALL_REFUSED_H
@@ -33,6 +34,10 @@ enum refused_what {
  * @thread the loop's */
 void refused_tell(enum refused_what what, const char *of, const char *why);
 
+/** Refuses within the upcall itself, without a callback.
+ * @param why a sentence for the log, a literal @return PMIX_ERR_NOT_SUPPORTED */
+pmix_status_t refused_at_once(enum refused_what what, const char *why);
+
 /** Has no callback: libpmix listens itself. */
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
@@ -49,13 +54,7 @@ pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t 
 pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_byte_object_t *cred,
                                           const pmix_info_t info[], size_t ninfo,
                                           pmix_validation_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                               size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
-                               void *cbdata);
-pmix_status_t refused_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
-                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
-                                 const pmix_byte_object_t *bo, pmix_op_cbfunc_t cbfunc,
-                                 void *cbdata);
+
 pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
                              const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
                              void *cbdata);

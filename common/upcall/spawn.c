@@ -6,15 +6,21 @@
 #include "common/nspace/foreign.h"
 #include "common/nspace/infos.h"
 #include "common/server/steps.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
 
+#include <inttypes.h>
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { APPS_MAX = PLAN_APPS_MAX };
+enum {
+    APPS_MAX = PLAN_APPS_MAX,
+    TASKS_MAX = 1 << 20, /* of a call: a list of their nodes is made before the RM can refuse */
+};
 
 static void spawn_free(struct spawn *s)
 {
@@ -27,19 +33,85 @@ static void spawn_free(struct spawn *s)
         free(s->hints[i]);
     plan_free(&s->plan);
     procset_free(&s->set);
+    shown_forget(&s->shown);
     free(s->apps);
     free(s->hosts);
     free(s->output);
+    free(s->psets);
     free(s);
 }
 
+/* The answer to a call whose output comes here. */
+struct reply {
+    struct handoff_item item;
+    pmix_spawn_cbfunc_t callback;
+    void *cbdata;
+    pmix_nspace_t child;
+    uint64_t number;
+};
+
+/* @thread the loop's: from now on, libpmix knows which process pulls */
+static void run_replied(struct handoff_item *item)
+{
+    struct reply *r = (struct reply *)item;
+    forwards_open(upcall_server(), r->number, r->child);
+    free(r);
+}
+
+/* @thread PMIx's */
+static void reply(pmix_status_t status, void *arg)
+{
+    struct reply *r = arg;
+    (void)status;
+    if (r->callback != NULL)
+        r->callback(PMIX_SUCCESS, r->child, r->cbdata);
+    r->item.run = run_replied;
+    handoff_post(upcall_server()->handoff, &r->item);
+}
+
+/* libpmix up to 5.0 notes which process pulls, in a list that belongs to its own thread, but on the
+ * thread that answers. So its own thread has to answer: we have it deregister a process that does
+ * not exist, and it calls back. */
+static bool reply_there(const struct spawn *s)
+{
+    struct reply *r = calloc(1, sizeof *r);
+    pmix_proc_t nobody;
+    if (r == NULL)
+        return false;
+    r->callback = s->callback;
+    r->cbdata = s->cbdata;
+    r->number = s->number;
+    PMIX_LOAD_NSPACE(r->child, s->child);
+    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
+    PMIx_server_deregister_client(&nobody, reply, r);
+    return true;
+}
+
+/* The output comes here no more, which may be what the spawn's end has waited for: ended() frees no
+ * spawn that is not answered. */
+static void answer_here(struct spawn *s, pmix_status_t status)
+{
+    if (s->number != 0)
+        forwards_drop(s->server, s->number);
+    if (s->callback != NULL)
+        s->callback(status, s->child, s->cbdata);
+}
+
+/* Answers the call, once. Does not free the spawn: if the step has ended, the caller of this
+ * function frees it. */
 static void answer(struct spawn *s, pmix_status_t status)
 {
     if (s->answered)
         return;
+    if (s->inlet != NULL && status == PMIX_SUCCESS)
+        inlet_open(s->inlet, s->child);
+    else if (s->inlet != NULL)
+        inlet_drop(s->inlet);
+    s->inlet = NULL;
+    bool there = status == PMIX_SUCCESS && s->number != 0;
+    if (answer_wanted() && !(there && reply_there(s)))
+        answer_here(s, status);
     s->answered = true;
-    if (s->callback != NULL && answer_wanted())
-        s->callback(status, s->child, s->cbdata);
 }
 
 /* ---- reading; @thread PMIx's ---- */
@@ -85,13 +157,31 @@ static void put_app(struct spawn *s, const struct spawn_wants *all, struct spawn
     put_changes(s, &all->changes, own, app->env);
 }
 
+/* Appends a set of @p n processes from @p first on. */
+static void put_pset(struct spawn *s, const char *name, uint32_t first, uint32_t n)
+{
+    char *more;
+    if (name == NULL || n == 0)
+        return;
+    if (asprintf(&more, "%s%s%s=%u-%u", s->psets != NULL ? s->psets : "",
+                 s->psets != NULL ? ":" : "", name, first, first + n - 1) < 0) {
+        s->plan.failed = true;
+        return;
+    }
+    free(s->psets);
+    s->psets = more;
+}
+
 static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_app_t *app,
                      struct wire_out *hosts, bool *placed)
 {
     struct spawn_wants own = {0};
-    if (app->cmd == NULL || app->cmd[0] == '\0' || app->maxprocs <= 0 ||
-        (uint32_t)app->maxprocs > UINT32_MAX / 2 - s->what.ntasks) {
+    if (app->cmd == NULL || app->cmd[0] == '\0' || app->maxprocs <= 0) {
         s->status = PMIX_ERR_BAD_PARAM;
+        return;
+    }
+    if ((uint32_t)app->maxprocs > TASKS_MAX - s->what.ntasks) {
+        s->status = PMIX_ERR_OUT_OF_RESOURCE;
         return;
     }
     spawn_directives(s, &own, app->info, app->ninfo);
@@ -101,8 +191,46 @@ static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_
     }
     *placed |= spawn_hosts(s, &own, (uint32_t)app->maxprocs, hosts);
     put_app(s, all, &own, app);
+    put_pset(s, own.pset, s->what.ntasks, (uint32_t)app->maxprocs);
     s->what.ntasks += (uint32_t)app->maxprocs;
     plan_free(&own.changes);
+}
+
+/* Puts into the plan which rank reads what is pushed. */
+static void put_input(struct spawn *s)
+{
+    uint32_t input = s->what.input;
+    if (s->target == PMIX_RANK_UNDEF)
+        s->target = input == RM_INPUT_NONE ? 0 : input == RM_INPUT_ALL ? PMIX_RANK_WILDCARD : input;
+    s->what.input = RM_INPUT_NONE;
+    if (s->target == PMIX_RANK_WILDCARD)
+        plan_set(&s->plan, PLAN_AT_INPUT, PLAN_INPUT_ALL);
+    else if (s->target < s->what.ntasks)
+        plan_set_number(&s->plan, PLAN_AT_INPUT, s->target);
+    else
+        s->status = PMIX_ERR_BAD_PARAM;
+}
+
+/* Puts into the plan which output comes here. Output that goes to files does not. */
+static void put_home(struct spawn *s, bool out, bool err)
+{
+    const struct boot *boot = &s->server->boot;
+    char home[PLAN_HOME_MAX + 1], *at = s->streams;
+    out = out && s->output == NULL;
+    err = err && s->output == NULL;
+    if (s->what.merge && out)
+        *at++ = PLAN_BOTH;
+    else if (out)
+        *at++ = PLAN_STDOUT;
+    if (err && !s->what.merge)
+        *at++ = PLAN_STDERR;
+    if (at > s->streams)
+        s->number = forwards_number(s->server);
+    else if (!s->pushed)
+        return;
+    snprintf(home, sizeof home, "%s%.*s %" PRIu64 " %" PRIu32 " %s", s->streams, s->pushed,
+             (char[]){PLAN_STDIN}, s->number, boot->node, boot->nspace);
+    plan_set(&s->plan, PLAN_AT_HOME, home);
 }
 
 static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
@@ -112,7 +240,10 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
     struct wire_out hosts = {0}, counts = {0};
     bool placed = false;
     spawn_directives(s, &all, info, ninfo);
+    bool out = s->forward_out, err = s->forward_err; /* of the call, as libpmix has it */
     plan_add_number(&s->plan, napps);
+    plan_add(&s->plan, NULL); /* set below */
+    plan_add(&s->plan, NULL);
     for (size_t i = 0; i < napps && s->status == PMIX_SUCCESS; i++) {
         char text[16];
         read_app(s, &all, &apps[i], &hosts, &placed);
@@ -120,6 +251,10 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
         wire_put_raw(&counts, text, strlen(text));
     }
     wire_put_u8(&counts, 0);
+    if (s->pushed && s->status == PMIX_SUCCESS)
+        put_input(s);
+    put_home(s, out, err);
+    put_pset(s, all.pset, 0, s->what.ntasks);
     s->plan.failed |= counts.failed;
     s->apps = (char *)wire_out_take(&counts, &(size_t){0});
     wire_out_free(&counts);
@@ -154,6 +289,8 @@ static pmix_status_t status_of(enum rm_spawn_result result)
         return PMIX_ERR_TIMEOUT;
     case RM_SPAWN_UNREACHED:
         return PMIX_ERR_UNREACH;
+    case RM_SPAWN_REFUSED:
+        return PMIX_ERR_NOT_SUPPORTED;
     default:
         return PMIX_ERR_JOB_FAILED_TO_LAUNCH;
     }
@@ -190,6 +327,14 @@ static void on_known(struct spread_wait *wait)
         spawn_free(s);
 }
 
+/* The child's first server hears of this step, and tells the child's others. */
+static void introduce(const struct spawn *s)
+{
+    uint32_t first;
+    if (nspace_node(s->server->nspace, s->child, 0, &first) == 0)
+        steps_tell(s->server, s->server->nspace, first);
+}
+
 static void runs(struct spawn *s, const struct rm_spawn_news *news)
 {
     const char *name = steps_learn(s->server, news->registration, news->len);
@@ -207,11 +352,24 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
                 procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]) == 0;
     procset_canonical(&s->set);
     if (made && steps_register(s->server, &s->set) == 0) {
+        introduce(s);
         s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
         steps_await(s->server, &s->wait);
     } else {
         answer(s, PMIX_SUCCESS);
     }
+}
+
+/* Its output has been delivered. */
+static void ended(void *arg)
+{
+    struct spawn *s = arg;
+    log_info("spawned namespace %s has ended with status %u", s->child, s->exit);
+    if (s->notify && answer_wanted())
+        tell_end(s, s->exit);
+    s->ended = true;
+    if (s->answered)
+        spawn_free(s);
 }
 
 static void on_news(void *arg, const struct rm_spawn_news *news)
@@ -222,20 +380,22 @@ static void on_news(void *arg, const struct rm_spawn_news *news)
         return;
     }
     if (news->result == RM_SPAWN_ENDED) {
-        log_info("spawned namespace %s has ended with status %u", s->child, news->status);
-        if (s->notify && answer_wanted())
-            tell_end(s, news->status);
-    } else {
-        /* Who has found it out has shown it on the terminal, but where nobody was reached. */
-        log_write(news->result == RM_SPAWN_UNREACHED ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-                  "PMIx_Spawn by rank %u: %s", s->parent.rank, news->text);
-        answer(s, status_of(news->result));
+        s->exit = news->status;
+        if (s->number == 0 || !forwards_await_end(s->server, s->number, ended, s))
+            ended(s);
+        return;
     }
+    /* The server or launcher that has found it out has shown it on the terminal, unless none was
+     * reached. */
+    log_write(news->result == RM_SPAWN_UNREACHED ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+              "PMIx_Spawn by rank %u: %s", s->parent.rank, news->text);
+    answer(s, status_of(news->result));
     s->ended = true;
     if (s->answered)
         spawn_free(s);
 }
 
+/* A spawn that has ended is freed when its wait goes on: on_known(). */
 void upcall_answer_spawns(struct server *server)
 {
     for (struct spawn *s = server->spawns; s != NULL; s = s->next)
@@ -248,12 +408,38 @@ void upcall_free_spawns(struct server *server)
         spawn_free(server->spawns);
 }
 
+/* The user can read why. */
+static void on_shown(struct shown_wait *wait)
+{
+    struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, shown));
+    answer(s, s->status);
+    spawn_free(s);
+}
+
+/* It is answered when the user has been told why: the program may end then, and with it what the
+ * user sees of this node. */
+static void refuse(struct spawn *s)
+{
+    log_error("PMIx_Spawn by rank %u requires %s, which muster cannot do here", s->parent.rank,
+              s->refused);
+    s->next = s->server->spawns;
+    s->server->spawns = s;
+    s->shown.done = on_shown;
+    shown_await(&s->shown);
+}
+
 static void run(struct handoff_item *item)
 {
     struct spawn *s = (struct spawn *)item;
     struct server *server = s->server;
     for (unsigned i = 0; i < s->nhints; i++)
         refused_tell(REFUSED_SPAWN_HINT, s->hints[i], "it is no more than a hint");
+    if (s->status == PMIX_SUCCESS && s->number != 0 &&
+        forwards_add(server, s->number, &s->parent, s->streams, s->what.ntasks) != 0)
+        s->status = PMIX_ERR_NOMEM;
+    if (s->status == PMIX_SUCCESS && s->pushed &&
+        (s->inlet = inlet_new(server, &s->parent, s->target)) == NULL)
+        s->status = PMIX_ERR_NOMEM;
     if (s->status == PMIX_SUCCESS && server->rm != NULL && !server->leaving &&
         server->rm_ops->spawn != NULL) {
         if (s->what.timeout == 0)
@@ -265,10 +451,11 @@ static void run(struct handoff_item *item)
         server->rm_ops->spawn(server->rm, &s->what, on_news, s);
         return;
     }
-    if (s->status == PMIX_ERR_NOT_SUPPORTED)
-        log_error("PMIx_Spawn by rank %u requires %s, which muster cannot do here", s->parent.rank,
-                  s->refused);
-    else if (s->status == PMIX_SUCCESS && !server->leaving)
+    if (s->status == PMIX_ERR_NOT_SUPPORTED && !server->leaving) {
+        refuse(s);
+        return;
+    }
+    if (s->status == PMIX_SUCCESS && !server->leaving)
         refused_tell(REFUSED_SPAWN, NULL, NULL);
     answer(s, s->status != PMIX_SUCCESS ? s->status
               : server->leaving         ? PMIX_ERR_UNREACH
@@ -285,12 +472,15 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
     struct spawn *s = calloc(1, sizeof *s);
     if (s == NULL)
         return PMIX_ERR_NOMEM;
-    s->server = upcall_server();
+    s->server = s->shown.server = upcall_server();
     s->parent = *proc;
     s->callback = cbfunc;
     s->cbdata = cbdata;
     s->status = PMIX_SUCCESS;
     s->what.input = RM_INPUT_NONE;
+    s->target = PMIX_RANK_UNDEF;
+    s->forward_out = s->forward_err =
+        strcmp(proc->nspace, s->server->boot.nspace) != 0; /* a tool */
     read_call(s, job_info, ninfo, apps, napps);
     s->what.parent = s->parent.nspace;
     s->what.rank = s->parent.rank;
@@ -299,6 +489,7 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
     s->what.apps = s->apps;
     s->what.hosts = s->hosts;
     s->what.output = s->output;
+    s->what.psets = s->psets;
     s->item.run = run;
     handoff_post(s->server->handoff, &s->item);
     return PMIX_SUCCESS;

@@ -2,17 +2,19 @@
 /** @file
  * PMIx_Spawn: a call, and what its directives come to.
  *
- *     upcall (spawn.c)            copies what is asked for into a plan, posts
- *     directives (directives.c)   each key once: taken, a hint that is logged, or refused by name
- *     loop (spawn.c)              rm_ops.spawn; its news: the namespace is made known to the
- * servers of the step, the call is answered; later the event of its end
+ * spawn.c             upcall: copies what is asked for into a plan, posts
+ * spawn_directives.c  each key once: taken, a hint that is logged, or refused by name
+ * spawn_hosts.c       which node each rank is to be on
+ * spawn.c             loop: rm_ops.spawn; its news: the namespace is made known to the servers of
+ * the step, the call is answered; later the event of its end, behind its output
  */
 #ifndef MUSTER_UPCALL_SPAWN_H
 #define MUSTER_UPCALL_SPAWN_H
 
 #include "common/launch/plan.h"
+#include "common/server/shown.h"
 #include "common/server/spread.h"
-#include "common/tracker/procset.h"
+#include "common/tracker/values/procset.h"
 #include "common/upcall/upcall.h"
 
 enum { SPAWN_HINTS_MAX = 16 };
@@ -22,6 +24,7 @@ struct spawn_wants {
     const char *wdir, *prefix; /**< borrowed from libpmix during the upcall; or NULL */
     const char *hosts;         /**< PMIX_HOST and PMIX_ADD_HOST */
     const char *hostfile;      /**< the same of files */
+    const char *pset;          /**< PMIX_PSET_NAME */
     struct plan changes;       /**< of the environment */
 };
 
@@ -33,18 +36,26 @@ struct spawn {
     pmix_spawn_cbfunc_t callback;
     void *cbdata;
     bool answered;
-    bool ended;  /**< no news will come */
-    bool notify; /**< PMIX_NOTIFY_COMPLETION */
+    bool ended;                    /**< no news will come */
+    bool notify;                   /**< PMIX_NOTIFY_COMPLETION */
+    bool forward_out, forward_err; /**< the output goes to the process that spawns: forward.h */
+    char streams[3];               /**< which of it, in the plan's words */
+    bool pushed;                   /**< PMIX_FWD_STDIN: input comes from there, too: push.h */
+    uint32_t target;               /**< the rank that it names; PMIX_RANK_UNDEF: none */
+    struct inlet *inlet;           /**< until the call is answered */
+    uint64_t number;               /**< of forward.h; 0: no output does */
+    uint32_t exit;                 /**< how the step has ended */
     struct rm_spawn what;
     struct plan plan;
-    char *apps, *hosts, *output;  /**< of what; owned */
-    char *hints[SPAWN_HINTS_MAX]; /**< keys that are not taken, and need not be; owned */
+    char *apps, *hosts, *output, *psets; /**< of what; owned */
+    char *hints[SPAWN_HINTS_MAX];        /**< keys that are not taken, and need not be; owned */
     unsigned nhints;
     pmix_status_t status;               /**< of reading */
     char refused[PMIX_MAX_KEYLEN + 64]; /**< what cannot be done, and is required */
     pmix_nspace_t child;
     struct procset set;      /**< the child's namespace */
     struct spread_wait wait; /**< until the servers know it */
+    struct shown_wait shown; /**< until the user can read why it is refused */
 };
 
 /** Reads the call's own directives, then those of an application into @p wants, all zero before.

@@ -10,7 +10,7 @@
  */
 #include "common/notify/loss.h"
 #include "common/server/tasks.h"
-#include "common/tracker/retry.h"
+#include "common/tracker/values/retry.h"
 #include "common/upcall/collective.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -59,7 +59,7 @@ bool survive_again(struct collective *c, const struct engine_result *result)
     bool over;
     /* The shortest deadline is everybody's. */
     if (result->status == 0 || result->status == PMIX_ERR_TIMEOUT || !survive_wants(c) ||
-        c->pending == PENDING_COVERED || c->role == COLLECTIVE_LEADER)
+        c->state == COLLECTIVE_COVERED || c->role == COLLECTIVE_LEADER)
         return false;
     c->call.timeout = retry_timeout(c->timeout, now_ms() - c->started, &over);
     if (c->role == COLLECTIVE_MEMBER) { /* it knows its leaders only by the id */
@@ -87,8 +87,7 @@ static bool is_news(const struct collective *c, const char *nspace, uint32_t ran
 }
 
 /* A peer may name more ranks than there are. */
-static void tell_range(const struct collective *c, const char *nspace,
-                       const struct procset_range *range)
+static void tell_range(const struct collective *c, const char *nspace, const struct range *range)
 {
     uint32_t node;
     for (uint64_t rank = range->first;
@@ -101,6 +100,6 @@ static void tell_range(const struct collective *c, const char *nspace,
 void survive_tell(const struct collective *c)
 {
     for (uint32_t i = 0; i < c->gone.nparts; i++)
-        for (uint32_t j = 0; j < c->gone.parts[i].nranges; j++)
-            tell_range(c, c->gone.parts[i].nspace, &c->gone.parts[i].ranges[j]);
+        for (uint32_t j = 0; j < c->gone.parts[i].ranks.n; j++)
+            tell_range(c, c->gone.parts[i].nspace, &c->gone.parts[i].ranks.v[j]);
 }

@@ -40,9 +40,9 @@ struct task *upcall_task(const pmix_proc_t *proc);
 
 /** Before libpmix is started: it is to tell of closed connections at once, not after a second. */
 void upcall_watch_soon(const struct server *server);
-/** Has libpmix tell of them. @return 0, or -1 with the reason in @p err. @thread the loop's; blocks
- * until libpmix has it */
-int upcall_watch_clients(const struct server *server, struct err *err);
+/** Has libpmix tell of them, and of tools that are gone. @return 0, or -1 with the reason in @p
+ * err. @thread the loop's; blocks until libpmix has it */
+int upcall_watch_clients(struct err *err);
 /** A client has connected or finalized. @thread PMIx's */
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
 /** The launcher has told that a task has ended. @thread the loop's */
@@ -95,6 +95,10 @@ pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix
 pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
                            const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
                            void *cbdata);
+/** PMIx_IOF_pull and PMIx_IOF_deregister, answered at once: see forward.h. */
+pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
+                              void *cbdata);
 /** Lets a tool of the job's user in, and names it. */
 pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);

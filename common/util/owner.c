@@ -65,6 +65,11 @@ static enum source { UNKNOWN, KERNEL, TABLES } source(void)
 
 enum owner owner_of(int fd)
 {
+    return owner_by(fd, geteuid());
+}
+
+enum owner owner_by(int fd, uid_t uid)
+{
     union address here = {0}, there = {0};
     socklen_t here_len = sizeof here, there_len = sizeof there;
     struct ends ends;
@@ -77,9 +82,9 @@ enum owner owner_of(int fd)
         return OWNER_OTHER;
     switch (source()) {
     case KERNEL:
-        return owner_diag(&ends, geteuid());
+        return owner_diag(&ends, uid);
     case TABLES:
-        return owner_table(&ends, geteuid());
+        return owner_table(&ends, uid);
     case UNKNOWN:
         break;
     }

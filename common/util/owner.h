@@ -10,9 +10,11 @@
 #ifndef MUSTER_UTIL_OWNER_H
 #define MUSTER_UTIL_OWNER_H
 
+#include <sys/types.h>
+
 enum owner {
     OWNER_GONE,  /**< nobody's: it was closed, or its process has ended */
-    OWNER_US,    /**< our own uid's */
+    OWNER_US,    /**< our own uid's, or that which was asked for */
     OWNER_OTHER, /**< another one's, or not on the loopback interface */
 };
 
@@ -22,5 +24,8 @@ enum owner {
  * a descriptor to be had, OWNER_GONE, and errno says why; else errno is 0 with OWNER_GONE.
  * @thread any */
 enum owner owner_of(int fd);
+
+/** The same of another uid than our own: OWNER_US if it is @p uid 's. */
+enum owner owner_by(int fd, uid_t uid);
 
 #endif

@@ -14,7 +14,7 @@ struct shared_bytes *shared_bytes_take(void *data, size_t len)
         free(data);
         return NULL;
     }
-    *bytes = (struct shared_bytes){1, len, data};
+    *bytes = (struct shared_bytes){.owners = 1, .len = len, .data = data};
     return bytes;
 }
 
@@ -31,6 +31,20 @@ struct shared_bytes *shared_bytes_hold(struct shared_bytes *bytes)
     if (bytes != NULL)
         bytes->owners++;
     return bytes;
+}
+
+void *shared_bytes_join(void *data, size_t *len, const struct shared_bytes *bytes)
+{
+    if (bytes == NULL)
+        return data;
+    unsigned char *all = realloc(data, *len + bytes->len + 1);
+    if (all == NULL) {
+        free(data);
+        return NULL;
+    }
+    memcpy(all + *len, bytes->data, bytes->len);
+    *len += bytes->len;
+    return all;
 }
 
 void shared_bytes_drop(struct shared_bytes *bytes)

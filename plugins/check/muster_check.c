@@ -36,6 +36,9 @@ static const char usage[] =
     "\n"
     "Exit status: 0 all is right, 1 there are faults, 2 wrong arguments.\n";
 
+/* For nodes that are busy, or still completing a step that could not start. */
+#define WAIT_SECONDS "60"
+
 struct options {
     bool json, no_step, flux;
     char *rest[ARGS_MAX]; /* srun's or flux exec's, up to a NULL */
@@ -116,6 +119,8 @@ static void build_line(struct line *line, const struct options *options)
         add(line, "srun");
         add(line, "--mpi=none");
         add(line, "--ntasks-per-node=1");
+        add(line,
+            "--immediate=" WAIT_SECONDS); /* the last one counts: SRUN-OPTION may have another */
     }
     add_rest(line, options);
     add(line, "/bin/sh");

@@ -14,7 +14,7 @@
 #ifndef MUSTER_FLUX_DIRECTORY_H
 #define MUSTER_FLUX_DIRECTORY_H
 
-#include "common/tracker/tree.h"
+#include "common/tracker/values/tree.h"
 #include "common/util/err.h"
 #include "plugins/flux/packet.h"
 

@@ -215,6 +215,7 @@ static int find_parent(struct job *job, flux_shell_t *shell, struct err *err)
     if (tmpdir[0] == '\0' && !own)
         return err_set(err, "the shell has made no FLUX_JOB_TMPDIR for the job");
     job->parent_key = tmpdir[0] != '\0' ? "tmpdir" : "FLUX_JOB_TMPDIR";
+    job->siblings = tmpdir[0] != '\0' ? NULL : "jobtmp-"; /* as the shell names it */
     job->parent = strdup(tmpdir[0] != '\0' ? tmpdir : own);
     return job->parent ? 0 : err_set(err, "out of memory");
 }
@@ -256,6 +257,19 @@ static int read_command(struct job *job, flux_shell_t *shell, struct err *err)
     return 0;
 }
 
+/* When the job has to end, if it has to: what "flux update" changes later is not known. */
+static void read_limit(struct boot *boot, flux_shell_t *shell)
+{
+    double end = 0;
+    char text[32];
+
+    if (flux_shell_info_unpack(shell, "{s?{s?{s?F}}}", "R", "execution", "expiration", &end) < 0 ||
+        end <= 0)
+        return;
+    snprintf(text, sizeof(text), "%.0f", end);
+    boot_set(boot, "expires", text);
+}
+
 int job_read(struct job *job, flux_shell_t *shell, struct err *err)
 {
     flux_t *h = flux_shell_get_flux(shell);
@@ -274,6 +288,7 @@ int job_read(struct job *job, flux_shell_t *shell, struct err *err)
         describe(job, h, err) < 0 || options_take(&job->boot, shell, err) < 0 ||
         ask_module(job, h, err) < 0)
         return -1;
+    read_limit(&job->boot, shell);
     return find_parent(job, shell, err);
 }
 

@@ -11,7 +11,8 @@
 /** A job on this node. */
 struct job {
     uint64_t id;
-    char *parent; /**< where the server's directory is made */
+    char *parent;         /**< where the server's directory is made */
+    const char *siblings; /**< as scratch_make() has it */
     bool
         table_has_tmpdir; /**< Flux's settings have one, perhaps "": muster.json's does not count */
     const char *parent_key; /**< the setting that it is from, for messages */

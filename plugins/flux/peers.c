@@ -243,6 +243,7 @@ static void gone(struct rm *rm, uint32_t node, uint8_t loss)
 {
     struct peer *peer = rm->peers[node];
     if (loss == PACKET_DIED) {
+        peer->died = !peer->lost;
         peer_lose(rm, node, "its process has ended");
     } else {
         peer->left = true;

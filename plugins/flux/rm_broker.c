@@ -249,7 +249,7 @@ static void take_response(struct rm *rm, const flux_msg_t *msg)
     if (rc != 0 && (flux_response_decode_error(msg, &why) < 0 || why == NULL))
         why = strerror(rc);
     if (!ours) {
-        if (!others_answer(rm, tag, msg))
+        if (!others_answer(rm, tag, msg) && !spawns_answer(rm, tag, msg))
             peer_answer(rm, tag, msg);
     } else if (raise_answer(rm, tag, rc, why, data, len)) {
         return;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 MARK_VERSION;
 
@@ -65,7 +66,7 @@ static int64_t register_again(struct rm *rm, int64_t now)
 static int64_t tick(struct rm *rm, int64_t now)
 {
     const int64_t times[] = {register_again(rm, now), others_tick(rm, now), peers_tick(rm, now),
-                             broker_tick(rm, now), raise_tick(rm, now)};
+                             broker_tick(rm, now),    raise_tick(rm, now),  spawns_tick(rm, now)};
     int64_t when = INT64_MAX;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i] < when)
@@ -129,6 +130,7 @@ static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
         .reached = peer->reached,
         .lost = peer->lost,
         .left = peer->lost && peer->left,
+        .died = peer->lost && peer->died,
         .failing_since = peer->failing_since,
         .retries = peer->retries,
     };
@@ -194,6 +196,7 @@ static void flux_close_rm(struct rm *rm, unsigned ms)
         flux_close(rm->h);
     peers_free(rm);
     others_free(rm);
+    spawns_free(rm);
     free(rm->raise.text);
     free(rm->parents);
     free(rm->brokers);
@@ -256,6 +259,16 @@ static void name_own(struct rm *rm)
     }
 }
 
+static void flux_time_left(struct rm *rm, rm_time_fn *done, void *arg)
+{
+    const char *expires = boot_setting(rm->boot, "expires");
+    int64_t end = expires != NULL ? strtoll(expires, NULL, 10) : 0, now = time(NULL);
+    if (end <= 0)
+        done(arg, -1, "the job has no time limit");
+    else
+        done(arg, end > now ? end - now : 0, NULL);
+}
+
 static uint64_t flux_ids(struct rm *rm)
 {
     return rm->ids;
@@ -302,6 +315,9 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .rendezvous = others_rendezvous,
     .resolve = others_resolve,
     .attach = others_attach,
+    .time_left = flux_time_left,
     .ids = flux_ids,
     .parents = flux_parents,
+    .spawn = spawns_start,
+    .started = spawns_started,
 };

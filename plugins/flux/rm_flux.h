@@ -32,7 +32,7 @@ struct peer {
     int64_t answer_by, failing_since, not_before; /**< now_ms() */
     unsigned retry_ms;
     uint64_t retries;
-    bool reached, left, lost;
+    bool reached, left, lost, died;
     bool tell; /**< the server does not know yet that it is lost */
     char why[256];
 };
@@ -106,6 +106,7 @@ struct rm {
     int64_t silent_since, register_at;
     unsigned register_ms;
     struct rm_raise raise;
+    struct call *calls; /**< of PMIx_Spawn: rm_spawn.c */
     bool closing;
     struct err refused; /**< the last answer to muster.register */
 };
@@ -196,6 +197,20 @@ int64_t raise_tick(struct rm *rm, int64_t now);
 
 /** Whether no end of the job is under way. */
 bool raise_idle(const struct rm *rm);
+
+/* ---- jobs that processes here start: rm_spawn.c ---- */
+
+/** rm_ops.spawn and rm_ops.started */
+void spawns_start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg);
+void spawns_started(struct rm *rm, const struct rm_spawn_news *news);
+
+/** Takes an answer of the job's shell. @return whether @p tag is that of one */
+bool spawns_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg);
+
+/** Gives up what the shell does not answer. @return as peers_tick() */
+int64_t spawns_tick(struct rm *rm, int64_t now);
+
+void spawns_free(struct rm *rm);
 
 /* ---- other jobs: others.c ---- */
 

@@ -22,15 +22,14 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "plugins/slurm/agent_children.h"
+#include "plugins/slurm/agent_hello.h"
 #include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_parent.h"
 #include "plugins/slurm/agent_wire.h"
-#include "plugins/slurm/auth.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -48,9 +47,8 @@ enum {
     KNOWN_MS = 30000,
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
     READ_BYTES = 4096,
-    OWES_MS = 5000,  /* for the server of a step that was short to say that it has begun */
-    LINES_MAX = 16,  /* of all callers, for the terminal */
-    MUNGE_MS = 2000, /* for munged to say what a credential holds */
+    OWES_MS = 5000, /* for the server of a step that was short to say that it has begun */
+    LINES_MAX = 16, /* of all callers, for the terminal */
 };
 
 enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
@@ -70,6 +68,7 @@ struct agent {
     int64_t accept_at;  /* now_ms(); not before */
     struct caller callers[CALLERS_MAX];
     uint64_t last_id;
+    struct agent_hellos hellos;
     struct children *children;
     char program[PATH_MAX]; /* srun */
     int parent;             /* the agent that has started this srun, or -1 */
@@ -96,28 +95,6 @@ static void cut(struct agent *a, struct caller *caller)
 }
 
 /* ---- what callers say ---- */
-
-static bool is_secret(const struct agent *a, struct wire_in *in)
-{
-    unsigned char differs = 0;
-    for (size_t i = 0; i < sizeof a->self.secret; i++)
-        differs |= wire_get_u8(in) ^ a->self.secret[i];
-    return !in->bad && differs == 0;
-}
-
-static bool take_hello(const struct agent *a, struct caller *caller, struct wire_in *in)
-{
-    struct wire_out payload = {0};
-    agent_payload(&a->self, &payload);
-    bool known = is_secret(a, in) && auth_read(in, getuid(), payload.data, payload.len, MUNGE_MS);
-    wire_out_free(&payload);
-    if (!known) {
-        log_debug("a caller of srun's agent is not of this step");
-        return false;
-    }
-    caller->state = CALLER_KNOWN;
-    return true;
-}
 
 static enum agent_result take_status(struct wire_in *in)
 {
@@ -197,8 +174,9 @@ static bool take_frame(struct agent *a, struct caller *caller, struct agent_fram
 {
     enum agent_result result = AGENT_UNKNOWN;
     if (caller->state == CALLER_STRANGER) {
-        if (frame->type != AGENT_HELLO || !take_hello(a, caller, &frame->body))
+        if (frame->type != AGENT_HELLO || !agent_hello_take(&a->hellos, &a->self, &frame->body))
             return false;
+        caller->state = CALLER_KNOWN;
         result = AGENT_TAKEN;
     } else if (frame->type == AGENT_STATUS) {
         result = take_status(&frame->body);
@@ -340,33 +318,19 @@ static void stop_ready(struct agent *a)
     children_stop(a->children, failed);
 }
 
-enum { FD_STOP, FD_LISTENER, FD_PARENT, FD_CALLERS };
+enum {
+    FD_STOP,
+    FD_LISTENER,
+    FD_PARENT,
+    FD_CALLERS,
+    FDS_MAX = FD_CALLERS + CALLERS_MAX + CHILDREN_FDS
+};
 
 /* The thread. */
-enum { FDS_MAX = FD_CALLERS + CALLERS_MAX + CHILDREN_FDS };
-
-/* As poll(), but for entries without a descriptor, which poll() counts against the limit of open
- * files: with "ulimit -n" below their number it would fail at once, for ever. */
-static int poll_open(struct pollfd *fds, unsigned n, int ms)
-{
-    struct pollfd open[FDS_MAX];
-    unsigned nopen = 0;
-    for (unsigned i = 0; i < n; i++) {
-        fds[i].revents = 0;
-        if (fds[i].fd >= 0)
-            open[nopen++] = fds[i];
-    }
-    int rc = poll(open, nopen, ms);
-    for (unsigned i = 0, k = 0; rc > 0 && i < n; i++)
-        if (fds[i].fd >= 0)
-            fds[i].revents = open[k++].revents;
-    return rc;
-}
-
 static void *run(void *arg)
 {
     struct agent *a = arg;
-    struct pollfd fds[FDS_MAX];
+    struct pollfd fds[FDS_MAX], open[FDS_MAX];
     while (!a->stopping || a->owes || children_count(a->children) > 0) {
         int ms = look_at_clock(a);
         fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
@@ -377,7 +341,7 @@ static void *run(void *arg)
             callers[i] = (struct pollfd){a->callers[i].fd,
                                          POLLIN | (a->callers[i].out.len > 0 ? POLLOUT : 0), 0};
         unsigned nchildren = children_poll(a->children, children);
-        if (poll_open(fds, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
+        if (agent_poll(fds, open, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
             continue;
         children_ready(a->children, children, nchildren);
         /* what was said before the end counts */
@@ -402,12 +366,11 @@ static void *run(void *arg)
 
 static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 {
-    struct sockaddr_in6 address; /* the port lies alike in both families */
-    socklen_t len = sizeof address;
-    if (getsockname(a->listener, (struct sockaddr *)&address, &len) < 0 ||
+    uint16_t port;
+    if (agent_listen_port(a->listener, &port) != 0 ||
         getrandom(a->self.secret, sizeof a->self.secret, 0) != sizeof a->self.secret)
         return errno;
-    snprintf(a->self.port, sizeof a->self.port, "%u", ntohs(address.sin6_port));
+    snprintf(a->self.port, sizeof a->self.port, "%u", port);
     snprintf(a->self.label, sizeof a->self.label, "%u.%u", step->job_id, step->step_id);
     return 0;
 }
@@ -418,6 +381,7 @@ static void free_agent(struct agent *a)
         if (a->callers[i].fd >= 0)
             cut(a, &a->callers[i]);
     children_free(a->children);
+    agent_hello_free(&a->hellos);
     if (a->listener >= 0)
         close(a->listener);
     if (a->stop >= 0)

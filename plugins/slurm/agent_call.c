@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -106,9 +107,13 @@ static int read_answers(int fd, int64_t by, struct err *err)
 static int put_hello(const struct agent_address *address, int ms, struct wire_out *out)
 {
     struct wire_out payload = {0};
+    unsigned char nonce[AGENT_NONCE];
     size_t begin = agent_frame_begin(out, AGENT_HELLO);
-    agent_payload(address, &payload);
+    if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce)
+        return -1;
+    agent_payload(address, nonce, &payload);
     wire_put_raw(out, address->secret, sizeof address->secret);
+    wire_put_raw(out, nonce, sizeof nonce);
     bool made = !payload.failed && auth_write(out, getuid(), payload.data, payload.len, ms);
     agent_frame_end(out, begin);
     wire_out_free(&payload);

@@ -59,3 +59,29 @@ void agent_keep_alive(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
 }
+
+/* The port lies alike in both families. */
+int agent_listen_port(int listener, uint16_t *port)
+{
+    struct sockaddr_in6 address;
+    socklen_t len = sizeof address;
+    if (getsockname(listener, (struct sockaddr *)&address, &len) < 0)
+        return -1;
+    *port = ntohs(address.sin6_port);
+    return 0;
+}
+
+int agent_poll(struct pollfd *fds, struct pollfd *open, unsigned n, int ms)
+{
+    unsigned nopen = 0;
+    for (unsigned i = 0; i < n; i++) {
+        fds[i].revents = 0;
+        if (fds[i].fd >= 0)
+            open[nopen++] = fds[i];
+    }
+    int rc = poll(open, nopen, ms);
+    for (unsigned i = 0, k = 0; rc > 0 && i < n; i++)
+        if (fds[i].fd >= 0)
+            fds[i].revents = open[k++].revents;
+    return rc;
+}

@@ -45,11 +45,13 @@ void agent_frame_end(struct wire_out *out, size_t begin)
         wire_set_u32(out, begin + AGENT_HEAD - 4, (uint32_t)(out->len - begin - AGENT_HEAD));
 }
 
-void agent_payload(const struct agent_address *address, struct wire_out *out)
+void agent_payload(const struct agent_address *address, const unsigned char *nonce,
+                   struct wire_out *out)
 {
     wire_put_str(out, PURPOSE);
     wire_put_str(out, address->label);
     wire_put_raw(out, address->secret, sizeof address->secret);
+    wire_put_raw(out, nonce, AGENT_NONCE);
 }
 
 void agent_env_write(const struct agent_address *address, char *text, size_t cap)

@@ -3,6 +3,7 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/server/limits.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ enum {
     HEADER = 8,
     LENGTH_MAX = 1 << 30, /* Slurm's own bound */
     CONNECTIONS_MAX = 4096,
+    NAMED_MS = 100, /* for the plugin to remove the socket's name */
 };
 
 struct connection {
@@ -34,6 +36,8 @@ struct inbox {
     struct evconnlistener *listener;
     TAILQ_HEAD(, connection) open;
     unsigned count;
+    int64_t named_until; /* when the socket is shut with its name; 0: nobody shuts it */
+    bool is_shut;
 };
 
 static void drop(struct connection *c)
@@ -139,6 +143,29 @@ struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *
     }
     evconnlistener_set_error_cb(inbox->listener, on_refused);
     return inbox;
+}
+
+/* Whoever connects from now on is refused; who has connected before is in the queue. */
+static void shut(struct inbox *inbox)
+{
+    int listener = evconnlistener_get_fd(inbox->listener), fd;
+    evconnlistener_disable(inbox->listener);
+    shutdown(listener, SHUT_RD);
+    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+        on_accept(inbox->listener, fd, NULL, 0, inbox);
+    inbox->is_shut = true;
+}
+
+bool inbox_shut(struct inbox *inbox, const char *path)
+{
+    int64_t now = now_ms();
+    if (inbox->named_until == 0)
+        inbox->named_until = now + NAMED_MS;
+    if (!inbox->is_shut && now < inbox->named_until && access(path, F_OK) == 0)
+        return true;
+    if (!inbox->is_shut)
+        shut(inbox);
+    return inbox->count > 0;
 }
 
 void inbox_close(struct inbox *inbox)

@@ -18,6 +18,7 @@
  * PMIx is muster-server's alone. slurmstepd runs as root, changes the uid of all its threads while
  * it launches, and forks tasks under running threads; libpmix can stand none of that.
  */
+#include "common/launch/door.h"
 #include "common/launch/handshake.h"
 #include "common/launch/launch.h"
 #include "common/launch/own_settings.h"
@@ -71,8 +72,9 @@ struct session {
     struct listener listener;
     struct launch launch;
     struct task_env env;
-    struct watch *watch;
-    struct err refusal; /**< why there is no server; empty: there is one */
+    struct watch *watch; /**< NULL: the step is not known, and nothing can end it */
+    struct door door;    /**< for tasks that no server serves */
+    struct err refusal;  /**< why there is no server; empty: there is one */
 };
 
 static struct session *session;
@@ -145,9 +147,16 @@ static void session_free(struct session *s)
 {
     listener_remove(&s->listener);
     scratch_remove(&s->scratch, &s->facts.user);
+    door_close(&s->door);
     task_env_free(&s->env);
     facts_free(&s->facts);
     free(s);
+}
+
+/* The server's socket refuses nobody who has found it, so its name goes first. */
+static void hide_socket(void *listener)
+{
+    listener_remove(listener);
 }
 
 /* slurmstepd's own SLURM_CONF, if it has one; prefork's environment is the user's. */
@@ -162,7 +171,9 @@ static int start_server(struct session *s, struct err *err)
                                 .scratch = &s->scratch,
                                 .listener = s->listener.fd,
                                 .env = env,
-                                .at_gate = cgroup_leave_step};
+                                .at_gate = cgroup_leave_step,
+                                .on_left = hide_socket,
+                                .arg = &s->listener};
     int rc;
 
     if (conf && asprintf(&setting, "SLURM_CONF=%s", conf) < 0)
@@ -191,8 +202,8 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     char *agent;
 
     if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
-        scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, boot->label, &s->facts.user,
-                     err) < 0 ||
+        scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, NULL, boot->label,
+                     &s->facts.user, err) < 0 ||
         listener_open(&s->listener, &s->facts, err) < 0)
         return -1;
     agent = agent_find(env);
@@ -206,7 +217,12 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     if (start_server(s, err) < 0)
         return -1;
     if (handshake(&s->launch, boot, &s->env, err) == 0)
-        s->watch = watch_start(&s->facts, &s->launch, &s->listener, err);
+        s->watch = watch_start(&(struct watched){.facts = &s->facts,
+                                                 .launch = &s->launch,
+                                                 .listener = &s->listener,
+                                                 .env = &s->env,
+                                                 .door = &s->door},
+                               err);
     if (!s->watch) {
         launch_kill(&s->launch);
         return -1;
@@ -214,25 +230,39 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     return 0;
 }
 
+/* Without a server programs run that never call PMIx. Peers that need this node come to a socket
+ * that refuses them, and do not wait. */
+static void run_without(struct session *s)
+{
+    struct err err = {0};
+
+    log_error("%s", s->refusal.text);
+    if (s->listener.path[0] == '\0' && s->facts.runs[0].first != 0 &&
+        listener_open(&s->listener, &s->facts, &err) < 0)
+        log_debug("%s", err.text);
+    listener_close(&s->listener);
+    if (s->facts.job != 0)
+        s->watch = watch_start(
+            &(struct watched){.facts = &s->facts, .door = &s->door, .why = s->refusal.text}, &err);
+}
+
 /** Never fails: of a failed prefork srun is told no more than that it failed, has not even a
- * connection to print it from, and ends with status 0. So the tasks fail instead, who can say why
- * to the user, and the step ends.
+ * connection to print it from, and ends with status 0.
  * @thread slurmstepd's main thread, as root or as slurmd's user */
 int mpi_p_slurmstepd_prefork(const void *step, char ***env)
 {
     struct session *s = calloc(1, sizeof(*s));
+    struct err err = {0};
 
     (void)step;
     if (!s)
         return SLURM_ABI_ERROR;
     s->owner = getpid();
     s->listener.fd = s->launch.control = -1;
-    if (session_start(s, env ? *env : NULL, &s->refusal) < 0) {
-        log_error("%s", s->refusal.text);
-        listener_close(&s->listener);
-        if (s->facts.job != 0)
-            s->watch = watch_start(&s->facts, NULL, NULL, &s->refusal);
-    }
+    if (door_open(&s->door, 0, &err) < 0)
+        log_error("%s", err.text);
+    if (session_start(s, env ? *env : NULL, &s->refusal) < 0)
+        run_without(s);
     session = s;
     return SLURM_ABI_SUCCESS;
 }
@@ -247,6 +277,30 @@ static int refuse(const struct slurm_abi_task_info *task, const char *why)
         watch_refused(session->watch);
     errno = ECANCELED; /* slurmstepd logs it */
     return SLURM_ABI_ERROR;
+}
+
+static void set_env(void *arg, const char *key, const char *value)
+{
+    slurm_abi_env_overwrite(arg, key, value);
+}
+
+/* The task runs without a server, if its program never calls PMIx. A step that PMIx_Spawn has
+ * started does, and one of which nothing is known cannot be ended when its program does. */
+static int send_to_door(const struct slurm_abi_task_info *task, char ***env, const char *why)
+{
+    const struct session *s = session;
+    char nspace[64];
+
+    if (!s->watch || s->door.fd < 0 || agent_env_value(*env, PLAN_PARENT_ENV))
+        return refuse(task, why);
+    if (task->ltaskid == 0)
+        log_error("%s; tasks there run without PMIx, and the step ends when one of them asks for "
+                  "it; muster-check -w %s says more",
+                  why, s->facts.node);
+    snprintf(nspace, sizeof(nspace), "slurm.%u.%u", s->facts.jobs[0], s->facts.step);
+    door_tell(&s->door, nspace, task->gtaskid, set_env, env);
+    watch_unserved(s->watch);
+    return SLURM_ABI_SUCCESS;
 }
 
 /* The server counts ranks as slurmctld's records do, which do not make the whole step when a
@@ -295,7 +349,7 @@ int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
     if (!session)
         return SLURM_ABI_ERROR;
     if (!can_serve(task, &why))
-        return refuse(task, why.text);
+        return send_to_door(task, env, why.text);
     for (char **p = session->env.strings[slot]; p && *p; p++) {
         char *value = strchr(*p, '=');
 

@@ -55,10 +55,12 @@ static void run_loss(struct handoff_item *item)
     if (loss->rm->closing)
         return;
     pthread_mutex_lock(&loss->rm->lock);
-    bool left = peer->left && peer->reached;
+    bool reached = peer->reached, left = peer->left && reached;
     pthread_mutex_unlock(&loss->rm->lock);
     if (left)
         why = "it has left, for its tasks have ended";
+    else if (loss->rc == ECONNREFUSED && !reached)
+        why = "no server could be started there: look at slurmd's log there";
     else if (loss->rc == ENOENT && peer->foreign)
         why = "its step has ended";
     else if (loss->rc == ENOENT)
@@ -165,13 +167,14 @@ static bool is_absence(int rc)
     return rc == ECONNREFUSED || rc == ENOENT;
 }
 
-/* A peer that was there before and has no listening socket any more has left; one that refuses has
- * died (listener.h). One that was never there has timeouts.peer from our own start on to come. What
- * another run of the step has left there has another name. Of another step we have heard because it
- * is there. @thread a sender's, locked */
+/* A socket listens from its birth on, until its server has died or could not be started
+ * (listener.h): one that refuses is of neither use nor another run of the step, whose socket has
+ * another name. A peer that was there before and has no socket any more has left. One that was
+ * never there has timeouts.peer from our own start on to come. Of another step we have heard, as
+ * it is there. @thread a sender's, locked */
 static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_t now)
 {
-    if ((peer->reached || peer->foreign) && is_absence(rc))
+    if (rc == ECONNREFUSED || ((peer->reached || peer->foreign) && rc == ENOENT))
         return true;
     int64_t since = rc == ENOENT ? rm->opened : peer->failing_since;
     return now >= since + rm->peer_ms;

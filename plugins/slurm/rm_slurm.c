@@ -72,8 +72,9 @@ static int read_settings(struct rm *rm, struct err *err)
 {
     const char *jobs = boot_setting(rm->boot, "jobs"), *step = boot_setting(rm->boot, "step");
     const char *runs = boot_setting(rm->boot, "runs"), *address = boot_setting(rm->boot, "address");
-    if (jobs == NULL || step == NULL || runs == NULL || address == NULL)
-        return err_set(err, "the plugin's boot message lacks jobs, step, runs or address");
+    rm->socket = boot_setting(rm->boot, "socket");
+    if (jobs == NULL || step == NULL || runs == NULL || address == NULL || rm->socket == NULL)
+        return err_set(err, "the plugin's boot message lacks jobs, step, runs, address or socket");
     rm->jobs = jobs;
     rm->runs = runs;
     rm->step = (uint32_t)strtoul(step, NULL, 10);
@@ -130,6 +131,11 @@ static void slurm_spawn(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn 
         news(arg, &none);
 }
 
+static bool slurm_shut(struct rm *rm)
+{
+    return inbox_shut(rm->inbox, rm->socket);
+}
+
 static void slurm_let_go(struct rm *rm)
 {
     if (rm->spawns != NULL)
@@ -165,11 +171,13 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .learn = outbox_learn,
     .vouch = &vouch,
     .abort = ender_order,
+    .shut = slurm_shut,
     .close = slurm_close,
     .one_home = true,
     .rendezvous = scout_rendezvous,
     .resolve = scout_resolve,
     .others = scout_others,
+    .time_left = scout_time_left,
     .attach = others_attach,
     .spawn = slurm_spawn,
     .let_go = slurm_let_go,

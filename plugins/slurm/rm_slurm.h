@@ -23,6 +23,9 @@ struct inbox;
 /** Listens on @p fd, which it takes over. @thread the loop's
  * @param host borrowed until inbox_close() */
 struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *host);
+/** rm_ops.shut. The socket's name is to go first, so that senders see that we have left, and not a
+ * dead server: the plugin removes it when we have said BOOT_SAYS_LEFT. @param path of the socket */
+bool inbox_shut(struct inbox *inbox, const char *path);
 void inbox_close(struct inbox *inbox);
 
 /** Bytes that wait for a node. */
@@ -116,10 +119,11 @@ struct rm {
     const char *jobs; /**< whose steps of that id are the step's components: "2,3" */
     const char *runs; /**< of each of them: which run it is, as step_run_next() reads it */
     uint32_t step;
-    const char *agent; /**< srun's, see agent_call.h; NULL: it has none */
-    char *address;     /**< where servers listen; slurmd puts its node's name for %n */
-    int64_t opened;    /**< ms: when we started */
-    int64_t peer_ms;   /**< how long a node may fail until it is lost */
+    const char *agent;  /**< srun's, see agent_call.h; NULL: it has none */
+    const char *socket; /**< this server's own */
+    char *address;      /**< where servers listen; slurmd puts its node's name for %n */
+    int64_t opened;     /**< ms: when we started */
+    int64_t peer_ms;    /**< how long a node may fail until it is lost */
     struct handoff *handoff;
     struct inbox *inbox;
     struct slurm_spawns *spawns;
@@ -173,6 +177,8 @@ void others_free(struct rm *rm);
 void scout_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
 void scout_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
 void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg);
+/** rm_ops.time_left */
+void scout_time_left(struct rm *rm, rm_time_fn *done, void *arg);
 /** @return whether the thread has ended until @p by, after rm->closing was set. @thread the loop's
  */
 bool scout_join(struct rm *rm, int64_t by);

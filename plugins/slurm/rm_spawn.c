@@ -3,12 +3,12 @@
  * time; then the loop reads what the agent says, as long as the spawned step lives. */
 #include "plugins/slurm/rm_spawn.h"
 
+#include "common/launch/spawn_wire.h"
 #include "common/util/clock.h"
 #include "common/util/join.h"
 #include "common/util/log.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
-#include "plugins/slurm/spawn_wire.h"
 
 #include <errno.h>
 #include <event2/buffer.h>

@@ -9,7 +9,7 @@
  * was listed once is kept for times without slurmctld: a step that is older than ours and still
  * runs was in every list that we have asked for.
  */
-#include "plugins/slurm/rm_slurm.h"
+#include "plugins/slurm/scout_list.h"
 
 #include "common/util/clock.h"
 #include "common/util/join.h"
@@ -22,25 +22,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
-    STEP_IDS_END = 0xfffffff0, /* from there on they are batch scripts and the like */
-    PROBES_MAX = 3,            /* nodes of one step */
-    YOUNG_S = 30,              /* the server of a step may not be there yet for so long */
-    YOUNG_WAIT_MS = 1000,      /* how long one question waits for such servers */
+    PROBES_MAX = 3,       /* nodes of one step */
+    YOUNG_S = 30,         /* the server of a step may not be there yet for so long */
+    YOUNG_WAIT_MS = 1000, /* how long one question waits for such servers */
     YOUNG_NAP_MS = 50,
     OTHERS_MAX = 1024,
     NSPACE_MAX = 64,
-};
-
-/* A component of a step of this user. */
-struct scout_seen {
-    uint32_t job, step, component;
-    uint64_t start; /* s since the epoch, of slurmctld's clock */
-    char *nodes;    /* a hostlist; owned, as is srun_host */
-    char *srun_host;
-    uint32_t srun_pid;
 };
 
 /* What the loop wants to know. */
@@ -48,9 +37,11 @@ struct scout_question {
     struct handoff_item item;
     struct scout_question *next;
     struct rm *rm;
-    enum { FIND_HOME, FIND_STEP, FIND_OTHERS } what;
+    enum { FIND_HOME, FIND_STEP, FIND_OTHERS, FIND_TIME } what;
     char nspace[NSPACE_MAX]; /* of FIND_STEP */
     rm_rendezvous_fn *done;
+    rm_time_fn *timed; /* of FIND_TIME, in the place of done */
+    int64_t seconds;   /* its answer */
     void *arg;
     struct place *places; /* the answer */
     uint32_t n;
@@ -64,99 +55,6 @@ static void free_place(struct place *place)
     free(place->names);
     place->names = NULL;
 }
-
-static void free_seen(struct scout *scout)
-{
-    for (uint32_t i = 0; i < scout->nseen; i++) {
-        free(scout->seen[i].nodes);
-        free(scout->seen[i].srun_host);
-    }
-    free(scout->seen);
-    scout->seen = NULL;
-    scout->nseen = 0;
-}
-
-/* ---- slurmctld's list ---- */
-
-static int by_number(const void *left, const void *right)
-{
-    const struct scout_seen *a = left, *b = right;
-    if (a->job != b->job)
-        return a->job < b->job ? -1 : 1;
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    return a->component < b->component ? -1 : a->component > b->component;
-}
-
-/* Whether two components are of one step: of one job, or started by one srun in a heterogeneous
- * job. */
-static bool is_same(const struct scout_seen *a, const struct scout_seen *b)
-{
-    if (a->step != b->step)
-        return false;
-    return a->job == b->job || (a->srun_pid != 0 && a->srun_pid == b->srun_pid &&
-                                strcmp(a->srun_host, b->srun_host) == 0);
-}
-
-/* The list is by number, so the first component of a step is the one that names it. */
-static bool is_first(const struct scout *scout, uint32_t i)
-{
-    for (uint32_t k = 0; k < i; k++)
-        if (is_same(&scout->seen[k], &scout->seen[i]))
-            return false;
-    return true;
-}
-
-/* When slurmctld started a step, as its address has it: the first component of its first job. */
-static uint64_t start_of(const struct scout *scout, const struct scout_seen *first)
-{
-    uint64_t start = first->start;
-    for (uint32_t i = 0; i < scout->nseen; i++)
-        if (scout->seen[i].job == first->job && scout->seen[i].step == first->step &&
-            scout->seen[i].start < start)
-            start = scout->seen[i].start;
-    return start;
-}
-
-/* Keeps what slurmctld lists of this user. @return whether it answered */
-static bool list_steps(struct scout *scout)
-{
-    struct slurm_abi_step_records *records = NULL;
-    if (slurm_abi_get_step(SLURM_ABI_NO_VAL, SLURM_ABI_NO_VAL, &records) != SLURM_ABI_SUCCESS)
-        return false;
-    struct scout_seen *seen = calloc(records->count + 1ul, sizeof *seen);
-    uint32_t n = 0;
-    for (uint32_t i = 0; seen != NULL && i < records->count; i++) {
-        const struct slurm_abi_step_record *r = &records->steps[i];
-        if (r->user_id != getuid() || r->step_id.step_id >= STEP_IDS_END || r->nodes == NULL ||
-            r->start_time <= 0)
-            continue;
-        seen[n] = (struct scout_seen){.job = r->step_id.job_id,
-                                      .step = r->step_id.step_id,
-                                      .component = r->step_id.step_het_comp,
-                                      .start = (uint64_t)r->start_time,
-                                      .nodes = strdup(r->nodes),
-                                      .srun_host = strdup(r->srun_host ? r->srun_host : ""),
-                                      .srun_pid = r->srun_pid};
-        if (seen[n].nodes == NULL || seen[n].srun_host == NULL) {
-            free(seen[n].nodes);
-            free(seen[n].srun_host);
-            continue;
-        }
-        n++;
-    }
-    scout->now = (uint64_t)records->now;
-    slurm_abi_free_steps(records);
-    if (seen == NULL)
-        return false;
-    qsort(seen, n, sizeof *seen, by_number);
-    free_seen(scout);
-    scout->seen = seen;
-    scout->nseen = n;
-    return true;
-}
-
-/* ---- nodes ---- */
 
 static uint32_t own_job(const struct rm *rm)
 {
@@ -223,7 +121,7 @@ static bool locate(const struct scout *scout, const struct scout_seen *first, ui
     snprintf(place->nspace, sizeof place->nspace, "slurm.%u.%u", first->job, first->step);
     for (uint32_t i = 0; i < scout->nseen && good; i++) {
         const struct scout_seen *part = &scout->seen[i];
-        if (!is_same(first, part))
+        if (!scout_same_step(first, part))
             continue;
         struct slurm_abi_step_id id = slurm_abi_step_id(part->job, part->step, part->component);
         struct slurm_abi_step_layout *layout = slurm_abi_step_layout_get(&id);
@@ -248,32 +146,6 @@ static void own_place(const struct rm *rm, struct place *place)
 
 /* ---- questions ---- */
 
-struct step {
-    const struct scout_seen *first;
-    uint64_t start;
-};
-
-static int by_age(const void *left, const void *right)
-{
-    const struct step *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    return by_number(a->first, b->first);
-}
-
-/* All steps of the list, the oldest first. @return how many; the caller frees @p steps */
-static uint32_t sort_steps(const struct scout *scout, struct step **steps)
-{
-    uint32_t n = 0;
-    *steps = calloc(scout->nseen + 1ul, sizeof **steps);
-    for (uint32_t i = 0; *steps != NULL && i < scout->nseen; i++)
-        if (is_first(scout, i))
-            (*steps)[n++] = (struct step){&scout->seen[i], start_of(scout, &scout->seen[i])};
-    if (*steps != NULL)
-        qsort(*steps, n, sizeof **steps, by_age);
-    return n;
-}
-
 static bool is_own(const struct rm *rm, const struct step *step)
 {
     return step->first->job == own_job(rm) && step->first->step == rm->step;
@@ -284,7 +156,7 @@ static bool is_older(const struct rm *rm, const struct step *step)
 {
     const struct scout_seen self = {.job = own_job(rm), .step = rm->step};
     const struct step own = {&self, rm->boot->run};
-    return by_age(step, &own) < 0;
+    return scout_by_age(step, &own) < 0;
 }
 
 static bool is_closing(struct rm *rm)
@@ -389,18 +261,36 @@ static void answer(struct handoff_item *item)
     free(q);
 }
 
+/* @thread the loop's */
+static void answer_time(struct handoff_item *item)
+{
+    struct scout_question *q = (struct scout_question *)item;
+    if (!q->rm->closing)
+        q->timed(q->arg, q->seconds, q->seconds < 0 ? q->why : NULL);
+    free(q);
+}
+
+/* @thread the scout's, not locked */
+static void look_at_clock(struct rm *rm, struct scout_question *q)
+{
+    q->seconds = slurm_abi_time_left((uint32_t)strtoul(rm->jobs, NULL, 10));
+    if (q->seconds < 0)
+        snprintf(q->why, sizeof q->why, "slurmctld does not tell when the job has to end: %s",
+                 slurm_abi_strerror(errno));
+}
+
 /* @thread the scout's, not locked */
 static void look(struct rm *rm, struct scout_question *q)
 {
     struct scout *scout = &rm->scout;
     struct step *steps = NULL;
-    bool fresh = list_steps(scout);
+    bool fresh = scout_list(scout);
     int rc = errno;
     if (fresh)
         scout->listed = true;
     else
         log_info("slurmctld does not list the steps: %s", slurm_abi_strerror(rc));
-    uint32_t n = sort_steps(scout, &steps);
+    uint32_t n = scout_list_steps(scout, &steps);
     q->places = calloc(q->what == FIND_OTHERS ? n + 1ul : 1, sizeof *q->places);
     if (steps == NULL || q->places == NULL)
         snprintf(q->why, sizeof q->why, "out of memory");
@@ -429,8 +319,11 @@ static void *run(void *arg)
         }
         scout->first = q->next;
         pthread_mutex_unlock(&rm->lock);
-        look(rm, q);
-        q->item.run = answer;
+        if (q->what == FIND_TIME)
+            look_at_clock(rm, q);
+        else
+            look(rm, q);
+        q->item.run = q->what == FIND_TIME ? answer_time : answer;
         handoff_post(rm->handoff, &q->item);
         pthread_mutex_lock(&rm->lock);
     }
@@ -449,17 +342,15 @@ static int start(struct rm *rm)
     return rc;
 }
 
-/* Takes over @p q. */
-static void ask(struct rm *rm, struct scout_question *q, rm_rendezvous_fn *done, void *arg)
+/* Takes over @p q. @return false: it cannot be asked, and is freed */
+static bool put(struct rm *rm, struct scout_question *q, void *arg)
 {
     struct scout_question **end = &rm->scout.first;
     if (q == NULL || start(rm) != 0) {
         free(q);
-        done(arg, NULL, "out of memory");
-        return;
+        return false;
     }
     q->rm = rm;
-    q->done = done;
     q->arg = arg;
     pthread_mutex_lock(&rm->lock);
     while (*end != NULL)
@@ -467,6 +358,16 @@ static void ask(struct rm *rm, struct scout_question *q, rm_rendezvous_fn *done,
     *end = q;
     pthread_cond_signal(&rm->scout.wake);
     pthread_mutex_unlock(&rm->lock);
+    return true;
+}
+
+/* Takes over @p q. */
+static void ask(struct rm *rm, struct scout_question *q, rm_rendezvous_fn *done, void *arg)
+{
+    if (q != NULL)
+        q->done = done;
+    if (!put(rm, q, arg))
+        done(arg, NULL, "out of memory");
 }
 
 void scout_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg)
@@ -493,6 +394,17 @@ void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg)
     ask(rm, q, each, arg);
 }
 
+void scout_time_left(struct rm *rm, rm_time_fn *done, void *arg)
+{
+    struct scout_question *q = calloc(1, sizeof *q);
+    if (q != NULL) {
+        q->what = FIND_TIME;
+        q->timed = done;
+    }
+    if (!put(rm, q, arg))
+        done(arg, -1, "out of memory");
+}
+
 bool scout_join(struct rm *rm, int64_t by)
 {
     return !rm->scout.started || join_until(rm->scout.thread, by);
@@ -505,5 +417,5 @@ void scout_free(struct rm *rm)
         rm->scout.first = q->next;
         free(q);
     }
-    free_seen(&rm->scout);
+    scout_list_free(&rm->scout);
 }

@@ -5,6 +5,7 @@
 #include "plugins/slurm/spawn_srun.h"
 
 #include "common/server/boot.h"
+#include "plugins/slurm/agent_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,8 @@ static const char *const kept[] = {
 static const char *const dropped[] = {
     "SLURM_",        "SLURMD_",     "SRUN_",          "PMIX_",        "PMI_",        PLAN_ENV,
     PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, "MUSTER_AGENT", BOOT_PSETS_ENV};
+
+enum { COMPONENTS_MAX = 128 /* Slurm's MAX_HET_JOB_COMPS */ };
 
 struct list {
     char **items;
@@ -73,19 +76,6 @@ static char **finish(struct list *list)
     return NULL;
 }
 
-static uint32_t count_hosts(const char *hosts)
-{
-    uint32_t n = 0;
-    for (const char *p = hosts; *p != '\0'; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',')) {
-        size_t len = strcspn(p, ",");
-        bool known = false;
-        for (const char *q = hosts; q < p && !known; q += strcspn(q, ",") + 1)
-            known = strcspn(q, ",") == len && memcmp(p, q, len) == 0;
-        n += !known;
-    }
-    return n;
-}
-
 static void add_places(struct list *argv, const struct rm_spawn *what)
 {
     static const char *const binds[] = {
@@ -93,7 +83,6 @@ static void add_places(struct list *argv, const struct rm_spawn *what)
         [RM_BIND_NUMA] = "ldoms", [RM_BIND_SOCKET] = "sockets",
     };
     if (what->hosts != NULL) {
-        add(argv, "--nodes=%u", count_hosts(what->hosts));
         add(argv, "--nodelist=%s", what->hosts);
         add(argv, "--distribution=arbitrary");
     } else if (what->map == RM_MAP_NODES) {
@@ -124,13 +113,32 @@ static void add_streams(struct list *argv, const struct rm_spawn *what)
         add(argv, "--error=%s.%%t.err", what->output);
 }
 
+/* Of an allocation of several components, srun has to be told which one. */
+static void add_job(struct list *argv, const struct spawn_place *place)
+{
+    const char *size = agent_env_value(place->env, "SLURM_HET_SIZE"), *first, *id;
+    unsigned long n = size != NULL ? strtoul(size, NULL, 10) : 0;
+    first = agent_env_value(place->env, "SLURM_JOB_ID_HET_GROUP_0");
+    for (unsigned long k = 0; first != NULL && k < n && k < COMPONENTS_MAX; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "SLURM_JOB_ID_HET_GROUP_%lu", k);
+        id = agent_env_value(place->env, name);
+        if (id == NULL || strtoul(id, NULL, 10) != place->job)
+            continue;
+        add(argv, "--jobid=%s", first);
+        add(argv, "--het-group=%lu", k);
+        return;
+    }
+    add(argv, "--jobid=%u", place->job);
+}
+
 char **spawn_argv(const struct spawn_place *place, const struct spawn_order *order,
                   enum spawn_cpus cpus)
 {
     const struct rm_spawn *what = &order->what;
     struct list argv = {0};
     add(&argv, "srun");
-    add(&argv, "--jobid=%u", place->job);
+    add_job(&argv, place);
     add(&argv, "--mpi=muster");
     add(&argv, "--ntasks=%u", what->ntasks);
     add(&argv, "--mem=0"); /* what the job has; steps share it */
@@ -171,6 +179,8 @@ char **spawn_env(const struct spawn_place *place, const struct spawn_order *orde
     add(&env, PLAN_PARENT_ENV "=%u %s", order->what.rank, order->what.parent);
     add(&env, PLAN_APPS_ENV "=%s", order->what.apps);
     add(&env, PLAN_CHANNEL_ENV "=%d", SPAWN_FD_CHANNEL);
+    if (order->what.psets != NULL)
+        add(&env, BOOT_PSETS_ENV "=%s", order->what.psets);
     return finish(&env);
 }
 

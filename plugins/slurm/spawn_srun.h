@@ -5,7 +5,7 @@
 #ifndef MUSTER_SLURM_SPAWN_SRUN_H
 #define MUSTER_SLURM_SPAWN_SRUN_H
 
-#include "plugins/slurm/spawn_wire.h"
+#include "common/launch/spawn_wire.h"
 
 #include <sys/types.h>
 

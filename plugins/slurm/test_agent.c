@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of the agent in srun, by the calls of muster-server and by those of strangers. munged is
- * played here: a credential is a number, and what is in it stands in a table.
+ * played: test_munge.h.
  */
 #include "plugins/slurm/agent.h"
 
@@ -10,6 +10,7 @@
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
+#include "plugins/slurm/test_munge.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -26,121 +27,15 @@
 
 #include <cmocka.h>
 
-enum { PROTOCOL = 42 << 8 /* of Slurm 24.11 */ };
-
-enum { WAIT_MS = 20000, CREDENTIALS = 64, DATA_MAX = 128, FLOOD = 200 };
+enum { WAIT_MS = 20000, FLOOD = 200 };
 
 /* ---- Slurm ---- */
 
-static struct {
-    uid_t uid;
-    size_t len;
-    char data[DATA_MAX];
-    bool used;
-} credentials[CREDENTIALS];
-static _Atomic unsigned ncredentials, nverified;         /* by the agent's thread, too */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the credentials */
-static void (*_Atomic while_asked)(
-    void); /* what others do while munged makes a credential; or NULL */
-static void (*_Atomic while_verified)(void); /* and while it says what one holds */
 static sem_t hanging;
-static _Atomic uid_t writer;
 static uint16_t ports[2], *range;
 static char variable[128]; /* of the environment */
 static char shown[512];    /* the last error */
 static unsigned nshown;
-
-void *slurm_abi_auth_create(int index, char *info, uid_t reader, void *data, int len)
-{
-    (void)index;
-    (void)info;
-    assert_int_equal(reader, getuid());
-    void (*during)(void) = while_asked;
-    if (during != NULL)
-        during();
-    pthread_mutex_lock(&lock);
-    assert_true(ncredentials < CREDENTIALS && len <= DATA_MAX);
-    unsigned i = ncredentials++;
-    memcpy(credentials[i].data, data, (size_t)len);
-    credentials[i].len = (size_t)len;
-    credentials[i].uid = writer;
-    credentials[i].used = false;
-    pthread_mutex_unlock(&lock);
-    return (void *)(uintptr_t)(i + 1);
-}
-
-void slurm_abi_auth_destroy(void *cred)
-{
-    (void)cred;
-}
-
-int slurm_abi_auth_pack(void *cred, struct slurm_abi_buffer *buffer, uint16_t protocol)
-{
-    assert_int_equal(protocol, PROTOCOL);
-    buffer->head[buffer->processed++] = (char)(uintptr_t)cred;
-    return SLURM_ABI_SUCCESS;
-}
-
-void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
-{
-    assert_int_equal(protocol, PROTOCOL);
-    unsigned number = (unsigned char)buffer->head[0];
-    return number > 0 && number <= ncredentials ? (void *)(uintptr_t)number : NULL;
-}
-
-int slurm_abi_auth_verify(void *cred, char *info)
-{
-    void (*during)(void) = while_verified;
-    if (during != NULL)
-        during();
-    unsigned i = (unsigned)(uintptr_t)cred - 1;
-    (void)info;
-    nverified++;
-    pthread_mutex_lock(&lock);
-    bool used = credentials[i].used;
-    credentials[i].used = true;
-    pthread_mutex_unlock(&lock);
-    return used ? SLURM_ABI_ERROR : SLURM_ABI_SUCCESS;
-}
-
-uid_t slurm_abi_auth_get_uid(void *cred)
-{
-    pthread_mutex_lock(&lock);
-    uid_t uid = credentials[(uintptr_t)cred - 1].uid;
-    pthread_mutex_unlock(&lock);
-    return uid;
-}
-
-int slurm_abi_auth_get_data(void *cred, char **data, uint32_t *len)
-{
-    unsigned i = (unsigned)(uintptr_t)cred - 1;
-    pthread_mutex_lock(&lock);
-    *len = (uint32_t)credentials[i].len;
-    *data = malloc(*len + 1);
-    memcpy(*data, credentials[i].data, *len);
-    pthread_mutex_unlock(&lock);
-    return SLURM_ABI_SUCCESS;
-}
-
-struct slurm_abi_buffer *slurm_abi_buffer_new(uint32_t size)
-{
-    struct slurm_abi_buffer *buffer = calloc(1, sizeof *buffer);
-    buffer->head = calloc(1, size + 1);
-    buffer->size = size;
-    return buffer;
-}
-
-void slurm_abi_buffer_free(struct slurm_abi_buffer *buffer)
-{
-    free(buffer->head);
-    free(buffer);
-}
-
-void slurm_abi_xfree(void **p)
-{
-    free(*p);
-    *p = NULL;
-}
 
 char *slurm_abi_auth_info(void)
 {
@@ -214,18 +109,23 @@ static int begin(void **state)
     (void)state;
     fds = count("/proc/self/fd");
     threads = count("/proc/self/task");
-    ncredentials = nverified = nshown = 0;
-    writer = getuid();
+    munge.made = munge.verified = nshown = 0;
+    munge.writer = getuid();
     log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
     enter();
     address = agent_find(env);
     return address == NULL;
 }
 
+/* The thread that asks munged outlives a call whose deadline has passed, until munged has answered.
+ */
 static int end(void **state)
 {
+    int64_t by = now_ms() + WAIT_MS;
     (void)state;
     free(address);
+    while ((count("/proc/self/fd") != fds || count("/proc/self/task") != threads) && now_ms() < by)
+        poll(NULL, 0, 1);
     assert_int_equal(count("/proc/self/fd"), fds);
     assert_int_equal(count("/proc/self/task"), threads);
     return 0;
@@ -272,8 +172,11 @@ static void put_hello(struct wire_out *out, const struct agent_address *at, cons
     struct wire_out payload = {0};
     size_t from = agent_frame_begin(out, AGENT_HELLO);
     snprintf(in.label, sizeof in.label, "%s", label);
-    agent_payload(&in, &payload);
+    static unsigned char nonce[AGENT_NONCE];
+    nonce[0]++;
+    agent_payload(&in, nonce, &payload);
     wire_put_raw(out, at->secret, sizeof at->secret);
+    wire_put_raw(out, nonce, sizeof nonce);
     assert_true(auth_write(out, getuid(), payload.data, payload.len, 20000));
     agent_frame_end(out, from);
     wire_out_free(&payload);
@@ -300,19 +203,19 @@ static void munged_hangs(void **state)
 {
     (void)state;
     struct wire_out out = {0};
-    unsigned made = ncredentials + 2, verified = nverified + 1;
+    unsigned made = munge.made + 2, verified = munge.verified + 1;
     sem_init(&hanging, 0, 0);
-    while_asked = hang;
+    munge.while_asked = hang;
     assert_false(auth_write(&out, getuid(), "x", 1, 50));
     assert_int_equal(out.len, 0);
-    while_asked = NULL;
-    while_verified = hang;
+    munge.while_asked = NULL;
+    munge.while_verified = hang;
     assert_int_not_equal(tell(RM_CAUSE_ABORT, 7), 0);
     assert_int_equal(agent_leave(), 0);
-    while_verified = NULL;
+    munge.while_verified = NULL;
     sem_post(&hanging);
     sem_post(&hanging);
-    while (ncredentials < made || nverified < verified)
+    while (munge.made < made || munge.verified < verified)
         poll(NULL, 0, 1);
 }
 
@@ -381,26 +284,29 @@ static void strangers_are_cut_off(void **state)
     assert_int_equal(say(&out, true), 0);
     wire_put_raw(&out, "GET / HTTP/1.1\r\n\r\n", 18);
     assert_int_equal(say(&out, true), 0);
-    assert_int_equal(nverified, 0);
+    assert_int_equal(munge.verified, 0);
     put_hello(&out, &right, "4711.4");
     assert_int_equal(say(&out, true), 0);
-    writer++;
+    munge.writer++;
     put_hello(&out, &right, right.label);
     assert_int_equal(say(&out, true), 0);
-    assert_int_equal(nverified, 2);
+    assert_int_equal(munge.verified, 2);
     assert_int_equal(agent_leave(), 0);
 }
 
+/* Whether Slurm says so or not. */
 static void a_credential_is_good_once(void **state)
 {
     struct agent_address at;
     struct wire_out out = {0}, again = {0};
     (void)state;
+    munge.takes_twice = true;
     assert_true(agent_address_read(address, &at));
     put_hello(&out, &at, at.label);
     wire_put_raw(&again, out.data, out.len);
     assert_int_equal(say(&out, false), AGENT_HEAD + 8);
     assert_int_equal(say(&again, true), 0);
+    munge.takes_twice = false;
     agent_leave();
 }
 
@@ -435,9 +341,9 @@ static void flood(void)
 static void strangers_do_not_push_a_server_out(void **state)
 {
     (void)state;
-    while_asked = flood;
+    munge.while_asked = flood;
     assert_int_equal(tell(RM_CAUSE_ABORT, 7), 0);
-    while_asked = NULL;
+    munge.while_asked = NULL;
     assert_int_equal(agent_leave(), 7);
     for (int i = 0; i < FLOOD; i++)
         close(flooding[i]);
@@ -488,7 +394,7 @@ static void a_line_for_the_terminal(void **state)
         char text[32];
         snprintf(text, sizeof text, "line %d", i);
         assert_int_equal(agent_call_say(address, text, WAIT_MS, &err), 0);
-        ncredentials = 0;
+        munge.made = 0;
     }
     assert_int_equal(nshown, 16);
     agent_leave();

@@ -98,14 +98,21 @@ static void on_tell(void *arg, uint64_t caller, const struct wire_out *out)
 {
     struct agent_frame frame;
     struct rm_spawn_news news = {0};
+    char text[SPAWN_TEXT_MAX];
     (void)arg;
     assert_int_equal(caller, CALLER);
     assert_int_equal(agent_frame_read(out->data, out->len, AGENT_FRAME_MAX, &frame), 1);
-    assert_true(spawn_get_news(&frame.body, &news, said));
-    nstarted += frame.type == AGENT_STARTED;
-    nended += frame.type == AGENT_ENDED;
-    result = news.result;
-    status = news.status;
+    assert_true(spawn_get_news(&frame.body, &news, text));
+    if (frame.type == AGENT_STARTED) {
+        nstarted++;
+        result = news.result;
+        strcpy(said, text);
+    } else {
+        assert_int_equal(frame.type, AGENT_ENDED);
+        assert_int_equal(news.result, RM_SPAWN_ENDED);
+        nended++;
+        status = news.status;
+    }
 }
 
 static void on_kill(void *arg, uint32_t job, uint32_t step)
@@ -363,6 +370,7 @@ static void a_cut_order_is_refused(void **state)
     (void)state;
     wants.hosts = "a,b";
     wants.output = "out";
+    wants.psets = "sea=0-1";
     wants.merge = true;
     spawn_put(&out, &wants, true);
     for (size_t len = 0; len <= out.len; len++) {
@@ -373,6 +381,7 @@ static void a_cut_order_is_refused(void **state)
         if (len == out.len) {
             assert_string_equal(order.what.hosts, "a,b");
             assert_string_equal(order.what.output, "out");
+            assert_string_equal(order.what.psets, "sea=0-1");
             assert_true(order.what.merge && !order.what.tag && order.free_cpus);
             assert_int_equal(order.what.nplan, wants.nplan);
         }
@@ -412,7 +421,7 @@ static void how_srun_is_asked(void **state)
     char **argv = spawn_argv(&place, &order, SPAWN_FREE_CPUS);
     char **env = spawn_env(&place, &order);
     assert_string_equal(find(argv, "--jobid"), "--jobid=9");
-    assert_string_equal(find(argv, "--nodes"), "--nodes=2");
+    assert_null(find(argv, "--nodes")); /* 26.05 refuses it beside a list of nodes */
     assert_string_equal(find(argv, "--nodelist"), "--nodelist=b,a,b");
     assert_non_null(find(argv, "--distribution=arbitrary"));
     assert_non_null(find(argv, "--exact"));
@@ -439,6 +448,20 @@ static void how_srun_is_asked(void **state)
     spawn_list_free(argv);
 }
 
+/* Of a heterogeneous allocation srun is told the component. */
+static void a_component_is_named(void **state)
+{
+    char *variables[] = {(char *)"SLURM_HET_SIZE=2", (char *)"SLURM_JOB_ID_HET_GROUP_0=8",
+                         (char *)"SLURM_JOB_ID_HET_GROUP_1=9", NULL};
+    const struct spawn_place place = {.program = "srun", .job = 9, .env = variables};
+    struct spawn_order order = {.what = what()};
+    (void)state;
+    char **argv = spawn_argv(&place, &order, SPAWN_SHARED_CPUS);
+    assert_string_equal(find(argv, "--jobid"), "--jobid=8");
+    assert_string_equal(find(argv, "--het-group"), "--het-group=1");
+    spawn_list_free(argv);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -450,6 +473,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_job_that_lacks_processors),
         cmocka_unit_test(a_program_that_cannot_be_started),
         cmocka_unit_test(it_ends_with_its_caller),
+        cmocka_unit_test(a_component_is_named),
         cmocka_unit_test(let_go_it_goes_on_until_its_time_is_over),
         cmocka_unit_test(a_step_that_has_failed_takes_it_along),
         cmocka_unit_test(one_that_does_not_end_is_killed),

@@ -2,7 +2,7 @@
 /** @file
  * Watches the server and the tasks while the step runs.
  *
- * One thread, woken by what happens and, but for REAP_MS in reaped(), by nothing else:
+ * One thread, woken by what happens and, but for a moment in task_end_of(), by nothing else:
  *
  *     eventfd         watch_stop()
  *     control socket  end of file: the server is dead; writable: what it has not taken yet; a byte:
@@ -11,6 +11,14 @@
  *     task pipe       a task says its pid, from the hook that runs in it before it execs; the first
  *                     one also where it is, for slurmstepd has gone there to fork
  *     pidfds          a task ended
+ *     doors           a task asks for PMIx, and no server serves it (door.h)
+ *
+ * A program that never calls PMIx runs on without a server:
+ *
+ *     SERVES     --the server has died, and no task has used it-->  STANDS_IN
+ *     STANDS_IN  no server was started, or it has died; a door stands in its place
+ *     either one --a task knocks at a door, a task is refused, or the server that tasks have used
+ *                  dies-->  ENDS: slurmctld is asked, as soon as there is a task
  *
  * All signals are blocked in it. slurmstepd changes the effective uid of all its threads while it
  * launches tasks, so it may be the user for a while: what needs root's rights is tried again, by
@@ -18,10 +26,10 @@
  */
 #include "plugins/slurm/watch.h"
 
-#include "common/launch/death.h"
 #include "common/server/boot.h"
 #include "common/util/log.h"
 #include "plugins/slurm/killer.h"
+#include "plugins/slurm/task_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,47 +38,62 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
 
 enum {
     POLL_STOP,
     POLL_CONTROL,
     POLL_RELAY,
     POLL_TASKS,
+    POLL_DOOR,
+    POLL_PLACE,
     POLL_FIRST_TASK, /* from here on a pidfd each */
 };
 
 enum {
     BOUND_MS = 2000, /* a task waits for the server no longer */
-    REAP_MS = 100,   /* for the kernel to have done with a process */
     KILL_S = 6,      /* for all tries of the killer that begins at the end */
 };
 
-#define SLOT_REFUSED UINT32_MAX /* in a note: the task hook has refused a task */
+/* In a note: the task hook has refused a task, or has sent it to the door. */
+#define SLOT_REFUSED UINT32_MAX
+#define SLOT_UNSERVED (UINT32_MAX - 1)
+
+enum watch_state {
+    SERVES,
+    STANDS_IN,
+    ENDS,
+};
+
+static const char *const state_names[] = {
+    [SERVES] = "a server serves",
+    [STANDS_IN] = "runs without a server",
+    [ENDS] = "ends",
+};
 
 /* What the task hook writes, at once; without the rest of the directory's room. */
 struct task_note {
     uint32_t slot;
     int32_t pid;
+    uid_t uid;    /* of SLOT_UNSERVED */
     uint32_t len; /* of wdir */
-    char wdir[PIPE_BUF - 12];
+    char wdir[PIPE_BUF - 16];
 };
 enum { NOTE_HEAD = offsetof(struct task_note, wdir) };
 _Static_assert(sizeof(struct task_note) == PIPE_BUF, "a note is written at once");
 
 struct watch {
-    const struct facts *facts;
-    struct launch *launch;
-    struct listener *listener;
+    struct watched of;
+    const struct facts *facts; /* of.facts */
+    struct launch *launch;     /* of.launch */
+    struct door place;         /* at the port of a server that has died */
+    uid_t guest; /* the job's user, as far as is known: facts may have failed before */
+    enum watch_state state;
     pthread_t thread;
     int stop;        /* eventfd */
     int tasks[2];    /* pipe of task notes */
@@ -81,9 +104,7 @@ struct watch {
     struct pollfd *fds;
     nfds_t nfds;
     bool any;              /* a task was noted */
-    bool died;             /* the server */
-    bool refused;          /* a task: the others would wait for it for ever */
-    struct killer *killer; /* once the step cannot be served, and a task was noted */
+    struct killer *killer; /* in ENDS, once a task was noted */
     pid_t owner;           /* slurmstepd */
 };
 
@@ -100,35 +121,10 @@ static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_
     launch_tell(watch->launch, slot, sig, code);
 }
 
-/* How a process ended that slurmstepd has reaped already, or is reaping: between waitid(), which
- * knows it no more, and the kernel's word there is some time, which POLLHUP ends. */
-static void reaped(struct watch *watch, uint32_t slot, int pidfd, bool reaping)
-{
-    struct pollfd reap = {pidfd, 0, 0};
-    int status;
-
-    if (!death_status(pidfd, &status) &&
-        (!reaping || errno != ESRCH || poll(&reap, 1, REAP_MS) != 1 ||
-         !death_status(pidfd, &status)))
-        report_end(watch, slot, 0, BOOT_CODE_UNKNOWN);
-    else if (WIFSIGNALED(status))
-        report_end(watch, slot, (uint32_t)WTERMSIG(status), 0);
-    else
-        report_end(watch, slot, 0, (uint32_t)WEXITSTATUS(status));
-}
-
-/* Asks how the process ended and leaves it for slurmstepd to reap, which may have been faster. */
 static void task_ended(struct watch *watch, uint32_t slot, int pidfd)
 {
-    siginfo_t info = {0};
-    int rc = waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT | WNOHANG);
-
-    if (rc < 0 || info.si_pid == 0)
-        reaped(watch, slot, pidfd, rc < 0 && errno == ECHILD);
-    else if (info.si_code == CLD_EXITED)
-        report_end(watch, slot, 0, (uint32_t)info.si_status);
-    else
-        report_end(watch, slot, (uint32_t)info.si_status, 0);
+    struct task_end end = task_end_of(pidfd);
+    report_end(watch, slot, end.sig, end.code);
     close(pidfd);
 }
 
@@ -162,14 +158,17 @@ static void task_started(struct watch *watch, const struct task_note *note)
 /* Not before there is a task: until then what is logged does not reach the user. */
 static void end_step(struct watch *watch)
 {
-    if (watch->killer || !watch->any || (watch->launch && !watch->died && !watch->refused))
-        return;
-    if (watch->died)
-        log_error(
-            "muster-server of step %s died on node %s%s: ending the step, since its tasks would "
-            "wait for it for ever",
-            watch->facts->boot.label, watch->facts->node, watch->launch->death);
-    watch->killer = killer_start(watch->facts);
+    if (watch->state == ENDS && watch->any && !watch->killer)
+        watch->killer = killer_start(watch->facts);
+}
+
+static void move(struct watch *watch, enum watch_state state)
+{
+    if (state != watch->state)
+        log_debug("the step on this node: %s, then %s", state_names[watch->state],
+                  state_names[state]);
+    watch->state = state;
+    end_step(watch);
 }
 
 /* @return whether there was one */
@@ -188,7 +187,9 @@ static void read_notes(struct watch *watch)
     while (read_note(watch->tasks[0], &note)) {
         watch->any = true;
         if (note.slot == SLOT_REFUSED)
-            watch->refused = true;
+            move(watch, ENDS);
+        else if (note.slot == SLOT_UNSERVED)
+            watch->guest = note.uid;
         else if (watch->launch)
             task_started(watch, &note);
         end_step(watch);
@@ -208,13 +209,66 @@ static void tasks_bound(struct watch *watch)
     watch->bound[1] = -1;
 }
 
+/* What has connected to the server's port already was counted as use of it by the server. What
+ * connects between its death and ours is refused, and libpmix tries again. */
+static bool take_its_place(struct watch *watch)
+{
+    uint16_t port = watch->of.env->nslots > 0 ? door_port_of(watch->of.env->strings[0]) : 0;
+    struct err err = {0};
+
+    if (port != 0 && door_open(&watch->place, port, &err) == 0) {
+        watch->fds[POLL_PLACE].fd = watch->place.fd;
+        return true;
+    }
+    log_debug("nothing can stand in for the server at port %u: %s", port, err.text);
+    return false;
+}
+
+static void say_death(const struct watch *watch, char *buf, size_t cap)
+{
+    snprintf(buf, cap, "muster-server of step %s died on node %s%s", watch->facts->boot.label,
+             watch->facts->node, watch->launch->death);
+}
+
 static void server_died(struct watch *watch)
 {
+    char died[sizeof(watch->launch->death) + 256];
+
     watch->fds[POLL_CONTROL].fd = -1;
-    watch->died = true;
     tasks_bound(watch);
-    listener_close(watch->listener);
-    end_step(watch);
+    listener_close(watch->of.listener);
+    if (watch->state != SERVES)
+        return;
+    say_death(watch, died, sizeof(died));
+    if (!watch->launch->used && take_its_place(watch)) {
+        log_error("%s: its tasks run on, since none has used PMIx; the step ends when one does",
+                  died);
+        move(watch, STANDS_IN);
+        return;
+    }
+    log_error("%s: ending the step, since its tasks would wait for it for ever", died);
+    move(watch, ENDS);
+}
+
+static void look_at_door(struct watch *watch, int at, struct door *door)
+{
+    const char *why = watch->of.why;
+    char died[sizeof(watch->launch->death) + 256];
+
+    if (watch->fds[at].revents == 0)
+        return;
+    read_notes(watch); /* that of the task that knocks is there */
+    if (!door_knocked(door, watch->guest))
+        return;
+    watch->fds[at].fd = -1; /* who else knocks waits */
+    if (watch->state == STANDS_IN && !why) {
+        say_death(watch, died, sizeof(died));
+        why = died;
+    }
+    log_error("a task on node %s asks for PMIx, and cannot have it: ending the step%s%s",
+              watch->facts->node, why ? ": " : "", why ? why : "");
+    watch->any = true;
+    move(watch, ENDS);
 }
 
 static void control_ready(struct watch *watch)
@@ -264,6 +318,8 @@ static void *run(void *arg)
         tasks_ready(watch);
         if (fds[POLL_TASKS].revents)
             read_notes(watch);
+        look_at_door(watch, POLL_DOOR, watch->of.door);
+        look_at_door(watch, POLL_PLACE, &watch->place);
         if (fds[POLL_RELAY].revents)
             relay_read(&watch->launch->relay);
         if (fds[POLL_CONTROL].revents && fds[POLL_CONTROL].fd >= 0)
@@ -283,6 +339,7 @@ static void watch_free(struct watch *watch)
     }
     if (watch->stop >= 0)
         close(watch->stop);
+    door_close(&watch->place);
     free(watch->noted);
     free(watch->slots);
     free(watch->fds);
@@ -308,11 +365,12 @@ static int prepare(struct watch *watch)
         (struct pollfd){watch->launch ? watch->launch->control : -1, POLLIN, 0};
     watch->fds[POLL_RELAY] = (struct pollfd){-1, POLLIN, 0};
     watch->fds[POLL_TASKS] = (struct pollfd){watch->tasks[0], POLLIN, 0};
+    watch->fds[POLL_DOOR] = (struct pollfd){watch->of.door->fd, POLLIN, 0};
+    watch->fds[POLL_PLACE] = (struct pollfd){-1, POLLIN, 0};
     return 0;
 }
 
-struct watch *watch_start(const struct facts *facts, struct launch *launch,
-                          struct listener *listener, struct err *err)
+struct watch *watch_start(const struct watched *of, struct err *err)
 {
     struct watch *watch = calloc(1, sizeof(*watch));
     sigset_t all, before;
@@ -322,16 +380,19 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch,
         err_set(err, "out of memory");
         return NULL;
     }
-    *watch = (struct watch){.facts = facts,
-                            .launch = launch,
-                            .listener = listener,
+    *watch = (struct watch){.of = *of,
+                            .facts = of->facts,
+                            .guest = of->facts->user.uid,
+                            .launch = of->launch,
+                            .place = DOOR_NONE,
+                            .state = of->launch ? SERVES : STANDS_IN,
                             .stop = -1,
                             .tasks = {-1, -1},
                             .bound = {-1, -1},
                             .owner = getpid(),
-                            .ntasks = local_tasks(facts, launch)};
+                            .ntasks = local_tasks(of->facts, of->launch)};
     if (prepare(watch) < 0) {
-        err_set(err, "cannot watch the step on node %s: %s", facts->node, strerror(errno));
+        err_set(err, "cannot watch the step on node %s: %s", of->facts->node, strerror(errno));
         watch_free(watch);
         return NULL;
     }
@@ -340,7 +401,7 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch,
     rc = pthread_create(&watch->thread, NULL, run, watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
-        err_set(err, "cannot start a thread on node %s: %s", facts->node, strerror(rc));
+        err_set(err, "cannot start a thread on node %s: %s", of->facts->node, strerror(rc));
         watch_free(watch);
         return NULL;
     }
@@ -374,6 +435,15 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
         wait_bound(watch);
 }
 
+void watch_unserved(const struct watch *watch)
+{
+    struct task_note note = {.slot = SLOT_UNSERVED, .pid = getpid(), .uid = getuid()};
+
+    launch_die_with(watch->owner); /* while it waits at the door, which closes then */
+    if (write(watch->tasks[1], &note, NOTE_HEAD) < 0)
+        log_debug("a task on node %s is not noted: %s", watch->facts->node, strerror(errno));
+}
+
 void watch_refused(const struct watch *watch)
 {
     struct task_note note = {.slot = SLOT_REFUSED, .pid = getpid()};
@@ -392,9 +462,9 @@ void watch_stop(struct watch *watch)
     if (write(watch->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
     pthread_join(watch->thread, NULL); /* it waits for nothing else for long */
-    if (watch->launch && !launch_end(watch->launch) && !watch->died) {
-        watch->died = true;
-        end_step(watch);
+    if (watch->launch && !launch_end(watch->launch) && watch->state == SERVES &&
+        watch->launch->used) {
+        server_died(watch);
         wait_s = KILL_S;
     }
     killer_stop(watch->killer, wait_s);

@@ -5,6 +5,8 @@
 #ifndef MUSTER_SLURM_WATCH_H
 #define MUSTER_SLURM_WATCH_H
 
+#include "common/launch/door.h"
+#include "common/launch/handshake.h"
 #include "common/launch/launch.h"
 #include "common/util/err.h"
 #include "plugins/slurm/facts.h"
@@ -15,21 +17,26 @@
 
 struct watch;
 
+/** What is watched, all of it borrowed until watch_stop(). */
+struct watched {
+    const struct facts *facts;
+    struct launch *launch;      /**< NULL: no server could be started */
+    struct listener *listener;  /**< closed when the server dies; NULL with launch */
+    const struct task_env *env; /**< that of the tasks which the server serves; NULL with launch */
+    struct door *door;          /**< for the tasks that it does not serve */
+    const char *why;            /**< why there is no server; NULL: there is one */
+};
+
 /**
  * Starts a thread that
  * - logs what the server writes to its standard error,
- * - ends the step when the server dies or a task is refused, since tasks would wait for ever,
+ * - ends the step when a task needs a server and there is none: when a task knocks at the door, or
+ *   the server dies after tasks have used it, since they would wait for ever,
  * - tells the server how each task ended.
- * @param facts borrowed until watch_stop()
- * @param launch borrowed for the thread alone; NULL: no server could be started, and the thread
- *        ends the step as soon as a task of ours is there, before others wait for it
- * @param listener borrowed for the thread alone, which closes it when the server dies; NULL with
- *        @p launch
  * @return NULL with the reason in @p err
  * @thread slurmstepd's main thread
  */
-struct watch *watch_start(const struct facts *facts, struct launch *launch,
-                          struct listener *listener, struct err *err);
+struct watch *watch_start(const struct watched *of, struct err *err);
 
 /**
  * Has a task's end watched, and the task end with slurmstepd; the first one's directory is that of
@@ -39,12 +46,15 @@ struct watch *watch_start(const struct facts *facts, struct launch *launch,
  */
 void watch_task(const struct watch *watch, uint32_t slot, pid_t pid);
 
+/** The same for a task that no server serves, and that is told of the door. */
+void watch_unserved(const struct watch *watch);
+
 /** Has the step ended, since a task cannot be served and the others would wait for it.
  * @thread the task's process between fork and exec, as the user */
 void watch_refused(const struct watch *watch);
 
-/** Ends the thread and the server, and the step if that has died unnoticed. Frees @p watch, which
- * may be NULL. */
+/** Ends the thread and the server, and the step if that has died unnoticed and in use. Frees
+ * @p watch, which may be NULL. */
 void watch_stop(struct watch *watch);
 
 #endif

@@ -130,6 +130,11 @@ void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)
     free(allocation);
 }
 
+long slurm_abi_time_left(uint32_t job)
+{
+    return slurm_release()->time_left(job);
+}
+
 int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig, bool fails)
 {
     return slurm_release()->kill_step(job, step, sig, fails);

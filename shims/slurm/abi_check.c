@@ -7,6 +7,7 @@
  * from the public types as Slurm's sources compose them, which catches a change in their parts.
  */
 #include "shims/slurm/slurm_raw.h"
+#include "shims/slurm/spank_abi.h"
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -18,6 +19,7 @@
 #undef slurm_job_step_layout_get
 #undef slurm_allocation_lookup
 #undef slurm_get_job_steps
+#undef slurm_get_rem_time
 
 #define SAME_SIZE(ours, theirs)                                                                    \
     _Static_assert(sizeof(ours) == sizeof(theirs), #theirs " has another size")
@@ -112,7 +114,9 @@ SAME_TYPE(slurm_kill_job_step, int(slurm_step_id_t *, uint16_t, uint16_t));
 #endif
 #if SLURM_ABI_RELEASE < 0x1a05
 SAME_TYPE(slurm_allocation_lookup, int(uint32_t, resource_allocation_response_msg_t **));
+SAME_TYPE(slurm_get_rem_time, long(uint32_t));
 #else
+SAME_TYPE(slurm_get_rem_time, long(slurm_step_id_t));
 SAME_TYPE(slurm_allocation_lookup, int(slurm_step_id_t, resource_allocation_response_msg_t **));
 #endif
 #if SLURM_ABI_RELEASE < 0x190b
@@ -128,6 +132,13 @@ SAME_TYPE(SLURM_ABI_FREE_CONF, void(slurm_conf_t *));
 SAME_TYPE(slurm_print_ctl_conf, void(FILE *, slurm_conf_t *));
 SAME_TYPE(slurm_job_step_layout_get, slurm_step_layout_t *(slurm_step_id_t *));
 SAME_TYPE(slurm_job_step_layout_free, void(slurm_step_layout_t *));
+SAME_SIZE(struct spank_abi_option, struct spank_option);
+SAME_FIELD(struct spank_abi_option, struct spank_option, name);
+SAME_FIELD(struct spank_abi_option, struct spank_option, arginfo);
+SAME_FIELD(struct spank_abi_option, struct spank_option, usage);
+SAME_FIELD(struct spank_abi_option, struct spank_option, has_arg);
+SAME_FIELD(struct spank_abi_option, struct spank_option, val);
+SAME_FIELD(struct spank_abi_option, struct spank_option, cb);
 SAME_TYPE(slurm_error, void(const char *, ...));
 SAME_TYPE(slurm_info, void(const char *, ...));
 SAME_TYPE(slurm_debug, void(const char *, ...));

@@ -149,6 +149,15 @@ static void allocation_free(void *raw)
     slurm_raw_free_allocation(raw);
 }
 
+static long time_left(uint32_t job)
+{
+#if SLURM_ABI_RELEASE < 0x1a05
+    return slurm_raw_time_left(job);
+#else
+    return slurm_raw_time_left(slurm_raw_step_id(job, SLURM_ABI_NO_VAL, SLURM_ABI_NO_VAL));
+#endif
+}
+
 static int kill_step(uint32_t job, uint32_t step, uint16_t sig, bool fails)
 {
     uint16_t flags = fails ? 0 : KILL_QUIET;
@@ -183,4 +192,5 @@ const struct slurm_release SLURM_RELEASE_NAME = {.number = SLURM_ABI_RELEASE,
                                                  .steps_free = steps_free,
                                                  .allocation_lookup = allocation_lookup,
                                                  .allocation_free = allocation_free,
+                                                 .time_left = time_left,
                                                  .kill_step = kill_step};

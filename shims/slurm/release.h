@@ -24,6 +24,7 @@ struct slurm_release {
     void (*steps_free)(void *raw);
     int (*allocation_lookup)(uint32_t job, struct slurm_abi_allocation *allocation);
     void (*allocation_free)(void *raw);
+    long (*time_left)(uint32_t job);
     int (*kill_step)(uint32_t job, uint32_t step, uint16_t sig, bool fails);
 };
 

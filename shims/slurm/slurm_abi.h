@@ -206,6 +206,10 @@ struct slurm_abi_step_id slurm_abi_step_of(const struct slurm_abi_step_info *inf
 int slurm_abi_allocation_lookup(uint32_t job, struct slurm_abi_allocation **allocation);
 void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation);
 
+/** Asks slurmctld, at most once a minute, how long the job may still run; one without a limit has
+ * a year from its start on. @return seconds, or -1 with errno set. @thread one at a time */
+long slurm_abi_time_left(uint32_t job);
+
 /** SHOW_ALL and SHOW_LOCAL: also of hidden partitions, and of this cluster alone. */
 enum { SLURM_ABI_SHOW = 0x11 };
 

@@ -258,6 +258,13 @@ int slurm_raw_allocation_lookup(struct slurm_raw_step_id id,
     SLURM_ABI_NAME(slurm_allocation_lookup);
 #endif
 
+/* The same. @return seconds, or -1 */
+#if SLURM_ABI_RELEASE < 0x1a05
+long slurm_raw_time_left(uint32_t job) SLURM_ABI_NAME(slurm_get_rem_time);
+#else
+long slurm_raw_time_left(struct slurm_raw_step_id id) SLURM_ABI_NAME(slurm_get_rem_time);
+#endif
+
 /* Takes a step id from 25.11 on. */
 #if SLURM_ABI_RELEASE < 0x190b
 int slurm_raw_get_steps(time_t update_time, uint32_t job, uint32_t step,

@@ -92,6 +92,17 @@ void slurm_raw_free_allocation(struct slurm_raw_allocation *got)
     freed += got == &allocation;
 }
 
+#if SLURM_ABI_RELEASE < 0x1a05
+long slurm_raw_time_left(uint32_t job)
+{
+#else
+long slurm_raw_time_left(struct slurm_raw_step_id id)
+{
+    uint32_t job = id.job_id;
+#endif
+    return job == JOB ? 60 : -1;
+}
+
 static int killed(uint32_t job, uint32_t step, uint16_t sig, uint16_t flags)
 {
     killed_job = job;
@@ -219,6 +230,8 @@ static void test_allocation(void **state)
     release->allocation_free(got.raw);
     assert_int_equal(freed, 1);
     assert_int_equal(release->allocation_lookup(JOB + 1, &got), -1);
+    assert_int_equal(release->time_left(JOB), 60);
+    assert_int_equal(release->time_left(JOB + 1), -1);
 }
 
 static void test_kill(void **state)

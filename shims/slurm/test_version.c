@@ -127,6 +127,19 @@ static void test_loaded_before(void **state)
     dlclose(file);
 }
 
+/* A SPANK plugin of another micro release, which Slurm takes, says nothing of the one that runs. */
+static void test_spank_loaded_before(void **state)
+{
+    void *spank = load("test_spank.so"), *file;
+
+    (void)state;
+    assert_int_equal(version_under(API_24_11), 0x180b63);
+    file = load("test_plugin.so");
+    assert_int_equal(version_under(API_24_11), 0x180b04);
+    dlclose(file);
+    dlclose(spank);
+}
+
 static void test_micro_not_found(void **state)
 {
     (void)state;
@@ -181,8 +194,11 @@ static void test_unknown_release(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside),          cmocka_unit_test(test_loaded_before),
-        cmocka_unit_test(test_micro_not_found), cmocka_unit_test(test_plugin_dir),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_loaded_before),
+        cmocka_unit_test(test_spank_loaded_before),
+        cmocka_unit_test(test_micro_not_found),
+        cmocka_unit_test(test_plugin_dir),
         cmocka_unit_test(test_unknown_release),
     };
 

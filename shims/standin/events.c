@@ -20,7 +20,6 @@ enum {
     LEFT_MS = 2000,      /* for what a killed node leaves to be gone */
     ALIKE_MS = 1000,     /* for more tasks that end alike */
     SIGNAL_BASE = 128,
-    TIMEOUT_STATUS = 124, /* as timeout(1) */
 };
 
 static void signal_tasks(struct launcher *launcher, int32_t sig)
@@ -212,8 +211,7 @@ static void events_ready(struct launcher *launcher)
 static void on_signal(struct launcher *launcher, int sig)
 {
     if (sig == SIGCHLD) {
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ; /* nodes say themselves how it went; others are what their tasks have left */
+        procs_reap(); /* nodes say themselves how it went; others are what their tasks have left */
         return;
     }
     if (sig == SIGINT && launcher->interrupted) {
@@ -264,7 +262,7 @@ static void check_deadlines(struct launcher *launcher)
         say_error("--timeout: %g s are over; the tasks are killed",
                   (double)launcher->run->timeout / 1000);
         if (launcher->given < 0)
-            launcher->given = TIMEOUT_STATUS;
+            launcher->given = LAUNCHER_TIMEOUT_STATUS;
         launcher_kill_tasks(launcher);
     }
     if (launcher->kill_at != 0 && launcher->kill_at <= now)

@@ -19,6 +19,10 @@ static const struct kind {
     [FAULT_REFUSED] = {"refused", "percent node", 20},
     [FAULT_UID] = {"uid", "percent node", 20},
     [FAULT_DIE] = {"die", "node after message notice", 0},
+    [FAULT_CUT] = {"cut", "percent", 5},
+    [FAULT_FLIPPED] = {"flipped", "percent", 5},
+    [FAULT_SILENT] = {"silent", "percent", 1},
+    [FAULT_UNREACHABLE] = {"unreachable", "percent", 50},
 };
 
 static const struct key {
@@ -80,8 +84,11 @@ int faults_add(struct faults *faults, const char *text, struct err *err)
                                         strncmp(kinds[fault.kind].name, text, len) != 0))
         fault.kind++;
     if (fault.kind == FAULT_KINDS)
-        return err_set(err, "--fault=%s: there are late, duplicate, lost, refused, uid and die",
-                       text);
+        return err_set(
+            err,
+            "--fault=%s: there are late, duplicate, lost, refused, uid, die, and of direct "
+            "connections cut, flipped, silent, unreachable",
+            text);
     fault.percent = kinds[fault.kind].percent;
     for (text += len; *text != '\0'; text += len) {
         text++;
@@ -97,15 +104,6 @@ int faults_add(struct faults *faults, const char *text, struct err *err)
     return 0;
 }
 
-/* splitmix64 */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-}
-
 struct verdict faults_judge(struct faults *faults, uint32_t from, uint32_t to, uint64_t number)
 {
     struct verdict verdict = {0};
@@ -113,10 +111,11 @@ struct verdict faults_judge(struct faults *faults, uint32_t from, uint32_t to, u
     for (unsigned i = 0; i < faults->n; i++) {
         struct fault *fault = &faults->list[i];
         uint64_t dice =
-            mix(mix(mix(mix(faults->seed + i) + number) + from) + to); /* the same each run */
+            faults_mix(faults_mix(faults_mix(faults_mix(faults->seed + i) + number) + from) +
+                       to); /* the same each run */
         unsigned delay = (unsigned)(dice / 100 % (uint64_t)fault->ms) + 1;
 
-        if ((fault->node != FAULT_ANY && fault->node != (long)to) ||
+        if (fault->kind >= FAULT_CUT || (fault->node != FAULT_ANY && fault->node != (long)to) ||
             (long)(dice % 100) >= fault->percent)
             continue;
         __atomic_fetch_add(&fault->count, 1, __ATOMIC_RELAXED);
@@ -142,6 +141,48 @@ int faults_count(struct faults *faults)
         if (faults->list[i].kind == FAULT_DIE && faults->list[i].message == (long)total)
             return (int)i;
     return -1;
+}
+
+bool faults_direct_any(const struct faults *faults)
+{
+    for (unsigned i = 0; i < faults->n; i++)
+        if (faults->list[i].kind >= FAULT_CUT)
+            return true;
+    return false;
+}
+
+bool faults_direct_write(const struct faults *faults, uint32_t node, const char *beside)
+{
+    struct faults_direct ask = {.seed = faults_mix(faults->seed + node)};
+    char path[4096];
+
+    for (unsigned i = 0; i < faults->n; i++)
+        if (faults->list[i].kind >= FAULT_CUT)
+            ask.percent[faults->list[i].kind - FAULT_CUT] = faults->list[i].percent;
+    if (!faults_direct_any(faults))
+        return true;
+    if (snprintf(path, sizeof(path), "%s" FAULTS_DIRECT_ASK, beside) >= (int)sizeof(path))
+        return false;
+    FILE *out = fopen(path, "we");
+    if (out == NULL)
+        return false;
+    bool good = fwrite(&ask, sizeof(ask), 1, out) == 1;
+    return fclose(out) == 0 && good;
+}
+
+void faults_direct_read(struct faults *faults, const char *beside)
+{
+    char path[4096];
+
+    if (snprintf(path, sizeof(path), "%s" FAULTS_DIRECT_DONE, beside) >= (int)sizeof(path))
+        return;
+    FILE *in = fopen(path, "re");
+    for (int c; in != NULL && (c = fgetc(in)) != EOF;)
+        for (unsigned i = 0; i < faults->n; i++)
+            if ((int)faults->list[i].kind == FAULT_CUT + c - 'a')
+                __atomic_fetch_add(&faults->list[i].count, 1, __ATOMIC_RELAXED);
+    if (in != NULL)
+        fclose(in);
 }
 
 void faults_report(const struct faults *faults, FILE *out)

@@ -22,6 +22,11 @@ enum fault_kind {
     FAULT_REFUSED,   /**< it does not arrive, and the sender is told so */
     FAULT_UID,       /**< a copy from another uid comes before it */
     FAULT_DIE,       /**< a node dies, at a time or at a message */
+    /* of direct connections, in the servers: sockets.c */
+    FAULT_CUT,         /**< one ends, in the middle of what is sent */
+    FAULT_FLIPPED,     /**< a byte arrives as another one */
+    FAULT_SILENT,      /**< from now on nothing arrives, and nobody is told so */
+    FAULT_UNREACHABLE, /**< one cannot be made */
     FAULT_KINDS,
 };
 
@@ -63,6 +68,35 @@ struct verdict faults_judge(struct faults *faults, uint32_t from, uint32_t to, u
 /** Counts a message. @return the index of the fault by which a node dies at it, or -1 @thread any
  */
 int faults_count(struct faults *faults);
+
+/** What servers are to do wrong on direct connections: a file beside what an environment variable
+ * of theirs names. */
+struct faults_direct {
+    uint64_t seed;
+    long percent[FAULT_KINDS - FAULT_CUT];
+};
+#define FAULTS_DIRECT_BESIDE "SLURM_CONF"
+#define FAULTS_DIRECT_ASK ".ask"
+#define FAULTS_DIRECT_DONE ".done"
+
+/** Whether any is of direct connections. */
+bool faults_direct_any(const struct faults *faults);
+
+/** Writes that file for a node. @param beside the path that its server knows @return whether it is
+ * there, or not needed */
+bool faults_direct_write(const struct faults *faults, uint32_t node, const char *beside);
+
+/** Counts what a node's server has done. Counts may stand in memory that processes share. */
+void faults_direct_read(struct faults *faults, const char *beside);
+
+/** splitmix64 */
+static inline uint64_t faults_mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15U;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
 
 /** A line each: what was done how often. */
 void faults_report(const struct faults *faults, FILE *out);

@@ -92,7 +92,10 @@ static int open_files(struct io *io, const char *const files[2], struct err *err
 
         for (uint32_t rank = 0; rank < io->ntasks; rank++) {
             if (files[which] && (each || rank == 0)) {
-                fd = open_file(files[which], rank);
+                /* one that takes both is written by both at one place */
+                fd = which == 1 && files[1] == files[0]
+                         ? fcntl(io->tasks[rank].out[0].fd, F_DUPFD_CLOEXEC, 0)
+                         : open_file(files[which], rank);
                 if (fd < 0)
                     return err_set(err, "--%s: %s: %s", which == 0 ? "output" : "error",
                                    files[which], strerror(errno));

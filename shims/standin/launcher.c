@@ -7,13 +7,16 @@
 #include "shims/standin/launcher.h"
 
 #include "common/util/clock.h"
+#include "shims/standin/procs.h"
 #include "shims/standin/rundir.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -153,6 +156,60 @@ static uint32_t start(struct launcher *launcher, struct err *err)
     return launcher->live;
 }
 
+/* ---- all tasks have ended, and the resource manager's part ends, or waits for what they have
+ * spawned, in processes of our own group ---- */
+
+struct closing {
+    struct launcher *launcher;
+    pthread_t thread;
+    int stop; /* eventfd; -1: nobody looks */
+};
+
+/* The thread. What asks us to end asks them; a terminal has told them itself. */
+static void *closing_run(void *arg)
+{
+    struct closing *closing = arg;
+    struct launcher *launcher = closing->launcher;
+    struct pollfd fds[] = {{closing->stop, POLLIN, 0}, {launcher->signals, POLLIN, 0}};
+    struct signalfd_siginfo info;
+
+    while (fds[0].revents == 0) {
+        int ms = launcher->timeout_at != 0 ? deadline_left(launcher->timeout_at) : -1;
+
+        if (ms == 0) {
+            say_error("--timeout: %g s are over; what the tasks have spawned is ended",
+                      (double)launcher->run->timeout / 1000);
+            launcher->given = LAUNCHER_TIMEOUT_STATUS;
+            launcher->timeout_at = 0;
+            procs_signal_group(SIGTERM);
+        }
+        if (poll(fds, 2, ms) <= 0 || fds[1].revents == 0)
+            continue;
+        while (read(launcher->signals, &info, sizeof(info)) == sizeof(info)) {
+            int sig = (int)info.ssi_signo;
+
+            if (sig != SIGCHLD && (sig != SIGINT || info.ssi_code != SI_KERNEL))
+                procs_signal_group(sig == SIGINT ? SIGTERM : sig);
+        }
+    }
+    return NULL;
+}
+
+static int close_rm(struct launcher *launcher)
+{
+    struct closing closing = {.launcher = launcher, .stop = eventfd(0, EFD_CLOEXEC)};
+    uint64_t one = 1;
+    bool looks =
+        closing.stop >= 0 && pthread_create(&closing.thread, NULL, closing_run, &closing) == 0;
+    int status = launcher->run->rm->close(launcher->run);
+
+    if (looks && write(closing.stop, &one, sizeof(one)) == sizeof(one))
+        pthread_join(closing.thread, NULL);
+    if (closing.stop >= 0)
+        close(closing.stop);
+    return status;
+}
+
 /* With the directory made. */
 static int run_in_dir(struct launcher *launcher, struct err *err)
 {
@@ -162,7 +219,7 @@ static int run_in_dir(struct launcher *launcher, struct err *err)
         return -1;
     if (start(launcher, err) > 0)
         launcher_serve(launcher);
-    int status = run->rm->close(run);
+    int status = close_rm(launcher);
     if (status > 0)
         launcher->status = status;
     return err->text[0] == '\0' ? 0 : -1;

@@ -16,7 +16,10 @@ struct launched {
     bool done;   /**< it said so */
 };
 
-enum { LAUNCHER_SPARE = 6 /**< descriptors, one for each level of the directory */ };
+enum {
+    LAUNCHER_SPARE = 6,            /**< descriptors, one for each level of the directory */
+    LAUNCHER_TIMEOUT_STATUS = 124, /**< as timeout(1) */
+};
 
 struct launcher {
     struct run *run;

@@ -90,6 +90,28 @@ void procs_kill_tree(pid_t root)
     free(all);
 }
 
+void procs_reap(void)
+{
+    siginfo_t info;
+
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0 ||
+            getpgid(info.si_pid) == getpgrp() || waitpid(info.si_pid, NULL, WNOHANG) <= 0)
+            return;
+    }
+}
+
+void procs_signal_group(int sig)
+{
+    pid_t list[BATCH];
+    size_t n = procs_children(getpid(), list, BATCH);
+
+    for (size_t i = 0; i < n && i < BATCH; i++)
+        if (getpgid(list[i]) == getpgrp())
+            kill(list[i], sig);
+}
+
 static bool is_kept(pid_t pid, const pid_t *keep, size_t nkeep)
 {
     for (size_t i = 0; i < nkeep; i++)
@@ -108,13 +130,12 @@ void procs_kill_children(const pid_t *keep, size_t nkeep, int ms)
         size_t n = procs_children(getpid(), list, BATCH), others = 0;
 
         for (size_t i = 0; i < n && i < BATCH; i++) {
-            if (is_kept(list[i], keep, nkeep))
+            if (is_kept(list[i], keep, nkeep) || getpgid(list[i]) == getpgrp())
                 continue;
             others++;
             kill(list[i], SIGKILL);
         }
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
+        procs_reap();
         if (others == 0 || deadline_left(deadline) == 0)
             return;
         nanosleep(&nap, NULL); /* what they leave becomes ours when they are gone */

@@ -15,6 +15,13 @@ size_t procs_children(pid_t parent, pid_t *list, size_t cap);
  * see: all are stopped first. Nothing of it is reaped meanwhile, so no pid is somebody else's. */
 void procs_kill_tree(pid_t root);
 
+/** Reaps what has ended. Here and below, children in our own process group are left alone: they are
+ * somebody else's in this process, who waits for them. */
+void procs_reap(void);
+
+/** Sends a signal to just those. */
+void procs_signal_group(int sig);
+
 /** Kills our children but the @p nkeep in @p keep, those that we inherit from them too, and reaps
  * them. @param ms bound */
 void procs_kill_children(const pid_t *keep, size_t nkeep, int ms);

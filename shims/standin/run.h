@@ -52,6 +52,13 @@ struct standin_rm {
     const char *plugin_path; /**< the file that it loads, unless an option names another */
     const char *about;       /**< for --version: "as ..." */
 
+    /** Whether we are started as this resource manager's launcher by muster itself, for a step that
+     * a task has spawned; then join() is called instead of all other reading of options. NULL: it
+     * never is */
+    bool (*joins)(char **argv);
+    /** @return as options_read() */
+    int (*join)(struct run *run, int argc, char **argv);
+
     /** Before the nodes are forked. @param events write end of a pipe, for struct run_event
      * @return 0, or -1 with @p err; then nothing of this is called any more */
     int (*open)(struct run *run, int events, struct err *err);

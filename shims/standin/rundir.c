@@ -33,32 +33,43 @@ static void remove_tree(const char *path)
     rmdir(path);
 }
 
-/* Only a lock of our own says that a directory is a run's; others in /tmp may have any name. */
-static void sweep(const char *tmp)
+bool rundir_each(const char *tmp, uid_t owner, rundir_fn *fn, void *arg)
 {
     DIR *dir = opendir(tmp);
     struct dirent *entry;
+    bool found = false;
 
-    while (dir && (entry = readdir(dir))) {
-        char path[512], lock[520];
+    while (dir && !found && (entry = readdir(dir))) {
+        char path[512];
         struct stat st;
-        int fd;
 
         if (strncmp(entry->d_name, "musterrun.", 10) != 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s", tmp, entry->d_name);
-        if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-            continue;
-        snprintf(lock, sizeof(lock), "%s/lock", path);
-        fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0)
-            continue;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-            remove_tree(path);
-        close(fd);
+        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner &&
+            (st.st_mode & 077) == 0)
+            found = fn(path, arg);
     }
     if (dir)
         closedir(dir);
+    return found;
+}
+
+/* Only a lock of our own says that a directory is a run's; others in /tmp may have any name. */
+static bool sweep(const char *path, void *arg)
+{
+    char lock[520];
+    int fd;
+
+    (void)arg;
+    snprintf(lock, sizeof(lock), "%s/lock", path);
+    fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        remove_tree(path);
+    close(fd);
+    return false;
 }
 
 /* Seen by other runs only once it is locked. The lock is held by whoever inherits its descriptor,
@@ -99,11 +110,13 @@ static int make_nodes(const struct standin_step *step)
 
 int rundir_make(struct standin_step *step, struct err *err)
 {
+    if (step->joined)
+        return 0;
     const char *tmp = getenv("TMPDIR");
 
     if (!tmp || tmp[0] != '/' || strlen(tmp) > TMPDIR_MAX)
         tmp = "/tmp"; /* the path of a Unix socket ends at 107 bytes */
-    sweep(tmp);
+    rundir_each(tmp, geteuid(), sweep, NULL);
     if (make_locked(step, tmp) < 0 || make_nodes(step) < 0) {
         err_set(err, "cannot make a directory in %s: %s", tmp, strerror(errno));
         if (step->dir[0] != '\0')
@@ -115,13 +128,16 @@ int rundir_make(struct standin_step *step, struct err *err)
 
 void rundir_remove(const struct standin_step *step)
 {
-    remove_tree(step->dir);
+    if (!step->joined)
+        remove_tree(step->dir);
 }
 
 void rundir_remove_node(const struct standin_step *step, const struct standin_node *node)
 {
     char path[sizeof(step->dir) + 80];
 
+    if (step->joined)
+        return;
     snprintf(path, sizeof(path), "%s/%s", step->dir, node->name);
     remove_tree(path);
     for (uint32_t n = 0; n < step->nnodes; n++) {

@@ -12,9 +12,20 @@
 #include "common/util/err.h"
 #include "shims/standin/standin.h"
 
+#include <sys/types.h>
+
 /** Removes what killed runs left, makes a directory with one of each node below it, and puts its
- * name into @p step. @return 0, or -1 with @p err */
+ * name into @p step. Of a joined step there is one, which is not ours to remove.
+ * @return 0, or -1 with @p err */
 int rundir_make(struct standin_step *step, struct err *err);
+
+/** @param path of a run's directory @return whether it is the one that was looked for */
+typedef bool rundir_fn(const char *path, void *arg);
+
+/** Calls @p fn for the directories of runs of @p owner below @p tmp, dead ones too, until it
+ * returns true. What belongs to another user, or others could write to, is passed over: anybody may
+ * give a directory in /tmp such a name. @return whether @p fn has returned true. @thread any */
+bool rundir_each(const char *tmp, uid_t owner, rundir_fn *fn, void *arg);
 
 /** Removes all of it, if it is still there. */
 void rundir_remove(const struct standin_step *step);

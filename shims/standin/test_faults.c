@@ -7,7 +7,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -29,6 +32,44 @@ static void takes_kinds_and_keys(void **state)
     assert_int_equal(faults.list[1].message, 9);
     assert_int_equal(faults.list[1].after, FAULT_ANY);
     assert_int_equal(faults.list[2].percent, 20);
+}
+
+/* Servers read what they are to do wrong on direct connections, and say what they have done. */
+static void tells_servers(void **state)
+{
+    char dir[] = "/tmp/test_faults.XXXXXX", beside[64], path[80];
+    struct faults faults = {.seed = 5};
+    struct faults_direct ask;
+    struct err err = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(beside, sizeof(beside), "%s/node", dir);
+    snprintf(path, sizeof(path), "%s.ask", beside);
+    assert_int_equal(faults_add(&faults, "late", &err), 0);
+    assert_false(faults_direct_any(&faults));
+    assert_true(faults_direct_write(&faults, 1, beside));
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(faults_add(&faults, "flipped:percent=9", &err), 0);
+    assert_int_equal(faults_add(&faults, "unreachable", &err), 0);
+    assert_true(faults_direct_write(&faults, 1, beside));
+    FILE *in = fopen(path, "re");
+    assert_int_equal(fread(&ask, sizeof(ask), 1, in), 1);
+    fclose(in);
+    assert_int_equal(ask.percent[FAULT_CUT - FAULT_CUT], 0);
+    assert_int_equal(ask.percent[FAULT_FLIPPED - FAULT_CUT], 9);
+    assert_int_equal(ask.percent[FAULT_UNREACHABLE - FAULT_CUT], 50);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s.done", beside);
+    FILE *out = fopen(path, "we");
+    fputs("bbdaz", out);
+    fclose(out);
+    faults_direct_read(&faults, beside);
+    assert_int_equal(faults.list[0].count, 0);
+    assert_int_equal(faults.list[1].count, 2);
+    assert_int_equal(faults.list[2].count, 1);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
 }
 
 static void refuses_mistakes(void **state)
@@ -159,9 +200,10 @@ static void faults_come_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_kinds_and_keys), cmocka_unit_test(refuses_mistakes),
-        cmocka_unit_test(takes_so_many),        cmocka_unit_test(a_seed_repeats_itself),
-        cmocka_unit_test(percent_is_kept),      cmocka_unit_test(faults_come_together),
+        cmocka_unit_test(takes_kinds_and_keys),  cmocka_unit_test(tells_servers),
+        cmocka_unit_test(refuses_mistakes),      cmocka_unit_test(takes_so_many),
+        cmocka_unit_test(a_seed_repeats_itself), cmocka_unit_test(percent_is_kept),
+        cmocka_unit_test(faults_come_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void drop(struct stranger *s)
     if (s->event != NULL)
         event_free(s->event);
     if (s->fd >= 0)
-        close(s->fd);
+        s->shakes->env.sockets->close(s->fd);
     free(s);
 }
 
@@ -51,7 +51,7 @@ static void known(struct stranger *s, uint32_t node, const struct session *sessi
     unsigned char welcome[WELCOME_BYTES];
     int fd = s->fd;
     welcome_write(shakes->env.own, session, welcome);
-    if (send(fd, welcome, sizeof welcome, MSG_NOSIGNAL) != (ssize_t)sizeof welcome) {
+    if (!sockets_say(shakes->env.sockets, fd, welcome, sizeof welcome)) {
         drop(s);
         return;
     }
@@ -140,7 +140,7 @@ static void take(struct shakes *shakes, int fd, const struct address *address)
     s->event = event_new(shakes->env.base, fd, EV_READ | EV_PERSIST, on_hello, s);
     if (s->event == NULL || event_add(s->event, &tv) != 0 ||
         !mac_random(s->challenge, sizeof s->challenge) ||
-        send(fd, s->challenge, sizeof s->challenge, MSG_NOSIGNAL) != (ssize_t)sizeof s->challenge)
+        !sockets_say(shakes->env.sockets, fd, s->challenge, sizeof s->challenge))
         drop(s);
 }
 

@@ -177,12 +177,15 @@ void direct_announced(struct direct *d, uint32_t from, const void *body, size_t 
 
 /* ---- frames ---- */
 
-void direct_send(struct direct *d, uint32_t node, void *data, size_t len, enum frame_care care)
+void direct_send(struct direct *d, uint32_t node, void *data, size_t len, struct shared_bytes *body,
+                 enum frame_care care)
 {
-    struct peer *p = len <= RECORD_MAX ? peer_make(d, node) : NULL;
+    size_t all = len + (body != NULL ? body->len : 0);
+    struct peer *p = all <= RECORD_MAX ? peer_make(d, node) : NULL;
     struct outgoing *o = p != NULL && peer_is_up(p) ? malloc(sizeof *o) : NULL;
     if (o != NULL) {
-        *o = (struct outgoing){.data = data, .len = len, .care = care};
+        *o = (struct outgoing){
+            .data = data, .len = len, .body = shared_bytes_hold(body), .care = care};
         stream_send(p->current->stream, o);
         return;
     }
@@ -191,7 +194,7 @@ void direct_send(struct direct *d, uint32_t node, void *data, size_t len, enum f
         announce(p, now);
         peer_connect(p, now);
     }
-    d->env.native(d->env.arg, node, data, len, care);
+    peer_send_natively(d, node, data, len, body, care);
 }
 
 static void receive(void *arg, struct stream *stream, const void *data, size_t len)
@@ -231,7 +234,7 @@ struct direct_peer direct_peer(const struct direct *d, uint32_t node)
             found.queued++;
             found.must += o->care == CARE_MUST;
             found.should += o->care == CARE_SHOULD;
-            found.bytes += o->len;
+            found.bytes += outgoing_len(o);
         }
     return found;
 }
@@ -325,6 +328,7 @@ static int listen_here(struct direct *d, struct err *err)
     d->shakes = shakes_new(&(struct shake_env){.arg = d,
                                                .base = d->env.base,
                                                .own = &d->own,
+                                               .sockets = d->env.sockets,
                                                .addresses = &d->addresses,
                                                .listener = fd,
                                                .up = peer_up,
@@ -336,6 +340,7 @@ static int begin(struct direct *d, struct err *err)
 {
     d->streams = (struct stream_env){.arg = d,
                                      .own = &d->own,
+                                     .sockets = d->env.sockets,
                                      .room = d->room,
                                      .receive = receive,
                                      .ended = peer_ended,
@@ -355,6 +360,8 @@ struct direct *direct_open(const struct direct_env *env)
     if (d == NULL)
         return NULL;
     d->env = *env;
+    if (d->env.sockets == NULL)
+        d->env.sockets = &sockets_of_kernel;
     d->own = (struct identity){.step = env->step, .self = env->self};
     d->timer_at = INT64_MAX;
     TAILQ_INIT(&d->connections);

@@ -18,8 +18,10 @@
 #define MUSTER_TRANSPORT_DIRECT_DIRECT_H
 
 #include "common/conf/conf.h"
+#include "common/transport/direct/sockets.h"
 #include "common/transport/direct/vouch.h"
 #include "common/transport/frame.h"
+#include "common/util/shared_bytes.h"
 
 #include <event2/event.h>
 
@@ -32,6 +34,7 @@ struct direct_env {
     const struct conf_direct *conf;
     unsigned connections;        /**< how many there may be at a time */
     const struct vouch_ops *ops; /**< NULL: the native way lets nobody else read what goes by it */
+    const struct sockets *sockets; /**< NULL: the kernel's */
     struct event_base *base;
     /** Sends bytes the native way. @param data malloc()ed, taken over */
     void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
@@ -56,9 +59,10 @@ struct direct_peer {
 struct direct *direct_open(const struct direct_env *env);
 
 /** Sends a frame, directly or natively. @param direct NULL is not allowed @param data malloc()ed,
- * taken over */
+ * taken over @param body the frame's end, after @p data, which others may have as well; borrowed:
+ * it is held as long as it is needed. NULL: @p data is all */
 void direct_send(struct direct *direct, uint32_t node, void *data, size_t len,
-                 enum frame_care care);
+                 struct shared_bytes *body, enum frame_care care);
 
 /** Takes the body of a FRAME_ANNOUNCE of server @p from. @param direct may be NULL */
 void direct_announced(struct direct *direct, uint32_t from, const void *body, size_t len);

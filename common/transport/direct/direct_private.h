@@ -43,6 +43,7 @@ struct peer {
     struct connection *current; /**< by which frames go; NULL: natively */
     bool lost;
     bool was_up;
+    bool has_failed;  /**< once, and there was no connection since */
     bool wants;       /**< our announcement, when the credential is there */
     int64_t told_at;  /**< when that last went to it, now_ms(); 0: never */
     int64_t again_at; /**< not before that it is connected to */
@@ -94,8 +95,13 @@ void peer_failed(void *arg, uint32_t node, const char *why);
 void peer_ended(void *arg, struct stream *stream, const char *why);
 
 /** Says once that there is no direct way to it, and why. @param ends it seems to have ended, which
- * is no news */
+ * is no warning */
 void peer_tell(struct peer *peer, bool ends, const char *why);
+
+/** Sends a frame the native way, which takes it in one piece. @param data taken over
+ * @param body its end, borrowed; may be NULL */
+void peer_send_natively(struct direct *direct, uint32_t node, void *data, size_t len,
+                        const struct shared_bytes *body, enum frame_care care);
 
 void peers_free(struct direct *direct);
 

@@ -132,7 +132,9 @@ void peer_failed(void *arg, uint32_t node, const char *why)
     p->way = WAY_KNOWN;
     if (peer_is_up(p))
         return;
-    peer_tell(p, p->was_up, why);
+    /* At first it may just have left, and that be on its way to us. */
+    peer_tell(p, p->was_up || !p->has_failed, why);
+    p->has_failed = true;
     try_later(p);
 }
 
@@ -170,7 +172,7 @@ void peer_up(void *arg, uint32_t node, int fd, const struct session *session, bo
         p->way = WAY_KNOWN;
     }
     if (c == NULL) {
-        close(fd);
+        d->streams.sockets->close(fd);
         return;
     }
     c->peer = p;
@@ -186,12 +188,23 @@ void peer_up(void *arg, uint32_t node, int fd, const struct session *session, bo
     log_info("transport: a direct connection %s %s, number %u", ours ? "to" : "from",
              d->env.name(d->env.arg, node), d->nconnections);
     p->was_up = true;
+    p->has_failed = false;
     p->again_at = 0;
     choose(p, c);
     if (d->hurry)
         stream_hurry(c->stream);
     make_room(d, 0, c);
     d->env.heard(d->env.arg, node);
+}
+
+void peer_send_natively(struct direct *d, uint32_t node, void *data, size_t len,
+                        const struct shared_bytes *body, enum frame_care care)
+{
+    data = shared_bytes_join(data, &len, body);
+    if (data != NULL)
+        d->env.native(d->env.arg, node, data, len, care);
+    else
+        log_error("a frame to node %u is lost: out of memory", node);
 }
 
 /* What a connection has not delivered goes by another one of that server, or natively. */
@@ -205,7 +218,8 @@ static void send_again(struct peer *p, struct outgoing *list)
             stream_send(p->current->stream, o);
             continue;
         }
-        d->env.native(d->env.arg, p->node, o->data, o->len, o->care);
+        peer_send_natively(d, p->node, o->data, o->len, o->body, o->care);
+        shared_bytes_drop(o->body);
         free(o);
     }
 }

@@ -140,14 +140,14 @@ void record_digest(const unsigned char key[MAC_KEY], const void *first, size_t n
 {
     unsigned char tags[2 * MAC_TAG];
     if (nshared == 0) {
-        mac_of(key, first, nfirst, digest);
+        mac_of_body(key, first, nfirst, digest);
         return;
     }
-    mac_of(key, first, nfirst, tags);
+    mac_of_body(key, first, nfirst, tags);
     if (of_shared != NULL)
         memcpy(tags + MAC_TAG, of_shared, MAC_TAG);
     else
-        mac_of(key, shared, nshared, tags + MAC_TAG);
+        mac_of_body(key, shared, nshared, tags + MAC_TAG);
     mac_of(key, tags, sizeof tags, digest);
 }
 

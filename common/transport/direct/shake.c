@@ -23,7 +23,7 @@ static void drop(struct attempt *a)
         event_free(a->event);
     a->event = NULL;
     if (a->fd >= 0)
-        close(a->fd);
+        a->shakes->env.sockets->close(a->fd);
     a->fd = -1;
 }
 
@@ -56,7 +56,8 @@ static int begin(struct attempt *a)
     if (a->fd < 0)
         return -1;
     setsockopt(a->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (connect(a->fd, (struct sockaddr *)&sa, len) != 0 && errno != EINPROGRESS)
+    if (a->shakes->env.sockets->connect(a->fd, (struct sockaddr *)&sa, len) != 0 &&
+        errno != EINPROGRESS)
         return -1;
     if (await(a, ATTEMPT_CONNECTING))
         return 0;
@@ -104,7 +105,7 @@ static void challenged(struct attempt *a)
     unsigned char hello[HELLO_BYTES];
     if (!hello_write(a->shakes->env.own, a->node, a->key, a->in, hello, &a->session))
         next_address(a, "no random number can be had");
-    else if (send(a->fd, hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
+    else if (!sockets_say(a->shakes->env.sockets, a->fd, hello, sizeof hello))
         next_address(a, "it does not take our name");
     else if (!await(a, ATTEMPT_WELCOME))
         next_address(a, "out of memory");

@@ -13,6 +13,7 @@
 
 #include "common/transport/direct/addresses.h"
 #include "common/transport/direct/record.h"
+#include "common/transport/direct/sockets.h"
 
 #include <event2/event.h>
 
@@ -23,6 +24,7 @@ struct shake_env {
     void *arg;
     struct event_base *base;
     const struct identity *own;
+    const struct sockets *sockets;
     const struct addresses *addresses; /**< our own, as they are announced */
     int listener;                      /**< taken over */
     /** Both ends know each other. @param fd the receiver's now @param ours whether we made it */

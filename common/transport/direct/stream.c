@@ -22,9 +22,15 @@ void outgoing_free(struct outgoing *list)
     while (list != NULL) {
         struct outgoing *next = list->next;
         free(list->data);
+        shared_bytes_drop(list->body);
         free(list);
         list = next;
     }
+}
+
+size_t outgoing_len(const struct outgoing *frame)
+{
+    return frame->len + (frame->body != NULL ? frame->body->len : 0);
 }
 
 static void on_read(evutil_socket_t fd, short what, void *arg)
@@ -52,7 +58,7 @@ struct stream *stream_new(const struct stream_env *env, struct event_base *base,
 {
     struct stream *s = calloc(1, sizeof *s);
     if (s == NULL) {
-        close(fd);
+        env->sockets->close(fd);
         return NULL;
     }
     s->env = env;
@@ -77,7 +83,7 @@ void stream_free(struct stream *s)
         event_free(s->read);
     if (s->write != NULL)
         event_free(s->write);
-    close(s->fd);
+    s->env->sockets->close(s->fd);
     outgoing_free(s->pending);
     free(s->body);
     free(s);
@@ -135,6 +141,23 @@ void stream_finish(struct stream *s)
 
 /* ---- writing ---- */
 
+/* The digest of a frame; that of its shared end is made once, for all whom it goes to. */
+static void digest(const struct stream *s, const struct outgoing *o, struct record *record)
+{
+    const unsigned char *key = s->env->own->body;
+    struct shared_bytes *body = o->body;
+    record->len = (uint32_t)outgoing_len(o);
+    if (body == NULL) {
+        record_digest(key, o->data, o->len, NULL, 0, NULL, record->digest);
+        return;
+    }
+    if (!body->tagged)
+        mac_of_body(key, body->data, body->len, body->tag);
+    body->tagged = true;
+    record->shared = (uint32_t)body->len;
+    record_digest(key, o->data, o->len, body->data, body->len, body->tag, record->digest);
+}
+
 /* Begins the next record. @return false: there is none */
 static bool next_head(struct stream *s)
 {
@@ -143,9 +166,8 @@ static bool next_head(struct stream *s)
     bool bye = s->state != STREAM_OPEN && !s->bye_out;
     if (o != NULL) {
         record.kind = RECORD_DATA;
-        record.len = (uint32_t)o->len;
         record.hurry = s->hurry;
-        record_digest(s->env->own->body, o->data, o->len, NULL, 0, NULL, record.digest);
+        digest(s, o, &record);
     } else if (bye) {
         record.kind = RECORD_BYE;
     } else if (!s->ack && !s->ask) {
@@ -183,19 +205,38 @@ static void say_end(struct stream *s)
     shutdown(s->fd, SHUT_WR);
 }
 
+/* Adds those bytes of a part that are not written. @param done how many of the record are
+ * @param at where the part begins in it @return where it ends */
+static size_t put_part(struct msghdr *msg, void *data, size_t len, size_t done, size_t at)
+{
+    if (done < at + len && len > 0) {
+        size_t skip = done > at ? done - at : 0;
+        msg->msg_iov[msg->msg_iovlen++] = (struct iovec){(char *)data + skip, len - skip};
+    }
+    return at + len;
+}
+
+/* Writes what the socket takes of the record that has begun. @param len its bytes */
+static ssize_t write_some(struct stream *s, size_t *len)
+{
+    const struct outgoing *o = s->heading == RECORD_DATA ? s->unwritten : NULL;
+    struct iovec iov[3];
+    struct msghdr msg = {.msg_iov = iov};
+    *len = put_part(&msg, s->out, RECORD_HEAD, s->at, 0);
+    if (o != NULL)
+        *len = put_part(&msg, o->data, o->len, s->at, *len);
+    if (o != NULL && o->body != NULL)
+        *len = put_part(&msg, o->body->data, o->body->len, s->at, *len);
+    return s->env->sockets->sendmsg(s->fd, &msg);
+}
+
 void stream_write(struct stream *s)
 {
     while (s->why == NULL && !s->shut && (s->heading != 0 || next_head(s))) {
-        const struct outgoing *o = s->heading == RECORD_DATA ? s->unwritten : NULL;
-        size_t body = o != NULL ? o->len : 0, done = s->at > RECORD_HEAD ? s->at - RECORD_HEAD : 0;
-        struct iovec iov[2];
-        struct msghdr msg = {.msg_iov = iov};
-        if (s->at < RECORD_HEAD)
-            iov[msg.msg_iovlen++] = (struct iovec){s->out + s->at, RECORD_HEAD - s->at};
-        if (body > done)
-            iov[msg.msg_iovlen++] = (struct iovec){(char *)o->data + done, body - done};
-        ssize_t n = sendmsg(s->fd, &msg, MSG_NOSIGNAL);
+        size_t len;
+        ssize_t n = write_some(s, &len);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            s->full = errno == EAGAIN;
             event_add(s->write, NULL);
             return;
         }
@@ -205,9 +246,10 @@ void stream_write(struct stream *s)
             return;
         }
         s->at += (size_t)n;
-        if (s->progress_by != 0)
+        if (s->full && s->progress_by != 0) /* the peer's kernel has made room */
             s->progress_by = now_ms() + PROGRESS_MS;
-        if (s->at == RECORD_HEAD + body)
+        s->full = false;
+        if (s->at == len)
             wrote(s);
     }
     say_end(s);

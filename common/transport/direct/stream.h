@@ -17,7 +17,9 @@
 #define MUSTER_TRANSPORT_DIRECT_STREAM_H
 
 #include "common/transport/direct/record.h"
+#include "common/transport/direct/sockets.h"
 #include "common/transport/frame.h"
+#include "common/util/shared_bytes.h"
 
 #include <event2/event.h>
 
@@ -28,10 +30,14 @@ struct outgoing {
     struct outgoing *next;
     void *data; /**< owned */
     size_t len;
+    struct shared_bytes *body; /**< held: what follows; NULL for nothing */
     enum frame_care care;
 };
 
 void outgoing_free(struct outgoing *list);
+
+/** @return its bytes */
+size_t outgoing_len(const struct outgoing *frame);
 
 enum { STREAM_ROOM = 64 << 10 /**< bytes that are read at once */ };
 
@@ -39,6 +45,7 @@ enum { STREAM_ROOM = 64 << 10 /**< bytes that are read at once */ };
 struct stream_env {
     void *arg;
     const struct identity *own;
+    const struct sockets *sockets;
     unsigned char *room; /**< STREAM_ROOM bytes */
     /** Takes frames. It may send, and stream_cut(), but not free. @param data borrowed */
     void (*receive)(void *arg, struct stream *stream, const void *data, size_t len);

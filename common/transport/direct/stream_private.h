@@ -25,6 +25,7 @@ struct stream {
     unsigned char out[RECORD_HEAD];   /**< of the record that is being written */
     int heading;                      /**< its kind; 0: none is */
     size_t at;                        /**< bytes of it that are written */
+    bool full;                        /**< the socket took nothing more */
     bool ack;                         /**< what was taken is to be said */
     bool ask;                         /**< the peer is to say what it has taken */
     bool hurry;                       /**< and with each DATA */

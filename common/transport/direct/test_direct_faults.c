@@ -8,6 +8,7 @@
 #include "common/util/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,12 +57,39 @@ static bool seen_connection(void)
     return kit.servers[0].direct->nconnections > 0 || proxy.connections > 0;
 }
 
-/* Server 1 connects to 0 through the proxy, and both send. @return when all has come */
-static void talk(uint32_t frames)
+/* Runs until a line with that text has been logged so often. @return whether it has been, and not
+ * more often */
+static const char *text;
+static unsigned times;
+
+static bool was_logged(void)
+{
+    return kit_logged(text) >= times;
+}
+
+static bool await_logged(const char *what, unsigned n)
+{
+    text = what;
+    times = n;
+    return kit_run(was_logged, LONG_MS) && kit_logged(what) == n;
+}
+
+static bool what_was_flipped_is_seen(void)
+{
+    return kit_logged("refused") + kit_logged("no direct connection") > 0;
+}
+
+/* Server 1 connects to 0 through the proxy. */
+static void begin_talk(void)
 {
     kit_send(0, 1, 0, SIZE);    /* with the announcement of 0 */
     kit.servers[0].deaf = true; /* it learns nothing of 1 */
-    kit_run(seen_connection, 1000);
+    assert_true(kit_run(seen_connection, LONG_MS));
+}
+
+/* Both send. @return when all has come */
+static void send_all(uint32_t frames)
+{
     for (want = 1; want <= frames; want++) {
         kit_send(0, 1, want, SIZE);
         kit_send(1, 0, want - 1, SIZE);
@@ -69,6 +97,20 @@ static void talk(uint32_t frames)
     }
     want = frames;
     assert_true(kit_run(all_came, LONG_MS));
+}
+
+static void talk(uint32_t frames)
+{
+    begin_talk();
+    send_all(frames);
+}
+
+/* The same, all of it on the connection as long as that works. */
+static void talk_directly(uint32_t frames)
+{
+    begin_talk();
+    kit_await_up(0, 1);
+    send_all(frames);
 }
 
 /* Cut after each number of bytes that one side may have written: in each state there is. */
@@ -106,11 +148,32 @@ static void each_byte_flipped(void **state)
             proxy.flip_at = at;
             talk(FRAMES);
             bool came = proxy.seen[side] > at;
-            assert_true(!came || kit_logged("refused") + kit_logged("no direct connection") > 0);
+            assert_true(!came || kit_run(what_was_flipped_is_seen, LONG_MS));
             proxy_close(&proxy);
             kit_end();
         }
     kit_begin();
+}
+
+/* The other ends of connections that are no server's. */
+enum { STRANGERS = 100, LET_IN = 64 };
+static int ends[STRANGERS];
+
+static bool has_bytes(void)
+{
+    struct pollfd p = {.fd = ends[0], .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Those that server 0 has cut off. */
+static bool others_are_cut_off(void)
+{
+    int n = 0;
+    for (int i = 0; i < STRANGERS; i++) {
+        struct pollfd p = {.fd = ends[i], .events = POLLRDHUP};
+        n += poll(&p, 1, 0) > 0;
+    }
+    return n >= STRANGERS - LET_IN;
 }
 
 /* What server 1 has said on its connection, hello and frames, is said again on another one. */
@@ -121,20 +184,21 @@ static void said_again(void **state)
     (void)state;
     assert_true(kit_open(0) && kit_open(1));
     proxy_open(&proxy, 0);
-    talk(FRAMES);
+    talk_directly(FRAMES);
     assert_true(proxy.seen[0] > 300);
     unsigned before = kit.servers[0].got[1][FRAMES - 1], all = kit.servers[0].direct_in;
     assert_true(all > 0);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = address_give(&kit.servers[0].direct->addresses.list[0], proxy.behind, &sa);
     assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
-    kit_run(never, 20);
+    ends[0] = fd;
+    assert_true(kit_run(has_bytes, LONG_MS));
     assert_int_equal(recv(fd, room, sizeof room, 0), CHALLENGE_BYTES);
     assert_true(send(fd, proxy.heard, proxy.seen[0], MSG_NOSIGNAL) > 0);
-    kit_run(never, 50);
+    assert_true(await_logged("it is no server of this step", 1));
+    assert_true(kit_run(has_bytes, LONG_MS));
     assert_true(recv(fd, room, sizeof room, MSG_DONTWAIT) <= 0 && errno != EAGAIN);
     close(fd);
-    assert_int_equal(kit_logged("it is no server of this step"), 1);
     assert_int_equal(kit.servers[0].got[1][FRAMES - 1], before);
     assert_int_equal(kit.servers[0].direct_in, all);
     proxy_close(&proxy);
@@ -150,10 +214,31 @@ static void stands_still(void **state)
     proxy.stop_side = 1;
     proxy.cut_at = 16 + 32 + 300;
     int64_t since = now_ms();
-    talk(40);
+    talk_directly(40);
     assert_in_range(now_ms() - since, 3000, LONG_MS);
-    assert_int_equal(kit_logged("it takes nothing any more"), 1);
+    /* Both may see it, as what the other one has taken is not said either. */
+    assert_in_range(kit_logged("it takes nothing any more"), 1, 2);
     assert_true(kit.servers[1].native_in > 30);
+    proxy_close(&proxy);
+}
+
+/* The same, while more is written all the time: what the own kernel takes is no sign of the peer.
+ */
+static void stands_still_and_is_written_to(void **state)
+{
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    proxy_open(&proxy, 0);
+    proxy.stop_side = 1;
+    proxy.cut_at = 16 + 32 + 300;
+    int64_t by = now_ms() + LONG_MS;
+    begin_talk();
+    kit_await_up(0, 1);
+    for (want = 1; kit_logged("it takes nothing any more") == 0 && now_ms() < by; want++) {
+        kit_send(0, 1, want % FRAMES, SIZE);
+        kit_run(never, 100);
+    }
+    assert_in_range(kit_logged("it takes nothing any more"), 1, 2);
     proxy_close(&proxy);
 }
 
@@ -174,16 +259,16 @@ static void nobody_answers(void **state)
         connect(waits[i], (struct sockaddr *)&sa, len);
     }
     kit.servers[0].direct->port = ntohs(((struct sockaddr_in *)&sa)->sin_port);
-    int64_t since = now_ms();
+    kit.servers[0].deaf = true; /* it does not connect */
     want = FRAMES;
     for (uint32_t i = 0; i <= want; i++) {
         kit_send(0, 1, i, SIZE);
         kit_run(never, 5);
         kit_send(1, 0, i, SIZE);
+        assert_int_equal(direct_peer(kit.servers[1].direct, 0).queued, 0); /* nor is it kept */
     }
-    kit.servers[0].deaf = true;
     assert_true(kit_run(all_came, LONG_MS));
-    assert_true(now_ms() - since < 1500); /* before the connection is given up */
+    assert_int_equal(kit.servers[0].direct_in + kit.servers[1].direct_in, 0);
     for (int i = 0; i < 4; i++)
         close(waits[i]);
     close(full);
@@ -222,11 +307,10 @@ static void credentials_hang(void **state)
         kit_send(0, 1, i, SIZE);
         kit_send(1, 0, i, SIZE);
     }
-    want = FRAMES;
-    assert_true(kit_run(all_came, 2000));
     assert_int_equal(kit.warnings, 0);
-    kit_run(never, 3500);
-    assert_int_equal(kit_logged("credentials are neither made nor read"), 2); /* by both */
+    want = FRAMES;
+    assert_true(kit_run(all_came, LONG_MS));
+    assert_true(await_logged("credentials are neither made nor read", 2)); /* by both */
     kit_hang = false;
     kit_await_up(0, 1);
 }
@@ -241,10 +325,15 @@ static void ends_while_credentials_hang(void **state)
     int64_t since = now_ms();
     kit_close(0);
     kit_close(1);
-    assert_true(now_ms() - since < 1000);
+    assert_true(now_ms() - since < LONG_MS); /* they hang until the test ends */
 }
 
 /* Announcements that server 1 gets in the name of server 0. */
+static bool is_judged(void)
+{
+    return peer_find(kit.servers[1].direct, 0)->way != WAY_OPENING;
+}
+
 static void announce(const struct identity *who, const char *word, size_t cut, int change)
 {
     struct wire_out secret = {0}, sealed = {0}, out = {0};
@@ -256,7 +345,7 @@ static void announce(const struct identity *who, const char *word, size_t cut, i
     if (change >= 0)
         out.data[change] ^= 1;
     direct_announced(kit.servers[1].direct, 0, out.data, out.len - cut);
-    kit_run(never, 30);
+    assert_true(kit_run(is_judged, LONG_MS));
     wire_out_free(&secret);
     wire_out_free(&sealed);
     wire_out_free(&out);
@@ -292,35 +381,53 @@ static void forged_announcements(void **state)
     kit_await_up(0, 1);
 }
 
+/* A server that has just left refuses us. A server that still refuses at the next try is there. */
+static void refused(void **state)
+{
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    struct direct *d = kit.servers[0].direct;
+    uint16_t port = d->port;
+    d->port = 1; /* where nobody listens */
+    announce(&d->own, "sealed", 0, -1);
+    d->port = port;
+    assert_true(await_logged("Connection refused", 1));
+    assert_int_equal(kit.warnings, 0);
+    kit_run(never, 1100);
+    kit_send(1, 0, 0, SIZE);
+    assert_true(await_logged("Connection refused", 2));
+    assert_int_equal(kit.warnings, 1);
+}
+
 /* Strangers that say nothing, in numbers, do not keep the step's own servers out. */
 static void strangers(void **state)
 {
     struct sockaddr_storage sa;
-    int fds[100];
     (void)state;
     assert_true(kit_open(0) && kit_open(1));
     struct direct *d = kit.servers[0].direct;
     socklen_t len = address_give(&d->addresses.list[0], d->port, &sa);
-    for (int i = 0; i < 100; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&sa, len), 0);
+    for (int i = 0; i < STRANGERS; i++) {
+        ends[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(ends[i], (struct sockaddr *)&sa, len), 0);
         if (i % 10 == 0)
             kit_run(never, 5);
     }
-    kit_run(never, 30);
-    unsigned cut = 0;
-    for (int i = 0; i < 100; i++) {
+    assert_true(kit_run(others_are_cut_off, LONG_MS));
+    int cut = 0;
+    for (int i = 0; i < STRANGERS; i++) {
         unsigned char room[64];
-        ssize_t n = recv(fds[i], room, sizeof room, MSG_DONTWAIT);
-        cut += n == CHALLENGE_BYTES && recv(fds[i], room, 1, MSG_DONTWAIT) == 0;
+        ssize_t n = recv(ends[i], room, sizeof room, MSG_DONTWAIT);
+        cut += n == CHALLENGE_BYTES && recv(ends[i], room, 1, MSG_DONTWAIT) == 0;
     }
-    assert_int_equal(cut, 100 - 64);
+    assert_int_equal(cut, STRANGERS - LET_IN);
     kit_send(0, 1, 0, SIZE);
     kit_await_up(0, 1);
-    kit_run(never, 2500);
+    assert_true(await_logged("it does not say who it is", 1));
+    kit_run(never, 500); /* and not for each */
     assert_int_equal(kit_logged("it does not say who it is"), 1);
-    for (int i = 0; i < 100; i++)
-        close(fds[i]);
+    for (int i = 0; i < STRANGERS; i++)
+        close(ends[i]);
 }
 
 /* The peer is given up while frames are under way: nothing is kept for it. */
@@ -351,11 +458,13 @@ int main(void)
         TEST(each_byte_flipped),
         TEST(said_again),
         TEST(stands_still),
+        TEST(stands_still_and_is_written_to),
         TEST(nobody_answers),
         TEST(nowhere_to_listen),
         TEST(credentials_hang),
         TEST(ends_while_credentials_hang),
         TEST(forged_announcements),
+        TEST(refused),
         TEST(strangers),
         TEST(given_up),
     };

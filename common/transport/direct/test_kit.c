@@ -165,7 +165,7 @@ bool kit_open(uint32_t index)
 
 void kit_close(uint32_t index)
 {
-    direct_close(kit.servers[index].direct, 500);
+    direct_close(kit.servers[index].direct, 5000);
     kit.servers[index].direct = NULL;
 }
 
@@ -186,9 +186,15 @@ void kit_end(void)
 
 void kit_send(uint32_t from, uint32_t to, uint32_t number, size_t len)
 {
+    kit_send_body(from, to, number, len, NULL);
+}
+
+void kit_send_body(uint32_t from, uint32_t to, uint32_t number, size_t len,
+                   struct shared_bytes *body)
+{
     struct wire_out out = {0};
-    size_t all;
-    wire_put_u32(&out, (uint32_t)(HEAD + len));
+    size_t all, more = body != NULL ? body->len : 0;
+    wire_put_u32(&out, (uint32_t)(HEAD + len + more));
     wire_put_u64(&out, KIT_STEP);
     wire_put_u32(&out, from);
     wire_put_u64(&out, number + 1);
@@ -199,7 +205,7 @@ void kit_send(uint32_t from, uint32_t to, uint32_t number, size_t len)
     wire_put_raw(&out, filler, len);
     free(filler);
     void *data = wire_out_take(&out, &all);
-    direct_send(kit.servers[from].direct, to, data, all, CARE_MUST);
+    direct_send(kit.servers[from].direct, to, data, all, body, CARE_MUST);
 }
 
 bool kit_run(bool (*done)(void), int ms)

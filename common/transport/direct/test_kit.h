@@ -68,6 +68,10 @@ void kit_end(void);
 /** Sends frame @p number, of @p len bytes and 29 more. */
 void kit_send(uint32_t from, uint32_t to, uint32_t number, size_t len);
 
+/** The same, and @p body, all of whose bytes are @p number, follows. */
+void kit_send_body(uint32_t from, uint32_t to, uint32_t number, size_t len,
+                   struct shared_bytes *body);
+
 /** Runs the loop until @p done or for @p ms. @return done() */
 bool kit_run(bool (*done)(void), int ms);
 

@@ -147,6 +147,10 @@ static bool unpack(struct json_object *json, bool present, const char **fmt, str
     case 'I':
         *(long long *)to = json_object_get_int64(json);
         return json_object_is_type(json, json_type_int);
+    case 'F':
+        *(double *)to = json_object_get_double(json);
+        return json_object_is_type(json, json_type_int) ||
+               json_object_is_type(json, json_type_double);
     case 'o':
         *(struct json_object **)to = json;
         return true;

@@ -65,6 +65,18 @@ static struct json_object *describe_spec(char *const *argv)
     return spec;
 }
 
+/* As much of R as the plugin reads. */
+static struct json_object *describe_resources(const struct standin_step *step)
+{
+    struct json_object *r = json_object_new_object(), *execution = json_object_new_object();
+
+    if (!r || !execution)
+        _exit(ENOMEM);
+    json_object_object_add(execution, "expiration", json_object_new_double((double)step->end));
+    json_object_object_add(r, "execution", execution);
+    return r;
+}
+
 /* "muster.timeouts.fence=5" into {"timeouts": {"fence": 5}}: a value is JSON where it can be. */
 static void add_option(struct json_object *options, const char *text)
 {
@@ -115,6 +127,7 @@ static void describe_job(struct flux_shell *shell)
     json_object_object_add(shell->info, "ntasks", json_object_new_int((int)step->ntasks));
     json_object_object_add(shell->info, "jobspec",
                            describe_spec(shell->node.run->programs[0].argv));
+    json_object_object_add(shell->info, "R", describe_resources(step));
     for (uint32_t n = 0; n < step->nnodes; n++)
         json_object_array_add(shell->ranks, describe_node(&step->nodes[n], n));
 }

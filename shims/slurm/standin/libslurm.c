@@ -208,14 +208,76 @@ static char *list_names(void)
     return text;
 }
 
+/* All steps of the user's runs, which are the jobs of a cluster. */
+static int list_steps(struct slurm_raw_step_records **records)
+{
+    char *text, *line, *rest;
+    uint32_t n = 1, i = 0;
+    int rc = standin_ask_steps(NULL, &text);
+
+    if (rc != 0) {
+        errno = rc;
+        return SLURM_ABI_ERROR;
+    }
+    for (const char *p = text; *p != '\0'; p++)
+        n += *p == '\n';
+    *records = calloc(1, sizeof(**records) + n * sizeof(*(*records)->steps) + strlen(text) + 1);
+    if (!*records) {
+        free(text);
+        errno = ENOMEM;
+        return SLURM_ABI_ERROR;
+    }
+    (*records)->steps = (struct slurm_raw_step_record *)(*records + 1);
+    rest = strcpy((char *)((*records)->steps + n), text); /* which names of nodes stay in */
+    free(text);
+    while ((line = strsep(&rest, "\n"))) {
+        uint32_t job, number;
+        long long start;
+        int at = 0;
+
+        if (sscanf(line, "%u %u %lld %n", &job, &number, &start, &at) == 3 && at > 0)
+            (*records)->steps[i++] = (struct slurm_raw_step_record){
+                .start_time = (time_t)start,
+                .user_id = geteuid(),
+                .nodes = line + at,
+                .step_id = slurm_raw_step_id(job, number, SLURM_ABI_NO_VAL),
+            };
+    }
+    (*records)->count = i;
+    (*records)->last_update = time(NULL);
+    return SLURM_ABI_SUCCESS;
+}
+
+/* Of another step; its nodes are all that is asked for. */
+static struct slurm_raw_step_layout *other_layout(struct slurm_raw_step_id *id)
+{
+    struct slurm_raw_step_records *records;
+    struct slurm_raw_step_layout *layout = NULL;
+
+    if (list_steps(&records) != SLURM_ABI_SUCCESS)
+        return NULL;
+    errno = SLURM_ABI_INVALID_JOB_ID;
+    for (uint32_t i = 0; i < records->count; i++) {
+        const struct slurm_raw_step_record *record = &records->steps[i];
+
+        if (record->step_id.job_id != id->job_id || record->step_id.step_id != id->step_id ||
+            !(layout = calloc(1, sizeof(*layout))))
+            continue;
+        layout->node_list = strdup(record->nodes);
+        layout->node_cnt = 1;
+        for (const char *p = record->nodes; *p != '\0'; p++)
+            layout->node_cnt += *p == ',';
+    }
+    free(records);
+    return layout;
+}
+
 struct slurm_raw_step_layout *slurm_raw_step_layout_get(struct slurm_raw_step_id *id)
 {
     struct slurm_raw_step_layout *layout;
 
-    if (!step || id->job_id != step->job || id->step_id != step->step) {
-        errno = SLURM_ABI_INVALID_JOB_ID;
-        return NULL;
-    }
+    if (!step || id->job_id != step->job || id->step_id != step->step)
+        return other_layout(id);
     layout = calloc(1, sizeof(*layout));
     if (!layout)
         return NULL;
@@ -246,24 +308,36 @@ void slurm_raw_step_layout_free(struct slurm_raw_step_layout *layout)
     free(layout);
 }
 
-/* A task has a processor, as Slurm would allocate them. */
+static char *list_job_nodes(void)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    for (uint32_t n = 0; out && n < step->job_nodes; n++)
+        fprintf(out, "%snode%u", n ? "," : "", n);
+    if (out)
+        fclose(out);
+    return text;
+}
+
 static struct slurm_raw_allocation *allocation_new(void)
 {
     struct slurm_raw_allocation *allocation = calloc(1, sizeof(*allocation));
 
     if (!allocation)
         return NULL;
-    allocation->node_cnt = step->nnodes;
-    allocation->node_list = list_names();
-    allocation->cpus_per_node = calloc(step->nnodes, sizeof(*allocation->cpus_per_node));
-    allocation->cpu_count_reps = calloc(step->nnodes, sizeof(*allocation->cpu_count_reps));
+    allocation->node_cnt = step->job_nodes;
+    allocation->node_list = list_job_nodes();
+    allocation->cpus_per_node = calloc(step->job_nodes, sizeof(*allocation->cpus_per_node));
+    allocation->cpu_count_reps = calloc(step->job_nodes, sizeof(*allocation->cpu_count_reps));
     if (!allocation->cpus_per_node || !allocation->cpu_count_reps)
         return allocation;
-    for (uint32_t n = 0; n < step->nnodes; n++) {
-        allocation->cpus_per_node[n] = (uint16_t)step->nodes[n].ntasks;
+    for (uint32_t n = 0; n < step->job_nodes; n++) {
+        allocation->cpus_per_node[n] = step->cpus[n];
         allocation->cpu_count_reps[n] = 1;
     }
-    allocation->num_cpu_groups = step->nnodes;
+    allocation->num_cpu_groups = step->job_nodes;
     return allocation;
 }
 
@@ -281,9 +355,9 @@ int slurm_raw_allocation_lookup(struct slurm_raw_step_id id,
  * slurmd is asked. */
 static int get_record(uint32_t job, uint32_t step_id, struct slurm_raw_step_records **records)
 {
-    int64_t start = step ? step->start : 0;
+    int64_t times[] = {step ? step->start : 0, 0};
     int rc = step ? job != step->job || step_id != step->step ? SLURM_ABI_INVALID_JOB_ID : 0
-                  : standin_ask_record(job, step_id, &start);
+                  : standin_ask_record(job, step_id, times);
 
     *records = NULL;
     if (rc == 0 && !(*records = calloc(1, sizeof(**records) + sizeof(*(*records)->steps))))
@@ -295,22 +369,35 @@ static int get_record(uint32_t job, uint32_t step_id, struct slurm_raw_step_reco
     (*records)->count = 1;
     (*records)->steps = (struct slurm_raw_step_record *)(*records + 1);
     *(*records)->steps = (struct slurm_raw_step_record){
-        .start_time = (time_t)start,
+        .start_time = (time_t)times[0],
         .user_id = geteuid(),
         .step_id = slurm_raw_step_id(job, step_id, SLURM_ABI_NO_VAL),
     };
     return SLURM_ABI_SUCCESS;
 }
 
+/* Of a job without a limit as slurmctld does. */
+long slurm_raw_time_left(struct slurm_raw_step_id id)
+{
+    enum { YEAR = 365 * 24 * 60 * 60 };
+    int64_t times[2], now = time(NULL);
+    int rc = standin_ask_record(id.job_id, SLURM_ABI_NO_VAL, times);
+
+    if (rc != 0) {
+        errno = rc;
+        return SLURM_ABI_ERROR;
+    }
+    if (times[1] == 0)
+        times[1] = times[0] + YEAR;
+    return times[1] > now ? (long)(times[1] - now) : 0;
+}
+
 int slurm_raw_get_steps(struct slurm_raw_step_id *id, struct slurm_raw_step_records **records,
                         uint16_t flags)
 {
     (void)flags;
-    if (id->job_id == SLURM_ABI_NO_VAL) { /* each run is alone in its cluster */
-        *records = calloc(1, sizeof(**records));
-        return *records ? SLURM_ABI_SUCCESS : SLURM_ABI_ERROR;
-    }
-    return get_record(id->job_id, id->step_id, records);
+    return id->job_id == SLURM_ABI_NO_VAL ? list_steps(records)
+                                          : get_record(id->job_id, id->step_id, records);
 }
 
 void slurm_raw_free_steps(struct slurm_raw_step_records *records)

@@ -13,10 +13,14 @@
 /** Its state in struct run. */
 struct slurm_run {
     struct plugin plugin;
-    void *client; /**< the plugin's own, of srun's side */
-    struct slurmd *slurmd;
+    void *client;          /**< the plugin's own, of srun's side */
+    struct slurmd *slurmd; /**< NULL: the step has joined another musterrun's */
     int events;
 };
+
+/** Puts the path of a slurmstepd's own socket into @p path. @return whether it has room */
+bool stepd_path(const struct standin_step *step, const struct standin_node *node, char *path,
+                size_t cap);
 
 /** slurmstepd's part, in a process of its own; standin_rm.node. */
 void stepd_run(struct run *run, uint32_t node, int control);

@@ -7,6 +7,8 @@
 #include "common/util/send_all.h"
 #include "shims/slurm/slurm_abi.h"
 #include "shims/slurm/standin/credentials.h"
+#include "shims/slurm/standin/runs.h"
+#include "shims/slurm/standin/steps.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +22,7 @@
 
 struct slurmd {
     const struct standin_step *step;
+    struct steps *steps;
     struct faults *faults;
     struct pollfd *fds; /* by node */
     int events;
@@ -35,7 +38,8 @@ struct job {
     uint32_t node; /* whose slurmd was asked */
     int fd;
     uid_t uid;
-    uint32_t to;
+    uint32_t to;    /* our node; none when the socket is another run's */
+    bool elsewhere; /* the socket is another run's */
     char address[sizeof(((struct sockaddr_un *)0)->sun_path)];
     char *data;
     uint32_t len;
@@ -59,12 +63,16 @@ static int deliver(const struct job *job, uid_t uid)
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     uint32_t head[2] = {htonl(uid), htonl(job->len)};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
 
     if (fd < 0)
         return errno;
     memcpy(addr.sun_path, job->address, sizeof(addr.sun_path));
     if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
         rc = errno;
+    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.uid != geteuid())
+        rc = EACCES;
     else if (!send_all(fd, head, sizeof(head)) || !send_all(fd, job->data, job->len))
         say_debug("a message to %s broke off", job->address);
     close(fd);
@@ -105,8 +113,10 @@ static struct verdict judge(struct job *job)
 
 static void forward(struct job *job)
 {
-    struct verdict verdict = judge(job);
+    struct verdict verdict = {0};
 
+    if (!job->elsewhere)
+        verdict = judge(job);
     if (verdict.refused) {
         answer(job, STANDIN_CONNECTION_ERROR);
         return;
@@ -126,9 +136,8 @@ static void forward(struct job *job)
 }
 
 /* The address with the node's name for %n and %h. */
-static bool expand(struct job *job, const char *address)
+static bool expand(struct job *job, const char *name, const char *address)
 {
-    const char *name = job->slurmd->step->nodes[job->to].name;
     size_t used = 0;
 
     for (const char *p = address; *p != '\0'; p++) {
@@ -148,6 +157,7 @@ static bool expand(struct job *job, const char *address)
 /* Reads what follows the head. @return 0, an error number, or -1: not a request */
 static int read_message(struct job *job, const struct standin_head *head)
 {
+    const struct standin_step *step = job->slurmd->step;
     char name[STANDIN_NAME_MAX + 1] = "", address[STANDIN_ADDRESS_MAX + 1] = "";
 
     if (head->forward.name_len > STANDIN_NAME_MAX ||
@@ -162,12 +172,13 @@ static int read_message(struct job *job, const struct standin_head *head)
         !recv_all(job->fd, address, head->forward.address_len) ||
         !recv_all(job->fd, job->data, job->len))
         return -1;
-    while (job->to < job->slurmd->step->nnodes &&
-           strcmp(job->slurmd->step->nodes[job->to].name, name) != 0)
+    while (job->to < step->nnodes && strcmp(step->nodes[job->to].name, name) != 0)
         job->to++;
-    if (job->to == job->slurmd->step->nnodes)
-        return STANDIN_CONNECTION_ERROR;
-    return expand(job, address) ? 0 : ENAMETOOLONG;
+    if (!expand(job, name, address))
+        return ENAMETOOLONG;
+    job->elsewhere = (job->to == step->nnodes || access(job->address, F_OK) != 0) &&
+                     runs_find_socket(step, job->address, sizeof(job->address));
+    return job->to < step->nnodes || job->elsewhere ? 0 : ENOENT;
 }
 
 static void serve_forward(struct job *job, const struct standin_head *head)
@@ -187,7 +198,8 @@ static void serve_kill(struct job *job, const struct standin_head *head)
 
     pthread_mutex_lock(&slurmd->lock);
     if (head->kill.job != slurmd->step->job || head->kill.step != slurmd->step->step)
-        rc = SLURM_ABI_INVALID_JOB_ID;
+        rc = steps_signal(slurmd->steps, head->kill.job, head->kill.step,
+                          (int32_t)head->kill.signal);
     else if (slurmd->ended)
         rc = SLURM_ABI_ALREADY_DONE;
     else
@@ -199,13 +211,62 @@ static void serve_kill(struct job *job, const struct standin_head *head)
 static void serve_record(struct job *job, const struct standin_head *head)
 {
     const struct standin_step *step = job->slurmd->step;
-    int32_t code = head->record.job != step->job || head->record.step != step->step
-                       ? SLURM_ABI_INVALID_JOB_ID
-                       : 0;
+    uint32_t number = head->record.step == SLURM_ABI_NO_VAL ? step->step : head->record.step;
+    int64_t times[] = {0, step->end};
+    int32_t code = steps_start_of(job->slurmd->steps, head->record.job, number, &times[0]);
 
-    send_all(job->fd, &code, sizeof(code));
+    if (send_all(job->fd, &code, sizeof(code)) && code == 0)
+        send_all(job->fd, times, sizeof(times));
+}
+
+static void serve_steps(struct job *job, bool all)
+{
+    char *own = steps_list(job->slurmd->steps), *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    int32_t len;
+
+    if (own && out)
+        fputs(own, out);
+    if (own && out && all)
+        runs_list(job->slurmd->step, out);
+    if (out)
+        fclose(out);
+    len = (int32_t)size;
+    if (send_all(job->fd, &len, sizeof(len)) && len > 0)
+        send_all(job->fd, text, (size_t)len);
+    free(own);
+    free(text);
+}
+
+/* Until the step's first process has ended. */
+static void serve_join(struct job *job, const struct standin_head *head)
+{
+    const struct standin_step *step = job->slurmd->step;
+    const struct standin_join *join = &head->join;
+    struct standin_joined joined;
+    uint32_t *node_of;
+    int32_t code;
+    char byte;
+
+    if (join->ntasks == 0 || join->ntasks > STANDIN_TASKS_MAX ||
+        (join->listed != 0 && join->listed != join->ntasks))
+        return;
+    node_of = calloc(join->ntasks, sizeof(*node_of));
+    if (!node_of || !recv_all(job->fd, node_of, join->listed * sizeof(*node_of))) {
+        free(node_of);
+        return;
+    }
+    code = steps_add(job->slurmd->steps, join, node_of, job->fd, &joined);
+    if (send_all(job->fd, &code, sizeof(code)) && code == 0 &&
+        send_all(job->fd, &joined, sizeof(joined)) &&
+        send_all(job->fd, step->cpus, step->job_nodes * sizeof(*step->cpus)) &&
+        send_all(job->fd, node_of, join->ntasks * sizeof(*node_of)))
+        while (recv(job->fd, &byte, 1, 0) > 0)
+            ;
     if (code == 0)
-        send_all(job->fd, &step->start, sizeof(step->start));
+        steps_remove(job->slurmd->steps, joined.step);
+    free(node_of);
 }
 
 static void serve_token_new(struct job *job, const struct standin_head *head)
@@ -225,11 +286,20 @@ static void serve_token_new(struct job *job, const struct standin_head *head)
 static void serve_token_read(struct job *job, const struct standin_head *head)
 {
     struct standin_credential found = {0};
-    int32_t code =
-        credentials_read(job->uid, job->node, head->token, &found.uid, found.data, &found.len);
+    uint32_t node = head->kind == STANDIN_RUN_TOKEN ? head->read.node : job->node;
+    const unsigned char *token = head->read.token;
+    int32_t code = credentials_read(job->uid, node, token, &found.uid, found.data, &found.len);
 
+    if (code != 0 && head->kind == STANDIN_TOKEN_READ && job->uid == geteuid())
+        code = runs_read_credential(job->slurmd->step, node, token, &found);
     if (send_all(job->fd, &code, sizeof(code)) && code == 0)
         send_all(job->fd, &found, sizeof(found));
+}
+
+/* Other users may not start steps, nor read credentials in the place of another run. */
+static bool may_ask(enum standin_kind kind, uint32_t uid)
+{
+    return uid == geteuid() || (kind != STANDIN_JOIN && kind != STANDIN_RUN_TOKEN);
 }
 
 static void *serve(void *arg)
@@ -240,7 +310,7 @@ static void *serve(void *arg)
     socklen_t len = sizeof(cred);
 
     if (getsockopt(job->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-        recv_all(job->fd, &head, sizeof(head))) {
+        recv_all(job->fd, &head, sizeof(head)) && may_ask(head.kind, cred.uid)) {
         job->uid = cred.uid;
         if (head.kind == STANDIN_FORWARD)
             serve_forward(job, &head);
@@ -250,8 +320,12 @@ static void *serve(void *arg)
             serve_record(job, &head);
         else if (head.kind == STANDIN_TOKEN_NEW)
             serve_token_new(job, &head);
-        else if (head.kind == STANDIN_TOKEN_READ)
+        else if (head.kind == STANDIN_TOKEN_READ || head.kind == STANDIN_RUN_TOKEN)
             serve_token_read(job, &head);
+        else if (head.kind == STANDIN_STEPS || head.kind == STANDIN_RUN_STEPS)
+            serve_steps(job, head.kind == STANDIN_STEPS);
+        else if (head.kind == STANDIN_JOIN)
+            serve_join(job, &head);
     }
     if (job->fd >= 0)
         close(job->fd);
@@ -321,9 +395,10 @@ struct slurmd *slurmd_open(const struct standin_step *step, struct faults *fault
         slurmd->faults = faults;
         pthread_mutex_init(&slurmd->lock, NULL);
         slurmd->fds = calloc(step->nnodes, sizeof(*slurmd->fds));
+        slurmd->steps = steps_new(step);
         slurmd->sent = calloc((size_t)step->nnodes * step->nnodes, sizeof(*slurmd->sent));
     }
-    if (!slurmd || !slurmd->fds || !slurmd->sent) {
+    if (!slurmd || !slurmd->fds || !slurmd->sent || !slurmd->steps) {
         err_set(err, "out of memory");
         return NULL;
     }

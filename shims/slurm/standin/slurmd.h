@@ -4,7 +4,7 @@
  *
  * A process asks the slurmd of its own node (standin.h); the message is written to the socket on
  * the other node as slurmd writes it, one connection each: the sender's uid, the length, the bytes,
- * end of file. Faults are made here.
+ * end of file. Faults are made here, but to messages for other runs of the user (runs.h) none.
  */
 #ifndef MUSTER_SLURM_STANDIN_SLURMD_H
 #define MUSTER_SLURM_STANDIN_SLURMD_H

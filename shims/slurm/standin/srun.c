@@ -2,6 +2,7 @@
 /** @file
  * srun's part: the plugin's client side, and the threads that are the slurmds of all nodes.
  */
+#include "shims/slurm/standin/joined.h"
 #include "shims/slurm/standin/slurm.h"
 
 #include <stdlib.h>
@@ -33,8 +34,10 @@ static int srun_open(struct run *run, int events, struct err *err)
     run->state = slurm;
     slurm->events = events;
     standin_describe(&run->step, NULL);
-    slurm->slurmd = slurmd_open(&run->step, run->faults, err);
-    if (!slurm->slurmd || plugin_load(&slurm->plugin, run->plugin_path, err) < 0)
+    if (!run->step.joined && !(slurm->slurmd = slurmd_open(&run->step, run->faults, err)))
+        return -1;
+    if (joined_announce(&run->step, err) < 0 ||
+        plugin_load(&slurm->plugin, run->plugin_path, err) < 0)
         return -1;
     slurmd_path(&run->step, &run->step.nodes[0], path, sizeof(path));
     slurm_abi_init(path);
@@ -47,7 +50,8 @@ static int srun_start(struct run *run, struct err *err)
 {
     struct slurm_run *slurm = run->state;
 
-    return slurmd_start(slurm->slurmd, slurm->events, err);
+    return slurm->slurmd ? slurmd_start(slurm->slurmd, slurm->events, err)
+                         : joined_start(slurm->events, err);
 }
 
 static void srun_ended(struct run *run, bool nodes)
@@ -55,7 +59,8 @@ static void srun_ended(struct run *run, bool nodes)
     struct slurm_run *slurm = run->state;
 
     (void)nodes;
-    slurmd_ended(slurm->slurmd);
+    if (slurm->slurmd)
+        slurmd_ended(slurm->slurmd);
 }
 
 /* As srun does it, what the plugin says wins. */
@@ -65,6 +70,8 @@ static int srun_close(struct run *run)
     int status = slurm->plugin.client_fini(slurm->client);
 
     slurm->plugin.fini();
+    if (run->step.joined)
+        joined_clean(&run->step);
     return status;
 }
 
@@ -72,6 +79,8 @@ const struct standin_rm rm_slurm = {
     .name = "slurm",
     .plugin_path = MUSTER_SLURM_PLUGIN,
     .about = "Slurm " STANDIN_RELEASE,
+    .joins = joined_is,
+    .join = joined_read,
     .open = srun_open,
     .start = srun_start,
     .ended = srun_ended,

@@ -4,6 +4,7 @@
  *
  *     own listening socket → plugin: prefork → fork the tasks → signals and ends → plugin: fini
  */
+#include "shims/slurm/standin/joined.h"
 #include "shims/slurm/standin/slurm.h"
 
 #include <errno.h>
@@ -14,16 +15,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+bool stepd_path(const struct standin_step *step, const struct standin_node *node, char *path,
+                size_t cap)
+{
+    return snprintf(path, cap, "%s/%s/%s_%u.%u", step->dir, node->name, node->name, step->job,
+                    step->step) < (int)cap;
+}
+
 /* By its name the plugin knows where it is. */
 static int make_socket(const struct node *node)
 {
-    const struct standin_step *step = &node->run->step;
-    const char *name = node->here->name;
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s/%s_%u.%u", step->dir, name, name,
-                 step->job, step->step) >= (int)sizeof(addr.sun_path)) {
+    if (!stepd_path(&node->run->step, node->here, addr.sun_path, sizeof(addr.sun_path))) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -42,7 +47,8 @@ static int prepare(struct node *node)
 
     slurmd_path(&run->step, node->here, path, sizeof(path));
     /* The server that the plugin starts inherits it. */
-    if (make_socket(node) < 0 || setenv("SLURM_CONF", path, 1) < 0) {
+    if (make_socket(node) < 0 || setenv("SLURM_CONF", path, 1) < 0 ||
+        !faults_direct_write(run->faults, node->index, path)) {
         say_error("cannot make its socket: %s", strerror(errno));
         return -1;
     }
@@ -75,11 +81,15 @@ void stepd_run(struct run *run, uint32_t index, int control)
 {
     struct slurm_run *slurm = run->state;
     struct node node;
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
     int status = 1;
 
     setpgid(0, 0);
     standin_describe(&run->step, &run->step.nodes[index]);
-    slurmd_leave(slurm->slurmd);
+    if (slurm->slurmd)
+        slurmd_leave(slurm->slurmd);
+    else
+        joined_leave();
     if (node_open(&node, run, index, control) == 0 && prepare(&node) == 0) {
         for (uint32_t slot = 0; slot < node.here->ntasks; slot++)
             if (node_fork(&node, slot) == 0)
@@ -90,5 +100,7 @@ void stepd_run(struct run *run, uint32_t index, int control)
         status = 0;
     }
     slurm->plugin.fini();
+    slurmd_path(&run->step, node.here, path, sizeof(path));
+    faults_direct_read(run->faults, path);
     node_end(&node, status);
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What the launcher says on the control socket: boot.h.
+ */
+#ifndef MUSTER_SERVER_CONTROL_H
+#define MUSTER_SERVER_CONTROL_H
+
+#include "common/server/server.h"
+
+/** Reads the launcher's messages and does what they say; ends the loop when the launcher has shut
+ * its side. @param fd, what of libevent @param arg the server @thread the loop's */
+void control_ready(evutil_socket_t fd, short what, void *arg);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Frames on their way out and in. The functions are entries of the environments that core.c gives
+ * to the engine, the questions, the link and the messages for all; each is described there.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_FRAMES_H
+#define MUSTER_SERVER_FRAMES_H
+
+#include "common/server/server.h"
+
+/** Opens the RM's back end and the port for direct connections, and takes the shape of the trees
+ * and the context ids that the RM gives. @return 0, or -1 with the reason in @p err */
+int frames_open(struct server *server, struct err *err);
+
+/** Of the engine, the questions and the messages for all. @param frame taken over */
+void frames_send(void *arg, uint32_t node, struct wire_out *frame);
+void frames_send_shared(void *arg, uint32_t node, struct wire_out *frame,
+                        struct shared_bytes *body);
+
+/** Of the link. @param data taken over */
+void frames_send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
+void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
+                          struct shared_bytes *body, enum frame_care care);
+
+/** Hands a frame to the part that it is for. */
+void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
+/** Hands on a message that server @p speaker has sent to all servers of the step. */
+void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_t len);
+
+/** @return a server's name, for the log; borrowed */
+const char *frames_name(void *arg, uint32_t node);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Becoming the holder, and what it does when it ceases to be that. */
+#include "common/server/holder_private.h"
+
+#include <string.h>
+
+enum {
+    COLLECT_MS = 4000, /* for the other steps to say what they have */
+    SUCCEED_MS = 1000, /* the same where the other steps come by themselves */
+};
+
+void hold_begin(struct holder *holder)
+{
+    holder_set_state(holder, HOLDS);
+    if (holder->range == 0) /* after those that others have told of */
+        holder_set_range(holder, desk_range(holder));
+    holder->checks = 0;
+    holder->check = holder_now(holder) + CHECK_FIRST_MS;
+    holder->serve(holder);
+}
+
+void hold_kept(struct holder *holder)
+{
+    const struct store_entry *e;
+    struct wire_out out = {0};
+    struct wire_in in;
+    wire_put_u32(&out, store_counts(holder->kept).entries);
+    for (e = store_first(holder->kept); e != NULL; e = TAILQ_NEXT(e, link))
+        store_put_entry(&out, e);
+    wire_in_init(&in, out.data, out.len);
+    if (!out.failed)
+        desk_take(holder, holder->held, &in);
+    wire_out_free(&out);
+}
+
+static void collected(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct holder *holder = arg;
+    (void)data, (void)len;
+    if (status == HOLDER_AGAIN && holder->check > holder_now(holder))
+        holder->check = holder_now(holder); /* it knows an older one */
+    if (holder->collecting > 0 && --holder->collecting == 0 && holder->state == COLLECTS)
+        hold_begin(holder);
+}
+
+static void collect_from(struct holder *holder, uint32_t node)
+{
+    const unsigned char op = HOLDER_COLLECT;
+    holder->collecting++;
+    holder->env.ask(holder->env.arg, node, &op, 1, ANSWER_S, collected, holder);
+}
+
+void hold_collect(struct holder *holder)
+{
+    const struct holder_env *env = &holder->env;
+    hold_kept(holder);
+    if (env->find == NULL) {
+        hold_begin(holder);
+        return;
+    }
+    holder_set_state(holder, COLLECTS);
+    holder->until = holder_now(holder) + COLLECT_MS;
+    holder->collecting = 1; /* until the last of them is named */
+    if (env->others == NULL || !env->others(env->arg)) {
+        holder->until = holder_now(holder) + SUCCEED_MS;
+        if (!holder->succeeds)
+            hold_begin(holder);
+    }
+}
+
+void holder_other(struct holder *holder, uint32_t node)
+{
+    if (holder->state != COLLECTS && holder->state != HOLDS)
+        return;
+    if (node == HOLDER_NONE)
+        collected(holder, 0, NULL, 0);
+    else if (holder->state == COLLECTS)
+        collect_from(holder, node);
+    if (node != HOLDER_NONE && holder->leave != LEAVE_NOT)
+        desk_note(holder, node); /* perhaps an heir */
+    else if (holder->heirs == HEIRS_ASKED)
+        holder->heirs = HEIRS_NAMED;
+    if (holder->leave == LEAVE_OFFERS)
+        holder->serve(holder);
+}
+
+/* What other steps have told us they tell the next holder; of those that are gone we know alone. */
+void hold_adopt(struct holder *holder)
+{
+    struct store_entry *e, *next;
+    struct wire_out out = {0};
+    struct wire_in in;
+    struct client *client;
+    uint32_t n = 0;
+    wire_put_u32(&out, 0);
+    for (e = store_first(holder->held); e != NULL; e = next) {
+        next = TAILQ_NEXT(e, link);
+        bool has_step = false;
+        TAILQ_FOREACH (client, &holder->clients, link)
+            has_step |= client->gone == 0 && strcmp(client->nspace, e->who.nspace) == 0;
+        if (!has_step && (e->life == STORE_SESSION_LIFE || e->life == STORE_FIRST_READ)) {
+            store_put_entry(&out, e);
+            n++;
+        }
+    }
+    wire_set_u32(&out, 0, n);
+    wire_in_init(&in, out.data, out.len);
+    if (!out.failed)
+        desk_take(holder, holder->kept, &in);
+    wire_out_free(&out);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Local calls. A call starts an operation, waits in the queue of its tracker until the operation
+ * before it has ended, or is answered at once with a failure that is owed to it.
+ */
+#include "common/tracker/frames.h"
+
+#include "common/util/log.h"
+
+void engine_call(struct engine *engine, struct engine_call *call)
+{
+    struct tracker *t = engine->closing ? NULL : tracker_get(engine, call->sig, call->siglen);
+    if (t == NULL) {
+        call_refuse(call, engine->closing ? engine->env.codes.closing : engine->env.codes.invalid);
+        return;
+    }
+    struct engine_call *before = cancel_meets(engine, t, true);
+    if (before != NULL) {
+        engine_call(engine, before);
+        engine_call(engine, call); /* t may be gone */
+        return;
+    }
+    struct tracker_debt owed;
+    if (call->gone == NULL || call->op == 0)
+        call->op = ++engine->numbers;
+    struct tracker *other = call->gone != NULL ? tries_owing(engine, t, call) : NULL;
+    if (other != NULL && tracker_owed(other, &owed)) {
+        log_debug("tracker: others have failed without some of those that are lost now");
+        tracker_tidy(engine, t);
+        tracker_tidy(engine, other);
+        call_pay(call, &owed);
+        return;
+    }
+    if (tracker_owed(t, &owed)) {
+        log_debug("tracker: a late call is answered with the status that the others got");
+        t->tried = call->op;
+        call_pay(call, &owed);
+        return;
+    }
+    bool again = call->gone != NULL;
+    if (t->call == NULL && t->queue == NULL) {
+        wanted_forget(engine, t->sig, t->siglen);
+        tracker_start(engine, t, call);
+    } else {
+        calls_add(&t->queue, call);
+    }
+    if (again) { /* tries that it has skipped fail */
+        rollup_local_loss(engine);
+        wanted_local_loss(engine);
+    }
+}
+
+void engine_cancel_known(struct engine *engine, const void *sig, size_t siglen, bool lost)
+{
+    struct engine_call *made = engine->closing ? NULL : cancel_call(engine, sig, siglen, lost);
+    if (made != NULL)
+        engine_call(engine, made);
+}
+
+void engine_cancel(struct engine *engine, const char *id, bool lost)
+{
+    const struct tracker *t = engine->closing ? NULL : cancel_find(engine, id, lost);
+    if (t != NULL)
+        engine_cancel_known(engine, t->sig, t->siglen, lost);
+    else if (!engine->closing)
+        cancel_keep(engine, id, lost);
+}
+
+struct tracker *calls_tracker(struct engine *engine, const void *sig, size_t siglen)
+{
+    struct tracker *t = tracker_get(engine, sig, siglen);
+    struct engine_call *made = t != NULL ? cancel_meets(engine, t, false) : NULL;
+    if (made == NULL)
+        return t;
+    engine_call(engine, made);
+    return tracker_get(engine, sig, siglen);
+}

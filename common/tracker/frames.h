@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What the files of the engine's uppermost layer know of each other. Private to them.
+ */
+#ifndef MUSTER_TRACKER_FRAMES_H
+#define MUSTER_TRACKER_FRAMES_H
+
+#include "common/tracker/recovery/recovery.h"
+
+/** @return the tracker of a signature that somebody else speaks of, after the failed call was made
+ * if a construct of it was cancelled here; NULL: it has nothing to do with this server */
+struct tracker *calls_tracker(struct engine *engine, const void *sig, size_t siglen);
+/** Takes a FRAME_CONTRIB. */
+void contribution_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
+/** Takes a FRAME_RELEASE. */
+void release_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
+
+#endif

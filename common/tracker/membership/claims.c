@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a claim begins and ends. It begins when a server that decides an operation claims members of
+ * this server. It ends when the outcome is here, or when no server is left that can tell it.
+ */
+#include "common/tracker/membership/private.h"
+
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static timer_fire tick;
+
+/* Whether a bootstrap's home is lost, and the next one may claim members of @p claim again. */
+static bool is_homeless(const struct claim *claim)
+{
+    return claim->state == CLAIM_DOUBT && claim->sig == NULL;
+}
+
+/* Whether one claim is of another home for members of the other one. */
+static bool is_same(const struct claim *claim, const struct claim *other)
+{
+    struct procset rest = {0};
+    bool same = claim != other && strcmp(claim->id, other->id) == 0 &&
+                procset_except(&rest, &other->members, &claim->members) == 0 &&
+                procset_size(&rest) < procset_size(&other->members);
+    procset_free(&rest);
+    return same;
+}
+
+/* The next home has claimed members: what the lost one had claimed is over. */
+static void forget_homeless(struct engine *engine, const struct claim *claim)
+{
+    struct claim *other, *next;
+    for (other = TAILQ_FIRST(&engine->membership->claims); other != NULL; other = next) {
+        next = TAILQ_NEXT(other, all);
+        if (is_homeless(other) && is_same(claim, other))
+            claim_free(engine, other);
+    }
+}
+
+/* Takes over the bytes of @p members. */
+static struct claim *claim_new(struct engine *engine, uint32_t decider, uint64_t op, const char *id,
+                               struct procset *members)
+{
+    struct claim *claim = calloc(1, sizeof *claim);
+    if (claim == NULL || timers_start(&engine->timers, &claim->due, TIMER_NEVER, tick) != 0) {
+        free(claim);
+        return NULL;
+    }
+    claim->at = engine->env.now(engine->env.arg);
+    claim->decider = decider;
+    claim->op = op;
+    snprintf(claim->id, sizeof claim->id, "%s", id);
+    claim->members = *members;
+    *members = (struct procset){0};
+    claim->left = procset_size(&claim->members);
+    claim_due(engine, claim);
+    TAILQ_INSERT_TAIL(&engine->membership->claims, claim, all);
+    forget_homeless(engine, claim);
+    return claim;
+}
+
+/* The server that decides no longer knows the operation: the calls are free for other claims, or
+ * belonged to an operation that has failed meanwhile. */
+static void unclaim(struct engine *engine, uint32_t from, uint64_t op)
+{
+    struct claim *claim = claim_find(engine, from, op);
+    char id[PROCSET_NAME_MAX + 1];
+    if (claim == NULL || claim->state == CLAIM_OWED)
+        return;
+    memcpy(id, claim->id, sizeof id);
+    claim_free(engine, claim);
+    member_freed(engine, id);
+}
+
+static bool all_here(const struct engine *engine, const struct procset *members)
+{
+    struct procset here = {0};
+    bool all =
+        members_on(engine, members, engine->env.self, &here) == 0 && procset_equal(members, &here);
+    procset_free(&here);
+    return all;
+}
+
+void claim_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
+{
+    struct wire_in *in = &frame->in;
+    uint32_t from = frame->from;
+    (void)t;
+    struct procset members = {0};
+    char id[PROCSET_NAME_MAX + 1];
+    uint64_t op = wire_get_u64(in);
+    wire_get_str(in, id, sizeof id);
+    procset_read(&members, in);
+    size_t siglen;
+    const void *sig = wire_get_block(in, &siglen);
+    bool good = wire_end(in) && members.nparts > 0 && all_here(engine, &members);
+    if (wire_end(in) && members.nparts == 0)
+        unclaim(engine, from, op);
+    else if (!good)
+        log_warning("a malformed claim of node %u was dropped", from);
+    struct claim *claim = good ? claim_find(engine, from, op) : NULL;
+    if (good && claim == NULL) {
+        claim = claim_new(engine, from, op, id, &members);
+        if (claim != NULL && siglen > 0 && (claim->sig = malloc(siglen)) != NULL)
+            memcpy(claim->sig, sig, claim->siglen = siglen);
+    }
+    procset_free(&members);
+    if (claim == NULL || claim->state == CLAIM_OWED)
+        return;
+    claim->at = engine->env.now(engine->env.arg);
+    joins_try_all(engine, id);
+}
+
+/* Takes the calls that have ended. What failed is owed to those who have not called yet. */
+static void take(struct engine *engine, struct claim *claim, const struct engine_result *result,
+                 struct engine_call **ended)
+{
+    int32_t status = result->status;
+    struct waiting *w, *next;
+    if (status != 0)
+        joins_fill(engine, claim);
+    for (w = TAILQ_FIRST(&engine->membership->joins); w != NULL; w = next) {
+        next = TAILQ_NEXT(w, all);
+        if (w->claim != claim)
+            continue;
+        w->claim = NULL;
+        debt_forget(engine, w, status == 0);
+        procset_unite(&claim->answered, w->call->caller);
+        claim->left--;
+        claim_release(engine, w, ended);
+    }
+    quit_settle(engine, claim);
+    claim_move(claim, CLAIM_END);
+    claim->status = status;
+    if (result->gone != NULL)
+        procset_unite(&claim->gone, result->gone);
+    claim->at = engine->env.now(engine->env.arg);
+    if (status == 0)
+        claim_free(engine, claim);
+    else
+        debt_reduce(engine, claim);
+}
+
+void claim_end(struct engine *engine, uint32_t decider, const char *id,
+               const struct tracker_release *release, struct engine_call **ended)
+{
+    struct claim *claim = claim_find(engine, decider, release->op);
+    int32_t status = release->result.status;
+    struct procset local = {0};
+    /* A server that answers for one that is lost tells of that one's assembly, not of its own. */
+    if (claim != NULL && strcmp(claim->id, id) != 0)
+        return;
+    if (claim == NULL && status != 0 && release->added != NULL) {
+        members_on(engine, release->added, engine->env.self, &local);
+        if (local.nparts > 0)
+            claim = claim_new(engine, decider, release->op, id, &local);
+        procset_free(&local);
+    }
+    if (claim != NULL && claim->state != CLAIM_OWED)
+        take(engine, claim, &release->result, ended);
+}
+
+void member_take(struct engine *engine, struct tracker *t, const struct tracker_release *release,
+                 struct engine_call **ended)
+{
+    struct tracker_release others = *release;
+    struct procset rest = {0};
+    if (release->op == 0)
+        return;
+    procset_except(&rest, release->added, &t->parts.members); /* leaders do not call as members */
+    others.added = &rest;
+    claim_end(engine, tracker_node(t, t->tree.root), t->parts.id, &others, ended);
+    procset_free(&rest);
+}
+
+/* An open claim of one that has ended; what is done to it may free any other. */
+static struct claim *lost_claim(struct engine *engine)
+{
+    struct claim *claim;
+    TAILQ_FOREACH (claim, &engine->membership->claims, all)
+        if (claim->state == CLAIM_OPEN && joins_local_status(engine, claim) != 0)
+            return claim;
+    return NULL;
+}
+
+void claim_local_loss(struct engine *engine)
+{
+    struct claim *claim, *next;
+    while ((claim = lost_claim(engine)) != NULL)
+        joins_try(engine, claim);
+    for (claim = TAILQ_FIRST(&engine->membership->claims); claim != NULL; claim = next) {
+        next = TAILQ_NEXT(claim, all);
+        if (claim->state == CLAIM_OWED)
+            debt_reduce(engine, claim);
+    }
+}
+
+uint32_t claim_decider(const struct engine *engine, uint32_t from, uint64_t op, const void *sig,
+                       size_t siglen)
+{
+    const struct claim *claim;
+    TAILQ_FOREACH (claim, &engine->membership->claims, all)
+        if (claim->state == CLAIM_DOUBT && claim->op == op && claim->siglen == siglen &&
+            memcmp(claim->sig, sig, siglen) == 0)
+            return claim->decider;
+    return from;
+}
+
+/* Ends a claim whose outcome no server can tell. May free any claim. */
+static void end_lost(struct engine *engine, struct claim *claim)
+{
+    struct engine_call *ended = NULL;
+    struct engine_result result = {.status = engine->env.codes.lost};
+    take(engine, claim, &result, &ended);
+    calls_done(&ended, &result);
+}
+
+static void ask(struct engine *engine, struct claim *claim)
+{
+    if (!claim_move(claim, CLAIM_LOSS))
+        return;
+    claim->ask = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    claim_due(engine, claim);
+    if (!engine->up->ask(engine, claim->op, claim->sig, claim->siglen))
+        end_lost(engine, claim);
+}
+
+static bool has_next_home(const struct engine *engine, const struct claim *claim)
+{
+    const struct claim *other;
+    TAILQ_FOREACH (other, &engine->membership->claims, all)
+        if ((other->state == CLAIM_OPEN || other->state == CLAIM_TOLD) && is_same(other, claim))
+            return true;
+    return false;
+}
+
+/* Leaders of a bootstrap go to the next home, which claims their members anew: frees the calls for
+ * that claim. */
+static void await_home(struct engine *engine, struct claim *claim)
+{
+    char id[PROCSET_NAME_MAX + 1];
+    if (!claim_move(claim, CLAIM_LOSS))
+        return;
+    memcpy(id, claim->id, sizeof id);
+    joins_unfill(engine, claim);
+    claim->ask = engine->env.now(engine->env.arg) + ENGINE_HOME_MS;
+    claim_due(engine, claim);
+    if (has_next_home(engine, claim))
+        claim_free(engine, claim);
+    joins_try_all(engine, id);
+}
+
+/* Calls that have joined may belong to a success that somebody else knows. */
+void claim_lost(struct engine *engine, uint32_t node)
+{
+    struct claim *claim = TAILQ_FIRST(&engine->membership->claims);
+    while (claim != NULL) {
+        bool ours =
+            claim->decider == node && (claim->state == CLAIM_OPEN || claim->state == CLAIM_TOLD);
+        if (ours && claim->state == CLAIM_TOLD && claim->sig != NULL)
+            ask(engine, claim);
+        else if (ours && claim->sig == NULL && engine->env.home != NULL)
+            await_home(engine, claim);
+        else if (ours)
+            end_lost(engine, claim);
+        claim = ours ? TAILQ_FIRST(&engine->membership->claims) : TAILQ_NEXT(claim, all);
+    }
+}
+
+/* Forgets a claim, unless calls wait for its outcome. An open one is repeated as long as it
+ * stands. */
+static void old_enough(struct engine *engine, struct claim *claim, uint64_t now)
+{
+    const struct waiting *w;
+    TAILQ_FOREACH (w, &engine->membership->joins, all)
+        if (w->claim == claim) {
+            claim->at = now;
+            return;
+        }
+    claim_free(engine, claim);
+}
+
+static void tick(void *arg, struct timer *due, uint64_t now)
+{
+    struct engine *engine = arg;
+    struct claim *claim = TIMER_OF(due, struct claim, due);
+    if (claim_due_at(engine, claim) > now) {
+        timers_set(&engine->timers, due, claim_due_at(engine, claim));
+    } else if (claim->at + ENGINE_REMEMBER_MS <= now) {
+        old_enough(engine, claim, now);
+    } else if (is_homeless(claim)) {
+        end_lost(engine, claim);
+    } else if (claim->state == CLAIM_DOUBT) {
+        ask(engine, claim);
+    } else {
+        claim->ask = now + ENGINE_ASK_MS;
+        assembly_ping(engine, claim->decider); /* may tell us that it is lost */
+    }
+}

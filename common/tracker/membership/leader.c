@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaders of a bootstrap, on their own server. Each knows the group's id and how many leaders there
+ * are, so they meet at the id's home, a server that everybody can compute: home.c.
+ *
+ * LEAD: str id, u64 number of the sender's call, u32 library, u32 leaders (0: the call is taken
+ *       back, and nothing follows), u32 timeout in s (0: none), u64 ms left of it, the leader, i32
+ *       status, u8 1: the call was announced before, and fails since, u32 flags, u32 1, one entry
+ */
+#include "common/tracker/membership/private.h"
+
+#include "common/util/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_head(struct engine *engine, struct wire_out *out, const struct waiting *w,
+                     uint32_t leaders)
+{
+    wire_put_u8(out, FRAME_LEAD);
+    wire_put_str(out, w->call->id);
+    wire_put_u64(out, w->number);
+    wire_put_u32(out, engine->env.library);
+    wire_put_u32(out, leaders);
+}
+
+/* Of the call's own time: it may have waited, or have had another home before. */
+static uint64_t time_left(const struct engine *engine, const struct waiting *w)
+{
+    uint64_t all = w->call->timeout * 1000ull;
+    uint64_t spent = engine->env.now(engine->env.arg) - w->opened;
+    return all > spent ? all - spent : 0;
+}
+
+static void send_lead(struct engine *engine, const struct waiting *w, int32_t status, bool again)
+{
+    const struct engine_call *call = w->call;
+    struct engine_entry entry = {0, call->data, call->len, call->added, call->addedlen};
+    struct wire_out out = {0};
+    entry_acquaint(engine, w->home, &entry);
+    put_head(engine, &out, w, call->leaders);
+    wire_put_u32(&out, call->timeout);
+    wire_put_u64(&out, time_left(engine, w));
+    procset_write(call->caller, &out);
+    wire_put_i32(&out, status);
+    wire_put_u8(&out, again);
+    wire_put_u32(&out, call->flags);
+    wire_put_u32(&out, 1);
+    entry_put(&out, &entry);
+    assembly_send(engine, w->home, &out);
+}
+
+/* Whether somebody else is to decide, who may be lost. */
+static bool has_far_home(const struct engine *engine, const struct waiting *w)
+{
+    return w->home != engine->env.self && w->home != ENGINE_NO_HOME;
+}
+
+/* Whether it is asked about now and then: its home may be lost, or be the others' no longer. */
+static bool asks(const struct engine *engine, const struct waiting *w)
+{
+    return has_far_home(engine, w) || (w->home == engine->env.self && engine->env.home != NULL);
+}
+
+/* Takes a call out of those that wait. */
+static struct engine_call *leave(struct engine *engine, struct waiting *w)
+{
+    struct engine_call *call = w->call;
+    TAILQ_REMOVE(&engine->membership->leads, w, all);
+    timers_stop(&engine->timers, &w->due);
+    member_alone(engine);
+    fellows_free(w);
+    free(w);
+    return call;
+}
+
+static uint64_t due_at(const struct engine *engine, const struct waiting *w)
+{
+    return timer_earliest((uint64_t[]){w->deadline, asks(engine, w) ? w->ask : 0}, 2);
+}
+
+static void tick(void *arg, struct timer *due, uint64_t now)
+{
+    struct engine *engine = arg;
+    struct waiting *w = TIMER_OF(due, struct waiting, due);
+    if (due_at(engine, w) > now) {
+        timers_set(&engine->timers, due, due_at(engine, w));
+    } else if (w->deadline != 0 && w->deadline <= now) {
+        log_error("timed out after %u s: group \"%s\" bootstrap: no word of node %s, which decides",
+                  w->call->timeout, w->call->id,
+                  w->home == ENGINE_NO_HOME ? "(which one is not known yet)"
+                                            : engine->env.name(engine->env.arg, w->home));
+        call_refuse(leave(engine, w), engine->env.codes.timeout);
+    } else {
+        w->ask = now + ENGINE_ASK_MS;
+        if (has_far_home(engine, w))
+            assembly_ping(engine, w->home); /* may tell us that it is lost */
+        fellows_ping(engine, w);
+        if (engine->env.home != NULL)
+            engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
+    }
+}
+
+void engine_lead(struct engine *engine, struct engine_call *call)
+{
+    const struct engine_env *env = &engine->env;
+    struct waiting *w = calloc(1, sizeof *w);
+    if (w == NULL || engine->closing) {
+        free(w);
+        call_refuse(call, engine->closing ? env->codes.closing : env->codes.lost);
+        return;
+    }
+    w->call = call;
+    w->home = w->next_home = ENGINE_NO_HOME;
+    w->number = ++engine->numbers;
+    w->opened = engine->env.now(engine->env.arg);
+    w->ask = w->opened + ENGINE_ASK_MS;
+    if (call->timeout > 0)
+        w->deadline = w->opened + call->timeout * 1000ull + ENGINE_GRACE_MS;
+    if (timers_start(&engine->timers, &w->due, due_at(engine, w), tick) != 0) {
+        free(w);
+        call_refuse(call, env->codes.lost);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&engine->membership->leads, w, all);
+    if (env->home != NULL)
+        env->home(env->arg, call->id, w->number); /* may end it */
+    else
+        engine_home(engine, w->number,
+                    (uint32_t)(signature_hash(call->id, strlen(call->id)) % env->nnodes));
+}
+
+/* Only its home knows whether a call belongs to an operation by now, and says so: the call's own
+ * server forgets one that is nowhere else. */
+bool leader_withdraw(struct engine *engine, struct engine_call *call)
+{
+    struct waiting *w;
+    struct wire_out out = {0};
+    TAILQ_FOREACH (w, &engine->membership->leads, all)
+        if (w->call == call)
+            break;
+    if (w == NULL)
+        return false;
+    w->next_home = ENGINE_NO_HOME;
+    if (has_far_home(engine, w)) {
+        put_head(engine, &out, w, 0);
+        assembly_send(engine, w->home, &out);
+        return false;
+    }
+    struct procset leader = {0};
+    bool is_ours = w->home == ENGINE_NO_HOME || home_take_back(engine, w->home, w->number, &leader);
+    procset_free(&leader);
+    if (!is_ours)
+        return false;
+    leave(engine, w);
+    return true;
+}
+
+static struct waiting *find(const struct engine *engine, uint64_t number)
+{
+    struct waiting *w;
+    TAILQ_FOREACH (w, &engine->membership->leads, all)
+        if (w->number == number)
+            break;
+    return w;
+}
+
+void leader_end(struct engine *engine, uint32_t home, uint64_t number, struct engine_call **ended)
+{
+    struct waiting *w = find(engine, number);
+    if (w != NULL && w->home == home)
+        calls_add(ended, leave(engine, w));
+}
+
+/* The others may meet elsewhere by now. The call goes there when its home gives it back, as that
+ * does unless it has all leaders. */
+static void change_home(struct engine *engine, struct waiting *w, uint32_t node)
+{
+    struct wire_out out = {0};
+    if (node == ENGINE_NO_HOME || node == w->home || node == w->next_home ||
+        engine_is_lost(engine, node))
+        return;
+    w->next_home = node;
+    put_head(engine, &out, w, 0);
+    assembly_send(engine, w->home, &out);
+}
+
+bool leader_moves(struct engine *engine, uint32_t home, uint64_t number,
+                  const struct procset *leading)
+{
+    struct waiting *w = find(engine, number);
+    if (w == NULL || w->home != home || w->next_home == ENGINE_NO_HOME ||
+        !procset_equal(leading, w->call->caller))
+        return false;
+    uint32_t next = w->next_home;
+    w->home = w->next_home = ENGINE_NO_HOME;
+    procset_free(&w->fellows); /* the next home knows its own */
+    w->fellows = (struct procset){0};
+    if (engine_is_lost(engine, next))
+        engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
+    else
+        engine_home(engine, w->number, next); /* the same */
+    return true;
+}
+
+void engine_home(struct engine *engine, uint64_t call, uint32_t node)
+{
+    struct waiting *w = find(engine, call);
+    if (w == NULL)
+        return; /* it was taken back, or its deadline has passed */
+    if (w->home != ENGINE_NO_HOME) {
+        change_home(engine, w, node); /* may end it */
+        return;
+    }
+    if (node == ENGINE_NO_HOME || engine_is_lost(engine, node)) {
+        call_refuse(leave(engine, w), engine->env.codes.lost);
+        return;
+    }
+    w->home = node;
+    timers_sooner(&engine->timers, &w->due, due_at(engine, w));
+    send_lead(engine, w, w->status != 0 ? w->status : w->call->status, false); /* may end it */
+}
+
+/* The first call whose home is that server. */
+static struct waiting *at_home(const struct engine *engine, uint32_t node)
+{
+    struct waiting *w;
+    TAILQ_FOREACH (w, &engine->membership->leads, all)
+        if (w->home == node)
+            return w;
+    return NULL;
+}
+
+/* The first call that does not fail yet, although a fellow is lost. */
+static struct waiting *bereft(const struct engine *engine)
+{
+    struct waiting *w;
+    TAILQ_FOREACH (w, &engine->membership->leads, all)
+        if (w->status == 0 && fellows_loss(engine, w) != 0)
+            return w;
+    return NULL;
+}
+
+/* The others of a bootstrap ask for another home, too. */
+void leader_lost(struct engine *engine, uint32_t node)
+{
+    struct waiting *w;
+    while ((w = at_home(engine, node)) != NULL) {
+        if (engine->env.home == NULL || engine->closing) {
+            call_refuse(leave(engine, w), engine->env.codes.lost);
+            continue;
+        }
+        w->home = w->next_home = ENGINE_NO_HOME;
+        fellows_lose_home(w);
+        w->status = fellows_loss(engine, w);
+        w->ask = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+        engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
+    }
+    while ((w = bereft(engine)) != NULL) {
+        w->status = fellows_loss(engine, w);
+        if (w->home != ENGINE_NO_HOME)
+            send_lead(engine, w, w->status, true); /* may end it */
+    }
+}
+
+void leader_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
+{
+    struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
+    char who[256] = "", called[64] = "";
+    engine->env.missing(engine->env.arg, &sig, &engine->env.self, 1, who, sizeof who);
+    if (w->fellows.nparts > 0)
+        snprintf(called, sizeof called, ", of whom %" PRIu64 " have called",
+                 procset_size(&w->fellows));
+    snprintf(
+        buf, cap, "group \"%s\" bootstrap: called as one of %u leaders%s: %s; no word yet of %s",
+        w->call->id, w->call->leaders, called, who,
+        w->home == ENGINE_NO_HOME ? "who decides" : engine->env.name(engine->env.arg, w->home));
+}
+
+void leader_close(struct engine *engine)
+{
+    struct waiting *w;
+    while ((w = TAILQ_FIRST(&engine->membership->leads)) != NULL) {
+        if (has_far_home(engine, w))
+            send_lead(engine, w, engine->env.codes.closing, true); /* the others learn of it */
+        call_refuse(leave(engine, w), engine->env.codes.closing);
+    }
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of added members. Such a call, a join, waits on its own server until a claim takes it and
+ * the construct ends, until its deadline, or until libpmix has answered it with another call's
+ * result.
+ */
+#include "common/tracker/membership/private.h"
+
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether leaders of this server have called for the same group: the call's fate is theirs, since
+ * PMIx's library answers all calls of one id on a server at once. */
+static bool is_busy(const struct engine *engine, const char *id)
+{
+    const struct tracker *t;
+    const struct waiting *w;
+    bool busy = false;
+    TAILQ_FOREACH (w, &engine->membership->leads, all)
+        busy = busy || strcmp(w->call->id, id) == 0;
+    TAILQ_FOREACH (t, &engine->all, all)
+        busy = busy || (t->call != NULL && coll_traits(t->parts.kind)->adds &&
+                        strcmp(t->parts.id, id) == 0);
+    return busy;
+}
+
+/* Takes a call out of those that wait; nothing is owed for it any more. */
+static struct engine_call *leave(struct engine *engine, struct waiting *w)
+{
+    struct engine_call *call = w->call;
+    TAILQ_REMOVE(&engine->membership->joins, w, all);
+    timers_stop(&engine->timers, &w->due);
+    debt_forget(engine, w, false);
+    free(w);
+    return call;
+}
+
+static uint64_t due_at(const struct waiting *w)
+{
+    return timer_earliest((uint64_t[]){w->deadline, w->report}, 2);
+}
+
+static timer_fire tick;
+
+void engine_join(struct engine *engine, struct engine_call *call)
+{
+    struct tracker_debt debt = {.status = engine->env.codes.closing};
+    struct waiting *w = engine->closing ? NULL : calloc(1, sizeof *w);
+    bool busy = w != NULL && is_busy(engine, call->id);
+    quit_returns(engine, call);
+    if (w == NULL || (!busy && debt_take(engine, call, &debt))) {
+        free(w);
+        call_pay(call, &debt);
+        return;
+    }
+    w->call = call;
+    w->indebted = debt_of(engine, call) != NULL;
+    w->opened = engine->env.now(engine->env.arg);
+    w->deadline = call->timeout > 0 ? w->opened + call->timeout * 1000ull : 0;
+    w->report = engine->env.stall > 0 ? w->opened + engine->env.stall * 1000ull : 0;
+    if (timers_start(&engine->timers, &w->due, due_at(w), tick) != 0) {
+        free(w);
+        call_refuse(call, engine->env.codes.lost);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&engine->membership->joins, w, all);
+    joins_try_all(engine, call->id);
+}
+
+static bool member_withdraw(struct engine *engine, struct engine_call *call)
+{
+    struct waiting *w;
+    TAILQ_FOREACH (w, &engine->membership->joins, all)
+        if (w->call == call)
+            break;
+    if (w == NULL || w->claim != NULL)
+        return false;
+    if (!w->indebted)
+        quit_note(engine, call);
+    leave(engine, w);
+    return true;
+}
+
+void engine_forget(struct engine *engine, struct engine_call *call)
+{
+    struct tracker_debt debt = {0};
+    struct tracker *t = call->sig != NULL ? tracker_find(engine, call->sig, call->siglen) : NULL;
+    if (t != NULL && tracker_owed(t, &debt))
+        tracker_tidy(engine, t);
+    else if (call->sig == NULL)
+        debt_take(engine, call, &debt);
+    procset_free(&debt.gone);
+}
+
+bool engine_withdraw(struct engine *engine, struct engine_call *call)
+{
+    return member_withdraw(engine, call) || leader_withdraw(engine, call);
+}
+
+/* Whether a failure that is owed can be given now, as no leader here shares the answer. */
+static bool is_payable(const struct engine *engine, const struct waiting *w)
+{
+    return w->indebted && w->claim == NULL && !is_busy(engine, w->call->id);
+}
+
+static void pay(struct engine *engine, struct waiting *w)
+{
+    struct tracker_debt debt;
+    if (debt_take(engine, w->call, &debt)) {
+        w->indebted = false;
+        call_pay(leave(engine, w), &debt);
+    } else {
+        w->indebted = false; /* forgotten */
+    }
+}
+
+void member_freed(struct engine *engine, const char *id)
+{
+    struct waiting *w = TAILQ_FIRST(&engine->membership->joins);
+    while (w != NULL) {
+        w->indebted = w->indebted || (w->claim == NULL && strcmp(w->call->id, id) == 0 &&
+                                      debt_of(engine, w->call) != NULL);
+        bool pays = is_payable(engine, w);
+        if (pays)
+            pay(engine, w);
+        w = pays ? TAILQ_FIRST(&engine->membership->joins) : TAILQ_NEXT(w, all);
+    }
+    joins_try_all(engine, id);
+}
+
+void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
+{
+    struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
+    char what[256] = "";
+    if (waiting_is_named(w))
+        engine->env.missing(engine->env.arg, &sig, &engine->env.self, 1, what, sizeof what);
+    else
+        snprintf(what, sizeof what, "a process on %s",
+                 engine->env.name(engine->env.arg, engine->env.self));
+    snprintf(buf, cap,
+             "group \"%s\" construct: called as an added member, and added by no leader: %s",
+             w->call->id, what);
+}
+
+static void expire(struct engine *engine, struct waiting *w)
+{
+    struct engine_call *call = w->call;
+    struct claim *claim = w->claim;
+    char text[512];
+    if (claim == NULL)
+        TAILQ_FOREACH (claim, &engine->membership->claims, all)
+            if (claim->state == CLAIM_OPEN && claim_wants(claim, call->id, call->caller))
+                break;
+    if (claim != NULL && claim->state == CLAIM_OPEN) { /* others of this server are missing */
+        w->deadline += ENGINE_GRACE_MS;
+        joins_tell(engine, claim, engine->env.codes.timeout);
+        return;
+    }
+    if (claim == NULL && is_busy(engine, call->id)) {
+        w->deadline += ENGINE_GRACE_MS;
+        return;
+    }
+    member_describe(engine, w, text, sizeof text);
+    if (claim != NULL) {
+        log_error("timed out after %u s: group \"%s\" construct: no word of node %s, which decides",
+                  call->timeout, call->id, engine->env.name(engine->env.arg, claim->decider));
+        procset_unite(&claim->answered, call->caller); /* nothing is owed for this one */
+        claim->left--;
+    } else {
+        log_error("timed out after %u s: %s", call->timeout, text);
+        if (!w->indebted)
+            quit_note(engine, call);
+    }
+    call_refuse(leave(engine, w), engine->env.codes.timeout);
+}
+
+static void tick(void *arg, struct timer *due, uint64_t now)
+{
+    struct engine *engine = arg;
+    struct waiting *w = TIMER_OF(due, struct waiting, due);
+    char text[512];
+    if (is_payable(engine, w)) {
+        pay(engine, w);
+    } else if (due_at(w) > now) {
+        timers_set(&engine->timers, due, due_at(w));
+    } else if (w->deadline != 0 && w->deadline <= now) {
+        expire(engine, w);
+    } else {
+        w->report += engine->env.stall * 1000ull;
+        member_describe(engine, w, text, sizeof text);
+        if (w->claim == NULL)
+            engine_stalled(engine, w->opened, now, text);
+    }
+}
+
+void member_close(struct engine *engine)
+{
+    struct engine_call *ended = NULL;
+    struct engine_result result = {.status = engine->env.codes.closing};
+    struct claim *claim;
+    struct waiting *w;
+    TAILQ_FOREACH (claim, &engine->membership->claims, all)
+        if (claim->state == CLAIM_OPEN && claim->decider != engine->env.self)
+            joins_tell(engine, claim, result.status);
+    while ((claim = TAILQ_FIRST(&engine->membership->claims)) != NULL)
+        claim_free(engine, claim);
+    while ((w = TAILQ_FIRST(&engine->membership->joins)) != NULL)
+        claim_release(engine, w, &ended);
+    calls_done(&ended, &result);
+}

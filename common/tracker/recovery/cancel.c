@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Constructs that libpmix has ended on this server before it handed them up.
+ *
+ * libpmix tells the id only. What it has ended is a local call that has failed, so the engine makes
+ * that failed call as soon as it knows the signature. It learns the signature from a tracker that
+ * waits for this server, from a contribution or a question of another server, or from the answers
+ * to CANCEL, which asks all servers.
+ *
+ * CANCEL: str id
+ */
+#include "common/tracker/recovery/recovery.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALL_TIMEOUT_S = 60 /* of the failed call: for the word of who decides */ };
+
+/* One whose signature is not known yet. */
+struct cancelled {
+    TAILQ_ENTRY(cancelled) all;
+    struct timer due; /* to be forgotten */
+    char id[PROCSET_NAME_MAX + 1];
+    bool lost; /* somebody here has ended that it is with */
+};
+
+static bool is_construct(const struct engine *engine, const struct tracker *t, const char *id,
+                         bool lost)
+{
+    return coll_traits(t->parts.kind)->adds && strcmp(t->parts.id, id) == 0 &&
+           (!lost || engine->env.local_status(engine->env.arg, &t->parts) != 0);
+}
+
+static void forget(struct engine *engine, struct cancelled *c)
+{
+    TAILQ_REMOVE(&engine->recovery->cancelled, c, all);
+    timers_stop(&engine->timers, &c->due);
+    free(c);
+}
+
+static void old_enough(void *arg, struct timer *due, uint64_t now)
+{
+    (void)now;
+    forget(arg, TIMER_OF(due, struct cancelled, due));
+}
+
+static void done(struct engine_call *call, const struct engine_result *result)
+{
+    (void)result; /* PMIx's library has answered */
+    free(call->sig);
+    free(call);
+}
+
+/* @param lost as in engine_cancel(); who ended since was told before, and is not why */
+struct engine_call *cancel_call(const struct engine *engine, const void *sig, size_t siglen,
+                                bool lost)
+{
+    struct engine_call *made = calloc(1, sizeof *made);
+    void *bytes = malloc(siglen);
+    struct signature parts;
+    if (made == NULL || bytes == NULL || signature_read(&parts, sig, siglen) != 0) {
+        free(made);
+        free(bytes);
+        return NULL;
+    }
+    memcpy(bytes, sig, siglen);
+    *made = (struct engine_call){
+        .sig = bytes, .siglen = siglen, .timeout = CALL_TIMEOUT_S, .done = done};
+    made->status = lost ? engine->env.local_status(engine->env.arg, &parts) : 0;
+    if (made->status == 0) /* all of ours lived: they have waited too long */
+        made->status = engine->env.codes.timeout;
+    signature_free(&parts);
+    return made;
+}
+
+struct engine_call *cancel_meets(struct engine *engine, const struct tracker *t, bool local)
+{
+    struct cancelled *c;
+    TAILQ_FOREACH (c, &engine->recovery->cancelled, all)
+        if ((local || t->call == NULL) && is_construct(engine, t, c->id, c->lost))
+            break;
+    if (c == NULL)
+        return NULL;
+    struct engine_call *made = cancel_call(engine, t->sig, t->siglen, c->lost);
+    forget(engine, c);
+    return made;
+}
+
+const struct tracker *cancel_find(const struct engine *engine, const char *id, bool lost)
+{
+    const struct tracker *t;
+    /* What has failed already was called for before what is under way. */
+    for (int owed = 1; owed >= 0; owed--)
+        TAILQ_FOREACH (t, &engine->all, all)
+            if (t->call == NULL && (owed ? t->failure.nowed > 0 : t->state == TRACKER_EARLY) &&
+                is_construct(engine, t, id, lost))
+                return t;
+    return NULL;
+}
+
+void cancel_keep(struct engine *engine, const char *id, bool lost)
+{
+    struct cancelled *c = calloc(1, sizeof *c);
+    uint64_t end = engine->env.now(engine->env.arg) + ENGINE_REMEMBER_MS;
+    if (c == NULL || timers_start(&engine->timers, &c->due, end, old_enough) != 0) {
+        free(c);
+        return;
+    }
+    snprintf(c->id, sizeof c->id, "%s", id);
+    c->lost = lost;
+    TAILQ_INSERT_TAIL(&engine->recovery->cancelled, c, all);
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_CANCEL);
+    wire_put_str(&out, id);
+    engine->env.say(engine->env.arg, &out);
+    wire_out_free(&out);
+}
+
+void cancel_take(struct engine *engine, struct tracker *unused, struct frame_in *frame)
+{
+    struct tracker *t;
+    char id[PROCSET_NAME_MAX + 1];
+    (void)unused;
+    wire_get_str(&frame->in, id, sizeof id);
+    if (!wire_end(&frame->in))
+        return;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        uint32_t slot = tracker_slot_of(t, frame->from);
+        if (t->call != NULL && slot != TREE_NONE && slot != t->self &&
+            is_construct(engine, t, id, false))
+            rollup_want(engine, t, slot);
+    }
+}
+
+void cancel_close(struct engine *engine)
+{
+    struct cancelled *c;
+    while ((c = TAILQ_FIRST(&engine->recovery->cancelled)) != NULL)
+        forget(engine, c);
+}

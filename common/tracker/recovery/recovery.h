@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What was lost on the way. The face of the engine's layer "recovery".
+ */
+#ifndef MUSTER_TRACKER_RECOVERY_H
+#define MUSTER_TRACKER_RECOVERY_H
+
+#include "common/tracker/membership/membership.h"
+
+TAILQ_HEAD(cancelled_list, cancelled);
+
+/** A question (WANTED) that was not answered, and waits for a participant here to end. */
+struct wanted {
+    void *body; /**< owned; NULL: there is none */
+    size_t len;
+    uint32_t from;
+    uint64_t at; /**< ms */
+};
+
+enum { ENGINE_WANTED_MAX = 16 /**< the oldest go first */ };
+
+/** What the layer keeps. */
+struct recovery {
+    struct cancelled_list cancelled;         /**< cancel.c: what was ended before it was known */
+    struct wanted wanted[ENGINE_WANTED_MAX]; /**< wanted.c */
+};
+
+/* cancel.c: constructs that ended here before they were handed up */
+
+/** @return the operation that waits for a call of ours, and whose construct was cancelled; or NULL.
+ * @param lost as in engine_cancel() */
+const struct tracker *cancel_find(const struct engine *engine, const char *id, bool lost);
+/** Remembers a construct whose signature is not known yet, and asks all who know it. */
+void cancel_keep(struct engine *engine, const char *id, bool lost);
+/** @return the failed call to be made of a construct that was cancelled; or NULL: out of memory */
+struct engine_call *cancel_call(const struct engine *engine, const void *sig, size_t siglen,
+                                bool lost);
+/** @param local a local call of @p t comes: what was cancelled came before it, also when another
+ *               call is still being served
+ * @return the failed call to be made when @p t is one that was cancelled; or NULL: it is none */
+struct engine_call *cancel_meets(struct engine *engine, const struct tracker *t, bool local);
+/** Takes a FRAME_CANCEL. */
+void cancel_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
+void cancel_close(struct engine *engine);
+
+/* doubt.c: what may have succeeded without our knowing */
+
+/** Asks others for the result when who would have brought it is lost, or fails the operation once
+ * nobody can know one. @p t may be gone afterwards. */
+void doubt_progress(struct engine *engine, struct tracker *t);
+/** Asks once more. */
+void doubt_ask(struct engine *engine, struct tracker *t);
+/** Writes the line about who has not answered. */
+void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, size_t cap);
+/** Takes a FRAME_DOUBT. */
+void doubt_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
+/** Asks the leaders' servers for the outcome of what has claimed members here. See
+ * engine_hooks::ask. */
+bool doubt_members(struct engine *engine, uint64_t op, const void *sig, size_t siglen);
+
+/* skipped.c: later tries, when an earlier one has failed for good */
+
+/** @return the tracker of a try that @p call has skipped, and whose failure for good is owed, the
+ * first of several; or NULL: none is, or one of the later try itself is older */
+struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
+                            const struct engine_call *call);
+/** A failure of @p t has been learnt: when it is for good it ends later tries here, at once or, by
+ * tracker::settle, soon. Other trackers may be gone afterwards. */
+void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
+/** The same of a try that was given up here before. @return the later try whose call here has to be
+ * answered with it, by tries_answer(); or NULL */
+struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
+                                   const struct engine_result *result);
+/** Answers the call of a later try with the failure of an earlier one. */
+void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result);
+/** It is time to answer the call of a later try with the failure of one that it has skipped. */
+void tries_settle(struct engine *engine, struct tracker *own);
+
+/* wanted.c: what others wait for, and nobody here has called */
+
+/** Takes a FRAME_WANTED: answers it, or keeps it until a participant here has ended. */
+void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
+/** A call of that signature is made here. */
+void wanted_forget(struct engine *engine, const void *sig, size_t siglen);
+/** A participant of this server has ended, or a call has skipped tries: takes what is kept for
+ * questions that come now. */
+void wanted_local_loss(struct engine *engine);
+void wanted_close(struct engine *engine);
+
+#endif

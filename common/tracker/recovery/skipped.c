@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a server does with its later try of an operation when an earlier try, which it has skipped,
+ * has failed for good: rule 1 of rollup/tries.c.
+ */
+#include "common/tracker/recovery/recovery.h"
+
+#include "common/util/log.h"
+
+enum { SETTLE_MS = 1000 /* for the word on the later try itself, if that is on its way */ };
+
+struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
+                            const struct engine_call *call)
+{
+    struct tracker *t, *found = NULL;
+    const struct tracker_failure *own = &later->failure;
+    uint64_t first = own->nowed > 0 ? own->owed[0].generation : UINT64_MAX;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        const struct tracker_failure *f = &t->failure;
+        if (f->nowed > 0 && f->owed[0].generation < first && t->tried != call->op &&
+            tries_is_final(engine, f->owed[0].status, &f->owed[0].gone) &&
+            tries_is_later(later, t, call->gone)) {
+            found = t;
+            first = f->owed[0].generation;
+        }
+    }
+    return found;
+}
+
+/* Tells those who have contributed, as far as a child has said. */
+static void tell_subtree(struct engine *engine, const struct tracker *later,
+                         const struct tracker_child *child, const struct tracker *t,
+                         const struct tracker_debt *past)
+{
+    struct ranges below = {0};
+    if (child->said != CHILD_NOTHING)
+        tree_subtree(&later->tree, child->slot, &below);
+    for (struct ranges_at at = {0}; ranges_next(&below, &at);) {
+        uint32_t slot = tracker_slot_of(t, tracker_node(later, at.number));
+        if (!ranges_have(&child->missing, at.number) && slot != TREE_NONE &&
+            !tracker_slot_lost(engine, t, slot))
+            rollup_tell(engine, t, slot, past, 0);
+    }
+    ranges_free(&below);
+}
+
+/* Forgets a later try in which no call of ours waits, and tells those that have contributed. The
+ * tracker may be gone afterwards. */
+static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
+{
+    const struct tracker_debt *past = tries_final_after(engine, t, 0);
+    for (const struct tracker_debt *next = past; next != NULL;
+         next = tries_final_after(engine, t, next->generation))
+        past = next; /* the last one is what was just learnt */
+    for (uint32_t i = 0; i < later->nchildren && past != NULL; i++)
+        tell_subtree(engine, later, &later->children[i], t, past);
+    tracker_again(engine, later);
+    tracker_tidy(engine, later);
+}
+
+/* Ends the later tries in which no call of ours waits. @return the one in which one does, or NULL
+ */
+static struct tracker *end_others(struct engine *engine, const struct tracker *t,
+                                  const struct engine_result *result)
+{
+    struct tracker *later, *next, *own = NULL;
+    if (!engine->retries || t->failure.given_up ||
+        !tries_is_final(engine, result->status, result->gone))
+        return NULL;
+    for (later = TAILQ_FIRST(&engine->all); later != NULL; later = next) {
+        next = TAILQ_NEXT(later, all);
+        if (later->state == TRACKER_IDLE || !later->again || !tries_is_later(later, t, NULL))
+            continue;
+        if (later->call == NULL)
+            forget(engine, later, t);
+        else
+            own = later;
+    }
+    return own != NULL && tries_is_later(own, t, own->call->gone) ? own : NULL;
+}
+
+void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
+{
+    struct tracker *own = end_others(engine, t, result);
+    if (own != NULL && t->tried != own->call->op && own->settle == 0)
+        own->settle = engine->env.now(engine->env.arg) + SETTLE_MS;
+    if (own != NULL)
+        tracker_due(engine, own);
+}
+
+struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
+                                   const struct engine_result *result)
+{
+    struct tracker *own = end_others(engine, t, result);
+    if (own == NULL || t->tried == own->call->op)
+        return own;
+    tracker_again(engine, own); /* above, what it has said may have looked late */
+    return NULL;
+}
+
+void tries_settle(struct engine *engine, struct tracker *own)
+{
+    struct tracker_debt debt;
+    struct tracker *t = own->call != NULL ? tries_owing(engine, own, own->call) : NULL;
+    own->settle = 0;
+    if (t == NULL || !tracker_owed(t, &debt)) {
+        rollup_up(engine, own); /* which had to wait */
+        return;
+    }
+    const struct engine_result result = debt_result(&debt);
+    tracker_tidy(engine, t);
+    tries_answer(engine, own, &result);
+    procset_free(&debt.gone);
+}
+
+void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result)
+{
+    struct tracker_release release = {.result = *result};
+    struct engine_call *ended = NULL;
+    log_debug("tracker: others have failed an earlier try for good");
+    if (own->assembly != NULL) { /* members have joined the later try */
+        struct rollup_more more = {0};
+        assembly_detach(engine, own, true, &more);
+        release.op = more.op;
+        release.added = more.added;
+        assembly_told(engine, own, more.assembly, NULL, &release, &ended);
+        release_end(&release);
+    }
+    tracker_end(engine, own, result);
+    calls_done(&ended, result);
+}

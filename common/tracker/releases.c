@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Results that come from above (RELEASE); rollup/release.c has the fields.
+ *
+ * A release ends the call that is being served, or is late: it is then about an earlier call, which
+ * this server has given up without the root's word.
+ */
+#include "common/tracker/frames.h"
+
+#include "common/util/log.h"
+
+/* The root's word on an operation that was given up here already. Above, what we have sent since
+ * then looks late, and so does here what came from below: with what was learnt, all that still
+ * stands is said again. */
+static void stale_release(struct engine *engine, struct tracker *t, uint64_t number,
+                          struct tracker_release *release)
+{
+    struct engine_call *ended = NULL;
+    bool failed = release->result.status != 0;
+    if (failed && release->generation <= t->failure.generation)
+        return; /* another server that gave up, or the word on an earlier one, said once more */
+    t->failure.given_up = false;
+    if (!failed) { /* of a call before this one: this one's success comes later */
+        if (release->generation > t->floor)
+            t->floor = release->generation;
+        return;
+    }
+    t->failure.generation = release->generation;
+    t->failure.at = engine->env.now(engine->env.arg);
+    tracker_due(engine, t);
+    tracker_remember(t, &release->result);
+    if (number == 0) /* we had not called */
+        tracker_correct(t, &release->result);
+    rollup_down(engine, t, release, false);
+    member_take(engine, t, release, &ended);
+    struct tracker *later = tries_end_given_up(engine, t, &release->result);
+    if (t->state != TRACKER_IDLE)
+        tracker_again(engine, t);
+    if (later != NULL)
+        tries_answer(engine, later, &release->result);
+    calls_done(&ended, &release->result);
+}
+
+/* Whether a release that names no call of ours says what is not known here yet. */
+static bool is_news(const struct tracker *t, const struct tracker_release *release, bool loss)
+{
+    if (loss)
+        return t->state != TRACKER_IDLE;
+    return release->result.status == 0 || release->generation > t->failure.generation;
+}
+
+/* Whether it is about a call before the one that is being served. */
+static bool is_stale(const struct tracker *t, uint64_t number,
+                     const struct tracker_release *release)
+{
+    if (number != 0)
+        return t->call == NULL || number != t->number;
+    /* A server that sends it round a lost one has not heard the number of our call. */
+    if (release->result.status == 0)
+        return t->call != NULL && !tracker_succeeds(t, release->generation);
+    return t->failure.given_up;
+}
+
+static void take_release(struct engine *engine, struct tracker *t, uint64_t number,
+                         struct tracker_release *release)
+{
+    const struct engine_result *result = &release->result;
+    struct engine_call *ended = NULL;
+    bool stands = t->state != TRACKER_IDLE;
+    /* The loss of a server is for good: true of whatever stands here, given up before or not. */
+    bool loss = release->generation == 0 && tracker_is_loss(engine, t, result->status);
+    /* The sender may have taken what we said of an earlier call for a word on this one, and then it
+     * knows of no other call. */
+    if (is_stale(t, number, release) && !(loss && (number == 0 || t->call != NULL))) {
+        stale_release(engine, t, number, release);
+        return;
+    }
+    if (result->status == 0 && t->call == NULL) {
+        log_warning("a release came before the local call; dropped");
+        return;
+    }
+    if (result->status == 0 && coll_traits(t->parts.kind)->is_kept)
+        decided_keep(engine, t, release);
+    if (number == 0 && !is_news(t, release, loss))
+        return; /* known already, by another way */
+    if (result->status != 0 && release->generation > t->failure.generation)
+        t->failure.generation = release->generation;
+    /* Without a generation it is not the root's word, which may still come. */
+    t->failure.given_up = result->status != 0 && release->generation == 0;
+    rollup_down(engine, t, release, true);
+    member_take(engine, t, release, &ended);
+    if (stands) {
+        tracker_end(engine, t, result);
+    } else {
+        t->failure.at = engine->env.now(engine->env.arg);
+        tracker_due(engine, t);
+        tracker_remember(t, result);
+        tries_end(engine, t, result);
+        tracker_owe(t, result);
+    }
+    calls_done(&ended, result);
+}
+
+/* Whether a failure is of the operation after the one that waits here. What waits ends with the
+ * failure of a try before, in a moment (rollup/tries.c): the sender has not counted it, and whoever
+ * decided knew of that failure. */
+static bool is_next(const struct engine *engine, const struct tracker *t, uint64_t number,
+                    const struct tracker_release *release)
+{
+    return t->settle != 0 && number == 0 && release->result.status != 0 &&
+           release->generation > tries_known(engine, t, true);
+}
+
+/* Says to who decided that a success has come: then servers of added members are told. Also when it
+ * is of no use here, as we have given up: they are not to wait for that. */
+static void have(struct engine *engine, const struct tracker *t, uint64_t op)
+{
+    struct wire_out out = {0};
+    if (tracker_slot_lost(engine, t, t->tree.root))
+        return;
+    wire_put_u8(&out, FRAME_HAVE);
+    wire_put_block(&out, t->sig, t->siglen);
+    wire_put_u64(&out, op);
+    rollup_send(engine, t, t->tree.root, &out, NULL);
+}
+
+/* Whether the sender says that it leaves: it is lost to what stands here, as others may know more
+ * than it does. A root that leaves decides. */
+static bool is_leave(const struct engine *engine, const struct tracker *t,
+                     const struct tracker_release *release)
+{
+    return release->generation == 0 && release->result.status == engine->env.codes.closing &&
+           t->state != TRACKER_IDLE && coll_traits(t->parts.kind)->is_kept;
+}
+
+/* Whether the server above us hears only now of a failure that we have heard of by another way
+ * (rollup/tries.c). It has dropped what we have said of our next call since then, or has taken it
+ * for the call that has failed. */
+static bool is_behind(const struct tracker *t, uint32_t slot, uint64_t number,
+                      const struct tracker_release *release)
+{
+    return t->call != NULL && slot == t->parent && number != 0 && release->result.status != 0 &&
+           release->generation != 0 && release->generation <= t->failure.generation;
+}
+
+/* Repeats what we have said of our next call, under another number when its number belongs to a
+ * call that is over. */
+static void say_again(struct engine *engine, struct tracker *t, uint64_t number)
+{
+    if (t->number == number)
+        t->number = ++engine->numbers;
+    t->news = NEWS_URGENT;
+    rollup_up(engine, t);
+}
+
+/* Added members' contributions come after those of the slots. */
+static bool is_entries(const struct tracker *t, const struct release_frame *frame)
+{
+    uint32_t n = frame->release.result.nentries;
+    return n == 0 || frame->release.op != 0 || frame->entries[n - 1].slot < t->tree.n;
+}
+
+void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
+{
+    uint32_t from = in->from;
+    struct release_frame frame = {0};
+    struct tracker_release *release = &frame.release;
+    struct engine_result *result = &release->result;
+    uint64_t number = wire_get_u64(&in->in);
+    bool good = release_read(&frame, in->in.p, (size_t)(in->in.end - in->in.p));
+    t = frame.sig == NULL     ? NULL
+        : result->status != 0 ? tracker_get(engine, frame.sig, frame.siglen)
+                              : tracker_find(engine, frame.sig, frame.siglen);
+    if (t == NULL) {
+        log_debug("tracker: a release of node %u that nobody waits for was dropped", from);
+        release_frame_free(&frame);
+        return;
+    }
+    uint32_t slot = tracker_slot_of(t, from);
+    bool word = result->status != 0 && release->generation != 0; /* of the root: anybody tells it */
+    good = good && slot != TREE_NONE && slot != t->self &&
+           (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT || word) &&
+           is_entries(t, &frame);
+    if (good)
+        engine_hear(engine, release->generation);
+    if (good && release_members(&t->parts, &frame.added, &frame.members))
+        result->members = &frame.members;
+    if (!good) {
+        log_warning("a malformed release of node %u was dropped", from);
+        tracker_tidy(engine, t);
+    } else if (result->status == 0 && tracker_slot_lost(engine, t, slot)) {
+        log_debug("tracker: a success from node %u, which is lost, was dropped", from);
+    } else if (is_behind(t, slot, number, release)) {
+        say_again(engine, t, number);
+    } else if (is_leave(engine, t, release)) {
+        tracker_lose(engine, t, slot);
+        rollup_progress(engine, t);
+    } else {
+        if (result->status == 0 && release->op != 0)
+            have(engine, t, release->op);
+        if (is_next(engine, t, number, release)) {
+            tries_settle(engine, t);
+            t = tracker_get(engine, frame.sig, frame.siglen);
+        }
+        if (t != NULL)
+            take_release(engine, t, number, release);
+    }
+    release_frame_free(&frame);
+}

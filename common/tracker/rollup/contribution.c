@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contributions: what goes up the tree.
+ *
+ * A CONTRIB says how things stand in the sender's whole subtree: which servers are missing there,
+ * the first failure, what the calls ask for. The receiver forgets what the same sender said before;
+ * so a frame that comes twice counts once. Servers that have contributed are counted, not listed:
+ * only contributions that bring something are entries. Their data come with the last frame, when no
+ * server is missing any more. The members that they add come earlier, because these have to be told
+ * of a failure, too.
+ *
+ * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 the
+ * highest generation of any decision that it has heard of, u8 whether it is a later try, u64
+ * generation of the last failure for good that the sender knows of a try before (tries.c), u64
+ * number of the sender's call (0: not made yet), u32 library, u32 tree, u32 timeout in s (0: none),
+ * u64 ms left of it, processes that are known to be lost, i32 the first failure (0: none), u32
+ * flags, u32 servers that are missing, u32 count and ranges of their slots (the first ones), u32
+ * count and entries
+ */
+#include "common/tracker/rollup/rollup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED_MAX = 256 /* ranges of slots that are missing: a report names fewer */ };
+
+void rollup_own(struct tracker *t, int32_t status)
+{
+    if (t->own)
+        return;
+    t->own = true;
+    if (t->news == NEWS_NONE)
+        t->news = NEWS_SOME;
+    t->own_status = status;
+    tracker_fail(t, status);
+}
+
+/* Our own contribution, if it brings something. One that is a failure may still add members: they
+ * are told of it. */
+static bool own_entry(const struct tracker *t, struct engine_entry *entry)
+{
+    const struct engine_call *call = t->call;
+    if (!t->own || call == NULL)
+        return false;
+    *entry = (struct engine_entry){t->self, call->data, call->len, call->added, call->addedlen};
+    if (t->own_status != 0)
+        entry->len = 0;
+    return entry->len > 0 || entry->addedlen > 0;
+}
+
+uint32_t rollup_flags(const struct tracker *t)
+{
+    uint32_t flags = t->own && t->call != NULL ? t->call->flags : 0;
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        flags |= t->children[i].flags;
+    return flags;
+}
+
+static int by_slot(const void *a, const void *b)
+{
+    const struct engine_entry *x = a, *y = b;
+    return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+struct engine_entry *rollup_entries(const struct tracker *t, uint32_t more, uint32_t *n)
+{
+    uint32_t most = 1 + more;
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        most += t->children[i].nentries;
+    struct engine_entry *entries = calloc(most, sizeof *entries);
+    *n = 0;
+    if (entries == NULL)
+        return NULL;
+    *n += own_entry(t, &entries[0]);
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        const struct tracker_child *child = &t->children[i];
+        struct wire_in in;
+        wire_in_init(&in, child->entries, child->len);
+        struct engine_entry *some = entries_get(&in, child->nentries, t->tree.n);
+        if (some != NULL)
+            memcpy(entries + *n, some, child->nentries * sizeof *some);
+        *n += some != NULL ? child->nentries : 0;
+        free(some);
+    }
+    if (*n > 1)
+        qsort(entries, *n, sizeof *entries, by_slot);
+    return entries;
+}
+
+int rollup_added(const struct tracker *t, struct procset *added)
+{
+    uint32_t n = 0;
+    int rc = 0;
+    struct engine_entry *entries = rollup_entries(t, 0, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (entry_added(&entries[i], added) != 0)
+            rc = -1;
+    free(entries);
+    return entries != NULL ? rc : -1;
+}
+
+/* A deadline is one moment for all, however long a contribution waits on its way up. */
+static uint64_t time_left(const struct engine *engine, const struct tracker *t)
+{
+    uint64_t now = engine->env.now(engine->env.arg) + ENGINE_GRACE_MS;
+    return t->deadline > now ? t->deadline - now : 0;
+}
+
+/* A contribution's fields before those that tell of the subtree. */
+static void put_contrib(struct wire_out *out, const struct engine *engine, const struct tracker *t,
+                        uint64_t known)
+{
+    wire_put_u8(out, FRAME_CONTRIB);
+    wire_put_block(out, t->sig, t->siglen);
+    wire_put_u64(out, known);
+    wire_put_u64(out, engine->generations);
+    wire_put_u8(out, t->again);
+    wire_put_u64(out, t->again ? tries_known(engine, t, false) : 0);
+    wire_put_u64(out, t->call != NULL ? t->number : 0);
+    wire_put_u32(out, engine->env.library);
+    wire_put_u32(out, tracker_tree_id(engine, t));
+    wire_put_u32(out, t->timeout);
+    wire_put_u64(out, time_left(engine, t));
+    procset_write(&t->gone, out);
+}
+
+/* All entries of a subtree that is complete. */
+static void put_all(const struct tracker *t, struct wire_out *out)
+{
+    struct engine_entry own;
+    bool any = own_entry(t, &own);
+    uint32_t count = any;
+    size_t len = any ? ENTRY_BYTES + own.len + own.addedlen : 0;
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        count += t->children[i].nentries;
+        len += t->children[i].len;
+    }
+    wire_reserve(out, 4 + len);
+    wire_put_u32(out, count);
+    if (any)
+        entry_put(out, &own);
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        wire_put_raw(out, t->children[i].entries, t->children[i].len);
+}
+
+/* The members that the contributions here add: they have to be told when the operation fails. */
+static void put_added(const struct tracker *t, struct wire_out *out)
+{
+    uint32_t n = 0, count = 0;
+    struct engine_entry *entries = rollup_entries(t, 0, &n);
+    size_t at = out->len;
+    wire_put_u32(out, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (entries[i].addedlen == 0)
+            continue;
+        entries[i].len = 0;
+        entry_put(out, &entries[i]);
+        count++;
+    }
+    wire_set_u32(out, at, count);
+    free(entries);
+}
+
+/* Says where the members are that we and those below us add. */
+static void acquaint_added(struct engine *engine, const struct tracker *t)
+{
+    struct procset added = {0};
+    if (engine->env.acquaint != NULL && coll_traits(t->parts.kind)->adds &&
+        rollup_added(t, &added) == 0)
+        engine_acquaint(engine, tracker_node(t, t->parent), &added);
+    procset_free(&added);
+}
+
+void rollup_up(struct engine *engine, struct tracker *t)
+{
+    struct wire_out out = {0};
+    struct ranges missing = {0};
+    /* The contribution of a call that ends in a moment with the failure of an earlier try would be
+     * taken for one to the next operation. */
+    if (t->parent == TREE_NONE || t->news == NEWS_NONE || t->settle != 0)
+        return;
+    t->news = NEWS_NONE;
+    t->say = 0;
+    uint32_t nmissing = tracker_awaited(t, &missing);
+    rollup_acquaint(engine, t, t->parent);
+    if (t->again)
+        tries_tell(engine, t, tracker_node(t, t->parent), 0);
+    acquaint_added(engine, t);
+    put_contrib(&out, engine, t, t->failure.generation);
+    wire_put_i32(&out, t->status);
+    wire_put_u32(&out, rollup_flags(t));
+    wire_put_u32(&out, nmissing);
+    ranges_write(&missing, NAMED_MAX, &out);
+    ranges_free(&missing);
+    if (nmissing == 0 && t->status == 0)
+        put_all(t, &out);
+    else
+        put_added(t, &out);
+    engine->env.send(engine->env.arg, tracker_node(t, t->parent), &out, NULL);
+    wire_out_free(&out);
+}
+
+void rollup_tell_root(struct engine *engine, const struct tracker *t, int32_t status,
+                      uint64_t known)
+{
+    uint32_t root = tracker_node(t, t->tree.root);
+    struct wire_out out = {0};
+    rollup_acquaint(engine, t, t->tree.root);
+    put_contrib(&out, engine, t, known);
+    wire_put_i32(&out, status);
+    wire_put_u32(&out, 0); /* flags */
+    wire_put_u32(&out, 1); /* that server */
+    wire_put_u32(&out, 0); /* which is not named */
+    wire_put_u32(&out, 0); /* entries */
+    if (t->self != t->tree.root && !engine_is_lost(engine, root))
+        engine->env.send(engine->env.arg, root, &out, NULL);
+    wire_out_free(&out);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Failures: those that are remembered for other servers that ask, and those that are owed to local
+ * calls which were not made yet. Also how calls are answered.
+ */
+#include "common/tracker/rollup/tracker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct tracker_debt *tracker_past_after(const struct tracker *t, uint64_t known)
+{
+    for (uint32_t i = 0; i < t->failure.npast; i++)
+        if (t->failure.past[i].generation > known)
+            return &t->failure.past[i];
+    return NULL;
+}
+
+static void note(struct tracker_debt *debt, uint64_t generation, const struct engine_result *result)
+{
+    *debt = (struct tracker_debt){.generation = generation, .status = result->status};
+    if (result->gone != NULL)
+        procset_unite(&debt->gone, result->gone);
+}
+
+void tracker_remember(struct tracker *t, const struct engine_result *result)
+{
+    struct tracker_failure *f = &t->failure;
+    uint64_t newest = f->npast > 0 ? f->past[f->npast - 1].generation : 0;
+    if (f->generation <= newest)
+        return;
+    if (f->npast == TRACKER_PAST) {
+        procset_free(&f->past[0].gone);
+        memmove(f->past, f->past + 1, --f->npast * sizeof *f->past);
+    }
+    note(&f->past[f->npast++], f->generation, result);
+}
+
+void tracker_owe(struct tracker *t, const struct engine_result *result)
+{
+    struct tracker_failure *f = &t->failure;
+    struct tracker_debt *owed = realloc(f->owed, (f->nowed + 1ul) * sizeof *owed);
+    if (owed == NULL)
+        return;
+    f->owed = owed;
+    note(&owed[f->nowed++], f->given_up ? 0 : f->generation, result);
+}
+
+void tracker_correct(struct tracker *t, const struct engine_result *result)
+{
+    struct tracker_failure *f = &t->failure;
+    struct tracker_debt *last = f->nowed > 0 ? &f->owed[f->nowed - 1] : NULL;
+    if (last == NULL || last->generation != 0)
+        return;
+    procset_free(&last->gone);
+    note(last, f->generation, result);
+}
+
+bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
+{
+    struct tracker_failure *f = &t->failure;
+    if (f->nowed == 0)
+        return false;
+    *debt = f->owed[0];
+    memmove(f->owed, f->owed + 1, --f->nowed * sizeof *f->owed);
+    return true;
+}
+
+/* Whether a frame belongs to an operation that has failed here already. Its sender repeats
+ * the generation of the last failure that it knows, and it learns of ours before it calls again:
+ * so a lower one is late. We forget sooner than it does, so that it never looks late by that. */
+bool tracker_is_late(const struct engine *engine, const struct tracker *t, uint64_t known)
+{
+    return t->failure.generation > known &&
+           engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+}
+
+void call_refuse(struct engine_call *call, int32_t status)
+{
+    struct engine_result result = {.status = status};
+    call->done(call, &result);
+}
+
+struct engine_result debt_result(const struct tracker_debt *debt)
+{
+    return (struct engine_result){.status = debt->status,
+                                  .gone = debt->gone.nparts > 0 ? &debt->gone : NULL};
+}
+
+void call_pay(struct engine_call *call, struct tracker_debt *debt)
+{
+    struct engine_result result = debt_result(debt);
+    call->done(call, &result);
+    procset_free(&debt->gone);
+}
+
+void calls_add(struct engine_call **calls, struct engine_call *call)
+{
+    while (*calls != NULL)
+        calls = &(*calls)->next;
+    call->next = NULL;
+    *calls = call;
+}
+
+void calls_done(struct engine_call **calls, const struct engine_result *result)
+{
+    struct engine_call *call;
+    while ((call = *calls) != NULL) {
+        *calls = call->next;
+        call->done(call, result);
+    }
+}

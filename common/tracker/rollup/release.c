@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Results as RELEASE and OUTCOME have them at their end, the same for all receivers: block
+ * signature, u64 generation of the root's decision (0: a failure, and not the root's word), i32
+ * status, u64 context id, u32 flags, u64 assembly (0: nobody was added), added members, processes
+ * that are lost, u32 count and entries.
+ */
+#include "common/tracker/rollup/rollup.h"
+
+#include <stdlib.h>
+
+static void put_release(const struct tracker_release *release, const void *sig, size_t siglen,
+                        struct wire_out *out)
+{
+    static const struct procset nobody;
+    const struct engine_result *result = &release->result;
+    size_t len = siglen + 64;
+    for (uint32_t i = 0; i < result->nentries; i++)
+        len += ENTRY_BYTES + result->entries[i].len;
+    wire_reserve(out, len);
+    wire_put_block(out, sig, siglen);
+    wire_put_u64(out, release->generation);
+    wire_put_i32(out, result->status);
+    wire_put_u64(out, result->context_id);
+    wire_put_u32(out, result->flags);
+    wire_put_u64(out, release->op);
+    procset_write(release->added != NULL ? release->added : &nobody, out);
+    procset_write(result->gone != NULL ? result->gone : &nobody, out);
+    wire_put_u32(out, result->nentries);
+    for (uint32_t i = 0; i < result->nentries; i++)
+        entry_put(out, &result->entries[i]);
+}
+
+struct shared_bytes *release_bytes(struct tracker_release *release, const void *sig, size_t siglen)
+{
+    struct wire_out out = {0};
+    size_t len;
+    if (release->bytes == NULL && release->raw != NULL) {
+        release->bytes = shared_bytes_copy(release->raw, release->len);
+    } else if (release->bytes == NULL) {
+        put_release(release, sig, siglen, &out);
+        if (!out.failed) {
+            void *data = wire_out_take(&out, &len);
+            release->bytes = shared_bytes_take(data, len);
+        }
+        wire_out_free(&out);
+    }
+    return release->bytes;
+}
+
+void release_end(struct tracker_release *release)
+{
+    shared_bytes_drop(release->bytes);
+    release->bytes = NULL;
+}
+
+bool release_read(struct release_frame *frame, const void *raw, size_t len)
+{
+    struct tracker_release *release = &frame->release;
+    struct engine_result *result = &release->result;
+    struct wire_in in;
+    wire_in_init(&in, raw, len);
+    frame->sig = wire_get_block(&in, &frame->siglen);
+    release->raw = raw;
+    release->len = len;
+    release->generation = wire_get_u64(&in);
+    result->status = wire_get_i32(&in);
+    result->context_id = wire_get_u64(&in);
+    result->flags = wire_get_u32(&in);
+    release->op = wire_get_u64(&in);
+    procset_read(&frame->added, &in);
+    release->added = &frame->added;
+    procset_read(&frame->gone, &in);
+    result->gone = frame->gone.nparts > 0 ? &frame->gone : NULL;
+    result->nentries = wire_get_count(&in, ENTRY_BYTES);
+    result->entries = frame->entries = entries_get(&in, result->nentries, UINT32_MAX);
+    bool good = frame->entries != NULL;
+    for (uint32_t i = 1; good && i < result->nentries; i++)
+        good = frame->entries[i].slot > frame->entries[i - 1].slot;
+    if (result->status != 0)
+        return good && result->nentries == 0 && result->context_id == 0 && result->flags == 0;
+    return good && release->generation != 0;
+}
+
+void release_frame_free(struct release_frame *frame)
+{
+    procset_free(&frame->added);
+    procset_free(&frame->gone);
+    procset_free(&frame->members);
+    free(frame->entries);
+    release_end(&frame->release);
+}
+
+bool release_members(const struct signature *sig, const struct procset *added,
+                     struct procset *members)
+{
+    if (added->nparts == 0)
+        return false;
+    procset_unite(members, &sig->members);
+    procset_unite(members, added);
+    return true;
+}

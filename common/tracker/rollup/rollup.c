@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One operation on one server. The first that is heard of it opens it: the local call, or a frame.
+ * It goes as far as the contributions allow (rollup_progress), is decided at its root
+ * (rollup_decide), and ends with an answer to the local call (tracker_end), after which the next
+ * call of the signature has its turn.
+ */
+#include "common/tracker/rollup/rollup.h"
+
+#include <stdlib.h>
+
+void tracker_open(struct engine *engine, struct tracker *t)
+{
+    tracker_clear(t);
+    t->opened = engine->env.now(engine->env.arg);
+    t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
+    tracker_due(engine, t);
+    tracker_lose_known(engine, t);
+}
+
+void tracker_local_loss(struct engine *engine, struct tracker *t)
+{
+    const struct tracker *later = t->status == 0 ? tries_skipping(engine, t) : NULL;
+    int32_t status = later != NULL ? engine->env.codes.lost : 0;
+    if (t->call == NULL && status == 0)
+        status = engine->env.local_status(engine->env.arg, &t->parts);
+    if (status == 0)
+        return;
+    tracker_gone_here(engine, t);
+    if (later != NULL)
+        procset_except(&t->gone, &t->parts.members, &later->parts.members);
+    rollup_own(t, status);
+}
+
+static void lose_local(struct engine *engine, struct tracker *t, uint64_t unused)
+{
+    (void)unused;
+    if (t->state != TRACKER_EARLY || t->own)
+        return;
+    tracker_local_loss(engine, t);
+    if (t->own)
+        rollup_progress(engine, t);
+}
+
+void rollup_local_loss(struct engine *engine)
+{
+    tracker_each(engine, lose_local, 0);
+}
+
+bool tracker_succeeds(const struct tracker *t, uint64_t generation)
+{
+    return t->call != NULL && !t->failure.given_up && generation > t->floor;
+}
+
+void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uint64_t left)
+{
+    if (timeout == 0)
+        return;
+    if (left > timeout * 1000ull)
+        left = timeout * 1000ull;
+    uint64_t deadline = engine->env.now(engine->env.arg) + left;
+    if (t->self != t->tree.root)
+        deadline += ENGINE_GRACE_MS; /* the root's word comes first */
+    if (t->deadline != 0 && t->deadline <= deadline)
+        return;
+    t->timeout = timeout;
+    t->deadline = deadline;
+    t->news = NEWS_URGENT;
+    tracker_due(engine, t);
+}
+
+void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
+{
+    struct tracker_release release = {.result.status = status};
+    struct procset gone;
+    if (tracker_is_loss(engine, t, status)) { /* what all will learn, and no more */
+        struct ranges lost = {0};
+        procset_free(&t->gone);
+        tracker_lost_slots(engine, t, &lost);
+        for (struct ranges_at at = {0}; ranges_next(&lost, &at);)
+            tracker_gone(engine, t, tracker_node(t, at.number));
+        ranges_free(&lost);
+    }
+    release.result.gone = tracker_take_gone(t, &gone);
+    t->failure.given_up = true;
+    rollup_down(engine, t, &release, true);
+    tracker_end(engine, t, &release.result);
+    release_end(&release);
+    procset_free(&gone);
+}
+
+void tracker_start(struct engine *engine, struct tracker *t, struct engine_call *call)
+{
+    if (t->state == TRACKER_IDLE)
+        tracker_open(engine, t);
+    if (!tracker_move(engine, t, TRACKER_CALL)) {
+        call_refuse(call, engine->env.codes.invalid);
+        return;
+    }
+    t->call = call;
+    t->tried = call->op;
+    t->again = t->again || call->gone != NULL;
+    engine->retries = engine->retries || t->again;
+    call->next = NULL;
+    t->number = ++engine->numbers;
+    t->floor = engine->generations;
+    tracker_arm(engine, t, call->timeout, call->timeout * 1000ull - call->early);
+    if (call->status != 0)
+        tracker_gone_here(engine, t);
+    rollup_own(t, call->status);
+    rollup_progress(engine, t);
+}
+
+void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
+{
+    struct engine_call *call = t->call;
+    uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
+    tracker_move(engine, t, TRACKER_END);
+    counts[t->parts.kind]++;
+    t->call = NULL;
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        t->children[i].over = result->status != 0 ? t->children[i].call : t->children[i].number;
+    tracker_clear(t);
+    if (result->status != 0) {
+        t->failure.at = engine->env.now(engine->env.arg);
+        tracker_remember(t, result);
+    }
+    engine->up->ended(engine, t, result, call != NULL);
+    if (result->status != 0 && call == NULL)
+        tracker_owe(t, result);
+    tracker_due(engine, t);
+    bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
+    tracker_tidy(engine, t);
+    if (call != NULL)
+        call->done(call, result);
+    if (waiting && !engine->closing && t->call == NULL) {
+        struct engine_call *next = t->queue;
+        t->queue = next->next;
+        tracker_start(engine, t, next);
+    }
+}
+
+void tracker_again(struct engine *engine, struct tracker *t)
+{
+    tracker_move(engine, t, t->call != NULL ? TRACKER_AGAIN : TRACKER_END);
+    if (t->state == TRACKER_IDLE) {
+        tracker_clear(t);
+        tracker_due(engine, t);
+        return;
+    }
+    t->flush = 0;
+    t->flushed = false;
+    t->asked = 0;
+    free(t->doubts);
+    t->doubts = NULL;
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        tracker_clear_child(&t->children[i]);
+        /* It may have been of a call before: this server had ended that one without the root's
+         * word, which the child takes for its own until it says which call it is at. */
+        t->children[i].call = 0;
+    }
+    t->status = t->own_status;
+    t->news = NEWS_SOME;
+    tracker_lose_known(engine, t);
+    rollup_progress(engine, t);
+}
+
+/* The parent was told a part: it learns what changes, but not one by one, unless all have less time
+ * than it knows. */
+static void say_soon(struct engine *engine, struct tracker *t)
+{
+    if (t->news == NEWS_URGENT)
+        rollup_up(engine, t);
+    else if (t->news == NEWS_SOME && t->say == 0)
+        t->say = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    tracker_due(engine, t);
+}
+
+void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
+{
+    struct tracker_release release = {.generation = ++engine->generations};
+    struct release_frame frame = {0};
+    struct rollup_more more = {0};
+    struct decided *d = NULL;
+    struct engine_call *ended = NULL;
+    struct procset members = {0}, gone = {0};
+    /* First: who is added is no participant, and a server that skips this try does not learn which
+     * of them are lost. */
+    const struct procset *lost = status != 0 ? tracker_take_gone(t, &gone) : NULL;
+    engine->up->detach(engine, t, status != 0, &more);
+    release.op = more.op;
+    release.added = more.added;
+    if (status == 0 && !result_write(engine, t, &more, &release, &frame))
+        status = engine->env.codes.invalid;
+    if (status != 0) {
+        release_end(&release);
+        release.result = (struct engine_result){.status = status, .gone = lost};
+        t->failure.generation = release.generation;
+    } else if (coll_traits(t->parts.kind)->is_kept && t->tree.n > 1) {
+        d = decided_keep(engine, t, &release);
+    }
+    if (more.added != NULL && status == 0 && release_members(&t->parts, more.added, &members))
+        release.result.members = &members;
+    rollup_down(engine, t, &release, true);
+    if (more.assembly != NULL)
+        engine->up->told(engine, t, more.assembly, d, &release, &ended);
+    /* After a failure a new call must not meet the old one. */
+    if (status == 0)
+        calls_done(&ended, &release.result);
+    tracker_end(engine, t, &release.result);
+    calls_done(&ended, &release.result);
+    procset_free(&members);
+    procset_free(&gone);
+    release_frame_free(&frame);
+    release_end(&release);
+    free(more.entries);
+}
+
+void rollup_refuse(struct engine *engine, struct tracker *t, uint64_t known)
+{
+    if (t->self != t->tree.root) {
+        rollup_tell_root(engine, t, engine->env.codes.library, known);
+        tracker_tidy(engine, t);
+        return;
+    }
+    if (t->state == TRACKER_IDLE)
+        tracker_open(engine, t);
+    if (tracker_move(engine, t, TRACKER_CHILD))
+        rollup_decide(engine, t, engine->env.codes.library);
+}
+
+void rollup_progress(struct engine *engine, struct tracker *t)
+{
+    bool complete = tracker_is_complete(t);
+    int32_t status = t->status;
+    if (t->flush == 0 && !complete)
+        t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    tracker_due(engine, t);
+    if (t->self == t->tree.root) {
+        /* One failure is everybody's: nobody waits for the rest. */
+        if (status == 0 && complete && !engine->up->ready(engine, t, &status))
+            return; /* added members are awaited, and t may be gone */
+        if (status != 0 || complete)
+            rollup_decide(engine, t, status);
+        return;
+    }
+    bool kept = coll_traits(t->parts.kind)->is_kept;
+    bool orphan = tracker_slot_lost(engine, t, t->parent);
+    if (kept && (orphan || t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)) {
+        engine->up->orphan(engine, t);
+    } else if (orphan) {
+        status = tracker_slot_loss(engine, t, t->parent);
+        rollup_tell_root(engine, t, status, t->failure.generation);
+        tracker_give_up(engine, t, status);
+    } else if (complete && t->state == TRACKER_GATHER) {
+        tracker_move(engine, t, TRACKER_COMPLETE);
+        t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+        tracker_due(engine, t);
+        t->news = NEWS_SOME;
+        rollup_up(engine, t);
+    } else if (status != 0) {
+        t->flushed = true;
+        rollup_up(engine, t);
+        /* No call here has a deadline yet, and the root's word may be lost. */
+        if (t->call == NULL)
+            tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
+        t->news = NEWS_NONE;
+    } else if (t->flushed) {
+        say_soon(engine, t);
+    }
+}

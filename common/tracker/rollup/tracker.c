@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a tracker: the table of states; how it is found, made and freed; its time. */
+#include "common/tracker/rollup/tracker.h"
+
+#include "common/util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const state_names[TRACKER_STATES] = {"idle", "early", "gather", "sent", "doubt"};
+static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete",
+                                                        "end",  "again", "loss"};
+
+enum { NO_ROW = -1 };
+
+/* An empty row is a state in which the event cannot happen. */
+static const int table[TRACKER_STATES][TRACKER_EVENTS] = {
+    /*                  CALL            CHILD           COMPLETE      END           AGAIN
+                        LOSS */
+    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW, NO_ROW, NO_ROW},
+    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE, NO_ROW, TRACKER_DOUBT},
+    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER,
+                        TRACKER_DOUBT},
+    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
+    [TRACKER_DOUBT] = {TRACKER_DOUBT, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
+};
+
+const char *tracker_state_name(enum tracker_state state)
+{
+    return state_names[state];
+}
+
+bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event)
+{
+    int next = table[t->state][event];
+    uint64_t now = engine->env.now(engine->env.arg);
+    char what[320];
+    if (next == NO_ROW) {
+        signature_describe(t->sig, t->siglen, what, sizeof what);
+        log_warning("%s: %s cannot happen in state %s; ignored", what, event_names[event],
+                    state_names[t->state]);
+        return false;
+    }
+    if ((enum tracker_state)next == t->state)
+        return true;
+    if (log_wants(LOG_LEVEL_DEBUG)) {
+        signature_describe(t->sig, t->siglen, what, sizeof what);
+        log_debug("tracker: %s #%016" PRIx64 ": %s: %s -> %s after %" PRIu64 " ms", what, t->hash,
+                  event_names[event], state_names[t->state], state_names[next], now - t->since);
+    }
+    t->since = now;
+    t->state = (enum tracker_state)next;
+    return true;
+}
+
+struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len)
+{
+    uint64_t hash = signature_hash(sig, len);
+    struct tracker *t;
+    LIST_FOREACH (t, &engine->buckets[hash % engine->nbuckets], bucket)
+        if (t->hash == hash && t->siglen == len && memcmp(t->sig, sig, len) == 0)
+            return t;
+    return NULL;
+}
+
+static void free_parts(struct tracker *t)
+{
+    signature_free(&t->parts);
+    tree_free(&t->tree);
+    places_free(&t->places);
+    free(t->children);
+    free(t->sig);
+    free(t);
+}
+
+/* With no memory for more, a bucket has more trackers. */
+static void more_buckets(struct engine *engine)
+{
+    uint32_t n = 2 * engine->nbuckets;
+    struct tracker_bucket *buckets = calloc(n, sizeof *buckets);
+    struct tracker *t;
+    if (buckets == NULL)
+        return;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        LIST_REMOVE(t, bucket);
+        LIST_INSERT_HEAD(&buckets[t->hash % n], t, bucket);
+    }
+    free(engine->buckets);
+    engine->buckets = buckets;
+    engine->nbuckets = n;
+}
+
+uint64_t tracker_due_at(const struct tracker *t)
+{
+    const uint64_t forgotten = t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0;
+    return timer_earliest(
+        (uint64_t[]){t->deadline, t->report, t->flush, t->say, t->settle, forgotten}, 6);
+}
+
+/* A time that has become later is looked at when the earlier one has come. */
+void tracker_due(struct engine *engine, struct tracker *t)
+{
+    timers_sooner(&engine->timers, &t->due, tracker_due_at(t));
+}
+
+static struct tracker *tracker_new(struct engine *engine, const void *bytes, size_t len)
+{
+    struct tracker *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return NULL;
+    t->sig = malloc(len + 1);
+    t->hash = signature_hash(bytes, len);
+    bool good = signature_read(&t->parts, bytes, len) == 0 && t->sig != NULL &&
+                engine->env.servers(engine->env.arg, &t->parts, &t->places) == 0;
+    t->self = good ? places_slot(&t->places, engine->env.self) : TREE_NONE;
+    if (t->self == TREE_NONE || tracker_place(engine, t) != 0 ||
+        timers_start(&engine->timers, &t->due, tracker_due_at(t), engine->up->due) != 0) {
+        free_parts(t);
+        return NULL;
+    }
+    memcpy(t->sig, bytes, len);
+    t->siglen = len;
+    t->since = engine->env.now(engine->env.arg);
+    t->looked = engine->looks;
+    TAILQ_INSERT_TAIL(&engine->all, t, all);
+    LIST_INSERT_HEAD(&engine->buckets[t->hash % engine->nbuckets], t, bucket);
+    engine->count++;
+    if (engine->count > engine->nbuckets)
+        more_buckets(engine);
+    return t;
+}
+
+struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len)
+{
+    struct tracker *t = tracker_find(engine, sig, len);
+    return t != NULL ? t : tracker_new(engine, sig, len);
+}
+
+void tracker_each(struct engine *engine,
+                  void (*visit)(struct engine *engine, struct tracker *t, uint64_t arg),
+                  uint64_t arg)
+{
+    uint64_t round = ++engine->looks;
+    struct tracker *t;
+    /* A visit may begin another round, after which this one looks once more at what it has seen. */
+    while ((t = TAILQ_FIRST(&engine->all)) != NULL && t->looked != round) {
+        t->looked = round;
+        TAILQ_REMOVE(&engine->all, t, all);
+        TAILQ_INSERT_TAIL(&engine->all, t, all);
+        visit(engine, t, arg);
+    }
+}
+
+void tracker_clear_child(struct tracker_child *child)
+{
+    free(child->entries);
+    ranges_free(&child->missing);
+    *child = (struct tracker_child){.slot = child->slot, .call = child->call, .over = child->over};
+}
+
+void tracker_clear(struct tracker *t)
+{
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        tracker_clear_child(&t->children[i]);
+        t->children[i].call = 0;
+    }
+    ranges_free(&t->lost);
+    procset_free(&t->gone);
+    free(t->doubts);
+    t->doubts = NULL;
+    t->own = t->flushed = t->again = false;
+    t->news = NEWS_NONE;
+    t->own_status = t->status = 0;
+    t->deadline = t->report = t->flush = t->say = t->settle = 0;
+    t->timeout = t->asked = 0;
+}
+
+void tracker_free(struct engine *engine, struct tracker *t)
+{
+    TAILQ_REMOVE(&engine->all, t, all);
+    LIST_REMOVE(t, bucket);
+    timers_stop(&engine->timers, &t->due);
+    engine->count--;
+    tracker_clear(t);
+    for (uint32_t i = 0; i < t->failure.nowed; i++)
+        procset_free(&t->failure.owed[i].gone);
+    for (uint32_t i = 0; i < t->failure.npast; i++)
+        procset_free(&t->failure.past[i].gone);
+    free(t->failure.owed);
+    free_parts(t);
+}
+
+void tracker_tidy(struct engine *engine, struct tracker *t)
+{
+    const struct tracker_failure *f = &t->failure;
+    if (t->state == TRACKER_IDLE && t->queue == NULL && f->generation == 0 && f->nowed == 0 &&
+        !f->given_up)
+        tracker_free(engine, t);
+}
+
+void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text)
+{
+    uint64_t s = (now - since) / 1000;
+    if (engine->env.stalled != NULL)
+        engine->env.stalled(engine->env.arg, s, text);
+    else
+        log_warning("waiting for %llu s: %s", (unsigned long long)s, text);
+}
+
+void engine_hear(struct engine *engine, uint64_t generation)
+{
+    if (generation > engine->generations && generation < UINT64_MAX / 2)
+        engine->generations = generation;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several tries of one operation.
+ *
+ * An operation that goes on without lost participants is tried again by those that are left, each
+ * time under the signature of fewer participants (retry.h). A try fails for good by a deadline, or
+ * by an error that names no lost process. Every server that took part in it has its answer then,
+ * and makes no later try. Another server may have learnt of more losses at once, and so have
+ * skipped that try. Its own, later try would wait for calls that no process makes, until the others
+ * call for the next operation of that id. So these rules tie a later try to the tries before it:
+ *
+ * 1. A failure for good ends each later try on every server that hears of it. A call that waits
+ * there is answered with that failure a second later: the call may be of the next operation, and
+ * the word on this one may still be on its way. Where no call waits, contributions to the later try
+ *    are dropped at once, and their senders are told.
+ * 2. A contribution to a later try carries the generation of the last such failure that its sender
+ *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
+ * 3. A server says what it knows of such failures before it contributes. So no server has
+ *    contributions that belong to different operations: the failure comes between them.
+ * 4. A server whose call is of a later try fails each try that it has skipped, as soon as others
+ *    contribute to it or ask for it. The failure names those without whom its call goes on. Else
+ * the others would wait there for that server, and it for them.
+ *
+ * This file has 2 to 4; recovery/skipped.c has 1. Nothing of this is sent or looked for while no
+ * operation is tried again.
+ */
+#include "common/tracker/rollup/rollup.h"
+
+#include <string.h>
+
+static bool is_within(const struct procset *set, const struct procset *all)
+{
+    struct procset rest = {0};
+    bool within = procset_except(&rest, set, all) == 0 && rest.nparts == 0;
+    procset_free(&rest);
+    return within;
+}
+
+bool tries_is_later(const struct tracker *later, const struct tracker *t,
+                    const struct procset *gone)
+{
+    const struct signature *a = &later->parts, *b = &t->parts;
+    struct procset all = {0};
+    bool is = later != t && a->kind == b->kind && strcmp(a->id, b->id) == 0 &&
+              is_within(&a->members, &b->members);
+    if (is && gone != NULL)
+        is = procset_unite(&all, &a->members) == 0 && procset_unite(&all, gone) == 0 &&
+             is_within(&b->members, &all);
+    procset_free(&all);
+    return is;
+}
+
+bool tries_is_final(const struct engine *engine, int32_t status, const struct procset *gone)
+{
+    return status == 0 || status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
+}
+
+const struct tracker_debt *tries_final_after(const struct engine *engine, const struct tracker *t,
+                                             uint64_t known)
+{
+    const struct tracker_debt *past;
+    while ((past = tracker_past_after(t, known)) != NULL &&
+           !tries_is_final(engine, past->status, &past->gone))
+        known = past->generation;
+    return past;
+}
+
+/* A contribution may come so late after a failure, and no later: see ENGINE_REMEMBER_MS. */
+static bool is_recent(const struct engine *engine, const struct tracker *t)
+{
+    return engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+}
+
+const struct tracker *tries_skipping(const struct engine *engine, const struct tracker *t)
+{
+    const struct tracker *later;
+    if (!engine->retries || t->call != NULL)
+        return NULL;
+    TAILQ_FOREACH (later, &engine->all, all)
+        if (later->call != NULL && later->call->gone != NULL && later->call->op != t->tried &&
+            tries_is_later(later, t, later->call->gone))
+            return later;
+    return NULL;
+}
+
+uint64_t tries_known(const struct engine *engine, const struct tracker *later, bool recent)
+{
+    const struct tracker *t;
+    const struct tracker_debt *past;
+    uint64_t known = 0;
+    TAILQ_FOREACH (t, &engine->all, all)
+        if ((!recent || is_recent(engine, t)) && tries_final_after(engine, t, known) != NULL &&
+            tries_is_later(later, t, NULL))
+            while ((past = tries_final_after(engine, t, known)) != NULL)
+                known = past->generation;
+    return known;
+}
+
+void tries_tell(struct engine *engine, const struct tracker *later, uint32_t node, uint64_t known)
+{
+    const struct tracker *t;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        const struct tracker_debt *past = tries_final_after(engine, t, known);
+        uint32_t slot = past != NULL && is_recent(engine, t) && tries_is_later(later, t, NULL)
+                            ? tracker_slot_of(t, node)
+                            : TREE_NONE;
+        if (slot == TREE_NONE || slot == t->self || tracker_slot_lost(engine, t, slot))
+            continue;
+        for (; past != NULL; past = tries_final_after(engine, t, past->generation))
+            rollup_tell(engine, t, slot, past, 0);
+    }
+}

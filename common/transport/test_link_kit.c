@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two ends of the link's tests. */
+#include "common/transport/test_link_kit.h"
+
+#include "common/util/log.h"
+
+#include <stdlib.h>
+
+struct ends ends;
+
+void keep(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    (void)arg;
+    ends.care = care;
+    assert_int_equal(node, 1);
+    ends.bytes[ends.nsent] = data;
+    ends.len[ends.nsent++] = len;
+}
+
+void take(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+{
+    struct wire_in in;
+    (void)arg;
+    assert_int_equal(from, 0);
+    assert_true(type == FRAME_ASK || type == FRAME_ABSENT);
+    wire_in_init(&in, body, len);
+    ends.got[ends.ngot++] = wire_get_u32(&in);
+    assert_true(wire_end(&in));
+}
+
+static void silent(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    (void)text;
+}
+
+int open_ends(void **state)
+{
+    const struct link_env sender = {NULL, 0, 3, STEP, keep, take, NULL, NULL, NULL, NULL, NULL};
+    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take, NULL, NULL, NULL, NULL, NULL};
+    (void)state;
+    memset(&ends, 0, sizeof ends);
+    ends.sender = link_new(&sender);
+    ends.receiver = link_new(&receiver);
+    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
+    return ends.sender == NULL || ends.receiver == NULL;
+}
+
+int close_ends(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < ends.nsent; i++)
+        free(ends.bytes[i]);
+    link_free(ends.sender);
+    link_free(ends.receiver);
+    return 0;
+}
+
+void send_frames(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct wire_out out = {0};
+        wire_put_u8(&out, FRAME_ASK);
+        wire_put_u32(&out, i);
+        link_send(ends.sender, 1, &out);
+        assert_null(out.data); /* the bytes were taken */
+    }
+    assert_int_equal(ends.nsent, n);
+}
+
+void receive(uint32_t i)
+{
+    link_receive(ends.receiver, ends.bytes[i], ends.len[i]);
+}
+
+void assert_got(uint32_t first, uint32_t n)
+{
+    assert_int_equal(ends.ngot, n);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(ends.got[i], first + i);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pieces of output on their way from other servers to libpmix. */
+#include "common/upcall/forward.h"
+
+#include "common/launch/plan.h"
+#include "common/server/outputs.h"
+#include "common/server/rounds.h"
+#include "common/upcall/refused.h"
+#include "common/upcall/upcall.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <pmix_server.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STREAMS = 2 };
+
+/* A stream of one process. */
+struct heard {
+    uint64_t offset; /* bytes that libpmix has got */
+    bool ended;
+};
+
+enum forward_state {
+    FORWARD_HELD, /* the call has not been answered */
+    FORWARD_OPEN, /* the call was answered; the child's namespace is known */
+};
+
+/* One spawn. */
+struct forward {
+    struct forward *next;
+    uint64_t number;
+    enum forward_state state;
+    pmix_proc_t parent;
+    pmix_nspace_t child; /* once it is open */
+    bool tool;           /* the parent is a tool: its libpmix prints what comes */
+    _Atomic bool pulled; /* by PMIx_IOF_pull; no process that may have pulled has gone since */
+    pmix_iof_channel_t channels;
+    uint32_t ntasks, nopen; /* processes; streams that have not ended */
+    struct heard *heard;    /* of each process standard output, standard error; NULL: none yet */
+    void (*then)(void *arg);
+    void *arg;
+    int64_t until; /* when `then` is called, ms */
+};
+
+enum piece_state {
+    PIECE_HELD,      /* its forward is held, or connections are congested */
+    PIECE_DELIVERED, /* libpmix has it, and has not confirmed it */
+};
+
+struct piece {
+    struct handoff_item item;
+    struct piece *next;
+    enum piece_state state;
+    uint32_t from; /* the server that asks */
+    uint64_t question, number, offset;
+    pmix_proc_t source;
+    pmix_iof_channel_t channel;
+    pmix_byte_object_t bytes; /* of data */
+    char data[];
+};
+
+struct forwards {
+    struct server *server;
+    uint64_t last; /* number; PMIx's thread's */
+    struct forward *list;
+    struct piece *pieces;
+    struct event *timer;
+    int64_t pass_from;    /* when the congestion has lasted too long, ms; 0: there is none */
+    pthread_mutex_t lock; /* of list, and of state and child in it, which the loop changes */
+};
+
+/* ---- spawns ---- */
+
+static struct forward *find(const struct forwards *all, uint64_t number)
+{
+    struct forward *f = all->list;
+    while (f != NULL && f->number != number)
+        f = f->next;
+    return f;
+}
+
+/* @return whether libpmix has a reader for what comes */
+static bool is_wanted(const struct forward *f)
+{
+    return f->state == FORWARD_OPEN && answer_wanted() && (f->tool || f->pulled);
+}
+
+static void free_forward(struct forward *f)
+{
+    free(f->heard);
+    free(f);
+}
+
+static void take_piece(struct forwards *all, struct piece *piece)
+{
+    struct piece **at = &all->pieces;
+    while (*at != piece)
+        at = &(*at)->next;
+    *at = piece->next;
+}
+
+static void reply(struct forwards *all, uint32_t from, uint64_t question, pmix_status_t status)
+{
+    asks_reply(all->server->asks, from, question, status, NULL, 0);
+}
+
+/* Frees the piece: the server that has sent it now sends the next one. */
+static void answer(struct forwards *all, struct piece *p, pmix_status_t status)
+{
+    take_piece(all, p);
+    reply(all, p->from, p->question, status);
+    free(p);
+}
+
+/* Frees the forward; pieces that are held for it are refused. */
+static void end(struct forwards *all, struct forward *f)
+{
+    struct forward **at = &all->list;
+    struct piece *next;
+    while (*at != f)
+        at = &(*at)->next;
+    pthread_mutex_lock(&all->lock);
+    *at = f->next;
+    pthread_mutex_unlock(&all->lock);
+    for (struct piece *p = all->pieces; p != NULL; p = next) {
+        next = p->next;
+        if (p->number == f->number && p->state == PIECE_HELD)
+            answer(all, p, PMIX_ERR_NOT_FOUND);
+    }
+    if (f->then != NULL)
+        f->then(f->arg);
+    free_forward(f);
+}
+
+static void watch(struct forwards *all)
+{
+    const struct timeval tv = {.tv_usec = FORWARD_LOOK_MS * 1000};
+    evtimer_add(all->timer, &tv);
+}
+
+/* ---- pieces ---- */
+
+static struct heard *heard_of(struct forward *f, const struct piece *p)
+{
+    return &f->heard[p->source.rank * STREAMS + (p->channel == PMIX_FWD_STDERR_CHANNEL)];
+}
+
+/* A piece has gone its way. @return the forward, if all of its streams have ended */
+static struct forward *count(struct forward *f, const struct piece *p)
+{
+    struct heard *heard = heard_of(f, p);
+    heard->offset += p->bytes.size;
+    if (p->bytes.size == 0 && !heard->ended) {
+        heard->ended = true;
+        f->nopen--;
+    }
+    return f->nopen == 0 ? f : NULL;
+}
+
+/* @thread the loop's */
+static void run_delivered(struct handoff_item *item)
+{
+    struct piece *p = (struct piece *)item;
+    struct forwards *all = upcall_server()->forwards;
+    struct forward *f = find(all, p->number), *ended = f != NULL ? count(f, p) : NULL;
+    answer(all, p, PMIX_SUCCESS);
+    if (ended != NULL)
+        end(all, ended);
+}
+
+/* @thread PMIx's */
+static void on_delivered(pmix_status_t status, void *arg)
+{
+    struct piece *p = arg;
+    (void)status;
+    p->item.run = run_delivered;
+    handoff_post(upcall_server()->handoff, &p->item);
+}
+
+/* Looks whether connections are congested, and notes since when. The timer looks again. */
+static bool congested(struct forwards *all)
+{
+    bool is = rounds_congested();
+    if (!is)
+        all->pass_from = 0;
+    else if (all->pass_from == 0)
+        all->pass_from = now_ms() + FORWARD_HOLD_MS;
+    if (is)
+        watch(all);
+    return is;
+}
+
+/* Hands a piece to libpmix, or has the server that sent it write it to the terminal. May end the
+ * forward. */
+static void send_on(struct forwards *all, struct forward *f, struct piece *p, bool to_libpmix)
+{
+    PMIX_LOAD_NSPACE(p->source.nspace, f->child);
+    p->state = PIECE_DELIVERED;
+    if (to_libpmix && PMIx_server_IOF_deliver(&p->source, p->channel, &p->bytes, NULL, 0,
+                                              on_delivered, p) == PMIX_SUCCESS)
+        return;
+    pmix_status_t status = answer_wanted() ? (pmix_status_t)OUTPUTS_PASS : PMIX_ERR_NOT_FOUND;
+    struct forward *ended = count(f, p);
+    answer(all, p, status);
+    if (ended != NULL)
+        end(all, ended);
+}
+
+/* @return whether it went; else connections are congested, and have not been for long */
+static bool deliver(struct forwards *all, struct forward *f, struct piece *p)
+{
+    bool wanted = is_wanted(f), busy = wanted && congested(all);
+    if (busy && now_ms() < all->pass_from)
+        return false;
+    send_on(all, f, p, wanted && !busy);
+    return true;
+}
+
+/* @return a piece that is held, though its forward is open, or NULL */
+static struct piece *find_held(const struct forwards *all, bool wanted_too, struct forward **f)
+{
+    for (struct piece *p = all->pieces; p != NULL; p = p->next)
+        if (p->state == PIECE_HELD && (*f = find(all, p->number)) != NULL &&
+            (*f)->state == FORWARD_OPEN && (wanted_too || !is_wanted(*f)))
+            return p;
+    return NULL;
+}
+
+static void deliver_held(struct forwards *all)
+{
+    bool go = true; /* what is wanted, too */
+    struct forward *f;
+    struct piece *p;
+    while ((p = find_held(all, go, &f)) != NULL)
+        go = deliver(all, f, p) && go;
+}
+
+/* @return what came, or NULL: it makes no sense, or there is no memory */
+static struct piece *read_piece(const struct forwards *all, const void *body, size_t len,
+                                struct forward **of)
+{
+    struct wire_in in;
+    size_t n;
+    wire_in_init(&in, body, len);
+    uint64_t number = wire_get_u64(&in);
+    uint32_t rank = wire_get_u32(&in);
+    uint8_t which = wire_get_u8(&in);
+    uint64_t offset = wire_get_u64(&in);
+    const void *data = wire_get_block(&in, &n);
+    struct forward *f = *of = find(all, number);
+    if (!wire_end(&in) || f == NULL || rank >= f->ntasks || n > OUTPUTS_PIECE)
+        return NULL;
+    pmix_iof_channel_t channel =
+        which == PLAN_STDERR ? PMIX_FWD_STDERR_CHANNEL : PMIX_FWD_STDOUT_CHANNEL;
+    if (f->heard == NULL) /* that many do run */
+        f->heard = calloc((size_t)f->ntasks * STREAMS, sizeof *f->heard);
+    struct piece *p =
+        f->heard != NULL && (f->channels & channel) != 0 ? calloc(1, sizeof *p + n + 1) : NULL;
+    if (p == NULL)
+        return NULL;
+    p->number = number;
+    p->offset = offset;
+    p->channel = channel;
+    p->source.rank = rank;
+    p->bytes = (pmix_byte_object_t){.bytes = p->data, .size = n};
+    if (n > 0)
+        memcpy(p->data, data, n);
+    return p;
+}
+
+static bool is_under_way(const struct forwards *all, uint32_t from, uint64_t question)
+{
+    const struct piece *p = all->pieces;
+    while (p != NULL && (p->from != from || p->question != question))
+        p = p->next;
+    return p != NULL;
+}
+
+void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    struct server *server = arg;
+    struct forwards *all = server->forwards;
+    struct forward *f;
+    if (is_under_way(all, from, id))
+        return; /* it was asked again */
+    struct piece *p = read_piece(all, body, len, &f);
+    const struct heard *heard = p != NULL ? heard_of(f, p) : NULL;
+    if (p == NULL || p->offset != heard->offset || heard->ended) {
+        bool again = p != NULL && (p->offset < heard->offset || heard->ended);
+        reply(all, from, id, again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND);
+        free(p);
+        return;
+    }
+    p->from = from;
+    p->question = id;
+    p->next = all->pieces;
+    all->pieces = p;
+    if (f->state == FORWARD_OPEN)
+        deliver(all, f, p);
+}
+
+/* ---- the clock ---- */
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct forwards *all = arg;
+    int64_t now = now_ms();
+    (void)fd, (void)what;
+    deliver_held(all);
+    bool again = all->pass_from != 0 && congested(all);
+    for (struct forward *f = all->list, *next; f != NULL; f = next) {
+        next = f->next;
+        if (f->then != NULL && now >= f->until)
+            end(all, f);
+        else if (f->then != NULL)
+            again = true;
+    }
+    if (again)
+        watch(all);
+}
+
+/* ---- what the spawn says, and what ends ---- */
+
+int forwards_new(struct server *server)
+{
+    struct forwards *all = calloc(1, sizeof *all);
+    if (all == NULL)
+        return -1;
+    *all = (struct forwards){.server = server, .lock = PTHREAD_MUTEX_INITIALIZER};
+    server->forwards = all;
+    all->timer = evtimer_new(server->base, on_timer, all);
+    return all->timer != NULL ? 0 : -1;
+}
+
+void forwards_free(struct server *server)
+{
+    struct forwards *all = server->forwards;
+    if (all == NULL)
+        return;
+    while (all->pieces != NULL) {
+        struct piece *p = all->pieces;
+        all->pieces = p->next;
+        free(p);
+    }
+    while (all->list != NULL) {
+        struct forward *f = all->list;
+        all->list = f->next;
+        free_forward(f);
+    }
+    if (all->timer != NULL)
+        event_free(all->timer);
+    free(all);
+    server->forwards = NULL;
+}
+
+uint64_t forwards_number(struct server *server)
+{
+    return ++server->forwards->last;
+}
+
+int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *parent,
+                 const char *streams, uint32_t ntasks)
+{
+    struct forwards *all = server->forwards;
+    struct forward *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return -1;
+    f->number = number;
+    f->parent = *parent;
+    f->tool = strcmp(parent->nspace, server->boot.nspace) != 0;
+    f->ntasks = ntasks;
+    f->nopen = ntasks * (uint32_t)strlen(streams);
+    if (strchr(streams, PLAN_STDOUT) != NULL || strchr(streams, PLAN_BOTH) != NULL)
+        f->channels |= PMIX_FWD_STDOUT_CHANNEL;
+    if (strchr(streams, PLAN_STDERR) != NULL)
+        f->channels |= PMIX_FWD_STDERR_CHANNEL;
+    pthread_mutex_lock(&all->lock);
+    f->next = all->list;
+    all->list = f;
+    pthread_mutex_unlock(&all->lock);
+    return 0;
+}
+
+void forwards_open(struct server *server, uint64_t number, const char *nspace)
+{
+    struct forwards *all = server->forwards;
+    struct forward *f = find(all, number);
+    if (f == NULL)
+        return;
+    pthread_mutex_lock(&all->lock);
+    PMIX_LOAD_NSPACE(f->child, nspace);
+    f->state = FORWARD_OPEN;
+    pthread_mutex_unlock(&all->lock);
+    deliver_held(all);
+}
+
+void forwards_drop(struct server *server, uint64_t number)
+{
+    struct forward *f = find(server->forwards, number);
+    if (f != NULL)
+        end(server->forwards, f);
+}
+
+bool forwards_await_end(struct server *server, uint64_t number, void (*then)(void *arg), void *arg)
+{
+    struct forward *f = find(server->forwards, number);
+    if (f == NULL)
+        return false;
+    f->then = then;
+    f->arg = arg;
+    f->until = now_ms() + FORWARD_END_MS;
+    watch(server->forwards);
+    return true;
+}
+
+/* A pull has stopped, or a process is gone: libpmix tells neither whose the pull was, nor that it
+ * has dropped those of a process. @thread any */
+static void forget_pulls(struct forwards *all)
+{
+    pthread_mutex_lock(&all->lock);
+    for (struct forward *f = all->list; f != NULL; f = f->next)
+        f->pulled = false;
+    pthread_mutex_unlock(&all->lock);
+}
+
+void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank)
+{
+    struct forwards *all = server->forwards;
+    forget_pulls(all);
+    for (struct forward *f = all->list, *next; f != NULL; f = next) {
+        next = f->next;
+        if (f->parent.rank != rank || strcmp(f->parent.nspace, nspace) != 0)
+            continue;
+        log_debug("%s rank %u, which has spawned %s, takes its output no more", nspace, rank,
+                  f->child);
+        end(all, f);
+    }
+}
+
+void forwards_nspace_ended(struct forwards *forwards, const char *nspace)
+{
+    for (struct forward *f = forwards != NULL ? forwards->list : NULL, *next; f != NULL; f = next) {
+        next = f->next;
+        if (f->state == FORWARD_OPEN && strcmp(f->child, nspace) == 0)
+            end(forwards, f);
+    }
+}
+
+/* ---- pulls; @thread PMIx's ---- */
+
+/* @return what comes of that namespace on all these channels, or NULL */
+static struct forward *find_child(struct forwards *all, const char *nspace,
+                                  pmix_iof_channel_t channels)
+{
+    const pmix_iof_channel_t none = PMIX_FWD_STDDIAG_CHANNEL; /* there is no such stream */
+    struct forward *f = all->list;
+    while (f != NULL &&
+           (f->state == FORWARD_HELD || strncmp(f->child, nspace, PMIX_MAX_NSLEN) != 0))
+        f = f->next;
+    bool has = f != NULL && (channels & ~none) != 0 && (channels & ~(f->channels | none)) == 0;
+    return has ? f : NULL;
+}
+
+/* @return whether what comes of all these processes is delivered from now on */
+static bool pull(struct forwards *all, const pmix_proc_t procs[], size_t nprocs,
+                 pmix_iof_channel_t channels)
+{
+    bool has = nprocs > 0;
+    pthread_mutex_lock(&all->lock);
+    for (size_t i = 0; i < nprocs && has; i++)
+        has = find_child(all, procs[i].nspace, channels) != NULL;
+    for (size_t i = 0; i < nprocs && has; i++)
+        find_child(all, procs[i].nspace, channels)->pulled = true;
+    pthread_mutex_unlock(&all->lock);
+    return has;
+}
+
+/* Up to 6.1, libpmix frees what its callback needs as soon as the upcall returns PMIX_SUCCESS. So
+ * the answer is the upcall's own. libpmix keeps who pulls what. */
+pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
+                              void *cbdata)
+{
+    struct forwards *all = upcall_server()->forwards;
+    bool stops = false;
+    (void)cbfunc, (void)cbdata;
+    for (size_t i = 0; i < ninfo; i++)
+        stops |= PMIX_CHECK_KEY(&info[i], PMIX_IOF_STOP);
+    if (stops)
+        forget_pulls(all);
+    if (stops || pull(all, procs, nprocs, channels))
+        return PMIX_OPERATION_SUCCEEDED;
+    return refused_at_once(
+        REFUSED_IOF_PULL,
+        "only output of processes that a process of this node has spawned with PMIX_FWD_STDOUT or "
+        "PMIX_FWD_STDERR comes to it");
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * PMIx_Spawn: which node each rank of an application is to be on, by the hosts that were named.
+ * @thread all of it: PMIx's
+ */
+#include "common/upcall/spawn.h"
+
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HOSTFILE_MAX = 1 << 20, NAME_MAX_LEN = 256 };
+
+/* Names that were asked for, in order, with what a file or a list says of their slots. */
+struct names {
+    char (*list)[NAME_MAX_LEN];
+    uint32_t *slots; /* 0: not said */
+    uint32_t n;
+    bool failed;
+};
+
+static void add_name(struct names *names, const char *text, size_t len, uint32_t slots)
+{
+    if (len == 0 || names->failed)
+        return;
+    void *list = realloc(names->list, (names->n + 1) * sizeof *names->list);
+    if (list != NULL)
+        names->list = list;
+    uint32_t *more = realloc(names->slots, (names->n + 1) * sizeof *more);
+    if (more != NULL)
+        names->slots = more;
+    if (list == NULL || more == NULL || len >= NAME_MAX_LEN) {
+        names->failed = true;
+        return;
+    }
+    memcpy(names->list[names->n], text, len);
+    names->list[names->n][len] = '\0';
+    names->slots[names->n++] = slots;
+}
+
+/* "a,b:2,c" */
+static void add_list(struct names *names, const char *text)
+{
+    while (text != NULL && *text != '\0') {
+        size_t whole = strcspn(text, ","), len = strcspn(text, ",: ");
+        uint32_t slots = text[len] == ':' ? (uint32_t)strtoul(text + len + 1, NULL, 10) : 0;
+        add_name(names, text, len, slots);
+        text += whole + (text[whole] == ',');
+    }
+}
+
+/* A host a line, with "slots=N" perhaps; # begins a comment. @return whether it could be read */
+static bool add_file(struct names *names, const char *path)
+{
+    FILE *in = fopen(path, "re");
+    char line[1024];
+    size_t total = 0;
+    if (in == NULL)
+        return false;
+    while (fgets(line, sizeof line, in) != NULL && (total += strlen(line)) <= HOSTFILE_MAX) {
+        line[strcspn(line, "#\n")] = '\0';
+        const char *begin = line + strspn(line, " \t"), *slots = strstr(begin, "slots=");
+        add_name(names, begin, strcspn(begin, " \t:"),
+                 slots != NULL ? (uint32_t)strtoul(slots + 6, NULL, 10) : 0);
+    }
+    fclose(in);
+    return true;
+}
+
+/* Ranks fill the slots that were said; without, each name has an equal share. */
+static void place(const struct names *names, const struct spawn *s, uint32_t ntasks,
+                  struct wire_out *out)
+{
+    uint32_t at = 0, used = 0, share = (ntasks + names->n - 1) / names->n;
+    for (uint32_t i = 0; i < ntasks; i++) {
+        if (s->what.map == RM_MAP_NODES) {
+            at = i % names->n;
+        } else if (used >= (names->slots[at] > 0 ? names->slots[at] : share) && at + 1 < names->n) {
+            at++;
+            used = 0;
+        }
+        used++;
+        if (out->len > 0)
+            wire_put_u8(out, ',');
+        wire_put_raw(out, names->list[at], strlen(names->list[at]));
+    }
+}
+
+bool spawn_hosts(struct spawn *s, const struct spawn_wants *wants, uint32_t ntasks,
+                 struct wire_out *out)
+{
+    struct names names = {0};
+    const struct boot *boot = &s->server->boot;
+    bool wanted = wants->hosts != NULL || wants->hostfile != NULL;
+    add_list(&names, wants->hosts);
+    if (wants->hostfile != NULL && !add_file(&names, wants->hostfile))
+        s->status = PMIX_ERR_NOT_FOUND;
+    if (!wanted && boot->allocation.nodes[0] != '\0')
+        add_list(&names, boot->allocation.nodes);
+    for (uint32_t i = 0; names.n == 0 && i < boot->nnodes; i++)
+        add_list(&names, boot->nodes[i].name);
+    if (names.failed)
+        s->status = PMIX_ERR_NOMEM;
+    else if (s->status == PMIX_SUCCESS)
+        place(&names, s, ntasks, out);
+    free(names.list);
+    free(names.slots);
+    return wanted;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of output on its way to libpmix: who has it while nobody pulls, and while connections are
+ * congested.
+ */
+#include "common/launch/plan.h"
+#include "common/server/outputs.h"
+#include "common/server/rounds.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/refused.h"
+#include "common/upcall/upcall.h"
+
+#include <pmix_server.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { NOTHING = 77, FROM = 3, TASKS = 2 };
+
+static struct server server;
+static const pmix_proc_t task = {.nspace = "job.1", .rank = 0};
+static const pmix_proc_t tool = {.nspace = "tool.1", .rank = 0};
+static int64_t ms;
+static bool busy; /* a connection is congested */
+
+/* Instead of libc's, for now_ms(); libevent keeps its own. */
+__attribute__((visibility("hidden"))) int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    *t = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    return 0;
+}
+
+struct server *upcall_server(void)
+{
+    return &server;
+}
+
+bool answer_wanted(void)
+{
+    return true;
+}
+
+bool rounds_congested(void)
+{
+    return busy;
+}
+
+pmix_status_t refused_at_once(enum refused_what what, const char *why)
+{
+    assert_int_equal(what, REFUSED_IOF_PULL);
+    assert_non_null(why);
+    return PMIX_ERR_NOT_SUPPORTED;
+}
+
+void handoff_post(struct handoff *handoff, struct handoff_item *item)
+{
+    (void)handoff;
+    item->run(item);
+}
+
+static int answered; /* the last answer's status, or NOTHING */
+
+void asks_reply(struct asks *asks, uint32_t node, uint64_t id, int32_t status, const void *data,
+                size_t len)
+{
+    (void)asks, (void)id, (void)data, (void)len;
+    assert_int_equal(node, FROM);
+    answered = status;
+}
+
+static unsigned delivered;
+
+pmix_status_t PMIx_server_IOF_deliver(const pmix_proc_t *source, pmix_iof_channel_t channel,
+                                      const pmix_byte_object_t *bo, const pmix_info_t info[],
+                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void)channel, (void)bo, (void)info, (void)ninfo;
+    assert_string_equal(source->nspace, "child");
+    delivered++;
+    cbfunc(PMIX_SUCCESS, cbdata);
+    return PMIX_SUCCESS;
+}
+
+/* ---- helpers ---- */
+
+static char nspace[] = "job.1";
+static uint64_t offset, question;
+
+static int setup(void **state)
+{
+    (void)state;
+    ms = 1000000;
+    busy = false;
+    delivered = 0;
+    offset = 0;
+    server.base = event_base_new();
+    server.boot.nspace = nspace;
+    return forwards_new(&server);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    forwards_free(&server);
+    event_base_free(server.base);
+    return 0;
+}
+
+/* @return the number of a spawn whose call was answered */
+static uint64_t spawn(const pmix_proc_t *parent)
+{
+    uint64_t number = forwards_number(&server);
+    assert_int_equal(forwards_add(&server, number, parent, "o", TASKS), 0);
+    forwards_open(&server, number, "child");
+    return number;
+}
+
+/* Rank 0 prints five bytes. @return what its server is answered, or NOTHING */
+static int print(uint64_t number)
+{
+    struct wire_out out = {0};
+    wire_put_u64(&out, number);
+    wire_put_u32(&out, 0);
+    wire_put_u8(&out, PLAN_STDOUT);
+    wire_put_u64(&out, offset);
+    wire_put_block(&out, "text\n", 5);
+    offset += 5;
+    answered = NOTHING;
+    upcall_serve_output(&server, FROM, ++question, out.data, out.len);
+    wire_out_free(&out);
+    return answered;
+}
+
+static pmix_status_t pull(bool stops)
+{
+    pmix_info_t stop = {.key = PMIX_IOF_STOP};
+    pmix_proc_t all = {.nspace = "child", .rank = PMIX_RANK_WILDCARD};
+    return upcall_iof_pull(&all, 1, &stop, stops, PMIX_FWD_STDOUT_CHANNEL, NULL, NULL);
+}
+
+/* Until the timer, the only event that there is, has looked again. */
+static void look(void)
+{
+    event_base_loop(server.base, EVLOOP_ONCE);
+}
+
+/* ---- tests ---- */
+
+static void test_pulled(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&task);
+    assert_int_equal(print(number), OUTPUTS_PASS);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print(number), PMIX_SUCCESS);
+    assert_int_equal(delivered, 1);
+}
+
+/* muster is not told which process has pulled: no pull counts any more. */
+static void test_one_of_two_stops(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&task);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(pull(true), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print(number), OUTPUTS_PASS);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print(number), PMIX_SUCCESS);
+    assert_int_equal(delivered, 1);
+}
+
+/* When a process goes, muster is not told which pulls were its own, either. */
+static void test_process_goes(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&task);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    forwards_parent_gone(&server, "job.1", 5);
+    assert_int_equal(print(number), OUTPUTS_PASS);
+    assert_int_equal(delivered, 0);
+    forwards_parent_gone(&server, "job.1", 0);
+    assert_int_equal(print(number), PMIX_ERR_NOT_FOUND);
+}
+
+/* A tool's libpmix prints what comes, without a pull. */
+static void test_tool_stays(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&tool);
+    forwards_parent_gone(&server, "job.1", 5);
+    assert_int_equal(print(number), PMIX_SUCCESS);
+    assert_int_equal(delivered, 1);
+}
+
+static void test_congested(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&tool);
+    busy = true;
+    assert_int_equal(print(number), NOTHING);
+    ms += FORWARD_HOLD_MS - 1;
+    look();
+    assert_int_equal(answered, NOTHING);
+    busy = false;
+    look();
+    assert_int_equal(answered, PMIX_SUCCESS);
+    assert_int_equal(delivered, 1);
+}
+
+/* Nothing is held for ever, and what follows is not held at all, until it is over. */
+static void test_congested_for_long(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&tool);
+    busy = true;
+    assert_int_equal(print(number), NOTHING);
+    ms += FORWARD_HOLD_MS;
+    look();
+    assert_int_equal(answered, OUTPUTS_PASS);
+    assert_int_equal(print(number), OUTPUTS_PASS);
+    busy = false;
+    look();
+    assert_int_equal(print(number), PMIX_SUCCESS);
+    busy = true; /* anew */
+    assert_int_equal(print(number), NOTHING);
+    assert_int_equal(delivered, 1);
+}
+
+/* Output that no process wants does not wait for connections. */
+static void test_pull_ends_while_held(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&task);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    busy = true;
+    assert_int_equal(print(number), NOTHING);
+    forwards_parent_gone(&server, "job.1", 5);
+    look();
+    assert_int_equal(answered, OUTPUTS_PASS);
+    assert_int_equal(delivered, 0);
+}
+
+/* How many there are costs nothing before the RM has started them. */
+static void test_many(void **state)
+{
+    (void)state;
+    uint64_t number = forwards_number(&server);
+    assert_int_equal(forwards_add(&server, number, &task, "oe", UINT32_MAX / 2), 0);
+    forwards_drop(&server, number);
+    assert_int_equal(print(number), PMIX_ERR_NOT_FOUND);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_pulled),
+        TEST(test_one_of_two_stops),
+        TEST(test_process_goes),
+        TEST(test_tool_stays),
+        TEST(test_congested),
+        TEST(test_congested_for_long),
+        TEST(test_pull_ends_while_held),
+        TEST(test_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

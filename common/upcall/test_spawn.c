@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of PMIx_Spawn: what is refused at once, and a server that leaves while a call waits.
+ */
+#include "common/notify/event.h"
+#include "common/nspace/nspace.h"
+#include "common/server/steps.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
+#include "common/upcall/refused.h"
+#include "common/upcall/spawn.h"
+
+#include <pmix_server.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NONE = 77 };
+
+static char nspace[] = "job.1", nodes[] = "";
+static uint32_t rank0[] = {0};
+static struct boot_node node = {.name = "node1", .ranks = rank0, .ntasks = 1};
+static struct server server;
+static const pmix_proc_t task = {.nspace = "job.1", .rank = 0};
+
+struct server *upcall_server(void)
+{
+    return &server;
+}
+
+bool answer_wanted(void)
+{
+    return true;
+}
+
+void handoff_post(struct handoff *handoff, struct handoff_item *item)
+{
+    (void)handoff;
+    item->run(item);
+}
+
+void refused_tell(enum refused_what what, const char *of, const char *why)
+{
+    (void)what, (void)of, (void)why;
+}
+
+void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
+                       pmix_info_t *info, size_t ninfo)
+{
+    (void)code, (void)source, (void)range, (void)info, (void)ninfo;
+}
+
+void PMIx_server_deregister_client(const pmix_proc_t *proc, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void)proc;
+    cbfunc(PMIX_SUCCESS, cbdata);
+}
+
+/* ---- the servers of the step ---- */
+
+static struct spread_wait *waits;
+
+const char *steps_learn(struct server *to, const void *registration, size_t len)
+{
+    (void)to, (void)registration, (void)len;
+    return "child";
+}
+
+int steps_register(struct server *to, const struct procset *set)
+{
+    (void)to, (void)set;
+    return 0;
+}
+
+void steps_await(struct server *to, struct spread_wait *wait)
+{
+    (void)to;
+    waits = wait;
+}
+
+void steps_tell(struct server *to, struct nspace *ns, uint32_t first)
+{
+    (void)to, (void)ns, (void)first;
+}
+
+int nspace_node(const struct nspace *ns, const char *name, uint32_t rank, uint32_t *at)
+{
+    (void)ns, (void)name, (void)rank, (void)at;
+    return -1;
+}
+
+/* ---- the user, who has to be told ---- */
+
+static struct shown_wait *unseen;
+
+void shown_await(struct shown_wait *wait)
+{
+    unseen = wait;
+}
+
+void shown_forget(struct shown_wait *wait)
+{
+    if (unseen == wait)
+        unseen = NULL;
+}
+
+/* ---- its output ---- */
+
+static bool forwarded, opened;
+static void (*then)(void *arg);
+static void *then_arg;
+
+uint64_t forwards_number(struct server *to)
+{
+    (void)to;
+    return 1;
+}
+
+int forwards_add(struct server *to, uint64_t number, const pmix_proc_t *parent, const char *streams,
+                 uint32_t ntasks)
+{
+    (void)to, (void)number, (void)parent, (void)streams, (void)ntasks;
+    forwarded = true;
+    return 0;
+}
+
+void forwards_open(struct server *to, uint64_t number, const char *name)
+{
+    (void)to, (void)number;
+    assert_string_equal(name, "child");
+    opened = true;
+}
+
+void forwards_drop(struct server *to, uint64_t number)
+{
+    void (*call)(void *) = then;
+    (void)to, (void)number;
+    forwarded = false;
+    then = NULL;
+    if (call != NULL)
+        call(then_arg);
+}
+
+bool forwards_await_end(struct server *to, uint64_t number, void (*call)(void *arg), void *arg)
+{
+    (void)to, (void)number;
+    then = forwarded ? call : NULL;
+    then_arg = arg;
+    return forwarded;
+}
+
+/* ---- its input ---- */
+
+static bool inlet, inlet_opened;
+
+struct inlet *inlet_new(struct server *to, const pmix_proc_t *parent, uint32_t rank)
+{
+    (void)to, (void)parent;
+    assert_int_equal(rank, 1);
+    inlet = true;
+    return (struct inlet *)&inlet;
+}
+
+void inlet_open(struct inlet *of, const char *name)
+{
+    assert_ptr_equal(of, &inlet);
+    assert_string_equal(name, "child");
+    inlet_opened = true;
+}
+
+void inlet_drop(struct inlet *of)
+{
+    assert_ptr_equal(of, &inlet);
+    inlet = false;
+}
+
+/* ---- the RM ---- */
+
+static rm_spawn_fn *news_fn;
+static void *news_arg;
+
+static void start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
+{
+    (void)rm, (void)what;
+    news_fn = news;
+    news_arg = arg;
+}
+
+static const struct rm_ops ops = {.spawn = start};
+
+static void tell(enum rm_spawn_result result)
+{
+    const struct rm_spawn_news news = {.result = result, .text = "", .registration = "", .len = 0};
+    news_fn(news_arg, &news);
+}
+
+/* ---- the call ---- */
+
+static int answered;
+static unsigned nanswers, nspawns; /* spawns that there are when the answer comes */
+
+static void on_answer(pmix_status_t status, char name[], void *arg)
+{
+    (void)name, (void)arg;
+    answered = status;
+    nanswers++;
+    nspawns = server.spawns != NULL;
+}
+
+static void call(int maxprocs)
+{
+    char *argv[] = {(char *)"/bin/true", NULL};
+    pmix_app_t app = {.cmd = argv[0], .argv = argv, .maxprocs = maxprocs};
+    pmix_info_t info[] = {{.key = PMIX_FWD_STDOUT, .value = {.type = PMIX_BOOL, .data.flag = true}},
+                          {.key = PMIX_STDIN_TGT, .value = {.type = PMIX_UINT32, .data.uint32 = 1}},
+                          {.key = PMIX_FWD_STDIN, .value = {.type = PMIX_BOOL, .data.flag = true}}};
+    assert_int_equal(upcall_spawn(&task, info, 3, &app, 1, on_answer, NULL), PMIX_SUCCESS);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    server = (struct server){.rm = (struct rm *)&server, .rm_ops = &ops};
+    server.boot.nspace = nspace;
+    server.boot.nodes = &node;
+    server.boot.nnodes = 1;
+    server.boot.ntasks = 1;
+    server.boot.allocation.nodes = nodes;
+    waits = NULL;
+    news_fn = NULL;
+    then = NULL;
+    forwarded = opened = inlet = inlet_opened = false;
+    answered = NONE;
+    nanswers = nspawns = 0;
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static void test_in_order(void **state)
+{
+    (void)state;
+    call(2);
+    tell(RM_SPAWN_RUNS);
+    assert_int_equal(nanswers, 0);
+    assert_true(inlet && !inlet_opened);
+    waits->done(waits);
+    assert_int_equal(answered, PMIX_SUCCESS);
+    assert_true(opened && inlet_opened);
+    tell(RM_SPAWN_ENDED);
+    assert_non_null(server.spawns); /* its last words are under way */
+    then(then_arg);
+    assert_null(server.spawns);
+    assert_int_equal(nanswers, 1);
+}
+
+/* The child has ended, its output is under way, and the servers do not all know it yet. */
+static void test_leaves_while_it_waits(void **state)
+{
+    (void)state;
+    call(2);
+    tell(RM_SPAWN_RUNS);
+    tell(RM_SPAWN_ENDED);
+    assert_non_null(then);
+    upcall_answer_spawns(&server);
+    assert_int_equal(answered, PMIX_ERR_UNREACH);
+    assert_false(inlet);
+    assert_int_equal(nspawns, 1); /* it is there while it is answered */
+    assert_non_null(server.spawns);
+    waits->done(waits);
+    assert_null(server.spawns);
+    assert_int_equal(nanswers, 1);
+}
+
+static void test_absurd(void **state)
+{
+    (void)state;
+    call(1 << 30);
+    assert_int_equal(answered, PMIX_ERR_OUT_OF_RESOURCE);
+    assert_null(news_fn);
+    assert_int_equal(nanswers, 1);
+}
+
+/* The program may end when it has its answer. */
+static void test_refusal_is_shown_first(void **state)
+{
+    char *argv[] = {(char *)"/bin/true", NULL};
+    pmix_app_t app = {.cmd = argv[0], .argv = argv, .maxprocs = 1};
+    pmix_info_t info = {.key = PMIX_MAPBY,
+                        .flags = PMIX_INFO_REQD,
+                        .value = {.type = PMIX_STRING, .data.string = (char *)"board"}};
+    (void)state;
+    assert_int_equal(upcall_spawn(&task, &info, 1, &app, 1, on_answer, NULL), PMIX_SUCCESS);
+    assert_non_null(unseen);
+    assert_int_equal(nanswers, 0);
+    unseen->done(unseen);
+    assert_int_equal(answered, PMIX_ERR_NOT_SUPPORTED);
+    assert_null(unseen);
+    assert_null(server.spawns);
+    assert_int_equal(upcall_spawn(&task, &info, 1, &app, 1, on_answer, NULL), PMIX_SUCCESS);
+    upcall_answer_spawns(&server); /* the server leaves */
+    assert_int_equal(answered, PMIX_ERR_UNREACH);
+    upcall_free_spawns(&server);
+    assert_null(unseen);
+    assert_int_equal(nanswers, 2);
+}
+
+/* The rank that is to read is none of the spawned ones. */
+static void test_nobody_reads(void **state)
+{
+    (void)state;
+    call(1);
+    assert_int_equal(answered, PMIX_ERR_BAD_PARAM);
+    assert_false(inlet);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_in_order, setup),
+        cmocka_unit_test_setup(test_leaves_while_it_waits, setup),
+        cmocka_unit_test_setup(test_absurd, setup),
+        cmocka_unit_test_setup(test_refusal_is_shown_first, setup),
+        cmocka_unit_test_setup(test_nobody_reads, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What servers of a step tell each other of other steps' namespaces (spread.h): the words of
+ * another server, and the order in which they come, while calls wait, servers are lost, time passes
+ * and namespaces are forgotten. Each call that waits goes on once, by the end of its time at the
+ * latest.
+ */
+#include "common/server/spread.h"
+#include "common/transport/frame.h"
+#include "fuzz/fuzz.h"
+
+#include <string.h>
+
+enum { SERVERS = 7, SELF = 1, ARITY = 2, NAMES = 4, WAITS = 8, ACTS = 64 };
+
+static const char *const names[NAMES] = {"own", "b", "c", "d"};
+
+static struct world {
+    struct spreads *spreads;
+    int64_t now;
+    bool gone[SERVERS], known[NAMES], refuses;
+    uint32_t speaker;
+    struct spread_wait waits[WAITS];
+    struct procset sets[WAITS];
+    bool waiting[WAITS];
+} world;
+
+static int64_t clock_of(void *arg)
+{
+    (void)arg;
+    return world.now;
+}
+
+static bool is_lost(void *arg, uint32_t node)
+{
+    (void)arg;
+    FUZZ_CHECK(node < SERVERS);
+    return world.gone[node];
+}
+
+static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
+{
+    (void)arg;
+    FUZZ_CHECK(node < SERVERS && node != SELF);
+    FUZZ_CHECK(frame->len > 1 && frame->data[0] == FRAME_SPREAD);
+    wire_out_free(frame);
+}
+
+/* @return its index, or NAMES */
+static uint32_t find(const char *name)
+{
+    uint32_t i = 0;
+    while (i < NAMES && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
+static const void *registration(void *arg, const char *name, size_t *len)
+{
+    uint32_t i = find(name);
+    (void)arg;
+    *len = 3;
+    return i > 0 && i < NAMES && world.known[i] ? "reg" : NULL;
+}
+
+static void learn(void *arg, const char *name, const void *bytes, size_t len)
+{
+    uint32_t i = find(name);
+    (void)arg;
+    FUZZ_CHECK(bytes != NULL && len > 0);
+    if (i < NAMES && !world.refuses)
+        world.known[i] = true;
+}
+
+static uint32_t speaker(void *arg, const struct procset *set)
+{
+    (void)arg;
+    FUZZ_CHECK(set->nparts > 0);
+    return world.gone[world.speaker] ? SELF : world.speaker;
+}
+
+static void done(struct spread_wait *wait)
+{
+    size_t i = (size_t)(wait - world.waits);
+    FUZZ_CHECK(i < WAITS && world.waiting[i]);
+    world.waiting[i] = false;
+    procset_free(&world.sets[i]);
+}
+
+static void await(uint32_t which, uint32_t k)
+{
+    if (world.waiting[k])
+        return;
+    procset_add(&world.sets[k], names[0], 0, 3);
+    for (uint32_t i = 1; i < NAMES; i++)
+        if ((which >> i & 1) != 0)
+            procset_add(&world.sets[k], names[i], 0, 3);
+    procset_canonical(&world.sets[k]);
+    world.waits[k] = (struct spread_wait){.set = &world.sets[k], .done = done};
+    world.waiting[k] = true;
+    spread_await(world.spreads, &world.waits[k]);
+}
+
+static void pass(int64_t ms)
+{
+    world.now += ms;
+    int64_t next = spread_next(world.spreads);
+    FUZZ_CHECK(next >= -1 && next <= SPREAD_WAIT_MS);
+    spread_tick(world.spreads);
+    FUZZ_CHECK(spread_next(world.spreads) != 0);
+}
+
+static void act(struct fuzz_bytes *in)
+{
+    uint32_t what = fuzz_below(in, 9), node = fuzz_below(in, SERVERS);
+    size_t len;
+    const uint8_t *body = fuzz_take(in, fuzz_byte(in), &len);
+    if (what <= 3 && !world.gone[node]) {
+        spread_receive(world.spreads, node, body, len);
+    } else if (what == 4) {
+        await((uint32_t)len, node % WAITS);
+    } else if (what == 5 && node != SELF) {
+        world.gone[node] = true;
+        spread_lost(world.spreads, node);
+    } else if (what == 6) {
+        pass((int64_t)(len * len));
+    } else if (what == 7) {
+        world.known[len % NAMES] = !world.known[len % NAMES];
+        spread_forget(world.spreads, names[len % NAMES]);
+    } else if (what == 8) {
+        world.speaker = node;
+        world.refuses = len % 2 == 1;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    const struct spread_env env = {.self = SELF,
+                                   .nnodes = SERVERS,
+                                   .arity = ARITY,
+                                   .now = clock_of,
+                                   .is_lost = is_lost,
+                                   .send = send_frame,
+                                   .registration = registration,
+                                   .learn = learn,
+                                   .speaker = speaker};
+    struct fuzz_bytes in = {data, data + len};
+    world = (struct world){.now = 1000, .speaker = SELF};
+    world.spreads = spread_new(&env);
+    FUZZ_CHECK(world.spreads != NULL);
+    for (int i = 0; i < ACTS && in.p < in.end; i++)
+        act(&in);
+    pass(SPREAD_WAIT_MS);
+    for (uint32_t k = 0; k < WAITS; k++)
+        FUZZ_CHECK(!world.waiting[k]);
+    await(~0u, 0);
+    spread_close(world.spreads);
+    FUZZ_CHECK(!world.waiting[0]);
+    spread_free(world.spreads);
+    return 0;
+}
+
+/* One act, as act() reads it. */
+static void put_act(struct wire_out *out, uint8_t what, uint8_t node, const void *body, size_t len)
+{
+    wire_put_u8(out, what);
+    wire_put_u8(out, node);
+    wire_put_u8(out, (uint8_t)len);
+    wire_put_raw(out, body, len);
+}
+
+static void put_word(struct wire_out *out, uint8_t word, uint8_t from, uint32_t who)
+{
+    struct wire_out body = {0};
+    wire_put_u8(&body, word);
+    wire_put_u32(&body, who);
+    wire_put_str(&body, names[2]);
+    wire_put_block(&body, "reg", word == 1 ? 3 : 0);
+    put_act(out, 0, from, body.data, body.len);
+    wire_out_free(&body);
+}
+
+/* Two servers speak, of which one is lost; the words come in several orders. */
+void fuzz_seeds(void)
+{
+    static const uint8_t zeros[8];
+    for (uint32_t order = 0; order < 4; order++) {
+        struct wire_out out = {0};
+        put_word(&out, 1, 0, 0);
+        put_act(&out, 4, 0, zeros, 4);
+        put_word(&out, 2, (uint8_t)(3 + order % 2), 0);
+        put_word(&out, 2, 4, (order & 2) != 0 ? SELF : 0);
+        put_act(&out, 5, (uint8_t)order, zeros, 0);
+        put_word(&out, 3, 0, order % 2);
+        put_act(&out, 7, 0, zeros, 3);
+        put_act(&out, 4, 1, zeros, 8);
+        put_act(&out, 6, 0, zeros, 8);
+        fuzz_seed(out.data, out.len);
+        wire_out_free(&out);
+    }
+}

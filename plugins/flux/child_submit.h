@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What a spawned job takes over from this one, as the shell knows it.
+ */
+#ifndef MUSTER_FLUX_CHILD_SUBMIT_H
+#define MUSTER_FLUX_CHILD_SUBMIT_H
+
+#include "common/transport/rm_spawn.h"
+#include "common/util/err.h"
+#include "shims/flux/shell_abi.h"
+
+/** @param channel for the spawned job's server @param nnodes of this job
+ * @return the jobspec, malloc()ed, or NULL with the reason in @p err @thread the shell's */
+char *child_jobspec(flux_shell_t *shell, const struct rm_spawn *what, const char *channel,
+                    uint32_t nnodes, struct err *err);
+
+#endif

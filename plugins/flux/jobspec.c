@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The jobspec of a spawned job. What its processes run stands in its environment (plan.h), which is
+ * that of the parent's otherwise, without what is of that job alone. */
+#include "plugins/flux/jobspec.h"
+
+#include "common/server/boot.h"
+#include "plugins/flux/json_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the parent's job alone. */
+static const char *const dropped_env[] = {"PMIX_",       "PMI_",           "FLUX_JOB_",
+                                          "FLUX_TASK_",  PLAN_ENV,         PLAN_PARENT_ENV,
+                                          PLAN_APPS_ENV, PLAN_CHANNEL_ENV, BOOT_PSETS_ENV};
+static const char *const dropped_options[] = {"input",        "output",       "taskmap",
+                                              "pty",          "cpu-affinity", "gpu-affinity",
+                                              "per-resource", "cpus-per-task"};
+
+/* How many nodes, and how many tasks on each; nodes 0: as Flux does it. */
+struct shape {
+    uint32_t nodes, per_node;
+    bool cyclic;
+};
+
+static bool is_of(const char *name, const char *const *list, size_t n, bool whole)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (whole ? strcmp(name, list[i]) == 0 : strncmp(name, list[i], strlen(list[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- where ---- */
+
+/* The next name of a list, and its length. @return NULL at the end */
+static const char *next_host(const char **list, size_t *len)
+{
+    const char *name = *list;
+
+    *len = strcspn(name, ",");
+    *list += *len + (name[*len] == ',');
+    return *len > 0 ? name : NULL;
+}
+
+static bool is_host(const char *a, size_t alen, const char *b, size_t blen)
+{
+    return alen == blen && memcmp(a, b, alen) == 0;
+}
+
+/* Flux gives each node as many tasks as the others, one after another or in turn. */
+static int shape_of_hosts(const char *hosts, struct shape *shape, struct err *err)
+{
+    const char *p = hosts, *name, *last = NULL;
+    size_t len, last_len = 0;
+    uint32_t runs = 0, ntasks = 0;
+
+    while ((name = next_host(&p, &len)) != NULL) {
+        const char *q = hosts, *other;
+        size_t other_len;
+        uint32_t same = 0;
+        bool first = true;
+
+        while ((other = next_host(&q, &other_len)) != NULL) {
+            if (!is_host(name, len, other, other_len))
+                continue;
+            same++;
+            first = first && other >= name;
+        }
+        if (shape->per_node != 0 && same != shape->per_node)
+            return err_set(err, "Flux starts as many processes on one node as on another, and the "
+                                "nodes that are named have different numbers of them");
+        shape->per_node = same;
+        shape->nodes += first;
+        runs += last == NULL || !is_host(name, len, last, last_len);
+        last = name;
+        last_len = len;
+        ntasks++;
+    }
+    shape->cyclic = runs > shape->nodes;
+    return ntasks > 0 ? 0 : err_set(err, "no node is named");
+}
+
+static int find_shape(const struct jobspec_parent *parent, const struct rm_spawn *what,
+                      struct shape *shape, struct err *err)
+{
+    *shape = (struct shape){0};
+    if (what->hosts != NULL)
+        return shape_of_hosts(what->hosts, shape, err);
+    shape->cyclic = what->map == RM_MAP_NODES;
+    if (what->per_node > 0)
+        shape->nodes = (what->ntasks + what->per_node - 1) / what->per_node;
+    else if (shape->cyclic)
+        shape->nodes = parent->nnodes < what->ntasks ? parent->nnodes : what->ntasks;
+    if (shape->nodes > 0)
+        shape->per_node = (what->ntasks + shape->nodes - 1) / shape->nodes;
+    return 0;
+}
+
+static void put_resources(FILE *out, const struct rm_spawn *what, const struct shape *shape)
+{
+    static const char slot[] = "{\"type\":\"slot\",\"count\":%u,\"label\":\"task\",\"with\":["
+                               "{\"type\":\"core\",\"count\":1}]}";
+
+    fputs("\"resources\":[", out);
+    if (shape->nodes > 0)
+        fprintf(out, "{\"type\":\"node\",\"count\":%u,\"with\":[", shape->nodes);
+    fprintf(out, slot, shape->nodes > 0 ? shape->per_node : what->ntasks);
+    fputs(shape->nodes > 0 ? "]}]," : "],", out);
+}
+
+static void put_task(FILE *out, const struct rm_spawn *what, const struct shape *shape)
+{
+    fputs("\"tasks\":[{\"command\":[", out);
+    json_text(out, MUSTER_EXEC_PATH);
+    if (shape->nodes > 0 && shape->nodes * shape->per_node != what->ntasks)
+        fprintf(out, "],\"slot\":\"task\",\"count\":{\"total\":%u}}],", what->ntasks);
+    else
+        fputs("],\"slot\":\"task\",\"count\":{\"per_slot\":1}}],", out);
+}
+
+/* ---- with what ---- */
+
+static void put_variable(FILE *out, bool *first, const char *name, const char *value)
+{
+    fputs(*first ? "" : ",", out);
+    *first = false;
+    json_text(out, name);
+    fputc(':', out);
+    json_text(out, value);
+}
+
+static void put_env(FILE *out, const struct jobspec_parent *parent, const struct rm_spawn *what)
+{
+    char text[300];
+    bool first = true;
+
+    fputs("\"environment\":{", out);
+    for (size_t i = 0; i < parent->nenv; i++) {
+        if (is_of(parent->env[i].key, dropped_env, sizeof(dropped_env) / sizeof(*dropped_env),
+                  false))
+            continue;
+        fputs(first ? "" : ",", out);
+        first = false;
+        json_text(out, parent->env[i].key);
+        fprintf(out, ":%s", parent->env[i].text);
+    }
+    for (uint32_t i = 0; i < what->nplan; i++) {
+        snprintf(text, sizeof(text), PLAN_ENV "%u", i);
+        put_variable(out, &first, text, what->plan[i]);
+    }
+    snprintf(text, sizeof(text), "%u %s", what->rank, what->parent);
+    put_variable(out, &first, PLAN_PARENT_ENV, text);
+    put_variable(out, &first, PLAN_APPS_ENV, what->apps);
+    if (what->psets != NULL)
+        put_variable(out, &first, BOOT_PSETS_ENV, what->psets);
+    put_variable(out, &first, PLAN_CHANNEL_ENV, parent->channel);
+    fputs("},", out);
+}
+
+static void put_output(FILE *out, const struct rm_spawn *what)
+{
+    static const char *const streams[] = {"stdout", "stderr"};
+    static const char *const endings[] = {".out", ".err"};
+
+    fputs(",\"output\":{", out);
+    for (int i = 0; i < (what->merge ? 1 : 2); i++) {
+        char *path = NULL;
+
+        if (asprintf(&path, "%s.{{taskid}}%s", what->output, what->merge ? "" : endings[i]) < 0)
+            return; /* what is cut is refused */
+        fprintf(out, "%s\"%s\":{\"type\":\"file\",\"path\":", i > 0 ? "," : "", streams[i]);
+        json_text(out, path);
+        fputc('}', out);
+        free(path);
+    }
+    fputc('}', out);
+}
+
+static void put_options(FILE *out, const struct jobspec_parent *parent, const struct rm_spawn *what,
+                        const struct shape *shape)
+{
+    const char *sep = "";
+
+    fputs("\"shell\":{\"options\":{", out);
+    for (size_t i = 0; i < parent->noptions; i++) {
+        if (is_of(parent->options[i].key, dropped_options,
+                  sizeof(dropped_options) / sizeof(*dropped_options), true))
+            continue;
+        fputs(sep, out);
+        json_text(out, parent->options[i].key);
+        fprintf(out, ":%s", parent->options[i].text);
+        sep = ",";
+    }
+    fprintf(out, "%s\"cpu-affinity\":\"%s\"", sep,
+            what->bind == RM_BIND_NONE                                   ? "off"
+            : what->bind == RM_BIND_CORE || what->bind == RM_BIND_THREAD ? "per-task"
+                                                                         : "on");
+    if (shape->cyclic)
+        fputs(",\"taskmap\":{\"scheme\":\"cyclic\",\"value\":\"\"}", out);
+    if (what->output != NULL)
+        put_output(out, what);
+    fputs("}}", out);
+}
+
+static void put_constraints(FILE *out, const struct rm_spawn *what)
+{
+    const char *p = what->hosts, *name;
+    size_t len;
+    bool first = true;
+
+    fputs("\"constraints\":{\"hostlist\":[", out);
+    while ((name = next_host(&p, &len)) != NULL) {
+        char *text = strndup(name, len);
+
+        if (text == NULL)
+            return;
+        fputs(first ? "" : ",", out);
+        first = false;
+        json_text(out, text); /* one that comes twice does no harm */
+        free(text);
+    }
+    fputs("]},", out);
+}
+
+static void put_system(FILE *out, const struct jobspec_parent *parent, const struct rm_spawn *what,
+                       const struct shape *shape)
+{
+    fprintf(out, "\"attributes\":{\"system\":{\"duration\":%.3f,\"cwd\":", parent->duration);
+    json_text(out, parent->cwd);
+    fputs(",\"job\":{\"name\":\"spawned\"},", out);
+    if (parent->queue != NULL) {
+        fputs("\"queue\":", out);
+        json_text(out, parent->queue);
+        fputc(',', out);
+    }
+    if (parent->bank != NULL) {
+        fputs("\"bank\":", out);
+        json_text(out, parent->bank);
+        fputc(',', out);
+    }
+    if (what->hosts != NULL)
+        put_constraints(out, what);
+    put_env(out, parent, what);
+    put_options(out, parent, what, shape);
+    fputs("}}", out);
+}
+
+char *jobspec_make(const struct jobspec_parent *parent, const struct rm_spawn *what,
+                   struct err *err)
+{
+    struct shape shape;
+    char *text = NULL;
+    size_t len;
+    FILE *out;
+
+    if (find_shape(parent, what, &shape, err) < 0)
+        return NULL;
+    out = open_memstream(&text, &len);
+    if (out != NULL) {
+        fputs("{\"version\":1,", out);
+        put_resources(out, what, &shape);
+        put_task(out, what, &shape);
+        put_system(out, parent, what, &shape);
+        fputc('}', out);
+        if (fclose(out) == 0)
+            return text;
+    }
+    free(text);
+    err_set(err, "out of memory");
+    return NULL;
+}

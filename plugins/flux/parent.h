@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The job that has spawned this one (PMIx_Spawn): this one ends when that one has failed, or is
+ * gone, whatever has become of its shells and servers.
+ * @thread the shell's
+ */
+#ifndef MUSTER_FLUX_PARENT_H
+#define MUSTER_FLUX_PARENT_H
+
+#include "common/server/boot.h"
+#include "shims/flux/shell_abi.h"
+
+struct parent;
+
+/** Takes from the job's environment who has spawned it, into the settings "parent", "apps" and
+ * "channel" of @p boot; it is the user's word. Begins to watch that job, on the first node.
+ * @return NULL: nothing is watched */
+struct parent *parent_open(flux_shell_t *shell, struct boot *boot, uint64_t job);
+
+/** NULL is fine. */
+void parent_close(struct parent *parent);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The first frame of a caller of the agent in srun: whether it is of this step.
+ * @thread all of it: the agent's
+ */
+#ifndef MUSTER_SLURM_AGENT_HELLO_H
+#define MUSTER_SLURM_AGENT_HELLO_H
+
+#include "plugins/slurm/agent_wire.h"
+
+/** Callers that were taken, and how many were not; all zero at first. */
+struct agent_hellos {
+    unsigned char (*nonces)[AGENT_NONCE]; /**< owned */
+    size_t n;
+    unsigned refused;
+};
+
+/** Takes the body of an AGENT_HELLO. The first one that is not right is logged.
+ * @return whether the caller is of this step, and is no repetition of another one */
+bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in);
+
+void agent_hello_free(struct agent_hellos *h);
+
+#endif
