@@ -8,16 +8,28 @@
 
 #include "common/util/log.h"
 
+/* Repeats what we have said to the server above us. */
+static void say_again(struct engine *engine, struct tracker *t)
+{
+    t->news = NEWS_URGENT;
+    rollup_up(engine, t);
+}
+
 /* The root's word on an operation that was given up here already. Above, what we have sent since
  * then looks late, and so does here what came from below: with what was learnt, all that still
  * stands is said again. */
-static void stale_release(struct engine *engine, struct tracker *t, uint64_t number,
+static void stale_release(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t number,
                           struct tracker_release *release)
 {
     struct engine_call *ended = NULL;
     bool failed = release->result.status != 0;
-    if (failed && release->generation <= t->failure.generation)
-        return; /* another server that gave up, or the word on an earlier one, said once more */
+    if (failed && release->generation <= t->failure.generation) {
+        /* Another server gave up, or says once more what is known. The server above us has waited
+         * with what we had said of that call, and has dropped what we have said since. */
+        if (number != 0 && slot == t->parent && t->state != TRACKER_IDLE)
+            say_again(engine, t);
+        return;
+    }
     t->failure.given_up = false;
     if (!failed) { /* of a call before this one: this one's success comes later */
         if (release->generation > t->floor)
@@ -60,7 +72,7 @@ static bool is_stale(const struct tracker *t, uint64_t number,
     return t->failure.given_up;
 }
 
-static void take_release(struct engine *engine, struct tracker *t, uint64_t number,
+static void take_release(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t number,
                          struct tracker_release *release)
 {
     const struct engine_result *result = &release->result;
@@ -70,8 +82,8 @@ static void take_release(struct engine *engine, struct tracker *t, uint64_t numb
     bool loss = release->generation == 0 && tracker_is_loss(engine, t, result->status);
     /* The sender may have taken what we said of an earlier call for a word on this one, and then it
      * knows of no other call. */
-    if (is_stale(t, number, release) && !(loss && (number == 0 || t->call != NULL))) {
-        stale_release(engine, t, number, release);
+    if (is_stale(t, number, release) && !(loss && (number == 0 || stands))) {
+        stale_release(engine, t, slot, number, release);
         return;
     }
     if (result->status == 0 && t->call == NULL) {
@@ -132,24 +144,14 @@ static bool is_leave(const struct engine *engine, const struct tracker *t,
            t->state != TRACKER_IDLE && coll_traits(t->parts.kind)->is_kept;
 }
 
-/* Whether the server above us hears only now of a failure that we have heard of by another way
- * (rollup/tries.c). It has dropped what we have said of our next call since then, or has taken it
- * for the call that has failed. */
-static bool is_behind(const struct tracker *t, uint32_t slot, uint64_t number,
-                      const struct tracker_release *release)
+/* Whether the server above us has taken what we have said of this call for the one before: it hears
+ * only now that that one has failed, which we have heard by another way (rollup/tries.c). */
+static bool is_mistaken(const struct tracker *t, uint32_t slot, uint64_t number,
+                        const struct tracker_release *release)
 {
-    return t->call != NULL && slot == t->parent && number != 0 && release->result.status != 0 &&
-           release->generation != 0 && release->generation <= t->failure.generation;
-}
-
-/* Repeats what we have said of our next call, under another number when its number belongs to a
- * call that is over. */
-static void say_again(struct engine *engine, struct tracker *t, uint64_t number)
-{
-    if (t->number == number)
-        t->number = ++engine->numbers;
-    t->news = NEWS_URGENT;
-    rollup_up(engine, t);
+    return t->call != NULL && slot == t->parent && number == t->number &&
+           release->result.status != 0 && release->generation != 0 &&
+           release->generation <= t->failure.generation;
 }
 
 /* Added members' contributions come after those of the slots. */
@@ -189,8 +191,9 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
         tracker_tidy(engine, t);
     } else if (result->status == 0 && tracker_slot_lost(engine, t, slot)) {
         log_debug("tracker: a success from node %u, which is lost, was dropped", from);
-    } else if (is_behind(t, slot, number, release)) {
-        say_again(engine, t, number);
+    } else if (is_mistaken(t, slot, number, release)) {
+        t->number = ++engine->numbers;
+        say_again(engine, t);
     } else if (is_leave(engine, t, release)) {
         tracker_lose(engine, t, slot);
         rollup_progress(engine, t);
@@ -202,7 +205,7 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
             t = tracker_get(engine, frame.sig, frame.siglen);
         }
         if (t != NULL)
-            take_release(engine, t, number, release);
+            take_release(engine, t, slot, number, release);
     }
     release_frame_free(&frame);
 }

@@ -327,15 +327,17 @@ static void what_hangs_below_a_lost_server(void **state)
     kit_end(kit);
 }
 
-/* Gives a server a failure of the root's, which has come round a lost one. */
-static void tell(struct kit *kit, const struct kit_op *op, uint64_t generation, int32_t status)
+/* Gives server @p to a failure, as if it had come round a lost server.
+ * @param generation the root's; 0: the failure is not the root's word */
+static void tell(struct kit *kit, const struct kit_op *op, uint32_t to, uint64_t generation,
+                 int32_t status)
 {
     struct wire_out out = {0};
     struct tracker_release failed = {.generation = generation, .result.status = status};
     const struct shared_bytes *bytes = release_bytes(&failed, op->sig, op->siglen);
     wire_put_u64(&out, 0); /* the number of no call */
     wire_put_raw(&out, bytes->data, bytes->len);
-    engine_take(loopback_engine(kit->net, 1), 0, FRAME_RELEASE, out.data, out.len);
+    engine_take(loopback_engine(kit->net, to), 0, FRAME_RELEASE, out.data, out.len);
     wire_out_free(&out);
     release_end(&failed);
 }
@@ -356,16 +358,80 @@ static void a_word_on_the_call_after_the_loss(void **state)
     const struct kit_call *above = kit_call(kit, op, 1, (struct kit_ask){0});
     kit_call(kit, op, 2, (struct kit_ask){0});
     const struct kit_call *below = kit_call(kit, op, 2, (struct kit_ask){0});
-    tell(kit, op, 0, LOOPBACK_LOST);
+    tell(kit, op, 1, 0, LOOPBACK_LOST);
     loopback_run(kit->net, 50);
     assert_int_equal(kit->calls->next->status, LOOPBACK_LOST);
     assert_int_equal(above->answers + below->answers, 0);
-    tell(kit, op, 1, LOOPBACK_LOST);
-    tell(kit, op, 2, -77);
+    tell(kit, op, 1, 1, LOOPBACK_LOST);
+    tell(kit, op, 1, 2, -77);
     loopback_run(kit->net, 50);
     assert_int_equal(above->status, -77);
     assert_int_equal(below->answers, 1);
     assert_int_equal(below->status, -77);
+    kit_end(kit);
+}
+
+/* On server 2 a call ends for a loss, while server 1 still waits with what server 2 has said of
+ * it. So server 1 drops what server 2 says of the next operation, which server 3 has called. The
+ * root is lost, and no server knows it yet.
+ * @param timeout of server 1's call */
+static struct kit *dropped_above(enum coll_kind kind, uint32_t timeout, struct kit_op **op,
+                                 const struct kit_call **above, const struct kit_call **below)
+{
+    static const uint32_t chain[] = {TREE_NONE, 0, 1, 2};
+    struct loopback_conf conf = {
+        .nnodes = 4, .arity = 2, .seed = 7, .delay_min = 10, .delay_max = 10, .parents = chain};
+    struct kit *kit = kit_new(&conf);
+    *op = kit_op(kit, kind, "chain", NULL, 4);
+    loopback_kill(kit->net, 0, LONG_MS, LONG_MS);
+    for (uint32_t slot = 3; slot > 0; slot--)
+        kit_call(kit, *op, slot, (struct kit_ask){.timeout = slot == 1 ? timeout : 0});
+    *above = kit->calls;
+    loopback_run(kit->net, 50);
+    tell(kit, *op, 2, 0, LOOPBACK_LOST);
+    loopback_run(kit->net, 50);
+    *below = kit_call(kit, *op, 3, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    assert_int_equal((*above)->answers + (*below)->answers, 0);
+    return kit;
+}
+
+/* Server 1 knows the number of server 2's first call alone. Its word on the lost root still ends
+ * what stands on server 2, where nobody has called. */
+static void a_word_on_the_call_before_the_loss(void **state)
+{
+    static const enum coll_kind kinds[] = {COLL_FENCE, COLL_DESTRUCT};
+    (void)state;
+    for (int which = 0; which < 2; which++) {
+        struct kit_op *op;
+        const struct kit_call *above, *below;
+        struct kit *kit = dropped_above(kinds[which], 0, &op, &above, &below);
+        for (uint32_t node = 3; node > 0; node--)
+            engine_lost(loopback_engine(kit->net, node), 0);
+        loopback_run(kit->net, 100);
+        assert_int_equal(above->status, LOOPBACK_LOST);
+        assert_int_equal(below->status, LOOPBACK_LOST);
+        const struct kit_call *late = kit_call(kit, op, 2, (struct kit_ask){0});
+        assert_int_equal(late->answers, 1);
+        assert_int_equal(late->status, LOOPBACK_LOST);
+        kit_end(kit);
+    }
+}
+
+/* Server 1 gives up at its deadline. What it has dropped is said to it once more, so it is server 1
+ * that ends the next operation when it learns of the loss. */
+static void what_was_dropped_is_said_again(void **state)
+{
+    (void)state;
+    struct kit_op *op;
+    const struct kit_call *above, *below;
+    struct kit *kit = dropped_above(COLL_FENCE, 2, &op, &above, &below);
+    loopback_run(kit->net, 8000);
+    assert_int_equal(above->status, LOOPBACK_TIMEOUT);
+    assert_int_equal(below->answers, 0);
+    engine_lost(loopback_engine(kit->net, 1), 0);
+    loopback_run(kit->net, 100);
+    assert_int_equal(below->status, LOOPBACK_LOST);
     kit_end(kit);
 }
 
@@ -383,6 +449,8 @@ int main(void)
         cmocka_unit_test(what_one_that_leaves_did_not_know),
         cmocka_unit_test(what_hangs_below_a_lost_server),
         cmocka_unit_test(a_word_on_the_call_after_the_loss),
+        cmocka_unit_test(a_word_on_the_call_before_the_loss),
+        cmocka_unit_test(what_was_dropped_is_said_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
