@@ -276,7 +276,8 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
         done(execs, slot);
 }
 
-/* @return bytes, as recv(); the caller closes the descriptors */
+/* The kernel counts descriptors by the room for them, which CMSG_SPACE() rounds up to one more.
+ * @return bytes, as recv(), or 0 when more descriptors came; the caller closes those in @p fds */
 static ssize_t receive(int fd, void *data, size_t len, int *fds, unsigned *nfds)
 {
     union {
@@ -287,7 +288,7 @@ static ssize_t receive(int fd, void *data, size_t len, int *fds, unsigned *nfds)
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof control};
+                             .msg_controllen = CMSG_LEN(PLAN_FDS_MAX * sizeof(int))};
     ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *head = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
     *nfds = 0;
@@ -295,7 +296,7 @@ static ssize_t receive(int fd, void *data, size_t len, int *fds, unsigned *nfds)
         *nfds = (unsigned)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         memcpy(fds, CMSG_DATA(head), *nfds * sizeof(int));
     }
-    return n;
+    return n >= 0 && (message.msg_flags & MSG_CTRUNC) ? 0 : n;
 }
 
 /* @param bytes the greeting, ended by NUL @param fds taken over either way

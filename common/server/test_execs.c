@@ -116,7 +116,7 @@ static int hello(uint32_t rank, const char *home, const int *fds, unsigned nfds)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     union {
         struct cmsghdr head;
-        char bytes[CMSG_SPACE(PLAN_FDS_MAX * sizeof(int))];
+        char bytes[CMSG_SPACE((PLAN_FDS_MAX + 1) * sizeof(int))];
     } control;
     struct wire_out out = {0};
     wire_put_u32(&out, rank);
@@ -212,6 +212,24 @@ static void output_that_cannot_be_taken(void **state)
     close(fd);
 }
 
+/* Any process of the user may send as many as it likes. The server keeps none of them. */
+static void too_many_descriptors(void **state)
+{
+    int pipes[2], sent[PLAN_FDS_MAX + 1];
+    (void)state;
+    assert_int_equal(pipe2(pipes, O_CLOEXEC | O_NONBLOCK), 0);
+    for (int i = 0; i <= PLAN_FDS_MAX; i++)
+        sent[i] = pipes[0];
+    int fd = hello(0, "oe 12 0 slurm.1.0", sent, PLAN_FDS_MAX + 1);
+    close(pipes[0]);
+    assert_int_equal(answer(fd), 0);
+    signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(write(pipes[1], "", 1), -1);
+    assert_int_equal(errno, EPIPE);
+    close(pipes[1]);
+    close(fd);
+}
+
 /* ---- why a process was killed ---- */
 
 static void other_server_says_why(void **state)
@@ -266,6 +284,7 @@ int main(void)
         TEST(all_run),
         TEST(strangers_are_refused),
         TEST(output_that_cannot_be_taken),
+        TEST(too_many_descriptors),
         TEST(other_server_says_why),
         TEST(nobody_says_why),
         TEST(exit_is_told_at_once),
