@@ -20,7 +20,7 @@ static const char *text_of(const pmix_info_t *info)
     return info->value.type == PMIX_STRING ? info->value.data.string : NULL;
 }
 
-/* Seconds, which programs give as any number. */
+/* Seconds, which programs give as any number. @return whether it is one, and then @p number */
 static bool number_of(const pmix_info_t *info, uint32_t *number)
 {
     const pmix_value_t *v = &info->value;
@@ -50,7 +50,8 @@ static bool number_of(const pmix_info_t *info, uint32_t *number)
     default:
         return false;
     }
-    *number = (uint32_t)n;
+    if (n >= 0)
+        *number = (uint32_t)n;
     return n >= 0;
 }
 

@@ -5,10 +5,13 @@
  */
 #include "common/upcall/spawn.h"
 
+#include <fcntl.h>
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { HOSTFILE_MAX = 1 << 20, NAME_MAX_LEN = 256 };
 
@@ -50,10 +53,21 @@ static void add_list(struct names *names, const char *text)
     }
 }
 
+/* Of a file only: a pipe or a device may hold PMIx's thread, and with it all tasks of the node. */
+static FILE *open_file(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    FILE *in = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    if (in == NULL && fd >= 0)
+        close(fd);
+    return in;
+}
+
 /* A host a line, with "slots=N" perhaps; # begins a comment. @return whether it could be read */
 static bool add_file(struct names *names, const char *path)
 {
-    FILE *in = fopen(path, "re");
+    FILE *in = open_file(path);
     char line[1024];
     size_t total = 0;
     if (in == NULL)

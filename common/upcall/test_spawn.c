@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { NONE = 77 };
 
@@ -181,10 +183,12 @@ void inlet_drop(struct inlet *of)
 
 static rm_spawn_fn *news_fn;
 static void *news_arg;
+static uint32_t timeout; /* that the RM is asked for, in s */
 
 static void start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
 {
-    (void)rm, (void)what;
+    (void)rm;
+    timeout = what->timeout;
     news_fn = news;
     news_arg = arg;
 }
@@ -317,6 +321,44 @@ static void test_nobody_reads(void **state)
     assert_false(inlet);
 }
 
+static void call_with(pmix_info_t *info)
+{
+    char *argv[] = {(char *)"/bin/true", NULL};
+    pmix_app_t app = {.cmd = argv[0], .argv = argv, .maxprocs = 1};
+    assert_int_equal(upcall_spawn(&task, info, 1, &app, 1, on_answer, NULL), PMIX_SUCCESS);
+}
+
+/* A number that makes no sense changes nothing. */
+static void test_negative_timeout(void **state)
+{
+    pmix_info_t info = {.key = PMIX_TIMEOUT, .value = {.type = PMIX_INT, .data.integer = -1}};
+    (void)state;
+    server.conf.timeouts.spawn = 60;
+    call_with(&info);
+    assert_int_equal(timeout, 60);
+    upcall_answer_spawns(&server);
+    tell(RM_SPAWN_ENDED);
+    assert_null(server.spawns);
+}
+
+/* A pipe that nobody writes to would hold PMIx's thread. */
+static void test_hosts_of_a_pipe(void **state)
+{
+    char dir[] = "/tmp/test_spawn.XXXXXX", path[64];
+    pmix_info_t info = {.key = PMIX_HOSTFILE, .value = {.type = PMIX_STRING, .data.string = path}};
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/hosts", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(60);
+    call_with(&info);
+    alarm(0);
+    unlink(path);
+    rmdir(dir);
+    assert_int_equal(answered, PMIX_ERR_NOT_FOUND);
+    assert_null(news_fn);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +367,8 @@ int main(void)
         cmocka_unit_test_setup(test_absurd, setup),
         cmocka_unit_test_setup(test_refusal_is_shown_first, setup),
         cmocka_unit_test_setup(test_nobody_reads, setup),
+        cmocka_unit_test_setup(test_negative_timeout, setup),
+        cmocka_unit_test_setup(test_hosts_of_a_pipe, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
