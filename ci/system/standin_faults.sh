@@ -15,7 +15,7 @@ TXT
 # shellcheck source=ci/system/standin_lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/standin_lib.sh"
 
-# fault KIND NAME ARG...: a client has to pass although messages are treated so
+# fault KIND NAME ARG...: a client has to pass although messages are treated so, and no server is given up for it
 fault() {
   local kind=$1 name=$2 seed=1
   shift 2
@@ -23,6 +23,7 @@ fault() {
   client "$kind, seed $seed: $name" "-N4 -n8 --fault=$kind --seed=$seed" "$name" "$@"
   check "$kind, seed $seed: $name: it was done" "$(tail -n 1 "$log")" \
     grep -qE "^musterrun: fault ${kind%%:*}: [1-9][0-9]* times" "$log"
+  check "$kind, seed $seed: $name: all servers answer" "$(grep -m 2 'is lost' "$log")" eval "! grep -q 'is lost' '$log'"
 }
 
 # No server counts the time in which nothing runs, whether the job is stopped or the machine.

@@ -178,6 +178,20 @@ static void forge(struct broker *broker, const flux_msg_t *msg)
     overlay_route(broker, copy);
 }
 
+/* What one sender sends comes once and in its order under Flux, and the module answers a message
+ * for all before it. So what comes again or late is as from another sender, and its answer takes
+ * the same way. */
+static flux_msg_t *of_another(struct broker *broker, flux_msg_t *msg)
+{
+    if (msg && msg->head.nroutes < ROUTES_MAX) {
+        memmove(msg->head.routes + 1, msg->head.routes,
+                msg->head.nroutes * sizeof(msg->head.routes[0]));
+        msg->head.routes[0] = ++broker->last_id;
+        msg->head.nroutes++;
+    }
+    return msg;
+}
+
 /* @param msg of a server for another node's; taken over */
 static void route_with_faults(struct broker *broker, flux_msg_t *msg)
 {
@@ -199,11 +213,12 @@ static void route_with_faults(struct broker *broker, flux_msg_t *msg)
     if (verdict.lost)
         overlay_answer(broker, msg, EHOSTUNREACH, NULL);
     if (verdict.duplicate)
-        route_later(broker, standin_msg_copy(msg), verdict.late + verdict.duplicate);
+        route_later(broker, of_another(broker, standin_msg_copy(msg)),
+                    verdict.late + verdict.duplicate);
     if (verdict.forged)
         forge(broker, msg);
     if (verdict.late)
-        route_later(broker, msg, verdict.late);
+        route_later(broker, of_another(broker, msg), verdict.late);
     else
         overlay_route(broker, msg);
 }
