@@ -3,6 +3,7 @@
  * members leave by one (PMIx_Group_leave). The host sees these events pass, and so knows the
  * groups for queries. Of a lost member it knows whether its clients have been told. */
 #include "common/notify/event.h"
+#include "common/server/steps.h"
 
 #include <pmix.h>
 #include <string.h>
@@ -102,9 +103,11 @@ bool event_group_note(struct server *server, const struct event_group *group)
     const struct procset_part *who = group->members.parts;
     if (group->what == EVENT_GROUP_FAILED)
         return registry_tell(server->registry, group->id, who->nspace, who->ranks.v->first);
-    if (group->what == EVENT_GROUP_LEFT)
+    if (group->what == EVENT_GROUP_LEFT) {
         leave(server, group);
-    else if (group->what == EVENT_GROUP_FORMED && has_local(server, &group->members))
+        steps_group_ended(server);
+    } else if (group->what == EVENT_GROUP_FORMED && has_local(server, &group->members)) {
         registry_add(server->registry, REGISTRY_GROUP, group->id, &group->members);
+    }
     return true;
 }

@@ -183,7 +183,7 @@ void foreign_forget(struct nspace *ns)
     ns->boot = NULL;
     boot_free(&ns->foreign->boot);
     ns->foreign->name[0] = '\0';
-    ns->foreign->registered = false;
+    ns->foreign->registered = ns->foreign->over = false;
     free(ns->node_of);
     free(ns->local_of);
     free(ns->bytes);

@@ -24,6 +24,7 @@ struct foreign {
     bool placed;      /**< the back end knows the names of its nodes */
     bool registered;  /**< libpmix knows it */
     bool *gone;       /**< node → its server has left, or is lost */
+    bool over;        /**< all of them; it is kept for a group */
     char **names;     /**< node → "NAMESPACE/NODE" */
     struct boot boot; /**< what nspace::boot points to */
 };

@@ -53,6 +53,10 @@ bool steps_lost(struct server *server, uint32_t node);
  * too early would not be told of again. */
 void steps_tidy(struct server *server, uint32_t node);
 
+/** A group has ended: forgets the namespaces that were kept for it. To be called once libpmix has
+ * the answer to its destruct. */
+void steps_group_ended(struct server *server);
+
 /** Takes server @p from, which does not fit to us, for lost, and tells it who we are: it finds the
  * same. */
 void steps_refuse(struct server *server, uint32_t from);

@@ -50,6 +50,19 @@ static void tell_own(struct server *server, const struct nspace *ns)
     broadcast_say(server->broadcasts, &out);
 }
 
+/* A namespace that has ended, unless a group has members there: libpmix needs it until the group
+ * has ended. */
+static void forget(struct server *server, struct nspace *ns)
+{
+    if (has_group(server, ns))
+        return;
+    log_debug("namespace %s has ended", ns->foreign->name);
+    if (ns->foreign->registered)
+        sets_end(server, ns);
+    spread_forget(server->spreads, ns->foreign->name);
+    foreign_forget(ns);
+}
+
 void steps_tidy(struct server *server, uint32_t node)
 {
     struct nspace *ns = nspace_of(server->nspace, node);
@@ -66,16 +79,18 @@ void steps_tidy(struct server *server, uint32_t node)
         tell_own(server, ns);
     if (ns->foreign->registered)
         sets_delete(server, ns);
-    if (has_group(server, ns))
-        return;
-    log_debug("namespace %s has ended", ns->foreign->name);
     connection_nspace_ended(server, ns->foreign->name);
     forwards_nspace_ended(server->forwards, ns->foreign->name);
     pushes_nspace_ended(server, ns->foreign->name);
-    if (ns->foreign->registered)
-        sets_end(server, ns);
-    spread_forget(server->spreads, ns->foreign->name);
-    foreign_forget(ns);
+    ns->foreign->over = true;
+    forget(server, ns);
+}
+
+void steps_group_ended(struct server *server)
+{
+    for (struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
+        if (ns->foreign->over)
+            forget(server, ns);
 }
 
 bool steps_lost(struct server *server, uint32_t node)

@@ -427,6 +427,7 @@ static void run_forget(struct handoff_item *item)
     struct collective *c = (struct collective *)item;
     if (expand(c->server, c) == 0)
         registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
+    steps_group_ended(c->server);
     collective_free(c);
 }
 

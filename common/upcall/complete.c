@@ -236,6 +236,7 @@ static void complete_construct(struct collective *c, const struct engine_result 
 
 void collective_complete(struct collective *c, const struct engine_result *result)
 {
+    struct server *server = c->server;
     if (result->status != 0 && result->gone != NULL)
         tasks_bereft(c->server, result->status, result->gone);
     if (c->kind == COLL_FENCE) {
@@ -267,6 +268,7 @@ void collective_complete(struct collective *c, const struct engine_result *resul
             o->collective = c;
             add_membership(o); /* some libpmix fail a destruct without it */
             finish(&o->item);
+            steps_group_ended(server);
             return;
         }
     }
@@ -275,6 +277,7 @@ void collective_complete(struct collective *c, const struct engine_result *resul
         registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
     }
     pending_answer(c, result->status, NULL, 0);
+    steps_group_ended(server);
 }
 
 void collective_refuse(struct handoff_item *item)

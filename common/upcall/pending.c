@@ -3,6 +3,7 @@
  * LIBRARY_GROUP_SHARES. */
 #include "common/upcall/collective.h"
 
+#include "common/server/steps.h"
 #include "common/server/tasks.h"
 #include "common/util/log.h"
 #include "common/util/states.h"
@@ -187,6 +188,7 @@ void pending_cancelled(struct handoff_item *item)
     if (!cancels_destruct(c, lost))
         engine_cancel(c->server->engine, c->id, lost);
     answer_status(&c->request.answer, PMIX_SUCCESS);
+    steps_group_ended(c->server);
     collective_free(c);
 }
 
