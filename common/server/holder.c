@@ -148,7 +148,7 @@ struct holder_view holder_view(const struct holder *holder)
 {
     const struct carry *c;
     const struct client *client;
-    bool holds = holder->state == HOLDS || holder->state == COLLECTS;
+    bool holds = holder_is_holder(holder);
     struct holder_view view = {.state =
                                    holder_is_deputy(holder) ? holder_state_name(holder) : "sends",
                                .node = holds                      ? holder->env.self

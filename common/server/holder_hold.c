@@ -61,7 +61,9 @@ void hold_collect(struct holder *holder)
     holder_set_state(holder, COLLECTS);
     holder->until = holder_now(holder) + COLLECT_MS;
     holder->collecting = 1; /* until the last of them is named */
+    holder->listings++;
     if (env->others == NULL || !env->others(env->arg)) {
+        holder->listings--;
         holder->until = holder_now(holder) + SUCCEED_MS;
         if (!holder->succeeds)
             hold_begin(holder);
@@ -70,16 +72,19 @@ void hold_collect(struct holder *holder)
 
 void holder_other(struct holder *holder, uint32_t node)
 {
-    if (holder->state != COLLECTS && holder->state != HOLDS)
+    bool ends = node == HOLDER_NONE, collects = holder->listings > 0;
+    if (ends && collects)
+        holder->listings--;
+    if (!holder_is_holder(holder))
         return;
-    if (node == HOLDER_NONE)
+    if (ends && collects)
         collected(holder, 0, NULL, 0);
-    else if (holder->state == COLLECTS)
-        collect_from(holder, node);
-    if (node != HOLDER_NONE && holder->leave != LEAVE_NOT)
-        desk_note(holder, node); /* perhaps an heir */
-    else if (holder->heirs == HEIRS_ASKED)
+    else if (ends && holder->heirs == HEIRS_ASKED)
         holder->heirs = HEIRS_NAMED;
+    else if (!ends && collects && holder->state == COLLECTS)
+        collect_from(holder, node);
+    if (!ends && holder->leave != LEAVE_NOT)
+        desk_note(holder, node); /* perhaps an heir */
     if (holder->leave == LEAVE_OFFERS)
         holder->serve(holder);
 }

@@ -67,9 +67,9 @@ static bool asks_for_others(struct holder *holder)
 static uint32_t find_heir(const struct holder *holder)
 {
     const struct client *client;
-    if (holder->state == FOLLOWS)
+    if (holder->state == FOLLOWS || holder->state == GREETS) /* one that still collects takes it */
         return holder->node;
-    if (holder->state != HOLDS)
+    if (!holder_is_holder(holder))
         return HOLDER_NONE;
     TAILQ_FOREACH (client, &holder->clients, link)
         if (client->gone == 0 && !holder->env.is_lost(holder->env.arg, client->node))
@@ -91,7 +91,7 @@ static void taken(void *arg, int32_t status, const void *data, size_t len)
         client->gone = holder_now(holder);
     else if (holder_is_own(holder, holder->heir))
         holder->declined = true;
-    else if (holder->state == FOLLOWS && holder->node == holder->heir)
+    else if ((holder->state == FOLLOWS || holder->state == GREETS) && holder->node == holder->heir)
         seek_later(holder);
     leave_offer(holder);
 }
@@ -100,19 +100,19 @@ void leave_offer(struct holder *holder)
 {
     struct wire_out out = {0};
     uint32_t heir = find_heir(holder);
-    if (heir == HOLDER_NONE && holder->leave == LEAVE_OFFERS && holder->state == HOLDS &&
+    if (heir == HOLDER_NONE && holder->leave == LEAVE_OFFERS && holder_is_holder(holder) &&
         !asks_for_others(holder)) /* it may have named one, who was asked */
         heir = find_heir(holder);
     if (holder->leave != LEAVE_OFFERS)
         return;
     if (heir == HOLDER_NONE) {
-        if (holder->state == HOLDS && holder->heirs == HEIRS_NAMED)
+        if (holder_is_holder(holder) && holder->heirs == HEIRS_NAMED)
             holder->leave = LEAVE_DONE; /* this is the user's last server */
         else if (holder->state == RESTS)
             seek_now(holder);
         return;
     }
-    if (holder->state == HOLDS)
+    if (holder_is_holder(holder))
         hold_adopt(holder);
     wire_put_u8(&out, HOLDER_HEIR);
     put_kept(holder, &out);
@@ -127,7 +127,7 @@ void holder_leave(struct holder *holder)
 {
     if (holder->closing || !holder_is_deputy(holder) || holder->leave != LEAVE_NOT)
         return;
-    if (holder->state == HOLDS || holder->state == COLLECTS)
+    if (holder_is_holder(holder))
         hold_adopt(holder);
     uint32_t next = find_next(holder);
     if (next != HOLDER_NONE && store_counts(holder->kept).entries > 0)

@@ -86,6 +86,8 @@ struct holder {
     int64_t since;       /**< since when we have looked for it in vain; 0: we have not */
     int64_t until;       /**< of COLLECTS: when it ends at the latest */
     uint32_t collecting; /**< of COLLECTS: answers that are owed */
+    uint32_t listings;   /**< how often the other steps are still to be named, to be collected from;
+                              when they are named once more, it is for heirs */
     int64_t check;       /**< of HOLDS: when to look whether there is an older one, ms */
     uint32_t checks;     /**< how often that was done */
     int64_t ping;        /**< of FOLLOWS: when to say that we are there, ms */
@@ -158,6 +160,8 @@ void holder_set_state(struct holder *holder, enum holder_state state);
 const char *holder_state_name(const struct holder *holder);
 int64_t holder_now(const struct holder *holder);
 bool holder_is_deputy(const struct holder *holder);
+/** @return whether it is the session's holder, or collects to be it */
+bool holder_is_holder(const struct holder *holder);
 uint32_t holder_find_deputy(const struct holder *holder);
 /** @return where requests go from here, or HOLDER_NONE: not yet, or to our own desk */
 uint32_t holder_above(const struct holder *holder);

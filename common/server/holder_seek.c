@@ -18,7 +18,7 @@ void seek_now(struct holder *holder)
 {
     if (holder->closing || !holder_is_deputy(holder) || holder->asked)
         return;
-    if (holder->state != COLLECTS && holder->state != HOLDS) {
+    if (!holder_is_holder(holder)) {
         holder_set_state(holder, SEEKS);
         if (holder->since == 0)
             holder->since = holder_now(holder);
@@ -176,7 +176,7 @@ static void greeted(void *arg, int32_t status, const void *data, size_t len)
 
 void holder_found(struct holder *holder, uint32_t node, const char *why)
 {
-    bool holding = holder->state == COLLECTS || holder->state == HOLDS;
+    bool holding = holder_is_holder(holder);
     holder->asked = false;
     if (holder->closing || !holder_is_deputy(holder))
         return;
@@ -203,7 +203,7 @@ void holder_found(struct holder *holder, uint32_t node, const char *why)
 
 void seek_say_kept(struct holder *holder)
 {
-    if (holder->state == HOLDS || holder->state == COLLECTS) {
+    if (holder_is_holder(holder)) {
         hold_kept(holder);
         desk_retry(holder);
     } else if (holder_above(holder) != HOLDER_NONE) {

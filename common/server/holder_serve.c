@@ -80,7 +80,7 @@ static void on_collect(struct holder *holder, struct carry *c)
 {
     uint32_t from = c->from;
     bool knows = holder->state == FOLLOWS && holder->node == from;
-    bool holds = holder->state == HOLDS || holder->state == COLLECTS;
+    bool holds = holder_is_holder(holder);
     bool deputy = holder_is_deputy(holder);
     /* One that is followed already begins anew, or is the holder no more and says so to HELLO. */
     if (deputy && !holds && (knows || store_counts(holder->kept).entries > 0 || holder->range != 0))

@@ -29,6 +29,11 @@ bool holder_is_deputy(const struct holder *holder)
     return holder->deputy == holder->env.self;
 }
 
+bool holder_is_holder(const struct holder *holder)
+{
+    return holder->state == HOLDS || holder->state == COLLECTS;
+}
+
 uint32_t holder_find_deputy(const struct holder *holder)
 {
     for (uint32_t node = 0; node < holder->env.self; node++)

@@ -321,6 +321,54 @@ static void test_heir_that_never_asked(void **state)
     }
 }
 
+/* The holder is killed, and a server that does not answer keeps the next one collecting for longer
+ * than a server that leaves stays. What the leaver has for the session is not lost: neither where
+ * it is that next holder, nor where it has greeted it. @param others whether another step than the
+ * leaver's has published */
+static void leave_early(uint64_t seed, uint32_t leaver, bool others)
+{
+    struct site *next, *silent, *all[NODES];
+    int32_t published = 1, found_it = 1;
+    open_world(seed, STEPS - 1);
+    next = site(1, 0);
+    silent = site(3, 0);
+    publish(site(leaver, 0), STORE_SESSION_LIFE, &published);
+    if (others)
+        publish(site(3 - leaver, 0), STORE_APP, NULL);
+    world_run(world, 6000);
+    assert_int_equal(published, CODE_SUCCESS);
+    end_step(0, false);
+    lookup(site(1, 1), site(2, 0), false, NULL); /* by which its end is noticed */
+    while (!next->met[silent->index])
+        world_run(world, 1);
+    silent->cut_until = world->now + 30000;
+    world_run(world, 200);
+    assert_string_equal(state_of(next), "collects");
+    assert_string_equal(state_of(site(2, 0)), leaver == 2 || others ? "greets" : "rests");
+    for (uint32_t node = 0; node < NODES; node++)
+        all[node] = site(leaver, node);
+    world->steps[leaver].over = true;
+    leave(all, NODES);
+    world_run(world, 20000);
+    lookup(site(3 - leaver, 1), site(leaver, 0), false, &found_it);
+    world_run(world, 5000);
+    if (found_it != CODE_SUCCESS)
+        fail_msg("seed %llu: what step %u has published is lost: %d", (unsigned long long)seed,
+                 leaver, found_it);
+    close_world();
+}
+
+static void test_leaves_while_collecting(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        leave_early(seed, 1, true);
+        leave_early(seed, 1, false);
+        leave_early(seed, 2, true);
+        leave_early(seed, 2, false);
+    }
+}
+
 /* A question that waits is asked again. Once it is answered it is not done a second time: what was
  * unpublished since stays so. */
 static void test_once(void **state)
@@ -422,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_end_together),
         cmocka_unit_test(test_heir_that_never_asked),
+        cmocka_unit_test(test_leaves_while_collecting),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_unpublished),
         cmocka_unit_test(test_named),
