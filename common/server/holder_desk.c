@@ -46,9 +46,10 @@ void desk_note(struct holder *holder, uint32_t node)
             return;
         snprintf(client->nspace, sizeof client->nspace, "%s", nspace);
         TAILQ_INSERT_TAIL(&holder->clients, client, link);
-    }
-    if (client->node != node)
+    } else if (client->node != node) {
         client->hello = 0;
+        client->parted = true;
+    }
     client->node = node;
     client->gone = 0;
     client->heard = holder->env.now(holder->env.arg);
@@ -296,7 +297,7 @@ static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
     struct client *client = desk_client(holder, c->from);
     bool again = client != NULL && number <= client->hello;
     if (good && !again) {
-        if (whole)
+        if (whole && client != NULL && !client->parted)
             forget_step(holder, c->from);
         good = desk_take(holder, holder->held, in) && wire_end(in);
     }

@@ -62,6 +62,8 @@ struct client {
     char nspace[PROCSET_NAME_MAX + 1];
     uint32_t node;  /**< its deputy */
     uint64_t hello; /**< number of the last HELLO that was taken from it */
+    bool parted;    /**< other servers of the step have been its deputy, too: perhaps its servers do
+                         not agree on who of them is lost, and none has heard of all */
     int64_t heard;  /**< ms */
     int64_t gone;   /**< ms: since when it has no deputy; 0: it has */
 };

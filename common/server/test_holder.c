@@ -429,6 +429,33 @@ static void test_unpublished(void **state)
     close_world();
 }
 
+/* The servers of a step do not agree on who of them is lost, so two of them speak for it. The first
+ * one, which believes that it has heard of all, takes nothing away that the other one has told. */
+static void test_parted(void **state)
+{
+    int32_t status = 1, by_first = 1, found_it = 1;
+    (void)state;
+    open_world(13, 2);
+    for (uint32_t node = 1; node < NODES; node++)
+        site_lost(site(1, node), site(1, 0));
+    publish(site(1, 2), STORE_APP, &status);
+    world_run(world, 6000);
+    assert_int_equal(status, CODE_SUCCESS);
+    for (int i = 0; i < 2; i++) { /* it greets each time */
+        if (i > 0)
+            holder_found(site(1, 0)->holder, site_handle(site(1, 0), site(0, 0)), NULL);
+        else
+            publish(site(1, 0), STORE_APP, &by_first);
+        world_run(world, 2000);
+        assert_int_equal(by_first, CODE_SUCCESS);
+        assert_int_equal(held_by(site(0, 0)), 2);
+    }
+    lookup(site(0, 1), site(1, 2), false, &found_it);
+    world_run(world, 1000);
+    assert_int_equal(found_it, CODE_SUCCESS);
+    close_world();
+}
+
 static void named(void *arg, uint32_t node, const char *why)
 {
     (void)why;
@@ -473,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_leaves_while_collecting),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_unpublished),
+        cmocka_unit_test(test_parted),
         cmocka_unit_test(test_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
