@@ -156,6 +156,7 @@ for shape in "${shapes[@]}"; do
   if [ ${#of_shape[@]} = ${#every_client[@]} ]; then
     check_refusals "$shape"
     [ "$shape" != '-N4 -n8' ] || check_unawaited "$shape"
+    [ "$MPI$shape" != 'muster-N4 -n8' ] || run '-N4 -n4' connect --mode rules
     run "$shape" tools --as task
   fi
   [ "$shape" != '-N4 -n8' ] || run "$shape" groups --groups 200
