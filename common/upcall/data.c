@@ -246,6 +246,12 @@ static pmix_status_t add_entries(struct data_request *r, const struct data_direc
     return r->nentries > 0 ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM;
 }
 
+/* More than can be said, 49 days, is as good as for ever. */
+static uint32_t to_ms(uint32_t seconds)
+{
+    return seconds < UINT32_MAX / 1000 ? seconds * 1000 : UINT32_MAX;
+}
+
 pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                              pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
@@ -257,7 +263,7 @@ pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], 
         rc = add_entries(r, d, info, ninfo);
     if (rc == PMIX_SUCCESS) {
         r->say_op = cbfunc;
-        r->ms = d->seconds * 1000;
+        r->ms = to_ms(d->seconds);
     }
     return end(d, r, rc);
 }
@@ -304,7 +310,7 @@ pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_inf
         r->lookup.who = d->who;
         r->lookup.range = d->range;
         r->lookup.want = !d->wait ? 0 : d->want > 0 && d->want < all ? d->want : all;
-        r->lookup.left = r->ms = d->seconds * 1000;
+        r->lookup.left = r->ms = to_ms(d->seconds);
     }
     return end(d, r, rc);
 }
@@ -321,7 +327,7 @@ pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_
         rc = PMIX_ERR_BAD_PARAM;
     if (rc == PMIX_SUCCESS) {
         r->say_op = cbfunc;
-        r->ms = d->seconds * 1000;
+        r->ms = to_ms(d->seconds);
         store_put_who(&r->body, &d->who);
         wire_put_u8(&r->body, (uint8_t)(d->any_range ? STORE_RANGES : d->range));
         wire_put_u32(&r->body, n);
