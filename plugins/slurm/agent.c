@@ -14,13 +14,14 @@
  *
  * A stranger becomes known by the secret, which looks cheap and keeps munged out of the reach of
  * other users, and by a credential that says that it is a process of srun's own user, and of this
- * step. One thread does everything; all signals are blocked in it.
+ * step. One thread does everything.
  */
 #include "plugins/slurm/agent.h"
 
 #include "common/transport/rm.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/agent_children.h"
 #include "plugins/slurm/agent_hello.h"
 #include "plugins/slurm/agent_listen.h"
@@ -391,16 +392,6 @@ static void free_agent(struct agent *a)
     free(a);
 }
 
-static int start_thread(struct agent *a)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int rc = pthread_create(&a->thread, NULL, run, a);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 /* The environment is srun's own: prelaunch has only what plugins add to that of the tasks. */
 static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
 {
@@ -434,7 +425,7 @@ static struct agent *start(const struct slurm_abi_step_id *step)
     if (rc == 0)
         rc = describe(a, step);
     if (rc == 0)
-        rc = start_thread(a);
+        rc = thread_start(&a->thread, run, a);
     if (rc == 0)
         return a;
     free_agent(a);

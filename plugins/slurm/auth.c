@@ -7,12 +7,10 @@
 #include "plugins/slurm/auth.h"
 
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "shims/slurm/slurm_abi.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -121,28 +119,6 @@ static void *ask(void *arg)
     return NULL;
 }
 
-static int start(struct question *q, pthread_t *thread)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int rc = pthread_create(thread, NULL, ask, q);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
-/* A plugin that is unloaded would take along the code that a deserted thread runs. @return whether
- * that cannot be unloaded now */
-static bool stay_loaded(void)
-{
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (dladdr1((void *)(uintptr_t)stay_loaded, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
-        return false;
-    return map->l_name[0] == '\0' || /* the program itself */
-           dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
-}
-
 /* @return whether the question was answered, and is still ours */
 static bool await(struct question *q, pthread_t thread, int ms)
 {
@@ -159,7 +135,7 @@ static bool await(struct question *q, pthread_t thread, int ms)
     while (!q->answered && rc == 0)
         rc = pthread_cond_timedwait(&q->changed, &q->lock, &until);
     bool answered = q->answered;
-    q->deserted = !answered && stay_loaded();
+    q->deserted = !answered && thread_stay_loaded();
     bool deserted = q->deserted;
     pthread_mutex_unlock(&q->lock);
     if (deserted) {
@@ -194,7 +170,7 @@ static bool answer(struct question *q, int ms)
     pthread_t thread;
     if (q == NULL)
         return false;
-    if (q->bytes.failed || q->holds.failed || start(q, &thread) != 0) {
+    if (q->bytes.failed || q->holds.failed || thread_start(&thread, ask, q) != 0) {
         free_question(q);
         return false;
     }

@@ -13,8 +13,8 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/util/clock.h"
-#include "common/util/join.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/step_end.h"
 
@@ -166,7 +166,7 @@ static void *run(void *arg)
 
 int ender_start(struct rm *rm)
 {
-    int rc = pthread_create(&rm->ender.thread, NULL, run, rm);
+    int rc = thread_start(&rm->ender.thread, run, rm);
     rm->ender.started = rc == 0;
     return rc;
 }
@@ -196,7 +196,7 @@ void ender_join(struct rm *rm, int64_t by)
     pthread_mutex_unlock(&rm->lock);
     if (owed)
         by += OWED_MS;
-    if (join_until(rm->ender.thread, by))
+    if (thread_join_until(rm->ender.thread, by))
         return;
     if (owed)
         log_warning("slurmctld has not taken the order to end step %u of job %s: the servers with "

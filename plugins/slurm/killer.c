@@ -4,11 +4,10 @@
  */
 #include "plugins/slurm/killer.h"
 
-#include "common/util/join.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/step_end.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -44,17 +43,6 @@ static void killer_free(struct killer *killer)
         close(killer->asked);
     free(killer->node);
     free(killer);
-}
-
-/* slurmstepd unloads us when fini() returns; a thread that is still in here must not notice. */
-static int stay_loaded(void)
-{
-    Dl_info info;
-
-    return dladdr((void *)(uintptr_t)stay_loaded, &info) != 0 &&
-                   dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)
-               ? 0
-               : -1;
 }
 
 /* slurmstepd may have been somebody else for a moment, see watch.c: another try helps then, too. */
@@ -126,8 +114,8 @@ struct killer *killer_start(const struct facts *facts)
         killer->node = strdup(facts->node);
         killer->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         killer->asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (killer->node && killer->stop >= 0 && killer->asked >= 0 && stay_loaded() == 0)
-            rc = pthread_create(&killer->thread, NULL, run, killer);
+        if (killer->node && killer->stop >= 0 && killer->asked >= 0 && thread_stay_loaded())
+            rc = thread_start(&killer->thread, run, killer);
     }
     if (rc == 0)
         return killer;
@@ -150,7 +138,7 @@ void killer_stop(struct killer *killer, unsigned wait_s)
         poll(&asked, 1, (int)wait_s * 1000);
     if (write(killer->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
-    if (join_until(killer->thread, now_ms() + STOP_MS)) {
+    if (thread_join_until(killer->thread, now_ms() + STOP_MS)) {
         killer_free(killer);
     } else {
         log_debug("slurmctld does not answer on node %s: not waited for", killer->node);

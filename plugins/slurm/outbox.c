@@ -8,9 +8,9 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,16 +375,12 @@ bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n)
 
 int outbox_start(struct rm *rm)
 {
-    sigset_t all, before;
     uint32_t want = rm->npeers - 1 < RM_SENDERS_MAX ? rm->npeers - 1 : RM_SENDERS_MAX;
     int rc = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
     while (rm->nsenders < want && rc == 0) {
-        rc = pthread_create(&rm->senders[rm->nsenders], NULL, sender, rm);
+        rc = thread_start(&rm->senders[rm->nsenders], sender, rm);
         rm->nsenders += rc == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rm->nsenders > 0 ? 0 : rc;
 }
 

@@ -4,18 +4,17 @@
  * bytes from them over the socket that the plugin made (inbox.c), the step's end (ender.c).
  *
  * slurmd on the receiving side connects to the socket as the sender's uid, so SO_PEERCRED vouches
- * for it; the socket's mode refuses everybody else (DESIGN: Trust). */
+ * for it; the socket's mode refuses everybody else (docs/design.md, "Messages through slurmd"). */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
-#include "common/util/join.h"
 #include "common/util/mark.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/auth.h"
 #include "plugins/slurm/rm_spawn.h"
 #include "shims/slurm/release.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,11 +25,7 @@ enum { SPARE_MS = 1000 /* for threads to end, beyond the time that close() was g
 
 static int start_threads(struct rm *rm, struct err *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
     int rc = ender_start(rm);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)
         rc = outbox_start(rm);
     return rc == 0 ? 0 : err_set(err, "no thread can be started: %s", strerror(rc));
@@ -50,7 +45,7 @@ static void slurm_close(struct rm *rm, unsigned ms)
     int64_t by = now_ms() + ms + SPARE_MS;
     ender_join(rm, by);
     for (uint32_t i = 0; i < rm->nsenders; i++)
-        if (!join_until(rm->senders[i], by))
+        if (!thread_join_until(rm->senders[i], by))
             _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
     if (!scout_join(rm, by) || !spawns_close(rm->spawns, by))
         _exit(0);
@@ -147,6 +142,7 @@ static void slurm_started(struct rm *rm, const struct rm_spawn_news *news)
     if (rm->spawns != NULL)
         spawns_started(rm->spawns, news);
 }
+
 /* What goes by slurmd can be read on its way by whoever reads the network. */
 static bool seal(const void *data, size_t len, struct wire_out *out)
 {

@@ -5,14 +5,13 @@
 
 #include "common/launch/spawn_wire.h"
 #include "common/util/clock.h"
-#include "common/util/join.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -194,14 +193,7 @@ static void *reach(void *arg)
 /* @return 0 or an error number: nothing comes of it */
 static int start_call(struct call *call)
 {
-    sigset_t all, before;
-    if (call->frame.failed)
-        return ENOMEM;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int rc = pthread_create(&call->thread, NULL, reach, call);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
+    return call->frame.failed ? ENOMEM : thread_start(&call->thread, reach, call);
 }
 
 static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *arg)
@@ -268,7 +260,7 @@ bool spawns_close(struct slurm_spawns *s, int64_t by)
         return true;
     for (struct call *call = s->calls, *next; call != NULL; call = next) {
         next = call->next;
-        if (call->state == CALL_REACHES && !join_until(call->thread, by))
+        if (call->state == CALL_REACHES && !thread_join_until(call->thread, by))
             return false;
         call->state = CALL_WAITS;
     }

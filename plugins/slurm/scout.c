@@ -12,13 +12,12 @@
 #include "plugins/slurm/scout_list.h"
 
 #include "common/util/clock.h"
-#include "common/util/join.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/facts.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,11 +332,7 @@ static void *run(void *arg)
 
 static int start(struct rm *rm)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int rc = rm->scout.started ? 0 : pthread_create(&rm->scout.thread, NULL, run, rm);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int rc = rm->scout.started ? 0 : thread_start(&rm->scout.thread, run, rm);
     rm->scout.started = rc == 0;
     return rc;
 }
@@ -407,7 +402,7 @@ void scout_time_left(struct rm *rm, rm_time_fn *done, void *arg)
 
 bool scout_join(struct rm *rm, int64_t by)
 {
-    return !rm->scout.started || join_until(rm->scout.thread, by);
+    return !rm->scout.started || thread_join_until(rm->scout.thread, by);
 }
 
 void scout_free(struct rm *rm)

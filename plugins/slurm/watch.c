@@ -20,14 +20,15 @@
  *     either one --a task knocks at a door, a task is refused, or the server that tasks have used
  *                  dies-->  ENDS: slurmctld is asked, as soon as there is a task
  *
- * All signals are blocked in it. slurmstepd changes the effective uid of all its threads while it
- * launches tasks, so it may be the user for a while: what needs root's rights is tried again, by
- * the killer (killer.h), which asks slurmctld.
+ * slurmstepd changes the effective uid of all its threads while it launches tasks, so this thread
+ * may be the user for a while. The killer (killer.h), which asks slurmctld with root's rights,
+ * tries again then.
  */
 #include "plugins/slurm/watch.h"
 
 #include "common/server/boot.h"
 #include "common/util/log.h"
+#include "common/util/thread.h"
 #include "plugins/slurm/killer.h"
 #include "plugins/slurm/task_end.h"
 
@@ -36,7 +37,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +196,8 @@ static void read_notes(struct watch *watch)
     }
 }
 
-/* Lets go the tasks that wait for the server, once. A full pipe has bytes for all that can wait. */
+/* Releases, once, the tasks that are waiting for the server. A full pipe has bytes for all of them.
+ */
 static void tasks_bound(struct watch *watch)
 {
     if (watch->bound[1] < 0)
@@ -373,7 +374,6 @@ static int prepare(struct watch *watch)
 struct watch *watch_start(const struct watched *of, struct err *err)
 {
     struct watch *watch = calloc(1, sizeof(*watch));
-    sigset_t all, before;
     int rc;
 
     if (!watch) {
@@ -396,10 +396,7 @@ struct watch *watch_start(const struct watched *of, struct err *err)
         watch_free(watch);
         return NULL;
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    rc = pthread_create(&watch->thread, NULL, run, watch);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    rc = thread_start(&watch->thread, run, watch);
     if (rc != 0) {
         err_set(err, "cannot start a thread on node %s: %s", of->facts->node, strerror(rc));
         watch_free(watch);

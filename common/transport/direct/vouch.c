@@ -3,10 +3,9 @@
 #include "common/transport/direct/vouch.h"
 
 #include "common/util/clock.h"
-#include "common/util/join.h"
+#include "common/util/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -138,13 +137,7 @@ struct voucher *voucher_new(const struct vouch_ops *ops, struct event_base *base
 
 static bool start(struct voucher *v)
 {
-    sigset_t all, before;
-    if (v->started)
-        return true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    v->started = pthread_create(&v->thread, NULL, run, v) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    v->started = v->started || thread_start(&v->thread, run, v) == 0;
     return v->started;
 }
 
@@ -186,7 +179,7 @@ void voucher_free(struct voucher *v)
     v->closed = true;
     pthread_cond_signal(&v->wake);
     pthread_mutex_unlock(&v->lock);
-    if (v->started && !join_until(v->thread, now_ms() + END_MS)) {
+    if (v->started && !thread_join_until(v->thread, now_ms() + END_MS)) {
         pthread_detach(v->thread);
         pthread_mutex_lock(&v->lock);
         bool last = v->ended;
