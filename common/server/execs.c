@@ -5,6 +5,7 @@
 #include "common/launch/plan.h"
 #include "common/server/ending.h"
 #include "common/server/streams.h"
+#include "common/util/local.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -16,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -364,13 +363,10 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       int addrlen, void *arg)
 {
     struct execs *execs = arg;
-    struct ucred cred;
-    socklen_t len = sizeof cred;
     (void)listener;
     (void)addr;
     (void)addrlen;
-    bool own = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid();
-    struct connection *c = own ? calloc(1, sizeof *c) : NULL;
+    struct connection *c = local_peer(fd) == geteuid() ? calloc(1, sizeof *c) : NULL;
     if (c != NULL)
         c->hello = event_new(execs->server->base, fd, EV_READ | EV_PERSIST, on_hello, c);
     if (c == NULL || c->hello == NULL) {
@@ -390,20 +386,12 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 static int open_socket(struct execs *execs)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct server *server = execs->server;
-    if (snprintf(addr.sun_path, sizeof addr.sun_path, "%s/" PLAN_SOCKET, server->boot.tmpdir) >=
-        (int)sizeof addr.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = local_bind(server->boot.tmpdir, PLAN_SOCKET);
     if (fd < 0)
         return -1;
-    if (bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0 && chmod(addr.sun_path, 0600) == 0)
-        execs->listener =
-            evconnlistener_new(server->base, on_accept, execs,
-                               LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, BACKLOG, fd);
+    execs->listener = evconnlistener_new(
+        server->base, on_accept, execs, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, BACKLOG, fd);
     if (execs->listener == NULL)
         close(fd);
     return execs->listener != NULL ? 0 : -1;

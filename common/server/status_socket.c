@@ -2,6 +2,7 @@
 /* Requests for the state: the socket, and the collection of what other servers say. */
 #include "common/server/server.h"
 #include "common/server/status.h"
+#include "common/util/local.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -15,8 +16,6 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { DEPTH_MAX = 16 /* of JSON: status.c makes 5 */ };
@@ -262,13 +261,10 @@ static void on_read(struct bufferevent *bev, void *arg)
 
 static bool may_ask(int fd)
 {
-    struct ucred cred;
-    socklen_t len = sizeof cred;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
-        return false;
-    if (cred.uid == geteuid() || cred.uid == 0)
+    uid_t uid = local_peer(fd);
+    if (uid == geteuid() || uid == 0)
         return true;
-    log_warning("a request of uid %d for the state was refused", (int)cred.uid);
+    log_warning("a request of uid %d for the state was refused", (int)uid);
     return false;
 }
 
@@ -318,21 +314,9 @@ static void on_refused(struct evconnlistener *listener, void *arg)
 
 static int open_socket(struct status *status)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int n = snprintf(addr.sun_path, sizeof addr.sun_path, "%s/" STATUS_SOCKET,
-                     status->server->boot.tmpdir);
-    if (n >= (int)sizeof addr.sun_path) {
-        errno = ENAMETOOLONG;
+    int fd = local_bind(status->server->boot.tmpdir, STATUS_SOCKET);
+    if (fd < 0)
         return -1;
-    }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Nobody else gets into the directory; the mode is for whoever looks. */
-    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof addr) != 0 ||
-        chmod(addr.sun_path, 0600) != 0) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
     status->listener = evconnlistener_new(status->server->base, on_accept, status,
                                           LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
                                           STATUS_CONNECTIONS_MAX, fd);

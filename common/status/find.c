@@ -8,6 +8,7 @@
 
 #include "common/server/status.h"
 #include "common/util/clock.h"
+#include "common/util/local.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -59,15 +60,12 @@ static bool is_its_directory(const char *name, const char *step)
 static int connect_to(int inode, uid_t owner)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    struct ucred cred;
-    socklen_t len = sizeof cred;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d", inode);
     if (fd < 0)
         return -1;
-    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0 &&
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
-        if (cred.uid == owner)
+    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0) {
+        if (local_peer(fd) == owner)
             return fd;
         errno = EPERM;
     }

@@ -4,6 +4,7 @@
 
 #include "common/server/limits.h"
 #include "common/util/clock.h"
+#include "common/util/local.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -86,18 +87,16 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       int addrlen, void *arg)
 {
     struct inbox *inbox = arg;
-    struct ucred cred;
-    socklen_t len = sizeof cred;
+    uid_t uid = local_peer(fd);
     const struct timeval timeout = {.tv_sec = MESSAGE_TIMEOUT_S};
     (void)listener;
     (void)addr;
     (void)addrlen;
     struct connection *c = calloc(1, sizeof *c);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || cred.uid != getuid() ||
-        c == NULL || inbox->count >= CONNECTIONS_MAX) {
+    if (uid != getuid() || c == NULL || inbox->count >= CONNECTIONS_MAX) {
         /* Root's plugin of another step looks whether we are here; see listener.c. */
-        log_write(cred.uid == 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
-                  "a connection of uid %d was refused", (int)cred.uid);
+        log_write(uid == 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+                  "a connection of uid %d was refused", (int)uid);
         free(c);
         evutil_closesocket(fd);
         return;

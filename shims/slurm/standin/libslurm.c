@@ -4,6 +4,7 @@
  *
  * Each gives what Slurm's gives: memory that the caller frees, in the same way.
  */
+#include "common/util/local.h"
 #include "shims/slurm/slurm_raw.h"
 #include "shims/slurm/standin/slurm_standin.h"
 #include "shims/standin/say.h"
@@ -106,11 +107,8 @@ int slurm_raw_stepd_connect(const char *directory, const char *nodename,
 /* Whoever listens there is the step's user: musterrun changes no uid. */
 uid_t slurm_abi_stepd_get_uid(int fd, uint16_t protocol_version)
 {
-    struct ucred cred;
-    socklen_t len = sizeof(cred);
-
     (void)protocol_version;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.uid : (uid_t)-1;
+    return local_peer(fd);
 }
 
 struct passwd *slurm_abi_stepd_getpw(int fd, uint16_t protocol_version, int mode, uid_t uid,

@@ -3,6 +3,7 @@
  * The functions of Slurm that ask a slurmd or slurmctld to do something: a request to the socket
  * that SLURM_CONF names, where musterrun plays the slurmd of this node (slurmd.c).
  */
+#include "common/util/local.h"
 #include "common/util/send_all.h"
 #include "shims/slurm/slurm_raw.h"
 #include "shims/slurm/standin/slurm_standin.h"
@@ -32,10 +33,7 @@ void slurm_abi_init(const char *conf)
 
 static bool is_ours(int fd)
 {
-    struct ucred cred;
-    socklen_t len = sizeof(cred);
-
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid();
+    return local_peer(fd) == geteuid();
 }
 
 /* @param other path of another run's socket, or NULL */

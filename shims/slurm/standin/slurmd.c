@@ -4,6 +4,7 @@
  */
 #include "shims/slurm/standin/slurmd.h"
 
+#include "common/util/local.h"
 #include "common/util/send_all.h"
 #include "shims/slurm/slurm_abi.h"
 #include "shims/slurm/standin/credentials.h"
@@ -63,15 +64,13 @@ static int deliver(const struct job *job, uid_t uid)
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     uint32_t head[2] = {htonl(uid), htonl(job->len)};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
-    struct ucred cred;
-    socklen_t len = sizeof(cred);
 
     if (fd < 0)
         return errno;
     memcpy(addr.sun_path, job->address, sizeof(addr.sun_path));
     if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
         rc = errno;
-    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.uid != geteuid())
+    else if (local_peer(fd) != geteuid())
         rc = EACCES;
     else if (!send_all(fd, head, sizeof(head)) || !send_all(fd, job->data, job->len))
         say_debug("a message to %s broke off", job->address);
