@@ -2,8 +2,8 @@
 /** @file
  * State of the holder's end. Private to its files, of which each calls only those before it:
  *
- *     holder_carry, holder_desk, holder_state, holder_hold, holder_seek, holder_leave,
- * holder_serve, holder_where, holder
+ *     holder_carry, holder_desk, holder_state, holder_hold,
+ *     holder_seek, holder_leave, holder_serve, holder_where, holder
  *
  * Upwards go only an answer from above and the word that the queue is to be served, by struct
  * holder's came() and serve().

@@ -17,13 +17,14 @@
 
 enum word { WORD_LEARN = 1, WORD_LEARNT, WORD_EVERYWHERE };
 
-/* How far one namespace has come, as one speaker spreads it:
+/* How far one namespace has come, as one speaker spreads it. The speaker has no server above it,
+ * and goes from learning to everywhere.
  *
- * | state | a LEARN | the last LEARNT from below | EVERYWHERE |
- * | --- | --- | --- | --- |
- * | learning: servers below are awaited | its sender is answered later | → learnt; speaker: →
- * everywhere | → everywhere | | learnt: those above were told | its sender is told | - | →
- * everywhere | | everywhere | its sender is told | - | - |
+ * | state | awaits | the sender of a LEARN is told | last LEARNT from below | EVERYWHERE |
+ * | --- | --- | --- | --- | --- |
+ * | learning | servers below | later | → learnt | → everywhere |
+ * | learnt, as those above were told | EVERYWHERE | at once | - | → everywhere |
+ * | everywhere | nothing | at once | - | - |
  */
 enum spread_state { SPREAD_LEARNING, SPREAD_LEARNT, SPREAD_EVERYWHERE };
 

@@ -351,7 +351,7 @@ void pushes_nspace_ended(struct server *server, const char *nspace)
         next = inlet->next;
         if (strcmp(inlet->child, nspace) != 0)
             continue;
-        if (inlet->first == NULL) /* else `last` frees it */
+        if (inlet->first == NULL) /* else it is freed when the parent is gone */
             free_inlet(inlet);
     }
 }

@@ -2,11 +2,12 @@
 /** @file
  * PMIx_Spawn: a call, and what its directives come to.
  *
- * spawn.c             upcall: copies what is asked for into a plan, posts
- * spawn_directives.c  each key once: taken, a hint that is logged, or refused by name
- * spawn_hosts.c       which node each rank is to be on
- * spawn.c             loop: rm_ops.spawn; its news: the namespace is made known to the servers of
- * the step, the call is answered; later the event of its end, behind its output
+ *     spawn.c             upcall: copies what is asked for into a plan, posts
+ *     spawn_directives.c  each key once: taken, a hint that is logged, or refused by name
+ *     spawn_hosts.c       which node each rank is to be on
+ *     spawn.c             loop: rm_ops.spawn, and its news: all servers of the step learn of the
+ *                         namespace, then the call is answered; the event of the end comes later,
+ *                         behind the output
  */
 #ifndef MUSTER_UPCALL_SPAWN_H
 #define MUSTER_UPCALL_SPAWN_H

@@ -5,9 +5,14 @@
  * word. Tasks that die of that look to their server as if they were lost. So the job manager is
  * asked first: where the job has a fatal exception already, no second one is raised.
  *
- *     NONE ── abort ──► ASKED ── no exception yet ──► RAISED ── taken, or the job has ended ──►
- * DONE │                            │  ▲ └── it has one ──► DONE      └──┴ refused: again,
- * RAISE_MAX_MS after the last time at most */
+ *     state    what happens                         next
+ *
+ *     NONE     abort: the job manager is asked      ASKED
+ *     ASKED    the job has an exception             DONE
+ *              it has none, or no answer comes      RAISED
+ *     RAISED   taken, or the job has ended          DONE
+ *              refused                              RAISED again, after RAISE_MAX_MS at most
+ */
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"
