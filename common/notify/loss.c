@@ -79,7 +79,7 @@ static bool concerns(const struct registry_entry *e, const pmix_proc_t *about)
            procset_has(&e->members, about->nspace, about->rank);
 }
 
-/* Of a task here, @p everywhere: the others' servers do not know that it is gone. */
+/* @param everywhere it is a task here: servers of other nodes do not know that it is gone */
 static void tell_group(struct server *server, const struct registry_entry *e,
                        const pmix_proc_t *about, bool everywhere)
 {

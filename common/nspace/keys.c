@@ -31,7 +31,7 @@ void keys_server_name(char *name, const struct boot *boot)
     snprintf(name, PMIX_MAX_NSLEN + 1, "muster.%s", boot->nspace);
 }
 
-/* Whoever starts more tasks than there are processors says that they are slots enough. */
+/* A user who starts more tasks than there are processors says that these are slots enough. */
 static uint32_t at_least(uint32_t slots, uint32_t tasks)
 {
     return slots > tasks ? slots : tasks;
@@ -125,7 +125,7 @@ static void put_job(struct infos *list, const struct nspace *ns)
     put_server(list, boot);
 }
 
-/* Where the launcher knows it beforehand, there is one application; else see command.h. */
+/* A launcher that knows the command beforehand has one application; else see command.h. */
 static void put_command(struct infos *list, const struct boot *boot)
 {
     const char *wdir = boot_setting(boot, "wdir"), *argv = boot_setting(boot, "argv");

@@ -54,11 +54,11 @@ int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint3
  * the engine's `servers`. */
 int nspace_servers(const struct nspace *own, const struct signature *sig, struct places *places);
 
-/** Who of a set is on server @p node: the engine's `members_on`. */
+/** The processes of a set that server @p node hosts: the engine's `members_on`. */
 int nspace_members_on(const struct nspace *own, const struct procset *set, uint32_t node,
                       struct procset *there);
 
-/** Who of a signature's participants is on @p nodes: the engine's `missing`. */
+/** Writes which of a signature's participants are on @p nodes: the engine's `missing`. */
 void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
                     uint32_t n, char *buf, size_t cap);
 

@@ -24,7 +24,8 @@ struct registry_entry {
     bool ends; /**< a group's: libpmix tells those here of the lost when a destruct succeeds */
 };
 
-/** Who members here know to have gone, of groups of one id; kept when those have ended. */
+/** Members that have gone, as far as members here were told; of all groups of one id. It is kept
+ * when these groups have ended. */
 struct registry_told {
     char id[PROCSET_NAME_MAX + 1];
     struct procset gone;

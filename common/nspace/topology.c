@@ -106,8 +106,8 @@ static hwloc_topology_t view_of(hwloc_topology_t ours, pid_t pid)
     return view;
 }
 
-/* Where clients most likely have nothing either, as they are laid out like us: the middle of the
- * largest hole of our address space. */
+/* @return the middle of the largest hole of our address space. Clients are laid out like us, and so
+ * most likely have nothing there either. */
 static uint64_t find_hole(size_t len)
 {
     char line[512];

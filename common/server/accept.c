@@ -29,8 +29,8 @@
 
 enum { TELL_EVERY_MS = 60000, CUT_AT_ONCE = 64 };
 
-/* What the other side did is no reason to listen no more, as libpmix from 5.0 on takes it: it
- * stops at each error but EAGAIN and EINTR. */
+/* libpmix from 5.0 on stops listening at each error but EAGAIN and EINTR. Nothing that the other
+ * side can cause may do that. @return what libpmix is to see */
 static int not_now(int error)
 {
     switch (error) {
@@ -53,8 +53,8 @@ static int not_now(int error)
     }
 }
 
-/* Anybody on the node can make as many as he likes: such lines do not push the step's own out of
- * the log. */
+/* Any process on the node can make such connections, as many as it likes. Lines about them are few,
+ * so that they do not push the step's own lines out of the log. */
 struct seldom {
     _Atomic int64_t next;
     _Atomic unsigned long n;

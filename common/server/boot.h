@@ -173,7 +173,7 @@ uint32_t boot_napps(const struct boot *boot);
 /** @return the application of that number */
 struct boot_app boot_app(const struct boot *boot, uint32_t app);
 
-/** Who has started the step (PMIx_Spawn), by the setting "parent", which is the user's word.
+/** Which process has started the step (PMIx_Spawn), by the setting "parent", the user's word.
  * @param nspace 256 bytes @return whether a process has: it is a spawned step */
 bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank);
 

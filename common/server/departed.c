@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one that has ended in order has said before is at our socket already, or with a server that
- * passes it on. */
+/* A server that has ended in order has said all before. Its last messages are at our socket by
+ * then, or with a server that passes them on. */
 enum { STILL_HEARD_MS = 250 };
 
 enum how { DIED, LEFT, ABSENT /* left, and a task had failed before PMIx_Init */ };

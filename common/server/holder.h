@@ -11,8 +11,9 @@
  *
  * The holder may end at any time, so its state is soft. Each server on the way keeps what came
  * through it from the own step, and says it again (HELLO) to the next one above it when that
- * changes. A request that waits above is asked again there. Whoever becomes the holder asks one
- * server of each other step (COLLECT) for that, and serves nothing else until they have answered.
+ * changes. A request that waits above is asked again there. A server that becomes the holder asks
+ * one server of each other step (COLLECT) for that, and serves nothing else until they have
+ * answered.
  *
  * | state of a deputy | meaning |
  * | --- | --- |

@@ -273,8 +273,8 @@ uint64_t desk_range(struct holder *holder)
     return holder->ranges;
 }
 
-/* What a step has published, but does not have any more, was unpublished, read or ended while the
- * step followed another holder. */
+/* Forgets what is held of a step, which is about to say all that it has. An entry that it does not
+ * say was unpublished, read or ended while the step followed another holder. */
 static void forget_step(struct holder *holder, uint32_t node)
 {
     const char *nspace = holder->env.nspace(holder->env.arg, node);

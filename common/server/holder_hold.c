@@ -89,7 +89,8 @@ void holder_other(struct holder *holder, uint32_t node)
         holder->serve(holder);
 }
 
-/* What other steps have told us they tell the next holder; of those that are gone we know alone. */
+/* Other steps tell the next holder what they have told us. Entries of steps that are gone only we
+ * know: we keep them, to tell them ourselves. */
 void hold_adopt(struct holder *holder)
 {
     struct store_entry *e, *next;

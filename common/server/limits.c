@@ -93,7 +93,8 @@ enum {
     LOOK_BYTES = 16 * MIB, /* what a server grows by until it looks at the others */
 };
 
-/* As the kernel has it; so nothing else may start as one. */
+/* By which servers find each other in /proc (share.h). So muster-server must never run under
+ * another name, and no other program of muster under this one. */
 #define SERVER_NAME "muster-server"
 
 void *__libc_malloc(size_t size);

@@ -130,7 +130,7 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
         log_warning("log_sink is \"syslog\", but messages go to standard error: %s", err.text);
 }
 
-/* What libpmix and the back end have taken until now is theirs. */
+/* The bound is on what comes from now on: libpmix and the back end have what they need. */
 static int bound_memory(const struct server *server, struct err *err)
 {
     char who[256];

@@ -122,7 +122,8 @@ static void done(struct stream *s)
 
 /* ---- the own output ---- */
 
-/* Of a terminal, a file of our own that does not wait. */
+/* Replaces the descriptor of a terminal by one of its own, in which O_NONBLOCK is set for us alone.
+ */
 static void reopen(struct stream *s)
 {
     char path[32];

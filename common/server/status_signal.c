@@ -47,7 +47,7 @@ static int write_all(int fd, const char *text, size_t len)
     return write(fd, "\n", 1) == 1 ? 0 : -1;
 }
 
-/* Whoever looks sees the whole of it or what was there before. */
+/* A reader of the file sees all of the new state, or all of what was there before. */
 static void write_file(struct status_signal *signal)
 {
     const char *dir = signal->server->boot.tmpdir;

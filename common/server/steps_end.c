@@ -39,7 +39,8 @@ static bool is_first(const struct server *server)
     return node == server->boot.node;
 }
 
-/* Those that libpmix knows, all servers of the step know. */
+/* Says that a namespace has ended. All servers of the step know each namespace that libpmix knows
+ * here, so all are told. */
 static void tell_own(struct server *server, const struct nspace *ns)
 {
     struct wire_out out = {0};

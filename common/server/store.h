@@ -26,7 +26,7 @@ enum {
     STORE_ANY_RANK = 0xffffffff,
 };
 
-/** Who may see an entry; and of whom a lookup wants to see entries. */
+/** Which processes may see an entry; and which ones' entries a lookup wants to see. */
 enum store_range {
     STORE_SESSION, /**< all processes of the session */
     STORE_NSPACE,  /**< those of the publisher's namespace */

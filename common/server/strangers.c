@@ -30,7 +30,8 @@ static bool is_speaker(void *arg, const struct procset *set)
     return steps_speaker(arg, set) == server->boot.node;
 }
 
-/* What it sends in return tells learn(). */
+/* The server that was found gets our registration. It sends its own in return, of which learn() of
+ * steps.c hears. */
 static void on_found(void *arg, const struct rm_server *found, const char *why)
 {
     struct sought *s = arg, **at = &s->server->sought;

@@ -215,8 +215,8 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
                  here->ranks[slot], here->name, task->code);
 }
 
-/* What all lost tasks of this node ended by, if all are lost and it is a signal that the RM ends
- * tasks by, which says so itself; else 0. */
+/* @return SIGKILL or SIGTERM when all tasks of this node were lost by that signal, else 0. Then the
+ * RM has most likely ended them, and says so itself. */
 static uint32_t common_signal(const struct server *server)
 {
     uint32_t n = server->boot.nodes[server->boot.node].ntasks, sig = server->tasks[0].sig;
@@ -226,7 +226,7 @@ static uint32_t common_signal(const struct server *server)
     return (n > 1 || server->boot.nnodes > 1) && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
 }
 
-/* Those that only left when another failed are no news beside it. */
+/* @return whether the task only left, while another one of this node has failed */
 static bool is_follower(const struct server *server, const struct task *task)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
@@ -269,8 +269,9 @@ static uint32_t who_tells(const struct server *server)
     return node < server->boot.nnodes ? node : SERVER_NOBODY;
 }
 
-/* Of a node whose tasks were all killed another one tells, as the terminal may not be reached from
- * here any more; one only, since the RM may have done it, everywhere. */
+/* All tasks of this node were killed, so the terminal may not be reached from here any more: the
+ * server of another node tells the user. Only one does, since the RM may have killed tasks on all
+ * nodes. */
 static void end_for_all(struct server *server, uint32_t sig)
 {
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
@@ -298,9 +299,10 @@ static void end_after_server(struct server *server, uint32_t together, const cha
     snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task,
              boot_unit(&server->boot));
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
-    /* What tasks end with after a server was lost is no cause. But a lost task is told of by its
-     * own server; so the one that is missing has most likely ended in order, and the status is that
-     * of the tasks here. If its server still tells of a loss, that weighs more. */
+    /* After a server was lost, the status of the tasks here is no cause. But where a task elsewhere
+     * is missing, whose server lives, that task has most likely ended in order: a server tells of
+     * its own losses. Then the status is that of the tasks here. A loss that its server still tells
+     * of weighs more. */
     struct rm_ending ending = ending_of_host(text);
     if (server->lost_task)
         ending.status = first_loss(server, text).status;

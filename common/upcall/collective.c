@@ -81,7 +81,7 @@ static const char *const known_keys[] = {PMIX_TIMEOUT,
                                          PMIX_CONNECT_NOTIFY_REQ,
                                          PMIX_CONNECT_XCHG_ONLY};
 
-/* What is not known is passed over, unless its caller requires it (PMIX_INFO_REQD). */
+/* Passes over a key that is not known, unless the caller requires it (PMIX_INFO_REQD). */
 static void refuse_unknown(struct collective *c, const pmix_info_t *info)
 {
     for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++)

@@ -191,7 +191,8 @@ static void close_client(const pmix_proc_t *proc)
         forget(proc, task);
 }
 
-/* Of several clients at once one is the source, and the others are named each. @thread PMIx's */
+/* When the connections of several clients close at once, libpmix names one as the source and each
+ * of the others in an info. @thread PMIx's */
 static void on_closed(size_t id, pmix_status_t status, const pmix_proc_t *source,
                       pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
                       pmix_event_notification_cbfunc_fn_t done, void *arg)

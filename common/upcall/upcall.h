@@ -47,8 +47,9 @@ int upcall_watch_clients(struct err *err);
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
 /** The launcher has told that a task has ended. @thread the loop's */
 void upcall_client_ended(struct server *server, uint32_t slot);
-/** Of these, those of this node that have ended in order are waited for: has libpmix 7 and newer
- * forget them, so that others here that call later are handed up. @thread the loop's */
+/** An operation waits for @p members, of which some tasks of this node have ended in order. Has
+ * libpmix 7 and newer forget those, or it would not hand up calls of other tasks here that come
+ * later. @thread the loop's */
 void upcall_forget_ended(struct server *server, const struct procset *members);
 /** @thread the loop's, after libpmix ended */
 void upcall_free_kept(struct server *server);

@@ -144,7 +144,8 @@ struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *
     return inbox;
 }
 
-/* Whoever connects from now on is refused; who has connected before is in the queue. */
+/* From now on connections are refused. Those that were made before are in the queue, and are taken.
+ */
 static void shut(struct inbox *inbox)
 {
     int listener = evconnlistener_get_fd(inbox->listener), fd;

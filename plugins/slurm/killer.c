@@ -66,8 +66,9 @@ static void stuck(void *arg, const char *why)
               killer->jobs[0], killer->step, killer->node, why, killer->jobs[0], killer->step);
 }
 
-/* What the user is told goes through a pipe from slurmstepd's standard error to its own loop, and
- * on to srun, which drops all that comes after a task has ended by SIGKILL. */
+/* A line for the user goes through a pipe from slurmstepd's standard error to slurmstepd's own
+ * loop, and from there to srun. srun drops all that comes after a task has ended by SIGKILL. So
+ * this waits until the pipe is empty. */
 static void let_it_be_said(const struct killer *killer)
 {
     struct pollfd stop = {killer->stop, POLLIN, 0};

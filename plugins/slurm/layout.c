@@ -29,8 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a job lacks of our srun's steps may be as many components in a row, or the environment leads
- * nowhere: root asks slurmctld no further. */
+/* So many jobs in a row may have no step of our srun. After more of them root asks slurmctld no
+ * further, since the environment, which is the user's, may lead nowhere. */
 enum { MISSES_MAX = 8 };
 
 static int fill_node(struct boot_node *node, char *name, const uint32_t *ranks, uint32_t ntasks,

@@ -184,7 +184,8 @@ static int start_server(struct session *s, struct err *err)
     return rc;
 }
 
-/* Of a spawned step. The user's word, which the server alone looks at. */
+/* Hands on what the environment of a spawned step says of it. It is the user's word: only the
+ * server looks at it. */
 static void take_plan(struct boot *boot, char *const *env)
 {
     const char *parent = agent_env_value(env, PLAN_PARENT_ENV);

@@ -76,7 +76,8 @@ static const char *const state_names[] = {
     [ENDS] = "ends",
 };
 
-/* What the task hook writes, at once; without the rest of the directory's room. */
+/* What the task hook writes to the watch's pipe, in one piece: NOTE_HEAD and @p len bytes of wdir.
+ */
 struct task_note {
     uint32_t slot;
     int32_t pid;
@@ -210,8 +211,9 @@ static void tasks_bound(struct watch *watch)
     watch->bound[1] = -1;
 }
 
-/* What has connected to the server's port already was counted as use of it by the server. What
- * connects between its death and ours is refused, and libpmix tries again. */
+/* Opens a door at the port of a server that has died, and that no task had used. A task that
+ * connected before has told the server so, and the server us. A task that connects before the door
+ * is open is refused, and its libpmix tries again. */
 static bool take_its_place(struct watch *watch)
 {
     uint16_t port = watch->of.env->nslots > 0 ? door_port_of(watch->of.env->strings[0]) : 0;
@@ -261,7 +263,7 @@ static void look_at_door(struct watch *watch, int at, struct door *door)
     read_notes(watch); /* that of the task that knocks is there */
     if (!door_knocked(door, watch->guest))
         return;
-    watch->fds[at].fd = -1; /* who else knocks waits */
+    watch->fds[at].fd = -1; /* other tasks that knock wait until they are killed */
     if (watch->state == STANDS_IN && !why) {
         say_death(watch, died, sizeof(died));
         why = died;
