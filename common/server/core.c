@@ -14,6 +14,7 @@
 #include "common/server/steps.h"
 #include "common/server/stranded.h"
 #include "common/server/streams.h"
+#include "common/server/survey.h"
 #include "common/server/tasks.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/upcall.h"
@@ -145,6 +146,12 @@ static struct engine_env engine_env(struct server *server)
     return engine;
 }
 
+static void serve_relay(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    const struct server *server = arg;
+    surveys_serve(server->surveys, from, id, body, len);
+}
+
 static struct ask_env ask_env(struct server *server)
 {
     return (struct ask_env){
@@ -163,7 +170,8 @@ static struct ask_env ask_env(struct server *server)
                   [ASK_STATUS] = status_serve,
                   [ASK_DATA] = meeting_serve,
                   [ASK_OUTPUT] = upcall_serve_output,
-                  [ASK_INPUT] = streams_serve_input},
+                  [ASK_INPUT] = streams_serve_input,
+                  [ASK_RELAY] = serve_relay},
     };
 }
 
@@ -215,11 +223,13 @@ int core_open(struct server *server, struct err *err)
     server->tasks = calloc(boot->nodes[boot->node].ntasks + 1, sizeof *server->tasks);
     server->engine = engine_new(&engine);
     server->asks = asks_new(&asks);
+    server->surveys =
+        surveys_new(server->asks, boot->node, boot->nnodes, (uint32_t)server->conf.tree_arity);
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
-        server->engine == NULL || server->asks == NULL || server->link == NULL ||
-        server->broadcasts == NULL || absent_open(server) != 0 || steps_open(server) != 0 ||
-        meeting_open(server) != 0)
+        server->engine == NULL || server->asks == NULL || server->surveys == NULL ||
+        server->link == NULL || server->broadcasts == NULL || absent_open(server) != 0 ||
+        steps_open(server) != 0 || meeting_open(server) != 0)
         return err_set(err, "out of memory");
     return 0;
 }

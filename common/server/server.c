@@ -15,6 +15,7 @@
 #include "common/server/status.h"
 #include "common/server/steps.h"
 #include "common/server/stranded.h"
+#include "common/server/survey.h"
 #include "common/server/tasks.h"
 #include "common/server/time_left.h"
 #include "common/upcall/forward.h"
@@ -126,6 +127,7 @@ void server_close(struct server *server)
     upcall_free_spawns(server);
     engine_free(server->engine);
     asks_free(server->asks);
+    surveys_free(server->surveys);
     holder_free(server->holder);
     steps_close(server);
     sets_close(server);

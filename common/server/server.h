@@ -23,6 +23,7 @@ struct status;
 struct absent;
 struct stranded;
 struct broadcasts;
+struct surveys;
 struct departure;
 struct homeless;
 struct served;
@@ -84,6 +85,7 @@ struct server {
     struct event_counts events;
     struct engine *engine;
     struct asks *asks;
+    struct surveys *surveys; /**< questions to many servers: survey.h */
     struct link *link;
     struct departure *departures; /**< departed.c: servers that have ended in order, just now */
     struct departure *last_departure;

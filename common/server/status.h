@@ -6,9 +6,10 @@
  *
  * The socket `status` in the same directory, which is the user's alone, takes one request a
  * connection, "local\n" or "all\n", and answers with one object (docs/wire.md). Only the server's
- * own uid and root are answered. For "all" the other servers are asked by ASK_STATUS. However many
- * ask at once, one collection serves them; connections, their life and the size of what is
- * collected are bounded. Frames of peers take another way (rm.h), which nothing here touches.
+ * own uid and root are answered. For "all" the other servers are asked by ASK_STATUS (survey.h).
+ * However many ask at once, one collection serves them; connections, their life and the size of
+ * what is collected are bounded. Frames of peers take another way (rm.h), which nothing here
+ * touches.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_STATUS_H
@@ -23,8 +24,8 @@
 enum {
     STATUS_CONNECTIONS_MAX = 8,
     STATUS_REQUEST_MAX = 16,     /**< bytes, the newline included */
-    STATUS_LIFE_S = 20,          /**< of a connection */
-    STATUS_ANSWER_S = 5,         /**< for the other servers to answer */
+    STATUS_LIFE_S = 20,          /**< of a connection: more than a survey takes */
+    STATUS_ANSWER_S = 5,         /**< for another server to answer */
     STATUS_NODE_MAX = 1 << 20,   /**< bytes of one server's state */
     STATUS_TOTAL_MAX = 32 << 20, /**< bytes of all servers' */
     STATUS_LIST_MAX = 64,        /**< operations, calls that belong to none yet, questions, sets,

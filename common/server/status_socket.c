@@ -2,6 +2,7 @@
 /* Requests for the state: the socket, and the collection of what other servers say. */
 #include "common/server/server.h"
 #include "common/server/status.h"
+#include "common/server/survey.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 
@@ -32,13 +33,7 @@ struct connection {
  * take many times that memory. */
 struct collection {
     struct wire_out nodes, silent;
-    uint32_t open; /* questions that are not answered */
-};
-
-/* One question of a collection. */
-struct question {
-    struct status *status;
-    uint32_t node;
+    uint64_t open; /* servers that have not answered */
 };
 
 struct status {
@@ -172,10 +167,9 @@ static void finish(struct status *status)
     wire_out_free(&answer);
 }
 
-static void on_answer(void *arg, int32_t code, const void *data, size_t len)
+static void on_answer(void *arg, uint32_t node, int32_t code, const void *data, size_t len)
 {
-    struct question *q = arg;
-    struct status *status = q->status;
+    struct status *status = arg;
     struct collection *all = status->collection;
     char lacks[64];
     const char *why = code == 0 ? collection_add(all, data, len) : lacks;
@@ -186,16 +180,15 @@ static void on_answer(void *arg, int32_t code, const void *data, size_t len)
         snprintf(lacks, sizeof lacks, "it is leaving");
     else
         snprintf(lacks, sizeof lacks, "%s",
-                 server->rm_ops->peer(server->rm, q->node).left ? "its tasks have ended"
-                                                                : "its server is lost");
+                 server->rm_ops->peer(server->rm, node).left ? "its tasks have ended"
+                                                             : "its server is lost");
     if (why != NULL) {
         json_object *o = json_object_new_object();
-        json_object_object_add(o, "node", json_object_new_string(server->boot.nodes[q->node].name));
+        json_object_object_add(o, "node", json_object_new_string(server->boot.nodes[node].name));
         json_object_object_add(o, "why", json_object_new_string(why));
         put_element(&all->silent, text_of(o));
         json_object_put(o);
     }
-    free(q);
     if (--all->open == 0)
         finish(status);
 }
@@ -203,19 +196,19 @@ static void on_answer(void *arg, int32_t code, const void *data, size_t len)
 static void collect(struct status *status)
 {
     struct server *server = status->server;
+    const struct boot *boot = &server->boot;
     struct collection *all = status->collection = calloc(1, sizeof *all);
+    struct ranges others = {0};
     if (all == NULL)
         return;
-    all->open = 1; /* our own */
     add_self(status, all);
-    for (uint32_t i = 0; i < server->boot.nnodes; i++) {
-        struct question *q = i == server->boot.node ? NULL : calloc(1, sizeof *q);
-        if (q == NULL)
-            continue;
-        *q = (struct question){status, i};
-        all->open++;
-        asks_send(server->asks, i, ASK_STATUS, NULL, 0, STATUS_ANSWER_S, on_answer, q);
-    }
+    if (boot->node > 0)
+        ranges_add(&others, 0, boot->node - 1);
+    if (boot->node + 1 < boot->nnodes)
+        ranges_add(&others, boot->node + 1, boot->nnodes - 1);
+    all->open = ranges_count(&others) + 1; /* our own */
+    surveys_ask(server->surveys, &others, ASK_STATUS, NULL, 0, STATUS_ANSWER_S, on_answer, status);
+    ranges_free(&others);
     if (--all->open == 0)
         finish(status);
 }

@@ -5,6 +5,8 @@
  */
 #include "common/server/test_status_kit.h"
 
+#include "common/server/survey.h"
+
 #include "common/server/status.h"
 
 #include <setjmp.h>
@@ -168,6 +170,7 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
     server->tasks = calloc(ntasks, sizeof *server->tasks);
     server->engine = engine_new(&engine);
     server->asks = asks_new(&asks);
+    server->surveys = surveys_new(server->asks, 0, nnodes, engine.arity);
     server->link = link_new(&link);
     server->library = engine.library;
     server->rm_ops = &ops;
@@ -184,6 +187,7 @@ void kit_free(struct kit *kit)
     status_close(server->status);
     engine_free(server->engine);
     asks_free(server->asks);
+    surveys_free(server->surveys);
     link_free(server->link);
     nspace_free(server->nspace);
     event_base_free(server->base);

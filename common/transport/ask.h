@@ -20,6 +20,7 @@ enum ask_topic {
                         waits as long as its reader does, which is no stall: none is reported */
     ASK_INPUT, /**< a piece of what a spawned process reads: see common/server/inputs.h. The same
                 */
+    ASK_RELAY, /**< what several servers answer to a question: see common/server/survey.h */
     ASK_TOPICS,
 };
 

@@ -3,6 +3,7 @@
  * answers what it can. A key that has no value is left out, and the status then says so. */
 #include "common/upcall/query.h"
 
+#include "common/server/survey.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
 
@@ -51,6 +52,7 @@ uint32_t query_node(const struct nspace *ns, const struct query_filter *filter)
 
 /* ---- asking other servers ---- */
 
+/* Servers of other steps take no such question. */
 static void mark(struct query *q, const struct query_item *item, uint32_t node)
 {
     if (node < q->nreplies && (!item->filter->local || node == upcall_server()->boot.node))
@@ -153,7 +155,7 @@ static void answer_query(struct query *q)
 }
 
 /* @return whether the bytes make sense */
-static bool take_answer(struct query_reply *reply, const void *data, size_t len)
+static bool take_answer(struct query *q, struct query_reply *reply, const void *data, size_t len)
 {
     struct wire_in in;
     size_t size;
@@ -161,17 +163,16 @@ static bool take_answer(struct query_reply *reply, const void *data, size_t len)
     const void *groups = wire_get_block(&in, &size);
     if (in.bad || census_read(&reply->census, reply->parts, &in) != 0)
         return false;
-    return (reply->parts & CENSUS_GROUPS) == 0 ||
-           registry_merge(reply->query->groups, groups, size) == 0;
+    return (reply->parts & CENSUS_GROUPS) == 0 || registry_merge(q->groups, groups, size) == 0;
 }
 
 /* @thread the loop's */
-static void on_answer(void *arg, int32_t status, const void *data, size_t len)
+static void on_answer(void *arg, uint32_t node, int32_t status, const void *data, size_t len)
 {
-    struct query_reply *reply = arg;
-    struct query *q = reply->query;
+    struct query *q = arg;
+    struct query_reply *reply = &q->replies[node];
     if (status == PMIX_SUCCESS) {
-        reply->known = take_answer(reply, data, len);
+        reply->known = take_answer(q, reply, data, len);
         if (!reply->known)
             status = PMIX_ERR_UNPACK_FAILURE;
     }
@@ -210,28 +211,38 @@ static int write_own(struct server *server, unsigned parts, struct wire_out *out
     return rc != 0 || out->failed ? -1 : 0;
 }
 
+/* Asks the other servers that are needed, each for its parts. */
+static void ask_others(struct query *q)
+{
+    struct server *server = upcall_server();
+    struct ranges sets[CENSUS_ALL + 1] = {0};
+    for (uint32_t i = 0; i < q->nreplies; i++)
+        if (i != server->boot.node && ranges_put(&sets[q->replies[i].parts], i) != 0)
+            q->groups_status = PMIX_ERR_NOMEM;
+    for (uint8_t parts = 1; parts <= CENSUS_ALL; parts++) {
+        q->open += ranges_count(&sets[parts]);
+        surveys_ask(server->surveys, &sets[parts], ASK_QUERY, &parts, sizeof parts,
+                    (uint32_t)server->conf.timeouts.query, on_answer, q);
+    }
+    for (unsigned parts = 0; parts <= CENSUS_ALL; parts++)
+        ranges_free(&sets[parts]);
+}
+
 /* Asks all servers that are needed, this one last: its answer may be the last of all. */
 static void ask(struct query *q)
 {
     struct server *server = upcall_server();
     struct wire_out own = {0};
-    struct query_reply *here = &q->replies[server->boot.node];
+    uint32_t here = server->boot.node;
     q->open = 1;
-    for (uint32_t i = 0; i < q->nreplies; i++) {
-        uint8_t parts = (uint8_t)q->replies[i].parts;
-        if (parts == 0 || i == server->boot.node)
-            continue;
-        q->open++;
-        asks_send(server->asks, i, ASK_QUERY, &parts, sizeof parts,
-                  (uint32_t)server->conf.timeouts.query, on_answer, &q->replies[i]);
-    }
+    ask_others(q);
     if (q->times) {
         q->open++;
         q->wait = (struct time_wait){.done = on_time, .arg = q};
         time_left_ask(server, &q->wait);
     }
-    int rc = write_own(server, here->parts, &own);
-    on_answer(here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);
+    int rc = write_own(server, q->replies[here].parts, &own);
+    on_answer(q, here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);
     wire_out_free(&own);
 }
 
@@ -243,7 +254,7 @@ static void run(struct handoff_item *item)
         refused_tell(REFUSED_QUERY, q->unknown, NULL);
     if (q->refused != NULL)
         refused_tell(REFUSED_QUERY, q->refused->key, q->refused->reason);
-    q->nreplies = nspace_handles(upcall_server()->nspace);
+    q->nreplies = upcall_server()->boot.nnodes;
     q->replies = calloc(q->nreplies, sizeof *q->replies);
     if (q->replies == NULL) {
         q->nreplies = 0;
@@ -251,8 +262,6 @@ static void run(struct handoff_item *item)
         query_free(q);
         return;
     }
-    for (uint32_t i = 0; i < q->nreplies; i++)
-        q->replies[i] = (struct query_reply){.query = q, .node = i};
     for (uint32_t i = 0; i < q->nitems; i++)
         plan(q, &q->items[i]);
     ask(q);

@@ -63,8 +63,6 @@ struct query_item {
 
 /** A server, and what it has said. */
 struct query_reply {
-    struct query *query;
-    uint32_t node;  /**< its handle */
     unsigned parts; /**< what it is asked for; 0: it is not asked */
     bool known;     /**< it has answered; else it has left, is lost or late */
     struct census census;
@@ -81,11 +79,11 @@ struct query {
     struct registry *groups;         /**< of all servers that were asked for theirs */
     pmix_status_t groups_status;     /**< whether all of these have answered */
     uint32_t nreplies;
-    struct query_reply *replies; /**< by handle */
+    struct query_reply *replies; /**< by node of this step */
     bool times;                  /**< the RM is asked, too */
     struct time_wait wait;       /**< for that */
     int64_t seconds;             /**< its answer, or TIME_LEFT_… */
-    uint32_t open;               /**< questions that are not answered yet */
+    uint64_t open;               /**< servers that have not answered yet, and the RM */
 };
 
 /** Reads the qualifiers of a query; they are copied. @param f all zero; query_filter_free() it
