@@ -25,9 +25,8 @@ enum { NAMED_MAX = 256 /* ranges of slots that are missing: a report names fewer
 
 void rollup_own(struct tracker *t, int32_t status)
 {
-    if (t->own)
+    if (t->own_status != 0)
         return;
-    t->own = true;
     if (t->news == NEWS_NONE)
         t->news = NEWS_SOME;
     t->own_status = status;
@@ -39,7 +38,7 @@ void rollup_own(struct tracker *t, int32_t status)
 static bool own_entry(const struct tracker *t, struct engine_entry *entry)
 {
     const struct engine_call *call = t->call;
-    if (!t->own || call == NULL)
+    if (call == NULL)
         return false;
     *entry = (struct engine_entry){t->self, call->data, call->len, call->added, call->addedlen};
     if (t->own_status != 0)
@@ -49,7 +48,7 @@ static bool own_entry(const struct tracker *t, struct engine_entry *entry)
 
 uint32_t rollup_flags(const struct tracker *t)
 {
-    uint32_t flags = t->own && t->call != NULL ? t->call->flags : 0;
+    uint32_t flags = t->call != NULL ? t->call->flags : 0;
     for (uint32_t i = 0; i < t->nchildren; i++)
         flags |= t->children[i].flags;
     return flags;

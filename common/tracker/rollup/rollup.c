@@ -34,10 +34,10 @@ void tracker_local_loss(struct engine *engine, struct tracker *t)
 static void lose_local(struct engine *engine, struct tracker *t, uint64_t unused)
 {
     (void)unused;
-    if (t->state != TRACKER_EARLY || t->own)
+    if (t->state != TRACKER_EARLY || t->own_status != 0)
         return;
     tracker_local_loss(engine, t);
-    if (t->own)
+    if (t->own_status != 0)
         rollup_progress(engine, t);
 }
 

@@ -76,9 +76,14 @@ uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t)
     return t->tree.slots != NULL ? engine->shape.id : engine->env.arity;
 }
 
+bool tracker_has_own(const struct tracker *t)
+{
+    return t->call != NULL || t->own_status != 0;
+}
+
 bool tracker_is_complete(const struct tracker *t)
 {
-    bool complete = t->own;
+    bool complete = tracker_has_own(t);
     for (uint32_t i = 0; i < t->nchildren && complete; i++)
         complete = t->children[i].said == CHILD_ALL;
     return complete;
@@ -86,8 +91,8 @@ bool tracker_is_complete(const struct tracker *t)
 
 uint32_t tracker_awaited(const struct tracker *t, struct ranges *slots)
 {
-    uint32_t n = !t->own;
-    if (!t->own)
+    uint32_t n = !tracker_has_own(t);
+    if (n > 0)
         ranges_add(slots, t->self, t->self);
     for (uint32_t i = 0; i < t->nchildren; i++) {
         const struct tracker_child *child = &t->children[i];

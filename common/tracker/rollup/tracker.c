@@ -169,7 +169,7 @@ void tracker_clear(struct tracker *t)
     procset_free(&t->gone);
     free(t->doubts);
     t->doubts = NULL;
-    t->own = t->flushed = t->again = false;
+    t->flushed = t->again = false;
     t->news = NEWS_NONE;
     t->own_status = t->status = 0;
     t->deadline = t->report = t->flush = t->say = t->settle = 0;

@@ -125,8 +125,8 @@ struct tracker {
     struct tracker_child *children;
 
     enum tracker_state state;
-    bool own;           /**< our own contribution is here */
-    int32_t own_status; /**< it is a failure, with that status; 0: it is none */
+    int32_t own_status; /**< our own contribution is a failure, with that status; 0: it is none, or
+                           is not here */
     int32_t status;     /**< the first failure of ours and below us; 0: there is none */
     enum tracker_news news;
     struct ranges lost; /**< slots of servers that are lost to the current operation, as is known
@@ -252,6 +252,8 @@ uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
 uint32_t tracker_node(const struct tracker *t, uint32_t slot);
 /** @return the child in @p slot, or NULL: the server there is not directly below us */
 struct tracker_child *tracker_child_of(const struct tracker *t, uint32_t slot);
+/** Whether our own contribution is here: our call, or why it does not come. */
+bool tracker_has_own(const struct tracker *t);
 /** Whether all of our subtree has contributed. */
 bool tracker_is_complete(const struct tracker *t);
 /** Finds out who is missing here: whose contribution is awaited.
