@@ -69,10 +69,9 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
                                                      : LOG_LEVEL_INFO,
                   "%s", text);
     /* The word of its tasks may have come first. */
-    if (own && how != LEFT && (server->lost[0] == '\0' || server->lost_on == node)) {
+    if (own && how != LEFT && (server->loss == LOSS_NONE || server->lost_on == node)) {
         server->lost_on = node;
-        server->lost_task = false;
-        server->lost_unsaid = how == ABSENT && !wait.found;
+        server->loss = how == ABSENT && !wait.found ? LOSS_UNSAID : LOSS_SERVER;
         memcpy(server->lost, text, sizeof text);
     }
     if (how == DIED)

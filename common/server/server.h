@@ -38,6 +38,24 @@ struct event_counts {
     uint64_t dropped; /**< of other nodes, that could not be given to libpmix */
 };
 
+/** What was lost first outside of this node: tasks here that end afterwards most likely do so for
+ * it. What moves it, where * stands for "if that was on the same node, else –":
+ *
+ *              an operation     an operation     a server died,     a server left before its
+ *              fails: a task    fails: a server  or is gone and     tasks called PMIx, and
+ *              has ended        is lost          is waited for      nothing waits for it
+ *     none     task             server           server             unsaid
+ *     task     –                –                server *           unsaid *
+ *     server   –                –                server *           unsaid *
+ *     unsaid   server *         server *         server *           unsaid *
+ */
+enum first_loss {
+    LOSS_NONE,
+    LOSS_TASK,   /**< a task, whose server lives */
+    LOSS_SERVER, /**< a server */
+    LOSS_UNSAID, /**< a server, and the user has not been told, as nothing waited for it */
+};
+
 /** time_left.h: who waits for the RM's answer, in order. */
 struct time_left {
     struct time_wait *first;
@@ -66,10 +84,8 @@ struct server {
     int64_t end_again;         /**< when this server has it ended, too, ms; 0: not */
     int64_t
         end_bereft; /**< when it has it ended for a server that died, if no other has, ms; 0: not */
-    char lost[256]; /**< which server, or task of another node, was the first to be lost, or "":
-                       tasks that end afterwards most likely do so for it */
-    bool lost_unsaid;           /**< the user has not been told, for nobody waited for it */
-    bool lost_task;             /**< it is a task, of a server that was not lost */
+    enum first_loss loss;       /**< what was lost first, and has tasks end afterwards */
+    char lost[256];             /**< the same for the user; "" for none */
     uint32_t lost_on;           /**< its node */
     int64_t bereft_at;          /**< when an operation last failed for a task of another node, ms */
     struct psets psets;         /**< sets.c: of the own step */

@@ -103,16 +103,17 @@ void tasks_bereft(struct server *server, int32_t status, const struct procset *g
     if (nspace_node(server->nspace, part->nspace, rank, &node) != 0 || node == server->boot.node)
         return;
     server->bereft_at = now_ms();
-    if (server->lost_unsaid && server->lost_on == node) {
-        server->lost_unsaid = false;
+    if (server->loss == LOSS_UNSAID && server->lost_on == node) {
+        server->loss = LOSS_SERVER;
         log_error("%s", server->lost);
     }
-    if (server->lost[0] != '\0')
+    if (server->loss != LOSS_NONE)
         return;
     server->lost_on = node;
-    server->lost_task = status != PMIX_ERR_LOST_CONNECTION;
+    server->loss = status != PMIX_ERR_LOST_CONNECTION ? LOSS_TASK : LOSS_SERVER;
     snprintf(server->lost, sizeof server->lost, "rank %u on %.100s %s", rank,
-             nspace_name(server->nspace, node), server->lost_task ? "has ended" : "is lost");
+             nspace_name(server->nspace, node),
+             server->loss == LOSS_TASK ? "has ended" : "is lost");
 }
 
 bool tasks_just_lost(const struct server *server)
@@ -264,7 +265,7 @@ static uint32_t who_tells(const struct server *server)
     uint32_t node = 0;
     while (node < server->boot.nnodes &&
            (node == server->boot.node || server_has_left(server, node) ||
-            (server->lost[0] != '\0' && node == server->lost_on)))
+            (server->loss != LOSS_NONE && node == server->lost_on)))
         node++;
     return node < server->boot.nnodes ? node : SERVER_NOBODY;
 }
@@ -304,7 +305,7 @@ static void end_after_server(struct server *server, uint32_t together, const cha
      * its own losses. Then the status is that of the tasks here. A loss that its server still tells
      * of weighs more. */
     struct rm_ending ending = ending_of_host(text);
-    if (server->lost_task)
+    if (server->loss == LOSS_TASK)
         ending.status = first_loss(server, text).status;
     if (server->told_to_leave)
         server_end_step_through(server, &ending, who_tells(server));
@@ -338,7 +339,7 @@ static void tell(struct server *server)
     const struct boot_node *here = &server->boot.nodes[server->boot.node];
     uint32_t together = common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
-    bool after_server = end && server->lost[0] != '\0';
+    bool after_server = end && server->loss != LOSS_NONE;
     uint32_t teller =
         any_lives(server) || first_lost(server) == NULL ? SERVER_NOBODY : who_tells(server);
     bool afar = end && !after_server && teller != SERVER_NOBODY;

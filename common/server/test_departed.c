@@ -314,7 +314,7 @@ static void test_one_without_tasks_is_told_of_when_needed(void **state)
     assert_int_equal(nfailed, 1);
     assert_int_equal(level, LOG_LEVEL_INFO);
     assert_string_equal(server.lost, "muster-server on c08 is lost: rank 1 ended");
-    assert_true(server.lost_unsaid);
+    assert_int_equal(server.loss, LOSS_UNSAID);
     assert_int_equal(ntold, 0);
     departed(&server, 1, "nobody is there"); /* as the back end finds in the end */
     assert_int_equal(nfailed, 1);
@@ -328,7 +328,7 @@ static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
     departed_left(&server, 1, true, "rank 1 ended");
     run_until(now + 250);
     assert_int_equal(level, LOG_LEVEL_ERROR);
-    assert_false(server.lost_unsaid);
+    assert_int_equal(server.loss, LOSS_SERVER);
 }
 
 /* The test's end asks whether nothing is left behind: under ASan. */
