@@ -142,6 +142,10 @@ void inputs_serve(struct inputs *inputs, uint32_t from, uint64_t id, const void 
     uint32_t rank = wire_get_u32(&in);
     const void *data = wire_get_block(&in, &n);
     bool again = all->id == id && all->from == from;
+    if (!all->env.is_home(all->env.arg, from)) {
+        all->env.reply(all->env.arg, from, id, PMIX_ERR_NO_PERMISSIONS);
+        return;
+    }
     if (!wire_end(&in) || n > INPUTS_PIECE || (!again && n > 0 && all->left > 0)) {
         all->env.reply(all->env.arg, from, id, PMIX_ERR_BAD_PARAM);
         return;

@@ -29,6 +29,8 @@ enum {
 struct inputs_env {
     void *arg;
     struct event_base *base;
+    /** @return whether server @p from is that of the process that has spawned the step */
+    bool (*is_home)(void *arg, uint32_t from);
     /** Answers question @p id of server @p from: 0 taken, or a PMIx status. */
     void (*reply)(void *arg, uint32_t from, uint64_t id, int32_t status);
 };

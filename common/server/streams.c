@@ -5,6 +5,7 @@
 #include "common/server/inputs.h"
 #include "common/server/outputs.h"
 #include "common/util/clock.h"
+#include "common/util/log.h"
 
 #include <pmix_common.h>
 #include <stdlib.h>
@@ -37,6 +38,20 @@ static void ask_home(void *arg, uint32_t node, const void *body, size_t len, ask
     asks_send(server->asks, node, ASK_OUTPUT, body, len, 0, answer, answer_arg);
 }
 
+/* inputs_env.is_home */
+static bool is_home(void *arg, uint32_t from)
+{
+    const struct server *server = arg;
+    uint32_t home;
+    if (find_home(arg, &server->streams->home, &home) && home == from)
+        return true;
+    log_warning(
+        "input that %s sends for processes here was dropped: these take it from the process "
+        "that has spawned them, which is not there",
+        nspace_name(server->nspace, from));
+    return false;
+}
+
 /* inputs_env.reply */
 static void reply(void *arg, uint32_t from, uint64_t id, int32_t status)
 {
@@ -52,8 +67,8 @@ struct streams *streams_new(struct server *server)
     streams->server = server;
     streams->outputs = outputs_new(&(struct outputs_env){
         .arg = server, .base = server->base, .now = now_ms, .find = find_home, .ask = ask_home});
-    streams->inputs =
-        inputs_new(&(struct inputs_env){.arg = server, .base = server->base, .reply = reply});
+    streams->inputs = inputs_new(&(struct inputs_env){
+        .arg = server, .base = server->base, .is_home = is_home, .reply = reply});
     if (streams->outputs != NULL && streams->inputs != NULL)
         return streams;
     streams_free(streams);

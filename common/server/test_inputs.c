@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FROM = 5, NONE = 77 };
+enum { FROM = 5, OTHER = 6, NONE = 77 };
 
 static struct event_base *base;
 static struct inputs *inputs;
@@ -26,22 +26,33 @@ static int ends[2]; /* standard input of ranks 3 and 4 */
 static uint64_t question, replied;
 static int32_t status; /* of the last answer, or NONE */
 
+static bool is_home(void *arg, uint32_t from)
+{
+    (void)arg;
+    return from == FROM;
+}
+
 static void reply(void *arg, uint32_t from, uint64_t id, int32_t with)
 {
     (void)arg;
-    assert_int_equal(from, FROM);
+    assert_true(is_home(NULL, from) || with == PMIX_ERR_NO_PERMISSIONS);
     replied = id;
     status = with;
 }
 
-static void ask_again(uint32_t rank, const void *data, size_t len)
+static void ask_from(uint32_t from, uint32_t rank, const void *data, size_t len)
 {
     struct wire_out body = {0};
     wire_put_u32(&body, rank);
     wire_put_block(&body, data, len);
     status = NONE;
-    inputs_serve(inputs, FROM, question, body.data, body.len);
+    inputs_serve(inputs, from, question, body.data, body.len);
     wire_out_free(&body);
+}
+
+static void ask_again(uint32_t rank, const void *data, size_t len)
+{
+    ask_from(FROM, rank, data, len);
 }
 
 /* @return the answer's status, or NONE */
@@ -67,7 +78,8 @@ static void reads(int end, const char *text)
 
 static int setup(void **state)
 {
-    const struct inputs_env env = {.base = base = event_base_new(), .reply = reply};
+    const struct inputs_env env = {
+        .base = base = event_base_new(), .is_home = is_home, .reply = reply};
     (void)state;
     signal(SIGPIPE, SIG_IGN);
     inputs = inputs_new(&env);
@@ -213,6 +225,20 @@ static void test_end_of_another(void **state)
     reads(ends[0], "one");
 }
 
+/* Only the server of the process that has spawned them may: it can neither push nor end. */
+static void test_stranger(void **state)
+{
+    (void)state;
+    question++;
+    ask_from(OTHER, 3, "one", 3);
+    assert_int_equal(status, PMIX_ERR_NO_PERMISSIONS);
+    question++;
+    ask_from(OTHER, INPUTS_ALL, "", 0);
+    assert_int_equal(status, PMIX_ERR_NO_PERMISSIONS);
+    assert_int_equal(push(3, "two"), PMIX_SUCCESS);
+    reads(ends[0], "two");
+}
+
 static void test_nonsense(void **state)
 {
     static char much[INPUTS_PIECE + 1];
@@ -229,8 +255,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_one),  TEST(test_again),        TEST(test_all),      TEST(test_slow),
-        TEST(test_ends), TEST(test_end_by_piece), TEST(test_nonsense), TEST(test_end_of_another),
+        TEST(test_one),      TEST(test_again),          TEST(test_all),
+        TEST(test_slow),     TEST(test_ends),           TEST(test_end_by_piece),
+        TEST(test_nonsense), TEST(test_end_of_another), TEST(test_stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
