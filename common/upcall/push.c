@@ -260,8 +260,13 @@ pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
 {
     size_t len = bo != NULL && bo->bytes != NULL ? bo->size : 0;
     (void)source;
-    if (targets == NULL || ntargets == 0 || ntargets > PUSH_TARGETS_MAX)
+    if (targets == NULL || ntargets == 0)
         return PMIX_ERR_BAD_PARAM;
+    if (ntargets > PUSH_TARGETS_MAX) {
+        refused_at_once(REFUSED_PUSH_STDIN, "one push names at most 64 processes, or all of them "
+                                            "by PMIX_RANK_WILDCARD");
+        return PMIX_ERR_BAD_PARAM;
+    }
     size_t copied = len <= PUSH_BYTES ? len : 0; /* else it is refused, behind the others */
     struct push *p = calloc(1, sizeof *p + copied);
     if (p == NULL)

@@ -34,11 +34,14 @@ pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_it
     return PMIX_SUCCESS;
 }
 
+static unsigned ntold; /* refusals that the log has */
+
 void refused_tell(enum refused_what what, const char *of, const char *why)
 {
     (void)of;
     assert_int_equal(what, REFUSED_PUSH_STDIN);
     assert_non_null(why);
+    ntold++;
 }
 
 pmix_status_t refused_at_once(enum refused_what what, const char *why)
@@ -213,9 +216,11 @@ static void test_all(void **state)
 static void test_refused(void **state)
 {
     pmix_proc_t targets[] = {{.nspace = "child", .rank = 3}, {.nspace = "other", .rank = 3}};
+    pmix_proc_t many[PUSH_TARGETS_MAX + 1] = {{.nspace = "child"}};
     pmix_info_t required = {.key = PMIX_IOF_CACHE_SIZE, .flags = PMIX_INFO_REQD};
     const pmix_byte_object_t bytes = {.bytes = much, .size = 1};
     pmix_proc_t nameless = {.nspace = "", .rank = PMIX_RANK_WILDCARD};
+    unsigned before = ntold;
     (void)state;
     assert_int_equal(push(3, 5), PMIX_ERR_NOT_SUPPORTED); /* nobody has spawned it */
     struct inlet *inlet = inlet_new(&server, &task, 3);
@@ -232,6 +237,11 @@ static void test_refused(void **state)
                      PMIX_ERR_NOT_SUPPORTED);
     assert_int_equal(upcall_push_stdin(&task, targets, 0, NULL, 0, &bytes, on_done, NULL),
                      PMIX_ERR_BAD_PARAM);
+    assert_int_equal(ntold, before + 7);
+    assert_int_equal(
+        upcall_push_stdin(&task, many, PUSH_TARGETS_MAX + 1, NULL, 0, &bytes, on_done, NULL),
+        PMIX_ERR_BAD_PARAM);
+    assert_int_equal(ntold, before + 8);
     assert_int_equal(nasked, 0);
     assert_int_equal(push(3, 5), NOTHING); /* nothing is cut by all that */
     taken(BASE + 1, 3, 5, 0);
