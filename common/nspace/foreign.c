@@ -26,6 +26,15 @@ static struct nspace *find_step(const struct nspace *own, uint64_t step)
     return ns;
 }
 
+/* Whether a step of that hash was forgotten. */
+static bool was_known(const struct nspace *own, uint64_t step)
+{
+    const struct nspace *ns = own->next;
+    while (ns != NULL && ns->foreign->step != step)
+        ns = ns->next;
+    return ns != NULL;
+}
+
 static void free_names(char **names, uint32_t n)
 {
     for (uint32_t i = 0; names != NULL && i < n; i++)
@@ -156,7 +165,7 @@ int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint
 {
     const struct nspace *ns = find_step(own, step);
     if (ns == NULL || index >= ns->nnodes)
-        return -1;
+        return ns == NULL && was_known(own, step) ? 1 : -1;
     *node = ns->base + index;
     return 0;
 }

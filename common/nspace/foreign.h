@@ -44,7 +44,8 @@ struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run
 struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data, size_t len,
                              struct err *err);
 
-/** @return 0 and the handle of server @p index of another step, or -1: that is not known */
+/** @return 0 and the handle of server @p index of another step, -1: that is not known, or 1: the
+ * step was forgotten */
 int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint32_t *node);
 
 /** Notes that @p node was told of @p ns. @return whether it had to be told: it did not know */

@@ -239,7 +239,7 @@ static void a_step_is_forgotten(void **state)
     foreign_forget(ns);
     assert_null(nspace_find(own[0], "s.2"));
     assert_int_equal(nspace_node(own[0], "s.2", 0, &node), -1);
-    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 0), 0, &node), -1);
+    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 0), 0, &node), 1);
     assert_string_equal(nspace_name(own[0], NODES), "s.2/c1");
     assert_int_equal(learn(0, 2)->base, 2 * NODES);
     assert_int_equal(learn(0, 1)->base, 3 * NODES);

@@ -313,22 +313,35 @@ struct head {
     size_t len;           /* of that */
 };
 
-/* Finds out who has sent a frame. @return false: nobody whose frames count */
-static bool sender(struct link *link, const struct head *head, const struct wire_in *body,
-                   uint32_t *from, bool *introduced)
+/* What may be done with a frame. */
+enum sender {
+    SENDER_KNOWN,
+    SENDER_INTRODUCED, /* by this frame */
+    SENDER_AWAITED,    /* its introduction may come */
+    SENDER_ENDED,      /* its step has, and is forgotten */
+    SENDER_NOBODY,     /* nobody whose frames count */
+};
+
+/* Finds out who has sent a frame. */
+static enum sender sender(struct link *link, const struct head *head, const struct wire_in *body,
+                          uint32_t *from)
 {
     const struct link_env *env = &link->env;
     *from = head->index;
     if (head->step == env->step)
-        return head->index < env->nnodes && head->index != env->self;
+        return head->index < env->nnodes && head->index != env->self ? SENDER_KNOWN : SENDER_NOBODY;
+    int rc = env->find != NULL ? env->find(env->arg, head->step, head->index, from) : -1;
+    if (rc == 0)
+        return SENDER_KNOWN;
     if (env->find == NULL)
-        return false;
-    if (env->find(env->arg, head->step, head->index, from) == 0)
-        return true;
-    *introduced =
+        return SENDER_NOBODY;
+    if (head->number > 1)
+        return rc > 0 ? SENDER_ENDED : SENDER_AWAITED;
+    bool introduced =
         head->number == 1 && body->p < body->end && body->p[0] == FRAME_NSPACE &&
-        env->introduce(env->arg, head->step, body->p + 1, (size_t)(body->end - body->p) - 1);
-    return *introduced && env->find(env->arg, head->step, head->index, from) == 0;
+        env->introduce(env->arg, head->step, body->p + 1, (size_t)(body->end - body->p) - 1) &&
+        env->find(env->arg, head->step, head->index, from) == 0;
+    return introduced ? SENDER_INTRODUCED : SENDER_NOBODY;
 }
 
 static void take_greeting(struct head *head, struct wire_in *in)
@@ -374,7 +387,6 @@ static void receive_one(struct link *link, const void *data, size_t len)
 {
     struct wire_in in;
     struct head head = {0};
-    bool introduced = false;
     uint32_t from;
     wire_in_init(&in, data, len);
     head.step = wire_get_u64(&in);
@@ -384,13 +396,13 @@ static void receive_one(struct link *link, const void *data, size_t len)
     bool loose = !in.bad && in.p != in.end && head.step == link->env.step &&
                  frame_care((enum frame_type) * in.p) == CARE_MAY;
     bool good = !in.bad && in.p != in.end && (head.number == 0) == loose;
-    if (!good || !sender(link, &head, &in, &from, &introduced)) {
-        if (good && link->env.find != NULL && head.step != link->env.step && head.number > 1)
-            keep(link, data, len);
-        else
-            refuse(link, good ? &head : NULL, len);
+    enum sender who = good ? sender(link, &head, &in, &from) : SENDER_NOBODY;
+    if (who == SENDER_AWAITED)
+        keep(link, data, len);
+    else if (who == SENDER_NOBODY)
+        refuse(link, good ? &head : NULL, len);
+    if (who != SENDER_KNOWN && who != SENDER_INTRODUCED)
         return;
-    }
     if (!welcome(link, from, &head))
         return;
     struct peer *peer = peer_at(link, from);
@@ -406,7 +418,7 @@ static void receive_one(struct link *link, const void *data, size_t len)
         peer->window = calloc(1, sizeof *peer->window);
     if (peer->window != NULL)
         take(link, peer, head.number, in.p, (size_t)(in.end - in.p));
-    if (introduced)
+    if (who == SENDER_INTRODUCED)
         receive_strangers(link);
 }
 

@@ -33,8 +33,8 @@ struct link_env {
     void (*send)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
     /** Takes one new frame. @param body borrowed */
     void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
-    /** @return 0 and the handle of a server of another step, or -1: it is not known. NULL: only
-     * the own step's servers are heard */
+    /** @return 0 and the handle of a server of another step, -1: it is not known, or 1: its step
+     * was known and has ended. NULL: only the own step's servers are heard */
     int (*find)(void *arg, uint64_t step, uint32_t index, uint32_t *node);
     /** Takes the introduction of a step that is not known; find() knows it afterwards.
      * @param body borrowed @return false: it was refused */

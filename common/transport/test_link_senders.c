@@ -140,13 +140,13 @@ static void another_run(void **state)
 
 enum { OTHER = 100, HANDLE = 7 };
 
-static bool known;
+static bool known, ended;
 
 static int find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
 {
     (void)arg;
     *node = HANDLE + index;
-    return known && step == OTHER && index < 2 ? 0 : -1;
+    return ended ? 1 : known && step == OTHER && index < 2 ? 0 : -1;
 }
 
 static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
@@ -181,7 +181,7 @@ static void open_foreign(const char *hello, uint32_t n)
     ends.receiver = link_new(&receiver);
     assert_non_null(ends.sender);
     assert_non_null(ends.receiver);
-    known = false;
+    known = ended = false;
     for (uint32_t i = 0; i <= n; i++) {
         struct wire_out out = {0};
         wire_put_u8(&out, i == 0 ? FRAME_NSPACE : FRAME_CONTRIB);
@@ -229,6 +229,22 @@ static void an_introduction_is_refused(void **state)
     assert_false(known);
 }
 
+/* What comes when a step has ended waits for nothing. */
+static void a_step_has_ended(void **state)
+{
+    (void)state;
+    open_foreign("hello", 2);
+    receive(0);
+    assert_int_equal(ends.ngot, 1);
+    known = false;
+    ended = true;
+    receive(1);
+    ended = false;
+    receive(0); /* an introduction: what waited for one would come now */
+    assert_true(known);
+    assert_int_equal(ends.ngot, 1);
+}
+
 /* Without find(), another step's frames are not ours. */
 static void one_step_only(void **state)
 {
@@ -252,6 +268,7 @@ int main(void)
         LINK_TEST(a_server_of_another_step_introduces_itself),
         LINK_TEST(an_introduction_is_overtaken),
         LINK_TEST(an_introduction_is_refused),
+        LINK_TEST(a_step_has_ended),
         LINK_TEST(one_step_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
