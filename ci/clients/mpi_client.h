@@ -73,6 +73,28 @@ static inline void use_comm(MPI_Comm comm, int expected, const char *what)
     CHECK_EQ(sum, expected, what);
 }
 
+/** Checks that processes agree on which of them share a node: each finds as many there as say that
+ * they are in its group. */
+static inline void use_nodes(MPI_Comm all, int size)
+{
+    MPI_Comm node;
+    int rank, first, here, n = 0, *firsts = malloc((size_t)size * sizeof *firsts);
+    step("MPI_Comm_split_type");
+    MPI_Comm_rank(all, &rank);
+    CHECK_EQ(MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), MPI_SUCCESS,
+             "MPI_Comm_split_type");
+    MPI_Comm_size(node, &here);
+    CHECK_EQ(MPI_Allreduce(&rank, &first, 1, MPI_INT, MPI_MIN, node), MPI_SUCCESS,
+             "MPI_Allreduce on a node");
+    CHECK_EQ(MPI_Allgather(&first, 1, MPI_INT, firsts, 1, MPI_INT, all), MPI_SUCCESS,
+             "MPI_Allgather of both sides");
+    for (int i = 0; i < size; i++)
+        n += firsts[i] == first;
+    CHECK_EQ(n, here, "processes that say they share this node");
+    free(firsts);
+    MPI_Comm_free(&node);
+}
+
 /** Talks to the other side, then, merged with it, to all, and disconnects. @param high 0 on one
  * side, 1 on the other @param here, there processes of our side and of theirs */
 static inline void use_inter(MPI_Comm inter, int high, int here, int there)
@@ -85,6 +107,7 @@ static inline void use_inter(MPI_Comm inter, int high, int here, int there)
     step("MPI_Intercomm_merge");
     CHECK_EQ(MPI_Intercomm_merge(inter, high, &all), MPI_SUCCESS, "MPI_Intercomm_merge");
     use_comm(all, here + there, "MPI_Allreduce of both sides");
+    use_nodes(all, here + there);
     MPI_Comm_free(&all);
     step("MPI_Comm_disconnect");
     CHECK_EQ(MPI_Comm_disconnect(&inter), MPI_SUCCESS, "MPI_Comm_disconnect");

@@ -75,12 +75,10 @@ part_nested() {
   check_nested 'in an instance in a job' 1
 }
 
-# Open MPI 6 does not connect between nodes that are one machine; for coll/han of 5.0 see docs/limits.md.
 part_mpi() {
   [ -x "$clients/mpi_spawn" ] || { skip 'MPI_Comm_spawn' 'no mpicc'; return; }
   case $(mpicc --showme:version 2>/dev/null) in
     *'Open MPI 6.'*) skip 'MPI_Comm_spawn' 'Open MPI 6 does not connect between nodes that are one machine'; return ;;
-    *'Open MPI 5.'*) export OMPI_MCA_coll=^han ;;
   esac
   timeout 100 flux run -o pmi="$MPI" -N2 -n2 "$clients/mpi_spawn" --seconds 80 >"$work/log" 2>&1 </dev/null
   judge 'MPI_Comm_spawn, _multiple, merge, disconnect' mpi_spawn $? "$work/log"

@@ -125,10 +125,9 @@ check_nested() {
   check 'a spawned program that spawns' "status $?; $(tail -n 3 "$work/log" | tr '\n' ';')" [ "$(grep -c '^PASS spawner' "$work/log")" = 2 ]
 }
 
-# Open MPI 6 does not connect between nodes that are one machine; for coll/han of 5.0 see docs/limits.md.
+# Open MPI 6 does not connect between nodes that are one machine.
 check_mpi() {
   local nodes
-  case $(mpicc --showme:version 2>/dev/null) in *'Open MPI 5.'*) export OMPI_MCA_coll=^han ;; esac
   [ -x "$clients/mpi_spawn" ] || { skip 'MPI_Comm_spawn' 'no mpicc'; return; }
   export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
   for nodes in 1 2; do

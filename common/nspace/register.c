@@ -9,6 +9,7 @@
 #include "common/nspace/library.h"
 #include "common/nspace/procs.h"
 #include "common/nspace/psec.h"
+#include "common/util/log.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -87,37 +88,80 @@ void register_set_end(const struct pset *set)
     PMIx_server_delete_process_set(name);
 }
 
-/* @param nlocal processes of it on this node */
-static int register_keys(const struct nspace *ns, uint32_t nlocal, const struct psets *psets,
-                         struct err *err)
-{
-    struct infos list = {0};
+struct registration {
     pmix_nspace_t name; /* libpmix copies the full buffer */
-    PMIX_LOAD_NSPACE(name, ns->boot->nspace);
-    keys_describe(&list, ns, psets);
-    pmix_status_t rc =
-        list.failed ? PMIX_ERR_NOMEM
-                    : PMIx_server_register_nspace(name, (int)nlocal, list.info, list.n, NULL, NULL);
-    infos_free(&list);
+    struct infos list;
+};
+
+static void free_registration(struct registration *r)
+{
+    infos_free(&r->list);
+    free(r);
     give_back();
-    if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
-        return err_set(err, "libpmix does not register namespace %s: %s", ns->boot->nspace,
-                       PMIx_Error_string(rc));
-    return 0;
+}
+
+struct registration *register_prepare(const struct nspace *ns, const struct psets *psets)
+{
+    struct registration *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    PMIX_LOAD_NSPACE(r->name, ns->boot->nspace);
+    keys_describe(&r->list, ns, psets);
+    if (!r->list.failed)
+        return r;
+    free_registration(r);
+    return NULL;
+}
+
+static int judge(pmix_status_t rc, const char *name, struct err *err)
+{
+    if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
+        return 0;
+    return err_set(err, "libpmix does not register namespace %s: %s", name, PMIx_Error_string(rc));
+}
+
+/* Frees @p r. @param nlocal processes of it on this node */
+static int register_keys(struct registration *r, uint32_t nlocal, struct err *err)
+{
+    if (r == NULL)
+        return err_set(err, "out of memory");
+    int rc = judge(
+        PMIx_server_register_nspace(r->name, (int)nlocal, r->list.info, r->list.n, NULL, NULL),
+        r->name, err);
+    free_registration(r);
+    return rc;
 }
 
 int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err)
 {
     const struct boot *boot = ns->boot;
     if (make_dirs(boot, err) != 0 ||
-        register_keys(ns, boot->nodes[boot->node].ntasks, psets, err) != 0)
+        register_keys(register_prepare(ns, psets), boot->nodes[boot->node].ntasks, err) != 0)
         return -1;
     return register_clients(boot, err);
 }
 
-int register_foreign(const struct nspace *ns, const struct psets *psets, struct err *err)
+int register_foreign(struct registration *r, struct err *err)
 {
-    return register_keys(ns, 0, psets, err);
+    return register_keys(r, 0, err);
+}
+
+/* @thread PMIx's */
+static void on_registered(pmix_status_t status, void *arg)
+{
+    struct registration *r = arg;
+    struct err err = {0};
+    if (judge(status, r->name, &err) != 0)
+        log_error("%s", err.text);
+    free_registration(r);
+}
+
+void register_there(struct registration *r)
+{
+    pmix_status_t rc =
+        PMIx_server_register_nspace(r->name, 0, r->list.info, r->list.n, on_registered, r);
+    if (rc != PMIX_SUCCESS)
+        on_registered(rc, r);
 }
 
 void register_end(const struct nspace *ns)

@@ -17,14 +17,25 @@
  */
 int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err);
 
+/** What libpmix is to be told of another step's namespace. */
+struct registration;
+
 /**
- * Registers another step's namespace with all that is known of it, so that its processes can be
+ * Prepares another step's namespace with all that is known of it, so that its processes can be
  * members of groups here, and their keys are found (PMIx_server_register_nspace with no local
  * process).
- * @return 0, or -1 with the reason in @p err
- * @thread the loop's; blocks until libpmix is done
+ * @return what register_foreign() or register_there() takes, or NULL: out of memory
+ * @thread any
  */
-int register_foreign(const struct nspace *ns, const struct psets *psets, struct err *err);
+struct registration *register_prepare(const struct nspace *ns, const struct psets *psets);
+
+/** Registers it, and frees @p r. @param r NULL: there was no memory
+ * @return 0, or -1 with the reason in @p err
+ * @thread any but PMIx's; blocks until libpmix is done */
+int register_foreign(struct registration *r, struct err *err);
+
+/** The same, next after what libpmix was last told there. Logs a failure. @thread PMIx's */
+void register_there(struct registration *r);
 
 /** Ends that (PMIx_server_deregister_nspace). @thread the loop's */
 void register_end(const struct nspace *ns);

@@ -2,7 +2,6 @@
 /* The registry says which sets are defined. */
 #include "common/server/sets.h"
 
-#include "common/nspace/register.h"
 #include "common/nspace/registry.h"
 #include "common/util/log.h"
 
@@ -54,11 +53,17 @@ static void read_foreign(struct psets *psets, const struct nspace *ns)
     psets_free(psets);
 }
 
-int sets_register(struct server *server, const struct nspace *ns, struct err *err)
+int sets_register(struct server *server, const struct nspace *ns, struct registration **later,
+                  struct err *err)
 {
     struct psets psets;
+    int rc = 0;
     read_foreign(&psets, ns);
-    int rc = register_foreign(ns, &psets, err);
+    struct registration *r = register_prepare(ns, &psets);
+    if (later == NULL)
+        rc = register_foreign(r, err);
+    else if ((*later = r) == NULL)
+        rc = err_set(err, "out of memory");
     if (rc == 0 && !names_add(&server->registered, ns->boot->nspace))
         rc = err_set(err, "out of memory");
     if (rc == 0)

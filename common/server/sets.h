@@ -8,6 +8,7 @@
 #ifndef MUSTER_SERVER_SETS_H
 #define MUSTER_SERVER_SETS_H
 
+#include "common/nspace/register.h"
 #include "common/server/server.h"
 
 /** Reads the own step's sets, before libpmix is started. @return 0, or -1 with the remedy in @p err
@@ -17,9 +18,11 @@ int sets_open(struct server *server, struct err *err);
 /** Defines them, once the namespace is registered. @return 0, or -1 with the reason in @p err */
 int sets_define(struct server *server, struct err *err);
 
-/** Registers another step's namespace with libpmix, and its sets. @return 0, or -1 with the reason
- * in @p err */
-int sets_register(struct server *server, const struct nspace *ns, struct err *err);
+/** Registers another step's namespace with libpmix, and its sets. @param later NULL, or where the
+ * registration is put: the caller gives it to register_there()
+ * @return 0, or -1 with the reason in @p err */
+int sets_register(struct server *server, const struct nspace *ns, struct registration **later,
+                  struct err *err);
 
 /** That namespace has ended, and so have its sets: processes here are told. */
 void sets_delete(struct server *server, const struct nspace *ns);

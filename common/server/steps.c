@@ -350,24 +350,38 @@ void steps_home(void *arg, const char *id, uint64_t call)
 
 /* ---- libpmix ---- */
 
+/* @param later as in sets_register() */
+static int register_one(struct server *server, const char *name, struct registration **later)
+{
+    struct nspace *ns = (struct nspace *)nspace_find(server->nspace, name);
+    struct err err = {0};
+    if (ns != NULL && (ns->foreign == NULL || ns->foreign->registered))
+        return 0;
+    int rc = ns != NULL ? sets_register(server, ns, later, &err)
+                        : err_set(&err, "namespace %s is not known", name);
+    if (rc != 0) {
+        log_error("an operation with processes of another step: %s", err.text);
+        return rc;
+    }
+    ns->foreign->registered = true;
+    steps_be_known(server, ns);
+    return 0;
+}
+
 int steps_register(struct server *server, const struct procset *set)
 {
-    struct err err = {0};
     int rc = 0;
-    for (uint32_t i = 0; i < set->nparts && rc == 0; i++) {
-        struct nspace *ns = (struct nspace *)nspace_find(server->nspace, set->parts[i].nspace);
-        if (ns == NULL)
-            rc = err_set(&err, "namespace %s is not known", set->parts[i].nspace);
-        else if (ns->foreign != NULL && !ns->foreign->registered) {
-            rc = sets_register(server, ns, &err);
-            ns->foreign->registered = rc == 0;
-            if (rc == 0)
-                steps_be_known(server, ns);
-        }
-    }
-    if (rc != 0)
-        log_error("an operation with processes of another step: %s", err.text);
+    for (uint32_t i = 0; i < set->nparts && rc == 0; i++)
+        rc = register_one(server, set->parts[i].nspace, NULL);
     return rc;
+}
+
+struct registration *steps_registration(struct server *server, const char *name)
+{
+    struct registration *r = NULL;
+    if (nspace_find(server->nspace, name) != NULL) /* else it has ended */
+        register_one(server, name, &r);
+    return r;
 }
 
 static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len)

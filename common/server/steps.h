@@ -71,6 +71,11 @@ void steps_acquaint(void *arg, uint32_t node, const struct procset *set);
 /** Has libpmix know all namespaces of @p set. @return 0, or -1: it was logged why not */
 int steps_register(struct server *server, const struct procset *set);
 
+/** As steps_register() of one namespace, but the caller has libpmix told.
+ * @return what register_there() takes, or NULL: libpmix knows it, it has ended, or it was logged
+ * why not */
+struct registration *steps_registration(struct server *server, const char *name);
+
 /** Waits until this server knows the namespaces of @p wait's set, or one is not to be had: see
  * seek.h. @param ms at most */
 void steps_seek(struct server *server, struct seek_wait *wait, int64_t ms);

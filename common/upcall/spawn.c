@@ -41,79 +41,6 @@ static void spawn_free(struct spawn *s)
     free(s);
 }
 
-/* The answer to a call whose output comes here. */
-struct reply {
-    struct handoff_item item;
-    pmix_spawn_cbfunc_t callback;
-    void *cbdata;
-    pmix_nspace_t child;
-    uint64_t number;
-};
-
-/* @thread the loop's: from now on, libpmix knows which process pulls */
-static void run_replied(struct handoff_item *item)
-{
-    struct reply *r = (struct reply *)item;
-    forwards_open(upcall_server(), r->number, r->child);
-    free(r);
-}
-
-/* @thread PMIx's */
-static void reply(pmix_status_t status, void *arg)
-{
-    struct reply *r = arg;
-    (void)status;
-    if (r->callback != NULL)
-        r->callback(PMIX_SUCCESS, r->child, r->cbdata);
-    r->item.run = run_replied;
-    handoff_post(upcall_server()->handoff, &r->item);
-}
-
-/* libpmix up to 5.0 notes which process pulls, in a list that belongs to its own thread, but on the
- * thread that answers. So its own thread has to answer: we have it deregister a process that does
- * not exist, and it calls back. */
-static bool reply_there(const struct spawn *s)
-{
-    struct reply *r = calloc(1, sizeof *r);
-    pmix_proc_t nobody;
-    if (r == NULL)
-        return false;
-    r->callback = s->callback;
-    r->cbdata = s->cbdata;
-    r->number = s->number;
-    PMIX_LOAD_NSPACE(r->child, s->child);
-    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
-    PMIx_server_deregister_client(&nobody, reply, r);
-    return true;
-}
-
-/* The output comes here no more, which may be what the spawn's end has waited for: ended() frees no
- * spawn that is not answered. */
-static void answer_here(struct spawn *s, pmix_status_t status)
-{
-    if (s->number != 0)
-        forwards_drop(s->server, s->number);
-    if (s->callback != NULL)
-        s->callback(status, s->child, s->cbdata);
-}
-
-/* Answers the call, once. Does not free the spawn: if the step has ended, the caller of this
- * function frees it. */
-static void answer(struct spawn *s, pmix_status_t status)
-{
-    if (s->answered)
-        return;
-    if (s->inlet != NULL && status == PMIX_SUCCESS)
-        inlet_open(s->inlet, s->child);
-    else if (s->inlet != NULL)
-        inlet_drop(s->inlet);
-    s->inlet = NULL;
-    bool there = status == PMIX_SUCCESS && s->number != 0;
-    if (answer_wanted() && !(there && reply_there(s)))
-        answer_here(s, status);
-    s->answered = true;
-}
-
 /* ---- reading; @thread PMIx's ---- */
 
 static void put_changes(struct spawn *s, const struct plan *of_all, const struct spawn_wants *wants,
@@ -322,7 +249,7 @@ static void tell_end(const struct spawn *s, uint32_t status)
 static void on_known(struct spread_wait *wait)
 {
     struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, wait));
-    answer(s, PMIX_SUCCESS);
+    spawn_answer(s, PMIX_SUCCESS);
     if (s->ended)
         spawn_free(s);
 }
@@ -339,7 +266,7 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
 {
     const char *name = steps_learn(s->server, news->registration, news->len);
     if (name == NULL) {
-        answer(s, PMIX_ERR_JOB_FAILED_TO_LAUNCH);
+        spawn_answer(s, PMIX_ERR_JOB_FAILED_TO_LAUNCH);
         return;
     }
     PMIX_LOAD_NSPACE(s->child, name);
@@ -348,16 +275,15 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
     /* A task of this node is in the set, so this server is the one that tells the others. */
     const struct boot *boot = &s->server->boot;
     const struct boot_node *here = &boot->nodes[boot->node];
-    bool made = procset_add(&s->set, s->child, 0, s->what.ntasks - 1) == 0 &&
-                procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]) == 0;
-    procset_canonical(&s->set);
-    if (made && steps_register(s->server, &s->set) == 0) {
-        introduce(s);
-        s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
-        steps_await(s->server, &s->wait);
-    } else {
-        answer(s, PMIX_SUCCESS);
+    if (procset_add(&s->set, s->child, 0, s->what.ntasks - 1) != 0 ||
+        procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]) != 0) {
+        spawn_answer(s, PMIX_SUCCESS);
+        return;
     }
+    procset_canonical(&s->set);
+    introduce(s);
+    s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
+    steps_await(s->server, &s->wait);
 }
 
 /* Its output has been delivered. */
@@ -389,17 +315,10 @@ static void on_news(void *arg, const struct rm_spawn_news *news)
      * reached. */
     log_write(news->result == RM_SPAWN_UNREACHED ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
               "PMIx_Spawn by rank %u: %s", s->parent.rank, news->text);
-    answer(s, status_of(news->result));
+    spawn_answer(s, status_of(news->result));
     s->ended = true;
     if (s->answered)
         spawn_free(s);
-}
-
-/* A spawn that has ended is freed when its wait goes on: on_known(). */
-void upcall_answer_spawns(struct server *server)
-{
-    for (struct spawn *s = server->spawns; s != NULL; s = s->next)
-        answer(s, PMIX_ERR_UNREACH);
 }
 
 void upcall_free_spawns(struct server *server)
@@ -412,7 +331,7 @@ void upcall_free_spawns(struct server *server)
 static void on_shown(struct shown_wait *wait)
 {
     struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, shown));
-    answer(s, s->status);
+    spawn_answer(s, s->status);
     spawn_free(s);
 }
 
@@ -457,9 +376,9 @@ static void run(struct handoff_item *item)
     }
     if (s->status == PMIX_SUCCESS && !server->leaving)
         refused_tell(REFUSED_SPAWN, NULL, NULL);
-    answer(s, s->status != PMIX_SUCCESS ? s->status
-              : server->leaving         ? PMIX_ERR_UNREACH
-                                        : PMIX_ERR_NOT_SUPPORTED);
+    spawn_answer(s, s->status != PMIX_SUCCESS ? s->status
+                    : server->leaving         ? PMIX_ERR_UNREACH
+                                              : PMIX_ERR_NOT_SUPPORTED);
     spawn_free(s);
 }
 

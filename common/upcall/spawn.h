@@ -5,6 +5,7 @@
  *     spawn.c             upcall: copies what is asked for into a plan, posts
  *     spawn_directives.c  each key once: taken, a hint that is logged, or refused by name
  *     spawn_hosts.c       which node each rank is to be on
+ *     spawn_answer.c      the answer, and how libpmix hears of the child
  *     spawn.c             loop: rm_ops.spawn, and its news: all servers of the step learn of the
  *                         namespace, then the call is answered; the event of the end comes later,
  *                         behind the output
@@ -69,5 +70,9 @@ void spawn_directives(struct spawn *spawn, struct spawn_wants *wants, const pmix
  * first. @return whether @p wants names any @thread PMIx's */
 bool spawn_hosts(struct spawn *spawn, const struct spawn_wants *wants, uint32_t ntasks,
                  struct wire_out *out);
+
+/** Answers the call, once, and has libpmix know the child's namespace. Does not free the spawn: if
+ * the step has ended, the caller of this function frees it. @thread the loop's */
+void spawn_answer(struct spawn *spawn, pmix_status_t status);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "common/notify/event.h"
 #include "common/nspace/nspace.h"
+#include "common/nspace/register.h"
 #include "common/server/steps.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
@@ -75,6 +76,22 @@ int steps_register(struct server *to, const struct procset *set)
 {
     (void)to, (void)set;
     return 0;
+}
+
+/* libpmix hears of the child behind the answer. */
+static struct registration *const keys = (struct registration *)&server, *registered;
+
+struct registration *steps_registration(struct server *to, const char *name)
+{
+    (void)to;
+    assert_string_equal(name, "child");
+    assert_null(registered);
+    return keys;
+}
+
+void register_there(struct registration *r)
+{
+    registered = r;
 }
 
 void steps_await(struct server *to, struct spread_wait *wait)
@@ -209,6 +226,7 @@ static unsigned nanswers, nspawns; /* spawns that there are when the answer come
 static void on_answer(pmix_status_t status, char name[], void *arg)
 {
     (void)name, (void)arg;
+    assert_null(registered);
     answered = status;
     nanswers++;
     nspawns = server.spawns != NULL;
@@ -234,6 +252,7 @@ static int setup(void **state)
     server.boot.ntasks = 1;
     server.boot.allocation.nodes = nodes;
     waits = NULL;
+    registered = NULL;
     news_fn = NULL;
     then = NULL;
     forwarded = opened = inlet = inlet_opened = false;
@@ -254,6 +273,7 @@ static void test_in_order(void **state)
     waits->done(waits);
     assert_int_equal(answered, PMIX_SUCCESS);
     assert_true(opened && inlet_opened);
+    assert_ptr_equal(registered, keys);
     tell(RM_SPAWN_ENDED);
     assert_non_null(server.spawns); /* its last words are under way */
     then(then_arg);

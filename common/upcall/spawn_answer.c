@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The answer to PMIx_Spawn. */
+#include "common/nspace/register.h"
+#include "common/server/steps.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
+#include "common/upcall/spawn.h"
+
+#include <pmix_server.h>
+#include <stdlib.h>
+
+/* The answer to a call that has succeeded. */
+struct reply {
+    struct handoff_item item;
+    pmix_spawn_cbfunc_t callback;
+    void *cbdata;
+    pmix_nspace_t child;
+    struct registration *child_keys; /* NULL: libpmix has them */
+    uint64_t number;
+};
+
+/* @thread the loop's: from now on, libpmix knows which process pulls */
+static void run_replied(struct handoff_item *item)
+{
+    struct reply *r = (struct reply *)item;
+    forwards_open(upcall_server(), r->number, r->child);
+    free(r);
+}
+
+/* @thread PMIx's */
+static void reply(pmix_status_t status, void *arg)
+{
+    struct reply *r = arg;
+    (void)status;
+    if (r->callback != NULL)
+        r->callback(PMIX_SUCCESS, r->child, r->cbdata);
+    if (r->child_keys != NULL)
+        register_there(r->child_keys);
+    r->item.run = run_replied;
+    handoff_post(upcall_server()->handoff, &r->item);
+}
+
+/* libpmix's own thread has to answer: we have it deregister a process that does not exist, and it
+ * calls back.
+ *
+ * - libpmix up to 5.0 notes which process pulls, in a list that belongs to its own thread, but on
+ *   the thread that answers.
+ * - The answer brings all keys of the child, if libpmix knows the child by then, to the process
+ *   that has spawned and to no other one. Open MPI 5 takes what it can have without a server
+ *   (PMIX_OPTIONAL) for what all processes have, and its processes would not agree on which of them
+ *   share a node. So libpmix hears of the child behind the answer, and before it hears anything
+ *   that follows from that. */
+static bool reply_there(const struct spawn *s)
+{
+    struct reply *r = calloc(1, sizeof *r);
+    pmix_proc_t nobody;
+    if (r == NULL)
+        return false;
+    r->callback = s->callback;
+    r->cbdata = s->cbdata;
+    r->number = s->number;
+    r->child_keys = steps_registration(s->server, s->child);
+    PMIX_LOAD_NSPACE(r->child, s->child);
+    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
+    PMIx_server_deregister_client(&nobody, reply, r);
+    return true;
+}
+
+/* Output comes here no more, which may be what the spawn's end has waited for: ended() frees no
+ * spawn that is not answered. */
+static void answer_here(struct spawn *s, pmix_status_t status)
+{
+    if (s->number != 0)
+        forwards_drop(s->server, s->number);
+    if (s->callback != NULL)
+        s->callback(status, s->child, s->cbdata);
+}
+
+void spawn_answer(struct spawn *s, pmix_status_t status)
+{
+    if (s->answered)
+        return;
+    if (s->inlet != NULL && status == PMIX_SUCCESS)
+        inlet_open(s->inlet, s->child);
+    else if (s->inlet != NULL)
+        inlet_drop(s->inlet);
+    s->inlet = NULL;
+    if (answer_wanted() && !(status == PMIX_SUCCESS && reply_there(s))) {
+        answer_here(s, status);
+        if (status == PMIX_SUCCESS)
+            steps_register(s->server, &s->set);
+    }
+    s->answered = true;
+}
+
+/* A spawn that has ended is freed when its wait goes on: on_known(). */
+void upcall_answer_spawns(struct server *server)
+{
+    for (struct spawn *s = server->spawns; s != NULL; s = s->next)
+        spawn_answer(s, PMIX_ERR_UNREACH);
+}
