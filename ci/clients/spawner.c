@@ -151,6 +151,17 @@ static void good(int n, bool alone)
     await_end(nspace, 7);
 }
 
+static uint32_t universe(const char *nspace)
+{
+    pmix_proc_t all;
+    pmix_value_t *value;
+    PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
+    CHECK_OK(PMIx_Get(&all, PMIX_UNIV_SIZE, NULL, 0, &value), "PMIX_UNIV_SIZE");
+    uint32_t size = value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return size;
+}
+
 /* Rank 0 tells the others of the children, and all make a group with them, without a connect. */
 static void family(int n)
 {
@@ -166,6 +177,9 @@ static void family(int n)
     fence_all(true);
     PMIX_LOAD_PROCID(&first, client.me.nspace, 0);
     CHECK_OK(PMIx_Get(&first, "children", NULL, 0, &value), "the children's namespace");
+    if (PMIX_VERSION_MAJOR > 4) /* before, no key of another job's session is found */
+        CHECK_EQ(universe(value->data.string), universe(client.me.nspace),
+                 "the children's session");
     group_over(client.me.nspace, value->data.string);
     if (client.me.rank == 0)
         await_end(nspace, 0);

@@ -60,25 +60,31 @@ static void put_parent(struct infos *list, const struct boot *boot)
     infos_put(list, PMIX_PARENT_ID, &parent, PMIX_PROC);
 }
 
-/* libpmix looks up what belongs to the session in the session alone. */
-static void put_session(struct infos *list, const struct boot *boot)
+static void put_allocated(struct infos *array, const struct boot *boot)
 {
     const struct boot_allocation *alloc = &boot->allocation;
+    infos_u32(array, PMIX_UNIV_SIZE, at_least(alloc->slots, boot->ntasks));
+    infos_u32(array, PMIX_MAX_PROCS, at_least(alloc->slots, boot->ntasks));
+    if (alloc->slots > 0)
+        infos_u32(array, PMIX_NUM_SLOTS, alloc->slots);
+    put_allocation(array, alloc);
+    infos_str(array, PMIX_RM_NAME, alloc->rm);
+    infos_str(array, PMIX_RM_VERSION, alloc->rm_version);
+    if (alloc->cluster[0] != '\0')
+        infos_str(array, PMIX_CLUSTER_ID, alloc->cluster);
+    if (boot->node != BOOT_NO_NODE) {
+        infos_str(array, PMIX_TMPDIR, boot->tmpdir);
+        infos_bool(array, PMIX_TDIR_RMCLEAN, true);
+    }
+}
+
+/* libpmix looks up what belongs to the session in the session alone. @param known it has it */
+static void put_session(struct infos *list, const struct boot *boot, bool known)
+{
     struct infos array = {0};
     infos_u32(&array, PMIX_SESSION_ID, (uint32_t)strtoul(boot->session, NULL, 10));
-    infos_u32(&array, PMIX_UNIV_SIZE, at_least(alloc->slots, boot->ntasks));
-    infos_u32(&array, PMIX_MAX_PROCS, at_least(alloc->slots, boot->ntasks));
-    if (alloc->slots > 0)
-        infos_u32(&array, PMIX_NUM_SLOTS, alloc->slots);
-    put_allocation(&array, alloc);
-    infos_str(&array, PMIX_RM_NAME, alloc->rm);
-    infos_str(&array, PMIX_RM_VERSION, alloc->rm_version);
-    if (alloc->cluster[0] != '\0')
-        infos_str(&array, PMIX_CLUSTER_ID, alloc->cluster);
-    if (boot->node != BOOT_NO_NODE) {
-        infos_str(&array, PMIX_TMPDIR, boot->tmpdir);
-        infos_bool(&array, PMIX_TDIR_RMCLEAN, true);
-    }
+    if (!known)
+        put_allocated(&array, boot);
     infos_array(list, PMIX_SESSION_INFO_ARRAY, &array);
 }
 
@@ -222,11 +228,12 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
 
 /* Neither PMIX_NODE_MAP nor PMIX_PROC_MAP: libpmix makes of them what stands here for each node and
  * each rank anyway, and looks for each name among all before it. */
-void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets)
+void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets,
+                   bool session)
 {
     const struct boot *boot = ns->boot;
     struct boot_app app = {0};
-    put_session(list, boot);
+    put_session(list, boot, session);
     put_job(list, ns);
     for (uint32_t number = 0; number < boot_napps(boot); number++)
         put_app(list, boot, number, psets);

@@ -15,10 +15,13 @@
  * Describes (another step's without what concerns this node) the session, the job, its application,
  * its nodes and its processes (PMIx_server_register_nspace's `info`).
  * @param psets the namespace's sets
+ * @param session libpmix knows what belongs to its session, and keeps what it is told again; the
+ * session's id alone is given
  * @param list empty; infos_free() it. `failed` in it says whether memory ran out.
  * @thread any but PMIx's
  */
-void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets);
+void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets,
+                   bool session);
 
 /** The directory of this namespace (PMIX_NSDIR) below the server's. @return NULL: out of memory */
 char *keys_nspace_dir(const struct boot *boot);

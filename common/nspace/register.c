@@ -100,13 +100,14 @@ static void free_registration(struct registration *r)
     give_back();
 }
 
-struct registration *register_prepare(const struct nspace *ns, const struct psets *psets)
+struct registration *register_prepare(const struct nspace *ns, const struct psets *psets,
+                                      bool session)
 {
     struct registration *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     PMIX_LOAD_NSPACE(r->name, ns->boot->nspace);
-    keys_describe(&r->list, ns, psets);
+    keys_describe(&r->list, ns, psets, session);
     if (!r->list.failed)
         return r;
     free_registration(r);
@@ -136,7 +137,7 @@ int register_namespace(const struct nspace *ns, const struct psets *psets, struc
 {
     const struct boot *boot = ns->boot;
     if (make_dirs(boot, err) != 0 ||
-        register_keys(register_prepare(ns, psets), boot->nodes[boot->node].ntasks, err) != 0)
+        register_keys(register_prepare(ns, psets, false), boot->nodes[boot->node].ntasks, err) != 0)
         return -1;
     return register_clients(boot, err);
 }

@@ -24,10 +24,12 @@ struct registration;
  * Prepares another step's namespace with all that is known of it, so that its processes can be
  * members of groups here, and their keys are found (PMIx_server_register_nspace with no local
  * process).
+ * @param session libpmix knows the namespace's session
  * @return what register_foreign() or register_there() takes, or NULL: out of memory
  * @thread any
  */
-struct registration *register_prepare(const struct nspace *ns, const struct psets *psets);
+struct registration *register_prepare(const struct nspace *ns, const struct psets *psets,
+                                      bool session);
 
 /** Registers it, and frees @p r. @param r NULL: there was no memory
  * @return 0, or -1 with the reason in @p err

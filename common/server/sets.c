@@ -57,9 +57,10 @@ int sets_register(struct server *server, const struct nspace *ns, struct registr
                   struct err *err)
 {
     struct psets psets;
+    bool session = strcmp(ns->boot->session, server->boot.session) == 0;
     int rc = 0;
     read_foreign(&psets, ns);
-    struct registration *r = register_prepare(ns, &psets);
+    struct registration *r = register_prepare(ns, &psets, session);
     if (later == NULL)
         rc = register_foreign(r, err);
     else if ((*later = r) == NULL)
