@@ -17,6 +17,8 @@ TXT
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 # shellcheck source=ci/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=ci/system/upgrade_lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/upgrade_lib.sh"
 find_clients "$1"
 [ "$(id -u)" = 0 ] || { skip one_build 'needs root'; summary; exit; }
 native=${2:-$1}
@@ -28,12 +30,6 @@ same() {
   here=$(sha256sum <"/opt/muster/$1") there=$(sha256sum <"$native/stage/opt/muster/$1")
   echo "sha256 ${here%% *} $1"
   check "$1 is that of the machine's own build" "its sha256 is ${there%% *} there" [ "$here" = "$there" ]
-}
-
-group_step() {
-  local log="$work/$1.log"
-  timeout 120 srun --mpi=muster -N2 -n4 "$clients/groups" >"$log" 2>&1 </dev/null
-  judge "groups, $1" groups $? "$log"
 }
 
 # ---- another micro release ----
@@ -60,22 +56,6 @@ upgrade_micro() {
   done
 }
 
-restart_daemons() {
-  local pid node
-  pid=$(pgrep -x slurmctld | head -n 1)
-  kill "$pid"
-  until_true 60 ended "$pid" || not_ok slurmctld 'it does not end'
-  slurmctld -D >"$work/slurmctld.out" 2>&1 &
-  for node in node1 node2; do
-    stop_slurmd $node
-    start_slurmd $node
-  done
-}
-
-two_hold() { [ "$(grep -c '^HOLD rank' "$work/held.log")" = 2 ]; }
-step_under() { timeout 60 srun --mpi="$1" -N2 -n2 true >"$work/under.log" 2>&1 </dev/null; }
-is_listed() { srun --mpi=list 2>&1 | grep -qw muster; }
-
 # ---- the test ----
 
 same lib/slurm/mpi_muster.so
@@ -83,11 +63,7 @@ same lib/muster/rm_slurm.so
 check 'a step under pmi2' "$(cat "$work/under.log" 2>/dev/null)" step_under pmi2
 group_step 'as installed'
 
-sleep 600 &
-marker=$!
-srun --mpi=muster -N2 -n2 "$clients/hold" --until $marker --seconds 300 >"$work/held.log" 2>&1 </dev/null &
-held=$!
-check 'a step holds' "$(tail -n 3 "$work/held.log")" until_true 60 two_hold
+begin_held
 check 'Slurm gets another version' 'its files cannot be changed' upgrade_micro "$(slurm_version)"
 restart_daemons
 check 'after the upgrade of Slurm steps start' "$(tail -n 3 "$work/under.log")" until_true 60 step_under none
@@ -95,8 +71,5 @@ check 'Slurm refuses plugins of its former version' 'a step under pmi2 has start
 grep -i version "$work/under.log"
 check 'muster is listed' "$(srun --mpi=list 2>&1)" is_listed
 group_step 'after the upgrade of Slurm'
-kill $marker
-until_true 60 ended $held || kill $held
-wait $held
-check 'the step from before the upgrade ends well' "$(tail -n 3 "$work/held.log")" [ $? = 0 ]
+held_ends
 summary

@@ -41,6 +41,8 @@ fi
 
 # shellcheck source=ci/system/lib.sh
 . ci/system/lib.sh
+# shellcheck source=ci/system/upgrade_lib.sh
+. ci/system/upgrade_lib.sh
 find_clients "build/$2"
 debs=$top/build/package/$2
 export DEBIAN_FRONTEND=noninteractive
@@ -59,28 +61,6 @@ apply() {
 
 says() { check "dpkg says: $1" "$(tail -n 5 "$work/dpkg" | tr '\n' ';')" grep -qF -- "$1" "$work/dpkg"; }
 
-restart_daemons() {
-  local node pid
-  pid=$(pgrep -x slurmctld | head -n 1)
-  kill "$pid"
-  until_true 60 ended "$pid" || not_ok slurmctld 'it does not end'
-  slurmctld -D >"$work/slurmctld.out" 2>&1 &
-  for node in node1 node2; do
-    stop_slurmd $node
-    start_slurmd $node
-  done
-}
-
-step_under() { timeout 60 srun --mpi="$1" -N2 -n2 true >"$work/under.log" 2>&1 </dev/null; }
-is_listed() { srun --mpi=list 2>&1 | grep -qw muster; }
-two_hold() { [ "$(grep -c '^HOLD rank' "$work/held.log")" = 2 ]; }
-
-group_step() {
-  local log="$work/$1.log"
-  timeout 120 srun --mpi=muster -N2 -n4 "$clients/groups" >"$log" 2>&1 </dev/null
-  judge "groups, $1" groups $? "$log"
-}
-
 list_files >"$work/before"
 check 'muster is not there yet' "$(srun --mpi=list 2>&1)" eval '! is_listed'
 apply 'install 0.1.9' dpkg -i "$debs"/before/muster{,-slurm}_*.deb
@@ -96,20 +76,13 @@ check 'steps start again' "$(tail -n 3 "$work/under.log" 2>/dev/null)" until_tru
 check 'muster is listed' "$(srun --mpi=list 2>&1)" is_listed
 group_step 'as installed'
 
-sleep 600 &
-marker=$!
-srun --mpi=muster -N2 -n2 "$clients/hold" --until $marker --seconds 300 >"$work/held.log" 2>&1 </dev/null &
-held=$!
-check 'a step holds' "$(tail -n 3 "$work/held.log")" until_true 60 two_hold
+begin_held
 apply 'upgrade' dpkg -i "$debs"/muster{,-slurm}_*.deb
 says 'steps that run are not disturbed'
 new=$(sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)
 check 'the new version is there' "$(muster-status --version)" [ "$(muster-status --version)" = "muster-status $new" ]
 group_step 'after the upgrade'
-kill $marker
-until_true 60 ended $held || kill $held
-wait $held
-check 'the step from before the upgrade ends well' "$(tail -n 3 "$work/held.log")" [ $? = 0 ]
+held_ends
 apply 'install muster-flux and muster-dev, too' dpkg -i "$debs"/muster-{flux,dev}_*.deb
 
 mkdir -p /etc/muster /etc/slurm
