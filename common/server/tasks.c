@@ -399,6 +399,22 @@ static void end_bereft(struct server *server)
     server_end_step(server, &ending, NULL);
 }
 
+/* Whether libpmix has yet to learn of a loss, though the step goes on. What it hands up without the
+ * lost task it tells the clients of itself (notify/loss.h), so nobody here is told before that. */
+static bool libpmix_is_late(const struct server *server, int64_t now)
+{
+    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    if (server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP || server->ending ||
+        !library_has(server->library, LIBRARY_GONE_IS_AWAITED))
+        return false;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task->state == TASK_LOST && task->client == CLIENT_KNOWN && now < task->at + JUST_MS)
+            return true;
+    }
+    return false;
+}
+
 void tasks_tick(struct server *server, int64_t now)
 {
     if (server->end_bereft != 0 && server->end_bereft <= now)
@@ -407,6 +423,10 @@ void tasks_tick(struct server *server, int64_t now)
         end_again(server);
     if (server->report_losses == 0 || server->report_losses > now)
         return;
+    if (libpmix_is_late(server, now)) {
+        server->report_losses = now + TOGETHER_MS;
+        return;
+    }
     server->report_losses = 0;
     tell(server);
     engine_local_loss(server->engine);

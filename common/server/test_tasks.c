@@ -362,6 +362,26 @@ static void what_is_no_cause(void **state)
     assert_int_equal(nlosses, 1);
 }
 
+/* Where the step goes on: once libpmix has forgotten the task, too, or does not come to it. */
+static void libpmix_learns_first(void **state)
+{
+    enum { LATE_MS = 1000 };
+    (void)state;
+    server.conf.on_task_loss = CONF_TASK_LOSS_CONTINUE;
+    server.library = 7 << 16;
+    tasks_ended(&server, 0, SIGKILL, 0);
+    run(100);
+    assert_int_equal(nlosses, 0);
+    tasks[0].client = CLIENT_LEAVES;
+    run(TOGETHER_MS);
+    assert_int_equal(nlosses, 1);
+    tasks_ended(&server, 1, SIGKILL, 0);
+    run(LATE_MS - 1);
+    assert_int_equal(nlosses, 1);
+    run(1);
+    assert_int_equal(nlosses, 2);
+}
+
 /* Of a node whose tasks were all killed another node's server tells; the RM's own end of the step
  * looks the same, and it says so itself. */
 static void what_is_said_for_another_node(void **state)
@@ -482,6 +502,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_operations_fail_with, begin, end),
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(libpmix_learns_first, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
         cmocka_unit_test_setup_teardown(tasks_that_live_are_ended_again, begin, end),
