@@ -22,16 +22,21 @@ enum {
 struct walk {
     int top;        /* borrowed */
     unsigned round; /* from 0 */
+    unsigned names; /* that were tried in this round, for what is moved */
     unsigned moved; /* in this round */
 };
 
+/* A walk that was ended half-way has left some of the names. */
 static void move_up(struct walk *walk, int from, const char *name)
 {
     char to[64];
+    int rc;
 
-    snprintf(to, sizeof(to), "deep.%u.%u", walk->round, walk->moved);
-    if (renameat(from, name, walk->top, to) == 0)
-        walk->moved++;
+    do {
+        snprintf(to, sizeof(to), "deep.%u.%u", walk->round, walk->names++);
+        rc = renameat(from, name, walk->top, to);
+    } while (rc != 0 && (errno == ENOTEMPTY || errno == EEXIST));
+    walk->moved += rc == 0;
 }
 
 static void empty_tree(struct walk *walk, int fd, int depth)
@@ -73,7 +78,7 @@ void empty_dir(int fd)
     for (; walk.round < ROUNDS_MAX; walk.round++) {
         int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        walk.moved = 0;
+        walk.names = walk.moved = 0;
         if (copy >= 0)
             empty_tree(&walk, copy, 0);
         if (walk.moved == 0)
