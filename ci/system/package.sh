@@ -47,8 +47,8 @@ find_clients "build/$2"
 debs=$top/build/package/$2
 export DEBIAN_FRONTEND=noninteractive
 
-# What the packages could leave; dpkg's own lists and logs change with every package.
-list_files() { find /usr /etc /opt /var -xdev ! -path '/var/lib/dpkg*' ! -path '/var/log/*' ! -path '/var/cache/*' | sort; }
+# What the packages could leave; dpkg's own lists and logs change with every package, and /var/tmp is anybody's.
+list_files() { find /usr /etc /opt /var -xdev ! -path '/var/lib/dpkg*' ! -path '/var/log/*' ! -path '/var/cache/*' ! -path '/var/tmp/*' | sort; }
 
 # apply WHAT COMMAND...: dpkg does COMMAND; what it says is in $work/dpkg
 apply() {
