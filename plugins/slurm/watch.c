@@ -451,6 +451,15 @@ void watch_refused(const struct watch *watch)
         log_error("the step is not ended: %s; end it with scancel", strerror(errno));
 }
 
+/* slurmstepd reaps the last task and comes here at once. The thread may not have looked since then:
+ * the server has to hear of each task's end before it is told to leave. */
+static void take_last_ends(struct watch *watch)
+{
+    read_notes(watch);
+    if (watch->launch && poll(watch->fds, watch->nfds, 0) > 0)
+        tasks_ready(watch);
+}
+
 void watch_stop(struct watch *watch)
 {
     uint64_t one = 1;
@@ -461,6 +470,7 @@ void watch_stop(struct watch *watch)
     if (write(watch->stop, &one, sizeof(one)) < 0)
         log_debug("eventfd: %s", strerror(errno));
     pthread_join(watch->thread, NULL); /* it waits for nothing else for long */
+    take_last_ends(watch);
     if (watch->launch && !launch_end(watch->launch) && watch->state == SERVES &&
         watch->launch->used) {
         server_died(watch);

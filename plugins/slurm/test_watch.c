@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of the watch over tasks: what the server hears of them. The test plays slurmstepd, the
+ * server and the task; the killer is not needed.
+ */
+#include "plugins/slurm/watch.h"
+
+#include "common/server/boot.h"
+#include "plugins/slurm/killer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RECORD = 12, BYTES = 8192 };
+
+static uint32_t ranks[] = {0};
+static struct boot_node nodes[] = {{.name = (char *)"c07", .ntasks = 1, .ranks = ranks}};
+static struct facts facts = {.node = (char *)"c07",
+                             .boot = {.nodes = nodes, .nnodes = 1, .ntasks = 1, .label = (char *)"1.0"}};
+static struct launch launch;
+static struct listener listener = {.fd = -1};
+static struct task_env env;
+static struct door door = DOOR_NONE;
+static int busy[2], idle[2]; /* pipes: the watch is in on_left(); it may go on */
+
+struct killer *killer_start(const struct facts *of)
+{
+    (void)of;
+    return NULL;
+}
+
+void killer_stop(struct killer *killer, unsigned wait_s)
+{
+    (void)killer, (void)wait_s;
+}
+
+void listener_close(struct listener *of)
+{
+    (void)of;
+}
+
+/* The watch has much to do, as on a node with more processes than processors. */
+static void on_left(void *arg)
+{
+    char byte;
+    (void)arg;
+    assert_int_equal(write(busy[1], "", 1), 1);
+    assert_int_equal(read(idle[0], &byte, 1), 1);
+}
+
+/* watch_stop() has told the watch to end, and waits for it. */
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    assert_int_equal(write(idle[1], "", 1), 1);
+    return __real_pthread_join(thread, result);
+}
+
+/* The server takes all that it is told, and ends. @return that, for free() */
+static void *serve(void *arg)
+{
+    static unsigned char bytes[BYTES];
+    int fd = *(int *)arg;
+    size_t len = 0;
+    ssize_t n;
+    while (len < sizeof bytes && (n = recv(fd, bytes + len, sizeof bytes - len, 0)) > 0)
+        len += (size_t)n;
+    close(fd);
+    wire_in_init(arg = malloc(sizeof(struct wire_in)), bytes, len);
+    return arg;
+}
+
+/* A task is killed, and slurmstepd is faster than the watch. */
+static void server_hears_of_last_end(void **state)
+{
+    int control[2];
+    struct err err = {0};
+    pthread_t server;
+    void *result;
+    char byte;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
+    assert_int_equal(pipe(busy) + pipe(idle), 0);
+    launch = (struct launch){.control = control[0],
+                             .pidfd = -1,
+                             .relay = {.fd = -1},
+                             .oom_kills = -1,
+                             .node = "c07",
+                             .on_left = on_left};
+    struct watch *watch = watch_start(
+        &(struct watched){
+            .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
+        &err);
+    assert_non_null(watch);
+    pid_t task = fork();
+    if (task == 0) {
+        watch_task(watch, 0, getpid());
+        pause();
+    }
+    /* The directory and the start. Then the task goes on, and the watch is held up. */
+    unsigned char head[RECORD];
+    struct pollfd told = {control[1], POLLIN, 0};
+    assert_int_equal(poll(&told, 1, 60000), 1);
+    assert_int_equal(recv(control[1], head, sizeof head, MSG_PEEK), sizeof head);
+    const char says[] = {BOOT_SAYS_LEFT};
+    assert_int_equal(send(control[1], says, 1, 0), 1);
+    assert_int_equal(read(busy[0], &byte, 1), 1);
+    kill(task, SIGKILL);
+    assert_int_equal(waitpid(task, NULL, 0), task);
+    assert_int_equal(pthread_create(&server, NULL, serve, &control[1]), 0);
+    watch_stop(watch);
+    assert_int_equal(__real_pthread_join(server, &result), 0);
+    struct wire_in *in = result;
+    uint32_t slot = BOOT_WDIR, len;
+    while (slot == BOOT_WDIR || (slot & BOOT_TASK_STARTED && slot != BOOT_LEAVE)) {
+        slot = wire_get_u32(in);
+        len = wire_get_u32(in);
+        wire_get_u32(in);
+        in->p += slot == BOOT_WDIR ? len : 0;
+        assert_false(in->bad);
+    }
+    assert_int_equal(slot, 0); /* and not BOOT_LEAVE */
+    assert_int_equal(wire_get_u32(in), BOOT_LEAVE);
+    free(in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(server_hears_of_last_end)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
