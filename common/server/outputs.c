@@ -54,7 +54,7 @@ struct outputs {
     int way[2];          /* a pipe, empty, through which pieces go to pipes */
     struct event *timer; /* while a stream seeks */
     int64_t seek_until;  /* ms; 0: none has sought */
-    bool closing;
+    bool home_gone, closing;
 };
 
 bool outputs_read_home(const char *text, struct outputs_home *home)
@@ -279,6 +279,17 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+void outputs_home_gone(struct outputs *outputs)
+{
+    outputs->home_gone = true;
+    for (struct stream *s = outputs->streams, *next; s != NULL; s = next) {
+        next = s->next;
+        s->refused = true;
+        if (s->state == STREAM_SEEKS)
+            go(s);
+    }
+}
+
 /* How much of what is held makes a piece: whole lines, since libpmix up to 6.1 may put the
  * beginning of a line behind a part of another process's line. A line that does not end within
  * OUTPUTS_HOLD_MS goes out unfinished. */
@@ -358,8 +369,13 @@ static bool add_stream(struct outputs *o, uint32_t rank, char which, int in, int
         close(own);
         return false;
     }
-    *s = (struct stream){
-        .next = o->streams, .outputs = o, .rank = rank, .which = which, .in = in, .own = own};
+    *s = (struct stream){.next = o->streams,
+                         .outputs = o,
+                         .refused = o->home_gone,
+                         .rank = rank,
+                         .which = which,
+                         .in = in,
+                         .own = own};
     o->streams = s;
     evutil_make_socket_nonblocking(in);
     struct stat st;

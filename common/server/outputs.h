@@ -71,6 +71,10 @@ bool outputs_read_home(const char *text, struct outputs_home *home);
 bool outputs_add(struct outputs *outputs, uint32_t rank, const struct outputs_home *home,
                  const int *fds, unsigned nfds);
 
+/** The home has ended: what is printed goes to the own output from now on. A home that has ended is
+ * not known for long, and would be looked for. */
+void outputs_home_gone(struct outputs *outputs);
+
 /** @return whether there is something that was printed, and has not arrived
  * @param home at the home; false: there or at the own output */
 bool outputs_busy(const struct outputs *outputs, bool home);

@@ -94,8 +94,10 @@ void streams_server_gone(struct server *server, uint32_t node)
 {
     const struct streams *streams = server->streams;
     uint32_t home;
-    if (streams != NULL && find_home(server, &streams->home, &home) && home == node)
-        inputs_end(streams->inputs);
+    if (streams == NULL || !find_home(server, &streams->home, &home) || home != node)
+        return;
+    outputs_home_gone(streams->outputs);
+    inputs_end(streams->inputs);
 }
 
 void streams_serve_input(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)

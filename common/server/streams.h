@@ -24,7 +24,8 @@ struct streams *streams_new(struct server *server);
 bool streams_add(struct streams *streams, uint32_t rank, const char *home, bool input,
                  const int *fds, unsigned nfds);
 
-/** Server @p node is gone: what is pushed from there ends with the end of file. */
+/** Server @p node is gone: what is pushed from there ends with the end of file, and what was
+ * printed for it goes to the own output. */
 void streams_server_gone(struct server *server, uint32_t node);
 
 /** Serves ASK_INPUT (ask.h). @param arg the server */

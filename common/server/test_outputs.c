@@ -346,6 +346,24 @@ static void test_seeks(void **state)
     close(program);
 }
 
+/* The home ended before it was needed: it is not looked for, and no server stays for it. */
+static void test_home_is_gone(void **state)
+{
+    (void)state;
+    home.known = false;
+    print("one\n");
+    own_has("");
+    outputs_home_gone(outputs);
+    own_has("one\n");
+    print("two\n");
+    own_has("two\n");
+    close(program);
+    assert_false(outputs_busy(outputs, true));
+    loop();
+    assert_int_equal(fcntl(own, F_GETFD), -1);
+    assert_int_equal(home.asked, 0);
+}
+
 static void test_seeks_in_vain(void **state)
 {
     (void)state;
@@ -413,11 +431,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
     const struct CMUnitTest tests[] = {
-        TEST(test_lines),       TEST(test_passed),        TEST(test_home),
-        TEST(test_refused),     TEST(test_slow_own),      TEST(test_nobody_reads_own),
-        TEST(test_seeks),       TEST(test_seeks_in_vain), TEST(test_end),
-        TEST(test_descriptors), TEST(test_homes),         TEST(test_shared_own),
-        TEST(test_slow_socket),
+        TEST(test_lines),        TEST(test_passed),        TEST(test_home),
+        TEST(test_refused),      TEST(test_slow_own),      TEST(test_nobody_reads_own),
+        TEST(test_seeks),        TEST(test_seeks_in_vain), TEST(test_end),
+        TEST(test_home_is_gone), TEST(test_descriptors),   TEST(test_homes),
+        TEST(test_shared_own),   TEST(test_slow_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,9 @@ enum { RECORD = 12, BYTES = 8192 };
 
 static uint32_t ranks[] = {0};
 static struct boot_node nodes[] = {{.name = (char *)"c07", .ntasks = 1, .ranks = ranks}};
-static struct facts facts = {.node = (char *)"c07",
-                             .boot = {.nodes = nodes, .nnodes = 1, .ntasks = 1, .label = (char *)"1.0"}};
+static struct facts facts = {
+    .node = (char *)"c07",
+    .boot = {.nodes = nodes, .nnodes = 1, .ntasks = 1, .label = (char *)"1.0"}};
 static struct launch launch;
 static struct listener listener = {.fd = -1};
 static struct task_env env;
