@@ -13,6 +13,7 @@
 
 #include "common/util/clock.h"
 #include "common/util/mark.h"
+#include "plugins/flux/release.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,10 @@
 #include <syslog.h>
 
 MARK_VERSION;
+
+/* Before 0.80 Flux does not have them. The module is loaded there all the same, and says so. */
+#pragma weak flux_module_config_request_decode
+#pragma weak flux_set_conf_new
 
 struct call *call_open(struct module *module, struct call **list, flux_future_t *future,
                        flux_continuation_f then)
@@ -348,6 +353,12 @@ __attribute__((visibility("default"))) int mod_main(flux_t *h, int argc, char *a
 {
     struct module module = {.h = h};
     flux_msg_handler_t **handlers = NULL;
+    struct err err = {0};
+    if (release_check(&err) != 0) {
+        flux_log(h, LOG_ERR, "%s", err.text);
+        errno = ENOTSUP;
+        return -1;
+    }
     if (argc > 0) {
         flux_log(h, LOG_ERR,
                  "the module takes no arguments; settings stand in table [muster] of "

@@ -20,6 +20,7 @@
  */
 #include "common/util/log.h"
 #include "common/util/mark.h"
+#include "plugins/flux/release.h"
 #include "plugins/flux/shell_session.h"
 
 #include <stdio.h>
@@ -88,6 +89,8 @@ static int on_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
                          NAME ": -o pmi=%s asks for two PMIx servers, that of muster and that of "
                               "flux-pmix (pmix), and a task can have one: leave one of them out",
                          pmi);
+    if (release_check(&err) != 0)
+        flux_shell_fatal(NULL, NULL, 0, 0, 1, NAME ": %s", err.text);
     log_open(shell_sink, NULL, LOG_LEVEL_DEBUG, NULL);
     session = session_new(shell);
     if (!session)

@@ -78,6 +78,10 @@ int flux_job_id_parse(const char *s, uint64_t *id);
 int flux_job_id_encode(uint64_t id, const char *type, char *buf, size_t bufsz);
 int flux_log(flux_t *h, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* The library itself. The number is the three of them in one. */
+const char *flux_core_version_string(void);
+int flux_core_version(int *major, int *minor, int *patch);
+
 /* Messages. */
 void flux_msg_destroy(flux_msg_t *msg);
 const flux_msg_t *flux_msg_incref(const flux_msg_t *msg);

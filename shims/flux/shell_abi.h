@@ -56,7 +56,6 @@ json_t *json_array_get(const json_t *array, size_t index);
 const char *json_string_value(const json_t *string);
 
 /* Of libflux-core. */
-const char *flux_core_version_string(void);
 flux_future_t *flux_rpc(flux_t *h, const char *topic, const char *s, uint32_t nodeid, int flags);
 int flux_rpc_get(flux_future_t *f, const char **s);
 int flux_future_wait_for(flux_future_t *f, double timeout);

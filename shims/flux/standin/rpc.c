@@ -279,6 +279,14 @@ const char *flux_core_version_string(void)
     return "0.88.0";
 }
 
+int flux_core_version(int *major, int *minor, int *patch)
+{
+    *major = 0;
+    *minor = 88;
+    *patch = 0;
+    return 88 << 8;
+}
+
 /* ---- job ids: "f58plain" is an f, and the number in base 58 ---- */
 
 static const char digits[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
