@@ -8,8 +8,8 @@ usage() {
 usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_spawn.sh BUILDDIR [PART]...
 
 Jobs whose tasks call PMIx_Spawn: what the started jobs see and print, which failures are told and how soon, and
-that nothing is left however either side ends. PARTs: calls busy rounds many nested mpi guests ends lives; all of
-them by default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
+that nothing is left however either side ends. PARTs: calls streams busy rounds many nested mpi guests ends lives; all
+of them by default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -46,6 +46,19 @@ part_calls() {
     'Flux cannot start 1000 processes' 'requires pmix.mapby = board'; do
     check "the terminal has, once: $why" "$(tail -n 5 "$work/log" | tr '\n' ';')" [ "$(grep -cF "$why" "$work/log")" = 1 ]
   done
+}
+
+# What the processes read that are not meant by a push is empty: they end, and Flux waits for none of them.
+part_streams() {
+  local n
+  passes 'standard input that is pushed, by a task' -N2 -n2 -- --what input --n 3 --lines 20000
+  check 'who reads nothing has an empty input' "$(grep -m 1 exit-timeout "$work/log")" eval "! grep -q exit-timeout '$work/log'"
+  timeout -k 5 100 flux run -o pmi="$MPI" -N2 -n2 "$clients/tools" --as pusher --n 2 --lines 5000 >"$work/log" 2>&1 </dev/null
+  judge 'by a tool' tools $? "$work/log"
+  export SPAWNER_GO=$MUSTER_CI_DIR/shared/go
+  passes 'a pull of what is printed' -N1 -n2 -- --what output --n 4 --lines 2000
+  n=$(grep -c '^OUT\|^ERR' "$work/log")
+  check 'it is not on the terminal' "$n lines" [ "$n" = 0 ]
 }
 
 # All processors of the instance are the parent's.
@@ -151,5 +164,5 @@ part_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell && { flux cancel "$(id_of spawned)"; over child-cancelled 0; }
 }
 
-only_parts calls busy rounds many nested mpi guests ends lives
+only_parts calls streams busy rounds many nested mpi guests ends lives
 summary

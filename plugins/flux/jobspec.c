@@ -202,7 +202,8 @@ static void put_options(FILE *out, const struct jobspec_parent *parent, const st
         fputs(",\"taskmap\":{\"scheme\":\"cyclic\",\"value\":\"\"}", out);
     if (what->output != NULL)
         put_output(out, what);
-    fputs("}}", out);
+    /* Nobody attaches to the job and ends its input. What is pushed comes by muster-exec. */
+    fputs(",\"input\":{\"stdin\":{\"type\":\"file\",\"path\":\"/dev/null\"}}}}", out);
 }
 
 static void put_constraints(FILE *out, const struct rm_spawn *what)

@@ -85,6 +85,7 @@ static void test_env(void **state)
     assert_string_equal(at(spec, "/attributes/system/shell/options/pmi"), "simple,muster");
     assert_string_equal(at(spec, "/attributes/system/shell/options/exit-timeout"), "none");
     assert_string_equal(at(spec, "/attributes/system/shell/options/output"), "");
+    assert_string_equal(at(spec, "/attributes/system/shell/options/input/stdin/path"), "/dev/null");
     assert_string_equal(at(spec, "/tasks/0/command/0"), MUSTER_EXEC_PATH);
     json_object_put(spec);
 }
