@@ -112,6 +112,19 @@ static void on_exit_of_others(void)
         _exit(1);
 }
 
+/* Whether a crash is most likely libpmix's, which has ended an operation twice (nspace/library.c).
+ * Called when a signal has come. */
+static bool is_librarys(const void *arg)
+{
+    const struct server *server = arg;
+    if (server->tasks == NULL || !library_has(server->library, LIBRARY_LOSS_ENDS_TWICE))
+        return false;
+    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+        if (task_is_lost(&server->tasks[k]))
+            return true;
+    return false;
+}
+
 /* Messages as the settings have it. A node without syslog is no reason to end a step. */
 static void open_log(const struct server *server, struct log_syslog *syslog)
 {
@@ -121,7 +134,7 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
     snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
              server->boot.nodes[server->boot.node].name);
     log_open(NULL, NULL, level, prefix);
-    crash_open(prefix);
+    crash_open(prefix, is_librarys, server);
     if (server->conf.log_sink != CONF_LOG_SYSLOG)
         return;
     if (log_syslog_open(syslog, LOG_SYSLOG_PATH, "muster-server", &err) == 0)
