@@ -8,7 +8,7 @@ usage() {
 usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_jobs.sh BUILDDIR [PART]...
 
 Runs jobs of the clients in BUILDDIR (or BUILDDIR/ci/clients) at once: many (six), jobs (they form groups
-with each other), meet (they publish and look up, also while the module is loaded anew, and connect by name), direct
+with each other), meet (they publish and look up, also while the module is loaded anew, and connect by name, and by MPI), direct
 (servers connect to each other, do not, or meet a firewall), psets (sets that the user names), users (jobs of others than the instance's owner), survivors (a rank is lost and the job goes
 on); and looks at jobs that hang: status (muster-status), stats (flux module stats).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
@@ -152,6 +152,20 @@ part_meet() {
   part 0 '-N3 -n4' "$clients/connect" --mode jobs --part 0; first=$job
   part 1 '-N2 -n3' "$clients/connect" --mode jobs --part 1; second=$job
   met 'two jobs connect by name' connect "$first" "$second"
+  mpi_meets
+}
+
+# By a published name, and by a port that is in a file.
+mpi_meets() {
+  local first second what='MPI_Comm_accept and MPI_Comm_connect, two nodes each'
+  case $(mpicc --showme:version 2>/dev/null) in
+    '') skip "meet: $what" 'no mpicc'; return ;;
+    *'Open MPI 6.'*) skip "meet: $what" 'Open MPI 6 does not connect between nodes that are one machine'; return ;;
+  esac
+  export MPI_MEET_FILE=$MUSTER_CI_DIR/shared/port
+  part 0 '-N2 -n3' "$clients/mpi_meet" --part 0 --run 1 --others 2; first=$job
+  part 1 '-N2 -n2' "$clients/mpi_meet" --part 1 --run 1 --others 3; second=$job
+  met "$what" mpi_meet "$first" "$second"
 }
 
 # ---- direct connections, and none ----
