@@ -252,11 +252,6 @@ void engine_tick(struct engine *engine)
     timers_fire(&engine->timers, engine, engine->env.now(engine->env.arg));
 }
 
-uint32_t engine_count(const struct engine *engine)
-{
-    return engine->count;
-}
-
 void engine_close(struct engine *engine)
 {
     engine->closing = true;

@@ -229,9 +229,6 @@ int64_t engine_next(const struct engine *engine);
 /** Does what is due: deadlines, stall reports, partial contributions, forgetting. */
 void engine_tick(struct engine *engine);
 
-/** @return the number of trackers, records of failed operations included */
-uint32_t engine_count(const struct engine *engine);
-
 /** An operation that is under way, as this server sees it. All of it is borrowed. */
 struct engine_view {
     const void *sig;

@@ -219,7 +219,7 @@ uint32_t kit_trackers(const struct kit *kit)
     for (const struct kit_op *op = kit->ops; op != NULL; op = op->next)
         for (uint32_t i = 0; i < op->n; i++)
             if (!loopback_dead(kit->net, op->nodes[i]))
-                n += engine_count(loopback_engine(kit->net, op->nodes[i]));
+                n += loopback_engine(kit->net, op->nodes[i])->count;
     return n;
 }
 

@@ -84,10 +84,8 @@ void rollup_acquaint(const struct engine *engine, const struct tracker *t, uint3
  * @param body as in engine_env::send */
 void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
                  struct wire_out *out, struct shared_bytes *body);
-/** Sends the server in @p slot a release. @param number of the receiver's call; 0: it said none */
-void rollup_release(struct engine *engine, const struct tracker *t, uint32_t slot,
-                    struct tracker_release *release, uint64_t number);
-/** Sends it a success that is kept. @param number as above */
+/** Sends the server in @p slot a success that is kept.
+ * @param number of the receiver's call; 0: it said none */
 void rollup_kept(struct engine *engine, const struct tracker *t, uint32_t slot,
                  const struct decided *d, uint64_t number);
 /** Tells the server in @p slot of a failure. @param number as above */

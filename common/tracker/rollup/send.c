@@ -20,8 +20,9 @@ void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
     wire_out_free(out);
 }
 
-void rollup_release(struct engine *engine, const struct tracker *t, uint32_t slot,
-                    struct tracker_release *release, uint64_t number)
+/* Sends the server in @p slot a release. */
+static void send_release(struct engine *engine, const struct tracker *t, uint32_t slot,
+                         struct tracker_release *release, uint64_t number)
 {
     struct wire_out out = {0};
     struct shared_bytes *bytes = release_bytes(release, t->sig, t->siglen);
@@ -35,14 +36,14 @@ void rollup_kept(struct engine *engine, const struct tracker *t, uint32_t slot,
                  const struct decided *d, uint64_t number)
 {
     struct tracker_release release = {.bytes = d->bytes};
-    rollup_release(engine, t, slot, &release, number);
+    send_release(engine, t, slot, &release, number);
 }
 
 void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
                  const struct tracker_debt *past, uint64_t number)
 {
     struct tracker_release failed = {.generation = past->generation, .result = debt_result(past)};
-    rollup_release(engine, t, slot, &failed, number);
+    send_release(engine, t, slot, &failed, number);
     release_end(&failed);
 }
 
@@ -78,10 +79,10 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
     }
     if (release->added != NULL)
         engine_acquaint(engine, tracker_node(t, slot), release->added);
-    rollup_release(engine, t, slot, release,
-                   child == NULL                 ? 0
-                   : release->result.status == 0 ? child->number
-                                                 : child->call);
+    send_release(engine, t, slot, release,
+                 child == NULL                 ? 0
+                 : release->result.status == 0 ? child->number
+                                               : child->call);
 }
 
 /* Where settings differ, so do the trees: the root tells every server itself, and nobody else. */

@@ -76,14 +76,15 @@ uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t)
     return t->tree.slots != NULL ? engine->shape.id : engine->env.arity;
 }
 
-bool tracker_has_own(const struct tracker *t)
+/* Whether our own contribution is here: our call, or why it does not come. */
+static bool has_own(const struct tracker *t)
 {
     return t->call != NULL || t->own_status != 0;
 }
 
 bool tracker_is_complete(const struct tracker *t)
 {
-    bool complete = tracker_has_own(t);
+    bool complete = has_own(t);
     for (uint32_t i = 0; i < t->nchildren && complete; i++)
         complete = t->children[i].said == CHILD_ALL;
     return complete;
@@ -91,7 +92,7 @@ bool tracker_is_complete(const struct tracker *t)
 
 uint32_t tracker_awaited(const struct tracker *t, struct ranges *slots)
 {
-    uint32_t n = !tracker_has_own(t);
+    uint32_t n = !has_own(t);
     if (n > 0)
         ranges_add(slots, t->self, t->self);
     for (uint32_t i = 0; i < t->nchildren; i++) {

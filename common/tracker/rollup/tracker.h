@@ -217,8 +217,8 @@ struct engine {
     struct timers timers;           /**< of all that is held: each has one */
     struct tracker_bucket *buckets; /**< owned; by hash */
     uint32_t nbuckets;
-    uint32_t count;
-    bool retries; /**< there has been a later try of some operation */
+    uint32_t count; /**< trackers, records of failed operations included */
+    bool retries;   /**< there has been a later try of some operation */
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     struct ranges lost, left;    /**< servers that are gone, by how */
@@ -252,8 +252,6 @@ uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
 uint32_t tracker_node(const struct tracker *t, uint32_t slot);
 /** @return the child in @p slot, or NULL: the server there is not directly below us */
 struct tracker_child *tracker_child_of(const struct tracker *t, uint32_t slot);
-/** Whether our own contribution is here: our call, or why it does not come. */
-bool tracker_has_own(const struct tracker *t);
 /** Whether all of our subtree has contributed. */
 bool tracker_is_complete(const struct tracker *t);
 /** Finds out who is missing here: whose contribution is awaited.

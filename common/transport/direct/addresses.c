@@ -113,12 +113,6 @@ static bool read_place(const char *where, struct place *place)
     return strlen(where) < IFNAMSIZ && strpbrk(where, "/: \t") == NULL;
 }
 
-bool addresses_is_place(const char *where)
-{
-    struct place place;
-    return read_place(where, &place);
-}
-
 static bool is_at(const struct place *place, const struct ifaddrs *at,
                   const struct address *address)
 {

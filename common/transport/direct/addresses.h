@@ -34,10 +34,6 @@ struct addresses {
  */
 int addresses_own(const char *where, struct addresses *own, struct err *err);
 
-/** @return whether @p where is one that addresses_own() understands: no interface need have the
- * name */
-bool addresses_is_place(const char *where);
-
 /**
  * Listens on TCP, IPv6 and IPv4 where the node has them.
  * @param own  what is announced; where it is one address, only that one is listened on

@@ -17,7 +17,7 @@ enum {
     STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
 };
 
-void outgoing_free(struct outgoing *list)
+static void outgoing_free(struct outgoing *list)
 {
     while (list != NULL) {
         struct outgoing *next = list->next;

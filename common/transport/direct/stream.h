@@ -34,8 +34,6 @@ struct outgoing {
     enum frame_care care;
 };
 
-void outgoing_free(struct outgoing *list);
-
 /** @return its bytes */
 size_t outgoing_len(const struct outgoing *frame);
 
