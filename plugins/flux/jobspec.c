@@ -202,7 +202,7 @@ static void put_options(FILE *out, const struct jobspec_parent *parent, const st
         fputs(",\"taskmap\":{\"scheme\":\"cyclic\",\"value\":\"\"}", out);
     if (what->output != NULL)
         put_output(out, what);
-    /* Nobody attaches to the job and ends its input. What is pushed comes by muster-exec. */
+    /* No user attaches to the job to end its input. muster-exec brings what is pushed. */
     fputs(",\"input\":{\"stdin\":{\"type\":\"file\",\"path\":\"/dev/null\"}}}}", out);
 }
 
