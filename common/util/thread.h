@@ -47,9 +47,9 @@ static inline bool thread_stay_loaded(void)
            dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
 }
 
-/** Joins @p thread if it ends until @p deadline, a value of now_ms(). The deadline is by the clock
- * that nobody sets. pthread_clockjoin_np() does that, too, but ThreadSanitizer does not know it,
- * and takes what comes after it for a race.
+/** Joins @p thread if it ends until @p deadline, a value of now_ms(), so by the monotonic clock.
+ * pthread_clockjoin_np() does that, too. But ThreadSanitizer does not know that function, and
+ * reports what follows it as a race.
  * @return whether it ended @thread any */
 static inline bool thread_join_until(pthread_t thread, int64_t deadline)
 {
