@@ -28,7 +28,8 @@ struct host {
     uint32_t self;
     struct asks *asks;
     struct surveys *surveys;
-    bool hangs; /* frames to it wait */
+    bool hangs;   /* frames to it wait */
+    bool babbles; /* as a relay it says one server twice, and one of another part */
     uint32_t asked, served;
     /* what the one that asks has heard of it */
     uint32_t heard;
@@ -71,10 +72,28 @@ static void serve(void *arg, uint32_t from, uint64_t id, const void *body, size_
     asks_reply(host->asks, from, id, 0, answer, answer_len);
 }
 
+static void babble(const struct host *host, uint32_t from, uint64_t id)
+{
+    const uint32_t said[] = {host->self + 1, host->self + 1, host->self + 20};
+    struct wire_out out = {0};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        unsigned char answer[100] = {0};
+        memcpy(answer, &said[i], sizeof said[i]);
+        wire_put_u32(&out, said[i]);
+        wire_put_i32(&out, 0);
+        wire_put_block(&out, answer, sizeof answer);
+    }
+    asks_reply(host->asks, from, id, 0, out.data, out.len);
+    wire_out_free(&out);
+}
+
 static void relay(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     const struct host *host = arg;
-    surveys_serve(host->surveys, from, id, body, len);
+    if (host->babbles)
+        babble(host, from, id);
+    else
+        surveys_serve(host->surveys, from, id, body, len);
 }
 
 static void hear(void *arg, uint32_t node, int32_t status, const void *data, size_t len)
@@ -262,6 +281,40 @@ static void long_answers_are_fetched(void **state)
     close_all();
 }
 
+/* A relay's word counts once for each server of its part, and for no other server. */
+static void a_relay_that_babbles_is_heard_once(void **state)
+{
+    (void)state;
+    open_all(40);
+    hosts[0].babbles = true;
+    ask_all();
+    run(0);
+    assert_heard(0);
+    close_all();
+}
+
+/* A question that comes again while the relay waits is not put again. */
+static void a_repeated_question_is_relayed_once(void **state)
+{
+    struct wire_out out = {0};
+    struct ranges nodes = {0};
+    (void)state;
+    open_all(40);
+    ranges_add(&nodes, 2, 3);
+    wire_put_u8(&out, ASK_STATUS);
+    wire_put_u32(&out, TIMEOUT_S);
+    ranges_write(&nodes, UINT32_MAX, &out);
+    wire_put_raw(&out, "ping", 4);
+    for (int i = 0; i < 2; i++)
+        surveys_serve(hosts[1].surveys, 0, 1, out.data, out.len);
+    assert_int_equal(nframes, 2);
+    run(0);
+    assert_int_equal(hosts[2].served, 1);
+    wire_out_free(&out);
+    ranges_free(&nodes);
+    close_all();
+}
+
 static void no_nonsense_is_relayed(void **state)
 {
     struct wire_out out = {0};
@@ -296,6 +349,8 @@ int main(void)
         cmocka_unit_test(those_that_hang_hide_nobody),
         cmocka_unit_test(a_relay_that_goes_hides_nobody),
         cmocka_unit_test(long_answers_are_fetched),
+        cmocka_unit_test(a_relay_that_babbles_is_heard_once),
+        cmocka_unit_test(a_repeated_question_is_relayed_once),
         cmocka_unit_test(no_nonsense_is_relayed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
