@@ -4,7 +4,7 @@
  * which they come, while servers are lost, time passes and the resource manager names a holder. No
  * question is answered twice, and each of our own is answered by the end.
  */
-#include "common/server/holder.h"
+#include "common/holder/holder.h"
 #include "fuzz/fuzz.h"
 
 #include <stdio.h>

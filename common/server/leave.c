@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end: of a step that cannot go on, and of this server. */
+#include "common/holder/holder.h"
 #include "common/server/absent.h"
 #include "common/server/broadcast.h"
 #include "common/server/ending.h"
 #include "common/server/execs.h"
-#include "common/server/holder.h"
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"

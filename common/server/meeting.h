@@ -7,7 +7,7 @@
 #ifndef MUSTER_SERVER_MEETING_H
 #define MUSTER_SERVER_MEETING_H
 
-#include "common/server/holder.h"
+#include "common/holder/holder.h"
 #include "common/server/server.h"
 
 /** Makes server::holder, once engine and asks are there. @return 0, or -1: out of memory */

@@ -2,6 +2,7 @@
 /* One muster-server: how it is put together, its loop, and its end. */
 #include "common/server/server.h"
 
+#include "common/holder/holder.h"
 #include "common/nspace/topology.h"
 #include "common/server/absent.h"
 #include "common/server/broadcast.h"
@@ -10,7 +11,6 @@
 #include "common/server/departed.h"
 #include "common/server/execs.h"
 #include "common/server/frames.h"
-#include "common/server/holder.h"
 #include "common/server/sets.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"

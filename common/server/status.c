@@ -3,8 +3,8 @@
  * become JSON. Lists are cut, and say how much was left out. */
 #include "common/server/status.h"
 
+#include "common/holder/holder.h"
 #include "common/nspace/library.h"
-#include "common/server/holder.h"
 #include "common/server/server.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"

@@ -6,8 +6,8 @@
  */
 #include "common/server/steps.h"
 
+#include "common/holder/holder.h"
 #include "common/nspace/foreign.h"
-#include "common/server/holder.h"
 #include "common/server/sets.h"
 #include "common/server/strangers.h"
 #include "common/server/streams.h"

@@ -4,10 +4,10 @@
  * LEAVING: u8 1: the whole step of the sender has ended, 0: the sender leaves
  * said to all of the own step: str namespace of another step that has ended
  */
+#include "common/holder/holder.h"
 #include "common/notify/connection.h"
 #include "common/nspace/foreign.h"
 #include "common/server/broadcast.h"
-#include "common/server/holder.h"
 #include "common/server/sets.h"
 #include "common/server/steps.h"
 #include "common/server/strangers.h"

@@ -3,11 +3,11 @@
  * Tests of what happens when all servers of another step are gone: what is told, and when its
  * namespace is forgotten. The test plays the parts of the server that steps_end.c calls.
  */
+#include "common/holder/holder.h"
 #include "common/notify/connection.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/registry.h"
 #include "common/server/broadcast.h"
-#include "common/server/holder.h"
 #include "common/server/sets.h"
 #include "common/server/steps.h"
 #include "common/server/strangers.h"

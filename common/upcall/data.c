@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMIx_Publish, PMIx_Lookup, PMIx_Unpublish: what is asked goes to the holder
- * (common/server/holder.h). Values travel as libpmix packs them. */
+ * (common/holder/holder.h). Values travel as libpmix packs them. */
 #include "common/upcall/data.h"
 
 #include "common/nspace/library.h"

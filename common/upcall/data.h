@@ -6,7 +6,7 @@
 #ifndef MUSTER_UPCALL_DATA_H
 #define MUSTER_UPCALL_DATA_H
 
-#include "common/server/store.h"
+#include "common/holder/store.h"
 
 #include <pmix.h>
 

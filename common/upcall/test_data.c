@@ -3,7 +3,7 @@
  * Tests of publish, lookup and unpublish between libpmix and the holder: what directives become,
  * which are refused, and what an answer becomes. A value travels here as its four bytes.
  */
-#include "common/server/holder.h"
+#include "common/holder/holder.h"
 #include "common/server/meeting.h"
 #include "common/upcall/upcall.h"
 

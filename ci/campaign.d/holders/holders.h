@@ -21,7 +21,7 @@
 #define MUSTER_CI_HOLDERS_H
 
 #include "ci/campaign.d/holders/seed.h"
-#include "common/server/holder.h"
+#include "common/holder/holder.h"
 #include "common/tracker/engine.h"
 #include "common/transport/loopback.h"
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * State of the holder's end. Private to its files, of which each calls only those before it:
- *
- *     holder_carry, holder_desk, holder_state, holder_hold,
- *     holder_seek, holder_leave, holder_serve, holder_where, holder
- *
- * Upwards go only an answer from above and the word that the queue is to be served, by struct
+ * State of the holder's end. Private to its files; docs/design.md has their order. What goes
+ * upwards is only an answer from above and the word that the queue is to be served, by struct
  * holder's came() and serve().
  */
-#ifndef MUSTER_SERVER_HOLDER_PRIVATE_H
-#define MUSTER_SERVER_HOLDER_PRIVATE_H
+#ifndef MUSTER_HOLDER_PRIVATE_H
+#define MUSTER_HOLDER_PRIVATE_H
 
-#include "common/server/holder.h"
+#include "common/holder/holder.h"
 
 enum holder_state { RESTS, SEEKS, GREETS, FOLLOWS, COLLECTS, HOLDS };
 
@@ -118,7 +114,7 @@ struct holder {
     TAILQ_HEAD(, client) clients;
 };
 
-/* ---- holder_carry.c: requests under way ---- */
+/* ---- carry.c: requests under way ---- */
 
 struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const void *body,
                         size_t len);
@@ -137,7 +133,7 @@ void carry_forget(struct holder *holder, uint32_t from);
 void carry_keep(struct holder *holder, const struct carry *c);
 bool holder_is_own(const struct holder *holder, uint32_t node);
 
-/* ---- holder_desk.c: what the holder does with a request ---- */
+/* ---- desk.c: what the holder does with a request ---- */
 
 /** Does what @p c asks, and answers it by carry_answer(), or lets it wait. */
 void desk_serve(struct holder *holder, struct carry *c);
@@ -155,7 +151,7 @@ int64_t desk_next(const struct holder *holder, int64_t now);
 /** Next number of a range. */
 uint64_t desk_range(struct holder *holder);
 
-/* ---- holder_state.c: what is asked of the state ---- */
+/* ---- state.c: what is asked of the state ---- */
 
 void holder_set_state(struct holder *holder, enum holder_state state);
 /** @return the name of the state of a deputy */
@@ -174,7 +170,7 @@ void holder_set_range(struct holder *holder, uint64_t range);
 /** Takes an answer that changes nothing. */
 void holder_ignore(void *arg, int32_t status, const void *data, size_t len);
 
-/* ---- holder_hold.c: being the holder ---- */
+/* ---- hold.c: being the holder ---- */
 
 /** Asks the other steps for what they have, and then holds. */
 void hold_collect(struct holder *holder);
@@ -185,7 +181,7 @@ void hold_kept(struct holder *holder);
 /** Keeps what is held of steps that are gone, as nobody else will say it to the next holder. */
 void hold_adopt(struct holder *holder);
 
-/* ---- holder_seek.c: looking for the holder ---- */
+/* ---- seek.c: looking for the holder ---- */
 
 /** Asks the resource manager, unless it owes an answer. */
 void seek_now(struct holder *holder);
@@ -199,14 +195,14 @@ bool seek_greet(struct holder *holder, uint32_t node, ask_done_fn *done);
 /** What this step's servers keep has become more: the holder is to hear of it. */
 void seek_say_kept(struct holder *holder);
 
-/* ---- holder_leave.c: what outlives a step is handed over ---- */
+/* ---- leave.c: what outlives a step is handed over ---- */
 
 /** Looks for an heir, where one is missing: the state has changed. */
 void leave_offer(struct holder *holder);
 /** Takes a HOLDER_HEIR. */
 void leave_inherit(struct holder *holder, struct carry *c);
 
-/* ---- holder_serve.c: requests ---- */
+/* ---- serve.c: requests ---- */
 
 void serve_queue(struct holder *holder);
 void serve_answer(struct carry *c, int32_t status, const void *data, size_t len);

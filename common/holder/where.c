@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the holder is, and the range of context ids: requests of this server's own. */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What servers tell each other of published data, as bytes: docs/wire.md has it. */
-#include "common/server/store.h"
+#include "common/holder/store.h"
 
 #include <stdlib.h>
 #include <string.h>

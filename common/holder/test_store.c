@@ -3,7 +3,7 @@
  * Tests of what is published: ranges, duplicates, persistence, permissions, bounds, and bytes that
  * others have written.
  */
-#include "common/server/store.h"
+#include "common/holder/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

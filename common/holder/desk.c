@@ -4,7 +4,7 @@
  * steps there are it knows by their deputies. What only lives as long as its step is dropped when
  * that step has had no deputy for a while.
  */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include "common/util/log.h"
 

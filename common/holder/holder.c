@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What happens to the holder's end: losses, time, its beginning and its end. holder.h has its
  * states. */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include <stdlib.h>
 #include <string.h>

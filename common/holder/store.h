@@ -7,8 +7,8 @@
  * which publishes without end gets an error and no server dies of it.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STORE_H
-#define MUSTER_SERVER_STORE_H
+#ifndef MUSTER_HOLDER_STORE_H
+#define MUSTER_HOLDER_STORE_H
 
 #include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"

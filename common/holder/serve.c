@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests of this server and of others: which one is done here, and which way the rest goes. */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * seconds, and then every few minutes, whether there is an older one; then it follows that one, and
  * the steps that it served are told to look again.
  */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include "common/util/log.h"
 

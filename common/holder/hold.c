@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Becoming the holder, and what it does when it ceases to be that. */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include <string.h>
 

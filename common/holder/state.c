@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of the holder's end ask about its state. */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include "common/util/log.h"
 

@@ -26,10 +26,10 @@
  *
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_HOLDER_H
-#define MUSTER_SERVER_HOLDER_H
+#ifndef MUSTER_HOLDER_HOLDER_H
+#define MUSTER_HOLDER_HOLDER_H
 
-#include "common/server/store.h"
+#include "common/holder/store.h"
 #include "common/transport/ask.h"
 
 enum { HOLDER_NONE = 0xffffffff /**< no server */ };

@@ -4,7 +4,7 @@
  * with the same id is the same; one whose asker is gone, or was told already, is freed when the
  * server above has answered.
  */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include "common/util/log.h"
 

@@ -8,7 +8,7 @@
  * keeps it as if its own step had published it. One that leaves, too, declines, and a holder that
  * has done so is looked for anew.
  */
-#include "common/server/holder_private.h"
+#include "common/holder/private.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Keeps entries in one list, in the order in which they came. A user's jobs publish few things, and
  * the bounds keep the list short enough to be walked for a request.
  */
-#include "common/server/store.h"
+#include "common/holder/store.h"
 
 #include <stdlib.h>
 #include <string.h>
