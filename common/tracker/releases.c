@@ -154,6 +154,14 @@ static bool is_mistaken(const struct tracker *t, uint32_t slot, uint64_t number,
            release->generation <= t->failure.generation;
 }
 
+/* Whether what a lost server has sent counts no more, as others were told that it is lost. Neither
+ * does a failure, while they are asked: it may be of the operation after the success before it. */
+static bool is_too_late(const struct engine *engine, const struct tracker *t, uint32_t slot,
+                        int32_t status)
+{
+    return (status == 0 || t->state == TRACKER_DOUBT) && tracker_slot_lost(engine, t, slot);
+}
+
 /* Added members' contributions come after those of the slots. */
 static bool is_entries(const struct tracker *t, const struct release_frame *frame)
 {
@@ -189,8 +197,8 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
     if (!good) {
         log_warning("a malformed release of node %u was dropped", from);
         tracker_tidy(engine, t);
-    } else if (result->status == 0 && tracker_slot_lost(engine, t, slot)) {
-        log_debug("tracker: a success from node %u, which is lost, was dropped", from);
+    } else if (is_too_late(engine, t, slot, result->status)) {
+        log_debug("tracker: a release of node %u, which is lost, was dropped", from);
     } else if (is_mistaken(t, slot, number, release)) {
         t->number = ++engine->numbers;
         say_again(engine, t);

@@ -63,6 +63,39 @@ static void a_server_between(void **state)
     kit_end(kit);
 }
 
+/* Both words of a root that is lost are late: on the operation that has succeeded, and on the next
+ * one, which has failed. The server below asks the other one for the first, so it must not take the
+ * second for its answer. */
+static void late_words_of_a_lost_root(void **state)
+{
+    static const uint32_t parents[] = {TREE_NONE, 0, 0};
+    static const uint8_t apart[] = {0, 0, 1};
+    struct loopback_conf conf = {
+        .nnodes = 3, .arity = 2, .seed = 7, .delay_min = 10, .delay_max = 10, .parents = parents};
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "late", NULL, 3);
+    (void)state;
+    const struct kit_call *below = kit_call(kit, op, 2, (struct kit_ask){0});
+    loopback_run(kit->net, 100);
+    loopback_partition(kit->net, apart, loopback_now(kit->net) + 1000);
+    kit_call(kit, op, 0, (struct kit_ask){0});
+    kit_call(kit, op, 1, (struct kit_ask){0});
+    loopback_run(kit->net, 100);
+    kit_call(kit, op, 0, (struct kit_ask){.status = -77});
+    kit_call(kit, op, 1, (struct kit_ask){0});
+    loopback_run(kit->net, 100);
+    loopback_kill(kit->net, 0, LONG_MS, LONG_MS);
+    engine_lost(loopback_engine(kit->net, 2), 0);
+    loopback_run(kit->net, 2000);
+    assert_int_equal(below->answers, 1);
+    assert_int_equal(below->status, 0);
+    const struct kit_call *next = kit_call(kit, op, 2, (struct kit_ask){0});
+    loopback_run(kit->net, 2000);
+    assert_int_equal(next->answers, 1);
+    assert_int_equal(next->status, LOOPBACK_LOST); /* nobody waits for it, and the root is lost */
+    kit_end(kit);
+}
+
 /* The success before is not known below the lost one either when the next operation fails. */
 static void a_failure_does_not_overtake(void **state)
 {
@@ -219,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_that_tells_some),
         cmocka_unit_test(a_server_between),
+        cmocka_unit_test(late_words_of_a_lost_root),
         cmocka_unit_test(a_failure_does_not_overtake),
         cmocka_unit_test(failures_stay_in_order),
         cmocka_unit_test(what_has_failed_fails_once),

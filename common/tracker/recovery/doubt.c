@@ -6,7 +6,7 @@
  * not decided yet, it fails. When the root is lost, a server is in doubt if it has contributed its
  * whole subtree, because the root may have decided then. It asks all other servers. A server that
  * has the result (decided.c), or knows of a failure, answers with that. Each other server answers
- * that it has none, and from then on takes no success from a server that anybody has named as lost.
+ * that it has none, and from then on takes no result from a server that anybody has named as lost.
  * Once all servers that are left have answered so, and have named the same servers as lost, no
  * server can have a success or get one. Then the operation fails, everywhere with the same list of
  * lost servers.
