@@ -122,6 +122,37 @@ static void claim_late(struct party_room *room, const char *names)
     procset_free(&members);
 }
 
+/* A leader that was added, too, calls late, when the home that has failed the bootstrap is lost. It
+ * will not call as a member of that bootstrap any more, so its next call as a member gets nothing
+ * that is owed.
+ */
+static void a_debt_of_a_leader_without_a_home(void **state)
+{
+    uint32_t home = (uint32_t)(signature_hash("g", 1) % N), late = (home + 2) % N;
+    (void)state;
+    for (int noticed = 0; noticed < 2; noticed++) {
+        struct party_room room = room_of();
+        struct procset added = {0};
+        party_add(&added, a(late));
+        struct party *first = party_bootstrap(&room, "g", a((home + 1) % N), 2,
+                                              (struct party_ask){.added = &added, .status = -77});
+        procset_free(&added);
+        loopback_run(room.kit->net, 500);
+        party_assert(first, -77);
+        loopback_kill(room.kit->net, home, noticed ? 10 : 1000, noticed ? 10 : 1000);
+        loopback_run(room.kit->net, 100);
+        struct party *leader = party_boots(&room, late, 2, "", 0);
+        loopback_run(room.kit->net, 2000);
+        party_assert(leader, LOOPBACK_LOST);
+        struct party *member = party_join(&room, "g", a(late), (struct party_ask){.timeout = 5});
+        loopback_run(room.kit->net, 1000);
+        assert_int_equal(member->answers, 0);
+        loopback_run(room.kit->net, 10000);
+        party_assert(member, LOOPBACK_TIMEOUT);
+        party_end(&room);
+    }
+}
+
 /* A late claim does not touch the next construct. */
 static void a_claim_that_comes_late(void **state)
 {
@@ -415,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_debt_beside_leaders),
         cmocka_unit_test(a_debt_of_a_call_that_is_dropped),
+        cmocka_unit_test(a_debt_of_a_leader_without_a_home),
         cmocka_unit_test(a_claim_that_comes_late),
         cmocka_unit_test(a_failure_beside_a_late_claim),
         cmocka_unit_test(every_open_claim_is_tried),

@@ -214,6 +214,7 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node)
         return;
     }
     if (node == ENGINE_NO_HOME || engine_is_lost(engine, node)) {
+        debt_forgive(engine, node, w->call); /* as in leader_lost() */
         call_refuse(leave(engine, w), engine->env.codes.lost);
         return;
     }
@@ -247,6 +248,9 @@ void leader_lost(struct engine *engine, uint32_t node)
 {
     struct waiting *w;
     while ((w = at_home(engine, node)) != NULL) {
+        /* If that home has failed the bootstrap, and the leader was added, too, the leader's next
+         * call as a member is of another operation. */
+        debt_forgive(engine, node, w->call);
         if (engine->env.home == NULL || engine->closing) {
             call_refuse(leave(engine, w), engine->env.codes.lost);
             continue;
