@@ -33,7 +33,7 @@ enum {
     LATENESS_MS = 100, /**< of a plain call: a timer fires at once on the virtual clock */
     LATENESS_ADDED_MS =
         30000,               /**< graces chain: a member's, its server's, the leaders' beside it */
-    SETTLE_MS = 6000000,     /**< all is over by then, also in slow weather */
+    SETTLE_MS = 20000000,    /**< all is over by then: a chain of 40 servers in slow weather, too */
     FORGET_MS = 2 * 3600000, /**< and all that is remembered of failures is forgotten */
     STATUS_DEAD = -70,       /**< a participant has ended */
     STATUS_OWN = -200,       /**< minus the server: a contribution's own failure */
