@@ -253,6 +253,11 @@ for shape in "${mpi_shapes[@]}"; do
     run "$shape" $name --ranks "${n%% *}"
   done
 done
+n=${mpi_shapes[0]#*-n}
+for victim in 0 1; do
+  OMPI_MCA_mpi_ft_enable=1 MUSTER_ON_TASK_LOSS=continue \
+    run "${mpi_shapes[0]} --no-kill --kill-on-bad-exit=0" mpi_survive --ranks "$n" --victim $victim
+done
 
 # A plugin that does not know this release says so, in one line with the remedy, before Slurm drops it.
 other_release() {
