@@ -78,7 +78,8 @@ static void question_end(struct question *q)
     free(q);
 }
 
-/* @param nodes taken over @return NULL: out of memory, and that was the answer of these */
+/* @param nodes taken over @return NULL: there are none; or out of memory, and that was their answer
+ */
 static struct question *question_new(struct survey *survey, struct ranges nodes)
 {
     struct question *q = nodes.n > 0 ? calloc(1, sizeof *q) : NULL;
@@ -182,6 +183,8 @@ static void ask_all(struct surveys *all, const struct ranges *nodes, uint64_t si
     struct survey *survey = calloc(1, sizeof *survey);
     void *copy = malloc(what->len + 1);
     struct ranges_at at = {0};
+    struct ranges rest = {0}; /* of the part that relay is the first server of */
+    uint32_t relay = 0;
     if (survey == NULL || copy == NULL) {
         while (ranges_next(nodes, &at))
             what->answer(what->arg, at.number, PMIX_ERR_NOMEM, NULL, 0);
@@ -195,16 +198,22 @@ static void ask_all(struct surveys *all, const struct ranges *nodes, uint64_t si
     survey->all = all;
     survey->body = copy;
     survey->open = 1;
-    while (ranges_next(nodes, &at)) {
-        struct ranges rest = {0};
-        uint32_t first = at.number;
-        ask_one(survey, first);
-        for (uint64_t i = 1; i < size && ranges_next(nodes, &at); i++)
-            if (ranges_put(&rest, at.number) != 0)
-                ask_one(survey, at.number);
-        if (rest.n > 0)
-            ask_relay(survey, first, rest);
+    for (uint64_t i = 0; ranges_next(nodes, &at);) {
+        /* A relay may not know who is lost, and would wait for that server. */
+        bool lost = asks_are_lost(all->asks, at.number);
+        if (lost || i == 0 || ranges_put(&rest, at.number) != 0)
+            ask_one(survey, at.number);
+        if (lost)
+            continue;
+        if (i == 0)
+            relay = at.number;
+        if (++i == size) {
+            ask_relay(survey, relay, rest);
+            rest = (struct ranges){0};
+            i = 0;
+        }
     }
+    ask_relay(survey, relay, rest);
     let_go(survey);
 }
 

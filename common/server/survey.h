@@ -12,8 +12,9 @@
  *     who asks ────────┤
  *                      └─ the rest of its part ─────► relay ─── the question ──► each of the rest
  *
- * A relay may be lost, hang, or leave out what does not fit into its answer. The server that asks
- * then asks those of the part itself of whom it has not heard. So a relay hides nobody: each server
+ * A server that is known to be lost is in no part, because a relay may not know it yet. A relay may
+ * be lost, hang, or leave out what does not fit into its answer. The server that asks then asks
+ * those of the part itself of whom it has not heard. So a relay hides nobody: each server
  * that is asked for gives an answer, or a status says why it has given none.
  * @thread all of it: the loop's
  */

@@ -247,6 +247,23 @@ static void those_that_hang_hide_nobody(void **state)
     }
 }
 
+/* Servers are lost that the relays take for alive: nobody waits for these. */
+static void those_that_are_lost_keep_nobody(void **state)
+{
+    (void)state;
+    open_all(N);
+    for (uint32_t i = 0; i < N; i++)
+        if (i % 33 == 0 || i % 50 == 4) {
+            hosts[i].hangs = true;
+            asks_lost(hosts[WHO].asks, i);
+        }
+    ask_all();
+    run(0);
+    assert_heard(PMIX_ERR_LOST_CONNECTION);
+    assert_in_range(hosts[WHO].asked, 0, 2 * PART + 2);
+    close_all();
+}
+
 /* A relay is lost, or leaves, while it waits for one that hangs. */
 static void a_relay_that_goes_hides_nobody(void **state)
 {
@@ -347,6 +364,7 @@ int main(void)
         cmocka_unit_test(everybody_is_heard),
         cmocka_unit_test(few_are_asked_directly),
         cmocka_unit_test(those_that_hang_hide_nobody),
+        cmocka_unit_test(those_that_are_lost_keep_nobody),
         cmocka_unit_test(a_relay_that_goes_hides_nobody),
         cmocka_unit_test(long_answers_are_fetched),
         cmocka_unit_test(a_relay_that_babbles_is_heard_once),

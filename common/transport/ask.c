@@ -63,10 +63,15 @@ static void put(struct asks *asks, const struct question *q, const void *body, s
     asks->env.send(asks->env.arg, q->node, &out);
 }
 
+bool asks_are_lost(const struct asks *asks, uint32_t node)
+{
+    return node < asks->nlost && asks->lost[node];
+}
+
 void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                uint32_t timeout, ask_done_fn *done, void *arg)
 {
-    bool lost = node < asks->nlost && asks->lost[node];
+    bool lost = asks_are_lost(asks, node);
     struct question *q = lost || asks->closing ? NULL : calloc(1, sizeof *q);
     if (q == NULL) {
         done(arg, asks->closing ? asks->env.closing : asks->env.lost, NULL, 0);

@@ -66,6 +66,9 @@ void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const vo
 /** Server @p node is gone for good. */
 void asks_lost(struct asks *asks, uint32_t node);
 
+/** @return whether that was said of @p node */
+bool asks_are_lost(const struct asks *asks, uint32_t node);
+
 /** @return milliseconds until asks_tick() is due, or -1 for never */
 int64_t asks_next(const struct asks *asks);
 void asks_tick(struct asks *asks);
