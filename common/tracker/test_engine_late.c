@@ -275,31 +275,60 @@ static void what_a_leader_takes_back_too_late(void **state)
     party_end(&room);
 }
 
+/* Gives @p node a failure of the construct that @p leaders lead.
+ * @param number of @p node's call as a leader; 0: it is none */
+static void give_outcome(struct party_room *room, uint32_t node, uint32_t from, uint64_t op,
+                         const char *leaders, uint64_t number)
+{
+    struct wire_out out = {0}, sig = {0};
+    struct procset set = party_set(leaders);
+    struct tracker_release release = {.op = op, .result.status = -5};
+    signature_write(&sig, COLL_CONSTRUCT, "g", &set);
+    const struct shared_bytes *bytes = release_bytes(&release, sig.data, sig.len);
+    wire_put_u32(&out, number != 0);
+    if (number != 0)
+        wire_put_u64(&out, number);
+    wire_put_raw(&out, bytes->data, bytes->len);
+    release_end(&release);
+    engine_take(loopback_engine(room->kit->net, node), from, FRAME_OUTCOME, out.data, out.len);
+    wire_out_free(&out);
+    wire_out_free(&sig);
+    procset_free(&set);
+}
+
 /* A result that the home of the id has not given is none. */
 static void an_outcome_of_somebody_else(void **state)
 {
     struct party_room room = room_of();
-    struct wire_out out = {0}, sig = {0};
-    struct procset leader = party_set("a1");
     uint32_t home = (uint32_t)(signature_hash("g", 1) % N);
     (void)state;
     struct party *party = party_boots(&room, 1, 2, "", 0);
-    signature_write(&sig, COLL_CONSTRUCT, "g", &leader);
-    struct tracker_release release = {.op = 1, .result.status = -5};
-    const struct shared_bytes *bytes = release_bytes(&release, sig.data, sig.len);
-    wire_put_u32(&out, 1);
-    wire_put_u64(&out, TAILQ_FIRST(&loopback_engine(room.kit->net, 1)->membership->leads)->number);
-    wire_put_raw(&out, bytes->data, bytes->len);
-    release_end(&release);
-    engine_take(loopback_engine(room.kit->net, 1), (home + 1) % N, FRAME_OUTCOME, out.data,
-                out.len);
+    give_outcome(&room, 1, (home + 1) % N, 1, "a1",
+                 TAILQ_FIRST(&loopback_engine(room.kit->net, 1)->membership->leads)->number);
     assert_int_equal(party->answers, 0);
     party_boots(&room, 2, 2, "", 0);
     loopback_run(room.kit->net, 1000);
     party_assert_all(&room, 0, "a1 a2");
-    wire_out_free(&out);
-    wire_out_free(&sig);
-    procset_free(&leader);
+    party_end(&room);
+}
+
+/* The server that decides answers for one that is lost, late, and the lost one had given its
+ * operation the same number. */
+static void an_outcome_of_another_number(void **state)
+{
+    struct party_room room = room_of();
+    (void)state;
+    leads(&room, 0, "a0 a1", "b3 b4", 0);
+    leads(&room, 1, "a0 a1", "", 0);
+    struct party *party = party_joins(&room, b(3), false);
+    loopback_run(room.kit->net, 1000);
+    const struct claim *claim = TAILQ_FIRST(&loopback_engine(room.kit->net, 3)->membership->claims);
+    assert_int_equal(claim->state, CLAIM_TOLD);
+    give_outcome(&room, 3, claim->decider, claim->op, "a0 a1 a2", 0);
+    assert_int_equal(party->answers, 0);
+    party_joins(&room, b(4), false);
+    loopback_run(room.kit->net, 1000);
+    party_assert_all(&room, 0, "a0 a1 b3 b4");
     party_end(&room);
 }
 
@@ -454,6 +483,7 @@ int main(void)
         cmocka_unit_test(what_a_leader_takes_back),
         cmocka_unit_test(what_a_leader_takes_back_too_late),
         cmocka_unit_test(an_outcome_of_somebody_else),
+        cmocka_unit_test(an_outcome_of_another_number),
         cmocka_unit_test(a_failure_of_a_bootstrap_is_forgotten),
         cmocka_unit_test(a_success_after_giving_up),
         cmocka_unit_test(a_failure_after_giving_up),

@@ -144,15 +144,11 @@ static void take(struct engine *engine, struct claim *claim, const struct engine
         debt_reduce(engine, claim);
 }
 
-void claim_end(struct engine *engine, uint32_t decider, const char *id,
+void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
                const struct tracker_release *release, struct engine_call **ended)
 {
-    struct claim *claim = claim_find(engine, decider, release->op);
     int32_t status = release->result.status;
     struct procset local = {0};
-    /* A server that answers for one that is lost tells of that one's assembly, not of its own. */
-    if (claim != NULL && strcmp(claim->id, id) != 0)
-        return;
     if (claim == NULL && status != 0 && release->added != NULL) {
         members_on(engine, release->added, engine->env.self, &local);
         if (local.nparts > 0)
@@ -172,7 +168,9 @@ void member_take(struct engine *engine, struct tracker *t, const struct tracker_
         return;
     procset_except(&rest, release->added, &t->parts.members); /* leaders do not call as members */
     others.added = &rest;
-    claim_end(engine, tracker_node(t, t->tree.root), t->parts.id, &others, ended);
+    uint32_t decider = tracker_node(t, t->tree.root);
+    claim_end(engine, claim_find(engine, decider, release->op), decider, t->parts.id, &others,
+              ended);
     procset_free(&rest);
 }
 
@@ -198,15 +196,23 @@ void claim_local_loss(struct engine *engine)
     }
 }
 
-uint32_t claim_decider(const struct engine *engine, uint32_t from, uint64_t op, const void *sig,
-                       size_t siglen)
+static bool is_of(const struct claim *claim, const void *sig, size_t siglen)
 {
-    const struct claim *claim;
+    return claim->siglen == siglen && memcmp(claim->sig, sig, siglen) == 0;
+}
+
+struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, uint64_t op,
+                         const void *sig, size_t siglen)
+{
+    struct claim *claim;
     TAILQ_FOREACH (claim, &engine->membership->claims, all)
-        if (claim->state == CLAIM_DOUBT && claim->op == op && claim->siglen == siglen &&
-            memcmp(claim->sig, sig, siglen) == 0)
-            return claim->decider;
-    return from;
+        if (claim->state == CLAIM_DOUBT && claim->op == op && is_of(claim, sig, siglen))
+            return claim;
+    /* A late answer for a lost server has the number of that server's operation. */
+    claim = claim_find(engine, from, op);
+    bool other = claim != NULL &&
+                 (claim->sig != NULL ? !is_of(claim, sig, siglen) : strcmp(claim->id, id) != 0);
+    return other ? NULL : claim;
 }
 
 /* Ends a claim whose outcome no server can tell. May free any claim. */

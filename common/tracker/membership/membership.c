@@ -76,8 +76,9 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *in)
                 leader_end(engine, from, o.numbers[i], &ended);
         for (struct engine_call *call = ended; call != NULL; call = call->next)
             debt_forgive(engine, from, call);
-        uint32_t decider = claim_decider(engine, from, release->op, frame->sig, frame->siglen);
-        claim_end(engine, decider, o.sig.id, release, &ended);
+        struct claim *claim =
+            claim_told(engine, from, o.sig.id, release->op, frame->sig, frame->siglen);
+        claim_end(engine, claim, from, o.sig.id, release, &ended);
         calls_done(&ended, &release->result);
     } else {
         log_warning("a malformed outcome of node %u was dropped", from);

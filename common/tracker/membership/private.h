@@ -272,13 +272,14 @@ int32_t joins_local_status(const struct engine *engine, const struct claim *clai
 
 /* claims.c */
 
-/** Ends an operation on this server: takes its calls. What failed is owed to those to come. */
-void claim_end(struct engine *engine, uint32_t decider, const char *id,
+/** Ends an operation on this server: takes its calls. What failed is owed to those to come.
+ * @param claim what it awaits of this server; NULL: nothing yet */
+void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
                const struct tracker_release *release, struct engine_call **ended);
-/** @return who decides the operation whose outcome node @p from tells: itself, or one that is lost
- */
-uint32_t claim_decider(const struct engine *engine, uint32_t from, uint64_t op, const void *sig,
-                       size_t siglen);
+/** @return the claim whose outcome node @p from tells, which decides, or answers for a server that
+ * is lost; or NULL */
+struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, uint64_t op,
+                         const void *sig, size_t siglen);
 
 /* member.c */
 
