@@ -5,9 +5,34 @@
  */
 #include "common/nspace/foreign.h"
 
+#include "common/util/states.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char *const state_names[FOREIGN_STATES] = {"named", "learnt", "registered", "over",
+                                                        "forgotten"};
+static const char *const event_names[FOREIGN_EVENTS] = {"learn", "register", "end", "forget"};
+
+static const int table[FOREIGN_STATES][FOREIGN_EVENTS] = {
+    /*                       LEARN           REGISTER            END           FORGET */
+    [FOREIGN_NAMED] = {FOREIGN_LEARNT, STATES_NONE, STATES_NONE, FOREIGN_FORGOTTEN},
+    [FOREIGN_LEARNT] = {STATES_NONE, FOREIGN_REGISTERED, STATES_NONE, FOREIGN_FORGOTTEN},
+    [FOREIGN_REGISTERED] = {STATES_NONE, STATES_NONE, FOREIGN_OVER, FOREIGN_FORGOTTEN},
+    [FOREIGN_OVER] = {STATES_NONE, STATES_NONE, FOREIGN_OVER, FOREIGN_FORGOTTEN},
+    [FOREIGN_FORGOTTEN] = {STATES_NONE, STATES_NONE, STATES_NONE, FOREIGN_FORGOTTEN},
+};
+
+static const struct states life = {state_names, event_names, &table[0][0], FOREIGN_EVENTS};
+
+void foreign_move(struct nspace *ns, enum foreign_event event)
+{
+    struct foreign *f = ns->foreign;
+    int to = states_next(&life, (int)f->state, event, "namespace %s", f->name);
+    if (to != STATES_NONE)
+        f->state = (enum foreign_state)to;
+}
 
 /* Without boot, no process of it is known; with an empty name it is found no more. */
 static struct nspace *find(struct nspace *own, const char *name)
@@ -133,6 +158,7 @@ static int fill(struct nspace *ns, struct boot *boot, const void *data, size_t l
     f->boot.node = BOOT_NO_NODE;
     ns->boot = &f->boot;
     *boot = (struct boot){0};
+    foreign_move(ns, FOREIGN_LEARN);
     return 0;
 }
 
@@ -189,10 +215,10 @@ bool foreign_tell(struct nspace *ns, uint32_t node)
 
 void foreign_forget(struct nspace *ns)
 {
+    foreign_move(ns, FOREIGN_FORGET);
     ns->boot = NULL;
     boot_free(&ns->foreign->boot);
     ns->foreign->name[0] = '\0';
-    ns->foreign->registered = ns->foreign->over = false;
     free(ns->node_of);
     free(ns->local_of);
     free(ns->bytes);

@@ -16,15 +16,33 @@ enum {
     FOREIGN_HANDLES_MAX = 1 << 24, /**< servers of all steps */
 };
 
+/** How well a namespace is known. foreign.c has the table of how it moves. */
+enum foreign_state {
+    FOREIGN_NAMED,      /**< only name and size are known: its servers have handles */
+    FOREIGN_LEARNT,     /**< its registration is here */
+    FOREIGN_REGISTERED, /**< libpmix knows it, too */
+    FOREIGN_OVER, /**< its servers have gone; libpmix knows it, for a group with members there */
+    FOREIGN_FORGOTTEN, /**< only its handles are left */
+    FOREIGN_STATES,
+};
+
+/** What can happen to it. */
+enum foreign_event {
+    FOREIGN_LEARN,
+    FOREIGN_REGISTER,
+    FOREIGN_END, /**< all of its servers have gone, and a group has members there */
+    FOREIGN_FORGET,
+    FOREIGN_EVENTS,
+};
+
 /** What is known of a namespace beside its registration. */
 struct foreign {
     char name[PROCSET_NAME_MAX + 1];
-    uint64_t step;    /**< nspace_hash(), as frames have it */
-    uint64_t run;     /**< boot::run of its step */
-    bool placed;      /**< the back end knows the names of its nodes */
-    bool registered;  /**< libpmix knows it */
-    bool *gone;       /**< node → its server has left, or is lost */
-    bool over;        /**< all of them; it is kept for a group */
+    uint64_t step; /**< nspace_hash(), as frames have it */
+    uint64_t run;  /**< boot::run of its step */
+    bool placed;   /**< the back end knows the names of its nodes */
+    bool *gone;    /**< node → its server has left, or is lost */
+    enum foreign_state state;
     char **names;     /**< node → "NAMESPACE/NODE" */
     struct boot boot; /**< what nspace::boot points to */
 };
@@ -50,6 +68,9 @@ int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint
 
 /** Notes that @p node was told of @p ns. @return whether it had to be told: it did not know */
 bool foreign_tell(struct nspace *ns, uint32_t node);
+
+/** Notes what has happened to a namespace. */
+void foreign_move(struct nspace *ns, enum foreign_event event);
 
 /** Forgets all of a namespace but its handles, which no other one gets. */
 void foreign_forget(struct nspace *ns);

@@ -355,7 +355,7 @@ static int register_one(struct server *server, const char *name, struct registra
 {
     struct nspace *ns = (struct nspace *)nspace_find(server->nspace, name);
     struct err err = {0};
-    if (ns != NULL && (ns->foreign == NULL || ns->foreign->registered))
+    if (ns != NULL && (ns->foreign == NULL || ns->foreign->state >= FOREIGN_REGISTERED))
         return 0;
     int rc = ns != NULL ? sets_register(server, ns, later, &err)
                         : err_set(&err, "namespace %s is not known", name);
@@ -363,7 +363,7 @@ static int register_one(struct server *server, const char *name, struct registra
         log_error("an operation with processes of another step: %s", err.text);
         return rc;
     }
-    ns->foreign->registered = true;
+    foreign_move(ns, FOREIGN_REGISTER);
     steps_be_known(server, ns);
     return 0;
 }

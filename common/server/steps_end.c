@@ -44,21 +44,24 @@ static bool is_first(const struct server *server)
 static void tell_own(struct server *server, const struct nspace *ns)
 {
     struct wire_out out = {0};
-    if (!ns->foreign->registered)
+    if (ns->foreign->state != FOREIGN_REGISTERED)
         return;
     wire_put_u8(&out, FRAME_LEAVING);
     wire_put_str(&out, ns->foreign->name);
     broadcast_say(server->broadcasts, &out);
 }
 
-/* A namespace that has ended, unless a group has members there: libpmix needs it until the group
- * has ended. */
+/* A namespace that has ended. If a group has members there, libpmix needs it until the group has
+ * ended. */
 static void forget(struct server *server, struct nspace *ns)
 {
-    if (has_group(server, ns))
+    bool registered = ns->foreign->state != FOREIGN_LEARNT;
+    if (registered && has_group(server, ns)) {
+        foreign_move(ns, FOREIGN_END);
         return;
+    }
     log_debug("namespace %s has ended", ns->foreign->name);
-    if (ns->foreign->registered)
+    if (registered)
         sets_end(server, ns);
     spread_forget(server->spreads, ns->foreign->name);
     foreign_forget(ns);
@@ -78,19 +81,18 @@ void steps_tidy(struct server *server, uint32_t node)
             return;
     if (is_first(server))
         tell_own(server, ns);
-    if (ns->foreign->registered)
+    if (ns->foreign->state == FOREIGN_REGISTERED)
         sets_delete(server, ns);
     connection_nspace_ended(server, ns->foreign->name);
     forwards_nspace_ended(server->forwards, ns->foreign->name);
     pushes_nspace_ended(server, ns->foreign->name);
-    ns->foreign->over = true;
     forget(server, ns);
 }
 
 void steps_group_ended(struct server *server)
 {
     for (struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
-        if (ns->foreign->over)
+        if (ns->foreign->state == FOREIGN_OVER)
             forget(server, ns);
 }
 
@@ -186,7 +188,7 @@ void steps_be_known(struct server *server, const struct nspace *ns)
 void steps_hand_over(struct server *server, uint32_t node)
 {
     for (struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
-        if (ns->boot != NULL && !ns->foreign->registered)
+        if (ns->foreign->state == FOREIGN_LEARNT)
             steps_tell(server, ns, node);
 }
 
@@ -224,6 +226,6 @@ void steps_end(struct server *server, bool last)
     if (server->rm == NULL || (!last && !is_first(server)))
         return;
     for (const struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
-        if (ns->foreign->name[0] != '\0')
+        if (ns->foreign->state != FOREIGN_FORGOTTEN)
             end_for(server, ns);
 }

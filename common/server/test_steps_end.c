@@ -152,7 +152,7 @@ static int open_server(void **state)
     other = foreign_learn(own, 0, out.data, out.len, &err);
     wire_out_free(&out);
     assert_non_null(other);
-    other->foreign->registered = true;
+    foreign_move(other, FOREIGN_REGISTER);
     nsets = nconnections = noutputs = ninputs = nspreads = nends = 0;
     return 0;
 }
