@@ -7,6 +7,7 @@
 #include "common/server/absent.h"
 #include "common/server/departed.h"
 #include "common/server/steps.h"
+#include "common/server/test_frames.h"
 #include "common/util/log.h"
 
 #include <setjmp.h>
@@ -17,23 +18,15 @@
 
 #include <cmocka.h>
 
-enum { MANY = 300, ARITY = 3, FRAMES = 1 << 16 };
-
-/* A frame on its way. */
-struct sent {
-    uint32_t from, to;
-    void *data;
-    size_t len;
-};
+enum { MANY = 300, ARITY = 3 };
 
 static int64_t now = 1000;
 static struct server servers[MANY];
 static bool there[MANY], lost[MANY];
 static bool knows[MANY][MANY], early[MANY][MANY]; /* that the second one has left */
-static uint32_t ranks[MANY], nframes, ndropped, at;
+static uint32_t ranks[MANY], ndropped;
 static uint64_t dropped[MANY]; /* frames to it that did not arrive */
 static struct boot_node nodes[MANY];
-static struct sent frames[FRAMES];
 static struct nspace *nspace;
 
 int clock_gettime(clockid_t clock, struct timespec *t)
@@ -47,14 +40,8 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 void link_send(struct link *link, uint32_t node, struct wire_out *frame)
 {
     struct server *server = (struct server *)link;
-    assert_int_not_equal(node, server->boot.node);
-    assert_true(nframes < FRAMES);
-    assert_false(frame->failed);
     if (there[node]) {
-        struct sent *sent = &frames[nframes++];
-        sent->from = server->boot.node;
-        sent->to = node;
-        sent->data = wire_out_take(frame, &sent->len);
+        frames_send(server->boot.node, node, frame);
     } else {
         ndropped++;
         dropped[node]++;
@@ -85,7 +72,7 @@ int event_base_loop(struct event_base *base, int flags)
     struct server *server = (struct server *)base;
     (void)flags;
     for (uint32_t i = 0; server != NULL && i < nframes; i++)
-        if (frames[i].to == server->boot.node)
+        if (frames[i].to == server->boot.node && frames[i].data != NULL)
             absent_receive(server, frames[i].from, (char *)frames[i].data + 1, frames[i].len - 1);
     return 0;
 }
@@ -111,8 +98,9 @@ static int begin(void **state)
 {
     static const struct rm_ops ops = {.peer = peer_of};
     (void)state;
+    frames_open();
     log_open(quiet, NULL, LOG_LEVEL_WARNING, NULL);
-    nframes = ndropped = at = warnings = 0;
+    ndropped = warnings = 0;
     memset(knows, 0, sizeof knows);
     memset(early, 0, sizeof early);
     memset(lost, 0, sizeof lost);
@@ -148,8 +136,7 @@ static int end(void **state)
         absent_close(&servers[i]);
         free(servers[i].tasks);
     }
-    for (uint32_t i = 0; i < nframes; i++)
-        free(frames[i].data);
+    frames_close();
     nspace_free(nspace);
     return 0;
 }
@@ -158,13 +145,11 @@ static int end(void **state)
 static void run_for(int64_t ms)
 {
     for (int64_t until = now + ms; now <= until; now += 10) {
-        for (; at < nframes; at++) {
-            const struct sent *sent = &frames[at];
-            struct server *to = &servers[sent->to];
-            if (!there[sent->to])
+        for (struct test_frame f; frames_take(&f); free(f.data)) {
+            if (!there[f.to])
                 continue; /* handed over, and not read any more */
-            absent_heard(to, sent->from, FRAME_ABSENT);
-            absent_receive(to, sent->from, (char *)sent->data + 1, sent->len - 1);
+            absent_heard(&servers[f.to], f.from, FRAME_ABSENT);
+            absent_receive(&servers[f.to], f.from, (char *)f.data + 1, f.len - 1);
         }
         for (uint32_t i = 0; i < MANY; i++)
             if (there[i])
@@ -225,10 +210,6 @@ static void test_many_leave_one_after_another(void **state)
             node = (node + 1) % MANY;
         assert_false(leave(node));
         run_for(k % 5 == 0 ? 500 : 0); /* now and then all have heard of it */
-        for (uint32_t i = 0; at == nframes && i < nframes; i++)
-            free(frames[i].data);
-        if (at == nframes)
-            nframes = at = 0;
     }
     run_for(1000);
     check_known();
@@ -297,7 +278,6 @@ static void test_one_that_has_said_goodbye_says_the_rest(void **state)
     check_known();
 }
 
-/* Its own goodbye may come back with others', which count. */
 /* Two are left, and say goodbye to each other at once. */
 static void test_the_last_two_know_that_they_are(void **state)
 {
@@ -311,6 +291,7 @@ static void test_the_last_two_know_that_they_are(void **state)
     assert_true(absent_tell_rest(&servers[0]));
 }
 
+/* Its own goodbye may come back with others', which count. */
 static void test_its_own_goodbye_comes_back(void **state)
 {
     struct wire_out body = {0};

@@ -5,8 +5,8 @@
  */
 #include "common/server/broadcast.h"
 
+#include "common/server/test_frames.h"
 #include "common/transport/frame.h"
-#include "common/util/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,7 @@
 
 #include <cmocka.h>
 
-enum { N = 40, LARGE = 4000, ARITY = 3, FRAMES_MAX = 32768, SPEAKER = 7 };
-
-struct frame {
-    uint32_t from, to;
-    void *data; /* with the type byte; NULL: it was delivered */
-    size_t len;
-};
+enum { N = 40, LARGE = 4000, ARITY = 3, SPEAKER = 7 };
 
 struct host {
     uint32_t self;
@@ -34,8 +28,7 @@ struct host {
 };
 
 static struct host hosts[LARGE];
-static struct frame frames[FRAMES_MAX];
-static uint32_t nframes, nhosts, taken; /* taken: frames that were delivered */
+static uint32_t nhosts;
 
 static bool is_lost(void *arg, uint32_t node)
 {
@@ -47,13 +40,9 @@ static void send_frame(void *arg, uint32_t node, struct wire_out *head,
                        struct shared_bytes *message)
 {
     struct host *host = arg;
-    struct frame *f = &frames[nframes++];
-    assert_in_range(nframes, 1, FRAMES_MAX - 1);
-    assert_int_not_equal(node, host->self);
     host->sent++;
     wire_put_raw(head, message->data, message->len);
-    *f = (struct frame){.from = host->self, .to = node};
-    f->data = wire_out_take(head, &f->len);
+    frames_send(host->self, node, head);
 }
 
 static void deliver(void *arg, uint32_t speaker, const void *message, size_t len)
@@ -68,19 +57,11 @@ static void deliver(void *arg, uint32_t speaker, const void *message, size_t len
     host->got++;
 }
 
-static void silent(void *arg, enum log_level level, const char *text)
-{
-    (void)arg;
-    (void)level;
-    (void)text;
-}
-
 static void open_all(uint32_t n)
 {
     memset(hosts, 0, sizeof hosts);
-    nframes = taken = 0;
+    frames_open();
     nhosts = n;
-    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
     for (uint32_t i = 0; i < n; i++) {
         const struct broadcast_env env = {.arg = &hosts[i],
                                           .self = i,
@@ -97,8 +78,7 @@ static void open_all(uint32_t n)
 
 static void close_all(void)
 {
-    for (uint32_t i = 0; i < nframes; i++)
-        free(frames[i].data);
+    frames_close();
     for (uint32_t i = 0; i < nhosts; i++)
         broadcast_free(hosts[i].broadcasts);
 }
@@ -113,11 +93,9 @@ static void say(uint8_t what)
 
 static void deliver_all(void)
 {
-    for (; taken < nframes; taken++) {
-        struct frame f = frames[taken];
+    for (struct test_frame f; frames_take(&f); free(f.data))
         if (!hosts[f.to].dead)
             broadcast_receive(hosts[f.to].broadcasts, f.from, (char *)f.data + 1, f.len - 1);
-    }
 }
 
 /* All learn that the server is gone. */

@@ -5,6 +5,8 @@
  */
 #include "common/server/spread.h"
 
+#include "common/server/test_frames.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,15 +15,9 @@
 
 #include <cmocka.h>
 
-enum { N = 40, ARITY = 3, FRAMES_MAX = 4096 };
+enum { N = 40, ARITY = 3 };
 
 static const char name[] = "job.2";
-
-struct frame {
-    uint32_t from, to;
-    void *data;
-    size_t len;
-};
 
 struct host {
     uint32_t self;
@@ -32,8 +28,7 @@ struct host {
 };
 
 static struct host hosts[N];
-static struct frame frames[FRAMES_MAX];
-static uint32_t nframes, losing; /* after so many frames are delivered, a server is lost */
+static uint32_t losing; /* after so many frames are delivered, a server is lost */
 static int64_t now;
 static struct procset set;
 
@@ -52,12 +47,8 @@ static bool is_lost(void *arg, uint32_t node)
 static void send_frame(void *arg, uint32_t node, struct wire_out *out)
 {
     struct host *host = arg;
-    struct frame *f = &frames[nframes++];
-    assert_in_range(nframes, 1, FRAMES_MAX - 1);
-    assert_int_not_equal(node, host->self);
     host->sent++;
-    *f = (struct frame){.from = host->self, .to = node};
-    f->data = wire_out_take(out, &f->len);
+    frames_send(host->self, node, out);
 }
 
 static const void *registration(void *arg, const char *nspace, size_t *len)
@@ -96,7 +87,7 @@ static void done(struct spread_wait *wait)
 static void open_all(uint32_t n)
 {
     memset(hosts, 0, sizeof hosts);
-    nframes = 0;
+    frames_open();
     now = 0;
     procset_add(&set, "job.1", 0, 3);
     procset_add(&set, name, 0, 3);
@@ -121,8 +112,7 @@ static void open_all(uint32_t n)
 
 static void close_all(uint32_t n)
 {
-    for (uint32_t i = 0; i < nframes; i++)
-        free(frames[i].data);
+    frames_close();
     for (uint32_t i = 0; i < n; i++) {
         bool waited = hosts[i].member && !hosts[i].done;
         spread_close(hosts[i].spreads);
@@ -168,8 +158,7 @@ static void run(uint32_t n, uint64_t seed, uint32_t lost)
         for (uint32_t i = 0; i < at; i++)
             if (frames[i].from == frames[at].from && frames[i].to == frames[at].to)
                 at = i;
-        struct frame f = frames[at];
-        memmove(&frames[at], &frames[at + 1], (--nframes - at) * sizeof *frames);
+        struct test_frame f = frames_remove(at);
         if (!hosts[f.to].lost)
             spread_receive(hosts[f.to].spreads, f.from, (char *)f.data + 1, f.len - 1);
         free(f.data);
@@ -231,8 +220,7 @@ static void a_server_that_does_not_answer(void **state)
     member(0);
     for (uint32_t i = 0; i < nframes; i++)
         if (frames[i].to == 2) {
-            free(frames[i].data);
-            memmove(&frames[i], &frames[i + 1], (--nframes - i) * sizeof *frames);
+            free(frames_remove(i).data);
         }
     hosts[2].learnt = true; /* check() is to say nothing of it */
     run(5, 3, N);

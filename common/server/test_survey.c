@@ -5,7 +5,7 @@
  */
 #include "common/server/survey.h"
 
-#include "common/util/log.h"
+#include "common/server/test_frames.h"
 
 #include <pmix_common.h>
 #include <setjmp.h>
@@ -17,12 +17,6 @@
 #include <cmocka.h>
 
 enum { N = 1000, FEW = 4, TIMEOUT_S = 5, WHO = 7, PART = 32 };
-
-struct frame {
-    uint32_t from, to;
-    void *data; /* with the type byte */
-    size_t len;
-};
 
 struct host {
     uint32_t self;
@@ -37,8 +31,7 @@ struct host {
 };
 
 static struct host hosts[N];
-static struct frame *frames;
-static size_t nframes, cap, taken, answer_len;
+static size_t answer_len;
 static uint64_t now;
 static uint32_t nhosts;
 
@@ -51,14 +44,7 @@ static uint64_t clock_of(void *arg)
 static void send_frame(void *arg, uint32_t node, struct wire_out *out)
 {
     const struct host *host = arg;
-    assert_int_not_equal(node, host->self);
-    if (nframes == cap) {
-        cap = 2 * cap + 1024;
-        frames = realloc(frames, cap * sizeof *frames);
-    }
-    frames[nframes] = (struct frame){.from = host->self, .to = node};
-    frames[nframes].data = wire_out_take(out, &frames[nframes].len);
-    nframes++;
+    frames_send(host->self, node, out);
 }
 
 static void serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
@@ -110,14 +96,12 @@ static void hear(void *arg, uint32_t node, int32_t status, const void *data, siz
 /* Delivers all frames that do not wait. */
 static void deliver(void)
 {
-    for (; taken < nframes; taken++) {
-        struct frame f = frames[taken];
+    for (struct test_frame f; frames_take(&f); free(f.data)) {
         uint8_t type = *(uint8_t *)f.data;
         if (!hosts[f.to].hangs) {
             hosts[f.from].asked += type == FRAME_ASK;
             asks_frame(hosts[f.to].asks, f.from, type, (uint8_t *)f.data + 1, f.len - 1);
         }
-        free(f.data);
     }
 }
 
@@ -133,20 +117,12 @@ static void run(uint32_t seconds)
     }
 }
 
-static void silent(void *arg, enum log_level level, const char *text)
-{
-    (void)arg;
-    (void)level;
-    (void)text;
-}
-
 static void open_all(uint32_t n)
 {
     memset(hosts, 0, sizeof hosts);
-    nframes = taken = 0;
+    frames_open();
     nhosts = n;
     answer_len = 100;
-    log_open(silent, NULL, LOG_LEVEL_WARNING, NULL);
     for (uint32_t i = 0; i < n; i++) {
         const struct ask_env env = {.arg = &hosts[i],
                                     .timeout = PMIX_ERR_TIMEOUT,
@@ -168,11 +144,7 @@ static void close_all(void)
         asks_free(hosts[i].asks);
         surveys_free(hosts[i].surveys);
     }
-    for (; taken < nframes; taken++)
-        free(frames[taken].data);
-    free(frames);
-    frames = NULL;
-    cap = 0;
+    frames_close();
 }
 
 /* Asks all others. */
