@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of the holder's end while servers do not agree: on who holds, on who speaks for a step, on
+ * what was answered.
+ */
+#include "common/holder/test_holder_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A question that waits is asked again. Once it is answered it is not done a second time: what was
+ * unpublished since stays so. */
+static void test_once(void **state)
+{
+    char another[] = "another";
+    int32_t found_it = 1;
+    (void)state;
+    open_world(5, 2);
+    publish(site(1, 0), STORE_APP, NULL);
+    world_run(world, 2000);
+    for (uint64_t turn = 0; turn < 3; turn++) {
+        struct wire_out out = {0};
+        if (turn == 1)
+            put_unpublish(&out, site(1, 0));
+        else
+            put_publish(&out, site(1, 0), 2, another, STORE_APP);
+        holder_serve(site(0, 0)->holder, site_handle(site(0, 0), site(1, 0)), 1000 + turn % 2,
+                     out.data, out.len);
+        wire_out_free(&out);
+        world_run(world, 100);
+        assert_int_equal(held_by(site(0, 0)), turn == 0 ? 2 : 0);
+    }
+    lookup(site(0, 1), site(1, 0), false, &found_it);
+    world_run(world, 1000);
+    assert_int_equal(found_it, CODE_NOT_FOUND);
+    close_world();
+}
+
+/* What a step has unpublished at a second holder is not left at the first one. */
+static void test_unpublished(void **state)
+{
+    struct site *of, *second;
+    struct wire_out out = {0};
+    int32_t status = 1, found_it = 1;
+    (void)state;
+    open_world(9, 3);
+    of = site(2, 0);
+    second = site(1, 0);
+    publish(of, STORE_APP, &status);
+    world_run(world, 2000);
+    assert_int_equal(held_by(site(0, 0)), 1);
+    /* Now the second step's server is said to be the holder. */
+    holder_found(second->holder, 0, NULL);
+    holder_found(of->holder, site_handle(of, second), NULL);
+    world_run(world, 1000);
+    assert_string_equal(state_of(site(0, 0)), "holds");
+    assert_int_equal(held_by(second), 1);
+    put_unpublish(&out, of);
+    request(of, &out, &status);
+    world_run(world, 500);
+    assert_int_equal(status, CODE_SUCCESS);
+    assert_int_equal(held_by(second), 0);
+    world_run(world, 20000); /* the second one has looked for an older one */
+    assert_string_equal(state_of(second), "follows");
+    lookup(site(0, 1), of, false, &found_it);
+    world_run(world, 1000);
+    assert_int_equal(found_it, CODE_NOT_FOUND);
+    close_world();
+}
+
+/* The servers of a step do not agree on who of them is lost, so two of them speak for it. The first
+ * one, which believes that it has heard of all, takes nothing away that the other one has told. */
+static void test_parted(void **state)
+{
+    int32_t status = 1, by_first = 1, found_it = 1;
+    (void)state;
+    open_world(13, 2);
+    for (uint32_t node = 1; node < NODES; node++)
+        site_lost(site(1, node), site(1, 0));
+    publish(site(1, 2), STORE_APP, &status);
+    world_run(world, 6000);
+    assert_int_equal(status, CODE_SUCCESS);
+    for (int i = 0; i < 2; i++) { /* it greets each time */
+        if (i > 0)
+            holder_found(site(1, 0)->holder, site_handle(site(1, 0), site(0, 0)), NULL);
+        else
+            publish(site(1, 0), STORE_APP, &by_first);
+        world_run(world, 2000);
+        assert_int_equal(by_first, CODE_SUCCESS);
+        assert_int_equal(held_by(site(0, 0)), 2);
+    }
+    lookup(site(0, 1), site(1, 2), false, &found_it);
+    world_run(world, 1000);
+    assert_int_equal(found_it, CODE_SUCCESS);
+    close_world();
+}
+
+static void named(void *arg, uint32_t node, const char *why)
+{
+    (void)why;
+    *(uint32_t *)arg = node;
+}
+
+/* The holder is named once it holds: leaders that met there before would get a context id of no
+ * range. */
+static void test_named(void **state)
+{
+    uint32_t node = HOLDER_NONE, again = HOLDER_NONE, other = HOLDER_NONE, first;
+    (void)state;
+    open_world(2, 2);
+    first = site_handle(site(1, 0), site(0, 0));
+    holder_where(site(0, 0)->holder, named, &node);
+    while (strcmp(state_of(site(0, 0)), "collects") != 0)
+        world_run(world, 1);
+    holder_where(site(0, 0)->holder, named, &again);
+    holder_found(site(1, 0)->holder, first, NULL); /* it greets, and knows it soon */
+    holder_where(site(1, 0)->holder, named, &other);
+    while (strcmp(state_of(site(0, 0)), "collects") == 0) {
+        assert_int_equal(node, HOLDER_NONE);
+        assert_int_equal(again, HOLDER_NONE);
+        assert_int_equal(other, HOLDER_NONE);
+        world_run(world, 1);
+    }
+    world_run(world, 1000);
+    assert_int_equal(node, 0);
+    assert_int_equal(again, 0);
+    assert_int_equal(other, first);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_unpublished),
+        cmocka_unit_test(test_parted),
+        cmocka_unit_test(test_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
