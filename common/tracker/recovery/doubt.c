@@ -253,6 +253,7 @@ static void take(struct engine *engine, struct tracker *t, const struct doubt *d
     }
 }
 
+/* A server that is still in the operation lets a server of added members ask again (claims.c). */
 static void reply(struct engine *engine, struct tracker *t, const struct doubt *doubt)
 {
     if (doubt->kind == DOUBT_MEMBERS && !is_pending(t))
