@@ -23,16 +23,17 @@ void engine_call(struct engine *engine, struct engine_call *call)
     if (call->gone == NULL || call->op == 0)
         call->op = ++engine->numbers;
     struct tracker *other = call->gone != NULL ? tries_owing(engine, t, call) : NULL;
-    if (other != NULL && tracker_owed(other, &owed)) {
-        log_debug("tracker: others have failed without some of those that are lost now");
-        tracker_tidy(engine, t);
-        tracker_tidy(engine, other);
-        call_pay(call, &owed);
-        return;
-    }
-    if (tracker_owed(t, &owed)) {
-        log_debug("tracker: a late call is answered with the status that the others got");
-        t->tried = call->op;
+    if (tracker_owed(other != NULL ? other : t, &owed)) {
+        const struct engine_result failure = debt_result(&owed);
+        log_debug("tracker: a late call is answered with the status that others got%s",
+                  other != NULL ? " without some of those that are lost now" : "");
+        tries_forgive(engine, t, call, owed.generation, &failure);
+        if (other == NULL) {
+            t->tried = call->op;
+        } else {
+            tracker_tidy(engine, t);
+            tracker_tidy(engine, other);
+        }
         call_pay(call, &owed);
         return;
     }

@@ -145,11 +145,13 @@ static const struct part parts[] = {
 };
 
 static void ended(struct engine *engine, struct tracker *t, const struct engine_result *result,
-                  bool called)
+                  const struct engine_call *call)
 {
     if (result->status != 0)
         tries_end(engine, t, result);
-    if (called && coll_traits(t->parts.kind)->adds)
+    if (result->status != 0 && call != NULL && !t->failure.given_up)
+        tries_forgive(engine, t, call, t->failure.generation, result);
+    if (call != NULL && coll_traits(t->parts.kind)->adds)
         member_alone(engine);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of tries.c and skipped.c: operations that are tried again by those that are left.
+ * Tests of tries.c: operations that are tried again by those that are left, of which not all know
+ * the same.
  */
 #include "common/tracker/rollup/rollup.h"
 #include "common/tracker/test_kit.h"
@@ -25,146 +26,6 @@ static struct procset servers(uint32_t mask)
             procset_add(&set, "job", i, i);
     procset_canonical(&set);
     return set;
-}
-
-/* Others have tried without 6 and have failed for good; here it was known that 5 is lost, too. The
- * try without both gets their failure, as they make no such try: not when they go on after it,
- * when it was no try between the first one and ours, when we have made it ourselves, nor when it
- * was another operation. */
-static void a_try_that_is_skipped(void **state)
-{
-    enum { NO4 = 0x6f, NO6 = 0x3f, ONLY6 = 0x40, BOTH = 0x60 };
-    static const struct {
-        int32_t status;
-        bool names; /* who is lost */
-        uint32_t theirs, gone;
-        bool made; /* the try that failed */
-        enum coll_kind kind;
-        const char *id;
-        bool owed;
-    } tries[] = {
-        {-77, false, NO6, BOTH, false, COLL_CONSTRUCT, "skip", true},
-        {LOOPBACK_TIMEOUT, true, NO6, BOTH, false, COLL_CONSTRUCT, "skip", true},
-        {-77, true, NO6, BOTH, false, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO6, 0, false, COLL_CONSTRUCT, "skip", false}, /* our first one */
-        {-77, false, NO6, BOTH, true, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO6, ONLY6, false, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO4, BOTH, false, COLL_CONSTRUCT, "skip", false},
-        {-77, false, NO6, BOTH, false, COLL_DESTRUCT, "skip", false},
-        {-77, false, NO6, BOTH, false, COLL_CONSTRUCT, "other", false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
-        uint32_t nodes[N], n = 0;
-        struct kit_ask ask = {0};
-        struct procset gone_now = servers(tries[i].gone);
-        for (uint32_t node = 0; node < N; node++)
-            if (tries[i].theirs & 1u << node)
-                nodes[n++] = node;
-        struct kit *kit = kit_new(&seven);
-        struct kit_op *op = kit_op(kit, tries[i].kind, tries[i].id, nodes, n);
-        struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, "skip", NULL, N - 2);
-        loopback_local_status(kit->net, nodes[n - 1], tries[i].names ? -88 : 0);
-        kit_call(kit, op, n - 1, (struct kit_ask){.status = tries[i].status});
-        loopback_run(kit->net, 1000);
-        if (tries[i].made) { /* what is owed then is of the operation after it */
-            ask.op = kit_call(kit, op, 0, ask)->call.op;
-            kit_call(kit, op, n - 1, (struct kit_ask){.status = tries[i].status});
-            loopback_run(kit->net, 1000);
-        }
-        ask.gone = tries[i].gone != 0 ? &gone_now : NULL;
-        const struct kit_call *call = kit_call(kit, own, 0, ask);
-        assert_int_equal(call->answers, tries[i].owed);
-        if (tries[i].owed)
-            assert_int_equal(call->status, tries[i].status);
-        kit_end(kit);
-        procset_free(&gone_now);
-    }
-}
-
-/* All that are left make the next operation of that id, and have contributions of that alone: an
- * operation of its own to the kit, whose calls have bytes of their own. */
-static void the_next_one_is_not_touched(struct kit *kit, const char *id, const struct procset *gone)
-{
-    struct kit_op *next = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
-    for (uint32_t slot = 0; slot < LEFT; slot++) {
-        const struct kit_call *call = kit_call(kit, next, slot, (struct kit_ask){.gone = gone});
-        assert_int_equal(call->answers, 0);
-    }
-    loopback_run(kit->net, 1000);
-    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next)
-        if (call->op == next) {
-            assert_int_equal(call->answers, 1);
-            assert_int_equal(call->status, 0);
-        }
-}
-
-/* Server 0 knows both lost ones, and its later try waits when the earlier one, which it has
- * skipped, fails for good: it gets that failure, and no server keeps what it has contributed. */
-static void a_skipped_try_fails_later(void **state)
-{
-    (void)state;
-    for (uint32_t early = 0; early < LEFT; early++) {
-        struct kit *kit = kit_new(&seven);
-        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
-        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-        struct procset gone = servers(0x60);
-        const struct kit_call *call =
-            kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
-        loopback_run(kit->net, 1000);
-        assert_int_equal(call->answers, 0);
-        kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
-        loopback_run(kit->net, 100);
-        for (uint32_t slot = 0; slot < LEFT; slot++)
-            if (slot != early)
-                kit_call(kit, without6, slot, (struct kit_ask){0});
-        loopback_run(kit->net, 2000);
-        assert_int_equal(call->answers, 1);
-        assert_int_equal(call->status, -77);
-        the_next_one_is_not_touched(kit, "tries", &gone);
-        kit_end(kit);
-        procset_free(&gone);
-    }
-}
-
-/* A server has not heard that the earlier try has failed for good, since 5, which was to pass that
- * on, is lost. The server that gets its contribution to the later one says so. */
-static void a_skipped_try_that_nobody_told_of(void **state)
-{
-    uint32_t shown = 0;
-    (void)state;
-    for (uint32_t i = 0; i < 40; i++) {
-        char id[8];
-        struct procset gone = servers(0x60);
-        struct kit *kit = kit_new(&seven);
-        snprintf(id, sizeof id, "%u", i);
-        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
-        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
-        struct tree tree = kit_tree(without6, 2);
-        uint32_t below = tree_child(&tree, 5, 0);
-        if (below != TREE_NONE && tree.root != 5 && kit_tree(without_both, 2).root != below) {
-            loopback_kill(kit->net, 5, LONG_MS, LONG_MS);
-            for (uint32_t slot = 0; slot < LEFT; slot++)
-                if (!tree_below(&tree, 5, slot))
-                    kit_call(kit, without6, slot,
-                             (struct kit_ask){.status = slot == tree.root ? -77 : 0});
-            loopback_run(kit->net, 2000);
-            const struct kit_call *call =
-                kit_call(kit, without_both, below, (struct kit_ask){.gone = &gone});
-            loopback_run(kit->net, 2000);
-            assert_int_equal(call->answers, 1);
-            assert_int_equal(call->status, -77);
-            for (uint32_t slot = 0; slot < LEFT; slot++)
-                if (tree_below(&tree, 5, slot) && slot != below)
-                    kit_call(kit, without_both, slot, (struct kit_ask){.gone = &gone});
-            loopback_run(kit->net, 2000);
-            the_next_one_is_not_touched(kit, id, &gone);
-            shown++;
-        }
-        kit_end(kit);
-        procset_free(&gone);
-    }
-    assert_in_range(shown, 1, 40);
 }
 
 /* The server that decides has failed a try for good, has told one other server alone, and is lost.
@@ -326,83 +187,6 @@ static void a_success_that_comes_later(void **state)
     assert_in_range(shown, 1, 80);
 }
 
-/* The others have made the next operation already, and it has failed, before the later try has the
- * failure of the one that it has skipped: each of the two failures is the answer to its own call.
- */
-static void the_next_one_fails_at_once(void **state)
-{
-    (void)state;
-    for (uint32_t early = 0; early < LEFT; early++) {
-        struct kit *kit = kit_new(&seven);
-        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
-        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-        struct procset gone = servers(0x60);
-        const struct kit_call *call =
-            kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
-        loopback_run(kit->net, 1000);
-        kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
-        loopback_run(kit->net, 100);
-        for (uint32_t slot = 0; slot < LEFT; slot++)
-            if (slot != early)
-                kit_call(kit, without6, slot, (struct kit_ask){0});
-        loopback_run(kit->net, 200);
-        assert_int_equal(call->answers, 0);
-        for (uint32_t slot = 0; slot < LEFT; slot++)
-            if (slot != early)
-                kit_call(kit, without_both, slot, (struct kit_ask){.gone = &gone, .status = -78});
-        loopback_run(kit->net, 200);
-        assert_int_equal(call->answers, 1);
-        assert_int_equal(call->status, -77);
-        call = kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
-        loopback_run(kit->net, 1000);
-        assert_int_equal(call->answers, 1);
-        assert_int_equal(call->status, -78);
-        kit_end(kit);
-        procset_free(&gone);
-    }
-}
-
-/* Servers 0 to 4 try without 6, and one of them without 5 as well, before or after the others: it
- * says so, and all try that. */
-static void a_try_that_one_has_skipped(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < 2 * LEFT; i++) {
-        uint32_t ahead = i / 2;
-        bool first = i % 2 == 0;
-        struct kit *kit = kit_new(&seven);
-        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
-        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-        struct procset gone6 = servers(0x40), gone = servers(0x60);
-        const struct kit_call *skips = NULL, *waits[N - 1];
-        if (first)
-            skips = kit_call(kit, without_both, ahead, (struct kit_ask){.gone = &gone});
-        for (uint32_t slot = 0; slot < N - 1; slot++)
-            if (slot != ahead)
-                waits[slot] = kit_call(kit, without6, slot, (struct kit_ask){.gone = &gone6});
-        loopback_run(kit->net, first ? 10000 : 2000);
-        if (!first)
-            skips = kit_call(kit, without_both, ahead, (struct kit_ask){.gone = &gone});
-        loopback_run(kit->net, 2000);
-        assert_int_equal(skips->answers, 0);
-        for (uint32_t slot = 0; slot < N - 1; slot++)
-            if (slot != ahead) {
-                assert_int_equal(waits[slot]->answers, 1);
-                assert_int_equal(waits[slot]->status, LOOPBACK_LOST);
-            }
-        for (uint32_t slot = 0; slot < LEFT; slot++)
-            if (slot != ahead)
-                kit_call(kit, without_both, slot,
-                         (struct kit_ask){.gone = &gone, .op = waits[slot]->call.op});
-        loopback_run(kit->net, 2000);
-        assert_int_equal(skips->answers, 1);
-        assert_int_equal(skips->status, 0);
-        kit_end(kit);
-        procset_free(&gone6);
-        procset_free(&gone);
-    }
-}
-
 /* A server learns of a failure before the server above it, which then takes the next call of the
  * first one for the call that has failed. */
 static void a_failure_by_another_way(void **state)
@@ -444,54 +228,14 @@ static void a_failure_by_another_way(void **state)
     }
 }
 
-static void count(void *arg, const struct engine_view *view)
-{
-    uint32_t *n = arg;
-    (void)view;
-    ++*n;
-}
-
-/* A later try that is about to end with the failure of an earlier one has half a second in which it
- * could say what is missing below. The server above, whose call has ended so, must not take that
- * for the next operation. */
-static void what_ends_soon_says_nothing(void **state)
-{
-    uint32_t under_way = 0;
-    struct kit *kit = kit_new(&seven);
-    struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
-    struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-    struct procset gone = servers(0x60);
-    struct tree tree = kit_tree(without_both, 2);
-    uint32_t early = tree_child(&tree, tree.root, 0);
-    (void)state;
-    const struct kit_call *call =
-        kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
-    loopback_run(kit->net, 200);
-    kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
-    loopback_run(kit->net, 5000);
-    assert_int_equal(call->answers, 1);
-    assert_int_equal(call->status, -77);
-    for (uint32_t node = 0; node < N; node++)
-        engine_walk(loopback_engine(kit->net, node), count, &under_way);
-    assert_int_equal(under_way, 0);
-    kit_end(kit);
-    procset_free(&gone);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_try_that_is_skipped),
-        cmocka_unit_test(a_skipped_try_fails_later),
-        cmocka_unit_test(a_skipped_try_that_nobody_told_of),
         cmocka_unit_test(a_try_that_was_given_up),
         cmocka_unit_test(the_word_on_what_was_given_up),
         cmocka_unit_test(the_older_failure_comes_first),
         cmocka_unit_test(a_success_that_comes_later),
-        cmocka_unit_test(the_next_one_fails_at_once),
-        cmocka_unit_test(a_try_that_one_has_skipped),
         cmocka_unit_test(a_failure_by_another_way),
-        cmocka_unit_test(what_ends_soon_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,11 @@ struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
                                    const struct engine_result *result);
 /** Answers the call of a later try with the failure of an earlier one. */
 void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result);
+/** @p call, of a later try, is answered with the failure of that generation. If that is for good,
+ * what the tries before owe from before it is owed no more: the call has skipped those tries. */
+void tries_forgive(struct engine *engine, const struct tracker *later,
+                   const struct engine_call *call, uint64_t generation,
+                   const struct engine_result *result);
 /** It is time to answer the call of a later try with the failure of one that it has skipped. */
 void tries_settle(struct engine *engine, struct tracker *own);
 

@@ -97,6 +97,26 @@ struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
     return NULL;
 }
 
+void tries_forgive(struct engine *engine, const struct tracker *later,
+                   const struct engine_call *call, uint64_t generation,
+                   const struct engine_result *result)
+{
+    struct tracker *t;
+    if (call->gone == NULL || !tries_is_final(engine, result->status, result->gone))
+        return;
+    TAILQ_FOREACH (t, &engine->all, all) {
+        struct tracker_debt debt;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < t->failure.nowed; i++)
+            if (t->failure.owed[i].generation != 0 && t->failure.owed[i].generation < generation)
+                n = i + 1;
+        if (n > 0 && !tries_is_later(later, t, call->gone))
+            n = 0;
+        for (; n > 0 && tracker_owed(t, &debt); n--)
+            procset_free(&debt.gone);
+    }
+}
+
 void tries_settle(struct engine *engine, struct tracker *own)
 {
     struct tracker_debt debt;
@@ -107,6 +127,7 @@ void tries_settle(struct engine *engine, struct tracker *own)
         return;
     }
     const struct engine_result result = debt_result(&debt);
+    tries_forgive(engine, own, own->call, debt.generation, &result);
     tracker_tidy(engine, t);
     tries_answer(engine, own, &result);
     procset_free(&debt.gone);

@@ -124,7 +124,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
         t->failure.at = engine->env.now(engine->env.arg);
         tracker_remember(t, result);
     }
-    engine->up->ended(engine, t, result, call != NULL);
+    engine->up->ended(engine, t, result, call);
     if (result->status != 0 && call == NULL)
         tracker_owe(t, result);
     tracker_due(engine, t);

@@ -202,7 +202,7 @@ struct engine_hooks {
     void (*orphan)(struct engine *engine, struct tracker *t);
     /** The current operation has ended here. @param called whether it had a local call */
     void (*ended)(struct engine *engine, struct tracker *t, const struct engine_result *result,
-                  bool called);
+                  const struct engine_call *call);
     /** Asks the servers of an operation for the outcome of its assembly. May end it all.
      * @return whether there is anybody to ask */
     bool (*ask)(struct engine *engine, uint64_t op, const void *sig, size_t siglen);
