@@ -90,9 +90,9 @@ void child_finish(struct child *child)
 {
     struct children *c = child->children;
 
-    if (child->over)
+    if (child->state == CHILD_SAID)
         return;
-    child->over = true;
+    child->state = CHILD_SAID;
     child_stop_timer(child);
     child_tell_failure(child, child->no_place ? RM_SPAWN_NO_RESOURCES : RM_SPAWN_FAILED,
                        child->words[0] != '\0'
@@ -105,10 +105,17 @@ void child_finish(struct child *child)
     flux_shell_remove_completion_ref(c->shell, CHILD_REFERENCE);
 }
 
+/* The job has ended, as its log says, or there is no log any more. */
+static void set_over(struct child *child)
+{
+    if (child->state < CHILD_OVER)
+        child->state = CHILD_OVER;
+}
+
 /* @return whether the child is gone */
 static bool look(struct child *child)
 {
-    if (!child->clean || child->prints)
+    if (child->state < CHILD_OVER || child->prints)
         return false;
     child_finish(child);
     child_forget(child);
@@ -119,12 +126,12 @@ void child_end(struct child *child, const char *why)
 {
     flux_future_t *f;
 
-    if (child->state == CHILD_ENDS)
+    if (child->state >= CHILD_ENDS)
         return;
     child->state = CHILD_ENDS;
     child_stop_timer(child);
-    if (child->id == 0 || child->clean)
-        return; /* not yet, or no more */
+    if (child->id == 0)
+        return; /* not yet */
     f = flux_job_raise(child->children->h, child->id, "cancel", 0, why);
     if (f)
         flux_future_destroy(f); /* where it has ended there is none to end */
@@ -146,12 +153,13 @@ static void on_timer(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
 
     (void)r, (void)w, (void)events;
     child_stop_timer(child);
-    if (child->clean) {
+    switch (child->state) {
+    case CHILD_OVER:
         log_warning("the rest of what job %s has printed does not come", child->label);
         child_finish(child);
-        return;
-    }
-    switch (child->state) {
+        break;
+    case CHILD_SAID:
+        break;
     case CHILD_QUEUED:
         snprintf(text, sizeof(text),
                  "Flux has no free processors for %u processes: job %s did not begin within %d s",
@@ -237,7 +245,7 @@ static void take_event(struct child *child, json_t *event)
     } else if (strcmp(name, "finish") == 0) {
         json_unpack(event, "{s:{s:i}}", "context", "status", &child->status);
     } else if (strcmp(name, "clean") == 0) {
-        child->clean = true;
+        set_over(child);
     }
 }
 
@@ -252,7 +260,7 @@ static void on_event(flux_future_t *f, void *arg)
             log_warning("job %s is not watched any more: %s", child->label, strerror(errno));
         flux_future_destroy(f);
         child->events = NULL;
-        child->clean = true;
+        set_over(child);
         if (!look(child))
             child_set_timer(child, OUTPUT_S);
         return;
@@ -273,6 +281,6 @@ void child_watch(struct child *child)
     if (child->events && flux_future_then(child->events, -1., on_event, child) == 0)
         return;
     child_fail(child, RM_SPAWN_FAILED, "the spawned job cannot be watched");
-    child->clean = true;
+    set_over(child);
     look(child);
 }

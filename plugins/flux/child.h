@@ -9,7 +9,16 @@
 #include "common/launch/spawn_wire.h"
 #include "plugins/flux/child_output.h"
 
-enum child_state { CHILD_SUBMITS, CHILD_QUEUED, CHILD_BEGINS, CHILD_RUNS, CHILD_ENDS };
+/** In the order of its life: children.h. */
+enum child_state {
+    CHILD_SUBMITS,
+    CHILD_QUEUED,
+    CHILD_BEGINS,
+    CHILD_RUNS,
+    CHILD_ENDS,
+    CHILD_OVER,
+    CHILD_SAID,
+};
 
 struct child {
     struct child *next;
@@ -25,8 +34,6 @@ struct child {
     struct child_output output;
     bool prints;     /* output is not at its end */
     bool told;       /* whoever has asked knows that it runs, or that it failed */
-    bool clean;      /* it is over */
-    bool over;       /* and all is said: nothing of it counts any more */
     char words[512]; /* of the exception that has ended it */
     bool no_place;   /* which says that there are not the processors for it */
     int status;      /* as wait(2) has it */

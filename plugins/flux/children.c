@@ -146,7 +146,7 @@ static void on_started(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
         return;
     while (child && child->number != number)
         child = child->next;
-    if (!child || child->told || child->state == CHILD_ENDS)
+    if (!child || child->told || child->state >= CHILD_ENDS)
         return;
     if (news.result != RM_SPAWN_RUNS) {
         child_fail(child, news.result, text);
@@ -197,8 +197,7 @@ void children_tasks_ended(struct children *c)
         return;
     c->tasks_ended = true;
     for (struct child *child = c->list; child; child = child->next) {
-        if (child->state == CHILD_RUNS && !child->clean && child->order.what.linger > 0 &&
-            !child->timer)
+        if (child->state == CHILD_RUNS && child->order.what.linger > 0 && !child->timer)
             child_set_timer(child, child->order.what.linger);
     }
 }
