@@ -141,17 +141,18 @@ int64_t others_tick(struct rm *rm, int64_t now)
     int64_t when = INT64_MAX;
     for (struct question *q = rm->questions; q != NULL;) {
         int64_t due = q->give_up;
-        if (now >= q->give_up || rm->gone) {
+        bool gone = rm->broker == BROKER_GONE, knows = rm->broker == BROKER_KNOWS;
+        if (now >= q->give_up || gone) {
             fail(rm, q,
-                 rm->gone ? "the connection to our own broker was lost"
-                          : "the broker's module does not answer");
+                 gone ? "the connection to our own broker was lost"
+                      : "the broker's module does not answer");
             when = INT64_MAX;
             q = rm->questions; /* others may have come, or gone */
             continue;
         }
-        if (q->tag == 0 && rm->welcome && now >= q->not_before)
+        if (q->tag == 0 && knows && now >= q->not_before)
             ask(rm, q);
-        if (q->tag == 0 && rm->welcome)
+        if (q->tag == 0 && knows)
             due = q->not_before;
         when = due < when ? due : when;
         q = q->next;

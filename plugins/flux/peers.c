@@ -113,7 +113,8 @@ void peer_push(struct rm *rm, uint32_t node)
 {
     struct peer *peer = rm->peers[node];
     while (peer->queue != NULL && peer->messages < PACKET_WINDOW_MESSAGES &&
-           peer->bytes < PACKET_WINDOW_BYTES && rm->welcome && peer->not_before <= now_ms()) {
+           peer->bytes < PACKET_WINDOW_BYTES && rm->broker == BROKER_KNOWS &&
+           peer->not_before <= now_ms()) {
         if (peer->left) {
             peer_lose(rm, node, LEFT);
             return;
@@ -278,11 +279,11 @@ static int64_t peer_tick(struct rm *rm, uint32_t node, int64_t now)
         await(rm, peer);
     else if (peer->sent != NULL && now >= peer->answer_by)
         peer_lose(rm, node, "it does not answer");
-    if (peer->queue != NULL && rm->welcome)
+    if (peer->queue != NULL && rm->broker == BROKER_KNOWS)
         peer_push(rm, node);
     int64_t when = peer->sent != NULL ? peer->answer_by : INT64_MAX;
-    if (peer->queue != NULL && rm->welcome && peer->placed && peer->not_before > now &&
-        peer->not_before < when)
+    if (peer->queue != NULL && rm->broker == BROKER_KNOWS && peer->placed &&
+        peer->not_before > now && peer->not_before < when)
         when = peer->not_before;
     return when;
 }

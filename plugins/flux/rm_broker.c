@@ -5,6 +5,7 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/states.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +14,30 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum broker_event { BROKER_ASK, BROKER_WELCOME, BROKER_REFUSE, BROKER_DELAY, BROKER_LOSE, EVENTS };
+
+static const char *const state_names[BROKER_STATES] = {"apart", "busy", "asked", "knows us",
+                                                       "gone"};
+static const char *const event_names[EVENTS] = {"ask", "welcome", "refuse", "delay", "lose"};
+
+static const int table[BROKER_STATES][EVENTS] = {
+    /*                  ASK           WELCOME       REFUSE        DELAY        LOSE */
+    [BROKER_APART] = {BROKER_ASKED, STATES_NONE, STATES_NONE, STATES_NONE, BROKER_GONE},
+    [BROKER_BUSY] = {BROKER_ASKED, STATES_NONE, STATES_NONE, STATES_NONE, BROKER_GONE},
+    [BROKER_ASKED] = {STATES_NONE, BROKER_KNOWS, BROKER_APART, BROKER_BUSY, BROKER_GONE},
+    [BROKER_KNOWS] = {STATES_NONE, BROKER_KNOWS, BROKER_APART, BROKER_BUSY, BROKER_GONE},
+    [BROKER_GONE] = {STATES_NONE, STATES_NONE, STATES_NONE, STATES_NONE, BROKER_GONE},
+};
+
+static const struct states life = {state_names, event_names, &table[0][0], EVENTS};
+
+static void move(struct rm *rm, enum broker_event event)
+{
+    int to = states_next(&life, (int)rm->broker, event, "transport: the broker's module");
+    if (to != STATES_NONE)
+        rm->broker = (enum broker_state)to;
+}
 
 /* @return a socket, or -1 with errno */
 static int connect_to(const char *uri)
@@ -53,10 +78,9 @@ int broker_connect(struct rm *rm, const char *uri, struct err *err)
 
 static void broker_lost(struct rm *rm)
 {
-    if (rm->gone)
+    if (rm->broker == BROKER_GONE)
         return;
-    rm->gone = true;
-    rm->welcome = false;
+    move(rm, BROKER_LOSE);
     event_del(rm->ready);
     peers_lose(rm, "the connection to our own broker was lost");
     err_set(&rm->refused, "the broker closed the connection");
@@ -73,10 +97,11 @@ uint32_t broker_tag(struct rm *rm)
 
 void broker_send(struct rm *rm, flux_msg_t *msg, uint32_t tag)
 {
-    int rc = msg == NULL || rm->gone ? -1
-             : tag != 0              ? flux_msg_set_matchtag(msg, tag)
-                                     : flux_msg_set_noresponse(msg);
-    if (rc < 0 && !rm->gone)
+    bool gone = rm->broker == BROKER_GONE;
+    int rc = msg == NULL || gone ? -1
+             : tag != 0          ? flux_msg_set_matchtag(msg, tag)
+                                 : flux_msg_set_noresponse(msg);
+    if (rc < 0 && !gone)
         log_error("a message to the broker cannot be made: %s", strerror(errno));
     else if (rc == 0 && flux_send(rm->h, msg, 0) < 0)
         broker_lost(rm);
@@ -110,6 +135,7 @@ void broker_register(struct rm *rm)
         wire_put_u32(&out, rm->brokers[node]);
     flux_msg_t *msg = broker_request("muster.register", rm->brokers[rm->boot->node], &out);
     rm->stream = broker_tag(rm);
+    move(rm, BROKER_ASK);
     if (msg != NULL)
         flux_msg_set_streaming(msg);
     broker_send(rm, msg, rm->stream);
@@ -119,8 +145,7 @@ void broker_register(struct rm *rm)
 static void stream_failed(struct rm *rm, int rc, const char *why)
 {
     rm->stream = 0;
-    rm->welcome = false;
-    rm->busy = rc == EAGAIN;
+    move(rm, rc == EAGAIN ? BROKER_DELAY : BROKER_REFUSE);
     memset(&rm->refused, 0, sizeof rm->refused);
     if (rc == ENOSYS)
         err_set(&rm->refused, "muster's module is not loaded in this node's broker: " LOAD_MODULE);
@@ -189,7 +214,8 @@ static void take_welcome(struct rm *rm, struct wire_in *in)
         parents = calloc(n, sizeof *parents);
     for (uint32_t node = 0; node < n && parents != NULL; node++)
         parents[node] = wire_get_u32(in);
-    rm->welcome = wire_end(in) && (n == 0 || parents != NULL);
+    if (wire_end(in) && (n == 0 || parents != NULL))
+        move(rm, BROKER_WELCOME);
     rm->silent_since = 0;
     if (rm->warned)
         log_warning("muster's module is loaded again in this node's broker");
@@ -263,7 +289,7 @@ static void take_response(struct rm *rm, const flux_msg_t *msg)
 void broker_receive(struct rm *rm)
 {
     const struct flux_match responses = {.typemask = FLUX_MSGTYPE_RESPONSE};
-    while (!rm->gone && !(rm->opening && rm->welcome)) {
+    while (rm->broker != BROKER_GONE && !(rm->opening && rm->broker == BROKER_KNOWS)) {
         flux_msg_t *msg = flux_recv(rm->h, responses, FLUX_O_NONBLOCK);
         if (msg == NULL) {
             if (errno != EAGAIN && errno != EWOULDBLOCK)

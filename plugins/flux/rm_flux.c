@@ -52,7 +52,7 @@ static void miss_module(struct rm *rm, int64_t now)
  * @return when to come again */
 static int64_t register_again(struct rm *rm, int64_t now)
 {
-    if (rm->gone || rm->stream != 0)
+    if (rm->broker != BROKER_APART && rm->broker != BROKER_BUSY)
         return INT64_MAX;
     if (now < rm->register_at)
         return rm->register_at;
@@ -158,7 +158,7 @@ static void wait_for(struct rm *rm, bool (*done)(const struct rm *rm), int64_t d
 {
     struct pollfd poller = {.fd = rm->fd, .events = POLLIN};
     broker_receive(rm);
-    while (!done(rm) && !rm->gone && deadline_left(deadline) > 0) {
+    while (!done(rm) && rm->broker != BROKER_GONE && deadline_left(deadline) > 0) {
         int64_t when = tick(rm, now_ms());
         if (when > deadline)
             when = deadline;
@@ -169,7 +169,7 @@ static void wait_for(struct rm *rm, bool (*done)(const struct rm *rm), int64_t d
 
 static bool answered(const struct rm *rm)
 {
-    return rm->welcome || (rm->stream == 0 && !rm->busy);
+    return rm->broker == BROKER_KNOWS || rm->broker == BROKER_APART;
 }
 
 static bool quiet(const struct rm *rm)
@@ -237,7 +237,7 @@ static int connect_broker(struct rm *rm, const char *uri, struct event_base *bas
     broker_register(rm);
     wait_for(rm, answered, now_ms() + REGISTER_S * 1000);
     rm->opening = false;
-    if (rm->welcome) {
+    if (rm->broker == BROKER_KNOWS) {
         event_active(rm->ready, EV_READ, 0); /* what came behind the answer */
         return 0;
     }

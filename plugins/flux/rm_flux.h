@@ -74,6 +74,16 @@ struct rm_raise {
     unsigned ms;   /**< between the last two tries */
 };
 
+/** How this server stands with the module of its own broker. rm_broker.c has the table. */
+enum broker_state {
+    BROKER_APART, /**< it does not know us: not yet, or it refuses, or was unloaded */
+    BROKER_BUSY,  /**< the same, since too many of the user's servers ask */
+    BROKER_ASKED, /**< muster.register is under way */
+    BROKER_KNOWS, /**< it has accepted us */
+    BROKER_GONE,  /**< the connection is lost */
+    BROKER_STATES,
+};
+
 struct rm {
     const struct boot *boot;
     struct rm_host host;
@@ -91,17 +101,15 @@ struct rm {
     flux_t *h;
     int fd; /**< its socket, borrowed */
     struct event *ready, *timer;
-    bool gone;         /**< the connection to the broker is lost */
-    uint32_t last_tag; /**< that was given to a request */
-    uint32_t stream;   /**< tag of muster.register; 0: it has failed */
-    uint32_t taken;    /**< messages since the last muster.took */
+    enum broker_state broker; /**< how we stand with our own one */
+    uint32_t last_tag;        /**< that was given to a request */
+    uint32_t stream;          /**< tag of muster.register; 0: it was refused */
+    uint32_t taken;           /**< messages since the last muster.took */
     uint64_t taken_bytes;
     uint64_t ticket; /**< of the last of them */
     int64_t took_at; /**< when to say so, now_ms(); 0: there are none */
     int64_t took_by; /**< at the latest */
     bool opening;    /**< the server takes nothing yet but the answer to muster.register */
-    bool welcome;    /**< the module has accepted us */
-    bool busy;       /**< it has not, since too many of the user's servers ask */
     bool warned;     /**< the user was told that the module is away */
     int64_t silent_since, register_at;
     unsigned register_ms;

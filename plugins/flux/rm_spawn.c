@@ -112,7 +112,7 @@ int64_t spawns_tick(struct rm *rm, int64_t now)
     int64_t next = INT64_MAX;
     for (struct call *call = rm->calls, *after; call != NULL; call = after) {
         after = call->next;
-        if (rm->gone)
+        if (rm->broker == BROKER_GONE)
             fail(rm, call, RM_SPAWN_UNREACHED, "the connection to our own broker was lost");
         else if (call->by != 0 && now >= call->by)
             fail(rm, call, RM_SPAWN_UNREACHED, "the job's shell does not answer");
