@@ -117,13 +117,13 @@ static bool is_lost_fence(const struct call *call, const struct call *other)
            has_lost(call->op, at) && is_accounted_for(call) && is_accounted_for(other);
 }
 
-/* Whether a server missed a fence's success, because a lost server should have passed it on, and
+/* Whether a server missed a fence's result, because a lost server should have passed it on, and
  * was told next of the failure of a later fence of the same participants. It takes that failure for
  * the answer (docs/limits.md). */
-static bool is_next_failure(const struct call *call, const struct call *other)
+static bool is_next_failure(const struct call *call)
 {
-    bool may = call->op->kind == COLL_FENCE && call->status != 0 && other->status == 0 &&
-               has_lost(call->op, call->answered_at);
+    bool may =
+        call->op->kind == COLL_FENCE && call->status != 0 && has_lost(call->op, call->answered_at);
     for (const struct op *op = call->op->next; op != NULL && may; op = op->next)
         for (uint32_t i = 0; i < op->ncallers && same_group(op, call->op); i++)
             if (op->callers[i].call != NULL && call->status == op->callers[i].call->call.status)
@@ -165,7 +165,7 @@ static bool has_nobody_to_ask(const struct call *call)
 static void compare(struct run *run, const struct call *call, const struct call *other)
 {
     if (other == NULL || lost_its_way(call, other) || is_lost_fence(call, other) ||
-        is_next_failure(call, other) || is_next_failure(other, call))
+        is_next_failure(call) || is_next_failure(other))
         return;
     if ((other->status == 0 && has_nobody_to_ask(call)) ||
         (call->status == 0 && has_nobody_to_ask(other)))

@@ -95,11 +95,26 @@ bool is_overtaken(const struct op *op)
     return false;
 }
 
+/* Whether a leader of an earlier bootstrap called it as its server was lost. If home has not heard
+ * of the call, the next one of another leader of that id counts as the missing one. */
+static bool follows_cut_off(const struct op *op)
+{
+    const struct op *before = op->group->ops;
+    for (; before != op; before = before->next)
+        for (uint32_t i = 0; before->method == METHOD_BOOTSTRAP && i < before->nleaders; i++) {
+            const struct call *call = before->callers[i].call;
+            if (call != NULL && run_of(call)->lost_at[call->caller->proc.rank] != 0 &&
+                (call->answers == 0 || call->status == LOOPBACK_CLOSING))
+                return true;
+        }
+    return false;
+}
+
 bool must_agree(const struct op *op)
 {
     const struct weather *w = &op->group->run->weather;
     bool cancels = op->method != METHOD_PLAIN && w->cancels;
-    return !w->lossy && !cancels && !is_overtaken(op) && !is_shadowed(op);
+    return !w->lossy && !cancels && !is_overtaken(op) && !is_shadowed(op) && !follows_cut_off(op);
 }
 
 bool is_gone(const struct run *run, struct proc proc)
