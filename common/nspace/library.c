@@ -65,16 +65,16 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
         {.name = "GROUP_TIMER_CRASHES",
          .fault = true,
          .before = RELEASE(5, 0),
-         .meaning = "the server has a timer of its own for a group operation with PMIX_TIMEOUT, "
-                    "and crashes when it passes (grp_timeout() takes the tracker for a request); "
-                    "muster ends the operation shortly before"},
+         .meaning = "the server sets a timer for a group operation at each local call with "
+                    "PMIX_TIMEOUT, and crashes when it passes (grp_timeout() takes the tracker for "
+                    "a request); server/expiry.c takes it away when the operation is handed up"},
     [LIBRARY_CONNECT_TIMER_STAYS] =
         {.name = "CONNECT_TIMER_STAYS",
          .fault = true,
          .before = RELEASE(7, 0),
-         .meaning = "the server's own timer for a connect or disconnect with PMIX_TIMEOUT runs on "
-                    "when the host has been asked, and an answer after it meets a freed tracker; "
-                    "muster ends the operation shortly before"},
+         .meaning = "the server sets a timer for a connect at each local call with PMIX_TIMEOUT, "
+                    "which damages libevent's heap, and runs on when the host has been asked; "
+                    "server/expiry.c takes it away"},
     [LIBRARY_WILDCARD_IS_LOCAL] =
         {.name = "WILDCARD_IS_LOCAL",
          .fault = true,

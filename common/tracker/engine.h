@@ -74,7 +74,6 @@ struct engine_call {
     const void *data; /**< the caller's, stays put until done() */
     size_t len;
     uint32_t timeout;  /**< seconds from its turn until the operation fails; 0: none */
-    uint32_t early;    /**< ms by which it fails before that: less than 1000 */
     const void *added; /**< members that a construct or a bootstrap's leader adds, as written by
                           procset_write(); NULL: none; the caller's, stays put */
     size_t addedlen;

@@ -67,25 +67,6 @@ static void the_shortest_timeout_counts(void **state)
     }
 }
 
-/* A server whose library must not see the deadline pass has everybody's word before it does. */
-static void a_deadline_that_passes_early(void **state)
-{
-    (void)state;
-    for (uint32_t early = 0; early < N - 1; early++) {
-        struct kit *kit = kit_new(&seven);
-        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "ocean", NULL, N);
-        for (uint32_t slot = 0; slot < N - 1; slot++)
-            kit_call(kit, op, slot,
-                     (struct kit_ask){.timeout = slot == early ? 1 : 2,
-                                      .early = slot == early ? 300 : 0});
-        loopback_run(kit->net, 699);
-        assert_int_equal(kit->calls->answers, 0);
-        loopback_run(kit->net, 300);
-        kit_assert_all(kit, LOOPBACK_TIMEOUT);
-        kit_end(kit);
-    }
-}
-
 /* A shorter timeout that starts later must not move the deadline back. */
 static void the_earliest_deadline_counts(void **state)
 {
@@ -344,7 +325,6 @@ int main(void)
         cmocka_unit_test(a_timeout_is_everybodys),
         cmocka_unit_test(an_earlier_word_is_said_again),
         cmocka_unit_test(the_shortest_timeout_counts),
-        cmocka_unit_test(a_deadline_that_passes_early),
         cmocka_unit_test(the_earliest_deadline_counts),
         cmocka_unit_test(a_deadline_is_one_moment_for_all),
         cmocka_unit_test(the_roots_word_does_not_come),

@@ -175,7 +175,6 @@ struct kit_call *kit_call(struct kit *kit, struct kit_op *op, uint32_t slot, str
         .data = call->data,
         .len = payload(call->data, op->number, op->nodes[slot], call->instance),
         .timeout = ask.timeout,
-        .early = ask.early,
         .gone = ask.gone,
         .op = ask.op,
         .done = done,

@@ -40,7 +40,7 @@ struct kit_call {
 /** What a call asks for. */
 struct kit_ask {
     int32_t status;
-    uint32_t flags, timeout, early;
+    uint32_t flags, timeout;
     const struct procset *gone; /* of a later try */
     uint64_t op;                /* with it: of the tries before */
     void (*then)(struct kit_call *call);

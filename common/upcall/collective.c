@@ -3,6 +3,7 @@
 #include "common/upcall/collective.h"
 
 #include "common/notify/loss.h"
+#include "common/server/expiry.h"
 #include "common/server/meeting.h"
 #include "common/server/steps.h"
 #include "common/server/stranded.h"
@@ -220,18 +221,6 @@ static void find_lost(struct collective *c)
         c->call.status = tasks_status(c->server, &sig);
 }
 
-/* libpmix's server may have a timer of its own for an operation that it has handed up, and crash
- * when it passes. */
-static uint32_t hurry(const struct collective *c)
-{
-    enum { HURRY_MS = 300 };
-    bool crashes =
-        coll_traits(c->kind)->is_group
-            ? library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES)
-            : c->kind != COLL_FENCE && library_has(c->server->library, LIBRARY_CONNECT_TIMER_STAYS);
-    return c->call.timeout > 0 && crashes ? HURRY_MS : 0;
-}
-
 /* With LIBRARY_WILDCARD_IS_LOCAL libpmix takes a construct over all processes of a namespace,
  * without a context id, for one of its own node's processes alone: it ends at once, without those
  * of other nodes, and no host is asked. The first that a host hears of the group is its destruct.
@@ -271,7 +260,7 @@ static bool seek(struct collective *c)
     procset_canonical(&c->sought);
     if (known)
         return false;
-    int64_t ms = c->call.timeout > 0 ? c->call.timeout * INT64_C(1000) - hurry(c) : SEEK_WAIT_MS;
+    int64_t ms = c->call.timeout > 0 ? INT64_C(1000) * c->call.timeout : SEEK_WAIT_MS;
     c->started = now_ms();
     c->seek = (struct seek_wait){.set = &c->sought, .done = on_sought};
     collective_move(c, COLLECTIVE_SEEK);
@@ -314,7 +303,6 @@ static int begin(struct collective *c)
 {
     c->call.id = c->id;
     c->call.caller = &c->procs_of_caller;
-    c->call.early = hurry(c);
     if (c->call.timeout == 0)
         c->call.timeout = default_timeout(c->server, c->kind);
     c->timeout = c->call.timeout;
@@ -470,6 +458,8 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     }
     c->server = upcall_server();
     c->request.answer = answer_info(cbfunc, cbdata);
+    if (library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES))
+        expiry_handed_up(cbdata);
     if (strlen(group) > PROCSET_NAME_MAX) {
         log_error("group \"%.64s…\": its id has %zu bytes, and may have %d", group, strlen(group),
                   PROCSET_NAME_MAX);

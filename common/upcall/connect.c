@@ -7,6 +7,7 @@
  * whose participants are all of this node is not in it: libpmix does not hand up its disconnect.
  */
 #include "common/notify/connection.h"
+#include "common/server/expiry.h"
 #include "common/server/steps.h"
 #include "common/upcall/collective.h"
 #include "common/util/log.h"
@@ -167,6 +168,8 @@ static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t
     c->request.answer = answer_op(cbfunc, cbdata);
     collective_directives(c, info, ninfo);
     read_own_directives(c, info, ninfo);
+    if (library_has(c->server->library, LIBRARY_CONNECT_TIMER_STAYS))
+        expiry_handed_up(cbdata);
     if (!take_clusters(c)) {
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
         return upcall_post(&c->request, refuse);

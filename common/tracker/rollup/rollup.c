@@ -103,7 +103,7 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     call->next = NULL;
     t->number = ++engine->numbers;
     t->floor = engine->generations;
-    tracker_arm(engine, t, call->timeout, call->timeout * 1000ull - call->early);
+    tracker_arm(engine, t, call->timeout, call->timeout * 1000ull);
     if (call->status != 0)
         tracker_gone_here(engine, t);
     rollup_own(t, call->status);
