@@ -17,11 +17,11 @@
  */
 #include "event.h"
 #include "include/muster/pmix.h"
+#include "parts.h"
 
 #include <unistd.h>
 
 enum mode { JOB, LOST, JOBS, RULES };
-enum { JOBS_MAX = 8 };
 static long mode = JOB, rounds = 3, jobs = 2, part = 0;
 
 /* Up to libpmix 6 a connect within one node is libpmix's own, and partly succeeds without the lost.
@@ -214,50 +214,12 @@ static int run_rules(void)
 
 /* ---- several jobs ---- */
 
-static pmix_proc_t others[JOBS_MAX]; /* all jobs, mine too; wildcard ranks */
-
-static void tell_name(void)
-{
-    char path[512], whole[512];
-    snprintf(path, sizeof path, "%s/part%ld.new", getenv("CONNECT_MEET"), part);
-    snprintf(whole, sizeof whole, "%s/part%ld", getenv("CONNECT_MEET"), part);
-    FILE *f = fopen(path, "w");
-    CHECK(f != NULL && fputs(client.me.nspace, f) >= 0 && fclose(f) == 0 &&
-              rename(path, whole) == 0,
-          "expected to write %s", path);
-}
-
-static void read_name(long job, char *name, size_t cap)
-{
-    char path[512];
-    FILE *f;
-    snprintf(path, sizeof path, "%s/part%ld", getenv("CONNECT_MEET"), job);
-    step("waiting for %s", path);
-    while ((f = fopen(path, "r")) == NULL)
-        sleep_ms(50);
-    CHECK(fgets(name, (int)cap, f) != NULL, "expected a name in %s", path);
-    fclose(f);
-}
+static pmix_proc_t others[PARTS_MAX]; /* all jobs, mine too; wildcard ranks */
 
 static void learn_names(void)
 {
-    if (client.me.rank == 0)
-        tell_name();
-    for (long i = 0; i < jobs; i++) {
-        char name[PMIX_MAX_NSLEN + 1];
-        if (client.me.rank == 0) {
-            read_name(i, name, sizeof name);
-            put_string(PMIX_GLOBAL, name, "connect.job%ld", i);
-        }
-    }
     put_u64(PMIX_GLOBAL, mix(client.me.rank), "connect.number");
-    commit();
-    fence_all(true);
-    for (long i = 0; i < jobs; i++) {
-        char *name = get_string(0, "connect.job%ld", i);
-        PMIX_LOAD_PROCID(&others[i], name, PMIX_RANK_WILDCARD);
-        free(name);
-    }
+    parts_meet(others, part, jobs);
 }
 
 static uint64_t number_of(const pmix_proc_t *proc, const char *key)
@@ -271,13 +233,42 @@ static uint64_t number_of(const pmix_proc_t *proc, const char *key)
     return number;
 }
 
-static void look_at(const pmix_proc_t *job)
+/* Each rank has put the numbers of its job. */
+static void look_at(const pmix_proc_t *job, long of, const char *key)
 {
     pmix_proc_t proc = *job;
     step("keys of %s", job->nspace);
     uint64_t n = number_of(job, PMIX_JOB_SIZE);
-    for (proc.rank = 0; proc.rank < n; proc.rank++)
+    for (proc.rank = 0; proc.rank < n; proc.rank++) {
         CHECK_EQ(number_of(&proc, "connect.number"), mix(proc.rank), "a committed number");
+        CHECK_EQ(number_of(&proc, key), mix(proc.rank + (uint64_t)of), key);
+    }
+}
+
+/* What a fence, or the construct of a group, brings of all jobs. */
+static void share_numbers(long round, bool by_group)
+{
+    char key[64], id[64];
+    snprintf(key, sizeof key, "connect.%s%ld", by_group ? "grouped" : "fenced", round);
+    snprintf(id, sizeof id, "connect.%ld", round);
+    put_u64(PMIX_GLOBAL, mix(client.me.rank + (uint64_t)part), "%s", key);
+    commit();
+    step("%s of all jobs", by_group ? "group" : "fence with data");
+    if (by_group) {
+        pmix_info_t *results = NULL, info;
+        size_t n = 0;
+        PMIX_INFO_LOAD(&info, PMIX_GROUP_ASSIGN_CONTEXT_ID, NULL, PMIX_BOOL);
+        CHECK_OK(PMIx_Group_construct(id, others, (size_t)jobs, &info, 1, &results, &n),
+                 "group of all jobs");
+        if (results != NULL)
+            PMIX_INFO_FREE(results, n);
+    } else {
+        fence_of(others, (size_t)jobs, true);
+    }
+    for (long j = 0; j < jobs; j++)
+        look_at(&others[j], j, key);
+    if (by_group)
+        CHECK_OK(PMIx_Group_destruct(id, NULL, 0), "destruct of the group of all jobs");
 }
 
 static void send_events(void)
@@ -300,7 +291,7 @@ static void send_events(void)
 
 static void connect_firsts(void)
 {
-    pmix_proc_t firsts[JOBS_MAX];
+    pmix_proc_t firsts[PARTS_MAX];
     for (long i = 0; i < jobs; i++) {
         firsts[i] = others[i];
         firsts[i].rank = 0;
@@ -327,7 +318,7 @@ static void connect_nobody(void)
 /* A namespace may have the name of its cluster in front. */
 static void connect_clusters(void)
 {
-    pmix_proc_t firsts[JOBS_MAX];
+    pmix_proc_t firsts[PARTS_MAX];
     char *cluster;
     if (client.me.rank != 0 ||
         try_get(PMIX_RANK_WILDCARD, PMIX_CLUSTER_ID, NULL, 0) != PMIX_SUCCESS)
@@ -354,8 +345,8 @@ static int run_jobs(void)
     for (long i = 0; i < rounds; i++) {
         step("connect of all jobs");
         CHECK_OK(connect_of(others, (size_t)jobs, 60), "connect of all jobs");
-        for (long j = 0; j < jobs; j++)
-            look_at(&others[j]);
+        share_numbers(i, false);
+        share_numbers(i, true);
         step("disconnect of all jobs");
         CHECK_OK(PMIx_Disconnect(others, (size_t)jobs, NULL, 0), "disconnect of all jobs");
     }
@@ -376,8 +367,8 @@ int main(int argc, char **argv)
         {NULL, NULL, NULL, NULL},
     };
     client_init("connect", options, argc, argv);
-    if (mode == JOBS && (getenv("CONNECT_MEET") == NULL || jobs > JOBS_MAX))
-        return client_skip("CONNECT_MEET is not set, or there are more than %d jobs", JOBS_MAX);
+    if (mode == JOBS && !parts_may_meet(jobs))
+        return client_skip("CONNECT_MEET is not set, or there are more than %d jobs", PARTS_MAX);
     return mode == JOB     ? run_job()
            : mode == LOST  ? run_lost()
            : mode == RULES ? run_rules()

@@ -75,6 +75,13 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .meaning = "the server sets a timer for a connect at each local call with PMIX_TIMEOUT, "
                     "which damages libevent's heap, and runs on when the host has been asked; "
                     "server/expiry.c takes it away"},
+    [LIBRARY_FENCE_MIXES_JOBS] =
+        {.name = "FENCE_MIXES_JOBS",
+         .fault = true,
+         .before = RELEASE(6, 0),
+         .meaning = "the data of a fence or a construct names its processes by their ranks alone, "
+                    "so those of another job are stored as those of the own one; of a fence or a "
+                    "group over several namespaces muster passes no data on, and gets ask for it"},
     [LIBRARY_WILDCARD_IS_LOCAL] =
         {.name = "WILDCARD_IS_LOCAL",
          .fault = true,

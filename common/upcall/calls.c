@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fence_nb and group, as libpmix hands them up. @thread PMIx's, unless said */
+#include "common/server/expiry.h"
+#include "common/server/steps.h"
+#include "common/upcall/collective.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the data that libpmix collects of several jobs would be stored as that of other
+ * processes. */
+static bool mixes_jobs(const struct collective *c)
+{
+    bool foreign = false;
+    for (size_t i = 0; i < c->nprocs; i++)
+        foreign |= strcmp(c->procs[i].nspace, c->server->boot.nspace) != 0;
+    return foreign && library_has(c->server->library, LIBRARY_FENCE_MIXES_JOBS);
+}
+
+pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                           size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t cbfunc,
+                           void *cbdata)
+{
+    struct collective *c =
+        procs == NULL || nprocs == 0 ? NULL : collective_new(COLL_FENCE, "", procs, nprocs);
+    if (c == NULL)
+        return PMIX_ERR_BAD_PARAM;
+    c->server = upcall_server();
+    if (mixes_jobs(c)) {
+        free(data);
+        data = NULL;
+    }
+    c->payload = data; /* libpmix hands the buffer over to the host */
+    c->len = data != NULL ? ndata : 0;
+    c->request.answer = answer_modex(cbfunc, cbdata);
+    collective_directives(c, info, ninfo);
+    return upcall_post(&c->request, collective_run);
+}
+
+/* What the other servers need of a contribution to a group: endpoint data, group info.
+ * @thread PMIx's */
+static int pack_group(struct collective *c, const pmix_info_t info[], size_t ninfo)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {0};
+    pmix_status_t rc = PMIX_SUCCESS;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    bool endpoints = !mixes_jobs(c);
+    for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
+        if ((PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA) && endpoints) ||
+            PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO) || PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA))
+            rc = PMIx_Data_pack(NULL, &buffer, (void *)&info[i], 1, PMIX_INFO);
+    if (rc == PMIX_SUCCESS && buffer.bytes_used > 0)
+        rc = PMIx_Data_unload(&buffer, &bytes);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    c->payload = bytes.bytes;
+    c->len = bytes.size;
+    return rc == PMIX_SUCCESS ? 0 : -1;
+}
+
+/* @thread the loop's */
+static void run_forget(struct handoff_item *item)
+{
+    struct collective *c = (struct collective *)item;
+    if (collective_expand(c) == 0)
+        registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);
+    steps_group_ended(c->server);
+    collective_free(c);
+}
+
+/* A destruct that libpmix has done by itself: LIBRARY_LOCAL_DESTRUCT_TOLD. Of two with the same
+ * cbdata only one may be answered, hence the synchronous answer. */
+static pmix_status_t forget_local(const char *group, const pmix_proc_t procs[], size_t nprocs)
+{
+    struct collective *c = collective_new(COLL_DESTRUCT, group, procs, nprocs);
+    if (c != NULL) {
+        c->server = upcall_server();
+        upcall_post(&c->request, run_forget);
+    }
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* A group operation always returns PMIX_SUCCESS: a synchronous error hangs the other local
+ * participants, on 4.2.2 the whole server. */
+pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_proc_t procs[],
+                           size_t nprocs, const pmix_info_t directives[], size_t ndirs,
+                           pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    if (cbfunc == NULL)
+        return PMIX_SUCCESS;
+    if (op == PMIX_GROUP_DESTRUCT &&
+        library_has(upcall_server()->library, LIBRARY_LOCAL_DESTRUCT_TOLD))
+        for (size_t i = 0; i < ndirs; i++)
+            if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) &&
+                collective_is_true(&directives[i]))
+                return forget_local(group, procs, nprocs);
+    enum coll_kind kind = op == PMIX_GROUP_CONSTRUCT ? COLL_CONSTRUCT : COLL_DESTRUCT;
+    struct collective *c = collective_new(kind, group, procs, nprocs);
+    if (c == NULL)
+        return PMIX_ERR_NOMEM;
+    if (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT) {
+        /* PMIX_GROUP_CANCEL: a construct that never was handed up has ended here, for
+         * a participant is lost, or late. */
+        log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
+        c->server = upcall_server();
+        c->request.answer = answer_info(cbfunc, cbdata);
+        return upcall_post(&c->request, pending_cancelled);
+    }
+    c->server = upcall_server();
+    c->request.answer = answer_info(cbfunc, cbdata);
+    if (library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES))
+        expiry_handed_up(cbdata);
+    if (strlen(group) > PROCSET_NAME_MAX) {
+        log_error("group \"%.64s…\": its id has %zu bytes, and may have %d", group, strlen(group),
+                  PROCSET_NAME_MAX);
+        c->call.status = PMIX_ERR_BAD_PARAM;
+        return upcall_post(&c->request, collective_refuse);
+    }
+    collective_directives(c, directives, ndirs);
+    survive_check(c);
+    if (kind == COLL_CONSTRUCT)
+        members_read(c, directives, ndirs);
+    if (nprocs == 0 && !library_has(c->server->library, LIBRARY_GROUP_ADDS))
+        return upcall_post(&c->request, collective_refuse);
+    if (kind == COLL_CONSTRUCT && pack_group(c, directives, ndirs) != 0 && c->call.status == 0)
+        c->call.status = PMIX_ERR_PACK_FAILURE;
+    return upcall_post(&c->request, collective_run);
+}
