@@ -54,6 +54,10 @@ connects() {
   part a '-N3 -n4' "$clients/connect" --mode jobs --part 0; a=$job
   part b '-N2 -n3' "$clients/connect" --mode jobs --part 1; b=$job
   both 'two jobs connect by name' "$a" "$b" a b
+  rm "$CONNECT_MEET"/*
+  part a '-N3 -n4' "$clients/named" --jobs 2 --part 0; a=$job
+  part b '-N2 -n3' "$clients/named" --jobs 2 --part 1; b=$job
+  both 'two jobs get a namespace by their connect' "$a" "$b" a b
 }
 
 # A job's process set is known on all nodes of another one that meets it, and so is its end, also on nodes whose server has

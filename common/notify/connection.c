@@ -6,6 +6,7 @@
 #include "common/notify/event.h"
 #include "common/nspace/infos.h"
 #include "common/nspace/procs.h"
+#include "common/nspace/register.h"
 #include "common/util/log.h"
 #include "include/muster/pmix.h"
 
@@ -105,12 +106,40 @@ void connection_process_lost(struct server *server, const char *nspace, uint32_t
 void connection_nspace_ended(struct server *server, const char *nspace)
 {
     struct book_entry *c;
+    bool was_open;
     pmix_proc_t about;
     PMIX_LOAD_PROCID(&about, nspace, PMIX_RANK_WILDCARD);
-    while ((c = book_take(&server->book, nspace)) != NULL) {
-        log_info("namespace %s has ended without disconnecting", nspace);
-        if (!(c->directives & BOOK_EARLY_TERM))
+    while ((c = book_take(&server->book, nspace, &was_open)) != NULL) {
+        if (was_open)
+            log_info("namespace %s has ended without disconnecting", nspace);
+        if (was_open && !(c->directives & BOOK_EARLY_TERM))
             raise_event(server, PMIX_EVENT_JOB_END, c->id, &c->members, &about, false);
+        if (c->name[0] != '\0') {
+            names_remove(&server->registered, c->name);
+            register_connection_end(c->name);
+        }
         book_drop(c);
     }
+}
+
+int connection_name(struct server *server, struct book_entry *entry)
+{
+    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    uint64_t size = procset_size(&entry->members);
+    struct err err = {0};
+    uint32_t nlocal = 0;
+    if (!book_name(entry))
+        return 0;
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        nlocal += procset_has(&entry->members, server->boot.nspace, here->ranks[k]);
+    int rc = size > PMIX_RANK_VALID - nlocal
+                 ? err_set(&err, "it has too many processes")
+                 : register_connection(entry->name, (uint32_t)size, nlocal, &err);
+    if (rc == 0 && !names_add(&server->registered, entry->name))
+        rc = err_set(&err, "out of memory");
+    if (rc != 0) {
+        log_error("a connection gets no namespace: %s", err.text);
+        entry->name[0] = '\0';
+    }
+    return rc;
 }

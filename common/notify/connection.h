@@ -26,6 +26,10 @@ void connection_task_ended(struct server *server, uint32_t slot);
 /** Process @p rank of another step is lost with its server: tells those here. */
 void connection_process_lost(struct server *server, const char *nspace, uint32_t rank);
 
+/** Gives a connection its name, and has libpmix know it; one that has it keeps it.
+ * @return 0, or -1, which is logged */
+int connection_name(struct server *server, struct book_entry *entry);
+
 /** All of another step has ended: connections with it are over. Tells those here that had one open
  * (PMIX_EVENT_JOB_END). */
 void connection_nspace_ended(struct server *server, const char *nspace);

@@ -9,6 +9,7 @@
 #include "common/notify/event_wire.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/keys.h"
+#include "common/nspace/procs.h"
 #include "common/server/broadcast.h"
 #include "common/server/steps.h"
 #include "common/util/log.h"
@@ -273,33 +274,100 @@ void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_
         on_given(rc, given);
 }
 
-static pmix_status_t unpack(const struct event_frame *frame, pmix_info_t **info)
+static pmix_status_t unpack(const void *infos, size_t len, uint32_t ninfo, pmix_info_t **info)
 {
     pmix_data_buffer_t buffer;
-    pmix_byte_object_t bytes = {.bytes = malloc(frame->len + 1), .size = frame->len};
-    int32_t n = (int32_t)frame->ninfo;
+    pmix_byte_object_t bytes = {.bytes = malloc(len + 1), .size = len};
+    int32_t n = (int32_t)ninfo;
     *info = NULL;
     if (bytes.bytes == NULL)
         return PMIX_ERR_NOMEM;
-    if (frame->ninfo == 0) {
+    if (ninfo == 0) {
         free(bytes.bytes);
-        return frame->len == 0 ? PMIX_SUCCESS : PMIX_ERR_UNPACK_FAILURE;
+        return len == 0 ? PMIX_SUCCESS : PMIX_ERR_UNPACK_FAILURE;
     }
-    memcpy(bytes.bytes, frame->infos, frame->len);
+    memcpy(bytes.bytes, infos, len);
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     pmix_status_t rc = PMIx_Data_load(&buffer, &bytes);
-    PMIX_INFO_CREATE(*info, frame->ninfo);
+    PMIX_INFO_CREATE(*info, ninfo);
     if (*info == NULL)
         rc = PMIX_ERR_NOMEM;
     if (rc == PMIX_SUCCESS)
         rc = PMIx_Data_unpack(NULL, &buffer, *info, &n, PMIX_INFO);
-    if (rc == PMIX_SUCCESS && (uint32_t)n != frame->ninfo)
+    if (rc == PMIX_SUCCESS && (uint32_t)n != ninfo)
         rc = PMIX_ERR_UNPACK_FAILURE;
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     if (rc != PMIX_SUCCESS && *info != NULL) {
-        PMIX_INFO_FREE(*info, frame->ninfo);
+        PMIX_INFO_FREE(*info, ninfo);
         *info = NULL;
     }
+    return rc;
+}
+
+/* ---- names of connections ---- */
+
+/* Divides the targets: a connection's name means its members. @return 0, or -1 */
+static int divide(struct server *server, const struct notification *event, struct procset *members,
+                  struct procset *others)
+{
+    int rc = 0;
+    for (size_t i = 0; i < event->ntargets && rc == 0; i++) {
+        const pmix_proc_t *p = &event->targets[i];
+        if (!book_expand(&server->book, members, p->nspace, p->rank, p->rank == PMIX_RANK_WILDCARD,
+                         &rc))
+            rc = procset_add(others, p->nspace, p->rank, p->rank);
+    }
+    procset_canonical(members);
+    procset_canonical(others);
+    return rc;
+}
+
+/* Puts @p set in the place of the event's custom range. */
+static pmix_status_t aim(pmix_info_t *info, size_t ninfo, const struct procset *set)
+{
+    bool done = false;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (!PMIX_CHECK_KEY(&info[i], PMIX_EVENT_CUSTOM_RANGE))
+            continue;
+        PMIX_INFO_DESTRUCT(&info[i]);
+        PMIX_INFO_CONSTRUCT(&info[i]);
+        if (!done && !procs_load(&info[i], PMIX_EVENT_CUSTOM_RANGE, set))
+            return PMIX_ERR_NOMEM;
+        done = true;
+    }
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t notification_take_names(struct server *server, struct notification *event)
+{
+    struct procset members = {0}, all = {0};
+    pmix_info_t *info = NULL;
+    bool has_name = false;
+    for (size_t i = 0; i < event->ntargets; i++)
+        has_name |= book_named(&server->book, event->targets[i].nspace, NULL) != NULL;
+    if (!has_name)
+        return PMIX_SUCCESS;
+    pmix_status_t rc = divide(server, event, &members, &all) == 0
+                           ? unpack(event->infos, event->len, event->ninfo, &info)
+                           : PMIX_ERR_NOT_FOUND;
+    if (info != NULL) {
+        struct notification sent = {.code = event->code, .source = event->source};
+        rc = procset_unite(&all, &members) == 0 ? aim(info, event->ninfo, &all) : PMIX_ERR_NOMEM;
+        if (rc == PMIX_SUCCESS)
+            rc = notification_copy(&server->boot, &sent, event->code, &event->source, event->range,
+                                   info, event->ninfo);
+        notification_free(rc == PMIX_SUCCESS ? event : &sent);
+        if (rc == PMIX_SUCCESS)
+            *event = sent;
+        if (rc == PMIX_SUCCESS)
+            rc = aim(info, event->ninfo, &members);
+        if (rc == PMIX_SUCCESS)
+            notification_give(event->code, &event->source, event->range, info, event->ninfo);
+        else
+            PMIX_INFO_FREE(info, event->ninfo);
+    }
+    procset_free(&members);
+    procset_free(&all);
     return rc;
 }
 
@@ -332,7 +400,8 @@ void notification_receive(struct server *server, uint32_t from, const void *body
     const char *fault = event_frame_read(&frame, body, len) == 0 ? NULL : "it is malformed";
     if (fault == NULL)
         fault = fault_of(server, from, &frame);
-    pmix_status_t rc = fault == NULL ? unpack(&frame, &info) : PMIX_ERROR;
+    pmix_status_t rc =
+        fault == NULL ? unpack(frame.infos, frame.len, frame.ninfo, &info) : PMIX_ERROR;
     if (rc != PMIX_SUCCESS) {
         server->events.dropped++;
         log_warning("an event of %s was dropped: %s", nspace_name(server->nspace, from),

@@ -44,6 +44,12 @@ struct notification {
 pmix_status_t notification_copy(const struct boot *boot, struct notification *event,
                                 pmix_status_t code, const pmix_proc_t *source,
                                 pmix_data_range_t range, const pmix_info_t info[], size_t ninfo);
+/** Has an event to a connection's name go to its members, and gives it to those of this node:
+ * libpmix has not, because no client of its has that name. Call it before notification_send().
+ * @return PMIX_SUCCESS, or why the event cannot be sent
+ * @thread the loop's */
+pmix_status_t notification_take_names(struct server *server, struct notification *event);
+
 void notification_free(struct notification *event);
 
 /**

@@ -42,18 +42,24 @@ static int make_dirs(const struct boot *boot, struct err *err)
     return rc;
 }
 
+static int register_client(const char *nspace, uint32_t rank, struct err *err)
+{
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, nspace, rank);
+    pmix_status_t rc = PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL);
+    if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
+        return 0;
+    return err_set(err, "libpmix does not register rank %u of %s: %s", rank, nspace,
+                   PMIx_Error_string(rc));
+}
+
 static int register_clients(const struct boot *boot, struct err *err)
 {
     const struct boot_node *here = &boot->nodes[boot->node];
-    pmix_proc_t proc;
-    for (uint32_t k = 0; k < here->ntasks; k++) {
-        PMIX_LOAD_PROCID(&proc, boot->nspace, here->ranks[k]);
-        pmix_status_t rc = PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL);
-        if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED)
-            return err_set(err, "libpmix does not register rank %u: %s", here->ranks[k],
-                           PMIx_Error_string(rc));
-    }
-    return 0;
+    int rc = 0;
+    for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
+        rc = register_client(boot->nspace, here->ranks[k], err);
+    return rc;
 }
 
 /* libpmix keeps copies. What it was given, some 13 KB for each rank, is free now, but would stay
@@ -124,8 +130,11 @@ static int judge(pmix_status_t rc, const char *name, struct err *err)
 /* Frees @p r. @param nlocal processes of it on this node */
 static int register_keys(struct registration *r, uint32_t nlocal, struct err *err)
 {
-    if (r == NULL)
+    if (r == NULL || r->list.failed) {
+        if (r != NULL)
+            free_registration(r);
         return err_set(err, "out of memory");
+    }
     int rc = judge(
         PMIx_server_register_nspace(r->name, (int)nlocal, r->list.info, r->list.n, NULL, NULL),
         r->name, err);
@@ -165,11 +174,34 @@ void register_there(struct registration *r)
         on_registered(rc, r);
 }
 
-void register_end(const struct nspace *ns)
+static void deregister(const char *nspace)
 {
     pmix_nspace_t name;
-    PMIX_LOAD_NSPACE(name, ns->boot->nspace);
+    PMIX_LOAD_NSPACE(name, nspace);
     PMIx_server_deregister_nspace(name, NULL, NULL);
+}
+
+void register_end(const struct nspace *ns)
+{
+    deregister(ns->boot->nspace);
+}
+
+int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct err *err)
+{
+    struct registration *r = calloc(1, sizeof *r);
+    if (r != NULL) {
+        PMIX_LOAD_NSPACE(r->name, name);
+        infos_u32(&r->list, PMIX_JOB_SIZE, size);
+    }
+    int rc = register_keys(r, nlocal, err);
+    for (uint32_t k = 0; k < nlocal && rc == 0; k++)
+        rc = register_client(name, size + k, err);
+    return rc;
+}
+
+void register_connection_end(const char *name)
+{
+    deregister(name);
 }
 
 int register_environment(const struct nspace *ns, uint32_t slot, char ***env, struct err *err)

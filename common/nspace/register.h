@@ -43,6 +43,23 @@ void register_there(struct registration *r);
 void register_end(const struct nspace *ns);
 
 /**
+ * Registers a connection's name as a namespace of its members, ranked from 0 on, so that libpmix
+ * takes it in a fence, a get and a disconnect, and hands these up.
+ *
+ * libpmix counts the calls of @p nlocal processes for a wildcard. None of the ranks is a client of
+ * this node to it, because it would wait for what that client commits under this name: so it asks
+ * the host for the data of each. It answers no get before as many clients are registered as it
+ * counts; these have ranks that no member has.
+ * @param size of all members @param nlocal of those of this node
+ * @return 0, or -1 with the reason in @p err
+ * @thread any but PMIx's; blocks until libpmix is done
+ */
+int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct err *err);
+
+/** Ends that. @thread the loop's */
+void register_connection_end(const char *name);
+
+/**
  * Defines a process set (PMIx_server_define_process_set): libpmix tells its clients by an event, or
  * when they register for it.
  * @param library the libpmix that runs

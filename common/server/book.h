@@ -5,6 +5,11 @@
  * A connection is known by its participants and its id (RFC 0003, PMIX_CONNECT_ID). A second
  * connect of the same is the same connection. It is open from the success of its connect until the
  * success of its disconnect, or until all of another namespace in it has ended.
+ *
+ * It may have a name, by which calls of PMIx name its processes as those of a namespace. The name
+ * follows from the connection, so it is the same on every server. libpmix knows it until a
+ * namespace of the connection ends: a call that comes after the disconnect gets an error, where
+ * libpmix would not hand up a call that names a namespace unknown to it.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_BOOK_H
@@ -18,6 +23,7 @@ enum {
     BOOK_EARLY_TERM = 1u << 8, /**< a process may end without disconnecting */
     BOOK_NOTIFY_EACH = 1u << 9,
     BOOK_XCHG_ONLY = 1u << 10, /**< it is no connection */
+    BOOK_NAMED = 1u << 11,     /**< it gets a name */
 };
 
 struct book_entry {
@@ -25,23 +31,38 @@ struct book_entry {
     char id[PROCSET_NAME_MAX + 1];
     struct procset members; /**< canonical */
     uint32_t directives;
+    char name[PROCSET_NAME_MAX + 1]; /**< "": none */
 };
 
 struct book {
     struct book_entry *open; /**< the newest first */
     uint32_t n;
+    struct book_entry *closed; /**< those that have a name */
 };
 
 /** Notes a connection; of one that is open the directives are those of the last connect.
- * @return 0, or -1: out of memory */
-int book_open(struct book *book, const char *id, const struct procset *members,
-              uint32_t directives);
+ * @return it, or NULL: out of memory */
+struct book_entry *book_open(struct book *book, const char *id, const struct procset *members,
+                             uint32_t directives);
+
+/** Gives it its name. @return whether it had none before */
+bool book_name(struct book_entry *entry);
+
+/** Finds whose name it is. @param is_open whether that is open; may be NULL
+ * @return the connection, or NULL */
+const struct book_entry *book_named(const struct book *book, const char *name, bool *is_open);
 
 /** @return the connection, or NULL: none is open */
 struct book_entry *book_find(const struct book *book, const char *id,
                              const struct procset *members);
 
-/** Ends it. @return whether it was open */
+/** Adds what a process that is named by a connection means: a member by its rank, or all of them.
+ * @param all whether it is a wildcard
+ * @return whether it is one; *rc is -1 when out of memory, or when there is no such rank */
+bool book_expand(const struct book *book, struct procset *set, const char *name, uint32_t rank,
+                 bool all, int *rc);
+
+/** Ends it; one with a name is kept. @return whether it was open */
 bool book_close(struct book *book, const char *id, const struct procset *members);
 
 /** @return the next connection after @p after that has the process, the first one after NULL; or
@@ -49,9 +70,10 @@ bool book_close(struct book *book, const char *id, const struct procset *members
 const struct book_entry *book_next(const struct book *book, const struct book_entry *after,
                                    const char *nspace, uint32_t rank);
 
-/** Takes out a connection that has processes of @p nspace, which has ended.
+/** Takes out a connection that has processes of @p nspace, which has ended; the open ones first.
+ * @param was_open whether it was
  * @return it, for the caller to book_drop(); NULL: there is none left */
-struct book_entry *book_take(struct book *book, const char *nspace);
+struct book_entry *book_take(struct book *book, const char *nspace, bool *was_open);
 
 void book_drop(struct book_entry *entry);
 void book_free(struct book *book);

@@ -27,8 +27,8 @@ static void a_connection_ends_once(void **state)
     struct procset set = set_of("a", 3, "b"), less = set_of("a", 2, "b");
     (void)state;
     assert_false(book_close(&book, "", &set));
-    assert_int_equal(book_open(&book, "", &set, 0), 0);
-    assert_int_equal(book_open(&book, "x", &set, BOOK_EARLY_TERM), 0);
+    assert_non_null(book_open(&book, "", &set, 0));
+    assert_non_null(book_open(&book, "x", &set, BOOK_EARLY_TERM));
     assert_null(book_find(&book, "", &less));
     assert_null(book_find(&book, "y", &set));
     assert_int_equal(book_find(&book, "x", &set)->directives, BOOK_EARLY_TERM);
@@ -46,8 +46,8 @@ static void a_second_connect_is_the_same(void **state)
     struct book book = {0};
     struct procset set = set_of("a", 3, NULL);
     (void)state;
-    assert_int_equal(book_open(&book, "", &set, BOOK_NOTIFY_EACH), 0);
-    assert_int_equal(book_open(&book, "", &set, BOOK_EARLY_TERM), 0);
+    assert_non_null(book_open(&book, "", &set, BOOK_NOTIFY_EACH));
+    assert_non_null(book_open(&book, "", &set, BOOK_EARLY_TERM));
     assert_int_equal(book.n, 1);
     assert_int_equal(book.open->directives, BOOK_EARLY_TERM);
     book_free(&book);
@@ -77,6 +77,7 @@ static void those_of_a_process(void **state)
 
 static void a_namespace_ends(void **state)
 {
+    bool was_open;
     struct book book = {0};
     struct procset one = set_of("a", 3, "b"), two = set_of("a", 1, NULL),
                    three = set_of("b", 1, "c");
@@ -85,17 +86,65 @@ static void a_namespace_ends(void **state)
     book_open(&book, "two", &two, 0);
     book_open(&book, "three", &three, 0);
     for (uint32_t n = 0; n < 2; n++) {
-        struct book_entry *c = book_take(&book, "b");
+        struct book_entry *c = book_take(&book, "b", &was_open);
         assert_non_null(c);
+        assert_true(was_open);
         book_drop(c);
     }
-    assert_null(book_take(&book, "b"));
+    assert_null(book_take(&book, "b", &was_open));
     assert_int_equal(book.n, 1);
     assert_string_equal(book.open->id, "two");
     book_free(&book);
     procset_free(&one);
     procset_free(&two);
     procset_free(&three);
+}
+
+/* The name is that of the processes and the id, and outlives the disconnect. */
+static void a_name(void **state)
+{
+    struct book book = {0}, other = {0};
+    struct procset set = set_of("a", 3, "b"), found = {0};
+    struct book_entry *c = book_open(&book, "one", &set, BOOK_NAMED);
+    bool is_open, was_open;
+    int rc;
+    (void)state;
+    assert_null(book_named(&book, "", NULL));
+    assert_true(book_name(c));
+    assert_false(book_name(c));
+    assert_ptr_equal(book_named(&book, c->name, &is_open), c);
+    assert_true(is_open);
+    struct book_entry *d = book_open(&other, "two", &set, 0),
+                      *e = book_open(&other, "one", &set, 0);
+    assert_true(book_name(d) && book_name(e));
+    assert_string_not_equal(c->name, d->name);
+    assert_string_equal(c->name, e->name);
+
+    assert_true(book_expand(&book, &found, c->name, 4, false, &rc));
+    assert_int_equal(rc, 0);
+    assert_true(procset_has(&found, "b", 0) && procset_size(&found) == 1);
+    assert_true(book_expand(&book, &found, c->name, 5, false, &rc));
+    assert_int_equal(rc, -1);
+    assert_true(book_expand(&book, &found, c->name, 0, true, &rc));
+    assert_true(rc == 0 && procset_equal(&found, &set));
+    assert_false(book_expand(&book, &found, "a", 0, false, &rc));
+
+    assert_true(book_close(&book, "one", &set));
+    assert_int_equal(book.n, 0);
+    assert_false(book_close(&book, "one", &set));
+    assert_ptr_equal(book_named(&book, c->name, &is_open), c);
+    assert_false(is_open);
+    assert_ptr_equal(book_open(&book, "one", &set, BOOK_NAMED), c);
+    assert_false(book_name(c));
+    assert_int_equal(book.n, 1);
+    assert_true(book_close(&book, "one", &set));
+    assert_ptr_equal(book_take(&book, "b", &was_open), c);
+    assert_false(was_open);
+    book_drop(c);
+    book_free(&book);
+    book_free(&other);
+    procset_free(&set);
+    procset_free(&found);
 }
 
 int main(void)
@@ -105,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_second_connect_is_the_same),
         cmocka_unit_test(those_of_a_process),
         cmocka_unit_test(a_namespace_ends),
+        cmocka_unit_test(a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

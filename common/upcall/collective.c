@@ -79,7 +79,8 @@ static const char *const known_keys[] = {PMIX_TIMEOUT,
                                          PMIX_CONNECT_EARLY_TERM_ALLOWED,
                                          PMIX_CONNECT_NOTIFY_EACH,
                                          PMIX_CONNECT_NOTIFY_REQ,
-                                         PMIX_CONNECT_XCHG_ONLY};
+                                         PMIX_CONNECT_XCHG_ONLY,
+                                         MUSTER_CONNECT_NSPACE};
 
 /* Passes over a key that is not known, unless the caller requires it (PMIX_INFO_REQD). */
 static void refuse_unknown(struct collective *c, const pmix_info_t *info)
@@ -133,6 +134,10 @@ int collective_add_proc(struct server *server, struct procset *set, const pmix_p
     const struct boot_node *here = &boot->nodes[boot->node];
     int rc = 0;
     const struct nspace *ns = nspace_find(server->nspace, proc->nspace);
+    if (book_expand(&server->book, set, proc->nspace, proc->rank, proc->rank == PMIX_RANK_WILDCARD,
+                    &rc))
+        return rc;
+    rc = 0;
     if (proc->rank == PMIX_RANK_WILDCARD && ns != NULL)
         return procset_add(set, proc->nspace, 0, ns->boot->ntasks - 1);
     if (proc->rank != PMIX_RANK_LOCAL_PEERS && proc->rank != PMIX_RANK_LOCAL_NODE)
@@ -254,7 +259,8 @@ static bool seek(struct collective *c)
     if (c->state != COLLECTIVE_NEW || coll_traits(c->kind)->is_group)
         return false;
     for (size_t i = 0; i < c->nprocs; i++) {
-        known = known && nspace_find(c->server->nspace, c->procs[i].nspace) != NULL;
+        known = known && (nspace_find(c->server->nspace, c->procs[i].nspace) != NULL ||
+                          book_named(&c->server->book, c->procs[i].nspace, NULL) != NULL);
         if (collective_add_proc(c->server, &c->sought, &c->procs[i]) != 0)
             return false;
     }
@@ -327,10 +333,42 @@ static int begin(struct collective *c)
     return collective_prepare(c);
 }
 
+/* Takes a connection's name among the participants into account: a disconnect is of that
+ * connection, and a fence by name is another one than that of the same processes by their own
+ * names. */
+static void take_name(struct collective *c)
+{
+    const struct book_entry *named = NULL;
+    bool is_open = true;
+    for (size_t i = 0; i < c->nprocs && named == NULL; i++)
+        named = book_named(&c->server->book, c->procs[i].nspace, &is_open);
+    if (named == NULL || c->state != COLLECTIVE_NEW)
+        return;
+    const char *id = c->kind == COLL_DISCONNECT ? named->id
+                     : c->kind == COLL_FENCE    ? named->name
+                                                : c->id;
+    char *copy = strdup(id);
+    pmix_status_t fault = copy == NULL                     ? PMIX_ERR_NOMEM
+                          : coll_traits(c->kind)->is_group ? PMIX_ERR_NOT_SUPPORTED
+                          : is_open                        ? PMIX_SUCCESS
+                                                           : PMIX_ERR_NOT_FOUND;
+    if (coll_traits(c->kind)->is_group)
+        log_error("group \"%s\": %s is the name of a connection, which libpmix would give as a "
+                  "member; name its processes",
+                  c->id, named->name);
+    if (c->call.status == PMIX_SUCCESS)
+        c->call.status = fault;
+    if (copy != NULL) {
+        free(c->id);
+        c->id = copy;
+    }
+}
+
 void collective_run(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
     struct engine_result failed = {.status = PMIX_ERR_NOMEM};
+    take_name(c);
     if (pending_is_behind(c)) {
         server_hold(c->server, item);
         return;

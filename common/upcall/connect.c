@@ -67,8 +67,11 @@ static pmix_status_t connected(struct collective *c, uint32_t directives)
         return PMIX_ERR_NOT_FOUND;
     if ((directives & BOOK_XCHG_ONLY) || is_of_this_node(c))
         return PMIX_SUCCESS;
-    return book_open(&c->server->book, c->id, &c->all, directives) == 0 ? PMIX_SUCCESS
-                                                                        : PMIX_ERR_NOMEM;
+    struct book_entry *entry = book_open(&c->server->book, c->id, &c->all, directives);
+    if (entry == NULL)
+        return PMIX_ERR_NOMEM;
+    return (directives & BOOK_NAMED) && connection_name(c->server, entry) != 0 ? PMIX_ERROR
+                                                                               : PMIX_SUCCESS;
 }
 
 void connect_complete(struct collective *c, const struct engine_result *result)
@@ -124,6 +127,8 @@ static void read_own_directives(struct collective *c, const pmix_info_t info[], 
             c->call.flags |= BOOK_NOTIFY_EACH;
         if (is_on(&info[i], PMIX_CONNECT_XCHG_ONLY))
             c->call.flags |= BOOK_XCHG_ONLY;
+        if (is_on(&info[i], MUSTER_CONNECT_NSPACE))
+            c->call.flags |= BOOK_NAMED;
     }
 }
 

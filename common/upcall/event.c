@@ -29,7 +29,10 @@ struct note {
 static void run_note(struct handoff_item *item)
 {
     struct note *note = (struct note *)item;
-    pmix_status_t status = notification_send(upcall_server(), &note->event);
+    struct server *server = upcall_server();
+    pmix_status_t status = notification_take_names(server, &note->event);
+    if (status == PMIX_SUCCESS)
+        status = notification_send(server, &note->event);
     if (status != PMIX_SUCCESS)
         log_info("event %d of %s rank %u: %s", note->event.code, note->event.source.nspace,
                  note->event.source.rank, PMIx_Error_string(status));

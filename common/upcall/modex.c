@@ -39,6 +39,18 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
     free_modex(m);
 }
 
+/* Replaces a process of a connection's name. @return whether it was one. @thread the loop's */
+static bool take_name(const struct server *server, pmix_proc_t *proc)
+{
+    const struct book_entry *named = book_named(&server->book, proc->nspace, NULL);
+    const struct procset_part *part;
+    uint32_t rank;
+    if (named == NULL || !procset_at_place(&named->members, proc->rank, &part, &rank))
+        return false;
+    PMIX_LOAD_PROCID(proc, part->nspace, rank);
+    return true;
+}
+
 /* @thread the loop's */
 static void run(struct handoff_item *item)
 {
@@ -46,8 +58,9 @@ static void run(struct handoff_item *item)
     struct server *server = upcall_server();
     struct wire_out body = {0};
     uint32_t node;
+    bool named = take_name(server, &m->proc);
     if (nspace_node(server->nspace, m->proc.nspace, m->proc.rank, &node) != 0 ||
-        node == server->boot.node) {
+        (node == server->boot.node && !named)) {
         log_debug("upcall: direct modex of %s:%u, who is not here", m->proc.nspace, m->proc.rank);
         answer_status(&m->request.answer, PMIX_ERR_NOT_FOUND);
         free_modex(m);
@@ -57,8 +70,11 @@ static void run(struct handoff_item *item)
     wire_put_u32(&body, m->proc.rank);
     wire_put_str(&body, m->key);
     wire_put_u32(&body, m->timeout > 0 ? m->timeout : KEY_WAIT_S);
-    asks_send(server->asks, node, ASK_MODEX, body.data, body.len,
-              m->timeout > 0 ? m->timeout : (uint32_t)server->conf.timeouts.get, on_answer, m);
+    if (node == server->boot.node)
+        upcall_serve_own(server, body.data, body.len, on_answer, m);
+    else
+        asks_send(server->asks, node, ASK_MODEX, body.data, body.len,
+                  m->timeout > 0 ? m->timeout : (uint32_t)server->conf.timeouts.get, on_answer, m);
     wire_out_free(&body);
 }
 

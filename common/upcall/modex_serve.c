@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Serves what other servers ask for by direct modex: the data of a process of this node.
+/* Serves what other servers ask for by direct modex: the data of a process of this node. And what
+ * this one asks for itself, about a process that was named by its connection.
  *
  * libpmix gives what a process has committed, and waits for its first commit. The key that is asked
  * for may come with a later one, of which a host is not told. So it is looked for, again and again,
@@ -46,7 +47,9 @@ struct served {
     enum served_state state;
     uint32_t from;
     uint64_t id;
-    uint64_t order; /* of such questions, as libpmix was asked for data */
+    ask_done_fn *done; /* of our own question, in place of both; NULL: another server's */
+    void *arg;         /* of that */
+    uint64_t order;    /* of such questions, as libpmix was asked for data */
     uint32_t rank;
     char *key;           /* owned; "": none */
     pmix_info_t local;   /* the directive to look for keys of local scope */
@@ -72,11 +75,19 @@ static void free_served(struct served *s)
     free(s);
 }
 
+static void say(const struct served *s, pmix_status_t status, const void *data, size_t len)
+{
+    if (s->done != NULL)
+        s->done(s->arg, status, data, len);
+    else
+        asks_reply(upcall_server()->asks, s->from, s->id, status, data, len);
+}
+
 static void reply(struct served *s)
 {
     struct served **at = &upcall_server()->served;
     if (s->state != SERVED_ANSWERED)
-        asks_reply(upcall_server()->asks, s->from, s->id, s->status, s->data, s->len);
+        say(s, s->status, s->data, s->len);
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
@@ -278,9 +289,7 @@ static void run_behind(struct handoff_item *item)
                       s->rank);
             const struct task *task = task_of(s); /* perhaps libpmix forgot it just before */
             s->state = SERVED_ANSWERED;
-            asks_reply(server->asks, s->from, s->id,
-                       task->data != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, task->data,
-                       task->len);
+            say(s, task->data != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, task->data, task->len);
         }
     free(behind);
 }
@@ -346,11 +355,21 @@ static struct served *read_question(const struct server *server, const void *bod
     return NULL;
 }
 
+static void begin(struct server *server, struct served *s)
+{
+    s->next = server->served;
+    server->served = s;
+    if (s->key[0] != '\0' && !is_gone(s))
+        look(s, SERVED_LOOKS);
+    else
+        ask_library(s, SERVED_ASKED);
+}
+
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     struct server *server = arg;
     for (struct served *o = server->served; o != NULL; o = o->next)
-        if (o->from == from && o->id == id && o->state != SERVED_ANSWERED)
+        if (o->done == NULL && o->from == from && o->id == id && o->state != SERVED_ANSWERED)
             return; /* it is asked again */
     struct served *s = read_question(server, body, len);
     if (s == NULL) {
@@ -359,10 +378,18 @@ void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body,
     }
     s->from = from;
     s->id = id;
-    s->next = server->served;
-    server->served = s;
-    if (s->key[0] != '\0' && !is_gone(s))
-        look(s, SERVED_LOOKS);
-    else
-        ask_library(s, SERVED_ASKED);
+    begin(server, s);
+}
+
+void upcall_serve_own(struct server *server, const void *body, size_t len, ask_done_fn *done,
+                      void *arg)
+{
+    struct served *s = read_question(server, body, len);
+    if (s == NULL) {
+        done(arg, PMIX_ERR_NOT_FOUND, NULL, 0);
+        return;
+    }
+    s->done = done;
+    s->arg = arg;
+    begin(server, s);
 }

@@ -19,6 +19,7 @@ struct query_filter {
     char *group, *set;               /**< PMIX_GROUP_ID, PMIX_PSET_NAME; owned, or NULL */
     char *host;                      /**< PMIX_HOSTNAME; owned, or NULL */
     char *allocation;                /**< PMIX_ALLOC_ID; owned, or NULL */
+    char *connect;                   /**< PMIX_CONNECT_ID; owned, or NULL */
     char nspace[PMIX_MAX_NSLEN + 1]; /**< PMIX_NSPACE, or that of PMIX_PROCID; "": neither */
     pmix_rank_t rank;                /**< the same; PMIX_RANK_UNDEF: neither */
     uint32_t node;                   /**< PMIX_NODEID; UINT32_MAX: not given */

@@ -2,6 +2,7 @@
 /* The qualifiers of a query. Those that muster does not know are ignored, as the standard has it.
  */
 #include "common/upcall/query.h"
+#include "include/muster/pmix.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -58,6 +59,8 @@ void query_filter_read(struct query_filter *f, const pmix_query_t *query)
             copy(f, &f->host, info);
         else if (is(f, info, PMIX_ALLOC_ID, PMIX_STRING))
             copy(f, &f->allocation, info);
+        else if (is(f, info, PMIX_CONNECT_ID, PMIX_STRING))
+            copy(f, &f->connect, info);
         else if (is(f, info, PMIX_NODEID, PMIX_UINT32))
             f->node = info->value.data.uint32;
         else if (PMIX_CHECK_KEY(info, PMIX_QUERY_LOCAL_ONLY))
@@ -73,4 +76,5 @@ void query_filter_free(struct query_filter *f)
     free(f->set);
     free(f->host);
     free(f->allocation);
+    free(f->connect);
 }

@@ -6,6 +6,7 @@
 #include "common/nspace/foreign.h"
 #include "common/nspace/maps.h"
 #include "common/upcall/query.h"
+#include "include/muster/pmix.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -150,6 +151,39 @@ static pmix_status_t load_time(const struct query *q, const struct query_item *i
     return PMIX_SUCCESS;
 }
 
+/* Of the newest connection of the process that has a name. */
+static const struct book_entry *connection_of(const struct query_filter *filter)
+{
+    const struct book *book = &upcall_server()->book;
+    const struct book_entry *c = NULL;
+    while ((c = book_next(book, c, filter->nspace, filter->rank)) != NULL)
+        if (c->name[0] != '\0' &&
+            strcmp(c->id, filter->connect != NULL ? filter->connect : "") == 0)
+            return c;
+    return NULL;
+}
+
+static pmix_status_t load_connection(const struct query *q, const struct query_item *item,
+                                     pmix_value_t *value)
+{
+    const struct book_entry *c = connection_of(item->filter);
+    (void)q;
+    return c != NULL ? query_give_text(value, strdup(c->name)) : PMIX_ERR_NOT_FOUND;
+}
+
+static pmix_status_t load_place(const struct query *q, const struct query_item *item,
+                                pmix_value_t *value)
+{
+    const struct query_filter *f = item->filter;
+    const struct book_entry *c = connection_of(f);
+    (void)q;
+    if (c == NULL)
+        return PMIX_ERR_NOT_FOUND;
+    value->type = PMIX_PROC_RANK;
+    value->data.rank = (pmix_rank_t)procset_place(&c->members, f->nspace, f->rank);
+    return PMIX_SUCCESS;
+}
+
 static pmix_status_t load_keys(const struct query *q, const struct query_item *item,
                                pmix_value_t *value);
 
@@ -157,6 +191,7 @@ static pmix_status_t load_keys(const struct query *q, const struct query_item *i
 
 #define OF_JOB PMIX_NSPACE
 #define OF_PROC PMIX_PROCID "," PMIX_NSPACE "," PMIX_RANK "," PMIX_QUERY_LOCAL_ONLY
+#define OF_CONNECTION PMIX_PROCID "," PMIX_CONNECT_ID
 #define OF_NODE PMIX_HOSTNAME "," PMIX_NODEID
 
 static const struct query_key keys[] = {
@@ -187,6 +222,8 @@ static const struct query_key keys[] = {
     {PMIX_QUERY_RESOLVE_PEERS, QUERY_HERE, 0, load_peers, OF_JOB "," OF_NODE, NULL},
     {PMIX_QUERY_ALLOCATION, QUERY_HERE, 0, load_allocation, PMIX_ALLOC_ID, NULL},
     {PMIX_TIME_REMAINING, QUERY_TIME, 0, load_time, OF_JOB, NULL},
+    {MUSTER_CONNECT_NSPACE, QUERY_HERE, 0, load_connection, OF_CONNECTION, NULL},
+    {MUSTER_CONNECT_RANK, QUERY_HERE, 0, load_place, OF_CONNECTION, NULL},
 
     {PMIX_QUERY_QUEUE_LIST, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
     {PMIX_QUERY_QUEUE_STATUS, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},

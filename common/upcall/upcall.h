@@ -115,6 +115,9 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
 
 /** Serves ASK_MODEX: see ask.h. */
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+/** Serves the same question of our own. */
+void upcall_serve_own(struct server *server, const void *body, size_t len, ask_done_fn *done,
+                      void *arg);
 /** A process of this node will put nothing any more: who asks for its data gets it, or
  * PMIX_ERR_NOT_FOUND. @thread the loop's */
 void upcall_task_gone(struct server *server, uint32_t rank);

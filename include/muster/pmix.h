@@ -45,6 +45,21 @@
 #define PMIX_CONNECT_XCHG_ONLY "pmix.cnt.xchg"
 #endif
 
+/** RFC 0003, PMIx_Connect: "the host RM will assign a unique nspace to the resulting process
+ * group". As a directive of PMIx_Connect (bool) it asks for that: fences, gets, events and the
+ * disconnect then take the namespace. As a key of PMIx_Query_info it has the name (char*), with the
+ * qualifier PMIX_PROCID for a process of the caller's node, and PMIX_CONNECT_ID where the connect
+ * had one. */
+#ifndef MUSTER_CONNECT_NSPACE
+#define MUSTER_CONNECT_NSPACE "muster.cnt.nspace"
+#endif
+
+/** Key of PMIx_Query_info (pmix_rank_t): the rank that the process has in that namespace. The
+ * qualifiers are the same. */
+#ifndef MUSTER_CONNECT_RANK
+#define MUSTER_CONNECT_RANK "muster.cnt.rank"
+#endif
+
 /** Event, RFC 0003, "PMIX_CONNECT_NOTIFY_EACH". */
 #ifndef PMIX_PROC_HAS_CONNECTED
 #define PMIX_PROC_HAS_CONNECTED -149

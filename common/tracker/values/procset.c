@@ -72,6 +72,40 @@ bool procset_has_first(const struct procset *set, const struct procset *one)
            procset_has(set, one->parts[0].nspace, one->parts[0].ranks.v[0].first);
 }
 
+uint64_t procset_place(const struct procset *set, const char *nspace, uint32_t rank)
+{
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        const struct ranges *ranks = &set->parts[i].ranks;
+        bool here = strcmp(set->parts[i].nspace, nspace) == 0;
+        for (uint32_t j = 0; j < ranks->n; j++) {
+            const struct range *r = &ranks->v[j];
+            if (here && rank >= r->first && rank <= r->last)
+                return before + rank - r->first;
+            before += (uint64_t)r->last - r->first + 1;
+        }
+    }
+    return UINT64_MAX;
+}
+
+bool procset_at_place(const struct procset *set, uint64_t place, const struct procset_part **part,
+                      uint32_t *rank)
+{
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        const struct ranges *ranks = &set->parts[i].ranks;
+        for (uint32_t j = 0; j < ranks->n; j++) {
+            uint64_t n = (uint64_t)ranks->v[j].last - ranks->v[j].first + 1;
+            if (place < n) {
+                *part = &set->parts[i];
+                *rank = ranks->v[j].first + (uint32_t)place;
+                return true;
+            }
+            place -= n;
+        }
+    }
+    return false;
+}
+
 int procset_unite(struct procset *set, const struct procset *more)
 {
     int rc = 0;

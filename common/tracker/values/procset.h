@@ -38,6 +38,15 @@ bool procset_has(const struct procset *set, const char *nspace, uint32_t rank);
 /** @return whether the first process of @p one is in @p set; both are canonical */
 bool procset_has_first(const struct procset *set, const struct procset *one);
 
+/** @return the place of a process in the order of a canonical set, from 0; UINT64_MAX: it is no
+ * member */
+uint64_t procset_place(const struct procset *set, const char *nspace, uint32_t rank);
+
+/** Finds the process at @p place. @param part its part of @p set, and its rank
+ * @return whether there are so many */
+bool procset_at_place(const struct procset *set, uint64_t place, const struct procset_part **part,
+                      uint32_t *rank);
+
 /** Adds all of @p more to @p set, which is canonical afterwards. @return 0, or -1 */
 int procset_unite(struct procset *set, const struct procset *more);
 

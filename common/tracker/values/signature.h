@@ -25,7 +25,8 @@ enum { COLL_DESCRIBE_MAX = PROCSET_NAME_MAX + 24 /**< of coll_describe()'s buffe
 /** A signature taken apart. */
 struct signature {
     enum coll_kind kind;
-    char id[PROCSET_NAME_MAX + 1]; /**< group id; a connection's id or ""; empty for a fence */
+    char id[PROCSET_NAME_MAX + 1]; /**< group id; a connection's id or ""; of a fence "", or
+                                      the connection's name by which it was called */
     struct procset members;        /**< participants */
 };
 

@@ -336,6 +336,33 @@ static void who_goes_on_without_the_lost(void **state)
         procset_free(sets[i]);
 }
 
+/* Over several names, and ranges with holes. */
+static void places(void **state)
+{
+    struct procset set = {0};
+    const struct procset_part *part;
+    uint32_t rank;
+    uint64_t n = 0;
+    (void)state;
+    procset_add(&set, "b", 0, UINT32_MAX - 1);
+    procset_add(&set, "a", 7, 9);
+    procset_add(&set, "a", 2, 3);
+    procset_canonical(&set);
+    for (struct procset_at at = {0}; n < 12 && procset_next(&set, &at); n++) {
+        assert_int_equal(procset_place(&set, at.nspace, at.rank), n);
+        assert_true(procset_at_place(&set, n, &part, &rank));
+        assert_string_equal(part->nspace, at.nspace);
+        assert_int_equal(rank, at.rank);
+    }
+    assert_int_equal(procset_place(&set, "b", UINT32_MAX - 1), 4 + (uint64_t)UINT32_MAX);
+    assert_true(procset_at_place(&set, 4 + (uint64_t)UINT32_MAX, &part, &rank));
+    assert_int_equal(rank, UINT32_MAX - 1);
+    assert_false(procset_at_place(&set, 5 + (uint64_t)UINT32_MAX, &part, &rank));
+    assert_true(procset_place(&set, "a", 4) == UINT64_MAX);
+    assert_true(procset_place(&set, "c", 0) == UINT64_MAX);
+    procset_free(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_walk_through_processes),
         cmocka_unit_test(signatures),
         cmocka_unit_test(who_goes_on_without_the_lost),
+        cmocka_unit_test(places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
