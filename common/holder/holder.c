@@ -35,11 +35,14 @@ void holder_lost(struct holder *holder, uint32_t node)
     if (client != NULL)
         client->gone = holder_now(holder);
     change_deputy(holder);
-    bool followed = (holder->state == FOLLOWS || holder->state == GREETS) && node == holder->node;
+    bool followed =
+        (holder->state == FOLLOWS || holder->state == GREETS || holder->state == SEEKS) &&
+        node == holder->node;
     if (holder_is_deputy(holder) && followed) {
         holder->succeeds = true;
         holder_set_state(holder, RESTS);
         holder->since = holder->again = 0;
+        holder->pause = 0; /* it may have sent us away before it was gone */
         holder->node = HOLDER_NONE;
         if (holder_is_needed(holder))
             seek_now(holder);

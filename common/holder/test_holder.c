@@ -211,6 +211,32 @@ static void test_leaves_while_collecting(void **state)
     }
 }
 
+/* A step that looks for the holder again and again, as the one that it finds is leaving, looks at
+ * once when that one is gone, whatever pause it makes. */
+static void test_goodbye_ends_pause(void **state)
+{
+    (void)state;
+    for (uint32_t ms = 0; ms < 2000; ms += 200) {
+        int32_t status = 1, found_it = 1;
+        open_world(11, 2);
+        struct site *first = site(0, 0), *second = site(1, 0);
+        publish(second, STORE_APP, &status);
+        world_run(world, 2000);
+        assert_string_equal(state_of(second), "follows");
+        holder_close(first->holder); /* it takes no request any more, and is not lost yet */
+        lookup(second, second, false, &found_it);
+        world_run(world, 8000 + ms);
+        assert_int_equal(found_it, 1);
+        end_step(0, false);
+        site_lost(second, first);
+        for (uint32_t waited = 0; found_it == 1; waited += 10) {
+            assert_true(waited < 500);
+            world_run(world, 10);
+        }
+        close_world();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_end_together),
         cmocka_unit_test(test_heir_that_never_asked),
         cmocka_unit_test(test_leaves_while_collecting),
+        cmocka_unit_test(test_goodbye_ends_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
