@@ -245,6 +245,28 @@ static void look_at(const pmix_proc_t *job, long of, const char *key)
     }
 }
 
+/* Of another job's tasks muster knows no state. */
+static void ask_status(const pmix_proc_t *job)
+{
+    pmix_query_t query;
+    pmix_info_t *results = NULL;
+    pmix_status_t status;
+    size_t n = 0;
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, PMIX_QUERY_JOB_STATUS);
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, job->nspace, PMIX_STRING);
+    step("status of %s", job->nspace);
+    status = PMIx_Query_info(&query, 1, &results, &n);
+    CHECK_STATUS(status,
+                 PMIX_CHECK_NSPACE(job->nspace, client.me.nspace) ? PMIX_SUCCESS
+                                                                  : PMIX_ERR_NOT_FOUND,
+                 "a job's status");
+    PMIX_QUERY_DESTRUCT(&query);
+    if (results != NULL)
+        PMIX_INFO_FREE(results, n);
+}
+
 /* What a fence, or the construct of a group, brings of all jobs. */
 static void share_numbers(long round, bool by_group)
 {
@@ -347,6 +369,8 @@ static int run_jobs(void)
         CHECK_OK(connect_of(others, (size_t)jobs, 60), "connect of all jobs");
         share_numbers(i, false);
         share_numbers(i, true);
+        for (long j = 0; j < jobs; j++)
+            ask_status(&others[j]);
         step("disconnect of all jobs");
         CHECK_OK(PMIx_Disconnect(others, (size_t)jobs, NULL, 0), "disconnect of all jobs");
     }

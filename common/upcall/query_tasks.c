@@ -44,13 +44,15 @@ pmix_status_t query_status(const struct query *q, const struct query_item *item,
 {
     const struct nspace *ns = query_nspace(item->filter);
     unsigned worst = 0;
-    if (ns == NULL)
-        return PMIX_ERR_NOT_FOUND;
-    for (uint32_t rank = 0; rank < ns->boot->ntasks; rank++) {
+    bool known = false; /* of another step's tasks nothing is */
+    for (uint32_t rank = 0; ns != NULL && rank < ns->boot->ntasks; rank++) {
         const struct census_task *task = task_of(q, ns, rank);
         unsigned verdict = task != NULL ? verdict_of(task) : 0;
         worst = verdict > worst ? verdict : worst;
+        known |= task != NULL;
     }
+    if (!known)
+        return PMIX_ERR_NOT_FOUND;
     value->type = PMIX_STATUS;
     value->data.status = verdicts[worst];
     return PMIX_SUCCESS;
