@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contributions that come from below (CONTRIB); rollup/contribution.c has the fields.
+/* Contributions that come from below (CONTRIB).
  *
  * A contribution is checked in this order: whether it belongs here at all; whether it is late, that
  * is, of an operation that has failed or ended already; whether its sender has missed the failure

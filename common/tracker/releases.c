@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results that come from above (RELEASE); rollup/release.c has the fields.
+/* Results that come from above (RELEASE).
  *
  * A release ends the call that is being served, or is late: it is then about an earlier call, which
  * this server has given up without the root's word.

@@ -48,7 +48,7 @@ static void every_row_of_the_table(void **state)
             assert_int_equal(moved, expected[from][event] != NO);
             assert_int_equal(t->state, moved ? expected[from][event] : from);
             if (!moved)
-                kit_assert_logged(kit, "group \"table\" construct: ");
+                kit_assert_logged(kit, "group \"table\" construct #");
             else
                 assert_string_equal(kit->log, "");
         }

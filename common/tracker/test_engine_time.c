@@ -266,8 +266,8 @@ static void the_time_in_a_state(void **state)
     uint64_t early = seen.in_state;
     kit_call(kit, op, root, (struct kit_ask){0});
     snprintf(line, sizeof line,
-             "4711.0 c07: tracker: group \"pair\" construct #%016llx: call: early -> gather after "
-             "%llu ms\n",
+             "4711.0 c07: tracker: group \"pair\" construct #%016llx after %llu ms: call: early "
+             "-> gather\n",
              (unsigned long long)signature_hash(op->sig, op->siglen), (unsigned long long)early);
     assert_non_null(strstr(seen.lines, line));
     loopback_run(kit->net, LATENCY_MS);

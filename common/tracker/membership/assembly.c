@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An operation with added members, or a bootstrap, at the server that decides it: it waits for the
  * leaders, claims the added members, waits for these, and decides.
- *
- * CLAIM: u64 assembly, str id, members on the receiver (none: there is no such operation any
- *        more), block signature of the leaders' construct (empty: a bootstrap)
  */
 #include "common/tracker/membership/private.h"
 

@@ -6,8 +6,6 @@
  * once a bootstrap has waited for half a second, and when home leaves, home tells the leaders'
  * servers who has called. When a server has lost its leader's home, and a fellow of that leader is
  * lost, the leader's call fails, and with it the bootstrap at the next home.
- *
- * FELLOWS: set of all leaders that have called, u32 count, u64 numbers of the receiver's calls
  */
 #include "common/tracker/membership/private.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the server that decides learns of added members: they have joined, or their server is lost.
- *
- * JOINED: u64 assembly, u32 library, u32 timeout in s (0: none), u64 ms left of it, i32 status,
- *         u32 flags of all calls, members that are lost, u32 count and entries
  */
 #include "common/tracker/membership/private.h"
 
@@ -36,14 +33,11 @@ void assembly_take(struct engine *engine, struct tracker *t, struct frame_in *fr
     struct engine_entry *entries = entries_get(in, n, UINT32_MAX);
     while (a != NULL && at < a->members.n && a->members.v[at].node != from)
         at++;
-    if (entries != NULL && a == NULL) { /* it was claimed late: those calls are not for us */
-        assembly_unclaim(engine, from, op);
-        procset_free(&gone);
-        free(entries);
-        return;
-    }
     if (entries == NULL || a == NULL || at == a->members.n || a->members.v[at].have) {
-        log_debug("tracker: node %u's word on its added members was dropped", from);
+        if (entries != NULL && a == NULL) /* it was claimed late: those calls are not for us */
+            assembly_unclaim(engine, from, op);
+        else
+            log_debug("tracker: node %u's word on its added members was dropped", from);
         procset_free(&gone);
         free(entries);
         return;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaders of a bootstrap, on their own server. Each knows the group's id and how many leaders there
  * are, so they meet at the id's home, a server that everybody can compute: home.c.
- *
- * LEAD: str id, u64 number of the sender's call, u32 library, u32 leaders (0: the call is taken
- *       back, and nothing follows), u32 timeout in s (0: none), u64 ms left of it, the leader, i32
- *       status, u8 1: the call was announced before, and fails since, u32 flags, u32 1, one entry
  */
 #include "common/tracker/membership/private.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The outcome of an operation, for servers that no release reaches: they are in no tree, or in no
  * tree that the operation has. Also how frames go to such servers.
- *
- * OUTCOME: u32 count and u64 numbers of the receiver's calls as leaders, then as release.c has it,
- *          with the signature of the leaders' construct
  */
 #include "common/tracker/membership/private.h"
 

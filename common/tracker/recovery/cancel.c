@@ -5,8 +5,6 @@
  * that failed call as soon as it knows the signature. It learns the signature from a tracker that
  * waits for this server, from a contribution or a question of another server, or from the answers
  * to CANCEL, which asks all servers.
- *
- * CANCEL: str id
  */
 #include "common/tracker/recovery/recovery.h"
 

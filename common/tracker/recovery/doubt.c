@@ -17,12 +17,6 @@
  * that a participant had heard of when it called, and a server calls again only when it has heard
  * what became of its call before. So a success is of a server's current call when its generation is
  * higher than what that server had heard of when it made the call: the floor of that call.
- *
- * DOUBT: block signature, u8 what (1: a question, 2: no question, 3: the question of a server of
- *        added members), u64 generation of the last failure that the sender knows, u64 number of
- *        its call (0: not made), u64 floor of that call, u64 assembly (of a 3), u64 generation of
- *        the last success of that signature that the sender has (0: none), u32 count and ranges of
- *        the slots of servers that are known to be lost
  */
 #include "common/tracker/recovery/recovery.h"
 

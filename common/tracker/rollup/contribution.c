@@ -7,14 +7,6 @@
  * only contributions that bring something are entries. Their data come with the last frame, when no
  * server is missing any more. The members that they add come earlier, because these have to be told
  * of a failure, too.
- *
- * CONTRIB: block signature, u64 generation of the last failure that the sender knows, u64 the
- * highest generation of any decision that it has heard of, u8 whether it is a later try, u64
- * generation of the last failure for good that the sender knows of a try before (tries.c), u64
- * number of the sender's call (0: not made yet), u32 library, u32 tree, u32 timeout in s (0: none),
- * u64 ms left of it, processes that are known to be lost, i32 the first failure (0: none), u32
- * flags, u32 servers that are missing, u32 count and ranges of their slots (the first ones), u32
- * count and entries
  */
 #include "common/tracker/rollup/rollup.h"
 

@@ -9,8 +9,6 @@
  * are left can then always tell what became of the operation.
  *
  * Results of fences are not kept: they may carry much data.
- *
- * HAVE: block signature, u64 assembly
  */
 #include "common/tracker/rollup/rollup.h"
 

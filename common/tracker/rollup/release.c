@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results as RELEASE and OUTCOME have them at their end, the same for all receivers: block
- * signature, u64 generation of the root's decision (0: a failure, and not the root's word), i32
- * status, u64 context id, u32 flags, u64 assembly (0: nobody was added), added members, processes
- * that are lost, u32 count and entries.
- */
+/* Results as RELEASE and OUTCOME have them at their end, the same for all receivers. */
 #include "common/tracker/rollup/rollup.h"
 
 #include <stdlib.h>

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames about an operation to servers of its tree: results on their way down, and questions.
- *
- * RELEASE: u64 number of the receiver's call (0: it is not known), then as release.c has it
- * WANTED:  block signature, u64 generation of the last failure that the sender knows, u8 whether
- * the operation is a later try
  */
 #include "common/tracker/rollup/rollup.h"
 

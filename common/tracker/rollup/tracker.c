@@ -3,6 +3,7 @@
 #include "common/tracker/rollup/tracker.h"
 
 #include "common/util/log.h"
+#include "common/util/states.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,19 +13,22 @@ static const char *const state_names[TRACKER_STATES] = {"idle", "early", "gather
 static const char *const event_names[TRACKER_EVENTS] = {"call", "child", "complete",
                                                         "end",  "again", "loss"};
 
-enum { NO_ROW = -1 };
-
-/* An empty row is a state in which the event cannot happen. */
 static const int table[TRACKER_STATES][TRACKER_EVENTS] = {
     /*                  CALL            CHILD           COMPLETE      END           AGAIN
                         LOSS */
-    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, NO_ROW, NO_ROW, NO_ROW},
-    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, NO_ROW, TRACKER_IDLE, NO_ROW, TRACKER_DOUBT},
-    [TRACKER_GATHER] = {NO_ROW, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER,
+    [TRACKER_IDLE] = {TRACKER_GATHER, TRACKER_EARLY, STATES_NONE, STATES_NONE, STATES_NONE,
+                      STATES_NONE},
+    [TRACKER_EARLY] = {TRACKER_GATHER, TRACKER_EARLY, STATES_NONE, TRACKER_IDLE, STATES_NONE,
+                       TRACKER_DOUBT},
+    [TRACKER_GATHER] = {STATES_NONE, TRACKER_GATHER, TRACKER_SENT, TRACKER_IDLE, TRACKER_GATHER,
                         TRACKER_DOUBT},
-    [TRACKER_SENT] = {NO_ROW, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
-    [TRACKER_DOUBT] = {TRACKER_DOUBT, NO_ROW, NO_ROW, TRACKER_IDLE, TRACKER_GATHER, TRACKER_DOUBT},
+    [TRACKER_SENT] = {STATES_NONE, STATES_NONE, STATES_NONE, TRACKER_IDLE, TRACKER_GATHER,
+                      TRACKER_DOUBT},
+    [TRACKER_DOUBT] = {TRACKER_DOUBT, STATES_NONE, STATES_NONE, TRACKER_IDLE, TRACKER_GATHER,
+                       TRACKER_DOUBT},
 };
+
+static const struct states life = {state_names, event_names, &table[0][0], TRACKER_EVENTS};
 
 const char *tracker_state_name(enum tracker_state state)
 {
@@ -35,20 +39,15 @@ bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event e
 {
     int next = table[t->state][event];
     uint64_t now = engine->env.now(engine->env.arg);
-    char what[320];
-    if (next == NO_ROW) {
-        signature_describe(t->sig, t->siglen, what, sizeof what);
-        log_warning("%s: %s cannot happen in state %s; ignored", what, event_names[event],
-                    state_names[t->state]);
-        return false;
-    }
+    char what[320] = "";
     if ((enum tracker_state)next == t->state)
         return true;
-    if (log_wants(LOG_LEVEL_DEBUG)) {
+    if (next == STATES_NONE || log_wants(LOG_LEVEL_DEBUG))
         signature_describe(t->sig, t->siglen, what, sizeof what);
-        log_debug("tracker: %s #%016" PRIx64 ": %s: %s -> %s after %" PRIu64 " ms", what, t->hash,
-                  event_names[event], state_names[t->state], state_names[next], now - t->since);
-    }
+    states_next(&life, (int)t->state, event, "tracker: %s #%016" PRIx64 " after %" PRIu64 " ms",
+                what, t->hash, now - t->since);
+    if (next == STATES_NONE)
+        return false;
     t->since = now;
     t->state = (enum tracker_state)next;
     return true;
