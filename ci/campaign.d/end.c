@@ -97,14 +97,18 @@ static bool has_dead(const struct op *op)
 }
 
 /* Whether a fence's status is that of a lost server or of an ended participant, or was given by a
- * participant to this fence or to one of the same participants before it. */
+ * participant to this fence or to one of the same participants before it, as its deadline may be.
+ */
 static bool is_accounted_for(const struct call *call)
 {
     const struct op *op = call->op->group->ops;
     for (; op != call->op->next; op = op->next)
-        for (uint32_t i = 0; i < op->ncallers && same_group(op, call->op); i++)
-            if (op->callers[i].call != NULL && call->status == op->callers[i].call->call.status)
+        for (uint32_t i = 0; i < op->ncallers && same_group(op, call->op); i++) {
+            const struct call *given = op->callers[i].call;
+            if (given != NULL && (call->status == given->call.status ||
+                                  (call->status == LOOPBACK_TIMEOUT && given->timeout > 0)))
                 return true;
+        }
     return is_crash(call->status) || (call->status == STATUS_DEAD && has_dead(call->op));
 }
 
