@@ -5,9 +5,9 @@
  */
 #include "fuzz/forge.h"
 
+#include "ci/loopback/loopback.h"
 #include "common/tracker/values/procset.h"
 #include "common/transport/frame.h"
-#include "common/transport/loopback.h"
 
 enum { ENTRIES_MAX = 5, FIRST_RANK_MAX = 4, RANKS_MAX = 3 };
 

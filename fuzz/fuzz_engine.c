@@ -11,7 +11,7 @@
  * contribution of each server. That all servers say the same holds only among those that do not
  * lie: the tests beside the engine check that.
  */
-#include "common/transport/loopback.h"
+#include "ci/loopback/loopback.h"
 #include "fuzz/forge.h"
 
 #include <stdlib.h>

@@ -17,9 +17,9 @@
 #ifndef MUSTER_CI_CAMPAIGN_H
 #define MUSTER_CI_CAMPAIGN_H
 
+#include "ci/loopback/loopback.h"
 #include "common/tracker/engine.h"
 #include "common/tracker/values/tree.h"
-#include "common/transport/loopback.h"
 
 enum {
     NODES_MAX = 1000, /**< by --servers; a seed draws NODES_DRAWN at most */

@@ -9,8 +9,8 @@
 #ifndef MUSTER_TRACKER_TEST_KIT_H
 #define MUSTER_TRACKER_TEST_KIT_H
 
+#include "ci/loopback/loopback.h"
 #include "common/tracker/rollup/tracker.h"
-#include "common/transport/loopback.h"
 
 /** One signature. */
 struct kit_op {

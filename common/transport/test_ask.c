@@ -2,8 +2,8 @@
 /** @file
  * Tests of questions: each is answered once, by the other side, its loss, or its deadline.
  */
+#include "ci/loopback/loopback.h"
 #include "common/transport/ask.h"
-#include "common/transport/loopback.h"
 #include "common/util/log.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /** @file
  * Tests of the link: each frame once, in order, and nothing that is malformed.
  */
-#include "common/transport/loopback.h"
+#include "ci/loopback/loopback.h"
 #include "common/transport/test_link_kit.h"
 
 #include <stdlib.h>

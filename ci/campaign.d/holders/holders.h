@@ -21,9 +21,9 @@
 #define MUSTER_CI_HOLDERS_H
 
 #include "ci/campaign.d/holders/seed.h"
+#include "ci/loopback/loopback.h"
 #include "common/holder/holder.h"
 #include "common/tracker/engine.h"
-#include "common/transport/loopback.h"
 
 #include <sys/queue.h>
 

@@ -3,9 +3,9 @@
  * Tests of process sets: one canonical form, its bytes, what is refused, and who goes on without
  * some.
  */
+#include "ci/loopback/loopback.h"
 #include "common/tracker/values/retry.h"
 #include "common/tracker/values/signature.h"
-#include "common/transport/loopback.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

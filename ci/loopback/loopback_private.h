@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What the loopback is made of. Private to common/transport/loopback*.c.
+ * What the loopback is made of. Private to ci/loopback/loopback*.c.
  */
-#ifndef MUSTER_TRANSPORT_LOOPBACK_PRIVATE_H
-#define MUSTER_TRANSPORT_LOOPBACK_PRIVATE_H
+#ifndef MUSTER_CI_LOOPBACK_PRIVATE_H
+#define MUSTER_CI_LOOPBACK_PRIVATE_H
 
-#include "common/transport/loopback.h"
+#include "ci/loopback/loopback.h"
 
 /** A frame under way when data is set, else a function to call. */
 struct loopback_event {

@@ -11,8 +11,8 @@
  * rank beyond the last server has unknown participants.
  * @thread one
  */
-#ifndef MUSTER_TRANSPORT_LOOPBACK_H
-#define MUSTER_TRANSPORT_LOOPBACK_H
+#ifndef MUSTER_CI_LOOPBACK_H
+#define MUSTER_CI_LOOPBACK_H
 
 #include "common/tracker/engine.h"
 #include "common/transport/ask.h"

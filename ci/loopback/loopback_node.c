@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One server: its engine, link and asks, wired together and to the network. */
-#include "common/transport/loopback_private.h"
+#include "ci/loopback/loopback_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

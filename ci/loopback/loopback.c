@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The network as a whole: its clock, its events, its losses. */
-#include "common/transport/loopback_private.h"
+#include "ci/loopback/loopback_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

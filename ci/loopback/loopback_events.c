@@ -3,7 +3,7 @@
  * The loopback's events in the order of their time, as a binary heap, and its own random numbers,
  * so that a seed gives the same run on every machine.
  */
-#include "common/transport/loopback_private.h"
+#include "ci/loopback/loopback_private.h"
 
 #include <stdlib.h>
 
