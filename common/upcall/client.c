@@ -8,6 +8,7 @@
 #include "common/server/rounds.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
+#include "common/upcall/pullers.h"
 #include "common/upcall/push.h"
 #include "common/util/log.h"
 
@@ -35,6 +36,7 @@ struct change {
     uint32_t rank;
     struct task *task; /* NULL: a tool */
     bool connected;
+    uint64_t since; /* of pullers_now(), if it is connected */
 };
 
 /* @thread the loop's */
@@ -47,7 +49,10 @@ static void run_change(struct handoff_item *item)
         if (!change->connected)
             upcall_task_gone(upcall_server(), change->rank);
     }
-    if (!change->connected) {
+    if (change->connected) {
+        pullers_came(forwards_pullers(upcall_server()), change->nspace, change->rank,
+                     change->since);
+    } else {
         forwards_parent_gone(upcall_server(), change->nspace, change->rank);
         pushes_parent_gone(upcall_server(), change->nspace, change->rank);
     }
@@ -65,6 +70,7 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
     change->rank = proc->rank;
     change->task = upcall_task(proc);
     change->connected = connected;
+    change->since = pullers_now(forwards_pullers(upcall_server()));
     change->request.answer = answer_op(cbfunc, cbdata);
     return upcall_post(&change->request, run_change);
 }

@@ -1,49 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pieces of output on their way from other servers to libpmix. */
-#include "common/upcall/forward.h"
+#include "common/upcall/forward_private.h"
 
 #include "common/launch/plan.h"
 #include "common/server/outputs.h"
 #include "common/server/rounds.h"
-#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <pmix_server.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { STREAMS = 2 };
-
-/* A stream of one process. */
-struct heard {
-    uint64_t offset; /* bytes that libpmix has got */
-    bool ended;
-};
-
-enum forward_state {
-    FORWARD_HELD, /* the call has not been answered */
-    FORWARD_OPEN, /* the call was answered; the child's namespace is known */
-};
-
-/* One spawn. */
-struct forward {
-    struct forward *next;
-    uint64_t number;
-    enum forward_state state;
-    pmix_proc_t parent;
-    pmix_nspace_t child; /* once it is open */
-    bool tool;           /* the parent is a tool: its libpmix prints what comes */
-    _Atomic bool pulled; /* by PMIx_IOF_pull; no process that may have pulled has gone since */
-    pmix_iof_channel_t channels;
-    uint32_t ntasks, nopen; /* processes; streams that have not ended */
-    struct heard *heard;    /* of each process standard output, standard error; NULL: none yet */
-    void (*then)(void *arg);
-    void *arg;
-    int64_t until; /* when `then` is called, ms */
-};
 
 enum piece_state {
     PIECE_HELD,      /* its forward is held, or connections are congested */
@@ -60,16 +30,6 @@ struct piece {
     pmix_iof_channel_t channel;
     pmix_byte_object_t bytes; /* of data */
     char data[];
-};
-
-struct forwards {
-    struct server *server;
-    uint64_t last; /* number; PMIx's thread's */
-    struct forward *list;
-    struct piece *pieces;
-    struct event *timer;
-    int64_t pass_from;    /* when the congestion has lasted too long, ms; 0: there is none */
-    pthread_mutex_t lock; /* of list, and of state and child in it, which the loop changes */
 };
 
 /* ---- spawns ---- */
@@ -352,8 +312,14 @@ void forwards_free(struct server *server)
     }
     if (all->timer != NULL)
         event_free(all->timer);
+    pullers_free(&all->pullers);
     free(all);
     server->forwards = NULL;
+}
+
+struct pullers *forwards_pullers(struct server *server)
+{
+    return &server->forwards->pullers;
 }
 
 uint64_t forwards_number(struct server *server)
@@ -375,6 +341,8 @@ int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *pare
     f->nopen = ntasks * (uint32_t)strlen(streams);
     if (strchr(streams, PLAN_STDOUT) != NULL || strchr(streams, PLAN_BOTH) != NULL)
         f->channels |= PMIX_FWD_STDOUT_CHANNEL;
+    if (strchr(streams, PLAN_BOTH) != NULL)
+        f->silent = PMIX_FWD_STDERR_CHANNEL;
     if (strchr(streams, PLAN_STDERR) != NULL)
         f->channels |= PMIX_FWD_STDERR_CHANNEL;
     pthread_mutex_lock(&all->lock);
@@ -384,7 +352,7 @@ int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *pare
     return 0;
 }
 
-void forwards_open(struct server *server, uint64_t number, const char *nspace)
+void forwards_name(struct server *server, uint64_t number, const char *nspace)
 {
     struct forwards *all = server->forwards;
     struct forward *f = find(all, number);
@@ -392,9 +360,16 @@ void forwards_open(struct server *server, uint64_t number, const char *nspace)
         return;
     pthread_mutex_lock(&all->lock);
     PMIX_LOAD_NSPACE(f->child, nspace);
-    f->state = FORWARD_OPEN;
     pthread_mutex_unlock(&all->lock);
-    deliver_held(all);
+}
+
+void forwards_open(struct server *server, uint64_t number)
+{
+    struct forward *f = find(server->forwards, number);
+    if (f == NULL)
+        return;
+    f->state = FORWARD_OPEN;
+    deliver_held(server->forwards);
 }
 
 void forwards_drop(struct server *server, uint64_t number)
@@ -416,20 +391,11 @@ bool forwards_await_end(struct server *server, uint64_t number, void (*then)(voi
     return true;
 }
 
-/* A pull has stopped, or a process is gone: libpmix tells neither whose the pull was, nor that it
- * has dropped those of a process. @thread any */
-static void forget_pulls(struct forwards *all)
-{
-    pthread_mutex_lock(&all->lock);
-    for (struct forward *f = all->list; f != NULL; f = f->next)
-        f->pulled = false;
-    pthread_mutex_unlock(&all->lock);
-}
-
 void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank)
 {
     struct forwards *all = server->forwards;
-    forget_pulls(all);
+    if (pullers_gone(&all->pullers, nspace, rank))
+        forwards_forget_pulls(all);
     for (struct forward *f = all->list, *next; f != NULL; f = next) {
         next = f->next;
         if (f->parent.rank != rank || strcmp(f->parent.nspace, nspace) != 0)
@@ -447,54 +413,4 @@ void forwards_nspace_ended(struct forwards *forwards, const char *nspace)
         if (f->state == FORWARD_OPEN && strcmp(f->child, nspace) == 0)
             end(forwards, f);
     }
-}
-
-/* ---- pulls; @thread PMIx's ---- */
-
-/* @return what comes of that namespace on all these channels, or NULL */
-static struct forward *find_child(struct forwards *all, const char *nspace,
-                                  pmix_iof_channel_t channels)
-{
-    const pmix_iof_channel_t none = PMIX_FWD_STDDIAG_CHANNEL; /* there is no such stream */
-    struct forward *f = all->list;
-    while (f != NULL &&
-           (f->state == FORWARD_HELD || strncmp(f->child, nspace, PMIX_MAX_NSLEN) != 0))
-        f = f->next;
-    bool has = f != NULL && (channels & ~none) != 0 && (channels & ~(f->channels | none)) == 0;
-    return has ? f : NULL;
-}
-
-/* @return whether what comes of all these processes is delivered from now on */
-static bool pull(struct forwards *all, const pmix_proc_t procs[], size_t nprocs,
-                 pmix_iof_channel_t channels)
-{
-    bool has = nprocs > 0;
-    pthread_mutex_lock(&all->lock);
-    for (size_t i = 0; i < nprocs && has; i++)
-        has = find_child(all, procs[i].nspace, channels) != NULL;
-    for (size_t i = 0; i < nprocs && has; i++)
-        find_child(all, procs[i].nspace, channels)->pulled = true;
-    pthread_mutex_unlock(&all->lock);
-    return has;
-}
-
-/* Up to 6.1, libpmix frees what its callback needs as soon as the upcall returns PMIX_SUCCESS. So
- * the answer is the upcall's own. libpmix keeps who pulls what. */
-pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                              size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
-                              void *cbdata)
-{
-    struct forwards *all = upcall_server()->forwards;
-    bool stops = false;
-    (void)cbfunc, (void)cbdata;
-    for (size_t i = 0; i < ninfo; i++)
-        stops |= PMIX_CHECK_KEY(&info[i], PMIX_IOF_STOP);
-    if (stops)
-        forget_pulls(all);
-    if (stops || pull(all, procs, nprocs, channels))
-        return PMIX_OPERATION_SUCCEEDED;
-    return refused_at_once(
-        REFUSED_IOF_PULL,
-        "only output of processes that a process of this node has spawned with PMIX_FWD_STDOUT or "
-        "PMIX_FWD_STDERR comes to it");
 }

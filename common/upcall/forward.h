@@ -6,7 +6,7 @@
  *     PMIx_Spawn with PMIX_FWD_STDOUT, or by a tool
  *       │ upcall: forwards_number() goes into the plan; loop: forwards_add()
  *     HELD    what comes waits: libpmix does not know the namespace yet
- *       │ the call was answered: forwards_open()
+ *       │ the namespace is known: forwards_name(); the call was answered: forwards_open()
  *     OPEN    what comes is delivered to libpmix, if a tool has spawned, or somebody pulls; else it
  *       │     goes to the terminal, a piece at a time
  *       │ every stream has ended; or the process that has spawned them; or their servers
@@ -18,8 +18,8 @@
  * that the output is for, it goes to the terminal after FORWARD_HOLD_MS, until it is over.
  *
  * Any process of the node may pull, and libpmix tells neither which one does nor when it drops the
- * pull of one that is gone. So when a pull stops, or a process of the node goes, all pulls count as
- * gone: what is to come again has to be pulled again.
+ * pull of one that is gone. So when a pull stops, or a process goes that may have pulled
+ * (pullers.h), all pulls count as gone: what is to come again has to be pulled again.
  */
 #ifndef MUSTER_UPCALL_FORWARD_H
 #define MUSTER_UPCALL_FORWARD_H
@@ -51,10 +51,13 @@ uint64_t forwards_number(struct server *server);
 int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *parent,
                  const char *streams, uint32_t ntasks);
 
-/** The spawn was answered, and libpmix knows which process pulls.
- * @param nspace the spawned one
+/** The spawn is about to be answered: the process that has called may pull as soon as it reads
+ * that. @param nspace the spawned one @thread the loop's */
+void forwards_name(struct server *server, uint64_t number, const char *nspace);
+
+/** The spawn was answered, and libpmix knows that the tool which has called is to get what comes.
  * @thread the loop's */
-void forwards_open(struct server *server, uint64_t number, const char *nspace);
+void forwards_open(struct server *server, uint64_t number);
 
 /** The spawn has failed. @thread the loop's */
 void forwards_drop(struct server *server, uint64_t number);
@@ -70,6 +73,9 @@ bool forwards_await_end(struct server *server, uint64_t number, void (*then)(voi
 /** A process or tool has finalized, or is lost: what it has spawned, and what it may have pulled.
  * @thread the loop's */
 void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank);
+
+/** Of which the callers tell who has connected. */
+struct pullers *forwards_pullers(struct server *server);
 
 /** The servers of a namespace are gone. @param forwards NULL: nothing happens @thread the loop's */
 void forwards_nspace_ended(struct forwards *forwards, const char *nspace);

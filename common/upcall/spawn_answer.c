@@ -19,11 +19,11 @@ struct reply {
     uint64_t number;
 };
 
-/* @thread the loop's: from now on, libpmix knows which process pulls */
+/* @thread the loop's: from now on, libpmix knows which tool is to get what comes */
 static void run_replied(struct handoff_item *item)
 {
     struct reply *r = (struct reply *)item;
-    forwards_open(upcall_server(), r->number, r->child);
+    forwards_open(upcall_server(), r->number);
     free(r);
 }
 
@@ -59,6 +59,7 @@ static bool reply_there(const struct spawn *s)
     r->callback = s->callback;
     r->cbdata = s->cbdata;
     r->number = s->number;
+    forwards_name(s->server, s->number, s->child);
     r->child_keys = steps_registration(s->server, s->child);
     PMIX_LOAD_NSPACE(r->child, s->child);
     PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);

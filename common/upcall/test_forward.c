@@ -7,6 +7,7 @@
 #include "common/server/outputs.h"
 #include "common/server/rounds.h"
 #include "common/upcall/forward.h"
+#include "common/upcall/pullers.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 
@@ -91,6 +92,12 @@ pmix_status_t PMIx_server_IOF_deliver(const pmix_proc_t *source, pmix_iof_channe
 static char nspace[] = "job.1";
 static uint64_t offset, question;
 
+static void come(const char *name, uint32_t rank)
+{
+    struct pullers *pullers = forwards_pullers(&server);
+    pullers_came(pullers, name, rank, pullers_now(pullers));
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -100,7 +107,11 @@ static int setup(void **state)
     offset = 0;
     server.base = event_base_new();
     server.boot.nspace = nspace;
-    return forwards_new(&server);
+    if (forwards_new(&server) != 0)
+        return -1;
+    come("job.1", 0);
+    come("job.1", 5);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -116,7 +127,8 @@ static uint64_t spawn(const pmix_proc_t *parent)
 {
     uint64_t number = forwards_number(&server);
     assert_int_equal(forwards_add(&server, number, parent, "o", TASKS), 0);
-    forwards_open(&server, number, "child");
+    forwards_name(&server, number, "child");
+    forwards_open(&server, number);
     return number;
 }
 
@@ -136,11 +148,16 @@ static int print(uint64_t number)
     return answered;
 }
 
-static pmix_status_t pull(bool stops)
+static pmix_status_t pull_of(pmix_iof_channel_t channels, bool stops)
 {
     pmix_info_t stop = {.key = PMIX_IOF_STOP};
     pmix_proc_t all = {.nspace = "child", .rank = PMIX_RANK_WILDCARD};
-    return upcall_iof_pull(&all, 1, &stop, stops, PMIX_FWD_STDOUT_CHANNEL, NULL, NULL);
+    return upcall_iof_pull(&all, 1, &stop, stops, channels, NULL, NULL);
+}
+
+static pmix_status_t pull(bool stops)
+{
+    return pull_of(PMIX_FWD_STDOUT_CHANNEL, stops);
 }
 
 /* Until the timer, the only event that there is, has looked again. */
@@ -186,6 +203,71 @@ static void test_process_goes(void **state)
     assert_int_equal(delivered, 0);
     forwards_parent_gone(&server, "job.1", 0);
     assert_int_equal(print(number), PMIX_ERR_NOT_FOUND);
+}
+
+/* The process has its answer before the loop hears that libpmix has sent it. */
+static void test_pulled_at_once(void **state)
+{
+    (void)state;
+    uint64_t number = forwards_number(&server);
+    assert_int_equal(forwards_add(&server, number, &task, "o", TASKS), 0);
+    assert_int_equal(pull(false), PMIX_ERR_NOT_SUPPORTED);
+    forwards_name(&server, number, "child");
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print(number), NOTHING);
+    forwards_open(&server, number);
+    assert_int_equal(answered, PMIX_SUCCESS);
+    assert_int_equal(delivered, 1);
+}
+
+/* Both streams come as one, and a pull may name both. */
+static void test_merged(void **state)
+{
+    (void)state;
+    const pmix_iof_channel_t both = PMIX_FWD_STDOUT_CHANNEL | PMIX_FWD_STDERR_CHANNEL;
+    uint64_t number = spawn(&task);
+    assert_int_equal(pull_of(both, false), PMIX_ERR_NOT_SUPPORTED);
+    forwards_drop(&server, number);
+    number = forwards_number(&server);
+    assert_int_equal(forwards_add(&server, number, &task, "m", TASKS), 0);
+    forwards_name(&server, number, "child");
+    assert_int_equal(pull_of(both, false), PMIX_OPERATION_SUCCEEDED);
+}
+
+/* The pull is of none that has come after it, nor of one that is not connected. */
+static void test_others_go(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&task);
+    forwards_parent_gone(&server, "job.1", 5); /* it has finalized, and ends below */
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    come("tool.1", 0);
+    forwards_parent_gone(&server, "tool.1", 0);
+    forwards_parent_gone(&server, "job.1", 5);
+    forwards_parent_gone(&server, "job.1", 6);
+    assert_int_equal(print(number), PMIX_SUCCESS);
+    come("tool.1", 0);
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    forwards_parent_gone(&server, "tool.1", 0);
+    assert_int_equal(print(number), OUTPUTS_PASS);
+}
+
+/* libpmix drops all pulls of a name when one of two clients with that name goes. */
+static void test_two_of_a_name(void **state)
+{
+    (void)state;
+    uint64_t number = spawn(&task);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+        if (i == 0)
+            come("job.1", 5);
+        assert_int_equal(print(number), PMIX_SUCCESS);
+        forwards_parent_gone(&server, "job.1", 5);
+        assert_int_equal(print(number), OUTPUTS_PASS);
+    }
+    assert_int_equal(pull(false), PMIX_OPERATION_SUCCEEDED);
+    forwards_parent_gone(&server, "job.1", 5);
+    assert_int_equal(print(number), PMIX_SUCCESS);
 }
 
 /* A tool's libpmix prints what comes, without a pull. */
@@ -264,6 +346,10 @@ int main(void)
         TEST(test_pulled),
         TEST(test_one_of_two_stops),
         TEST(test_process_goes),
+        TEST(test_pulled_at_once),
+        TEST(test_merged),
+        TEST(test_others_go),
+        TEST(test_two_of_a_name),
         TEST(test_tool_stays),
         TEST(test_congested),
         TEST(test_congested_for_long),

@@ -128,7 +128,7 @@ void shown_forget(struct shown_wait *wait)
 
 /* ---- its output ---- */
 
-static bool forwarded, opened;
+static bool forwarded, named, opened;
 static void (*then)(void *arg);
 static void *then_arg;
 
@@ -146,10 +146,16 @@ int forwards_add(struct server *to, uint64_t number, const pmix_proc_t *parent, 
     return 0;
 }
 
-void forwards_open(struct server *to, uint64_t number, const char *name)
+void forwards_name(struct server *to, uint64_t number, const char *name)
 {
     (void)to, (void)number;
     assert_string_equal(name, "child");
+    named = true;
+}
+
+void forwards_open(struct server *to, uint64_t number)
+{
+    (void)to, (void)number;
     opened = true;
 }
 
@@ -227,6 +233,8 @@ static void on_answer(pmix_status_t status, char name[], void *arg)
 {
     (void)name, (void)arg;
     assert_null(registered);
+    if (status == PMIX_SUCCESS) /* the caller may pull at once */
+        assert_true(named && !opened);
     answered = status;
     nanswers++;
     nspawns = server.spawns != NULL;
@@ -255,7 +263,7 @@ static int setup(void **state)
     registered = NULL;
     news_fn = NULL;
     then = NULL;
-    forwarded = opened = inlet = inlet_opened = false;
+    forwarded = named = opened = inlet = inlet_opened = false;
     answered = NONE;
     nanswers = nspawns = 0;
     return 0;

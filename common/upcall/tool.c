@@ -5,6 +5,8 @@
  * connected (server/accept.c). To say no is no way out: libpmix up to 5.0 then takes a namespace
  * off its list that is not on it, and dies, or the job's own. */
 #include "common/nspace/keys.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/pullers.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -17,7 +19,8 @@ struct tool {
     pmix_tool_connection_cbfunc_t cbfunc;
     void *cbdata;
     pmix_proc_t proc;
-    bool named; /* it has said who it is */
+    bool named;     /* it has said who it is */
+    uint64_t since; /* of pullers_now() */
 };
 
 /* A name of its own: that of this server's namespace, this node and a number. */
@@ -38,6 +41,8 @@ static void run(struct handoff_item *item)
     if (!tool->named)
         name_it(tool);
     log_info("a tool has connected: %s rank %u", tool->proc.nspace, tool->proc.rank);
+    pullers_came(forwards_pullers(upcall_server()), tool->proc.nspace, tool->proc.rank,
+                 tool->since);
     if (answer_wanted())
         tool->cbfunc(PMIX_SUCCESS, &tool->proc, tool->cbdata);
     free(tool);
@@ -59,6 +64,7 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
     tool->named = name != NULL && *name != '\0' && tool->proc.rank != PMIX_RANK_UNDEF;
     if (tool->named)
         PMIX_LOAD_NSPACE(tool->proc.nspace, name);
+    tool->since = pullers_now(forwards_pullers(upcall_server()));
     tool->cbfunc = cbfunc;
     tool->cbdata = cbdata;
     tool->item.run = run;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Spawns whose output comes here. Private to forward.c and pull.c, which the former calls.
+ */
+#ifndef MUSTER_UPCALL_FORWARD_PRIVATE_H
+#define MUSTER_UPCALL_FORWARD_PRIVATE_H
+
+#include "common/upcall/forward.h"
+#include "common/upcall/pullers.h"
+
+#include <pthread.h>
+
+/* A stream of one process. */
+struct heard {
+    uint64_t offset; /* bytes that libpmix has got */
+    bool ended;
+};
+
+enum forward_state {
+    FORWARD_HELD, /* the call has not been answered */
+    FORWARD_OPEN, /* the call was answered */
+};
+
+/* One spawn. */
+struct forward {
+    struct forward *next;
+    uint64_t number;
+    enum forward_state state;
+    pmix_proc_t parent;
+    pmix_nspace_t child; /* "": not known yet */
+    bool tool;           /* the parent is a tool: its libpmix prints what comes */
+    _Atomic bool pulled; /* by PMIx_IOF_pull; no process that may have pulled has gone since */
+    pmix_iof_channel_t channels, silent; /* silent: nothing comes of it, for it is merged */
+    uint32_t ntasks, nopen;              /* processes; streams that have not ended */
+    struct heard *heard; /* of each process standard output, standard error; NULL: none yet */
+    void (*then)(void *arg);
+    void *arg;
+    int64_t until; /* when `then` is called, ms */
+};
+
+struct forwards {
+    struct server *server;
+    uint64_t last; /* number; PMIx's thread's */
+    struct forward *list;
+    struct piece *pieces;
+    struct event *timer;
+    int64_t pass_from; /* when the congestion has lasted too long, ms; 0: there is none */
+    struct pullers pullers;
+    pthread_mutex_t lock; /* of list, and of child in it, which the loop changes */
+};
+
+/** A pull has stopped, or a process is gone that may have pulled: libpmix tells neither whose the
+ * pull was, nor that it has dropped those of a process. @thread any */
+void forwards_forget_pulls(struct forwards *all);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMIx_IOF_pull. @thread all of it: PMIx's, unless it says another one */
+#include "common/upcall/forward_private.h"
+#include "common/upcall/refused.h"
+#include "common/upcall/upcall.h"
+
+#include <string.h>
+
+void forwards_forget_pulls(struct forwards *all)
+{
+    pthread_mutex_lock(&all->lock);
+    for (struct forward *f = all->list; f != NULL; f = f->next)
+        f->pulled = false;
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* @return what comes of that namespace on all these channels, or NULL */
+static struct forward *find_child(struct forwards *all, const char *nspace,
+                                  pmix_iof_channel_t channels)
+{
+    const pmix_iof_channel_t none = PMIX_FWD_STDDIAG_CHANNEL; /* there is no such stream */
+    struct forward *f = all->list;
+    while (f != NULL && (f->child[0] == '\0' || strncmp(f->child, nspace, PMIX_MAX_NSLEN) != 0))
+        f = f->next;
+    bool has = f != NULL && (channels & (f->channels | f->silent)) != 0 &&
+               (channels & ~(f->channels | f->silent | none)) == 0;
+    return has ? f : NULL;
+}
+
+/* @return whether what comes of all these processes is delivered from now on */
+static bool pull(struct forwards *all, const pmix_proc_t procs[], size_t nprocs,
+                 pmix_iof_channel_t channels)
+{
+    bool has = nprocs > 0;
+    pthread_mutex_lock(&all->lock);
+    for (size_t i = 0; i < nprocs && has; i++)
+        has = find_child(all, procs[i].nspace, channels) != NULL;
+    for (size_t i = 0; i < nprocs && has; i++)
+        find_child(all, procs[i].nspace, channels)->pulled = true;
+    if (has)
+        pullers_pull(&all->pullers);
+    pthread_mutex_unlock(&all->lock);
+    return has;
+}
+
+/* Up to 6.1, libpmix frees what its callback needs as soon as the upcall returns PMIX_SUCCESS. So
+ * the answer is the upcall's own. libpmix keeps who pulls what. */
+pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
+                              void *cbdata)
+{
+    struct forwards *all = upcall_server()->forwards;
+    bool stops = false;
+    (void)cbfunc, (void)cbdata;
+    for (size_t i = 0; i < ninfo; i++)
+        stops |= PMIX_CHECK_KEY(&info[i], PMIX_IOF_STOP);
+    if (stops)
+        forwards_forget_pulls(all);
+    if (stops || pull(all, procs, nprocs, channels))
+        return PMIX_OPERATION_SUCCEEDED;
+    return refused_at_once(
+        REFUSED_IOF_PULL,
+        "only output of processes that a process of this node has spawned with PMIX_FWD_STDOUT or "
+        "PMIX_FWD_STDERR comes to it");
+}
