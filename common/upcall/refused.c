@@ -27,7 +27,6 @@ struct refusal {
 };
 
 static const char *const names[] = {
-    [REFUSED_SPAWN] = "PMIx_Spawn",
     [REFUSED_ALLOCATE] = "PMIx_Allocation_request",
     [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
     [REFUSED_MONITOR] = "PMIx_Process_monitor",

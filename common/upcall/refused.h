@@ -13,7 +13,6 @@
 
 /** What was refused; at most 32. */
 enum refused_what {
-    REFUSED_SPAWN,
     REFUSED_ALLOCATE,
     REFUSED_JOB_CONTROL,
     REFUSED_MONITOR,

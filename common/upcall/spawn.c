@@ -104,11 +104,12 @@ static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_
 {
     struct spawn_wants own = {0};
     if (app->cmd == NULL || app->cmd[0] == '\0' || app->maxprocs <= 0) {
-        s->status = PMIX_ERR_BAD_PARAM;
+        spawn_refuse(s, PMIX_ERR_BAD_PARAM, "an application has %s",
+                     app->maxprocs <= 0 ? "no processes" : "no program");
         return;
     }
     if ((uint32_t)app->maxprocs > TASKS_MAX - s->what.ntasks) {
-        s->status = PMIX_ERR_OUT_OF_RESOURCE;
+        spawn_refuse(s, PMIX_ERR_OUT_OF_RESOURCE, "it asks for more than %d processes", TASKS_MAX);
         return;
     }
     spawn_directives(s, &own, app->info, app->ninfo);
@@ -135,7 +136,9 @@ static void put_input(struct spawn *s)
     else if (s->target < s->what.ntasks)
         plan_set_number(&s->plan, PLAN_AT_INPUT, s->target);
     else
-        s->status = PMIX_ERR_BAD_PARAM;
+        spawn_refuse(s, PMIX_ERR_BAD_PARAM,
+                     "rank %u is to read what is pushed, and %u processes are spawned", s->target,
+                     s->what.ntasks);
 }
 
 /* Puts into the plan which output comes here. Output that goes to files does not. */
@@ -158,6 +161,17 @@ static void put_home(struct spawn *s, bool out, bool err)
     snprintf(home, sizeof home, "%s%.*s %" PRIu64 " %" PRIu32 " %s", s->streams, s->pushed,
              (char[]){PLAN_STDIN}, s->number, boot->node, boot->nspace);
     plan_set(&s->plan, PLAN_AT_HOME, home);
+}
+
+/* The plan did not take everything. */
+static void refuse_plan(struct spawn *s)
+{
+    if (s->plan.bytes > PLAN_BYTES_MAX / 2 || s->plan.n >= PLAN_STRINGS_MAX)
+        spawn_refuse(s, PMIX_ERR_OUT_OF_RESOURCE,
+                     "its arguments and variables are more than %d KiB, or %d",
+                     PLAN_BYTES_MAX >> 10, PLAN_STRINGS_MAX);
+    else
+        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
 }
 
 static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
@@ -185,8 +199,8 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
     s->plan.failed |= counts.failed;
     s->apps = (char *)wire_out_take(&counts, &(size_t){0});
     wire_out_free(&counts);
-    if (s->plan.failed || hosts.failed)
-        s->status = s->plan.bytes > PLAN_BYTES_MAX / 2 ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERR_NOMEM;
+    if ((s->plan.failed || hosts.failed) && s->status == PMIX_SUCCESS)
+        refuse_plan(s);
     if (placed && s->status == PMIX_SUCCESS) {
         wire_put_u8(&hosts, 0);
         s->hosts = (char *)wire_out_take(&hosts, &(size_t){0});
@@ -298,6 +312,23 @@ static void ended(void *arg)
         spawn_free(s);
 }
 
+/* The user can read why. */
+static void on_shown(struct shown_wait *wait)
+{
+    struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, shown));
+    spawn_answer(s, s->status);
+    spawn_free(s);
+}
+
+/* It is answered when the user has been told why: the program may end then, and with it what the
+ * user sees of this node. */
+static void refuse(struct spawn *s)
+{
+    log_error("PMIx_Spawn by rank %u fails: %s", s->parent.rank, s->refused);
+    s->shown.done = on_shown;
+    shown_await(&s->shown);
+}
+
 static void on_news(void *arg, const struct rm_spawn_news *news)
 {
     struct spawn *s = arg;
@@ -311,12 +342,15 @@ static void on_news(void *arg, const struct rm_spawn_news *news)
             ended(s);
         return;
     }
-    /* The server or launcher that has found it out has shown it on the terminal, unless none was
-     * reached. */
-    log_write(news->result == RM_SPAWN_UNREACHED ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-              "PMIx_Spawn by rank %u: %s", s->parent.rank, news->text);
-    spawn_answer(s, status_of(news->result));
     s->ended = true;
+    if (news->result == RM_SPAWN_UNREACHED || news->result == RM_SPAWN_REFUSED) {
+        spawn_refuse(s, status_of(news->result), "%s", news->text);
+        refuse(s);
+        return;
+    }
+    /* The server or launcher that has found it out has shown it on the terminal. */
+    log_warning("PMIx_Spawn by rank %u: %s", s->parent.rank, news->text);
+    spawn_answer(s, status_of(news->result));
     if (s->answered)
         spawn_free(s);
 }
@@ -327,59 +361,35 @@ void upcall_free_spawns(struct server *server)
         spawn_free(server->spawns);
 }
 
-/* The user can read why. */
-static void on_shown(struct shown_wait *wait)
-{
-    struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, shown));
-    spawn_answer(s, s->status);
-    spawn_free(s);
-}
-
-/* It is answered when the user has been told why: the program may end then, and with it what the
- * user sees of this node. */
-static void refuse(struct spawn *s)
-{
-    log_error("PMIx_Spawn by rank %u requires %s, which muster cannot do here", s->parent.rank,
-              s->refused);
-    s->next = s->server->spawns;
-    s->server->spawns = s;
-    s->shown.done = on_shown;
-    shown_await(&s->shown);
-}
-
 static void run(struct handoff_item *item)
 {
     struct spawn *s = (struct spawn *)item;
     struct server *server = s->server;
     for (unsigned i = 0; i < s->nhints; i++)
         refused_tell(REFUSED_SPAWN_HINT, s->hints[i], "it is no more than a hint");
+    if (server->leaving) {
+        spawn_answer(s, PMIX_ERR_UNREACH);
+        spawn_free(s);
+        return;
+    }
     if (s->status == PMIX_SUCCESS && s->number != 0 &&
         forwards_add(server, s->number, &s->parent, s->streams, s->what.ntasks) != 0)
-        s->status = PMIX_ERR_NOMEM;
+        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
     if (s->status == PMIX_SUCCESS && s->pushed &&
         (s->inlet = inlet_new(server, &s->parent, s->target)) == NULL)
-        s->status = PMIX_ERR_NOMEM;
-    if (s->status == PMIX_SUCCESS && server->rm != NULL && !server->leaving &&
-        server->rm_ops->spawn != NULL) {
+        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
+    s->next = server->spawns;
+    server->spawns = s;
+    if (s->status == PMIX_SUCCESS && server->rm != NULL && server->rm_ops->spawn != NULL) {
         if (s->what.timeout == 0)
             s->what.timeout = (uint32_t)server->conf.timeouts.spawn;
         s->what.linger = (uint32_t)server->conf.spawn_linger;
         s->what.overcommit |= server->conf.spawn_overcommit == CONF_SPAWN_OVERCOMMIT_ALLOW;
-        s->next = server->spawns;
-        server->spawns = s;
         server->rm_ops->spawn(server->rm, &s->what, on_news, s);
         return;
     }
-    if (s->status == PMIX_ERR_NOT_SUPPORTED && !server->leaving) {
-        refuse(s);
-        return;
-    }
-    if (s->status == PMIX_SUCCESS && !server->leaving)
-        refused_tell(REFUSED_SPAWN, NULL, NULL);
-    spawn_answer(s, s->status != PMIX_SUCCESS ? s->status
-                    : server->leaving         ? PMIX_ERR_UNREACH
-                                              : PMIX_ERR_NOT_SUPPORTED);
-    spawn_free(s);
+    spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED, "the resource manager starts no further processes");
+    refuse(s);
 }
 
 pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,

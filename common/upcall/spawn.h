@@ -52,16 +52,22 @@ struct spawn {
     char *apps, *hosts, *output, *psets; /**< of what; owned */
     char *hints[SPAWN_HINTS_MAX];        /**< keys that are not taken, and need not be; owned */
     unsigned nhints;
-    pmix_status_t status;               /**< of reading */
-    char refused[PMIX_MAX_KEYLEN + 64]; /**< what cannot be done, and is required */
+    pmix_status_t status;                /**< of reading */
+    char refused[PMIX_MAX_KEYLEN + 160]; /**< why, unless that is PMIX_SUCCESS */
     pmix_nspace_t child;
     struct procset set;      /**< the child's namespace */
     struct spread_wait wait; /**< until the servers know it */
     struct shown_wait shown; /**< until the user can read why it is refused */
 };
 
+/** Notes that the call is refused. The first reason stays.
+ * @param fmt the reason, a clause that begins with its subject, "it" is the call
+ * @thread PMIx's, then the loop's */
+void spawn_refuse(struct spawn *spawn, pmix_status_t status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /** Reads the call's own directives, then those of an application into @p wants, all zero before.
- * Sets spawn->status, and spawn->refused, when one of them cannot be done and is required.
+ * Refuses the call when one of them cannot be done and is required.
  * @thread PMIx's */
 void spawn_directives(struct spawn *spawn, struct spawn_wants *wants, const pmix_info_t info[],
                       size_t ninfo);

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <pmix.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -419,6 +420,17 @@ static void hint(struct spawn *s, const char *key)
         s->nhints++;
 }
 
+void spawn_refuse(struct spawn *s, pmix_status_t status, const char *fmt, ...)
+{
+    va_list ap;
+    if (s->status != PMIX_SUCCESS)
+        return;
+    s->status = status;
+    va_start(ap, fmt);
+    vsnprintf(s->refused, sizeof s->refused, fmt, ap);
+    va_end(ap);
+}
+
 void spawn_directives(struct spawn *s, struct spawn_wants *wants, const pmix_info_t info[],
                       size_t ninfo)
 {
@@ -426,10 +438,10 @@ void spawn_directives(struct spawn *s, struct spawn_wants *wants, const pmix_inf
         if (take(s, wants, &info[i]))
             continue;
         if (PMIX_INFO_IS_REQUIRED(&info[i])) {
-            s->status = PMIX_ERR_NOT_SUPPORTED;
-            snprintf(s->refused, sizeof s->refused, "%.*s%s%.60s", PMIX_MAX_KEYLEN, info[i].key,
-                     text_of(&info[i]) != NULL ? " = " : "",
-                     text_of(&info[i]) != NULL ? text_of(&info[i]) : "");
+            spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
+                         "it requires %.*s%s%.60s, which muster cannot do here", PMIX_MAX_KEYLEN,
+                         info[i].key, text_of(&info[i]) != NULL ? " = " : "",
+                         text_of(&info[i]) != NULL ? text_of(&info[i]) : "");
         } else {
             hint(s, info[i].key);
         }

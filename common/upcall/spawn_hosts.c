@@ -5,6 +5,7 @@
  */
 #include "common/upcall/spawn.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pmix.h>
 #include <stdio.h>
@@ -20,13 +21,15 @@ struct names {
     char (*list)[NAME_MAX_LEN];
     uint32_t *slots; /* 0: not said */
     uint32_t n;
-    bool failed;
+    bool failed;    /* out of memory, or: */
+    bool long_name; /* one of them does not fit */
 };
 
 static void add_name(struct names *names, const char *text, size_t len, uint32_t slots)
 {
     if (len == 0 || names->failed)
         return;
+    names->long_name |= len >= NAME_MAX_LEN;
     void *list = realloc(names->list, (names->n + 1) * sizeof *names->list);
     if (list != NULL)
         names->list = list;
@@ -57,6 +60,7 @@ static void add_list(struct names *names, const char *text)
 static FILE *open_file(const char *path)
 {
     struct stat st;
+    errno = 0;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     FILE *in = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
     if (in == NULL && fd >= 0)
@@ -109,13 +113,16 @@ bool spawn_hosts(struct spawn *s, const struct spawn_wants *wants, uint32_t ntas
     bool wanted = wants->hosts != NULL || wants->hostfile != NULL;
     add_list(&names, wants->hosts);
     if (wants->hostfile != NULL && !add_file(&names, wants->hostfile))
-        s->status = PMIX_ERR_NOT_FOUND;
+        spawn_refuse(s, PMIX_ERR_NOT_FOUND, "its host file %.100s cannot be read: %s",
+                     wants->hostfile, errno != 0 ? strerror(errno) : "it is no regular file");
     if (!wanted && boot->allocation.nodes[0] != '\0')
         add_list(&names, boot->allocation.nodes);
     for (uint32_t i = 0; names.n == 0 && i < boot->nnodes; i++)
         add_list(&names, boot->nodes[i].name);
-    if (names.failed)
-        s->status = PMIX_ERR_NOMEM;
+    if (names.long_name)
+        spawn_refuse(s, PMIX_ERR_BAD_PARAM, "a host has a name of over %d bytes", NAME_MAX_LEN - 1);
+    else if (names.failed)
+        spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
     else if (s->status == PMIX_SUCCESS)
         place(&names, s, ntasks, out);
     free(names.list);

@@ -220,7 +220,7 @@ static const struct rm_ops ops = {.spawn = start};
 
 static void tell(enum rm_spawn_result result)
 {
-    const struct rm_spawn_news news = {.result = result, .text = "", .registration = "", .len = 0};
+    const struct rm_spawn_news news = {.result = result, .text = "so it is", .registration = ""};
     news_fn(news_arg, &news);
 }
 
@@ -307,10 +307,21 @@ static void test_leaves_while_it_waits(void **state)
     assert_int_equal(nanswers, 1);
 }
 
+/* The call is refused, and the user has been told why. */
+static void show(void)
+{
+    assert_int_equal(nanswers, 0);
+    assert_non_null(unseen);
+    assert_true(server.spawns->refused[0] != '\0');
+    unseen->done(unseen);
+    assert_null(server.spawns);
+}
+
 static void test_absurd(void **state)
 {
     (void)state;
     call(1 << 30);
+    show();
     assert_int_equal(answered, PMIX_ERR_OUT_OF_RESOURCE);
     assert_null(news_fn);
     assert_int_equal(nanswers, 1);
@@ -345,6 +356,7 @@ static void test_nobody_reads(void **state)
 {
     (void)state;
     call(1);
+    show();
     assert_int_equal(answered, PMIX_ERR_BAD_PARAM);
     assert_false(inlet);
 }
@@ -383,8 +395,20 @@ static void test_hosts_of_a_pipe(void **state)
     alarm(0);
     unlink(path);
     rmdir(dir);
+    show();
     assert_int_equal(answered, PMIX_ERR_NOT_FOUND);
     assert_null(news_fn);
+}
+
+/* Of this no launcher has told the user. */
+static void test_launcher_not_reached(void **state)
+{
+    (void)state;
+    call(2);
+    tell(RM_SPAWN_UNREACHED);
+    show();
+    assert_int_equal(answered, PMIX_ERR_UNREACH);
+    assert_false(inlet);
 }
 
 int main(void)
@@ -397,6 +421,7 @@ int main(void)
         cmocka_unit_test_setup(test_nobody_reads, setup),
         cmocka_unit_test_setup(test_negative_timeout, setup),
         cmocka_unit_test_setup(test_hosts_of_a_pipe, setup),
+        cmocka_unit_test_setup(test_launcher_not_reached, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
