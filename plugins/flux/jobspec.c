@@ -35,52 +35,75 @@ static bool is_of(const char *name, const char *const *list, size_t n, bool whol
 
 /* ---- where ---- */
 
-/* The next name of a list, and its length. @return NULL at the end */
-static const char *next_host(const char **list, size_t *len)
-{
-    const char *name = *list;
+struct host {
+    const char *name; /* in the list that was asked for: no NUL behind it */
+    size_t len;
+};
 
-    *len = strcspn(name, ",");
-    *list += *len + (name[*len] == ',');
-    return *len > 0 ? name : NULL;
+/* The next name of a list. @return whether there is one */
+static bool next_host(const char **list, struct host *host)
+{
+    host->name = *list;
+    host->len = strcspn(*list, ",");
+    *list += host->len + (host->name[host->len] == ',');
+    return host->len > 0;
 }
 
-static bool is_host(const char *a, size_t alen, const char *b, size_t blen)
+static int compare_hosts(const void *a, const void *b)
 {
-    return alen == blen && memcmp(a, b, alen) == 0;
+    const struct host *one = a, *other = b;
+    size_t len = one->len < other->len ? one->len : other->len;
+    int rc = memcmp(one->name, other->name, len);
+
+    return rc != 0 ? rc : (one->len > other->len) - (one->len < other->len);
+}
+
+static bool is_host(const struct host *a, const struct host *b)
+{
+    return a->len == b->len && memcmp(a->name, b->name, a->len) == 0;
+}
+
+/* @return all names, in their order, or NULL when out of memory */
+static struct host *list_hosts(const char *hosts, uint32_t *n)
+{
+    uint32_t commas = 0;
+    struct host *list;
+
+    for (const char *p = hosts; *p != '\0'; p++)
+        commas += *p == ',';
+    list = calloc((size_t)commas + 2, sizeof(*list));
+    *n = 0;
+    while (list != NULL && next_host(&hosts, &list[*n]))
+        (*n)++;
+    return list;
 }
 
 /* Flux gives each node as many tasks as the others, one after another or in turn. */
 static int shape_of_hosts(const char *hosts, struct shape *shape, struct err *err)
 {
-    const char *p = hosts, *name, *last = NULL;
-    size_t len, last_len = 0;
-    uint32_t runs = 0, ntasks = 0;
+    uint32_t n, runs = 0, same = 0;
+    struct host *list = list_hosts(hosts, &n);
+    int rc = 0;
 
-    while ((name = next_host(&p, &len)) != NULL) {
-        const char *q = hosts, *other;
-        size_t other_len;
-        uint32_t same = 0;
-        bool first = true;
-
-        while ((other = next_host(&q, &other_len)) != NULL) {
-            if (!is_host(name, len, other, other_len))
-                continue;
-            same++;
-            first = first && other >= name;
-        }
+    if (list == NULL)
+        return err_set(err, "out of memory");
+    for (uint32_t i = 0; i < n; i++)
+        runs += i == 0 || !is_host(&list[i], &list[i - 1]);
+    qsort(list, n, sizeof(*list), compare_hosts);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        same++;
+        if (i + 1 < n && is_host(&list[i], &list[i + 1]))
+            continue;
         if (shape->per_node != 0 && same != shape->per_node)
-            return err_set(err, "Flux starts as many processes on one node as on another, and the "
-                                "nodes that are named have different numbers of them");
+            rc = err_set(err, "Flux starts as many processes on one node as on another, and the "
+                              "nodes that are named have different numbers of them");
         shape->per_node = same;
-        shape->nodes += first;
-        runs += last == NULL || !is_host(name, len, last, last_len);
-        last = name;
-        last_len = len;
-        ntasks++;
+        shape->nodes++;
+        same = 0;
     }
+    free(list);
     shape->cyclic = runs > shape->nodes;
-    return ntasks > 0 ? 0 : err_set(err, "no node is named");
+    return rc != 0 || n > 0 ? rc : err_set(err, "no node is named");
 }
 
 static int find_shape(const struct jobspec_parent *parent, const struct rm_spawn *what,
@@ -208,18 +231,19 @@ static void put_options(FILE *out, const struct jobspec_parent *parent, const st
 
 static void put_constraints(FILE *out, const struct rm_spawn *what)
 {
-    const char *p = what->hosts, *name;
-    size_t len;
-    bool first = true;
+    const char *p = what->hosts;
+    struct host host, last = {0};
 
     fputs("\"constraints\":{\"hostlist\":[", out);
-    while ((name = next_host(&p, &len)) != NULL) {
-        char *text = strndup(name, len);
+    for (; next_host(&p, &host); last = host) {
+        char *text;
 
+        if (is_host(&host, &last))
+            continue;
+        text = strndup(host.name, host.len);
         if (text == NULL)
-            return;
-        fputs(first ? "" : ",", out);
-        first = false;
+            return; /* what is cut is refused */
+        fputs(last.len > 0 ? "," : "", out);
         json_text(out, text); /* one that comes twice does no harm */
         free(text);
     }

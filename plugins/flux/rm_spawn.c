@@ -48,7 +48,9 @@ void spawns_start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news,
     const char *topic = boot_setting(rm->boot, "spawn");
     struct wire_out out = {0};
     if (topic == NULL) {
-        refuse(news, arg, RM_SPAWN_REFUSED, "the job's shell starts no jobs");
+        refuse(news, arg, RM_SPAWN_REFUSED,
+               "the job's shell starts no other jobs. That of musterrun --rm=flux never does: use "
+               "musterrun, or a real Flux. Of a real Flux, the shell's log says why");
         return;
     }
     if (what->input != RM_INPUT_NONE)

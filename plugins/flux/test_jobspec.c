@@ -105,6 +105,7 @@ static void test_shapes(void **state)
         {1, 0, RM_MAP_NODES, NULL, "1", "1", "", "cyclic"},
         {4, 0, RM_MAP_ANY, "a,a,b,b", "2", "2", "", ""},
         {4, 0, RM_MAP_ANY, "a,b,a,b", "2", "2", "", "cyclic"},
+        {3, 0, RM_MAP_ANY, "a,ab,b", "3", "1", "", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rm_spawn what = order(rows[i].ntasks);
@@ -137,6 +138,24 @@ static void test_uneven(void **state)
     assert_non_null(strstr(err.text, "different numbers"));
 }
 
+/* What is done for each pair of nodes takes minutes. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { NODES = 200000, NAME = 12 };
+    char *hosts = malloc((size_t)NODES * NAME + 1), *end = hosts;
+    struct rm_spawn what = order(NODES);
+    assert_non_null(hosts);
+    for (int i = 0; i < NODES; i++)
+        end += sprintf(end, "%sn%d", i > 0 ? "," : "", i);
+    what.hosts = hosts;
+    struct json_object *spec = make(&what);
+    assert_string_equal(at(spec, "/resources/0/count"), "200000");
+    assert_string_equal(at(spec, "/attributes/system/constraints/hostlist/199999"), "n199999");
+    json_object_put(spec);
+    free(hosts);
+}
+
 static void test_output(void **state)
 {
     (void)state;
@@ -163,7 +182,7 @@ static void test_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_env), cmocka_unit_test(test_shapes),
-                                       cmocka_unit_test(test_uneven),
+                                       cmocka_unit_test(test_uneven), cmocka_unit_test(test_many),
                                        cmocka_unit_test(test_output)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
