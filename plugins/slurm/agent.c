@@ -27,6 +27,7 @@
 #include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_parent.h"
 #include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/own_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -395,9 +396,9 @@ static void free_agent(struct agent *a)
 /* The environment is srun's own: prelaunch has only what plugins add to that of the tasks. */
 static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
 {
-    ssize_t n = readlink("/proc/self/exe", a->program, sizeof a->program - 1);
-    if (n <= 0)
-        return errno;
+    int rc = own_program(a->program, sizeof a->program);
+    if (rc != 0)
+        return rc;
     const struct children_env children = {.arg = a,
                                           .program = a->program,
                                           .job = step->job_id,

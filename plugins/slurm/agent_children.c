@@ -64,7 +64,9 @@ static void forget(struct children *c, struct child *child)
 static void fail_to_start(struct children *c, struct child *child, int error)
 {
     char text[SPAWN_TEXT_MAX];
-    snprintf(text, sizeof text, "srun cannot be started for a spawned step: %s", strerror(error));
+    snprintf(text, sizeof text, "%s cannot be started for a spawned step: %s%s", c->env.program,
+             strerror(error),
+             error == E2BIG ? ": the environment, or the list of nodes, is too long" : "");
     log_error("%s", text);
     child_tell_failure(child, error == E2BIG ? RM_SPAWN_NO_RESOURCES : RM_SPAWN_FAILED, text);
     forget(c, child);
