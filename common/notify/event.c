@@ -108,7 +108,7 @@ struct route {
 static bool is_gone(struct server *server, uint32_t node)
 {
     const struct nspace *ns = nspace_of(server->nspace, node);
-    return ns->foreign != NULL ? ns->foreign->gone[node - ns->base]
+    return ns->foreign != NULL ? foreign_gone(ns, node)
                                : server->rm_ops->peer(server->rm, node).lost;
 }
 

@@ -117,13 +117,13 @@ struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run
         ns->foreign = f;
         ns->base = base;
         ns->nnodes = nnodes;
-        strcpy(f->name, name);
+        f->name = strdup(name);
         f->step = step;
         f->run = run;
         f->gone = calloc(nnodes, sizeof *f->gone);
         f->names = name_servers(name, NULL, nnodes);
     }
-    if (ns == NULL || f == NULL || f->gone == NULL || f->names == NULL) {
+    if (ns == NULL || f == NULL || f->name == NULL || f->gone == NULL || f->names == NULL) {
         err_set(err, "out of memory");
         if (ns != NULL && f != NULL)
             foreign_free(ns);
@@ -143,10 +143,13 @@ static int fill(struct nspace *ns, struct boot *boot, const void *data, size_t l
 {
     struct foreign *f = ns->foreign;
     char **names = name_servers(f->name, boot, ns->nnodes);
+    f->boot = malloc(sizeof *f->boot);
     ns->bytes = malloc(len);
-    if (names == NULL || ns->bytes == NULL || nspace_place(ns, boot) != 0) {
+    if (names == NULL || f->boot == NULL || ns->bytes == NULL || nspace_place(ns, boot) != 0) {
         free_names(names, ns->nnodes);
+        free(f->boot);
         free(ns->bytes);
+        f->boot = NULL;
         ns->bytes = NULL;
         return err_set(err, "out of memory");
     }
@@ -154,9 +157,9 @@ static int fill(struct nspace *ns, struct boot *boot, const void *data, size_t l
     ns->len = len;
     free_names(f->names, ns->nnodes);
     f->names = names;
-    f->boot = *boot;
-    f->boot.node = BOOT_NO_NODE;
-    ns->boot = &f->boot;
+    *f->boot = *boot;
+    f->boot->node = BOOT_NO_NODE;
+    ns->boot = f->boot;
     *boot = (struct boot){0};
     foreign_move(ns, FOREIGN_LEARN);
     return 0;
@@ -213,12 +216,23 @@ bool foreign_tell(struct nspace *ns, uint32_t node)
     return !knew;
 }
 
+bool foreign_gone(const struct nspace *ns, uint32_t node)
+{
+    return ns->foreign->gone == NULL || ns->foreign->gone[node - ns->base];
+}
+
 void foreign_forget(struct nspace *ns)
 {
+    struct foreign *f = ns->foreign;
     foreign_move(ns, FOREIGN_FORGET);
     ns->boot = NULL;
-    boot_free(&ns->foreign->boot);
-    ns->foreign->name[0] = '\0';
+    if (f->boot != NULL)
+        boot_free(f->boot);
+    free(f->boot);
+    if (f->name != NULL && f->name[0] != '\0')
+        free((char *)f->name);
+    free(f->gone);
+    *f = (struct foreign){.name = "", .step = f->step, .state = f->state, .names = f->names};
     free(ns->node_of);
     free(ns->local_of);
     free(ns->bytes);
@@ -233,7 +247,6 @@ void foreign_free(struct nspace *ns)
 {
     foreign_forget(ns);
     free_names(ns->foreign->names, ns->nnodes);
-    free(ns->foreign->gone);
     free(ns->foreign);
     free(ns);
 }

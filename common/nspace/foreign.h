@@ -35,16 +35,17 @@ enum foreign_event {
     FOREIGN_EVENTS,
 };
 
-/** What is known of a namespace beside its registration. */
+/** What is known of a namespace beside its registration. A program may spawn for days: of a
+ * namespace that was forgotten, no more than this is kept, and the names, for the log. */
 struct foreign {
-    char name[PROCSET_NAME_MAX + 1];
-    uint64_t step; /**< nspace_hash(), as frames have it */
-    uint64_t run;  /**< boot::run of its step */
-    bool placed;   /**< the back end knows the names of its nodes */
-    bool *gone;    /**< node → its server has left, or is lost */
+    const char *name; /**< owned; "" once it was forgotten */
+    uint64_t step;    /**< nspace_hash(), as frames have it */
+    uint64_t run;     /**< boot::run of its step */
+    bool placed;      /**< the back end knows the names of its nodes */
+    bool *gone; /**< node → its server has left, or is lost; NULL: all of them: foreign_gone() */
     enum foreign_state state;
-    char **names;     /**< node → "NAMESPACE/NODE" */
-    struct boot boot; /**< what nspace::boot points to */
+    char **names;      /**< node → "NAMESPACE/NODE" */
+    struct boot *boot; /**< what nspace::boot points to; NULL: no more than its size is known */
 };
 
 /** Gives handles to a namespace of which only the size is known, unless it has some.
@@ -65,6 +66,9 @@ struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data
 /** @return 0 and the handle of server @p index of another step, -1: that is not known, or 1: the
  * step was forgotten */
 int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint32_t *node);
+
+/** @return whether server @p node of another step has left, or is lost */
+bool foreign_gone(const struct nspace *ns, uint32_t node);
 
 /** Notes that @p node was told of @p ns. @return whether it had to be told: it did not know */
 bool foreign_tell(struct nspace *ns, uint32_t node);

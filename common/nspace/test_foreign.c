@@ -236,7 +236,10 @@ static void a_step_is_forgotten(void **state)
     uint32_t node;
     (void)state;
     struct nspace *ns = learn(0, 1);
+    assert_false(foreign_gone(ns, NODES));
     foreign_forget(ns);
+    foreign_forget(ns);
+    assert_true(foreign_gone(ns, NODES));
     assert_null(nspace_find(own[0], "s.2"));
     assert_int_equal(nspace_node(own[0], "s.2", 0, &node), -1);
     assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 0), 0, &node), 1);

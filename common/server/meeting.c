@@ -29,7 +29,7 @@ static bool is_lost(void *arg, uint32_t node)
     const struct server *server = arg;
     const struct nspace *ns = nspace_of(server->nspace, node);
     return engine_is_lost(server->engine, node) ||
-           (ns != NULL && ns->foreign != NULL && ns->foreign->gone[node - ns->base]);
+           (ns != NULL && ns->foreign != NULL && foreign_gone(ns, node));
 }
 
 /* @return a handle, or HOLDER_NONE with @p err */

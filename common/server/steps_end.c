@@ -77,7 +77,7 @@ void steps_tidy(struct server *server, uint32_t node)
     if (ns == NULL || ns->foreign == NULL || ns->boot == NULL)
         return;
     for (uint32_t i = 0; i < ns->nnodes; i++)
-        if (!ns->foreign->gone[i])
+        if (!foreign_gone(ns, ns->base + i))
             return;
     if (is_first(server))
         tell_own(server, ns);
@@ -101,9 +101,10 @@ bool steps_lost(struct server *server, uint32_t node)
     struct nspace *ns = nspace_of(server->nspace, node);
     if (ns == NULL || ns->foreign == NULL)
         return true;
-    bool news = !ns->foreign->gone[node - ns->base];
+    if (foreign_gone(ns, node))
+        return false;
     ns->foreign->gone[node - ns->base] = true;
-    return news;
+    return true;
 }
 
 static void lose(struct server *server, uint32_t from)
@@ -118,7 +119,7 @@ static void lose(struct server *server, uint32_t from)
 static void lose_step(struct server *server, const struct nspace *ns)
 {
     for (uint32_t i = 0; i < ns->nnodes; i++)
-        if (!ns->foreign->gone[i])
+        if (!foreign_gone(ns, ns->base + i))
             lose(server, ns->base + i);
 }
 
@@ -170,7 +171,7 @@ static uint32_t server_there(const struct server *server, const struct nspace *n
 {
     for (uint32_t node = ns->base; node < ns->base + ns->nnodes; node++) {
         struct link_counts c = link_counts(server->link, node);
-        if (!ns->foreign->gone[node - ns->base] && (!met || c.frames_in + c.frames_out > 0))
+        if (!foreign_gone(ns, node) && (!met || c.frames_in + c.frames_out > 0))
             return node;
     }
     return TREE_NONE;
@@ -206,7 +207,7 @@ void steps_leave(struct server *server)
     for (uint32_t node = server->boot.nnodes; node < handles; node++) {
         const struct nspace *ns = nspace_of(server->nspace, node);
         struct link_counts c = link_counts(server->link, node);
-        if (c.frames_in + c.frames_out > 0 && !ns->foreign->gone[node - ns->base])
+        if (c.frames_in + c.frames_out > 0 && !foreign_gone(ns, node))
             say_leaving(server, node, false);
     }
 }

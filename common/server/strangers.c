@@ -48,7 +48,7 @@ static void on_found(void *arg, const struct rm_server *found, const char *why)
         ns = steps_attach(server, found, &err);
         why = err.text;
     }
-    if (ns != NULL && found->node < ns->nnodes && !ns->foreign->gone[found->node]) {
+    if (ns != NULL && found->node < ns->nnodes && !foreign_gone(ns, ns->base + found->node)) {
         steps_tell(server, server->nspace, ns->base + found->node);
         return;
     }

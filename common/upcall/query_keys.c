@@ -51,7 +51,7 @@ bool query_is_active(const struct nspace *ns)
 {
     bool active = ns->boot != NULL && ns->foreign == NULL;
     for (uint32_t i = 0; ns->boot != NULL && ns->foreign != NULL && i < ns->nnodes; i++)
-        active |= !ns->foreign->gone[i];
+        active |= !foreign_gone(ns, ns->base + i);
     return active;
 }
 
