@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes to other servers, of the own step and of others, by slurm_forward_data.
  *
- * That call blocks for a millisecond or more, so a few threads make it. What is queued for one node
- * goes as one message, one at a time, so that order is kept. A message that fails is sent again
- * until the node counts as lost; it may have arrived nevertheless (link.h copes). */
+ * That call blocks for a millisecond or more, and for seconds where a node is down. So threads make
+ * it: one at first, and one more, up to RM_SENDERS_MAX, when all of them are in the call and
+ * another node waits. Few messages go this way once there are direct connections.
+ *
+ * What is queued for one node goes as one message, one at a time, so that order is kept. A message
+ * that fails is sent again until the node counts as lost; it may have arrived nevertheless (link.h
+ * copes). */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/util/clock.h"
@@ -217,30 +221,6 @@ bool outbox_idle(const struct rm *rm)
     return TAILQ_EMPTY(&rm->busy);
 }
 
-/* @thread a sender's, locked; unlocks while it sends */
-static void send_to(struct rm *rm, struct peer *peer)
-{
-    size_t len;
-    struct outgoing *list = take(peer, &len);
-    TAILQ_REMOVE(&rm->busy, peer, busy); /* the others have their turns first */
-    TAILQ_INSERT_TAIL(&rm->busy, peer, busy);
-    peer->sent = list;
-    pthread_mutex_unlock(&rm->lock);
-    int rc = transmit(peer, list, len);
-    pthread_mutex_lock(&rm->lock);
-    peer->sent = NULL;
-    if (rc == 0) {
-        peer->reached = true;
-        peer->failing_since = peer->not_before = 0;
-        free_queue(list);
-    } else {
-        failed(rm, peer, list, rc);
-    }
-    note_busy(rm, peer);
-    if (outbox_idle(rm))
-        pthread_cond_signal(&rm->ender.wake);
-}
-
 /* @return the next peer that can be sent to, or NULL and when there will be one. @thread a
  * sender's, locked */
 static struct peer *next_peer(struct rm *rm, int64_t *when)
@@ -268,6 +248,57 @@ void rm_wait(struct rm *rm, pthread_cond_t *cond, int64_t when)
         pthread_cond_timedwait(cond, &rm->lock, &t);
 }
 
+static void *sender(void *arg);
+
+/* @return 0 or an error number. @thread any, locked, or the only one */
+static int start_sender(struct rm *rm)
+{
+    if (rm->nsenders == RM_SENDERS_MAX)
+        return 0;
+    int rc = thread_start(&rm->senders[rm->nsenders], sender, rm);
+    rm->nsenders += rc == 0;
+    return rc;
+}
+
+/* This thread may be away for long, and may have been the one that waited for another node's time:
+ * another thread takes over, if there is something to send or to wait for. @thread a sender's,
+ * locked */
+static void leave_to_others(struct rm *rm)
+{
+    int64_t when;
+    if (rm->nsenders > rm->nsending)
+        pthread_cond_signal(&rm->wake);
+    else if (next_peer(rm, &when) != NULL || when != INT64_MAX)
+        start_sender(rm); /* if it cannot be, a thread that comes back goes on */
+}
+
+/* @thread a sender's, locked; unlocks while it sends */
+static void send_to(struct rm *rm, struct peer *peer)
+{
+    size_t len;
+    struct outgoing *list = take(peer, &len);
+    TAILQ_REMOVE(&rm->busy, peer, busy); /* the others have their turns first */
+    TAILQ_INSERT_TAIL(&rm->busy, peer, busy);
+    peer->sent = list;
+    rm->nsending++;
+    leave_to_others(rm);
+    pthread_mutex_unlock(&rm->lock);
+    int rc = transmit(peer, list, len);
+    pthread_mutex_lock(&rm->lock);
+    rm->nsending--;
+    peer->sent = NULL;
+    if (rc == 0) {
+        peer->reached = true;
+        peer->failing_since = peer->not_before = 0;
+        free_queue(list);
+    } else {
+        failed(rm, peer, list, rc);
+    }
+    note_busy(rm, peer);
+    if (outbox_idle(rm))
+        pthread_cond_signal(&rm->ender.wake);
+}
+
 static void *sender(void *arg)
 {
     struct rm *rm = arg;
@@ -276,8 +307,6 @@ static void *sender(void *arg)
     pthread_mutex_lock(&rm->lock);
     while (!rm->closing || (now_ms() < rm->close_by && !outbox_idle(rm))) {
         if ((peer = next_peer(rm, &when)) != NULL) {
-            /* We may be the one that waits for another node's time, and be away for long. */
-            pthread_cond_signal(&rm->wake);
             send_to(rm, peer);
         } else {
             rm_wait(rm, &rm->wake, rm->closing && when > rm->close_by ? rm->close_by : when);
@@ -310,7 +339,10 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
         *peer->tail = o;
         peer->tail = &o->next;
         note_busy(rm, peer);
-        pthread_cond_signal(&rm->wake);
+        if (rm->nsenders > rm->nsending)
+            pthread_cond_signal(&rm->wake);
+        else
+            start_sender(rm);
     }
     pthread_mutex_unlock(&rm->lock);
 }
@@ -373,15 +405,20 @@ bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n)
     return true;
 }
 
+bool outbox_join(struct rm *rm, int64_t by)
+{
+    for (uint32_t i = 0;; i++) {
+        pthread_mutex_lock(&rm->lock);
+        bool last = i == rm->nsenders; /* those before it, which might start one more, have ended */
+        pthread_mutex_unlock(&rm->lock);
+        if (last || !thread_join_until(rm->senders[i], by))
+            return last;
+    }
+}
+
 int outbox_start(struct rm *rm)
 {
-    uint32_t want = rm->npeers - 1 < RM_SENDERS_MAX ? rm->npeers - 1 : RM_SENDERS_MAX;
-    int rc = 0;
-    while (rm->nsenders < want && rc == 0) {
-        rc = thread_start(&rm->senders[rm->nsenders], sender, rm);
-        rm->nsenders += rc == 0;
-    }
-    return rm->nsenders > 0 ? 0 : rc;
+    return rm->nsenders > 0 || rm->npeers < 2 ? 0 : start_sender(rm);
 }
 
 bool outbox_init(struct rm *rm)

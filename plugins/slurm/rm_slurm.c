@@ -44,9 +44,8 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_mutex_unlock(&rm->lock);
     int64_t by = now_ms() + ms + SPARE_MS;
     ender_join(rm, by);
-    for (uint32_t i = 0; i < rm->nsenders; i++)
-        if (!thread_join_until(rm->senders[i], by))
-            _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
+    if (!outbox_join(rm, by))
+        _exit(0); /* stuck in a call to a slurmd that hangs; nothing of ours is left to save */
     if (!scout_join(rm, by) || !spawns_close(rm->spawns, by))
         _exit(0);
     inbox_close(rm->inbox);

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-enum { RM_SENDERS_MAX = 8 /**< threads that send */ };
+enum { RM_SENDERS_MAX = 8 /**< threads that send, at most */ };
 
 /** Reads what slurmd writes to our socket. */
 struct inbox;
@@ -137,7 +137,7 @@ struct rm {
     bool closing;     /**< the server leaves */
     int64_t close_by; /**< ms */
     pthread_t senders[RM_SENDERS_MAX];
-    uint32_t nsenders;
+    uint32_t nsenders, nsending; /**< nsending: those that are in the call */
     struct scout scout;
 
     /* of the loop alone */
@@ -155,9 +155,12 @@ struct rm_peer outbox_peer(struct rm *rm, uint32_t node);
 void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact);
 /** @return whether nothing is queued or being sent. @thread any, locked */
 bool outbox_idle(const struct rm *rm);
-/** Starts the threads that send, as many as there is work for. @return 0, or an error number when
- * there is none. @thread the loop's */
+/** Starts the first thread that sends, if there may be something to send. @return 0, or an error
+ * number. @thread the loop's */
 int outbox_start(struct rm *rm);
+/** @return whether all of them have ended until @p by, after rm->closing was set. @thread the
+ * loop's */
+bool outbox_join(struct rm *rm, int64_t by);
 /** Adds peers of another step, which stay the caller's until outbox_free(). @return whether there
  * was memory. @thread the loop's, locked */
 bool outbox_add(struct rm *rm, struct peer *peers, uint32_t base, uint32_t n);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of the threads that send: one does, until a node holds it.
+ */
+#include "plugins/slurm/rm_slurm.h"
+
+#include "common/util/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NODES = 4, WAIT_MS = 30000, ROUNDS = 20 };
+
+/* ---- slurmd ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool held[NODES];        /* a call to that node does not return */
+static unsigned arrived[NODES]; /* calls that have come */
+
+int slurm_abi_forward_data(char **nodelist, char *to, uint32_t len, const char *data)
+{
+    unsigned node = (unsigned)((*nodelist)[1] - '0');
+    (void)to, (void)len, (void)data;
+    pthread_mutex_lock(&lock);
+    arrived[node]++;
+    pthread_cond_broadcast(&cond);
+    while (held[node])
+        pthread_cond_wait(&cond, &lock);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+const char *slurm_abi_strerror(int error)
+{
+    (void)error;
+    return "";
+}
+
+static void hold(unsigned node, bool is)
+{
+    pthread_mutex_lock(&lock);
+    held[node] = is;
+    pthread_cond_broadcast(&cond);
+    pthread_mutex_unlock(&lock);
+}
+
+static void await(unsigned node, unsigned count)
+{
+    pthread_mutex_lock(&lock);
+    while (arrived[node] < count)
+        pthread_cond_wait(&cond, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- the outbox ---- */
+
+static struct boot_node nodes[NODES] = {
+    {.name = (char *)"n0"}, {.name = (char *)"n1"}, {.name = (char *)"n2"}, {.name = (char *)"n3"}};
+static struct boot boot = {.nodes = nodes, .nnodes = NODES};
+static char address[] = "/s";
+static struct rm rm;
+
+static int setup(void **state)
+{
+    pthread_condattr_t attr;
+    (void)state;
+    memset(arrived, 0, sizeof arrived);
+    rm = (struct rm){.boot = &boot, .address = address, .peer_ms = WAIT_MS};
+    pthread_mutex_init(&rm.lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&rm.wake, &attr);
+    pthread_cond_init(&rm.ender.wake, &attr);
+    pthread_condattr_destroy(&attr);
+    return outbox_init(&rm) ? outbox_start(&rm) : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        hold(i, false);
+    pthread_mutex_lock(&rm.lock);
+    rm.closing = true;
+    rm.close_by = now_ms() + WAIT_MS;
+    pthread_cond_broadcast(&rm.wake);
+    pthread_mutex_unlock(&rm.lock);
+    bool all = outbox_join(&rm, now_ms() + WAIT_MS);
+    assert_true(outbox_idle(&rm));
+    outbox_free(&rm);
+    pthread_mutex_destroy(&rm.lock);
+    pthread_cond_destroy(&rm.wake);
+    pthread_cond_destroy(&rm.ender.wake);
+    return all ? 0 : -1;
+}
+
+static void send_to(unsigned node)
+{
+    outbox_send(&rm, node, strdup("x"), 1, CARE_MUST);
+}
+
+static unsigned threads(void)
+{
+    pthread_mutex_lock(&rm.lock);
+    unsigned n = rm.nsenders;
+    pthread_mutex_unlock(&rm.lock);
+    return n;
+}
+
+static void await_idle(void)
+{
+    bool idle = false;
+    while (!idle) {
+        pthread_mutex_lock(&rm.lock);
+        idle = outbox_idle(&rm) && rm.nsending == 0;
+        pthread_mutex_unlock(&rm.lock);
+    }
+}
+
+/* ---- tests ---- */
+
+static void one_thread_is_enough(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        send_to(1 + i % 3);
+        await_idle();
+    }
+    assert_int_equal(threads(), 1);
+}
+
+/* Two nodes hold their senders, and the third has what is for it. */
+static void a_node_that_hangs_holds_no_other(void **state)
+{
+    (void)state;
+    hold(1, true);
+    hold(2, true);
+    send_to(1);
+    await(1, 1);
+    send_to(2);
+    await(2, 1);
+    send_to(3);
+    await(3, 1);
+    assert_int_equal(threads(), 3);
+}
+
+/* What is queued at once, too: the one thread that is idle takes the first. */
+static void at_once(void **state)
+{
+    (void)state;
+    hold(1, true);
+    hold(2, true);
+    for (unsigned node = 1; node < NODES; node++)
+        send_to(node);
+    await(3, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(one_thread_is_enough),
+        TEST(a_node_that_hangs_holds_no_other),
+        TEST(at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
