@@ -75,7 +75,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
         rollup_up(engine, t);
         rollup_ask(engine, t);
         if (t->state == TRACKER_SENT)
-            rollup_ping(engine, t);
+            rollup_want(engine, t, t->parent); /* one that is gone is noticed by that */
         if (t->state == TRACKER_DOUBT)
             doubt_ask(engine, t);
     } else {

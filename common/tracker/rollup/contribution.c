@@ -172,7 +172,6 @@ void rollup_up(struct engine *engine, struct tracker *t)
     t->news = NEWS_NONE;
     t->say = 0;
     uint32_t nmissing = tracker_awaited(t, &missing);
-    rollup_acquaint(engine, t, t->parent);
     if (t->again)
         tries_tell(engine, t, tracker_node(t, t->parent), 0);
     acquaint_added(engine, t);
@@ -186,23 +185,20 @@ void rollup_up(struct engine *engine, struct tracker *t)
         put_all(t, &out);
     else
         put_added(t, &out);
-    engine->env.send(engine->env.arg, tracker_node(t, t->parent), &out, NULL);
-    wire_out_free(&out);
+    rollup_send(engine, t, t->parent, &out, NULL);
 }
 
 void rollup_tell_root(struct engine *engine, const struct tracker *t, int32_t status,
                       uint64_t known)
 {
-    uint32_t root = tracker_node(t, t->tree.root);
     struct wire_out out = {0};
-    rollup_acquaint(engine, t, t->tree.root);
+    if (t->self == t->tree.root || engine_is_lost(engine, tracker_node(t, t->tree.root)))
+        return;
     put_contrib(&out, engine, t, known);
     wire_put_i32(&out, status);
     wire_put_u32(&out, 0); /* flags */
     wire_put_u32(&out, 1); /* that server */
     wire_put_u32(&out, 0); /* which is not named */
     wire_put_u32(&out, 0); /* entries */
-    if (t->self != t->tree.root && !engine_is_lost(engine, root))
-        engine->env.send(engine->env.arg, root, &out, NULL);
-    wire_out_free(&out);
+    rollup_send(engine, t, t->tree.root, &out, NULL);
 }

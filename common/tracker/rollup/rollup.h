@@ -77,10 +77,8 @@ void decided_close(struct engine *engine);
 
 /* send.c: frames about an operation to servers of its tree */
 
-/** Has the server in @p slot know where the participants are: a construct's result goes to each
- * server by itself, and those that have it go on. */
-void rollup_acquaint(const struct engine *engine, const struct tracker *t, uint32_t slot);
-/** Sends the server in @p slot a frame about the operation. Frees @p out.
+/** Sends the server in @p slot a frame about the operation, and before it where the participants
+ * are. Frees @p out.
  * @param body as in engine_env::send */
 void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
                  struct wire_out *out, struct shared_bytes *body);
@@ -103,8 +101,6 @@ void rollup_ask(struct engine *engine, struct tracker *t);
 /** Passes a question from above on to all children, of an operation that is not known here.
  * @param known the generation that it said @param again whether it is about a later try */
 void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known, bool again);
-/** Asks the parent for nothing: it answers nothing, but one that is gone is noticed by that. */
-void rollup_ping(struct engine *engine, struct tracker *t);
 
 /* tries.c: what is known of earlier tries of one operation, each with less participants */
 

@@ -3,15 +3,10 @@
  */
 #include "common/tracker/rollup/rollup.h"
 
-void rollup_acquaint(const struct engine *engine, const struct tracker *t, uint32_t slot)
-{
-    engine_acquaint(engine, tracker_node(t, slot), &t->parts.members);
-}
-
 void rollup_send(struct engine *engine, const struct tracker *t, uint32_t slot,
                  struct wire_out *out, struct shared_bytes *body)
 {
-    rollup_acquaint(engine, t, slot);
+    engine_acquaint(engine, tracker_node(t, slot), &t->parts.members);
     engine->env.send(engine->env.arg, tracker_node(t, slot), out, body);
     wire_out_free(out);
 }
@@ -131,9 +126,4 @@ void rollup_ask(struct engine *engine, struct tracker *t)
         if (child->said == CHILD_NOTHING || ranges_have(&child->missing, child->slot))
             rollup_want(engine, t, child->slot);
     }
-}
-
-void rollup_ping(struct engine *engine, struct tracker *t)
-{
-    rollup_want(engine, t, t->parent);
 }
