@@ -101,6 +101,7 @@ static void put_result(struct fuzz_bytes *in, const struct wire_out *sig, struct
     wire_put_u64(out, what >> 4);     /* assembly */
     put_set(in, out);
     put_set(in, out);
+    wire_put_u32(out, what & 0x80 ? 2 : 0); /* that come in pieces */
     put_entries(in, out);
 }
 
@@ -211,6 +212,7 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
     case FRAME_WANTED:
     case FRAME_DOUBT:
     case FRAME_HAVE:
+    case FRAME_PIECE:
         wire_put_block(out, sig->data, sig->len);
         break;
     default:
@@ -225,4 +227,6 @@ void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
         wire_put_u64(out, fuzz_byte(in));
     if (type == FRAME_WANTED)
         wire_put_u8(out, fuzz_byte(in) & 1);
+    else if (type == FRAME_PIECE)
+        put_entries(in, out);
 }

@@ -321,6 +321,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                        .duplicate = how & 32 ? 300 : 0,
                                        .drop = how & 64 ? 100 : 0,
                                        .stall = STALL_S,
+                                       .large = how >> 7,
+                                       .piece = 1,
                                        .arg = &world,
                                        .filter = filter,
                                        .serve = serve};
@@ -364,6 +366,11 @@ void fuzz_seeds(void)
         FORGE(0, 1, FRAME_RELEASE, 1), 1, 1, 0, 0,
         FORGE(1, 2, FRAME_RELEASE, 1), 0, 0, 0, 3, 0, 1, 2,
         FORGE(2, 1, FRAME_WANTED, 1), 0, 0, PASS(5)};
+    static const uint8_t pieces[] = {
+        1 | 128, CALL(0, 0, 0x10), CALL(1, 0, 0x50), CALL(2, 0, 0xc0), PASS(2),
+        CALL(0, 0, 0x10), CALL(1, 0, 0x50), FORGE(0, 1, FRAME_RELEASE, 0), 1, 0x80, 9, 0, 0, 0,
+        FORGE(0, 1, FRAME_PIECE, 0), 9, 1, 0x40, FORGE(2, 1, FRAME_PIECE, 0), 9, 1, 0x41,
+        FORGE(0, 1, FRAME_RELEASE, 0), 0, 1, 10, 0, 0, 0, KILL(0), PASS(7)};
     static const uint8_t members[] = {
         1, OPEN(0, 0x60, 0), OPEN(1, 0x60, 0x10), OPEN(2, 1, 0x20), PASS(3),
         OPEN(0, 0x60, 1), OPEN(1, 0, 4), KILL(2), PASS(7), PASS(8)};
@@ -390,6 +397,7 @@ void fuzz_seeds(void)
     fuzz_seed(good, sizeof good);
     fuzz_seed(losses, sizeof losses);
     fuzz_seed(lies, sizeof lies);
+    fuzz_seed(pieces, sizeof pieces);
     fuzz_seed(members, sizeof members);
     fuzz_seed(leaders, sizeof leaders);
     fuzz_seed(member_lies, sizeof member_lies);

@@ -276,6 +276,8 @@ void plan(struct run *run, uint32_t servers)
         .drop = run->weather.lossy ? 1 + below(run, 100) : 0,
         .cut = run->seed % 4 == 2 ? 30 : 0,
         .stall = chance(run, 50) ? 3 : 0,
+        .large = run->seed % 5 > 0 ? 1 + (uint32_t)(run->seed % 400) : 0,
+        .piece = 1 + (uint32_t)(run->seed % 7) * 60,
         .arg = run,
         .local_status = local_status,
         .local_gone = local_gone,

@@ -78,6 +78,8 @@ static const char *frame_name(uint8_t type)
         return "have";
     case FRAME_FELLOWS:
         return "fellows";
+    case FRAME_PIECE:
+        return "piece";
     default:
         return "frame";
     }
@@ -95,7 +97,7 @@ bool trace_frame(void *arg, uint32_t from, uint32_t to, const void *data, size_t
     wire_in_init(&in, (const unsigned char *)data + LINK_HEAD, len - LINK_HEAD);
     uint8_t type = wire_get_u8(&in);
     if (type <= FRAME_RELEASE || type == FRAME_WANTED || type == FRAME_OUTCOME ||
-        type == FRAME_DOUBT || type == FRAME_HAVE) {
+        type == FRAME_DOUBT || type == FRAME_HAVE || type == FRAME_PIECE) {
         if (type == FRAME_RELEASE)
             wire_get_u64(&in); /* the number of a call */
         for (uint32_t n = type == FRAME_OUTCOME ? wire_get_u32(&in) : 0; n > 0 && !in.bad; n--)

@@ -54,8 +54,9 @@ struct loopback_conf {
     /** Frames of 1000 that find the direct connection to their receiver cut. What was under way on
      * it goes again, natively, and may have come, too: the last of it has not. */
     uint32_t cut;
-    uint32_t stall; /**< the engines' stall report, seconds; 0: never */
-    void *arg;      /**< of the functions */
+    uint32_t stall;        /**< the engines' stall report, seconds; 0: never */
+    uint32_t large, piece; /**< engine_env::large, and piece */
+    void *arg;             /**< of the functions */
     /** Sees the bytes of each frame that is sent; false loses it. May be NULL. */
     bool (*filter)(void *arg, uint32_t from, uint32_t to, const void *data, size_t len);
     /** The engine's local_status of server @p node; NULL: loopback_local_status() says it. */

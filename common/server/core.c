@@ -27,6 +27,10 @@
 /* Steps of one session have ranges of their own, so that no id comes twice in a session. */
 enum { CONTEXT_ID_STEP_SHIFT = 40 };
 
+/* Bytes of a fence's data that go in pieces, how many servers do without, and bytes of a piece.
+ * docs/performance.md says why. */
+enum { LARGE = 1 << 20, FEW = 8, PIECE = 64 << 10 };
+
 static uint64_t clock_of(void *arg)
 {
     (void)arg;
@@ -120,6 +124,9 @@ static struct engine_env engine_env(struct server *server)
         .ids = ((uint64_t)boot->step << CONTEXT_ID_STEP_SHIFT) + boot->node,
         .id_step = boot->nnodes,
         .stall = (uint32_t)server->conf.stall_report,
+        .large = LARGE,
+        .few = FEW,
+        .piece = PIECE,
         .codes = {.timeout = PMIX_ERR_TIMEOUT,
                   .lost = PMIX_ERR_LOST_CONNECTION,
                   .invalid = PMIX_ERR_NOT_FOUND,

@@ -118,6 +118,7 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_DOUBT:
     case FRAME_HAVE:
     case FRAME_FELLOWS:
+    case FRAME_PIECE:
         engine_take(server->engine, from, type, body, len);
         return;
     case FRAME_ASK:

@@ -48,8 +48,12 @@ static void expire(struct engine *engine, struct tracker *t)
         return;
     }
     signature_describe(t->sig, t->siglen, text, sizeof text);
-    log_error("timed out after %u s: %s: no word of node %u, which decides", t->timeout, text,
-              tracker_node(t, t->tree.root));
+    if (t->data.decided != 0)
+        log_error("timed out after %u s: %s: node %u has not handed on all data", t->timeout, text,
+                  tracker_node(t, tracker_bringer(t)));
+    else
+        log_error("timed out after %u s: %s: no word of node %u, which decides", t->timeout, text,
+                  tracker_node(t, t->tree.root));
     tracker_give_up(engine, t, engine->env.codes.timeout);
 }
 
@@ -75,7 +79,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
         rollup_up(engine, t);
         rollup_ask(engine, t);
         if (t->state == TRACKER_SENT)
-            rollup_want(engine, t, t->parent); /* one that is gone is noticed by that */
+            rollup_want(engine, t, tracker_bringer(t)); /* one that is gone is noticed by that */
         if (t->state == TRACKER_DOUBT)
             doubt_ask(engine, t);
     } else {
@@ -271,6 +275,7 @@ void engine_free(struct engine *engine)
     tree_shape_free(&engine->shape);
     ranges_free(&engine->lost);
     ranges_free(&engine->left);
+    ranges_free(&engine->met);
     timers_free(&engine->timers);
     free(engine->buckets);
     free(engine); /* the first member of struct whole */

@@ -109,6 +109,9 @@ struct engine_env {
     uint64_t ids;     /**< context ids start after this number */
     uint32_t id_step; /**< and are this far apart */
     uint32_t stall;   /**< seconds until an operation that waits is reported; 0: never */
+    size_t large;     /**< a fence's data go in pieces when they are so many bytes; 0: never */
+    uint32_t few;     /**< but not in operations of so many servers, at least 2, or fewer */
+    size_t piece;     /**< bytes of a piece, or the whole of what one server has contributed */
     struct engine_codes codes;
 
     /** Milliseconds of a clock that only moves forwards. */

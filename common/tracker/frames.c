@@ -27,6 +27,7 @@ static const struct row {
     [FRAME_CANCEL] = {cancel_take, 0},
     [FRAME_DOUBT] = {doubt_take, OF_OPERATION},
     [FRAME_HAVE] = {decided_take, 0},
+    [FRAME_PIECE] = {piece_take, 0},
     [FRAME_FELLOWS] = {fellows_take, OF_THE_LIVING},
 };
 

@@ -14,5 +14,7 @@ struct tracker *calls_tracker(struct engine *engine, const void *sig, size_t sig
 void contribution_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 /** Takes a FRAME_RELEASE. */
 void release_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
+/** Takes a FRAME_PIECE. */
+void piece_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 
 #endif

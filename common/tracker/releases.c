@@ -8,6 +8,9 @@
 
 #include "common/util/log.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Repeats what we have said to the server above us. */
 static void say_again(struct engine *engine, struct tracker *t)
 {
@@ -45,7 +48,7 @@ static void stale_release(struct engine *engine, struct tracker *t, uint32_t slo
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
     struct tracker *later = tries_end_given_up(engine, t, &release->result);
-    if (t->state != TRACKER_IDLE)
+    if (t->state != TRACKER_IDLE && t->data.decided == 0) /* else what was said counted */
         tracker_again(engine, t);
     if (later != NULL)
         tries_answer(engine, later, &release->result);
@@ -70,6 +73,20 @@ static bool is_stale(const struct tracker *t, uint64_t number,
     if (release->result.status == 0)
         return t->call != NULL && !tracker_succeeds(t, release->generation);
     return t->failure.given_up;
+}
+
+/* The root's word is here; its data come by themselves, or have come. */
+static void await_data(struct engine *engine, struct tracker *t,
+                       const struct tracker_release *release)
+{
+    t->data.decided = release->generation;
+    t->data.context_id = release->result.context_id;
+    t->data.flags = release->result.flags;
+    t->data.nentries = release->npieced;
+    tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
+    t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS; /* is its sender still there? */
+    tracker_due(engine, t);
+    rollup_data(engine, t);
 }
 
 static void take_release(struct engine *engine, struct tracker *t, uint32_t slot, uint64_t number,
@@ -97,9 +114,15 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
     if (result->status != 0 && release->generation > t->failure.generation)
         t->failure.generation = release->generation;
     /* Without a generation it is not the root's word, which may still come. */
-    t->failure.given_up = result->status != 0 && release->generation == 0;
+    t->failure.given_up = result->status != 0 && release->generation == 0 && t->data.decided == 0;
     rollup_down(engine, t, release, true);
+    if (release->npieced > 0) {
+        await_data(engine, t, release);
+        return;
+    }
     member_take(engine, t, release, &ended);
+    if (loss && stands && !coll_traits(t->parts.kind)->is_kept)
+        rollup_takers(engine, t, release);
     if (stands) {
         tracker_end(engine, t, result);
     } else {
@@ -166,7 +189,32 @@ static bool is_too_late(const struct engine *engine, const struct tracker *t, ui
 static bool is_entries(const struct tracker *t, const struct release_frame *frame)
 {
     uint32_t n = frame->release.result.nentries;
+    if (frame->release.npieced > 0)
+        return frame->release.npieced <= t->tree.n && !coll_traits(t->parts.kind)->is_kept;
     return n == 0 || frame->release.op != 0 || frame->entries[n - 1].slot < t->tree.n;
+}
+
+/* Whether a failure is of an operation after the one whose data are awaited here. */
+static bool is_later(const struct tracker *t, const struct tracker_release *release)
+{
+    return t->data.decided != 0 && release->result.status != 0 &&
+           release->generation > t->data.decided;
+}
+
+static void put_off(struct tracker *t, const struct frame_in *in)
+{
+    struct later *later = malloc(sizeof *later + in->len), **end = &t->data.later;
+    if (later == NULL) {
+        log_error("out of memory: the failure of an operation is lost");
+        return;
+    }
+    while (*end != NULL)
+        end = &(*end)->next;
+    later->next = NULL;
+    later->from = in->from;
+    later->len = in->len;
+    memcpy(later->body, in->body, in->len);
+    *end = later;
 }
 
 void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
@@ -187,9 +235,11 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
     }
     uint32_t slot = tracker_slot_of(t, from);
     bool word = result->status != 0 && release->generation != 0; /* of the root: anybody tells it */
-    good = good && slot != TREE_NONE && slot != t->self &&
-           (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT || word) &&
-           is_entries(t, &frame);
+    bool no_pieces = result->status != 0 && slot == tree_giver(&t->tree, t->self);
+    good =
+        good && slot != TREE_NONE && slot != t->self &&
+        (tree_below(&t->tree, slot, t->self) || t->state == TRACKER_DOUBT || word || no_pieces) &&
+        is_entries(t, &frame);
     if (good)
         engine_hear(engine, release->generation);
     if (good && release_members(&t->parts, &frame.added, &frame.members))
@@ -199,6 +249,8 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
         tracker_tidy(engine, t);
     } else if (is_too_late(engine, t, slot, result->status)) {
         log_debug("tracker: a release of node %u, which is lost, was dropped", from);
+    } else if (is_later(t, release)) {
+        put_off(t, in);
     } else if (is_mistaken(t, slot, number, release)) {
         t->number = ++engine->numbers;
         say_again(engine, t);
@@ -216,4 +268,53 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
             take_release(engine, t, slot, number, release);
     }
     release_frame_free(&frame);
+}
+
+/* Keeps a piece for the call that is being served. Pieces of one decision come one after another,
+ * and those of a later decision after them. @return whether there was memory */
+static bool keep_piece(struct tracker *t, const struct piece *piece, struct shared_bytes *bytes)
+{
+    struct tracker_data *data = &t->data;
+    if (t->call == NULL || piece->generation <= t->floor || piece->generation < data->generation)
+        return true; /* we have given up, and it is of no use here */
+    if (piece->generation > data->generation) {
+        pieces_free(&data->pieces);
+        data->generation = piece->generation;
+    }
+    if (data->pieces.n > 0 && piece->entries[0].slot <= data->pieces.last)
+        return true; /* a server lies */
+    return pieces_add(&data->pieces, bytes, piece);
+}
+
+/* A piece goes on at once, whatever is known of its operation here. */
+void piece_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
+{
+    struct piece piece = {0};
+    bool good = piece_read(frame->body, frame->len, &piece);
+    t = good ? tracker_get(engine, piece.sig, piece.siglen) : NULL;
+    good = t != NULL && t->self != t->tree.root && !coll_traits(t->parts.kind)->is_kept &&
+           tracker_slot_of(t, frame->from) == tree_giver(&t->tree, t->self) &&
+           piece.entries[piece.n - 1].slot < t->tree.n;
+    struct shared_bytes *bytes = good ? shared_bytes_copy(frame->body, frame->len) : NULL;
+    if (!good) {
+        log_warning("a piece of a result of node %u that does not belong here was dropped",
+                    frame->from);
+        if (t != NULL)
+            tracker_tidy(engine, t);
+    } else {
+        engine_hear(engine, piece.generation);
+        if (bytes != NULL)
+            piece_pass(engine, t, bytes);
+        if (bytes == NULL || !keep_piece(t, &piece, bytes)) {
+            log_error("out of memory: the data of a result are lost");
+            if (t->state != TRACKER_IDLE)
+                tracker_give_up(engine, t, engine->env.codes.invalid);
+        } else if (t->data.decided != 0) {
+            rollup_data(engine, t);
+        } else {
+            tracker_tidy(engine, t);
+        }
+    }
+    shared_bytes_drop(bytes);
+    free(piece.entries);
 }

@@ -8,7 +8,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 4
+#define FRAME_PROTOCOL 5
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
@@ -36,6 +36,7 @@ enum frame_type {
     FRAME_STARTED = 24,   /**< processes of a spawned step have been started, or cannot be: see
                                server/execs.h */
     FRAME_FELLOWS = 25,   /**< who leads a bootstrap, from its home to the leaders' servers */
+    FRAME_PIECE = 26,     /**< a part of a result's data, from whom the receiver gets them */
     FRAME_STALLED = 32,   /**< something waits, for the user to read: see server/stalled.h */
 };
 

@@ -165,9 +165,9 @@ void rollup_up(struct engine *engine, struct tracker *t)
 {
     struct wire_out out = {0};
     struct ranges missing = {0};
-    /* The contribution of a call that ends in a moment with the failure of an earlier try would be
-     * taken for one to the next operation. */
-    if (t->parent == TREE_NONE || t->news == NEWS_NONE || t->settle != 0)
+    /* The contribution of a call that ends in a moment with the failure of an earlier try, or by a
+     * success whose data are on their way, would be taken for one to the next operation. */
+    if (t->parent == TREE_NONE || t->news == NEWS_NONE || t->settle != 0 || t->data.decided != 0)
         return;
     t->news = NEWS_NONE;
     t->say = 0;
@@ -186,6 +186,8 @@ void rollup_up(struct engine *engine, struct tracker *t)
     else
         put_added(t, &out);
     rollup_send(engine, t, t->parent, &out, NULL);
+    if (nmissing == 0 && t->status == 0)
+        pieces_expect(engine, t);
 }
 
 void rollup_tell_root(struct engine *engine, const struct tracker *t, int32_t status,

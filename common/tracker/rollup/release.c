@@ -9,8 +9,9 @@ static void put_release(const struct tracker_release *release, const void *sig, 
 {
     static const struct procset nobody;
     const struct engine_result *result = &release->result;
+    uint32_t n = release->npieced == 0 ? result->nentries : 0;
     size_t len = siglen + 64;
-    for (uint32_t i = 0; i < result->nentries; i++)
+    for (uint32_t i = 0; i < n; i++)
         len += ENTRY_BYTES + result->entries[i].len;
     wire_reserve(out, len);
     wire_put_block(out, sig, siglen);
@@ -21,8 +22,9 @@ static void put_release(const struct tracker_release *release, const void *sig, 
     wire_put_u64(out, release->op);
     procset_write(release->added != NULL ? release->added : &nobody, out);
     procset_write(result->gone != NULL ? result->gone : &nobody, out);
-    wire_put_u32(out, result->nentries);
-    for (uint32_t i = 0; i < result->nentries; i++)
+    wire_put_u32(out, release->npieced);
+    wire_put_u32(out, n);
+    for (uint32_t i = 0; i < n; i++)
         entry_put(out, &result->entries[i]);
 }
 
@@ -47,6 +49,7 @@ void release_end(struct tracker_release *release)
 {
     shared_bytes_drop(release->bytes);
     release->bytes = NULL;
+    pieces_free(&release->pieces);
 }
 
 bool release_read(struct release_frame *frame, const void *raw, size_t len)
@@ -67,11 +70,14 @@ bool release_read(struct release_frame *frame, const void *raw, size_t len)
     release->added = &frame->added;
     procset_read(&frame->gone, &in);
     result->gone = frame->gone.nparts > 0 ? &frame->gone : NULL;
+    release->npieced = wire_get_u32(&in);
     result->nentries = wire_get_count(&in, ENTRY_BYTES);
     result->entries = frame->entries = entries_get(&in, result->nentries, UINT32_MAX);
     bool good = frame->entries != NULL;
     for (uint32_t i = 1; good && i < result->nentries; i++)
         good = frame->entries[i].slot > frame->entries[i - 1].slot;
+    if (release->npieced > 0)
+        good = good && result->status == 0 && result->nentries == 0 && release->op == 0;
     if (result->status != 0)
         return good && result->nentries == 0 && result->context_id == 0 && result->flags == 0;
     return good && release->generation != 0;

@@ -49,6 +49,13 @@ bool result_write(struct engine *engine, const struct tracker *t, const struct r
     frame->entries = entries;
     if (t->tree.n < 2 && more->assembly == NULL)
         return true;
+    if (pieces_are_due(engine, t, entries, n)) {
+        bool cut = pieces_cut(engine, t, release);
+        free(entries);
+        frame->entries = pieces_entries(&release->pieces);
+        result->entries = frame->entries;
+        return cut && frame->entries != NULL;
+    }
     const struct shared_bytes *bytes = release_bytes(release, t->sig, t->siglen);
     free(entries);
     frame->entries = NULL;

@@ -81,8 +81,11 @@ void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
         ranges_free(&lost);
     }
     release.result.gone = tracker_take_gone(t, &gone);
-    t->failure.given_up = true;
-    rollup_down(engine, t, &release, true);
+    t->failure.given_up = t->data.decided == 0;
+    if (t->data.decided == 0) /* else we have the root's word, and those below have it, too */
+        rollup_down(engine, t, &release, true);
+    if (!coll_traits(t->parts.kind)->is_kept && tracker_is_loss(engine, t, status))
+        rollup_takers(engine, t, &release);
     tracker_end(engine, t, &release.result);
     release_end(&release);
     procset_free(&gone);
@@ -110,13 +113,27 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     rollup_progress(engine, t);
 }
 
+/* What has waited for the current operation's data. */
+static void take_later(struct engine *engine, struct later *later)
+{
+    while (later != NULL) {
+        struct later *next = later->next;
+        if (!engine->closing)
+            engine->up->take(engine, later->from, FRAME_RELEASE, later->body, later->len);
+        free(later);
+        later = next;
+    }
+}
+
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
 {
+    struct later *later = t->data.later;
     struct engine_call *call = t->call;
     uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
     tracker_move(engine, t, TRACKER_END);
     counts[t->parts.kind]++;
     t->call = NULL;
+    t->data.later = NULL;
     for (uint32_t i = 0; i < t->nchildren; i++)
         t->children[i].over = result->status != 0 ? t->children[i].call : t->children[i].number;
     tracker_clear(t);
@@ -137,6 +154,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
         t->queue = next->next;
         tracker_start(engine, t, next);
     }
+    take_later(engine, later);
 }
 
 void tracker_again(struct engine *engine, struct tracker *t)
@@ -193,6 +211,7 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
         status = engine->env.codes.invalid;
     if (status != 0) {
         release_end(&release);
+        release.npieced = 0;
         release.result = (struct engine_result){.status = status, .gone = lost};
         t->failure.generation = release.generation;
     } else if (coll_traits(t->parts.kind)->is_kept && t->tree.n > 1) {
@@ -201,6 +220,8 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
     if (more.added != NULL && status == 0 && release_members(&t->parts, more.added, &members))
         release.result.members = &members;
     rollup_down(engine, t, &release, true);
+    for (uint32_t i = 0; i < release.pieces.n; i++)
+        piece_pass(engine, t, release.pieces.v[i]);
     if (more.assembly != NULL)
         engine->up->told(engine, t, more.assembly, d, &release, &ended);
     /* After a failure a new call must not meet the old one. */
@@ -213,6 +234,30 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
     release_frame_free(&frame);
     release_end(&release);
     free(more.entries);
+}
+
+void rollup_data(struct engine *engine, struct tracker *t)
+{
+    struct tracker_data data = t->data;
+    if (data.decided == 0)
+        return;
+    if (data.generation != data.decided || data.pieces.nentries != data.nentries) {
+        rollup_progress(engine, t); /* whoever hands us the rest may be lost already */
+        return;
+    }
+    struct engine_entry *entries = pieces_entries(&data.pieces);
+    const struct engine_result result = {.context_id = data.context_id,
+                                         .flags = data.flags,
+                                         .nentries = data.nentries,
+                                         .entries = entries};
+    if (entries == NULL) {
+        tracker_give_up(engine, t, engine->env.codes.invalid);
+        return;
+    }
+    t->data.pieces = (struct pieces){0};
+    tracker_end(engine, t, &result);
+    free(entries);
+    pieces_free(&data.pieces);
 }
 
 void rollup_refuse(struct engine *engine, struct tracker *t, uint64_t known)
@@ -244,12 +289,14 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         return;
     }
     bool kept = coll_traits(t->parts.kind)->is_kept;
-    bool orphan = tracker_slot_lost(engine, t, t->parent);
+    uint32_t bringer = tracker_bringer(t);
+    bool orphan = tracker_slot_lost(engine, t, bringer);
     if (kept && (orphan || t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)) {
         engine->up->orphan(engine, t);
     } else if (orphan) {
-        status = tracker_slot_loss(engine, t, t->parent);
-        rollup_tell_root(engine, t, status, t->failure.generation);
+        status = tracker_slot_loss(engine, t, bringer);
+        if (t->data.decided == 0)
+            rollup_tell_root(engine, t, status, t->failure.generation);
         tracker_give_up(engine, t, status);
     } else if (complete && t->state == TRACKER_GATHER) {
         tracker_move(engine, t, TRACKER_COMPLETE);

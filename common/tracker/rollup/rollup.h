@@ -93,6 +93,9 @@ void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
  * root to all. @param current whether it is for the current operation */
 void rollup_down(struct engine *engine, struct tracker *t, struct tracker_release *release,
                  bool current);
+/** Tells those whom we hand pieces to, and whom rollup_down() does not reach, of a loss: no more
+ * pieces come to us. */
+void rollup_takers(struct engine *engine, struct tracker *t, struct tracker_release *release);
 /** Asks @p slot for its contribution. */
 void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot);
 /** Tells the children whose contribution is missing that it is awaited: one that is gone is noticed
@@ -142,6 +145,35 @@ void rollup_up(struct engine *engine, struct tracker *t);
 void rollup_tell_root(struct engine *engine, const struct tracker *t, int32_t status,
                       uint64_t known);
 
+/* piece.c: data of a large result, in pieces */
+
+/** A FRAME_PIECE that came. */
+struct piece {
+    const void *sig; /**< borrowed from the frame */
+    size_t siglen;
+    uint64_t generation;          /**< of the decision */
+    struct engine_entry *entries; /**< ascending by slot; owned */
+    uint32_t n;
+};
+
+/** Whether a success's data go in pieces. */
+bool pieces_are_due(const struct engine *engine, const struct tracker *t,
+                    const struct engine_entry *entries, uint32_t n);
+/** Cuts the data of a success into its pieces. @return whether there was memory */
+bool pieces_cut(const struct engine *engine, const struct tracker *t,
+                struct tracker_release *release);
+/** Adds a piece. @param bytes its body; held @return whether there was memory */
+bool pieces_add(struct pieces *pieces, struct shared_bytes *bytes, const struct piece *piece);
+/** @return the contributions of all pieces, borrowing from them, by free(); NULL: out of memory */
+struct engine_entry *pieces_entries(const struct pieces *pieces);
+/** Reads a piece. @return whether it makes sense by itself; then free piece->entries */
+bool piece_read(const void *body, size_t len, struct piece *piece);
+/** Hands a piece on. @param bytes its body */
+void piece_pass(struct engine *engine, const struct tracker *t, struct shared_bytes *bytes);
+/** If our contribution will make a large result, sees to it that whoever hands it to us has a way
+ * to us by then. */
+void pieces_expect(struct engine *engine, const struct tracker *t);
+
 /* result.c: what a success brings */
 
 /** Writes a success. Afterwards nothing of the result is in what came from the children, which is
@@ -169,6 +201,8 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
 bool tracker_succeeds(const struct tracker *t, uint64_t generation);
 /** Goes as far as the contributions allow: sends up, or decides at the root. */
 void rollup_progress(struct engine *engine, struct tracker *t);
+/** Ends the operation by a success whose data were awaited, once all of them are here. */
+void rollup_data(struct engine *engine, struct tracker *t);
 /** Decides at the root: releases everybody and ends. @p status 0 needs every contribution. */
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
 /** Has the root fail the operation, since a server does not fit together with this one. Says so to

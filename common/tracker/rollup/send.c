@@ -95,6 +95,16 @@ void rollup_down(struct engine *engine, struct tracker *t, struct tracker_releas
             release_to(engine, t, t->children[i].slot, release, current);
 }
 
+void rollup_takers(struct engine *engine, struct tracker *t, struct tracker_release *release)
+{
+    for (uint32_t i = 0; i < TREE_TAKERS; i++) {
+        uint32_t slot = tree_taker(&t->tree, t->self, i);
+        bool told = t->data.decided == 0 && i == 0; /* a child */
+        if (slot != TREE_NONE && !told && !tracker_slot_lost(engine, t, slot))
+            send_release(engine, t, slot, release, 0);
+    }
+}
+
 static void want(struct engine *engine, const struct tracker *t, uint32_t slot, uint64_t known,
                  bool again)
 {

@@ -76,6 +76,11 @@ uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t)
     return t->tree.slots != NULL ? engine->shape.id : engine->env.arity;
 }
 
+uint32_t tracker_bringer(const struct tracker *t)
+{
+    return t->data.decided != 0 ? tree_giver(&t->tree, t->self) : t->parent;
+}
+
 /* Whether our own contribution is here: our call, or why it does not come. */
 static bool has_own(const struct tracker *t)
 {

@@ -158,6 +158,25 @@ void tracker_clear_child(struct tracker_child *child)
     *child = (struct tracker_child){.slot = child->slot, .call = child->call, .over = child->over};
 }
 
+void pieces_free(struct pieces *pieces)
+{
+    for (uint32_t i = 0; i < pieces->n; i++)
+        shared_bytes_drop(pieces->v[i]);
+    free(pieces->v);
+    *pieces = (struct pieces){0};
+}
+
+void data_clear(struct tracker_data *data)
+{
+    while (data->later != NULL) {
+        struct later *next = data->later->next;
+        free(data->later);
+        data->later = next;
+    }
+    pieces_free(&data->pieces);
+    *data = (struct tracker_data){0};
+}
+
 void tracker_clear(struct tracker *t)
 {
     for (uint32_t i = 0; i < t->nchildren; i++) {
@@ -166,6 +185,7 @@ void tracker_clear(struct tracker *t)
     }
     ranges_free(&t->lost);
     procset_free(&t->gone);
+    data_clear(&t->data);
     free(t->doubts);
     t->doubts = NULL;
     t->flushed = t->again = false;

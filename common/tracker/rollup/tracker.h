@@ -87,6 +87,33 @@ struct tracker_failure {
     uint32_t npast;
 };
 
+/** Parts of a result's data: each has whole contributions. All zero: there are none. */
+struct pieces {
+    uint32_t n, cap;
+    uint32_t nentries;       /**< contributions in all of them */
+    uint32_t last;           /**< slot of the last one */
+    struct shared_bytes **v; /**< bodies of FRAME_PIECE, in order; owned */
+};
+
+/** A failure of a later operation, which waits until the current one has got its data. */
+struct later {
+    struct later *next;
+    uint32_t from;
+    size_t len;
+    unsigned char body[]; /**< of FRAME_RELEASE */
+};
+
+/** A fence's success whose data come in pieces. All zero: nothing of it is here. */
+struct tracker_data {
+    uint64_t generation;  /**< of the pieces; 0: none came */
+    struct pieces pieces; /**< that have come */
+    uint64_t decided;     /**< generation of the root's word; 0: it has not come */
+    uint64_t context_id;  /**< of it, as the rest */
+    uint32_t flags;
+    uint32_t nentries;   /**< contributions that come in pieces */
+    struct later *later; /**< in order; owned */
+};
+
 /** A result on its way. */
 struct tracker_release {
     uint64_t generation; /**< the root's number of its decision; 0: it is a failure, and not the
@@ -97,6 +124,8 @@ struct tracker_release {
     const void *raw; /**< the bytes of release_write() as they came, borrowed; NULL: none came */
     size_t len;      /**< of raw */
     struct shared_bytes *bytes; /**< the same, made when they are needed; release_end() */
+    uint32_t npieced;           /**< contributions that come in pieces; then no others are in raw */
+    struct pieces pieces;       /**< these, where they are cut; release_end() */
 };
 
 /** A release that came, and what it points to. */
@@ -151,6 +180,7 @@ struct tracker {
     uint32_t asked;   /**< in doubt: lost servers when the others were asked; 0: not yet */
     uint32_t *doubts; /**< by slot: it does not know the result, and this many lost servers; 0:
                          unknown; NULL: nobody was asked */
+    struct tracker_data data;  /**< of the current operation's result */
     struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
     struct tracker_failure failure;
@@ -222,6 +252,7 @@ struct engine {
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     struct ranges lost, left;    /**< servers that are gone, by how */
+    struct ranges met;           /**< servers that a frame went to so that they can be reached */
     uint64_t looks;              /**< rounds of tracker_each() */
     struct decided_list decided; /**< decided.c: results, the oldest first */
     uint32_t ndecided;
@@ -252,6 +283,9 @@ uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
 uint32_t tracker_node(const struct tracker *t, uint32_t slot);
 /** @return the child in @p slot, or NULL: the server there is not directly below us */
 struct tracker_child *tracker_child_of(const struct tracker *t, uint32_t slot);
+/** @return the slot of the server that is to send what a call waits for: the root's word, or the
+ * rest of its data; TREE_NONE: nobody, at the root */
+uint32_t tracker_bringer(const struct tracker *t);
 /** Whether all of our subtree has contributed. */
 bool tracker_is_complete(const struct tracker *t);
 /** Finds out who is missing here: whose contribution is awaited.
@@ -285,6 +319,9 @@ void tracker_each(struct engine *engine,
 uint64_t tracker_due_at(const struct tracker *t);
 /** One of its times may be earlier now. */
 void tracker_due(struct engine *engine, struct tracker *t);
+void pieces_free(struct pieces *pieces);
+/** Forgets what is here of a result's data. */
+void data_clear(struct tracker_data *data);
 /** Forgets what belongs to the current operation. */
 void tracker_clear(struct tracker *t);
 /** Forgets what a child has said, but not the number of its call. */

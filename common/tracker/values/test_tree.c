@@ -36,6 +36,27 @@ static void check(const struct tree *tree)
     }
 }
 
+/* Large data reach each slot once, from one whom its parent is above or equal to. */
+static void check_givers(const struct tree *tree)
+{
+    unsigned reached[MAX] = {0};
+    for (uint32_t slot = 0; slot < tree->n; slot++)
+        for (uint32_t i = 0; i < TREE_TAKERS; i++) {
+            uint32_t taker = tree_taker(tree, slot, i);
+            if (taker == TREE_NONE)
+                continue;
+            assert_true(taker < tree->n);
+            assert_int_equal(tree_giver(tree, taker), slot);
+            reached[taker]++;
+        }
+    for (uint32_t slot = 0; slot < tree->n; slot++) {
+        uint32_t at = slot;
+        assert_int_equal(reached[slot], slot != tree->root);
+        while (at != tree_parent(tree, slot))
+            at = tree_giver(tree, at); /* a parent has them before its children */
+    }
+}
+
 /* tree_below() and tree_subtree() against the walk up by tree_parent(). */
 static void check_below(const struct tree *tree)
 {
@@ -63,6 +84,7 @@ static void every_shape(void **state)
             for (uint32_t root = 0; root < n; root += 1 + n / 9) {
                 struct tree tree = {.n = n, .root = root, .arity = arities[a]};
                 check(&tree);
+                check_givers(&tree);
                 check_below(&tree);
             }
 }
@@ -118,6 +140,7 @@ static void follows_a_shape(void **state)
         assert_int_equal(tree_shape_init(&shape, parents, n), 0);
         assert_int_equal(tree_follow(&tree, &shape, servers), 0);
         check(&tree);
+        check_givers(&tree);
         check_below(&tree);
         check_above(&tree, parents, servers);
         for (uint32_t slot = 0; slot < tree.n; slot++) /* one root, above all */

@@ -44,6 +44,33 @@ uint32_t tree_child(const struct tree *tree, uint32_t slot, uint32_t i)
     return p < tree->n && i < tree->arity ? slot_at(tree, p) : TREE_NONE;
 }
 
+/* Which child of its parent a slot is. */
+static uint32_t child_number(const struct tree *tree, uint32_t parent, uint32_t slot)
+{
+    if (tree->slots == NULL)
+        return (uint32_t)((place(tree, slot) - 1) % tree->arity);
+    uint32_t i = 0;
+    while (tree_child(tree, parent, i) != slot)
+        i++;
+    return i;
+}
+
+uint32_t tree_giver(const struct tree *tree, uint32_t slot)
+{
+    uint32_t parent = tree_parent(tree, slot);
+    uint32_t number = parent != TREE_NONE ? child_number(tree, parent, slot) : 0;
+    return number == 0 ? parent : tree_child(tree, parent, (number - 1) / 2);
+}
+
+uint32_t tree_taker(const struct tree *tree, uint32_t slot, uint32_t i)
+{
+    if (i == 0)
+        return tree_child(tree, slot, 0);
+    uint32_t parent = tree_parent(tree, slot);
+    return parent != TREE_NONE ? tree_child(tree, parent, 2 * child_number(tree, parent, slot) + i)
+                               : TREE_NONE;
+}
+
 bool tree_below(const struct tree *tree, uint32_t top, uint32_t slot)
 {
     if (tree->slots != NULL) {

@@ -40,6 +40,17 @@ uint32_t tree_parent(const struct tree *tree, uint32_t slot);
 /** @return child number @p i (0..arity-1) of @p slot, or TREE_NONE */
 uint32_t tree_child(const struct tree *tree, uint32_t slot, uint32_t i);
 
+/** Large data go down another way, on which nobody has more than three to send them to: each slot
+ * hands them to its first child, and the children of one slot to each other, number i to numbers
+ * 2i+1 and 2i+2. Whoever is above a slot in the tree has them before it.
+ * @return who hands them to @p slot, or TREE_NONE for the root */
+uint32_t tree_giver(const struct tree *tree, uint32_t slot);
+
+enum { TREE_TAKERS = 3 };
+
+/** @return whom @p slot hands them to, number @p i (0..TREE_TAKERS-1) of these, or TREE_NONE */
+uint32_t tree_taker(const struct tree *tree, uint32_t slot, uint32_t i);
+
 /** @return whether @p slot is @p top or below it */
 bool tree_below(const struct tree *tree, uint32_t top, uint32_t slot);
 
