@@ -68,8 +68,10 @@ static int child(const char *parent, const char *rank)
         sleep((unsigned)atoi(pause));
         printf("LATE %u\n", me.rank);
     }
-    if (getenv("SPAWN_ABORT") != NULL)
+    if (getenv("SPAWN_ABORT") != NULL) {
+        CHECK_OK(PMIx_Fence(NULL, 0, NULL, 0), "PMIx_Fence of the children that have printed");
         PMIx_Abort(atoi(getenv("SPAWN_ABORT")), "the child aborts", NULL, 0);
+    }
     CHECK_OK(PMIx_Finalize(NULL, 0), "PMIx_Finalize of the child");
     return status != NULL ? atoi(status) : 0;
 }
