@@ -73,7 +73,7 @@ struct told {
 struct holder {
     struct holder_env env;
     enum holder_state state;
-    uint32_t node;   /**< of GREETS and FOLLOWS: the holder */
+    uint32_t node; /**< of GREETS and FOLLOWS: the holder; of SEEKS: one that is leaving, or NONE */
     uint32_t deputy; /**< as it was last known */
     bool asked;      /**< the resource manager owes an answer */
     bool closing;
@@ -187,6 +187,9 @@ void hold_adopt(struct holder *holder);
 void seek_now(struct holder *holder);
 /** The same after a pause. */
 void seek_later(struct holder *holder);
+/** The same as the holder's answer is @p status: it is leaving, and its goodbye ends the pause; or
+ * it is lost, and the resource manager may name it again for a while. */
+void seek_again(struct holder *holder, int32_t status);
 /** Takes @p node for the holder. */
 void seek_follow(struct holder *holder, uint32_t node);
 /** Says to the server above what has come through here. @return false: out of memory */

@@ -43,6 +43,13 @@ void seek_later(struct holder *holder)
     holder->again = holder_now(holder) + holder->pause;
 }
 
+void seek_again(struct holder *holder, int32_t status)
+{
+    if (status == holder->env.codes.lost)
+        holder->node = HOLDER_NONE; /* its goodbye would end the pause, as often as it is named */
+    seek_later(holder);
+}
+
 static void greeted(void *arg, int32_t status, const void *data, size_t len);
 
 /* Whether what is kept here is all that the step has published: its first server has heard of all
@@ -158,7 +165,7 @@ static void greeted(void *arg, int32_t status, const void *data, size_t len)
     if (holder->closing || holder->state != GREETS)
         return;
     if (status != holder->env.codes.success) {
-        seek_later(holder);
+        seek_again(holder, status);
         return;
     }
     if (wire_get_u64(&in) != holder->greeting)

@@ -201,7 +201,7 @@ void serve_answer(struct carry *c, int32_t status, const void *data, size_t len)
     }
     if (status == HOLDER_AGAIN || status == codes->lost) {
         if (holder_is_deputy(holder) && holder->state == FOLLOWS)
-            seek_later(holder);
+            seek_again(holder, status);
         else if (!holder_is_deputy(holder) && holder->again == 0)
             holder->again = holder_now(holder) + PAUSE_FIRST_MS;
         return; /* it is queued */
