@@ -152,6 +152,10 @@ part_meet() {
   part 0 '-N3 -n4' "$clients/connect" --mode jobs --part 0; first=$job
   part 1 '-N2 -n3' "$clients/connect" --mode jobs --part 1; second=$job
   met 'two jobs connect by name' connect "$first" "$second"
+  rm "$CONNECT_MEET"/*
+  part 0 '-N3 -n4' "$clients/named" --jobs 2 --part 0; first=$job
+  part 1 '-N2 -n3' "$clients/named" --jobs 2 --part 1; second=$job
+  met 'two jobs get a namespace by their connect' named "$first" "$second"
   mpi_meets
 }
 
@@ -232,6 +236,14 @@ part_users() {
   check 'users: shells, servers and tasks are the user'\''s' "found $users" [ "$users" = ' 16 alice ' ]
   wait $!
   check 'users: and the job passes' "$(why "$work/alice.log" $?)" grep -q '^PASS hold' "$work/alice.log"
+  id=$(submit_as alice '-N1 -n2' publish --part 0 --run 90 --others 2 --stay 1)
+  other=$(submit_as bob '-N1 -n2' publish --part 1 --run 90 --others 2 --alone 1)
+  attach "$other" bob
+  check "users: another user's job finds nothing" "$(why "$work/bob.log" $?)" grep -q '^PASS publish: nothing' "$work/bob.log"
+  other=$(submit_as alice '-N1 -n2' publish --part 1 --run 90 --others 2 --stay 1)
+  attach "$id" alice
+  check 'users: a job of the same user finds it' "$(why "$work/alice.log" $?)" grep -q '^PASS publish' "$work/alice.log"
+  attach "$other" alice
   configure 'timeouts.construct = 4'
   id=$(submit_as alice '-N1 -n2' groups_join --total 4 --seconds 60)
   other=$(submit_as bob '-N1 -n2' groups_join --total 4 --seconds 60)
