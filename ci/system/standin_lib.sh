@@ -56,10 +56,11 @@ run() {
 
 passed_once() { [ "$status" = 0 ] && [ "$(grep -c '^PASS ' "$log")" = 1 ]; }
 
-# client WHAT OPTIONS NAME [ARG]...: a client that has to pass
+# client WHAT OPTIONS NAME [ARG]...: a client that has to pass, with ci/test --cut also while direct connections are cut
 client() {
   local what=$1 options=$2 name=$3
   shift 3
+  [ -z "${CUT:-}" ] || [ "$rm" != slurm ] || options="--fault=cut $options"
   # shellcheck disable=SC2086  # options are several words
   run 120 $options "$clients/$name" "$@" --seconds 100
   if grep -q "^SKIP $name:" "$log"; then
