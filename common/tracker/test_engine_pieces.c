@@ -278,6 +278,28 @@ static void it_does_not_wait_for_ever(void **state)
     assert_int_equal(calls[world.child[1]]->status, LOOPBACK_TIMEOUT);
 }
 
+/* A result lists what has data; in a release, too, an entry without is a lie. */
+static void a_release_with_an_empty_entry(void **state)
+{
+    struct wire_out out = {0};
+    uint32_t first = world.child[0];
+    struct kit_call *call = kit_call(world.kit, world.op, first, (struct kit_ask){0});
+    (void)state;
+    wire_put_u64(&out, 0);
+    wire_put_block(&out, world.op->sig, world.op->siglen);
+    wire_put_u64(&out, 1ull << 40);
+    for (int i = 0; i < 9; i++) /* status, context id, flags, assembly, nobody twice, pieces */
+        wire_put_u32(&out, 0);
+    wire_put_u32(&out, 1);
+    for (int i = 0; i < 3; i++) /* slot, no data, no members */
+        wire_put_u32(&out, 0);
+    engine_take(loopback_engine(world.kit->net, first), world.tree.root, FRAME_RELEASE, out.data,
+                out.len);
+    wire_out_free(&out);
+    kit_assert_logged(world.kit, "a malformed release");
+    assert_int_equal(call->answers, 0);
+}
+
 static void put_piece(struct wire_out *out, const void *sig, size_t siglen, uint32_t first,
                       uint32_t second, uint32_t len)
 {
@@ -344,6 +366,7 @@ int main(void)
         ON_EIGHT(who_gives_up_hands_on),
         ON_EIGHT(who_gives_up_knows_the_word),
         ON_EIGHT(it_does_not_wait_for_ever),
+        ON_EIGHT(a_release_with_an_empty_entry),
         ON_EIGHT(lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,8 +74,10 @@ bool release_read(struct release_frame *frame, const void *raw, size_t len)
     result->nentries = wire_get_count(&in, ENTRY_BYTES);
     result->entries = frame->entries = entries_get(&in, result->nentries, UINT32_MAX);
     bool good = frame->entries != NULL;
-    for (uint32_t i = 1; good && i < result->nentries; i++)
-        good = frame->entries[i].slot > frame->entries[i - 1].slot;
+    for (uint32_t i = 0; good && i < result->nentries; i++) {
+        const struct engine_entry *entry = &frame->entries[i];
+        good = entry->len > 0 && (i == 0 || entry->slot > entry[-1].slot);
+    }
     if (release->npieced > 0)
         good = good && result->status == 0 && result->nentries == 0 && release->op == 0;
     if (result->status != 0)
