@@ -341,7 +341,7 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
         note_busy(rm, peer);
         if (rm->nsenders > rm->nsending)
             pthread_cond_signal(&rm->wake);
-        else
+        else if (peer->sent == NULL) /* else the thread that sends to that node goes on with it */
             start_sender(rm);
     }
     pthread_mutex_unlock(&rm->lock);

@@ -134,6 +134,19 @@ static void one_thread_is_enough(void **state)
     assert_int_equal(threads(), 1);
 }
 
+/* What follows to the same node waits for its turn, which no other thread can take. */
+static void a_node_has_one_thread(void **state)
+{
+    (void)state;
+    hold(1, true);
+    send_to(1);
+    await(1, 1);
+    send_to(1);
+    assert_int_equal(threads(), 1);
+    hold(1, false);
+    await(1, 2);
+}
+
 /* Two nodes hold their senders, and the third has what is for it. */
 static void a_node_that_hangs_holds_no_other(void **state)
 {
@@ -165,6 +178,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(one_thread_is_enough),
+        TEST(a_node_has_one_thread),
         TEST(a_node_that_hangs_holds_no_other),
         TEST(at_once),
     };
