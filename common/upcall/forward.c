@@ -42,15 +42,26 @@ static struct forward *find(const struct forwards *all, uint64_t number)
     return f;
 }
 
-/* @return whether libpmix has a reader for what comes */
-static bool is_wanted(const struct forward *f)
+static bool is_pulled(struct forwards *all, const struct forward *f, const struct piece *p)
 {
-    return f->state == FORWARD_OPEN && answer_wanted() && (f->tool || f->pulled);
+    pthread_mutex_lock(&all->lock);
+    pmix_iof_channel_t channels = f->pulled;
+    if (f->pulled_of != NULL)
+        channels |= f->pulled_of[p->source.rank];
+    pthread_mutex_unlock(&all->lock);
+    return (channels & p->channel) != 0;
+}
+
+/* @return whether libpmix has a reader for it */
+static bool is_wanted(struct forwards *all, const struct forward *f, const struct piece *p)
+{
+    return f->state == FORWARD_OPEN && answer_wanted() && (f->tool || is_pulled(all, f, p));
 }
 
 static void free_forward(struct forward *f)
 {
     free(f->heard);
+    free(f->pulled_of);
     free(f);
 }
 
@@ -172,7 +183,7 @@ static void send_on(struct forwards *all, struct forward *f, struct piece *p, bo
 /* @return whether it went; else connections are congested, and have not been for long */
 static bool deliver(struct forwards *all, struct forward *f, struct piece *p)
 {
-    bool wanted = is_wanted(f), busy = wanted && congested(all);
+    bool wanted = is_wanted(all, f, p), busy = wanted && congested(all);
     if (busy && now_ms() < all->pass_from)
         return false;
     send_on(all, f, p, wanted && !busy);
@@ -180,11 +191,11 @@ static bool deliver(struct forwards *all, struct forward *f, struct piece *p)
 }
 
 /* @return a piece that is held, though its forward is open, or NULL */
-static struct piece *find_held(const struct forwards *all, bool wanted_too, struct forward **f)
+static struct piece *find_held(struct forwards *all, bool wanted_too, struct forward **f)
 {
     for (struct piece *p = all->pieces; p != NULL; p = p->next)
         if (p->state == PIECE_HELD && (*f = find(all, p->number)) != NULL &&
-            (*f)->state == FORWARD_OPEN && (wanted_too || !is_wanted(*f)))
+            (*f)->state == FORWARD_OPEN && (wanted_too || !is_wanted(all, *f, p)))
             return p;
     return NULL;
 }

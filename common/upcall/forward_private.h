@@ -27,11 +27,13 @@ struct forward {
     uint64_t number;
     enum forward_state state;
     pmix_proc_t parent;
-    pmix_nspace_t child; /* "": not known yet */
-    bool tool;           /* the parent is a tool: its libpmix prints what comes */
-    _Atomic bool pulled; /* by PMIx_IOF_pull; no process that may have pulled has gone since */
+    pmix_nspace_t child;                 /* "": not known yet */
+    bool tool;                           /* the parent is a tool: its libpmix prints what comes */
     pmix_iof_channel_t channels, silent; /* silent: nothing comes of it, for it is merged */
-    uint32_t ntasks, nopen;              /* processes; streams that have not ended */
+    /* By PMIx_IOF_pull; no process that may have pulled has gone since. */
+    pmix_iof_channel_t pulled;     /* of all processes */
+    pmix_iof_channel_t *pulled_of; /* of each one; NULL: none was named */
+    uint32_t ntasks, nopen;        /* processes; streams that have not ended */
     struct heard *heard; /* of each process standard output, standard error; NULL: none yet */
     void (*then)(void *arg);
     void *arg;
@@ -46,7 +48,7 @@ struct forwards {
     struct event *timer;
     int64_t pass_from; /* when the congestion has lasted too long, ms; 0: there is none */
     struct pullers pullers;
-    pthread_mutex_t lock; /* of list, and of child in it, which the loop changes */
+    pthread_mutex_t lock; /* of list, and of child and pulls in it */
 };
 
 /** A pull has stopped, or a process is gone that may have pulled: libpmix tells neither whose the

@@ -4,39 +4,58 @@
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void forwards_forget_pulls(struct forwards *all)
 {
     pthread_mutex_lock(&all->lock);
-    for (struct forward *f = all->list; f != NULL; f = f->next)
-        f->pulled = false;
+    for (struct forward *f = all->list; f != NULL; f = f->next) {
+        f->pulled = 0;
+        free(f->pulled_of);
+        f->pulled_of = NULL;
+    }
     pthread_mutex_unlock(&all->lock);
 }
 
-/* @return what comes of that namespace on all these channels, or NULL */
-static struct forward *find_child(struct forwards *all, const char *nspace,
+/* @return whether there is a place to note a pull of that rank */
+static bool has_place(struct forward *f, pmix_rank_t rank)
+{
+    if (rank == PMIX_RANK_WILDCARD)
+        return true;
+    if (rank < f->ntasks && f->pulled_of == NULL)
+        f->pulled_of = calloc(f->ntasks, sizeof *f->pulled_of);
+    return rank < f->ntasks && f->pulled_of != NULL;
+}
+
+/* @return what comes of that process, or of all of its namespace, on all these channels, or NULL */
+static struct forward *find_child(struct forwards *all, const pmix_proc_t *proc,
                                   pmix_iof_channel_t channels)
 {
     const pmix_iof_channel_t none = PMIX_FWD_STDDIAG_CHANNEL; /* there is no such stream */
     struct forward *f = all->list;
-    while (f != NULL && (f->child[0] == '\0' || strncmp(f->child, nspace, PMIX_MAX_NSLEN) != 0))
+    while (f != NULL &&
+           (f->child[0] == '\0' || strncmp(f->child, proc->nspace, PMIX_MAX_NSLEN) != 0))
         f = f->next;
     bool has = f != NULL && (channels & (f->channels | f->silent)) != 0 &&
                (channels & ~(f->channels | f->silent | none)) == 0;
-    return has ? f : NULL;
+    return has && has_place(f, proc->rank) ? f : NULL;
 }
 
-/* @return whether what comes of all these processes is delivered from now on */
+/* @return whether what comes of all these processes on these channels is delivered from now on.
+ * libpmix would keep what comes of others, and drop it at last, and no terminal would show it. */
 static bool pull(struct forwards *all, const pmix_proc_t procs[], size_t nprocs,
                  pmix_iof_channel_t channels)
 {
     bool has = nprocs > 0;
     pthread_mutex_lock(&all->lock);
     for (size_t i = 0; i < nprocs && has; i++)
-        has = find_child(all, procs[i].nspace, channels) != NULL;
-    for (size_t i = 0; i < nprocs && has; i++)
-        find_child(all, procs[i].nspace, channels)->pulled = true;
+        has = find_child(all, &procs[i], channels) != NULL;
+    for (size_t i = 0; i < nprocs && has; i++) {
+        struct forward *f = find_child(all, &procs[i], channels);
+        bool whole = procs[i].rank == PMIX_RANK_WILDCARD;
+        *(whole ? &f->pulled : &f->pulled_of[procs[i].rank]) |= channels;
+    }
     if (has)
         pullers_pull(&all->pullers);
     pthread_mutex_unlock(&all->lock);

@@ -132,27 +132,38 @@ static uint64_t spawn(const pmix_proc_t *parent)
     return number;
 }
 
-/* Rank 0 prints five bytes. @return what its server is answered, or NOTHING */
-static int print(uint64_t number)
+/* A rank prints five bytes. @return what its server is answered, or NOTHING */
+static int print_by(uint64_t number, uint32_t rank, char stream, uint64_t from)
 {
     struct wire_out out = {0};
     wire_put_u64(&out, number);
-    wire_put_u32(&out, 0);
-    wire_put_u8(&out, PLAN_STDOUT);
-    wire_put_u64(&out, offset);
+    wire_put_u32(&out, rank);
+    wire_put_u8(&out, (uint8_t)stream);
+    wire_put_u64(&out, from);
     wire_put_block(&out, "text\n", 5);
-    offset += 5;
     answered = NOTHING;
     upcall_serve_output(&server, FROM, ++question, out.data, out.len);
     wire_out_free(&out);
     return answered;
 }
 
-static pmix_status_t pull_of(pmix_iof_channel_t channels, bool stops)
+/* Rank 0 does. */
+static int print(uint64_t number)
+{
+    offset += 5;
+    return print_by(number, 0, PLAN_STDOUT, offset - 5);
+}
+
+static pmix_status_t pull_rank(pmix_rank_t rank, pmix_iof_channel_t channels, bool stops)
 {
     pmix_info_t stop = {.key = PMIX_IOF_STOP};
-    pmix_proc_t all = {.nspace = "child", .rank = PMIX_RANK_WILDCARD};
-    return upcall_iof_pull(&all, 1, &stop, stops, channels, NULL, NULL);
+    pmix_proc_t proc = {.nspace = "child", .rank = rank};
+    return upcall_iof_pull(&proc, 1, &stop, stops, channels, NULL, NULL);
+}
+
+static pmix_status_t pull_of(pmix_iof_channel_t channels, bool stops)
+{
+    return pull_rank(PMIX_RANK_WILDCARD, channels, stops);
 }
 
 static pmix_status_t pull(bool stops)
@@ -231,7 +242,33 @@ static void test_merged(void **state)
     number = forwards_number(&server);
     assert_int_equal(forwards_add(&server, number, &task, "m", TASKS), 0);
     forwards_name(&server, number, "child");
+    forwards_open(&server, number);
+    assert_int_equal(pull_of(PMIX_FWD_STDERR_CHANNEL, false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print(number), OUTPUTS_PASS);
     assert_int_equal(pull_of(both, false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print(number), PMIX_SUCCESS);
+}
+
+/* What is not pulled stays on the terminal. */
+static void test_some_pulled(void **state)
+{
+    (void)state;
+    uint64_t number = forwards_number(&server);
+    assert_int_equal(forwards_add(&server, number, &task, "oe", TASKS), 0);
+    forwards_name(&server, number, "child");
+    forwards_open(&server, number);
+    assert_int_equal(pull_rank(TASKS, PMIX_FWD_STDOUT_CHANNEL, false), PMIX_ERR_NOT_SUPPORTED);
+    assert_int_equal(pull_rank(1, PMIX_FWD_STDOUT_CHANNEL, false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print_by(number, 0, PLAN_STDOUT, 0), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 1, PLAN_STDERR, 0), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 1, PLAN_STDOUT, 0), PMIX_SUCCESS);
+    assert_int_equal(pull_of(PMIX_FWD_STDERR_CHANNEL, false), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print_by(number, 0, PLAN_STDOUT, 5), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 0, PLAN_STDERR, 0), PMIX_SUCCESS);
+    assert_int_equal(pull_of(PMIX_FWD_STDERR_CHANNEL, true), PMIX_OPERATION_SUCCEEDED);
+    assert_int_equal(print_by(number, 1, PLAN_STDOUT, 5), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 0, PLAN_STDERR, 5), OUTPUTS_PASS);
+    assert_int_equal(delivered, 2);
 }
 
 /* The pull is of none that has come after it, nor of one that is not connected. */
@@ -348,6 +385,7 @@ int main(void)
         TEST(test_process_goes),
         TEST(test_pulled_at_once),
         TEST(test_merged),
+        TEST(test_some_pulled),
         TEST(test_others_go),
         TEST(test_two_of_a_name),
         TEST(test_tool_stays),
