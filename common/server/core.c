@@ -29,7 +29,7 @@ enum { CONTEXT_ID_STEP_SHIFT = 40 };
 
 /* Bytes of a fence's data that go in pieces, how many servers do without, and bytes of a piece.
  * docs/performance.md says why. */
-enum { LARGE = 1 << 20, FEW = 8, PIECE = 64 << 10 };
+enum { LARGE = 4 << 20, FEW = 8, PIECE = 64 << 10 };
 
 static uint64_t clock_of(void *arg)
 {
@@ -124,7 +124,7 @@ static struct engine_env engine_env(struct server *server)
         .ids = ((uint64_t)boot->step << CONTEXT_ID_STEP_SHIFT) + boot->node,
         .id_step = boot->nnodes,
         .stall = (uint32_t)server->conf.stall_report,
-        .large = LARGE,
+        .large = server->conf.direct.mode == CONF_DIRECT_ON ? LARGE : 0,
         .few = FEW,
         .piece = PIECE,
         .codes = {.timeout = PMIX_ERR_TIMEOUT,
