@@ -13,12 +13,12 @@
 #include <pmix.h>
 #include <string.h>
 
-static void describe(struct infos *list, const char *id, const struct procset *to,
-                     const pmix_proc_t *about)
+static void describe(const struct server *server, struct infos *list, const char *id,
+                     const struct procset *to, const pmix_proc_t *about)
 {
     pmix_info_t range;
     PMIX_INFO_CONSTRUCT(&range);
-    if (procs_load(&range, PMIX_EVENT_CUSTOM_RANGE, to))
+    if (procs_load_range(&range, server->nspace, to))
         infos_put(list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
     else
         list->failed = true;
@@ -37,7 +37,7 @@ static void raise_event(struct server *server, pmix_status_t code, const char *i
     struct notification event = {0};
     if (to->nparts == 0 || server->ending)
         return;
-    describe(&list, id, to, about);
+    describe(server, &list, id, to, about);
     if (list.failed) {
         log_error("out of memory: event %d about %s rank %u is not raised", code, about->nspace,
                   about->rank);

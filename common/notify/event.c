@@ -323,7 +323,8 @@ static int divide(struct server *server, const struct notification *event, struc
 }
 
 /* Puts @p set in the place of the event's custom range. */
-static pmix_status_t aim(pmix_info_t *info, size_t ninfo, const struct procset *set)
+static pmix_status_t aim(const struct server *server, pmix_info_t *info, size_t ninfo,
+                         const struct procset *set)
 {
     bool done = false;
     for (size_t i = 0; i < ninfo; i++) {
@@ -331,7 +332,7 @@ static pmix_status_t aim(pmix_info_t *info, size_t ninfo, const struct procset *
             continue;
         PMIX_INFO_DESTRUCT(&info[i]);
         PMIX_INFO_CONSTRUCT(&info[i]);
-        if (!done && !procs_load(&info[i], PMIX_EVENT_CUSTOM_RANGE, set))
+        if (!done && !procs_load_range(&info[i], server->nspace, set))
             return PMIX_ERR_NOMEM;
         done = true;
     }
@@ -352,7 +353,8 @@ pmix_status_t notification_take_names(struct server *server, struct notification
                            : PMIX_ERR_NOT_FOUND;
     if (info != NULL) {
         struct notification sent = {.code = event->code, .source = event->source};
-        rc = procset_unite(&all, &members) == 0 ? aim(info, event->ninfo, &all) : PMIX_ERR_NOMEM;
+        rc = procset_unite(&all, &members) == 0 ? aim(server, info, event->ninfo, &all)
+                                                : PMIX_ERR_NOMEM;
         if (rc == PMIX_SUCCESS)
             rc = notification_copy(&server->boot, &sent, event->code, &event->source, event->range,
                                    info, event->ninfo);
@@ -360,7 +362,7 @@ pmix_status_t notification_take_names(struct server *server, struct notification
         if (rc == PMIX_SUCCESS)
             *event = sent;
         if (rc == PMIX_SUCCESS)
-            rc = aim(info, event->ninfo, &members);
+            rc = aim(server, info, event->ninfo, &members);
         if (rc == PMIX_SUCCESS)
             notification_give(event->code, &event->source, event->range, info, event->ninfo);
         else

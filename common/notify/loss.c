@@ -53,7 +53,7 @@ static void raise_member(struct server *server, const char *id, const struct pro
     struct infos list = {0};
     pmix_info_t range;
     PMIX_INFO_CONSTRUCT(&range);
-    if (procs_load(&range, PMIX_EVENT_CUSTOM_RANGE, members))
+    if (procs_load_range(&range, server->nspace, members))
         infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, range.value.data.darray, PMIX_DATA_ARRAY);
     else
         list.failed = true;

@@ -5,7 +5,7 @@
 #ifndef MUSTER_NSPACE_PROCS_H
 #define MUSTER_NSPACE_PROCS_H
 
-#include "common/tracker/values/procset.h"
+#include "common/nspace/nspace.h"
 
 #include <pmix_common.h>
 #include <stdbool.h>
@@ -15,5 +15,11 @@
  * @return false when out of memory
  * @thread any */
 bool procs_load(pmix_info_t *info, const char *key, const struct procset *set);
+
+/** The same with PMIX_EVENT_CUSTOM_RANGE, and a whole namespace is a wildcard: the event has this
+ * array on its way to each server.
+ * @param own the own namespace, which finds the others
+ * @thread the loop's */
+bool procs_load_range(pmix_info_t *info, const struct nspace *own, const struct procset *set);
 
 #endif
