@@ -103,6 +103,16 @@ void connection_process_lost(struct server *server, const char *nspace, uint32_t
             raise_event(server, PMIX_ERR_PROC_TERM_WO_SYNC, c->id, &c->members, &about, false);
 }
 
+/* It is out of the book. */
+static void end(struct server *server, struct book_entry *entry)
+{
+    if (entry->name[0] != '\0') {
+        names_remove(&server->registered, entry->name);
+        register_connection_end(entry->name);
+    }
+    book_drop(entry);
+}
+
 void connection_nspace_ended(struct server *server, const char *nspace)
 {
     struct book_entry *c;
@@ -114,12 +124,16 @@ void connection_nspace_ended(struct server *server, const char *nspace)
             log_info("namespace %s has ended without disconnecting", nspace);
         if (was_open && !(c->directives & BOOK_EARLY_TERM))
             raise_event(server, PMIX_EVENT_JOB_END, c->id, &c->members, &about, false);
-        if (c->name[0] != '\0') {
-            names_remove(&server->registered, c->name);
-            register_connection_end(c->name);
-        }
-        book_drop(c);
+        end(server, c);
     }
+}
+
+void connection_close(struct server *server, const char *id, const struct procset *members)
+{
+    struct book_entry *c;
+    book_close(&server->book, id, members);
+    while ((c = book_take_oldest(&server->book)) != NULL)
+        end(server, c);
 }
 
 int connection_name(struct server *server, struct book_entry *entry)

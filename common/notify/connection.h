@@ -30,6 +30,9 @@ void connection_process_lost(struct server *server, const char *nspace, uint32_t
  * @return 0, or -1, which is logged */
 int connection_name(struct server *server, struct book_entry *entry);
 
+/** A disconnect has succeeded. */
+void connection_close(struct server *server, const char *id, const struct procset *members);
+
 /** All of another step has ended: connections with it are over. Tells those here that had one open
  * (PMIX_EVENT_JOB_END). */
 void connection_nspace_ended(struct server *server, const char *nspace);

@@ -36,6 +36,12 @@ static void take(struct book_entry **list, const struct book_entry *entry)
     *list = entry->next;
 }
 
+static void take_closed(struct book *book, const struct book_entry *entry)
+{
+    take(&book->closed, entry);
+    book->nclosed--;
+}
+
 static struct book_entry *entry_new(const char *id, const struct procset *members)
 {
     struct book_entry *c = calloc(1, sizeof *c);
@@ -53,10 +59,10 @@ struct book_entry *book_open(struct book *book, const char *id, const struct pro
     struct book_entry *c = book_find(book, id, members);
     if (c == NULL) {
         c = find(book->closed, id, members);
-        if (c != NULL)
-            take(&book->closed, c);
-        else if ((c = entry_new(id, members)) == NULL)
+        if (c == NULL && (c = entry_new(id, members)) == NULL)
             return NULL;
+        if (c->name[0] != '\0')
+            take_closed(book, c);
         put(&book->open, c);
         book->n++;
     }
@@ -113,11 +119,24 @@ bool book_close(struct book *book, const char *id, const struct procset *members
         return false;
     take(&book->open, c);
     book->n--;
-    if (c->name[0] != '\0')
-        put(&book->closed, c);
-    else
+    if (c->name[0] == '\0') {
         book_drop(c);
+        return true;
+    }
+    put(&book->closed, c);
+    book->nclosed++;
     return true;
+}
+
+struct book_entry *book_take_oldest(struct book *book)
+{
+    struct book_entry *c = book->closed;
+    if (book->nclosed <= BOOK_CLOSED_MAX)
+        return NULL;
+    while (c->next != NULL)
+        c = c->next;
+    take_closed(book, c);
+    return c;
 }
 
 const struct book_entry *book_next(const struct book *book, const struct book_entry *after,
@@ -151,9 +170,14 @@ struct book_entry *book_take(struct book *book, const char *nspace, bool *was_op
 {
     struct book_entry *c = take_of(&book->open, nspace);
     *was_open = c != NULL;
-    if (c != NULL)
+    if (c != NULL) {
         book->n--;
-    return c != NULL ? c : take_of(&book->closed, nspace);
+        return c;
+    }
+    c = take_of(&book->closed, nspace);
+    if (c != NULL)
+        book->nclosed--;
+    return c;
 }
 
 void book_drop(struct book_entry *entry)
@@ -169,5 +193,5 @@ void book_free(struct book *book)
         take(c == book->open ? &book->open : &book->closed, c);
         book_drop(c);
     }
-    book->n = 0;
+    book->n = book->nclosed = 0;
 }

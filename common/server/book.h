@@ -8,8 +8,9 @@
  *
  * It may have a name, by which calls of PMIx name its processes as those of a namespace. The name
  * follows from the connection, so it is the same on every server. libpmix knows it until a
- * namespace of the connection ends: a call that comes after the disconnect gets an error, where
- * libpmix would not hand up a call that names a namespace unknown to it.
+ * namespace of the connection ends, or BOOK_CLOSED_MAX others were closed later: a call that comes
+ * after the disconnect gets an error, where libpmix would not hand up a call that names a namespace
+ * unknown to it.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_BOOK_H
@@ -26,6 +27,8 @@ enum {
     BOOK_NAMED = 1u << 11,     /**< it gets a name */
 };
 
+enum { BOOK_CLOSED_MAX = 64 /**< connections of one job have no end otherwise */ };
+
 struct book_entry {
     struct book_entry *next;
     char id[PROCSET_NAME_MAX + 1];
@@ -37,7 +40,8 @@ struct book_entry {
 struct book {
     struct book_entry *open; /**< the newest first */
     uint32_t n;
-    struct book_entry *closed; /**< those that have a name */
+    struct book_entry *closed; /**< those that have a name; the newest first */
+    uint32_t nclosed;
 };
 
 /** Notes a connection; of one that is open the directives are those of the last connect.
@@ -69,6 +73,10 @@ bool book_close(struct book *book, const char *id, const struct procset *members
  * NULL */
 const struct book_entry *book_next(const struct book *book, const struct book_entry *after,
                                    const char *nspace, uint32_t rank);
+
+/** Takes out the oldest of the closed connections when there are more than BOOK_CLOSED_MAX.
+ * @return it, or NULL; book_drop() frees it */
+struct book_entry *book_take_oldest(struct book *book);
 
 /** Takes out a connection that has processes of @p nspace, which has ended; the open ones first.
  * @param was_open whether it was

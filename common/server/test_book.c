@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,37 @@ static void a_name(void **state)
     procset_free(&found);
 }
 
+/* A job may connect its own processes again and again, by another id each time. */
+static void names_of_the_closed_end(void **state)
+{
+    struct book book = {0};
+    struct procset set = set_of("a", 3, "a");
+    struct book_entry *c;
+    bool was_open;
+    char id[16], first[sizeof c->name] = "";
+    (void)state;
+    for (int i = 0; i <= BOOK_CLOSED_MAX; i++) {
+        assert_null(book_take_oldest(&book));
+        snprintf(id, sizeof id, "%d", i);
+        assert_non_null(c = book_open(&book, id, &set, BOOK_NAMED));
+        assert_true(book_name(c));
+        if (i == 0)
+            strcpy(first, c->name);
+        assert_true(book_close(&book, id, &set));
+    }
+    assert_non_null(c = book_take_oldest(&book));
+    assert_string_equal(c->name, first);
+    book_drop(c);
+    assert_null(book_take_oldest(&book));
+    assert_non_null(book_open(&book, "1", &set, BOOK_NAMED)); /* again */
+    assert_int_equal(book.nclosed, BOOK_CLOSED_MAX - 1);
+    assert_true(book_close(&book, "1", &set));
+    while ((c = book_take(&book, "a", &was_open)) != NULL)
+        book_drop(c);
+    assert_int_equal(book.nclosed, 0);
+    procset_free(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +187,7 @@ int main(void)
         cmocka_unit_test(those_of_a_process),
         cmocka_unit_test(a_namespace_ends),
         cmocka_unit_test(a_name),
+        cmocka_unit_test(names_of_the_closed_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

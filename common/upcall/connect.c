@@ -79,7 +79,7 @@ void connect_complete(struct collective *c, const struct engine_result *result)
     struct connected *done = NULL;
     pmix_status_t status = result->status;
     if (status == PMIX_SUCCESS && c->kind == COLL_DISCONNECT)
-        book_close(&c->server->book, c->id, &c->all);
+        connection_close(c->server, c->id, &c->all);
     if (status == PMIX_SUCCESS && c->kind == COLL_CONNECT) {
         done = malloc(sizeof *done);
         status = done == NULL ? PMIX_ERR_NOMEM : connected(c, result->flags);
