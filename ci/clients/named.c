@@ -124,6 +124,11 @@ static void look(long round)
     fence_named(true);
     for (pmix_rank_t r = 0; r < size; r++)
         CHECK_EQ(number_of(r, key), mix(r + 1), "a number after the fence");
+    pmix_proc_t nobody = named;
+    pmix_value_t *value = NULL;
+    nobody.rank = size;
+    step("get of rank %u, who is not there", size);
+    CHECK_STATUS(PMIx_Get(&nobody, key, NULL, 0, &value), PMIX_ERR_NOT_FOUND, "get of nobody");
 }
 
 static void tell(long round)

@@ -195,7 +195,7 @@ int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct
     }
     int rc = register_keys(r, nlocal, err);
     for (uint32_t k = 0; k < nlocal && rc == 0; k++)
-        rc = register_client(name, size + k, err);
+        rc = register_client(name, PMIX_RANK_VALID - 1 - k, err);
     return rc;
 }
 

@@ -49,7 +49,7 @@ void register_end(const struct nspace *ns);
  * libpmix counts the calls of @p nlocal processes for a wildcard. None of the ranks is a client of
  * this node to it, because it would wait for what that client commits under this name: so it asks
  * the host for the data of each. It answers no get before as many clients are registered as it
- * counts; these have ranks that no member has.
+ * counts; these have the highest ranks, since a get of a rank of them waits.
  * @param size of all members @param nlocal of those of this node
  * @return 0, or -1 with the reason in @p err
  * @thread any but PMIx's; blocks until libpmix is done
