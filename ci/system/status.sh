@@ -173,7 +173,7 @@ check_log() {
     is_logged "$step node2: SIGUSR1: the state is in /tmp/muster\.$step\.[0-9a-f]{8}/status\.json"
   if [ -z "${MUSTER_CI_DEBUG:-}" ]; then skip 'lines of transitions' 'needs MUSTER_CI_DEBUG=1'; return; fi
   check 'a line a transition' "$(logged 'idle ->' | tail -n 1)" \
-    is_logged "$step node1: tracker: fence of 4 processes #[0-9a-f]{16}: (call|child): idle -> (gather|early) after [0-9]+ ms"
+    is_logged "$step node1: tracker: fence of 4 processes #[0-9a-f]{16} after [0-9]+ ms: (call|child): idle -> (gather|early)"
   nameless=$(logged 'mpi/muster: ' | grep -vE 'mpi/muster: [0-9]+\.[0-9]+ node[1-4]: ')
   check 'all lines name step and node' "$(head -n 3 <<<"$nameless")" [ -z "$nameless" ]
 }
