@@ -6,6 +6,7 @@
 #include "common/server/ending.h"
 #include "common/server/execs.h"
 #include "common/server/server.h"
+#include "common/server/shown.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
 #include "common/server/streams.h"
@@ -194,6 +195,7 @@ void server_leave(struct server *server, unsigned ms)
     asks_close(server->asks);
     time_left_close(server);
     upcall_answer_spawns(server);
+    shown_take(server, UINT32_MAX);
     steps_go_on(server);
     bool last = going_on && absent_tell(server);
     if (going_on && in_order && tasks_one_ended_well(server) && server->rm != NULL &&

@@ -2,8 +2,8 @@
 /** @file
  * Whether the user has seen what the server has logged. The launcher carries the lines to the
  * terminal, and a program that goes on may end before that: then the resource manager shows the
- * user nothing of the node any more. So the answer to a call whose failure is told only by a line
- * waits until the launcher has taken the line.
+ * user nothing of the node any more. So the answer to a call that is there to show a line
+ * (PMIx_Log), or whose failure is told only by a line, waits until the launcher has taken the line.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_SHOWN_H

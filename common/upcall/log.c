@@ -2,10 +2,13 @@
 /* log: PMIx_Log of a client, to where the host's own messages go. */
 #include "common/util/log.h"
 
+#include "common/server/server.h"
+#include "common/server/shown.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 
 #include <pmix.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -14,7 +17,16 @@ struct note {
     struct request request;
     pmix_status_t status;
     pmix_key_t unknown; /* a channel that is not ours, or "" */
+    bool is_on_terminal;
+    struct shown_wait shown;
 };
+
+static void answer_note(struct shown_wait *wait)
+{
+    struct note *note = (struct note *)((char *)wait - offsetof(struct note, shown));
+    answer_status(&note->request.answer, note->status);
+    free(note);
+}
 
 /* @thread the loop's */
 static void run(struct handoff_item *item)
@@ -22,12 +34,16 @@ static void run(struct handoff_item *item)
     struct note *note = (struct note *)item;
     if (note->unknown[0] != '\0')
         refused_tell(REFUSED_LOG, note->unknown, NULL);
-    answer_status(&note->request.answer, note->status);
-    free(note);
+    note->shown.server = upcall_server();
+    note->shown.done = answer_note;
+    if (note->is_on_terminal)
+        shown_await(&note->shown); /* the program may end once it is answered */
+    else
+        answer_note(&note->shown);
 }
 
 /* One channel. @return whether it is one of ours */
-static bool write_one(const pmix_proc_t *client, const pmix_info_t *data)
+static bool write_one(struct note *note, const pmix_proc_t *client, const pmix_info_t *data)
 {
     bool is_syslog =
         PMIX_CHECK_KEY(data, PMIX_LOG_SYSLOG) || PMIX_CHECK_KEY(data, PMIX_LOG_LOCAL_SYSLOG);
@@ -43,6 +59,7 @@ static bool write_one(const pmix_proc_t *client, const pmix_info_t *data)
     }
     /* The launcher writes our errors to the user's terminal; a line each. */
     const char *text = data->value.data.string;
+    note->is_on_terminal = true;
     while (*text != '\0') {
         size_t len = strcspn(text, "\n");
         if (len > 0)
@@ -63,7 +80,7 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
     if (note == NULL)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < ndata; i++)
-        if (write_one(client, &data[i]))
+        if (write_one(note, client, &data[i]))
             done++;
         else
             PMIX_LOAD_KEY(note->unknown, data[i].key);
