@@ -131,8 +131,8 @@ static pmix_status_t spawn_nested(char *nspace)
     return rc;
 }
 
-/* @param alone no other rank spawns. Else a child may end before its size is asked for, on a busy
- * machine, and what is known of it ends with it. */
+/* @param alone it is the only spawn of the run. Else a child may end before its size is asked for,
+ * on a busy machine, and what is known of it ends with it. */
 static void good(int n, bool alone)
 {
     pmix_nspace_t nspace;
@@ -371,7 +371,7 @@ int main(int argc, char **argv)
     else if (client.me.rank < (pmix_rank_t)spawners && what != 13) {
         pmix_nspace_t nspace;
         for (long i = 0; i < rounds && what <= 1; i++)
-            good((int)n, spawners == 1);
+            good((int)n, spawners == 1 && rounds == 1);
         if (what == 0 || what == 2)
             bad("/no/such/program", 2, NULL, PMIX_ERR_JOB_EXE_NOT_FOUND);
         if (what == 0 || what == 3)
