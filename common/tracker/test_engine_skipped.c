@@ -17,16 +17,6 @@ enum { N = 7, LEFT = N - 2, LONG_MS = 3600000 };
 static const struct loopback_conf seven = {
     .nnodes = N, .arity = 2, .seed = 7, .delay_max = 20, .reorder = true};
 
-static struct procset servers(uint32_t mask)
-{
-    struct procset set = {0};
-    for (uint32_t i = 0; i < N; i++)
-        if (mask & 1u << i)
-            procset_add(&set, "job", i, i);
-    procset_canonical(&set);
-    return set;
-}
-
 /* Others have tried without 6 and have failed for good; here it was known that 5 is lost, too. The
  * try without both gets their failure, as they make no such try: not when they go on after it,
  * when it was no try between the first one and ours, when we have made it ourselves, nor when it
@@ -57,7 +47,7 @@ static void a_try_that_is_skipped(void **state)
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         uint32_t nodes[N], n = 0;
         struct kit_ask ask = {0};
-        struct procset gone_now = servers(tries[i].gone);
+        struct procset gone_now = kit_servers(tries[i].gone);
         for (uint32_t node = 0; node < N; node++)
             if (tries[i].theirs & 1u << node)
                 nodes[n++] = node;
@@ -108,7 +98,7 @@ static void a_skipped_try_fails_later(void **state)
         struct kit *kit = kit_new(&seven);
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-        struct procset gone = servers(0x60);
+        struct procset gone = kit_servers(0x60);
         const struct kit_call *call =
             kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
         loopback_run(kit->net, 1000);
@@ -135,7 +125,7 @@ static void a_skipped_try_that_nobody_told_of(void **state)
     (void)state;
     for (uint32_t i = 0; i < 40; i++) {
         char id[8];
-        struct procset gone = servers(0x60);
+        struct procset gone = kit_servers(0x60);
         struct kit *kit = kit_new(&seven);
         snprintf(id, sizeof id, "%u", i);
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
@@ -178,7 +168,7 @@ static void a_try_that_one_has_skipped(void **state)
         struct kit *kit = kit_new(&seven);
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-        struct procset gone6 = servers(0x40), gone = servers(0x60);
+        struct procset gone6 = kit_servers(0x40), gone = kit_servers(0x60);
         const struct kit_call *skips = NULL, *waits[N - 1];
         if (first)
             skips = kit_call(kit, without_both, ahead, (struct kit_ask){.gone = &gone});
@@ -218,7 +208,7 @@ static void the_next_one_fails_at_once(void **state)
         struct kit *kit = kit_new(&seven);
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-        struct procset gone = servers(0x60);
+        struct procset gone = kit_servers(0x60);
         const struct kit_call *call =
             kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
         loopback_run(kit->net, 1000);
@@ -250,7 +240,7 @@ static void the_next_one_fails_at_once(void **state)
  */
 static void what_a_skipped_try_owes(void **state)
 {
-    struct procset gone = servers(0x60);
+    struct procset gone = kit_servers(0x60);
     struct kit *kit = kit_new(&seven);
     struct kit_op *more = kit_op(kit, COLL_CONSTRUCT, "owes", NULL, N - 1);
     struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, "owes", NULL, LEFT);
@@ -295,7 +285,7 @@ static void what_ends_soon_says_nothing(void **state)
     struct kit *kit = kit_new(&seven);
     struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
     struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
-    struct procset gone = servers(0x60);
+    struct procset gone = kit_servers(0x60);
     struct tree tree = kit_tree(without_both, 2);
     uint32_t early = tree_child(&tree, tree.root, 0);
     (void)state;

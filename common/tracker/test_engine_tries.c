@@ -18,16 +18,6 @@ enum { N = 7, LEFT = N - 2, LONG_MS = 3600000 };
 static const struct loopback_conf seven = {
     .nnodes = N, .arity = 2, .seed = 7, .delay_max = 20, .reorder = true};
 
-static struct procset servers(uint32_t mask)
-{
-    struct procset set = {0};
-    for (uint32_t i = 0; i < N; i++)
-        if (mask & 1u << i)
-            procset_add(&set, "job", i, i);
-    procset_canonical(&set);
-    return set;
-}
-
 /* The server that decides has failed a try for good, has told one other server alone, and is lost.
  * A server that could not know has given up that try for the loss, and tries again: the others do
  * not, and it is told why. */
@@ -48,7 +38,7 @@ static void a_try_that_was_given_up(void **state)
             if (slot != tree.root)
                 nodes[n++] = slot;
         struct kit_op *again = kit_op(kit, COLL_CONSTRUCT, id, nodes, n);
-        struct procset gone = servers(1u << tree.root);
+        struct procset gone = kit_servers(1u << tree.root);
         if (tree_child(&tree, other, 0) != TREE_NONE) {
             sides[tree.root] = sides[told] = 1;
             struct kit_call *call = kit_call(kit, first, other, (struct kit_ask){0});
@@ -121,7 +111,7 @@ static void the_older_failure_comes_first(void **state)
     for (uint32_t i = 0; i < 20; i++) {
         char id[8];
         struct kit *kit = kit_new(&seven);
-        struct procset gone = servers(0x60);
+        struct procset gone = kit_servers(0x60);
         snprintf(id, sizeof id, "%u", i);
         struct kit_op *more = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
         struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
@@ -150,7 +140,7 @@ static void a_success_that_comes_later(void **state)
         char id[8];
         uint8_t sides[N] = {0};
         struct kit *kit = kit_new(&seven);
-        struct procset gone = servers(0x60);
+        struct procset gone = kit_servers(0x60);
         snprintf(id, sizeof id, "%u", i);
         struct kit_op *more = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
         struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);

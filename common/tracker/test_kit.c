@@ -153,6 +153,16 @@ static void done(struct engine_call *engine_call, const struct engine_result *re
         call->then(call);
 }
 
+struct procset kit_servers(uint32_t mask)
+{
+    struct procset set = {0};
+    for (uint32_t i = 0; i < 32; i++)
+        if (mask & 1u << i)
+            procset_add(&set, "job", i, i);
+    procset_canonical(&set);
+    return set;
+}
+
 struct kit_call *kit_call(struct kit *kit, struct kit_op *op, uint32_t slot, struct kit_ask ask)
 {
     struct kit_call *call = calloc(1, sizeof *call);

@@ -72,6 +72,9 @@ void kit_fault(struct kit *kit, const char *fmt, ...) __attribute__((format(prin
 struct kit_op *kit_op(struct kit *kit, enum coll_kind kind, const char *id, const uint32_t *nodes,
                       uint32_t n);
 
+/** @return the processes of the servers whose bits @p mask has; the caller's, procset_free() */
+struct procset kit_servers(uint32_t mask);
+
 /** Makes the call of the server in @p slot. @return the call, the kit's */
 struct kit_call *kit_call(struct kit *kit, struct kit_op *op, uint32_t slot, struct kit_ask ask);
 

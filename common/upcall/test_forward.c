@@ -249,7 +249,7 @@ static void test_merged(void **state)
     assert_int_equal(print(number), PMIX_SUCCESS);
 }
 
-/* What is not pulled stays on the terminal. */
+/* muster leaves on the terminal what no process pulls. */
 static void test_some_pulled(void **state)
 {
     (void)state;

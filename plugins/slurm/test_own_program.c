@@ -78,7 +78,7 @@ static void test_an_upgrade_has_replaced_it(void **state)
     assert_int_equal(run("replaced", copy), 0);
 }
 
-/* Who starts it gets that name in the reason. */
+/* The caller that starts it reads that name in the reason. */
 static void test_it_was_removed(void **state)
 {
     char gone[96];
