@@ -19,9 +19,11 @@ void engine_call(struct engine *engine, struct engine_call *call)
         engine_call(engine, call); /* t may be gone */
         return;
     }
-    struct tracker_debt owed;
+    struct tracker_debt owed = {0};
     if (call->gone == NULL || call->op == 0)
         call->op = ++engine->numbers;
+    if (call->gone != NULL)
+        procset_unite(&engine->without, call->gone);
     struct tracker *other = call->gone != NULL ? tries_owing(engine, t, call) : NULL;
     if (tracker_owed(other != NULL ? other : t, &owed)) {
         const struct engine_result failure = debt_result(&owed);
@@ -38,6 +40,13 @@ void engine_call(struct engine *engine, struct engine_call *call)
         return;
     }
     bool again = call->gone != NULL;
+    if (again && tries_names_lost(engine, t, &owed.gone)) {
+        log_debug("tracker: a later try names some without whom another has gone on here");
+        owed.status = engine->env.codes.lost;
+        tracker_tidy(engine, t);
+        call_pay(call, &owed);
+        return;
+    }
     if (t->call == NULL && t->queue == NULL) {
         wanted_forget(engine, t->sig, t->siglen);
         tracker_start(engine, t, call);

@@ -276,6 +276,7 @@ void engine_free(struct engine *engine)
     ranges_free(&engine->lost);
     ranges_free(&engine->left);
     ranges_free(&engine->met);
+    procset_free(&engine->without);
     timers_free(&engine->timers);
     free(engine->buckets);
     free(engine); /* the first member of struct whole */

@@ -269,6 +269,67 @@ static void what_a_skipped_try_owes(void **state)
     procset_free(&gone);
 }
 
+/* Two losses are learnt in different order. Servers 0 and 1 have lost 6 and then 5, and their first
+ * operation has failed for good without both. Servers 2 and 3 still make it, and have lost 6 and
+ * then 4. In the next operation 0 and 1 lose 4 as well, before they hear of 5 again. Their
+ * contributions to the try without 4 and 6 must not meet those of 2 and 3, which would take the
+ * failure of that try for their first operation, and make it once more for the next one.
+ */
+static void two_losses_in_different_order(void **state)
+{
+    static const uint32_t no46[] = {0, 1, 2, 3, 5};
+    struct procset gone56 = kit_servers(0x60), gone46 = kit_servers(0x50), gone = kit_servers(0x70);
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *without56 = kit_op(kit, COLL_CONSTRUCT, "order", NULL, LEFT);
+    struct kit_op *without46 = kit_op(kit, COLL_CONSTRUCT, "order", no46, LEFT);
+    struct kit_op *without_all = kit_op(kit, COLL_CONSTRUCT, "order", NULL, LEFT - 1);
+    struct kit_op *next46 = kit_op(kit, COLL_CONSTRUCT, "order", no46, LEFT);
+    struct kit_op *next_all = kit_op(kit, COLL_CONSTRUCT, "order", NULL, LEFT - 1);
+    const struct kit_call *first[4], *next[4];
+    (void)state;
+    for (uint32_t slot = 0; slot < 2; slot++)
+        kit_call(kit, without56, slot, (struct kit_ask){.gone = &gone56});
+    kit_call(kit, without56, 4, (struct kit_ask){.gone = &gone56, .status = -77});
+    loopback_run(kit->net, 1000);
+    for (uint32_t slot = 2; slot < 4; slot++)
+        first[slot] = kit_call(kit, without46, slot, (struct kit_ask){.gone = &gone46});
+    for (uint32_t slot = 0; slot < 2; slot++)
+        next[slot] = kit_call(kit, next46, slot, (struct kit_ask){.gone = &gone46});
+    loopback_run(kit->net, 100);
+    loopback_local_status(kit->net, 5, -88);
+    kit_call(kit, without46, 4, (struct kit_ask){.gone = &gone46, .status = -88});
+    loopback_run(kit->net, 10000);
+    for (uint32_t slot = 0; slot < 4; slot++) {
+        const struct kit_call *before = slot < 2 ? next[slot] : first[slot];
+        struct kit_ask ask = {.gone = &gone, .op = before->call.op};
+        assert_int_equal(before->answers, 1);
+        if (slot < 2)
+            next[slot] = kit_call(kit, next_all, slot, ask);
+        else
+            first[slot] = kit_call(kit, without_all, slot, ask);
+    }
+    loopback_run(kit->net, 2000);
+    for (uint32_t slot = 2; slot < 4; slot++) {
+        assert_int_equal(first[slot]->status, -77);
+        struct kit_ask ask = {.gone = &gone46, .status = slot == 2 ? -78 : 0};
+        next[slot] = kit_call(kit, next46, slot, ask);
+        if (next[slot]->answers == 1 && next[slot]->status == LOOPBACK_LOST) {
+            ask.gone = &gone;
+            ask.op = next[slot]->call.op;
+            next[slot] = kit_call(kit, next_all, slot, ask);
+        }
+    }
+    loopback_run(kit->net, 10000);
+    for (uint32_t slot = 0; slot < 4; slot++) {
+        assert_int_equal(next[slot]->answers, 1);
+        assert_int_equal(next[slot]->status, -78);
+    }
+    kit_end(kit);
+    procset_free(&gone56);
+    procset_free(&gone46);
+    procset_free(&gone);
+}
+
 static void count(void *arg, const struct engine_view *view)
 {
     uint32_t *n = arg;
@@ -313,6 +374,7 @@ int main(void)
         cmocka_unit_test(the_next_one_fails_at_once),
         cmocka_unit_test(what_ends_soon_says_nothing),
         cmocka_unit_test(what_a_skipped_try_owes),
+        cmocka_unit_test(two_losses_in_different_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,13 @@
  * 4. A server whose call is of a later try fails each try that it has skipped, as soon as others
  *    contribute to it or ask for it. The failure names those without whom its call goes on. Else
  * the others would wait there for that server, and it for them.
+ * 5. A later try that names processes without which a call of this server has gone on, in this or
+ * an earlier operation, is answered at once with their loss. So all tries that a server makes after
+ * an operation are later ones than the try with which that operation has ended, whatever losses it
+ * learns in which order, and rules 1 to 3 hold for them.
  *
- * This file has 2 to 4; recovery/skipped.c has 1. Nothing of this is sent or looked for while no
- * operation is tried again.
+ * This file has 2 to 4; recovery/skipped.c has 1 and 5. Nothing of this is sent or looked for while
+ * no operation is tried again.
  */
 #include "common/tracker/rollup/rollup.h"
 
