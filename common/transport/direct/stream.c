@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a connection, what it writes, and its deadlines; stream_read.c reads. */
+/* The life of a connection, what it writes, and its deadlines; stream_read.c reads. */
 #include "common/transport/direct/stream_private.h"
 
 #include "common/util/clock.h"
+#include "common/util/states.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,50 @@ enum {
     BYE_MS = 1000,         /* for the whole end */
     STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
 };
+
+static const char *const state_names[STREAM_STATES] = {
+    "open", "saying", "said", "answering", "both", "shut", "ended", "cut", "closed"};
+static const char *const event_names[STREAM_EVENTS] = {"say", "write", "hear", "fin",
+                                                       "end", "break", "close"};
+
+enum {
+    NONE = STATES_NONE,
+    SAYING = STREAM_SAYING,
+    SAID = STREAM_SAID,
+    ANSWERING = STREAM_ANSWERING,
+    BOTH = STREAM_BOTH,
+    SHUT = STREAM_SHUT,
+    ENDED = STREAM_ENDED,
+    CUT = STREAM_CUT,
+    CLOSED = STREAM_CLOSED,
+};
+
+/* Both ends may say BYE at once. A peer that has both may end before ours could be: then it has
+ * taken all, and we too. */
+/* clang-format off */
+static const int table[STREAM_STATES][STREAM_EVENTS] = {
+    /*                     SAY     WRITE HEAR       FIN   END    BREAK CLOSE */
+    [STREAM_OPEN]      = {SAYING, NONE, ANSWERING, NONE, NONE,  CUT,  CLOSED},
+    [STREAM_SAYING]    = {NONE,   SAID, ANSWERING, NONE, NONE,  CUT,  CLOSED},
+    [STREAM_SAID]      = {NONE,   NONE, BOTH,      NONE, NONE,  CUT,  CLOSED},
+    [STREAM_ANSWERING] = {NONE,   BOTH, NONE,      NONE, NONE,  CUT,  CLOSED},
+    [STREAM_BOTH]      = {NONE,   NONE, NONE,      SHUT, ENDED, CUT,  CLOSED},
+    [STREAM_SHUT]      = {NONE,   NONE, NONE,      NONE, ENDED, CUT,  CLOSED},
+    [STREAM_ENDED]     = {NONE,   NONE, NONE,      NONE, NONE,  NONE, NONE},
+    [STREAM_CUT]       = {NONE,   NONE, NONE,      NONE, NONE,  NONE, NONE},
+    [STREAM_CLOSED]    = {NONE,   NONE, NONE,      NONE, NONE,  NONE, NONE},
+};
+/* clang-format on */
+
+static const struct states life = {state_names, event_names, &table[0][0], STREAM_EVENTS};
+
+bool stream_move(struct stream *s, enum stream_event event)
+{
+    int to = states_next(&life, (int)s->state, (int)event, "transport: connection %d", s->fd);
+    if (to != STATES_NONE)
+        s->state = (enum stream_state)to;
+    return to != STATES_NONE;
+}
 
 static void outgoing_free(struct outgoing *list)
 {
@@ -38,9 +83,9 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
     struct stream *s = arg;
     (void)fd;
     (void)what;
-    if (s->why == NULL && !s->ended)
+    if (!stream_is_over(s))
         stream_read(s);
-    if (s->why != NULL || s->ended)
+    if (stream_is_over(s))
         s->env->ended(s->env->arg, s, s->why);
 }
 
@@ -49,8 +94,7 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
     struct stream *s = arg;
     (void)fd;
     (void)what;
-    if (s->why == NULL)
-        stream_write(s);
+    stream_write(s);
 }
 
 struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
@@ -96,7 +140,7 @@ void *stream_owner(const struct stream *s)
 
 bool stream_is_open(const struct stream *s)
 {
-    return s->state == STREAM_OPEN && s->why == NULL;
+    return s->state == STREAM_OPEN;
 }
 
 int64_t stream_used(const struct stream *s)
@@ -106,7 +150,7 @@ int64_t stream_used(const struct stream *s)
 
 bool stream_peer_closed(const struct stream *s)
 {
-    return s->closed;
+    return s->state == STREAM_CLOSED;
 }
 
 const struct outgoing *stream_pending(const struct stream *s)
@@ -123,20 +167,17 @@ struct outgoing *stream_take_pending(struct stream *s)
 }
 
 /* The owner learns of it from the loop, because it may be in a call of ours now. */
-void stream_cut(struct stream *s, const char *why)
+void stream_end(struct stream *s, enum stream_event event, const char *why)
 {
-    if (s->why == NULL && !s->ended) {
-        s->why = why;
-        event_active(s->read, EV_READ, 0);
-    }
+    if (stream_is_over(s) || !stream_move(s, event))
+        return;
+    s->why = why;
+    event_active(s->read, EV_READ, 0);
 }
 
-void stream_finish(struct stream *s)
+void stream_cut(struct stream *s, const char *why)
 {
-    if (s->why == NULL && !s->ended) {
-        s->ended = true;
-        event_active(s->read, EV_READ, 0);
-    }
+    stream_end(s, STREAM_BREAK, why);
 }
 
 /* ---- writing ---- */
@@ -163,7 +204,7 @@ static bool next_head(struct stream *s)
 {
     struct record record = {.kind = RECORD_ACK, .hurry = s->ask, .taken = s->taken};
     const struct outgoing *o = s->unwritten;
-    bool bye = s->state != STREAM_OPEN && !s->bye_out;
+    bool bye = s->state == STREAM_SAYING || s->state == STREAM_ANSWERING;
     if (o != NULL) {
         record.kind = RECORD_DATA;
         record.hurry = s->hurry;
@@ -189,20 +230,9 @@ static void wrote(struct stream *s)
         s->unwritten = s->unwritten->next;
         s->written++;
     } else if (s->heading == RECORD_BYE) {
-        s->bye_out = true;
+        stream_move(s, STREAM_WRITE);
     }
     s->heading = 0;
-}
-
-/* Both have said BYE: what is left to say is what was taken, and then nothing. */
-static void say_end(struct stream *s)
-{
-    if (s->state == STREAM_BYE_TAKEN && s->bye_out)
-        s->state = STREAM_BOTH;
-    if (s->state != STREAM_BOTH || !s->bye_out || s->heading != 0 || s->shut)
-        return;
-    s->shut = true;
-    shutdown(s->fd, SHUT_WR);
 }
 
 /* Adds those bytes of a part that are not written. @param done how many of the record are
@@ -232,7 +262,7 @@ static ssize_t write_some(struct stream *s, size_t *len)
 
 void stream_write(struct stream *s)
 {
-    while (s->why == NULL && !s->shut && (s->heading != 0 || next_head(s))) {
+    while (s->state < STREAM_SHUT && (s->heading != 0 || next_head(s))) {
         size_t len;
         ssize_t n = write_some(s, &len);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -252,7 +282,8 @@ void stream_write(struct stream *s)
         if (s->at == len)
             wrote(s);
     }
-    say_end(s);
+    if (s->state == STREAM_BOTH && stream_move(s, STREAM_FIN)) /* what was taken has been said */
+        shutdown(s->fd, SHUT_WR);
 }
 
 static void due(struct stream *s, int64_t when)
@@ -280,7 +311,7 @@ void stream_bye(struct stream *s)
 {
     if (s->state != STREAM_OPEN)
         return;
-    s->state = STREAM_BYE_SAID;
+    stream_move(s, STREAM_SAY);
     s->end_by = now_ms() + BYE_MS;
     due(s, s->end_by);
     stream_write(s);
@@ -290,19 +321,17 @@ void stream_bye_came(struct stream *s)
 {
     s->ack = true;
     if (s->state == STREAM_OPEN) {
-        s->state = STREAM_BYE_TAKEN;
         s->end_by = now_ms() + BYE_MS;
         due(s, s->end_by);
-    } else {
-        s->state = STREAM_BOTH;
     }
+    stream_move(s, STREAM_HEAR);
     stream_write(s);
 }
 
 void stream_hurry(struct stream *s)
 {
     s->hurry = true;
-    if (s->pending == NULL || s->why != NULL || s->broken != 0)
+    if (s->pending == NULL || stream_is_over(s) || s->broken != 0)
         return;
     s->ask = true;
     stream_write(s);

@@ -4,13 +4,14 @@
  * order. A frame that was written counts as delivered once the peer has said that it has taken it.
  * What is not when the connection ends goes another way; the link drops repetitions.
  *
- *              stream_bye()           BYE comes
- *   OPEN ──────────────────► BYE SAID ─────────┐
- *    │ BYE comes                               ▼   the peer's end of file
- *    └───────────► BYE TAKEN ── ours is out ► BOTH ───────────────────────► ended in order
+ *        stream_bye()         it is written       BYE comes
+ *   OPEN ────────────► SAYING ────────────► SAID ──────────┐
+ *    │ BYE comes          │ BYE comes                      ▼   all is said      end of file comes
+ *    └────────────────────┴──► ANSWERING ── ours written ► BOTH ────────► SHUT ────────► ENDED
  *
  * Neither end closes its socket before it has read the other one's end of file, because the kernel
- * would destroy what is under way. Any other end is one that was not in order.
+ * would destroy what is under way. Any other end is one that was not in order: CUT by this end, or
+ * CLOSED by the peer.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_STREAM_H

@@ -7,16 +7,42 @@
 
 #include "common/transport/direct/stream.h"
 
+/** How far a connection is. stream.h has the picture, stream.c the table of how it moves. */
+enum stream_state {
+    STREAM_OPEN,      /**< frames go both ways */
+    STREAM_SAYING,    /**< our BYE is to go out, behind all that was sent */
+    STREAM_SAID,      /**< it is out; the peer's has not come */
+    STREAM_ANSWERING, /**< the peer's has come, and ours is to go out */
+    STREAM_BOTH,      /**< both have been said; what was taken may still be to be said */
+    STREAM_SHUT,      /**< our end of file is written; the peer's has not come */
+    STREAM_ENDED,     /**< in order */
+    STREAM_CUT,       /**< out of order, by this end: stream::why */
+    STREAM_CLOSED,    /**< the peer has closed it out of order */
+    STREAM_STATES,
+};
+
+/** What can happen to it. */
+enum stream_event {
+    STREAM_SAY,   /**< this end is to say BYE */
+    STREAM_WRITE, /**< our BYE is written */
+    STREAM_HEAR,  /**< the peer's has come */
+    STREAM_FIN,   /**< nothing is left to say */
+    STREAM_END,   /**< the peer's end of file has come after all else */
+    STREAM_BREAK, /**< something is wrong with it, or the owner does not want it any more */
+    STREAM_CLOSE, /**< the peer's end of file has come too early, or its reset */
+    STREAM_EVENTS,
+};
+
+/* That a write has failed (broken) is no state: until what the peer has said was read, it goes
+ * through all of them. ack, ask and hurry are what the next record says. */
 struct stream {
     const struct stream_env *env;
     void *owner;
     int fd;
     struct event *read, *write;
     struct session session;
-    enum { STREAM_OPEN, STREAM_BYE_SAID, STREAM_BYE_TAKEN, STREAM_BOTH } state; /**< stream.h */
-    const char *why; /**< it was cut, and the owner is to learn it */
-    bool ended;      /**< the same, in order */
-    bool closed;     /**< the peer has closed it out of order */
+    enum stream_state state;
+    const char *why; /**< for the owner, once it is STREAM_CUT or STREAM_CLOSED */
     int broken;      /**< errno of a write; what the peer has said is read first */
 
     struct outgoing *pending, **tail; /**< not taken by the peer, in order */
@@ -29,7 +55,6 @@ struct stream {
     bool ack;                         /**< what was taken is to be said */
     bool ask;                         /**< the peer is to say what it has taken */
     bool hurry;                       /**< and with each DATA */
-    bool bye_out, shut;               /**< BYE is written; and the end of file */
 
     unsigned char in[RECORD_HEAD]; /**< of the record that is being read */
     size_t have;                   /**< bytes of it */
@@ -45,7 +70,26 @@ struct stream {
 
 enum { STREAM_ACK_MS = 20 /**< what was taken is said by then, if no frame brings it along */ };
 
-/** Reads what there is; sets why, or ended. */
+/** Whether it has ended, in order or not: the owner is to learn it. */
+static inline bool stream_is_over(const struct stream *s)
+{
+    return s->state >= STREAM_ENDED;
+}
+
+/** Whether the peer may still send frames. */
+static inline bool stream_hears(const struct stream *s)
+{
+    return s->state <= STREAM_SAID;
+}
+
+/** Notes what has happened to it. @return whether that can happen now */
+bool stream_move(struct stream *s, enum stream_event event);
+
+/** The same of an event that ends it, unless it is over: the loop then tells the owner.
+ * @param why as for stream_env::ended */
+void stream_end(struct stream *s, enum stream_event event, const char *why);
+
+/** Reads what there is. */
 void stream_read(struct stream *s);
 
 /** Writes what the socket takes. */
@@ -56,8 +100,5 @@ bool stream_took(struct stream *s, uint64_t taken);
 
 /** The peer has said BYE. */
 void stream_bye_came(struct stream *s);
-
-/** It has ended in order. */
-void stream_finish(struct stream *s);
 
 #endif

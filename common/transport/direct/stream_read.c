@@ -25,7 +25,7 @@ static bool take(struct stream *s, const void *body)
         stream_cut(s, "it has taken what was not sent");
         return false;
     }
-    if (r->kind != RECORD_ACK && s->state != STREAM_OPEN && s->state != STREAM_BYE_SAID) {
+    if (r->kind != RECORD_ACK && !stream_hears(s)) {
         stream_cut(s, "it sends after its goodbye");
         return false;
     }
@@ -45,7 +45,7 @@ static bool take(struct stream *s, const void *body)
     }
     if (s->ack && s->broken == 0 && !event_pending(s->write, EV_WRITE, NULL))
         stream_write(s);
-    return s->why == NULL;
+    return !stream_is_over(s);
 }
 
 static bool take_body(struct stream *s, const void *body)
@@ -112,12 +112,11 @@ static ssize_t read_some(struct stream *s, size_t *room)
     ssize_t got = readv(s->fd, iov, n);
     if (got > 0)
         return got;
-    if (got == 0 && s->state == STREAM_BOTH && s->shut && s->have == 0)
-        stream_finish(s);
-    else if (got == 0 || errno == ECONNRESET) {
-        s->closed = true;
-        stream_cut(s, "it has closed the connection");
-    } else if (errno != EAGAIN && errno != EINTR)
+    if (got == 0 && (s->state == STREAM_BOTH || s->state == STREAM_SHUT) && s->have == 0)
+        stream_end(s, STREAM_END, NULL);
+    else if (got == 0 || errno == ECONNRESET)
+        stream_end(s, STREAM_CLOSE, "it has closed the connection");
+    else if (errno != EAGAIN && errno != EINTR)
         stream_cut(s, strerror(errno));
     else if (s->broken != 0)
         stream_cut(s, strerror(s->broken));
@@ -126,7 +125,7 @@ static ssize_t read_some(struct stream *s, size_t *room)
 
 void stream_read(struct stream *s)
 {
-    for (int i = 0; i < READS && s->why == NULL; i++) {
+    for (int i = 0; i < READS && !stream_is_over(s); i++) {
         size_t room;
         ssize_t n = read_some(s, &room);
         if (n < 0)

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of the life of a direct connection: what may follow what, and both ends of one in one
+ * process.
+ */
+#include "common/transport/direct/stream_private.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { NENDS = 2, TURNS = 100 };
+
+/* One end of the connection. */
+static struct end {
+    struct identity own;
+    struct stream_env env;
+    struct stream *stream;
+    unsigned received, ended;
+    const char *why;
+} ends[NENDS];
+
+static struct event_base *base;
+static unsigned char room[STREAM_ROOM];
+static unsigned nwarnings;
+static char last[256];
+static int full; /* a socket that takes nothing; -1: none */
+
+static void sink(void *arg, enum log_level level, const char *text)
+{
+    (void)arg;
+    nwarnings += level == LOG_LEVEL_WARNING;
+    strncpy(last, text, sizeof last - 1);
+}
+
+static ssize_t send_or_not(int fd, const struct msghdr *message)
+{
+    if (fd != full)
+        return sockets_of_kernel.sendmsg(fd, message);
+    errno = EAGAIN;
+    return -1;
+}
+
+static void on_receive(void *arg, struct stream *stream, const void *data, size_t len)
+{
+    struct end *end = arg;
+    (void)stream;
+    assert_true(len == 5 && memcmp(data, "frame", 5) == 0);
+    end->received++;
+}
+
+static void on_ended(void *arg, struct stream *stream, const char *why)
+{
+    struct end *end = arg;
+    event_del(stream->read);
+    end->ended++;
+    end->why = why;
+}
+
+static void on_due(void *arg, int64_t when)
+{
+    (void)arg, (void)when;
+}
+
+static int begin(void **state)
+{
+    static struct sockets sockets;
+    static const unsigned char challenge[CHALLENGE_BYTES];
+    unsigned char hello[HELLO_BYTES], welcome[WELCOME_BYTES];
+    struct session sessions[NENDS];
+    uint32_t from;
+    int fds[NENDS];
+    (void)state;
+    log_open(sink, NULL, LOG_LEVEL_DEBUG, NULL);
+    nwarnings = 0;
+    full = -1;
+    sockets = sockets_of_kernel;
+    sockets.sendmsg = send_or_not;
+    for (uint32_t i = 0; i < NENDS; i++) {
+        ends[i] = (struct end){.own = {.self = i}};
+        ends[i].env = (struct stream_env){.arg = &ends[i],
+                                          .own = &ends[i].own,
+                                          .sockets = &sockets,
+                                          .room = room,
+                                          .receive = on_receive,
+                                          .ended = on_ended,
+                                          .due = on_due};
+    }
+    base = event_base_new();
+    if (base == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0 ||
+        !hello_write(&ends[0].own, 1, ends[1].own.key, challenge, hello, &sessions[0]) ||
+        !hello_read(&ends[1].own, challenge, hello, &from, &sessions[1]))
+        return -1;
+    welcome_write(&ends[1].own, &sessions[1], welcome);
+    if (!welcome_read(&sessions[0], welcome))
+        return -1;
+    for (int i = 0; i < NENDS; i++)
+        if ((ends[i].stream = stream_new(&ends[i].env, base, fds[i], &sessions[i], NULL)) == NULL)
+            return -1;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NENDS; i++)
+        stream_free(ends[i].stream);
+    event_base_free(base);
+    return 0;
+}
+
+/* Runs the loop until nothing more happens. */
+static void run(void)
+{
+    for (int i = 0; i < TURNS; i++)
+        event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+static void send_frame(struct end *from)
+{
+    struct outgoing *o = calloc(1, sizeof *o);
+    assert_non_null(o);
+    o->data = strdup("frame");
+    o->len = 5;
+    stream_send(from->stream, o);
+}
+
+static void assert_states(enum stream_state first, enum stream_state second)
+{
+    assert_int_equal(ends[0].stream->state, first);
+    assert_int_equal(ends[1].stream->state, second);
+}
+
+/* An end that was told to its owner once. @param why NULL: in order */
+static void assert_told(const struct end *end, const char *why)
+{
+    assert_int_equal(end->ended, 1);
+    if (why == NULL)
+        assert_null(end->why);
+    else
+        assert_string_equal(end->why, why);
+}
+
+static void one_end_says_bye(void **state)
+{
+    (void)state;
+    send_frame(&ends[0]);
+    stream_bye(ends[0].stream);
+    assert_states(STREAM_SAID, STREAM_OPEN);
+    assert_false(stream_is_open(ends[0].stream));
+    run();
+    assert_states(STREAM_ENDED, STREAM_ENDED);
+    assert_int_equal(ends[1].received, 1);
+    assert_null(stream_pending(ends[0].stream)); /* it was said to have been taken */
+    assert_told(&ends[0], NULL);
+    assert_told(&ends[1], NULL);
+    assert_int_equal(nwarnings, 0);
+}
+
+static void both_say_bye_at_once(void **state)
+{
+    (void)state;
+    send_frame(&ends[1]);
+    stream_bye(ends[0].stream);
+    stream_bye(ends[1].stream);
+    stream_bye(ends[1].stream); /* no more than once */
+    assert_states(STREAM_SAID, STREAM_SAID);
+    run();
+    assert_states(STREAM_ENDED, STREAM_ENDED);
+    assert_int_equal(ends[0].received, 1);
+    assert_null(stream_pending(ends[1].stream));
+    assert_int_equal(nwarnings, 0);
+}
+
+/* The peer's BYE comes while the own one cannot be written. */
+static void a_bye_that_waits(void **state)
+{
+    (void)state;
+    full = ends[0].stream->fd;
+    stream_bye(ends[0].stream);
+    assert_states(STREAM_SAYING, STREAM_OPEN);
+    stream_bye(ends[1].stream);
+    run();
+    assert_states(STREAM_ANSWERING, STREAM_SAID);
+    full = -1;
+    run();
+    assert_states(STREAM_ENDED, STREAM_ENDED);
+    assert_int_equal(nwarnings, 0);
+}
+
+/* The peer has said all and taken all; only that we have taken its frame cannot be said. It will
+ * send that again another way. */
+static void an_end_before_the_ack(void **state)
+{
+    (void)state;
+    send_frame(&ends[1]);
+    stream_bye(ends[0].stream);
+    full = ends[0].stream->fd;
+    stream_bye(ends[1].stream);
+    run();
+    assert_states(STREAM_ENDED, STREAM_SHUT);
+    assert_told(&ends[0], NULL);
+    assert_int_equal(ends[0].received, 1);
+    assert_non_null(stream_pending(ends[1].stream));
+    shutdown(ends[0].stream->fd, SHUT_WR); /* as its owner does then */
+    run();
+    assert_states(STREAM_ENDED, STREAM_ENDED);
+    assert_told(&ends[1], NULL);
+    assert_int_equal(nwarnings, 0);
+}
+
+static void the_first_end_counts(void **state)
+{
+    (void)state;
+    stream_cut(ends[0].stream, "for a test");
+    stream_cut(ends[0].stream, "once more");
+    stream_bye(ends[0].stream);
+    assert_states(STREAM_CUT, STREAM_OPEN);
+    assert_int_equal(ends[0].ended, 0); /* the loop tells it */
+    run();
+    assert_told(&ends[0], "for a test");
+    assert_false(stream_peer_closed(ends[0].stream));
+    shutdown(ends[0].stream->fd, SHUT_RDWR);
+    run();
+    assert_states(STREAM_CUT, STREAM_CLOSED);
+    assert_told(&ends[1], "it has closed the connection");
+    assert_true(stream_peer_closed(ends[1].stream));
+    assert_int_equal(nwarnings, 0);
+}
+
+/* It has said BYE, and its process ends before ours is written. */
+static void closed_after_its_bye(void **state)
+{
+    (void)state;
+    full = ends[0].stream->fd;
+    stream_bye(ends[1].stream);
+    run();
+    assert_states(STREAM_ANSWERING, STREAM_SAID);
+    shutdown(ends[1].stream->fd, SHUT_WR);
+    run();
+    assert_int_equal(ends[0].stream->state, STREAM_CLOSED);
+    assert_told(&ends[0], "it has closed the connection");
+}
+
+/* A peer that goes on after its goodbye is cut off. */
+static void frames_after_the_goodbye(void **state)
+{
+    (void)state;
+    full = ends[0].stream->fd;
+    stream_bye(ends[1].stream);
+    run();
+    ends[1].stream->state = STREAM_OPEN; /* it forgets that it has said BYE */
+    send_frame(&ends[1]);
+    run();
+    assert_int_equal(ends[0].stream->state, STREAM_CUT);
+    assert_told(&ends[0], "it sends after its goodbye");
+    assert_int_equal(ends[0].received, 0);
+}
+
+static void what_cannot_happen(void **state)
+{
+    struct stream *s = ends[0].stream;
+    unsigned refused = 0;
+    (void)state;
+    assert_false(stream_move(s, STREAM_FIN));
+    assert_non_null(strstr(last, ": fin cannot happen in state open; ignored"));
+    assert_int_equal(s->state, STREAM_OPEN);
+    nwarnings = 0;
+    for (int from = 0; from < STREAM_STATES; from++)
+        for (int event = 0; event < STREAM_EVENTS; event++) {
+            s->state = (enum stream_state)from;
+            refused += !stream_move(s, (enum stream_event)event);
+        }
+    assert_int_equal(refused, STREAM_STATES * STREAM_EVENTS - 21);
+    assert_int_equal(nwarnings, refused);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_end_says_bye, begin, end),
+        cmocka_unit_test_setup_teardown(both_say_bye_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_bye_that_waits, begin, end),
+        cmocka_unit_test_setup_teardown(an_end_before_the_ack, begin, end),
+        cmocka_unit_test_setup_teardown(the_first_end_counts, begin, end),
+        cmocka_unit_test_setup_teardown(closed_after_its_bye, begin, end),
+        cmocka_unit_test_setup_teardown(frames_after_the_goodbye, begin, end),
+        cmocka_unit_test_setup_teardown(what_cannot_happen, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
