@@ -92,12 +92,6 @@ static void acquaint(void *arg, uint32_t node, const struct procset *set)
     (void)arg, (void)node, (void)set;
 }
 
-static void ranged(void *arg, uint64_t range)
-{
-    (void)arg;
-    FUZZ_CHECK(range != 0);
-}
-
 static void settle(void *arg, const struct procset *set, void (*done)(void *arg), void *done_arg)
 {
     (void)arg, (void)set;
@@ -162,7 +156,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         .server = server,
         .node_of = server,
         .acquaint = acquaint,
-        .ranged = ranged,
         .settle = settle,
     };
     struct fuzz_bytes in = {data, data + len};

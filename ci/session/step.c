@@ -40,7 +40,6 @@ bool step_describe(struct session *session, struct step *step, uint32_t index, u
     boot->nspace = format("session.%d.%u", (int)getpid(), index);
     boot->label = format("%d.%u", (int)getpid(), index);
     boot->tmpdir = format("%s/tmp", session->dir);
-    boot->step = index;
     boot->nnodes = nnodes;
     boot->ntasks = ntasks;
     boot->nodes = calloc(nnodes, sizeof *boot->nodes);
@@ -94,7 +93,7 @@ static int send_boot(struct session *session, struct step *step, uint32_t node)
     boot_set(&boot, "dir", session->dir);
     boot_set(&boot, "steps", steps);
     const char *conf = getenv("SESSION_CONF_1"); /* of the second step, another one's */
-    if (conf != NULL && boot.step == 1)
+    if (conf != NULL && step == &session->steps[1])
         boot_set(&boot, "conf", conf);
     wire_put_u32(&out, 0);
     boot_write(&boot, &out);

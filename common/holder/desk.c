@@ -11,13 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     NEXT_DEPUTY_MS = 5000, /* for a step whose deputy is gone to send another one */
     SILENCE_MS = 60000, /* a deputy that has published something says more often that it is there */
-    MARKS = 256,        /* in the lowest bits of a range */
-    RANGE_EPOCH = 1735689600, /* s: the first of January 2025 */
 };
 
 /* ---- other steps ---- */
@@ -264,15 +261,6 @@ void desk_retry(struct holder *holder)
     }
 }
 
-uint64_t desk_range(struct holder *holder)
-{
-    int64_t s = (int64_t)time(NULL) - RANGE_EPOCH;
-    uint64_t clock = s > 0 ? (uint64_t)s : 0;
-    uint64_t next = holder->ranges / MARKS + 1;
-    holder->ranges = (next > clock ? next : clock) * MARKS + holder->env.mark;
-    return holder->ranges;
-}
-
 /* Forgets what is held of a step, which is about to say all that it has. An entry that it does not
  * say was unpublished, read or ended while the step followed another holder. */
 static void forget_step(struct holder *holder, uint32_t node)
@@ -290,7 +278,7 @@ static void forget_step(struct holder *holder, uint32_t node)
  * again, as its answer was late, may be older than what the step has published since. */
 static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
 {
-    uint64_t range = wire_get_u64(in), number = wire_get_u64(in);
+    uint64_t number = wire_get_u64(in);
     struct wire_out out = {0};
     bool whole = wire_get_u8(in) != 0, good = !in->bad;
     desk_note(holder, c->from);
@@ -303,8 +291,6 @@ static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
     }
     if (good && client != NULL && !again)
         client->hello = number;
-    if (good && range > holder->ranges)
-        holder->ranges = range;
     if (good && holder->state == COLLECTS)
         return;
     wire_put_u64(&out, number);
@@ -328,15 +314,6 @@ static void ended(struct holder *holder, struct carry *c, struct wire_in *in)
     carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
 }
 
-static void give_range(struct holder *holder, struct carry *c)
-{
-    struct wire_out out = {0};
-    wire_put_u64(&out, desk_range(holder));
-    carry_answer(c, out.failed ? holder->env.codes.unreach : holder->env.codes.success, out.data,
-                 out.failed ? 0 : out.len);
-    wire_out_free(&out);
-}
-
 void desk_serve(struct holder *holder, struct carry *c)
 {
     struct wire_in in;
@@ -354,9 +331,6 @@ void desk_serve(struct holder *holder, struct carry *c)
         return;
     } else if (c->op == HOLDER_ENDED) {
         ended(holder, c, &in);
-        return;
-    } else if (c->op == HOLDER_RANGE) {
-        give_range(holder, c);
         return;
     } else if (c->op == HOLDER_PING) {
         status = client != NULL ? holder->env.codes.success : HOLDER_AGAIN;

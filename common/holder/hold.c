@@ -12,8 +12,6 @@ enum {
 void hold_begin(struct holder *holder)
 {
     holder_set_state(holder, HOLDS);
-    if (holder->range == 0) /* after those that others have told of */
-        holder_set_range(holder, desk_range(holder));
     holder->checks = 0;
     holder->check = holder_now(holder) + CHECK_FIRST_MS;
     holder->serve(holder);

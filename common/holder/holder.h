@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The session's *holder*: the one server that keeps what all steps of the user have published,
- * where the leaders of bootstraps meet, and which gives out ranges of context ids. Which server
- * that is, and how requests get there.
+ * and where the leaders of bootstraps meet. Which server that is, and how requests get there.
  *
  *     process → its server → the step's deputy → the holder
  *
@@ -44,12 +43,10 @@ enum holder_op {
                         block value } */
     HOLDER_UNPUBLISH, /**< who, u8 range or STORE_RANGES, u32 n (0: all keys), n × str key */
     HOLDER_ENDED,     /**< str nspace, u32 rank or STORE_ANY_RANK */
-    HOLDER_RANGE,     /**< nothing; answer: u64 range of context ids, another one for each step */
     HOLDER_WHERE, /**< str nspace, u32 node: which one is known to be gone, or "" and 0; of the own
                        step alone; answer: str nspace, u32 node: the holder */
-    HOLDER_HELLO, /**< u64 range that the step has or 0, u64 number of this HELLO among those of its
-                     sender, u8 whether these are all, u32 n, n entries: what it has published;
-                     answer: u64 that number */
+    HOLDER_HELLO, /**< u64 number of this HELLO among those of its sender, u8 whether these are all,
+                     u32 n, n entries: what it has published; answer: u64 that number */
     HOLDER_PING,  /**< nothing: do you know me? */
     HOLDER_COLLECT, /**< nothing: I am the holder, say HELLO */
     HOLDER_READ,    /**< str nspace, u32 rank, u64 number: this entry was read, and is gone */
@@ -72,7 +69,6 @@ typedef void holder_where_fn(void *arg, uint32_t node, const char *why);
 struct holder_env {
     void *arg;
     uint32_t self, nnodes; /**< of the own step; a handle from nnodes on is another step's */
-    uint8_t mark; /**< in ranges that this server gives as the holder: most have another one */
     struct holder_codes codes;
     int64_t (*now)(void *arg); /**< ms */
     bool (*is_lost)(void *arg, uint32_t node);
@@ -95,8 +91,6 @@ struct holder_env {
     int (*node_of)(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
     /** @p node is to know the namespaces of @p set before the next frame to it. */
     void (*acquaint)(void *arg, uint32_t node, const struct procset *set);
-    /** This step's range of context ids is known; perhaps more than once. */
-    void (*ranged)(void *arg, uint64_t range);
     /** Calls @p done once all servers of the own step know the namespaces of @p set. */
     void (*settle)(void *arg, const struct procset *set, void (*done)(void *arg), void *done_arg);
 };
@@ -118,9 +112,6 @@ void holder_request(struct holder *holder, const void *body, size_t len, uint32_
 /** Finds the holder itself, for leaders to meet there. @param done called once, perhaps before this
  * returns */
 void holder_where(struct holder *holder, holder_where_fn *done, void *arg);
-
-/** Finds the range of context ids of this step. @param done called once: data is u64 */
-void holder_range(struct holder *holder, holder_done_fn *done, void *arg);
 
 /** Takes an ASK_DATA of server @p from. */
 void holder_serve(struct holder *holder, uint32_t from, uint64_t id, const void *body, size_t len);

@@ -98,10 +98,8 @@ struct holder {
         HEIRS_ASKED,
         HEIRS_NAMED
     } heirs;         /**< leaving: whether other steps were asked for, beside those that we know */
-    uint64_t range;  /**< of this step's context ids; 0: none yet */
     uint64_t hellos; /**< that were said */
     uint64_t greeting;  /**< of GREETS: number of the HELLO whose answer counts */
-    uint64_t ranges;    /**< the last that was given out, or was heard of */
     struct store *kept; /**< published by the own step, as far as it came through here */
     struct store *held; /**< of HOLDS and COLLECTS: published by all */
     struct carries carries;
@@ -148,8 +146,6 @@ bool desk_take(struct holder *holder, struct store *store, struct wire_in *in);
 /** Ends what only living steps have. */
 void desk_tick(struct holder *holder, int64_t now);
 int64_t desk_next(const struct holder *holder, int64_t now);
-/** Next number of a range. */
-uint64_t desk_range(struct holder *holder);
 
 /* ---- state.c: what is asked of the state ---- */
 
@@ -165,8 +161,6 @@ uint32_t holder_find_deputy(const struct holder *holder);
 uint32_t holder_above(const struct holder *holder);
 /** @return whether the holder is of use to this server */
 bool holder_is_needed(const struct holder *holder);
-/** The first range of context ids that is heard of is the step's. */
-void holder_set_range(struct holder *holder, uint64_t range);
 /** Takes an answer that changes nothing. */
 void holder_ignore(void *arg, int32_t status, const void *data, size_t len);
 

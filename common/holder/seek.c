@@ -93,7 +93,6 @@ bool seek_greet(struct holder *holder, uint32_t node, ask_done_fn *done)
     struct wire_out out = {0}, more = {0};
     uint32_t n = put_unanswered(holder, &more);
     wire_put_u8(&out, HOLDER_HELLO);
-    wire_put_u64(&out, holder->range);
     wire_put_u64(&out, ++holder->hellos);
     wire_put_u8(&out, is_whole(holder, node));
     wire_put_u32(&out, store_counts(holder->kept).entries + n);

@@ -83,7 +83,7 @@ static void on_collect(struct holder *holder, struct carry *c)
     bool holds = holder_is_holder(holder);
     bool deputy = holder_is_deputy(holder);
     /* One that is followed already begins anew, or is the holder no more and says so to HELLO. */
-    if (deputy && !holds && (knows || store_counts(holder->kept).entries > 0 || holder->range != 0))
+    if (deputy && !holds && (knows || store_counts(holder->kept).entries > 0))
         seek_follow(holder, from); /* it hears HELLO before our answer */
     carry_answer(c, holds || !deputy ? HOLDER_AGAIN : holder->env.codes.success, NULL, 0);
     if (deputy && holds)
@@ -98,27 +98,11 @@ static void on_hello(struct holder *holder, struct carry *c)
     struct wire_in in;
     wire_in_init(&in, c->body, c->len);
     wire_get_u8(&in);
-    uint64_t range = wire_get_u64(&in);
     wire_get_u64(&in);
     wire_get_u8(&in); /* others of the step have said the rest */
     bool good = desk_take(holder, holder->kept, &in) && wire_end(&in);
-    if (good)
-        holder_set_range(holder, range);
-    if (range > holder->ranges)
-        holder->ranges = range;
     carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
     seek_say_kept(holder);
-}
-
-static bool has_range(struct holder *holder, struct carry *c)
-{
-    struct wire_out out = {0};
-    if (holder->range == 0)
-        return false;
-    wire_put_u64(&out, holder->range);
-    carry_answer(c, holder->env.codes.success, out.data, out.len);
-    wire_out_free(&out);
-    return true;
 }
 
 /* Does one request, or leaves it in the queue. */
@@ -141,8 +125,6 @@ static void serve_one(struct holder *holder, struct carry *c)
     } else if (own && c->from != holder->env.self && c->op == HOLDER_HELLO &&
                holder_is_deputy(holder)) {
         on_hello(holder, c);
-    } else if (own && c->op == HOLDER_RANGE && has_range(holder, c)) {
-        return;
     } else if (!holder_is_deputy(holder)) {
         carry_send(c, holder->deputy);
     } else if (own && c->op == HOLDER_WHERE) {
@@ -205,13 +187,6 @@ void serve_answer(struct carry *c, int32_t status, const void *data, size_t len)
         else if (!holder_is_deputy(holder) && holder->again == 0)
             holder->again = holder_now(holder) + PAUSE_FIRST_MS;
         return; /* it is queued */
-    }
-    if (status == codes->success && c->op == HOLDER_RANGE) {
-        struct wire_in in;
-        wire_in_init(&in, data, len);
-        holder_set_range(holder, wire_get_u64(&in));
-        if (has_range(holder, c)) /* the step's first one is that of all of it */
-            return;
     }
     if (status == codes->success && holder_is_own(holder, c->from))
         carry_keep(holder, c);

@@ -60,14 +60,6 @@ bool holder_is_needed(const struct holder *holder)
     return false;
 }
 
-void holder_set_range(struct holder *holder, uint64_t range)
-{
-    if (holder->range != 0 || range == 0)
-        return;
-    holder->range = range;
-    holder->env.ranged(holder->env.arg, range);
-}
-
 void holder_ignore(void *arg, int32_t status, const void *data, size_t len)
 {
     (void)arg, (void)status, (void)data, (void)len;

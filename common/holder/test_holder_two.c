@@ -106,8 +106,8 @@ static void named(void *arg, uint32_t node, const char *why)
     *(uint32_t *)arg = node;
 }
 
-/* The holder is named once it holds: leaders that met there before would get a context id of no
- * range. */
+/* The holder is named once it holds: while it collects it may still hear of an older one, and
+ * leaders that met here would have to move. */
 static void test_named(void **state)
 {
     uint32_t node = HOLDER_NONE, again = HOLDER_NONE, other = HOLDER_NONE, first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the holder is, and the range of context ids: requests of this server's own. */
+/* Where the holder is: a request of this server's own. */
 #include "common/holder/private.h"
 
 #include <stdlib.h>
@@ -65,10 +65,4 @@ void holder_where(struct holder *holder, holder_where_fn *done, void *arg)
     }
     *w = (struct where){holder, done, arg, holder_now(holder) + VAIN_MS};
     ask_where(w, "", 0);
-}
-
-void holder_range(struct holder *holder, holder_done_fn *done, void *arg)
-{
-    const unsigned char op = HOLDER_RANGE;
-    holder_request(holder, &op, 1, VAIN_MS, done, arg);
 }

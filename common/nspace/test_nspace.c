@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,35 @@ static struct signature fence_of(const char *name, uint32_t first, uint32_t last
     procset_add(&sig.members, name, first, last);
     procset_canonical(&sig.members);
     return sig;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Context ids of steps that may be alive together or follow each other: steps of one job, of jobs
+ * one after another, and runs of a job that is requeued. */
+static void far_apart(void **state)
+{
+    enum { JOBS = 40, STEPS = 50, RUNS = 10, ALL = JOBS * STEPS * RUNS };
+    static uint64_t ids[ALL];
+    uint32_t n = 0;
+    (void)state;
+    for (uint32_t job = 0; job < JOBS; job++)
+        for (uint32_t step = 0; step < STEPS; step++)
+            for (uint32_t run = 0; run < RUNS; run++) {
+                char name[32];
+                snprintf(name, sizeof name, "slurm.%u.%u", 99980 + job, step);
+                ids[n++] = nspace_ids(name, 1795530000 + run);
+            }
+    assert_int_equal(ids[0], nspace_ids("slurm.99980.0", 1795530000));
+    qsort(ids, ALL, sizeof *ids, compare);
+    assert_int_equal(ids[0] >> 62, 1);
+    assert_int_equal(ids[ALL - 1] >> 62, 1);
+    for (uint32_t i = 1; i < ALL; i++)
+        assert_true(ids[i] - ids[i - 1] > UINT64_C(1) << 26);
 }
 
 static void the_node_of_a_rank(void **state)
@@ -143,8 +173,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_nspace, close_nspace)
     const struct CMUnitTest tests[] = {
-        TEST(the_node_of_a_rank), TEST(the_servers_of_a_signature),    TEST(a_part_that_is_unknown),
-        TEST(who_is_missing),     TEST(who_is_missing_in_little_room),
+        cmocka_unit_test(far_apart),  TEST(the_node_of_a_rank), TEST(the_servers_of_a_signature),
+        TEST(a_part_that_is_unknown), TEST(who_is_missing),     TEST(who_is_missing_in_little_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

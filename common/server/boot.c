@@ -4,7 +4,7 @@
  *
  *     boot message   str  version of muster, u32 FRAME_PROTOCOL: the same at both ends
  *                    str  session, nspace, label, tmpdir
- *                    u32  step, u64 run, u32 node
+ *                    u64  run, u32 node
  *                    u32  nnodes, then for each: str name, u32 application, u32 ntasks,
  *                         ntasks × u32 rank
  *                    u32  ntasks of the step
@@ -49,7 +49,6 @@ void boot_write(const struct boot *boot, struct wire_out *out)
     wire_put_str(out, boot->nspace);
     wire_put_str(out, boot->label);
     wire_put_str(out, boot->tmpdir);
-    wire_put_u32(out, boot->step);
     wire_put_u64(out, boot->run);
     wire_put_u32(out, boot->node);
     wire_put_u32(out, boot->nnodes);
@@ -123,7 +122,6 @@ static int read_head(struct boot *boot, struct wire_in *in, struct err *err)
     boot->nspace = wire_get_strdup(in, NAME_MAX_LEN);
     boot->label = wire_get_strdup(in, NAME_MAX_LEN);
     boot->tmpdir = wire_get_strdup(in, VALUE_MAX_LEN);
-    boot->step = wire_get_u32(in);
     boot->run = wire_get_u64(in);
     boot->node = wire_get_u32(in);
     if (in->bad)

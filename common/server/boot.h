@@ -106,12 +106,11 @@ struct boot_setting {
 
 /** The step as the launcher knows it, from trusted sources. */
 struct boot {
-    char *session; /**< the allocation: scope of context ids, "4711" */
+    char *session; /**< the allocation, "4711" */
     char *nspace;  /**< the step's PMIx namespace */
     char *label;   /**< how messages name the step, "4711.0" */
     char *tmpdir;  /**< made for the server, mode 0700, owned by the job's user; its name is
                       "muster.<label>.<8 hex digits>", by which muster-status finds it */
-    uint32_t step; /**< number of the step in its session */
     uint64_t run;  /**< tells this run of the step from others of the same number, on all nodes
                       alike; 0: the RM never gives a number twice */
     uint32_t node; /**< index of this node in nodes */

@@ -24,9 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Steps of one session have ranges of their own, so that no id comes twice in a session. */
-enum { CONTEXT_ID_STEP_SHIFT = 40 };
-
 /* Bytes of a fence's data that go in pieces, how many servers do without, and bytes of a piece.
  * docs/performance.md says why. */
 enum { LARGE = 4 << 20, FEW = 8, PIECE = 64 << 10 };
@@ -121,7 +118,7 @@ static struct engine_env engine_env(struct server *server)
         .nnodes = boot->nnodes,
         .arity = (uint32_t)server->conf.tree_arity,
         .library = server->library,
-        .ids = ((uint64_t)boot->step << CONTEXT_ID_STEP_SHIFT) + boot->node,
+        .ids = nspace_ids(boot->nspace, boot->run) + boot->node,
         .id_step = boot->nnodes,
         .stall = (uint32_t)server->conf.stall_report,
         .large = server->conf.direct.mode == CONF_DIRECT_ON ? LARGE : 0,

@@ -15,9 +15,6 @@
 /* What is asked of the resource manager's rendezvous; groups' ids are what users type. */
 static const char meeting_key[] = "\1holder";
 
-/* Context ids of a range; the bit tells them from those that a step gives to itself. */
-enum { RANGE_BIT = 62, RANGE_SHIFT = 26 };
-
 static int64_t clock_of(void *arg)
 {
     (void)arg;
@@ -171,51 +168,6 @@ static void settle(void *arg, const struct procset *set, void (*done)(void *arg)
     steps_await(server, &s->wait);
 }
 
-/* ---- context ids ---- */
-
-static void ranged(void *arg, uint64_t range)
-{
-    struct server *server = arg;
-    const struct boot *boot = &server->boot;
-    if (server->ranged || !server->rm_ops->one_home)
-        return;
-    server->ranged = true;
-    log_debug("context ids are of range %llu from now on", (unsigned long long)range);
-    engine_ids(server->engine, (UINT64_C(1) << RANGE_BIT | range << RANGE_SHIFT) + boot->node,
-               boot->nnodes);
-}
-
-struct ranging {
-    void (*done)(void *arg);
-    void *arg;
-};
-
-static void on_range(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct ranging *r = arg;
-    (void)data, (void)len;
-    if (status != PMIX_SUCCESS)
-        log_warning("no range of context ids is to be had: %s", PMIx_Error_string(status));
-    r->done(r->arg);
-    free(r);
-}
-
-bool meeting_needs_range(const struct server *server)
-{
-    return server->rm_ops->one_home && !server->ranged;
-}
-
-void meeting_range(struct server *server, void (*done)(void *arg), void *arg)
-{
-    struct ranging *r = malloc(sizeof *r);
-    if (r == NULL) {
-        done(arg);
-        return;
-    }
-    *r = (struct ranging){done, arg};
-    holder_range(server->holder, on_range, r);
-}
-
 /* ---- */
 
 void meeting_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
@@ -249,7 +201,6 @@ int meeting_open(struct server *server)
         .arg = server,
         .self = server->boot.node,
         .nnodes = server->boot.nnodes,
-        .mark = (uint8_t)(nspace_hash(server->boot.nspace, server->boot.run) + server->boot.node),
         .codes = {.success = PMIX_SUCCESS,
                   .duplicate = PMIX_ERR_DUPLICATE_KEY,
                   .full = PMIX_ERR_OUT_OF_RESOURCE,
@@ -269,7 +220,6 @@ int meeting_open(struct server *server)
         .node_of = node_of,
         .acquaint = steps_acquaint,
         .settle = settle,
-        .ranged = ranged,
     };
     if (server->rm_ops->rendezvous != NULL)
         env.find = find;

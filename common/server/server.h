@@ -117,7 +117,6 @@ struct server {
     struct streams *streams;       /**< streams.c; the same */
     struct holder *holder;         /**< holder.h: the session's, and the way to it */
     uint64_t published;            /**< upcall/data.c: numbers of requests so far */
-    bool ranged;                   /**< context ids are of a range that no other step has */
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
     struct time_left time_left;

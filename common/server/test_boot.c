@@ -23,7 +23,6 @@ static struct boot sample(void)
         .nspace = "slurm.4711.0",
         .label = "4711.0",
         .tmpdir = "/tmp/muster.4711.0.abcdef",
-        .step = 0,
         .run = 0x123456789abcdef0,
         .node = 1,
         .nnodes = 2,
@@ -144,8 +143,8 @@ static void oversized_counts_are_refused(void **state)
 
     (void)state;
     boot_write(&boot, &out);
-    /* behind version, protocol, four strings, step, run and node stands the number of nodes */
-    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 16;
+    /* behind version, protocol, four strings, run and node stands the number of nodes */
+    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 12;
     assert_memory_equal(out.data + at, "\0\0\0\2", 4);
     wire_set_u32(&out, at, 0xffffffff);
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);

@@ -208,8 +208,8 @@ struct rm_ops {
                    const struct boot_node *nodes);
 
     /** @return the number after which this server's context ids begin, each one more than the one
-     * before; no other server of the session has them. NULL: the server reckons them from
-     * boot.step, which then is another one for each step of the session. */
+     * before; no other server of the session has them. NULL: they begin
+     * at a number that follows from the step's namespace and run. */
     uint64_t (*ids)(struct rm *rm);
 
     /** Asks how long the job may still run. Asked again only after the answer. NULL: the RM has no

@@ -275,26 +275,6 @@ static bool seek(struct collective *c)
     return true;
 }
 
-static void on_range(void *arg)
-{
-    collective_run(arg);
-}
-
-/* A context id of an operation over several steps is of a range that no other step has.
- * @return whether the call waits for that: it then runs again */
-static bool await_range(struct collective *c)
-{
-    bool foreign = false;
-    for (size_t i = 0; i < c->nprocs; i++)
-        foreign |= strcmp(c->procs[i].nspace, c->server->boot.nspace) != 0;
-    if (c->state >= COLLECTIVE_RANGE || !foreign || (c->call.flags & ENGINE_WANT_CONTEXT_ID) == 0 ||
-        !meeting_needs_range(c->server))
-        return false;
-    collective_move(c, COLLECTIVE_ASK);
-    meeting_range(c->server, on_range, c);
-    return true;
-}
-
 /* Takes the time that seeking took out of the deadline; none is left: the call fails with it. */
 static void spend(struct collective *c)
 {
@@ -373,7 +353,7 @@ void collective_run(struct handoff_item *item)
         server_hold(c->server, item);
         return;
     }
-    if (seek(c) || await_range(c))
+    if (seek(c))
         return;
     bool ready = c->state >= COLLECTIVE_HELD || begin(c) == 0;
     if (!pending_add(c)) {

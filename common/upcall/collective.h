@@ -28,7 +28,6 @@ enum collective_state {
     COLLECTIVE_CANCELS, /**< no request: libpmix has ended a construct of the id. The word on a loss
                            is awaited */
     COLLECTIVE_SEEKS,   /**< its namespaces are looked for */
-    COLLECTIVE_RANGE,   /**< a range of context ids was asked for */
     COLLECTIVE_HELD,    /**< a local participant is lost, and the word on that is awaited */
     COLLECTIVE_CALLED,  /**< the engine has it */
     COLLECTIVE_COVERED, /**< another request of the id has answered for it; it is still with the
@@ -42,7 +41,6 @@ enum collective_state {
 enum collective_event {
     COLLECTIVE_CANCEL, /**< it says that libpmix has ended a construct */
     COLLECTIVE_SEEK,   /**< a namespace of it is unknown */
-    COLLECTIVE_ASK,    /**< it needs a range of context ids */
     COLLECTIVE_HOLD,   /**< a local participant is lost, and that was not told */
     COLLECTIVE_CALL,   /**< it is given to the engine */
     COLLECTIVE_COVER,  /**< libpmix answers it with another of its id */

@@ -329,6 +329,8 @@ void upcall_free_served(struct server *server)
     struct served *s;
     while ((s = server->served) != NULL) {
         server->served = s->next;
+        if (s->done != NULL && s->state != SERVED_ANSWERED)
+            s->done(s->arg, PMIX_ERR_UNREACH, NULL, 0); /* it frees what has asked */
         free_served(s);
     }
 }

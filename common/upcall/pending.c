@@ -13,16 +13,15 @@
 #include <string.h>
 
 static const char *const state_names[COLLECTIVE_STATES] = {
-    "new", "cancels", "seeks", "range", "held", "called", "covered", "ends", "answered"};
-static const char *const event_names[COLLECTIVE_EVENTS] = {"cancel", "seek",  "ask",    "hold",
-                                                           "call",   "cover", "result", "answer"};
+    "new", "cancels", "seeks", "held", "called", "covered", "ends", "answered"};
+static const char *const event_names[COLLECTIVE_EVENTS] = {"cancel", "seek",   "hold",  "call",
+                                                           "cover",  "result", "answer"};
 
 /* Short, for the table. */
 enum {
     NONE = STATES_NONE,
     CANCELS = COLLECTIVE_CANCELS,
     SEEKS = COLLECTIVE_SEEKS,
-    RANGE = COLLECTIVE_RANGE,
     HELD = COLLECTIVE_HELD,
     CALLED = COLLECTIVE_CALLED,
     COVERED = COLLECTIVE_COVERED,
@@ -32,16 +31,15 @@ enum {
 
 /* clang-format off */
 static const int table[COLLECTIVE_STATES][COLLECTIVE_EVENTS] = {
-    /*                       CANCEL   SEEK   ASK    HOLD  CALL    COVER    RESULT ANSWER */
-    [COLLECTIVE_NEW]      = {CANCELS, SEEKS, RANGE, HELD, CALLED, NONE,    ENDS, NONE},
-    [COLLECTIVE_CANCELS]  = {NONE,    NONE,  NONE,  NONE, NONE,   NONE,    NONE, NONE},
-    [COLLECTIVE_SEEKS]    = {NONE,    NONE,  RANGE, HELD, CALLED, NONE,    ENDS, NONE},
-    [COLLECTIVE_RANGE]    = {NONE,    NONE,  NONE,  HELD, CALLED, NONE,    ENDS, NONE},
-    [COLLECTIVE_HELD]     = {NONE,    NONE,  NONE,  NONE, CALLED, COVERED, NONE, NONE},
-    [COLLECTIVE_CALLED]   = {NONE,    NONE,  NONE,  NONE, NONE,   COVERED, ENDS, NONE},
-    [COLLECTIVE_COVERED]  = {NONE,    NONE,  NONE,  NONE, NONE,   COVERED, NONE, NONE},
-    [COLLECTIVE_ENDS]     = {NONE,    NONE,  NONE,  NONE, NONE,   COVERED, NONE, ANSWERED},
-    [COLLECTIVE_ANSWERED] = {NONE,    NONE,  NONE,  NONE, NONE,   NONE,    NONE, NONE},
+    /*                       CANCEL   SEEK   HOLD  CALL    COVER    RESULT ANSWER */
+    [COLLECTIVE_NEW]      = {CANCELS, SEEKS, HELD, CALLED, NONE,    ENDS, NONE},
+    [COLLECTIVE_CANCELS]  = {NONE,    NONE,  NONE, NONE,   NONE,    NONE, NONE},
+    [COLLECTIVE_SEEKS]    = {NONE,    NONE,  HELD, CALLED, NONE,    ENDS, NONE},
+    [COLLECTIVE_HELD]     = {NONE,    NONE,  NONE, CALLED, COVERED, NONE, NONE},
+    [COLLECTIVE_CALLED]   = {NONE,    NONE,  NONE, NONE,   COVERED, ENDS, NONE},
+    [COLLECTIVE_COVERED]  = {NONE,    NONE,  NONE, NONE,   COVERED, NONE, NONE},
+    [COLLECTIVE_ENDS]     = {NONE,    NONE,  NONE, NONE,   COVERED, NONE, ANSWERED},
+    [COLLECTIVE_ANSWERED] = {NONE,    NONE,  NONE, NONE,   NONE,    NONE, NONE},
 };
 /* clang-format on */
 

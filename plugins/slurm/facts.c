@@ -341,7 +341,6 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     boot->session = text_format("%u", facts->jobs[0]);
     boot->nspace = text_format("slurm.%u.%u", facts->jobs[0], facts->step);
     boot->label = text_format("%u.%u", facts->jobs[0], facts->step);
-    boot->step = facts->step;
     boot->run = facts->runs[0].first;
     boot_set(boot, "step", step);
     if (jobs)

@@ -36,9 +36,7 @@ enum {
     PEER_MS = 6000,      /**< a server that is cut off for so long is lost */
     PATIENCE_MS = 60000, /**< deadline of what a process asks of the holder */
     LATENESS_MS = 100,   /**< of its answer */
-    RANGE_BIT = 62,      /**< as common/server/meeting.c has it */
-    RANGE_SHIFT = 26,
-    RANGES_MAX = 4 * SITES,
+    IDS_SHIFT = 32,      /**< each step has that many context ids */
 };
 
 /** Status codes of the holder's end; those of the engine are loopback.h's. */
@@ -67,7 +65,6 @@ struct site {
     struct engine *engine;
     struct asks *asks;
     struct holder *holder;
-    uint64_t range;               /**< of its step's context ids, as it knows it; 0: none */
     uint64_t latest[SITES];       /**< when the last message to each arrives, ms */
     bool met[SITES], told[SITES]; /**< with whom it has spoken; who is lost */
 };
@@ -158,15 +155,10 @@ struct caller {
     struct site *site;
     struct procset self;
     uint32_t number; /**< its contribution, with the meeting's number */
-    bool made, answered, unranged;
+    bool made, answered;
     int32_t status;
     uint64_t made_at, context_id;
     unsigned char data[8];
-};
-
-struct given {
-    uint64_t range;
-    const struct step *step;
 };
 
 struct world {
@@ -182,8 +174,7 @@ struct world {
     struct items items;
     struct requests requests;
     struct meetings meetings;
-    uint32_t nmeetings, nitems, nranges;
-    struct given ranges[RANGES_MAX];
+    uint32_t nmeetings, nitems;
     char fault[512]; /**< the first invariant that was broken; empty: none */
 };
 

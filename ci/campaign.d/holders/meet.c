@@ -51,33 +51,21 @@ static void check_entries(const struct caller *caller, const struct engine_resul
                     meeting_name(m), site_name(caller->site));
 }
 
-static bool is_unranged(const struct meeting *m)
-{
-    for (uint32_t i = 0; i < m->ncallers; i++)
-        if (m->callers[i].unranged)
-            return true;
-    return false;
-}
-
 /* Context ids: one for each construct, the same for all of its callers, and never another one's. */
 static void check_context_id(const struct caller *caller)
 {
     const struct meeting *m = caller->meeting, *other;
     struct world *world = m->world;
     uint64_t id = caller->context_id;
-    bool ranged = (id >> RANGE_BIT) != 0;
     if ((m->kind == COLL_CONSTRUCT) != (id != 0))
         world_fault(world, "context id", "%s gave %s %llu", meeting_name(m),
-                    site_name(caller->site), (unsigned long long)id);
-    if (id != 0 && !ranged && !is_unranged(m))
-        world_fault(world, "context id", "%s gave %s %llu, which is of no range", meeting_name(m),
                     site_name(caller->site), (unsigned long long)id);
     TAILQ_FOREACH (other, &world->meetings, link)
         for (uint32_t i = 0; i < other->ncallers; i++) {
             const struct caller *c = &other->callers[i];
             if (c == caller || !c->answered || c->status != 0 || id == 0)
                 continue;
-            if (other == m ? c->context_id != id : ranged && c->context_id == id)
+            if ((other == m) != (c->context_id == id))
                 world_fault(world, "context id", "%s and %s got %llu and %llu", meeting_name(m),
                             meeting_name(other), (unsigned long long)id,
                             (unsigned long long)c->context_id);
@@ -107,41 +95,23 @@ static void done(struct engine_call *call, const struct engine_result *result)
     check_context_id(caller);
 }
 
-static void hand_over(struct caller *caller)
-{
-    struct engine *engine = caller->site->engine;
-    caller->made_at = caller->site->world->now;
-    if (caller->meeting->bootstrap && caller->call.leaders == 0)
-        engine_join(engine, &caller->call);
-    else if (caller->meeting->bootstrap)
-        engine_lead(engine, &caller->call);
-    else
-        engine_call(engine, &caller->call);
-}
-
-static void got_range(void *arg, int32_t status, const void *data, size_t len)
-{
-    struct caller *caller = arg;
-    (void)data, (void)len;
-    caller->unranged = status != CODE_SUCCESS;
-    if (!caller->site->leaves && !caller->site->world->ending)
-        hand_over(caller);
-}
-
-/* As common/upcall/collective.c: a context id over several steps is of a range. */
 static void call(struct event *event)
 {
     struct caller *caller = event->arg;
     struct meeting *m = caller->meeting;
+    struct engine *engine = caller->site->engine;
     if (caller->site->leaves)
         return;
     caller->made = true;
     world_trace(m->world, "%s calls: %s of %u", site_name(caller->site), meeting_name(m),
                 m->ncallers);
-    if (m->kind == COLL_CONSTRUCT && !m->bootstrap && caller->site->range == 0)
-        holder_range(caller->site->holder, got_range, caller);
+    caller->made_at = m->world->now;
+    if (m->bootstrap && caller->call.leaders == 0)
+        engine_join(engine, &caller->call);
+    else if (m->bootstrap)
+        engine_lead(engine, &caller->call);
     else
-        hand_over(caller);
+        engine_call(engine, &caller->call);
 }
 
 static void add_caller(struct meeting *m, struct site *site)

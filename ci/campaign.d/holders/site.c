@@ -168,9 +168,9 @@ static void reply(void *arg, uint32_t node, uint64_t id, int32_t status, const v
 
 static void serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
-    static const char *const ops[HOLDER_OPS] = {"?",     "PUBLISH", "LOOKUP", "UNPUBLISH",
-                                                "ENDED", "RANGE",   "WHERE",  "HELLO",
-                                                "PING",  "COLLECT", "READ",   "HEIR"};
+    static const char *const ops[HOLDER_OPS] = {"?",       "PUBLISH", "LOOKUP", "UNPUBLISH",
+                                                "ENDED",   "WHERE",   "HELLO",  "PING",
+                                                "COLLECT", "READ",    "HEIR"};
     struct site *site = arg;
     const unsigned char *op = body;
     world_trace(site->world, "%s -> %s: %s", site_name(site_of(site, from)), site_name(site),
@@ -194,24 +194,6 @@ static void settle(void *arg, const struct procset *set, void (*done)(void *arg)
     done(done_arg);
 }
 
-/* Ranges: none is given to two steps. */
-static void ranged(void *arg, uint64_t range)
-{
-    struct site *site = arg;
-    struct world *world = site->world;
-    for (uint32_t i = 0; i < world->nranges; i++)
-        if (world->ranges[i].range == range && world->ranges[i].step != site->step)
-            world_fault(world, "range", "%llu is that of %s and of %s", (unsigned long long)range,
-                        site->step->nspace, world->ranges[i].step->nspace);
-    if (site->range != 0)
-        return;
-    site->range = range;
-    if (world->nranges < RANGES_MAX)
-        world->ranges[world->nranges++] = (struct given){range, site->step};
-    engine_ids(site->engine, (UINT64_C(1) << RANGE_BIT | range << RANGE_SHIFT) + site->node,
-               site->step->nsites);
-}
-
 /* ---- its life ---- */
 
 static void open_engine(struct site *site)
@@ -222,7 +204,7 @@ static void open_engine(struct site *site)
         .nnodes = site->step->nsites,
         .arity = ARITY,
         .library = LIBRARY,
-        .ids = site->node,
+        .ids = ((uint64_t)site->index / SITES_MAX << IDS_SHIFT) + site->node,
         .id_step = site->step->nsites,
         .stall = STALL_S,
         .codes = {LOOPBACK_TIMEOUT, LOOPBACK_LOST, LOOPBACK_INVALID, LOOPBACK_LIBRARY,
@@ -274,7 +256,6 @@ void site_open(struct step *step, uint32_t node)
         .arg = site,
         .self = node,
         .nnodes = step->nsites,
-        .mark = (uint8_t)site->index,
         .codes = {.success = CODE_SUCCESS,
                   .duplicate = CODE_DUPLICATE,
                   .full = CODE_FULL,
@@ -295,7 +276,6 @@ void site_open(struct step *step, uint32_t node)
         .node_of = node_of,
         .acquaint = acquaint,
         .settle = settle,
-        .ranged = ranged,
     };
     open_engine(site);
     site->alive = true;
