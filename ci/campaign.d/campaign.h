@@ -30,6 +30,7 @@ enum {
     SPREAD_MS = 4000,  /**< calls of one round are made within it */
     TOLD_MS = 1000,    /**< all know of a lost server by then */
     GRACE_MS = 5000,   /**< the engine's, after a deadline, for the word of who decides */
+    HOP_MS = 300,      /**< of it, for each server above, where they are many */
     LATENESS_MS = 100, /**< of a plain call: a timer fires at once on the virtual clock */
     LATENESS_ADDED_MS =
         30000,               /**< graces chain: a member's, its server's, the leaders' beside it */
@@ -141,7 +142,7 @@ struct run {
     struct loopback *net;
     struct weather weather;
     uint32_t nnodes, ncalls;
-    uint32_t parents[NODES_MAX]; /**< the shape of the trees, if they follow one */
+    uint32_t parents[NODES_MAX]; /**< the shape of the trees; all zero: they follow none */
     struct group *groups;
     struct call **calls;            /**< by number */
     bool dead[2][NODES_MAX];        /**< processes, by namespace and rank */

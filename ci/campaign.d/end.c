@@ -43,12 +43,21 @@ static bool lives(const struct call *call)
     return false;
 }
 
+/* How long after its deadline a call may wait for the word of the server that decides. */
+static uint64_t grace_of(const struct run *run, uint32_t rank)
+{
+    uint64_t hops = 0;
+    for (; run->parents[0] == TREE_NONE && rank != 0; rank = run->parents[rank])
+        hops += HOP_MS;
+    return hops > GRACE_MS ? hops : GRACE_MS;
+}
+
 /* Hangs: every call is answered once, in time. */
 static void check_hangs(struct run *run, const struct call *call)
 {
-    uint64_t turn = turn_of(call), late = GRACE_MS;
+    uint64_t turn = turn_of(call), grace = grace_of(run, call->caller->proc.rank);
+    uint64_t late = grace + call->retries * (grace + 1000); /* the time left is rounded up */
     late += call->op->method == METHOD_PLAIN ? LATENESS_MS : LATENESS_ADDED_MS;
-    late += call->retries * (GRACE_MS + 1000ull); /* the time left is rounded up */
     if (call->taken_back)
         return;
     if (call->answers == 0)

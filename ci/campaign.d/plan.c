@@ -242,18 +242,6 @@ static void draw_shape(struct run *run)
             i == 0 ? TREE_NONE : i - 1 - loopback_below(&random, i < reach ? i : reach);
 }
 
-/* Whether so many servers hang one below another that the decision may take longer to arrive than
- * the last servers wait for it (docs/limits.md). */
-static bool is_deep(const struct run *run, uint32_t delay_max)
-{
-    uint32_t depths[NODES_MAX] = {0}, deepest = 0;
-    for (uint32_t i = 1; i < run->nnodes; i++) {
-        depths[i] = depths[run->parents[i]] + 1;
-        deepest = depths[i] > deepest ? depths[i] : deepest;
-    }
-    return deepest * delay_max > GRACE_MS;
-}
-
 void plan(struct run *run, uint32_t servers)
 {
     static const uint32_t arities[] = {2, 3, 16};
@@ -286,7 +274,6 @@ void plan(struct run *run, uint32_t servers)
     if (run->seed % 3 == 1) {
         draw_shape(run);
         conf.parents = run->parents;
-        run->weather.slow = run->weather.slow || is_deep(run, conf.delay_max);
     }
     run->net = loopback_new(&conf);
     for (uint32_t i = 0, n = 1 + below(run, GROUPS_MAX); i < n; i++)

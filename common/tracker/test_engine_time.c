@@ -297,6 +297,26 @@ static void closing_answers_all(void **state)
     kit_end(kit);
 }
 
+/* The decision needs four seconds down to the end of a long chain, as has its contribution up. The
+ * server there, whose deadline is the only one, awaits it for longer than five seconds. */
+static void a_long_way_from_the_root(void **state)
+{
+    enum { LONG = 40 };
+    uint32_t chain[LONG];
+    (void)state;
+    for (uint32_t i = 0; i < LONG; i++)
+        chain[i] = i == 0 ? TREE_NONE : i - 1;
+    struct loopback_conf conf = {
+        .nnodes = LONG, .arity = 2, .delay_min = 100, .delay_max = 100, .parents = chain};
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, LONG);
+    for (uint32_t slot = 0; slot < LONG; slot++)
+        kit_call(kit, op, slot, (struct kit_ask){.timeout = slot == LONG - 1});
+    loopback_run(kit->net, 10000);
+    kit_assert_all(kit, 0);
+    kit_end(kit);
+}
+
 static void close_engine(struct kit_call *call)
 {
     engine_close(loopback_engine(call->kit->net, call->op->nodes[call->slot]));
@@ -328,6 +348,7 @@ int main(void)
         cmocka_unit_test(the_earliest_deadline_counts),
         cmocka_unit_test(a_deadline_is_one_moment_for_all),
         cmocka_unit_test(the_roots_word_does_not_come),
+        cmocka_unit_test(a_long_way_from_the_root),
         cmocka_unit_test(a_stall_is_reported_and_ends_nothing),
         cmocka_unit_test(the_time_in_a_state),
         cmocka_unit_test(closing_answers_all),

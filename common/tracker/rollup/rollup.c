@@ -57,9 +57,7 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
         return;
     if (left > timeout * 1000ull)
         left = timeout * 1000ull;
-    uint64_t deadline = engine->env.now(engine->env.arg) + left;
-    if (t->self != t->tree.root)
-        deadline += ENGINE_GRACE_MS; /* the root's word comes first */
+    uint64_t deadline = engine->env.now(engine->env.arg) + left + t->grace;
     if (t->deadline != 0 && t->deadline <= deadline)
         return;
     t->timeout = timeout;

@@ -58,6 +58,9 @@ static int make_tree(const struct engine *engine, struct tracker *t)
 static int find_children(struct tracker *t)
 {
     t->parent = tree_parent(&t->tree, t->self);
+    t->grace = (uint64_t)tree_depth(&t->tree, t->self) * ENGINE_HOP_MS;
+    if (t->parent != TREE_NONE && t->grace < ENGINE_GRACE_MS)
+        t->grace = ENGINE_GRACE_MS;
     while (t->nchildren < t->tree.arity && tree_child(&t->tree, t->self, t->nchildren) != TREE_NONE)
         t->nchildren++;
     t->children = calloc(t->nchildren + 1ul, sizeof *t->children);

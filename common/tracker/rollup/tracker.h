@@ -150,6 +150,7 @@ struct tracker {
     struct places places; /**< slot → server */
     struct tree tree;
     uint32_t self, parent; /**< slots; the root's parent is TREE_NONE */
+    uint64_t grace;        /**< ms after the deadline until we give up by ourselves */
     uint32_t nchildren;
     struct tracker_child *children;
 
@@ -196,6 +197,7 @@ enum {
     ENGINE_ASK_MS = 5000,            /**< between two questions for what is missing */
     ENGINE_HOME_MS = 40000,          /**< leaders look for another home for 30 s (holder.h) */
     ENGINE_GRACE_MS = 5000,          /**< after the deadline, for the root's word to arrive */
+    ENGINE_HOP_MS = 300,             /**< of it, for each server above, where they are many */
     ENGINE_STRAGGLER_MS = 600000,    /**< a contribution may be this late */
     ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see is_straggler() */
 };

@@ -34,6 +34,14 @@ uint32_t tree_parent(const struct tree *tree, uint32_t slot)
     return p == 0 ? TREE_NONE : slot_at(tree, (p - 1) / tree->arity);
 }
 
+uint32_t tree_depth(const struct tree *tree, uint32_t slot)
+{
+    uint32_t depth = 0;
+    while ((slot = tree_parent(tree, slot)) != TREE_NONE)
+        depth++;
+    return depth;
+}
+
 uint32_t tree_child(const struct tree *tree, uint32_t slot, uint32_t i)
 {
     if (tree->slots != NULL) {

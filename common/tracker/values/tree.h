@@ -37,6 +37,9 @@ enum { TREE_NONE = 0xffffffff, TREE_ARITY_MAX = 0x7fffffff };
 /** @return the parent of @p slot, or TREE_NONE for the root */
 uint32_t tree_parent(const struct tree *tree, uint32_t slot);
 
+/** @return how many slots are above @p slot */
+uint32_t tree_depth(const struct tree *tree, uint32_t slot);
+
 /** @return child number @p i (0..arity-1) of @p slot, or TREE_NONE */
 uint32_t tree_child(const struct tree *tree, uint32_t slot, uint32_t i);
 
