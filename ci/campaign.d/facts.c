@@ -68,12 +68,18 @@ bool own_timeout(const struct call *call)
            call->call.timeout > 0;
 }
 
-/* A member that gave up is owed nothing for that, unless there is a second try, or the question for
- * it comes during the next operation. */
+/* Whether a caller may be owed a failure. Home may not have heard of a leader's call whose server
+ * was lost as it was made. A member that gave up is owed nothing for that, unless there is a second
+ * try, or the question for it comes during the next operation. */
 static bool is_missed(const struct caller *caller)
 {
-    bool owed = caller->op->survives || caller->op->group->run->weather.slow;
-    return caller->call == NULL || (owed && own_timeout(caller->call));
+    const struct call *call = caller->call;
+    const struct run *run = caller->op->group->run;
+    bool owed = caller->op->survives || run->weather.slow;
+    bool cut_off = call != NULL && caller->leader && caller->op->method == METHOD_BOOTSTRAP &&
+                   run->lost_at[caller->proc.rank] != 0 &&
+                   (call->answers == 0 || call->status == LOOPBACK_CLOSING);
+    return call == NULL || cut_off || (owed && own_timeout(call));
 }
 
 bool is_shadowed(const struct op *op)
@@ -95,26 +101,11 @@ bool is_overtaken(const struct op *op)
     return false;
 }
 
-/* Whether a leader of an earlier bootstrap called it as its server was lost. If home has not heard
- * of the call, the next one of another leader of that id counts as the missing one. */
-static bool follows_cut_off(const struct op *op)
-{
-    const struct op *before = op->group->ops;
-    for (; before != op; before = before->next)
-        for (uint32_t i = 0; before->method == METHOD_BOOTSTRAP && i < before->nleaders; i++) {
-            const struct call *call = before->callers[i].call;
-            if (call != NULL && run_of(call)->lost_at[call->caller->proc.rank] != 0 &&
-                (call->answers == 0 || call->status == LOOPBACK_CLOSING))
-                return true;
-        }
-    return false;
-}
-
 bool must_agree(const struct op *op)
 {
     const struct weather *w = &op->group->run->weather;
     bool cancels = op->method != METHOD_PLAIN && w->cancels;
-    return !w->lossy && !cancels && !is_overtaken(op) && !is_shadowed(op) && !follows_cut_off(op);
+    return !w->lossy && !cancels && !is_overtaken(op) && !is_shadowed(op);
 }
 
 bool is_gone(const struct run *run, struct proc proc)
