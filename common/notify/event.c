@@ -109,7 +109,7 @@ static bool is_gone(struct server *server, uint32_t node)
 {
     const struct nspace *ns = nspace_of(server->nspace, node);
     return ns->foreign != NULL ? foreign_gone(ns, node)
-                               : server->rm_ops->peer(server->rm, node).lost;
+                               : rm_peer_is_lost(server->rm_ops->peer(server->rm, node).state);
 }
 
 static void route_node(struct server *server, struct route *route, uint32_t node)

@@ -316,9 +316,9 @@ static bool arrives(struct server *server, uint32_t node, int64_t until)
     while (now_ms() < until) {
         struct rm_peer peer = server_peer(server, node);
         struct timeval tv = {.tv_usec = LOOK_MS * 1000};
-        if (peer.lost || peer.dropped != dropped || peer.queued == 0) {
+        if (rm_peer_is_lost(peer.state) || peer.dropped != dropped || peer.queued == 0) {
             event_base_loop(server->base, EVLOOP_NONBLOCK);
-            return !peer.lost && peer.dropped == dropped;
+            return !rm_peer_is_lost(peer.state) && peer.dropped == dropped;
         }
         evtimer_add(server->timer, &tv);
         if (event_base_loop(server->base, EVLOOP_ONCE) != 0)

@@ -115,11 +115,11 @@ void departed(void *arg, uint32_t node, const char *why)
     struct rm_peer peer = {0};
     if (own)
         peer = server->rm_ops->peer(server->rm, node);
-    if (peer.left)
+    if (peer.state == RM_PEER_LEFT)
         leave(server, node, LEFT, why);
     else
         gone(server, node, DIED, why);
-    if (peer.died)
+    if (peer.state == RM_PEER_DIED)
         tasks_host_died(server);
 }
 

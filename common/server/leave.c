@@ -67,7 +67,7 @@ bool server_has_left(const struct server *server, uint32_t node)
     struct rm_peer peer = {0};
     if (server->rm != NULL)
         peer = server->rm_ops->peer(server->rm, node);
-    return peer.left || peer.lost || engine_is_lost(server->engine, node);
+    return rm_peer_is_lost(peer.state) || engine_is_lost(server->engine, node);
 }
 
 static void close_direct(struct server *server, unsigned ms)

@@ -195,13 +195,14 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
         sum.bytes_in += c.bytes_in;
         sum.repeated += c.repeated;
         *retries += peer.retries;
-        if ((c.frames_out == 0 && c.frames_in == 0 && !peer.lost) || !has_room(&list))
+        if ((c.frames_out == 0 && c.frames_in == 0 && !rm_peer_is_lost(peer.state)) ||
+            !has_room(&list))
             continue;
         json_object *o = json_object_new_object();
         put_text(o, "node", nspace_name(server->nspace, i));
         put(o, "reached", json_object_new_boolean(peer.reached));
         put(o, "direct", json_object_new_boolean(direct_peer(server->direct, i).up));
-        put(o, "lost", json_object_new_boolean(peer.lost));
+        put(o, "lost", json_object_new_boolean(rm_peer_is_lost(peer.state)));
         put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
         put_number(o, "queued", peer.queued);
         put_number(o, "queued_bytes", peer.queued_bytes);

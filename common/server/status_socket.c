@@ -180,8 +180,9 @@ static void on_answer(void *arg, uint32_t node, int32_t code, const void *data, 
         snprintf(lacks, sizeof lacks, "it is leaving");
     else
         snprintf(lacks, sizeof lacks, "%s",
-                 server->rm_ops->peer(server->rm, node).left ? "its tasks have ended"
-                                                             : "its server is lost");
+                 server->rm_ops->peer(server->rm, node).state == RM_PEER_LEFT
+                     ? "its tasks have ended"
+                     : "its server is lost");
     if (why != NULL) {
         json_object *o = json_object_new_object();
         json_object_object_add(o, "node", json_object_new_string(server->boot.nodes[node].name));

@@ -26,10 +26,10 @@ static struct boot_node nodes[NNODES] = {
     {"c07", 1, r0, 0, 0}, {"c08", 1, r1, 0, 0}, {"c09", 1, r2, 0, 0}};
 
 static int64_t now;
-static bool left[FOREIGN + 1], awaited;       /* in order, as the back end says; for an operation */
+static enum rm_peer_state peers[FOREIGN + 1]; /* as the back end says */
+static bool awaited;                          /* for an operation */
 static uint32_t failed[FOREIGN + 1], nfailed; /* what waited for these has failed, in this order */
 static unsigned nsaid_again;                  /* losses that broadcast.c has heard of */
-static bool died[FOREIGN + 1];                /* as the back end has seen */
 static unsigned nends;                        /* of the step */
 static char why_ended[256];
 static struct task here[1];
@@ -157,7 +157,7 @@ void server_end_step_through(struct server *s, const struct rm_ending *ending, u
 static struct rm_peer peer_of(struct rm *rm, uint32_t node)
 {
     (void)rm;
-    return (struct rm_peer){.lost = true, .left = left[node], .died = died[node]};
+    return (struct rm_peer){.state = peers[node]};
 }
 
 static void sink(void *arg, enum log_level l, const char *text)
@@ -174,8 +174,8 @@ static int begin(void **state)
     now = 10000;
     nfailed = ntold = nsaid_again = nends = 0;
     awaited = false;
-    memset(left, 0, sizeof left);
-    memset(died, 0, sizeof died);
+    for (uint32_t i = 0; i <= FOREIGN; i++)
+        peers[i] = RM_PEER_LOST;
     said[0] = why_ended[0] = '\0';
     server = (struct server){.rm_ops = &ops,
                              .boot = {.nspace = "slurm.4711.0",
@@ -244,7 +244,7 @@ static void test_one_that_died_ends_the_step(void **state)
         server.conf.on_task_loss =
             rows[i].goes_on ? CONF_TASK_LOSS_CONTINUE : CONF_TASK_LOSS_END_STEP;
         server.tasks = here;
-        died[rows[i].node] = rows[i].died;
+        peers[rows[i].node] = rows[i].died ? RM_PEER_DIED : RM_PEER_LOST;
         departed(&server, rows[i].node, "its process has ended");
         assert_int_equal(tasks_next(&server, now) > 0,
                          rows[i].died && !rows[i].goes_on && rows[i].node != FOREIGN);
@@ -266,7 +266,7 @@ static void test_one_that_died_ends_the_step(void **state)
 static void test_a_loss_of_another_step_counts_at_once(void **state)
 {
     (void)state;
-    left[FOREIGN] = true; /* it says so itself, in order with its results */
+    peers[FOREIGN] = RM_PEER_LEFT; /* it says so itself, in order with its results */
     departed(&server, FOREIGN, "it has left");
     assert_int_equal(nfailed, 1);
     assert_int_equal(nsaid_again, 0);
@@ -275,7 +275,7 @@ static void test_a_loss_of_another_step_counts_at_once(void **state)
 static void test_one_that_left_is_heard_to_the_end(void **state)
 {
     (void)state;
-    left[0] = left[1] = true;
+    peers[0] = peers[1] = RM_PEER_LEFT;
     departed(&server, 1, "it has left");
     run_until(now + 100);
     departed(&server, 0, "it has left");
@@ -298,7 +298,8 @@ static void test_one_that_left_is_heard_to_the_end(void **state)
 static void test_one_that_left_and_is_awaited_is_an_error(void **state)
 {
     (void)state;
-    awaited = left[1] = true;
+    awaited = true;
+    peers[1] = RM_PEER_LEFT;
     departed(&server, 1, "it has left");
     run_until(now + 250);
     assert_int_equal(nfailed, 1);
@@ -335,7 +336,7 @@ static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
 static void test_the_end_does_not_wait(void **state)
 {
     (void)state;
-    left[1] = true;
+    peers[1] = RM_PEER_LEFT;
     departed(&server, 1, "it has left");
     assert_int_equal(departed_next(&server, now), 250);
 }

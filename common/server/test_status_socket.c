@@ -253,7 +253,7 @@ static void a_server_that_has_left(void **state)
 {
     struct client *c = client_new();
     (void)state;
-    kit->peer.left = true;
+    kit->peer.state = RM_PEER_LEFT;
     asks_lost(kit->server.asks, 1);
     say(c, "all\n");
     assert_false(ended(c));

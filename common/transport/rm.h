@@ -35,12 +35,31 @@ struct rm_host {
     char *(*state)(void *arg, size_t max, size_t *len);
 };
 
+/** Whether a back end sends to a server. rm.c has the table of how that moves. */
+enum rm_peer_state {
+    RM_PEER_OPEN, /**< what is sent goes there, or is tried again */
+    RM_PEER_AWAY, /**< it has ended in order; as nothing was for it, rm_host.lost() has not said so
+                   */
+    RM_PEER_LEFT, /**< it was given up, because it has ended in order */
+    RM_PEER_LOST, /**< it was given up for another reason */
+    RM_PEER_DIED, /**< it was given up, because the RM saw its process end, not in order */
+    RM_PEER_STATES,
+};
+
+/** What can happen to a server. */
+enum rm_peer_event {
+    RM_PEER_PART, /**< the RM, or the server itself, says that it has ended in order */
+    RM_PEER_LOSE, /**< it is given up */
+    RM_PEER_DIE,  /**< the RM says that its process has ended, not in order */
+    RM_PEER_EVENTS,
+};
+
 /** How a back end gets on with one server. */
 struct rm_peer {
-    bool reached;          /**< something has arrived there, or has come from there */
-    bool lost;             /**< it was given up */
-    bool left;             /**< that is because it has ended in order */
-    bool died;             /**< it is lost, and the RM saw its process end, not in order */
+    enum rm_peer_state state;
+    /** Something has arrived there, or has come from there. No state: a server that never came may
+     * be given up in each way, and what one has sent before may come afterwards. */
+    bool reached;
     int64_t failing_since; /**< now_ms() of the first failure in a row; 0: it is not failing */
     uint32_t queued;       /**< frames that wait to be sent */
     uint32_t must, should; /**< of these, CARE_MUST and CARE_SHOULD */
@@ -48,6 +67,16 @@ struct rm_peer {
     uint64_t retries; /**< messages that had to be sent again */
     uint64_t dropped; /**< of CARE_MAY, that did not arrive */
 };
+
+/** @return whether the server was given up */
+static inline bool rm_peer_is_lost(enum rm_peer_state state)
+{
+    return state >= RM_PEER_LEFT;
+}
+
+/** Notes what has happened to a server. @param name for the log
+ * @return whether it is given up by that: it was not before @thread any */
+bool rm_peer_move(enum rm_peer_state *state, enum rm_peer_event event, const char *name);
 
 /** What the server has learnt of another one by other ways than the back end's own. */
 enum rm_fact {

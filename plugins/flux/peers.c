@@ -40,10 +40,10 @@ void peers_free(struct rm *rm)
     free(rm->own);
 }
 
-void peer_lose(struct rm *rm, uint32_t node, const char *why)
+/* peers_tell() says so to the server. */
+static void give_up(struct peer *peer, enum rm_peer_event event, const char *why)
 {
-    struct peer *peer = rm->peers[node];
-    if (peer->lost)
+    if (!rm_peer_move(&peer->state, event, peer->name))
         return;
     free_list(peer->queue);
     free_list(peer->sent);
@@ -52,8 +52,13 @@ void peer_lose(struct rm *rm, uint32_t node, const char *why)
     peer->sent_tail = &peer->sent;
     peer->messages = 0;
     peer->bytes = 0;
-    peer->lost = peer->tell = true;
+    peer->tell = true;
     snprintf(peer->why, sizeof peer->why, "%s", why);
+}
+
+void peer_lose(struct rm *rm, uint32_t node, const char *why)
+{
+    give_up(rm->peers[node], RM_PEER_LOSE, why);
 }
 
 void peers_lose(struct rm *rm, const char *why)
@@ -115,7 +120,7 @@ void peer_push(struct rm *rm, uint32_t node)
     while (peer->queue != NULL && peer->messages < PACKET_WINDOW_MESSAGES &&
            peer->bytes < PACKET_WINDOW_BYTES && rm->broker == BROKER_KNOWS &&
            peer->not_before <= now_ms()) {
-        if (peer->left) {
+        if (peer->state == RM_PEER_AWAY) {
             peer_lose(rm, node, LEFT);
             return;
         }
@@ -188,7 +193,7 @@ static void failed(struct rm *rm, uint32_t node, uint32_t tag, int rc, const cha
         log_debug("transport: %s (node %u) is not reached yet: %s", peer->name, peer->node, why);
     }
     if (rc == ESHUTDOWN) {
-        peer->left = true;
+        rm_peer_move(&peer->state, RM_PEER_PART, peer->name);
         peer_lose(rm, node, LEFT);
         return;
     }
@@ -244,10 +249,9 @@ static void gone(struct rm *rm, uint32_t node, uint8_t loss)
 {
     struct peer *peer = rm->peers[node];
     if (loss == PACKET_DIED) {
-        peer->died = !peer->lost;
-        peer_lose(rm, node, "its process has ended");
+        give_up(peer, RM_PEER_DIE, "its process has ended");
     } else {
-        peer->left = true;
+        rm_peer_move(&peer->state, RM_PEER_PART, peer->name);
         if (peer->sent != NULL)
             peer_lose(rm, node, LEFT);
         else
@@ -305,7 +309,7 @@ void peers_reached(const struct rm *rm, struct wire_out *out)
     uint32_t n = 0;
     wire_put_u32(out, 0);
     for (uint32_t node = 0; node < rm->npeers; node++)
-        if (rm->peers[node]->reached && !rm->peers[node]->lost) {
+        if (rm->peers[node]->reached && !rm_peer_is_lost(rm->peers[node]->state)) {
             wire_put_u32(out, rm->peers[node]->broker);
             n++;
         }

@@ -106,7 +106,7 @@ static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len
                             enum frame_care care)
 {
     struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
-    struct outgoing *o = peer == NULL || peer->lost ? NULL : calloc(1, sizeof *o);
+    struct outgoing *o = peer == NULL || rm_peer_is_lost(peer->state) ? NULL : calloc(1, sizeof *o);
     if (o == NULL) {
         free(data);
         return;
@@ -125,12 +125,10 @@ static struct rm_peer flux_peer(struct rm *rm, uint32_t node)
 {
     const struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
     if (peer == NULL)
-        return (struct rm_peer){.lost = true};
+        return (struct rm_peer){.state = RM_PEER_LOST};
     struct rm_peer found = {
+        .state = peer->state,
         .reached = peer->reached,
-        .lost = peer->lost,
-        .left = peer->lost && peer->left,
-        .died = peer->lost && peer->died,
         .failing_since = peer->failing_since,
         .retries = peer->retries,
     };

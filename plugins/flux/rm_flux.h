@@ -32,8 +32,9 @@ struct peer {
     int64_t answer_by, failing_since, not_before; /**< now_ms() */
     unsigned retry_ms;
     uint64_t retries;
-    bool reached, left, lost, died;
-    bool tell; /**< the server does not know yet that it is lost */
+    enum rm_peer_state state;
+    bool reached; /**< as rm_peer::reached */
+    bool tell;    /**< the server does not know yet that it is lost */
     char why[256];
 };
 

@@ -59,7 +59,7 @@ static void run_loss(struct handoff_item *item)
     if (loss->rm->closing)
         return;
     pthread_mutex_lock(&loss->rm->lock);
-    bool reached = peer->reached, left = peer->left && reached;
+    bool reached = peer->reached, left = peer->state == RM_PEER_LEFT && reached;
     pthread_mutex_unlock(&loss->rm->lock);
     if (left)
         why = "it has left, for its tasks have ended";
@@ -72,6 +72,11 @@ static void run_loss(struct handoff_item *item)
               "when it runs since before muster was installed or lacks the plugin: look at "
               "slurmd's log there, and restart slurmd";
     loss->rm->host.lost(loss->rm->host.arg, peer->node, why);
+}
+
+static const char *name_of(const struct peer *peer)
+{
+    return peer->name != NULL ? peer->name : "a server of another step";
 }
 
 static void free_queue(struct outgoing *queue)
@@ -95,10 +100,10 @@ static void drop_queue(struct rm *rm, struct peer *peer)
 /* @thread any, locked */
 static void lose(struct rm *rm, struct peer *peer, int rc)
 {
-    if (peer->lost)
+    if (rc == ENOENT) /* it has no socket any more: its tasks have ended */
+        rm_peer_move(&peer->state, RM_PEER_PART, name_of(peer));
+    if (!rm_peer_move(&peer->state, RM_PEER_LOSE, name_of(peer)))
         return;
-    peer->lost = true;
-    peer->left = rc == ENOENT;
     drop_queue(rm, peer);
     peer->loss = (struct loss){.rm = rm, .peer = peer, .rc = rc};
     peer->loss.item.run = run_loss;
@@ -152,11 +157,6 @@ static int transmit(const struct peer *peer, const struct outgoing *list, size_t
     return rc;
 }
 
-static const char *name_of(const struct peer *peer)
-{
-    return peer->name != NULL ? peer->name : "a server of another step";
-}
-
 /* Whether nothing in the list has to arrive. */
 static bool is_loose(const struct outgoing *list)
 {
@@ -189,7 +189,7 @@ static void failed(struct rm *rm, struct peer *peer, struct outgoing *list, int 
 {
     int64_t now = now_ms();
     peer->retries++;
-    if (peer->lost) {
+    if (rm_peer_is_lost(peer->state)) {
         free_queue(list);
         return;
     }
@@ -327,7 +327,7 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
     }
     pthread_mutex_lock(&rm->lock);
     struct peer *peer = peer_at(rm, node);
-    if (o == NULL || peer == NULL || peer->lost) {
+    if (o == NULL || peer == NULL || rm_peer_is_lost(peer->state)) {
         free(data);
         free(o);
         if (peer != NULL)
@@ -350,15 +350,14 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
 struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
 {
     if (node >= rm->npeers)
-        return (struct rm_peer){.lost = true};
+        return (struct rm_peer){.state = RM_PEER_LOST};
     const struct peer *peer = rm->peers[node];
     if (peer == NULL)
         return (struct rm_peer){0};
     pthread_mutex_lock(&rm->lock);
     struct rm_peer found = {
+        .state = peer->state,
         .reached = peer->reached,
-        .lost = peer->lost,
-        .left = peer->left,
         .failing_since = peer->failing_since,
         .retries = peer->retries,
         .dropped = peer->dropped,
@@ -381,9 +380,10 @@ void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
     struct peer *peer = peer_at(rm, node);
     if (peer != NULL)
         peer->reached = true;
-    if (peer != NULL && fact == RM_LEFT && !peer->lost) {
-        peer->lost = peer->left = true;
-        drop_queue(rm, peer);
+    if (peer != NULL && fact == RM_LEFT) {
+        rm_peer_move(&peer->state, RM_PEER_PART, name_of(peer));
+        if (rm_peer_move(&peer->state, RM_PEER_LOSE, name_of(peer)))
+            drop_queue(rm, peer);
     }
     pthread_mutex_unlock(&rm->lock);
 }

@@ -57,9 +57,8 @@ struct peer {
     struct outgoing *queue, **tail;
     struct outgoing *sent; /**< what a thread is sending to it; NULL: none is */
     struct loss loss;
+    enum rm_peer_state state;
     bool reached;          /**< something has arrived there before, or has come from there */
-    bool lost;             /**< it was given up: nothing is sent any more */
-    bool left;             /**< it has no socket any more: its tasks have ended */
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;
