@@ -56,8 +56,7 @@ static void sealed(struct direct *d, const void *credential, size_t len)
     announce_to_all(d);
 }
 
-/* Tells a server where we are, unless that was done just now or the credential is not there. */
-static void announce(struct peer *p, int64_t now)
+void direct_announce(struct peer *p, int64_t now)
 {
     struct direct *d = p->direct;
     struct wire_out out = {0};
@@ -98,7 +97,7 @@ static void announce_to_all(struct direct *d)
     for (uint32_t i = 0; i < d->nbuckets; i++)
         for (struct peer *p = d->buckets[i]; p != NULL; p = p->next)
             if (p->wants && !p->lost && !peer_is_up(p))
-                announce(p, now);
+                direct_announce(p, now);
 }
 
 /* ---- others' announcements ---- */
@@ -191,7 +190,7 @@ void direct_send(struct direct *d, uint32_t node, void *data, size_t len, struct
     }
     if (p != NULL && !p->lost && !d->closing) {
         int64_t now = now_ms();
-        announce(p, now);
+        direct_announce(p, now);
         peer_connect(p, now);
     }
     peer_send_natively(d, node, data, len, body, care);

@@ -107,6 +107,10 @@ void peers_free(struct direct *direct);
 
 /* ---- direct.c ---- */
 
+/** Tells a server natively where we are, unless that was done just now; once the credential is
+ * there. */
+void direct_announce(struct peer *peer, int64_t now);
+
 /** Has the timer run at @p when, now_ms(), at the latest. */
 void direct_due(void *arg, int64_t when);
 

@@ -247,6 +247,11 @@ void peer_ended(void *arg, struct stream *stream, const char *why)
     if (why != NULL && !p->lost && p->current == NULL) {
         peer_tell(p, ends, why);
         try_later(p);
+        /* A server that leaves says BYE, so this one may have died. Only the native way knows, and
+         * perhaps nothing else is to be sent. */
+        p->told_at = 0;
+        if (ends && !d->closing && !d->hurry)
+            direct_announce(p, now_ms());
     } else {
         log_debug("transport: a direct connection with %s has ended: %s",
                   d->env.name(d->env.arg, p->node), why != NULL ? why : "in order");

@@ -2,6 +2,7 @@
 /** @file
  * Tests of direct connections as they are when nothing fails.
  */
+#include "common/transport/direct/stream_private.h"
 #include "common/transport/direct/test_kit.h"
 
 #include "common/util/clock.h"
@@ -331,6 +332,25 @@ static void in_a_range_of_ports(void **state)
     kit_await_up(1, 3);
 }
 
+/* A connection that its server closes without BYE, as a dead one's does: the native way is used,
+ * and so tells whether it is dead, although nobody has anything to send. */
+static bool both_announce(void)
+{
+    return kit.servers[0].announced > 1 && kit.servers[1].announced > 0;
+}
+
+static void a_closed_connection_is_looked_into(void **state)
+{
+    (void)state;
+    open_both();
+    kit_send(1, 0, 0, 10);
+    kit_await_up(0, 1);
+    assert_int_equal(kit.servers[0].announced, 1);
+    assert_int_equal(kit.servers[1].announced, 0);
+    shutdown(TAILQ_FIRST(&kit.servers[1].direct->connections)->stream->fd, SHUT_RDWR);
+    assert_true(kit_run(both_announce, LONG_MS));
+}
+
 /* Nobody listens, nothing is announced, nothing is said. */
 static void off(void **state)
 {
@@ -361,6 +381,7 @@ int main(void)
         TEST(without_credentials),
         TEST(on_ipv6_alone),
         TEST(in_a_range_of_ports),
+        TEST(a_closed_connection_is_looked_into),
         TEST(off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
