@@ -8,6 +8,11 @@
 
 void engine_call(struct engine *engine, struct engine_call *call)
 {
+    if (call->gone != NULL && !engine->closing) { /* tries that name some of these fail now */
+        procset_unite(&engine->without, call->gone);
+        rollup_local_loss(engine);
+        wanted_local_loss(engine);
+    }
     struct tracker *t = engine->closing ? NULL : tracker_get(engine, call->sig, call->siglen);
     if (t == NULL) {
         call_refuse(call, engine->closing ? engine->env.codes.closing : engine->env.codes.invalid);
@@ -22,8 +27,6 @@ void engine_call(struct engine *engine, struct engine_call *call)
     struct tracker_debt owed = {0};
     if (call->gone == NULL || call->op == 0)
         call->op = ++engine->numbers;
-    if (call->gone != NULL)
-        procset_unite(&engine->without, call->gone);
     struct tracker *other = call->gone != NULL ? tries_owing(engine, t, call) : NULL;
     if (tracker_owed(other != NULL ? other : t, &owed)) {
         const struct engine_result failure = debt_result(&owed);
@@ -39,8 +42,7 @@ void engine_call(struct engine *engine, struct engine_call *call)
         call_pay(call, &owed);
         return;
     }
-    bool again = call->gone != NULL;
-    if (again && tries_names_lost(engine, t, &owed.gone)) {
+    if (call->gone != NULL && tries_names_lost(engine, t, &owed.gone)) {
         log_debug("tracker: a later try names some without whom another has gone on here");
         owed.status = engine->env.codes.lost;
         tracker_tidy(engine, t);
@@ -52,10 +54,6 @@ void engine_call(struct engine *engine, struct engine_call *call)
         tracker_start(engine, t, call);
     } else {
         calls_add(&t->queue, call);
-    }
-    if (again) { /* tries that it has skipped fail */
-        rollup_local_loss(engine);
-        wanted_local_loss(engine);
     }
 }
 

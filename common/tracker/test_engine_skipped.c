@@ -330,6 +330,36 @@ static void two_losses_in_different_order(void **state)
     procset_free(&gone);
 }
 
+/* Server 0 has gone on without 5 in another group. The try of 5 alone with it fails, although no
+ * call of server 0 waits when it comes, or when it is asked for. */
+static void a_try_with_one_that_is_lost(void **state)
+{
+    static const uint32_t both[] = {0, 5};
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        char id[8];
+        struct procset gone5 = kit_servers(0x20), gone6 = kit_servers(0x40);
+        struct kit *kit = kit_new(&seven);
+        const struct kit_call *tries = NULL;
+        snprintf(id, sizeof id, "%u", i / 2);
+        struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, id, both, 2);
+        struct kit_op *other = kit_op(kit, COLL_CONSTRUCT, "other", NULL, 1);
+        if (i % 2 == 0)
+            tries = kit_call(kit, op, 1, (struct kit_ask){.gone = &gone6});
+        loopback_run(kit->net, 2000);
+        kit_call(kit, other, 0, (struct kit_ask){.gone = &gone5});
+        assert_int_equal(kit->calls->status, 0);
+        if (i % 2 == 1)
+            tries = kit_call(kit, op, 1, (struct kit_ask){.gone = &gone6});
+        loopback_run(kit->net, 2000);
+        assert_int_equal(tries->answers, 1);
+        assert_int_equal(tries->status, LOOPBACK_LOST);
+        kit_end(kit);
+        procset_free(&gone5);
+        procset_free(&gone6);
+    }
+}
+
 static void count(void *arg, const struct engine_view *view)
 {
     uint32_t *n = arg;
@@ -375,6 +405,7 @@ int main(void)
         cmocka_unit_test(what_ends_soon_says_nothing),
         cmocka_unit_test(what_a_skipped_try_owes),
         cmocka_unit_test(two_losses_in_different_order),
+        cmocka_unit_test(a_try_with_one_that_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

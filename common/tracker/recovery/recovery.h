@@ -64,10 +64,6 @@ bool doubt_members(struct engine *engine, uint64_t op, const void *sig, size_t s
  * first of several; or NULL: none is, or one of the later try itself is older */
 struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
                             const struct engine_call *call);
-/** @param lost all zero; gets those participants of @p t without whom a call here has gone on;
- * procset_free() it
- * @return whether there are any: then no call here tries @p t */
-bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost);
 /** A failure of @p t has been learnt: when it is for good it ends later tries here, at once or, by
  * tracker::settle, soon. Other trackers may be gone afterwards. */
 void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result);

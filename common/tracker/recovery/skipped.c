@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a server does with its later try of an operation when an earlier try, which it has skipped,
- * has failed for good, and which tries it skips: rules 1 and 5 of rollup/tries.c.
+ * has failed for good: rule 1 of rollup/tries.c.
  */
 #include "common/tracker/recovery/recovery.h"
 
@@ -24,15 +24,6 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
         }
     }
     return found;
-}
-
-bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost)
-{
-    struct procset rest = {0};
-    bool known = procset_except(&rest, &t->parts.members, &engine->without) == 0 &&
-                 procset_except(lost, &t->parts.members, &rest) == 0;
-    procset_free(&rest);
-    return known && lost->nparts > 0;
 }
 
 /* Tells those who have contributed, as far as a child has said. */

@@ -46,11 +46,13 @@ static void keep(struct engine *engine, const struct frame_in *frame)
  * may still call, and the servers below are asked. Otherwise no other server will report that. */
 static bool has_news(struct engine *engine, struct tracker *t, uint64_t known, bool again)
 {
-    if (engine->env.local_status(engine->env.arg, &t->parts) != 0 ||
-        tries_skipping(engine, t) != NULL || tracker_lost_below(engine, t))
-        return true;
-    rollup_ask_on(engine, t, known, again);
-    return false;
+    struct procset lost = {0};
+    bool has = engine->env.local_status(engine->env.arg, &t->parts) != 0 ||
+               (again && tries_names_lost(engine, t, &lost)) || tracker_lost_below(engine, t);
+    procset_free(&lost);
+    if (!has)
+        rollup_ask_on(engine, t, known, again);
+    return has;
 }
 
 void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
@@ -72,6 +74,7 @@ void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *fram
         return;
     }
     tracker_open(engine, t);
+    t->again = again;
     if (!tracker_move(engine, t, TRACKER_CHILD))
         return;
     tracker_local_loss(engine, t);

@@ -19,16 +19,18 @@ void tracker_open(struct engine *engine, struct tracker *t)
 
 void tracker_local_loss(struct engine *engine, struct tracker *t)
 {
-    const struct tracker *later = t->status == 0 ? tries_skipping(engine, t) : NULL;
-    int32_t status = later != NULL ? engine->env.codes.lost : 0;
-    if (t->call == NULL && status == 0)
+    struct procset lost = {0};
+    int32_t status = 0;
+    if (t->call == NULL && t->again && tries_names_lost(engine, t, &lost))
+        status = engine->env.codes.lost;
+    else if (t->call == NULL)
         status = engine->env.local_status(engine->env.arg, &t->parts);
-    if (status == 0)
-        return;
-    tracker_gone_here(engine, t);
-    if (later != NULL)
-        procset_except(&t->gone, &t->parts.members, &later->parts.members);
-    rollup_own(t, status);
+    if (status != 0) {
+        tracker_gone_here(engine, t);
+        procset_unite(&t->gone, &lost);
+        rollup_own(t, status);
+    }
+    procset_free(&lost);
 }
 
 static void lose_local(struct engine *engine, struct tracker *t, uint64_t unused)

@@ -116,8 +116,10 @@ bool tries_is_final(const struct engine *engine, int32_t status, const struct pr
 /** @return the first failure for good that is remembered after the generation @p known, or NULL */
 const struct tracker_debt *tries_final_after(const struct engine *engine, const struct tracker *t,
                                              uint64_t known);
-/** @return the later try of which a call of ours is, and which has skipped @p t; or NULL */
-const struct tracker *tries_skipping(const struct engine *engine, const struct tracker *t);
+/** @param lost all zero; gets those participants of @p t without whom a call here has gone on;
+ * procset_free() it
+ * @return whether there are any: then no call here tries @p t, unless it is a first try */
+bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost);
 /** @param later its signature is that of a later try @param recent whether only failures count
  * after which a contribution may still be late
  * @return the generation of the last failure for good of a try before, or 0 */

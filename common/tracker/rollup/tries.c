@@ -16,16 +16,16 @@
  *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
  * 3. A server says what it knows of such failures before it contributes. So no server has
  *    contributions that belong to different operations: the failure comes between them.
- * 4. A server whose call is of a later try fails each try that it has skipped, as soon as others
- *    contribute to it or ask for it. The failure names those without whom its call goes on. Else
- * the others would wait there for that server, and it for them.
- * 5. A later try that names processes without which a call of this server has gone on, in this or
- * an earlier operation, is answered at once with their loss. So all tries that a server makes after
- * an operation are later ones than the try with which that operation has ended, whatever losses it
- * learns in which order, and rules 1 to 3 hold for them.
+ * 4. A server tries nothing with processes without which a call of it has gone on, in this or an
+ *    earlier operation: they are lost for good. A call that is such a try is answered at once with
+ *    their loss, and goes on. When others contribute to such a try or ask for it, the server fails
+ * it with their loss. Else the others would wait there for that server, and it for them.
  *
- * This file has 2 to 4; recovery/skipped.c has 1 and 5. Nothing of this is sent or looked for while
- * no operation is tried again.
+ * By rule 4 all tries that a server makes after an operation come after the try with which that
+ * operation has ended, in whichever order it learns of losses. So rules 1 to 3 hold for them.
+ *
+ * This file has 2 to 4; recovery/skipped.c has 1. Nothing of this is sent or looked for while no
+ * operation is tried again.
  */
 #include "common/tracker/rollup/rollup.h"
 
@@ -74,16 +74,13 @@ static bool is_recent(const struct engine *engine, const struct tracker *t)
     return engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
 }
 
-const struct tracker *tries_skipping(const struct engine *engine, const struct tracker *t)
+bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost)
 {
-    const struct tracker *later;
-    if (!engine->retries || t->call != NULL)
-        return NULL;
-    TAILQ_FOREACH (later, &engine->all, all)
-        if (later->call != NULL && later->call->gone != NULL && later->call->op != t->tried &&
-            tries_is_later(later, t, later->call->gone))
-            return later;
-    return NULL;
+    struct procset rest = {0};
+    bool known = procset_except(&rest, &t->parts.members, &engine->without) == 0 &&
+                 procset_except(lost, &t->parts.members, &rest) == 0;
+    procset_free(&rest);
+    return known && lost->nparts > 0;
 }
 
 uint64_t tries_known(const struct engine *engine, const struct tracker *later, bool recent)
