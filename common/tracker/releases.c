@@ -2,7 +2,16 @@
 /* Results that come from above (RELEASE).
  *
  * A release ends the call that is being served, or is late: it is then about an earlier call, which
- * this server has given up without the root's word.
+ * this server has given up without the root's word. release_take() looks at one in this order, and
+ * the first that holds decides:
+ *  1. it is malformed, or no server that may send it has sent it: dropped;
+ *  2. its sender is lost, and it says what counts no more: dropped;
+ *  3. it is a failure of a later operation than that whose data are awaited: kept until these came;
+ *  4. its sender has taken our call for the one before: we say again what we have;
+ *  5. its sender leaves: it is lost to this operation.
+ * Else a success with added members is reported (HAVE), the failure of the next operation first
+ * ends what waits for the word on an earlier try, and take_release() tells whether it is about a
+ * call that was given up, is known already, or answers the call.
  */
 #include "common/tracker/frames.h"
 

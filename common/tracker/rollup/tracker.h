@@ -121,8 +121,8 @@ struct tracker_release {
     uint64_t op;         /**< the root's number of its assembly; 0: nobody was added */
     const struct procset *added;
     struct engine_result result;
-    const void *raw; /**< the bytes of release_write() as they came, borrowed; NULL: none came */
-    size_t len;      /**< of raw */
+    const void *raw;            /**< the bytes as they came, borrowed; NULL: none came */
+    size_t len;                 /**< of raw */
     struct shared_bytes *bytes; /**< the same, made when they are needed; release_end() */
     uint32_t npieced;           /**< contributions that come in pieces; then no others are in raw */
     struct pieces pieces;       /**< these, where they are cut; release_end() */
@@ -199,7 +199,7 @@ enum {
     ENGINE_GRACE_MS = 5000,          /**< after the deadline, for the root's word to arrive */
     ENGINE_HOP_MS = 300,             /**< of it, for each server above, where they are many */
     ENGINE_STRAGGLER_MS = 600000,    /**< a contribution may be this late */
-    ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see is_straggler() */
+    ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see tracker_is_late() */
 };
 
 /** What those bring that are no participants: added members. All zero: there are none. */
