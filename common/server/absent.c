@@ -107,7 +107,7 @@ static void send_all(struct server *server, uint32_t to)
     procset_free(&set);
 }
 
-/* To those around us in the tree but for the one who has said it. */
+/* To the neighbours of this server in the tree, but for the one that has brought the news. */
 static void pass_around(struct server *server, const bool *gone)
 {
     const struct absent *a = server->absent;
@@ -294,7 +294,7 @@ static bool note_own(struct server *server)
 }
 
 /* The next server to say goodbye to: those above us, the nearest first, then any.
- * @param out who has left, or was tried @return TREE_NONE: there is none */
+ * @param out the servers that have left, or were tried @return TREE_NONE: there is none */
 static uint32_t next_hearer(const struct server *server, const bool *out)
 {
     struct tree tree = tree_of(server);

@@ -30,7 +30,7 @@ int absent_open(struct server *server);
 bool absent_tell(struct server *server);
 
 /** Says goodbye once more if others have said it to this server since: they left at the same time,
- * and nobody else may know. Nothing comes to this server any more. @return whether it has found
+ * and no other server may know. Nothing comes to this server any more. @return whether it has found
  * out that all others have left */
 bool absent_tell_rest(struct server *server);
 

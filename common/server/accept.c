@@ -4,8 +4,8 @@
  *
  * libpmix's server listens on the loopback interface, where anybody on the node can connect. With
  * psec native it believes the uid that a client claims, and 4.2 reads a connection's first message
- * before it does anything else, so that one who says nothing would stop it. So a connection that is
- * not of the job's user never gets there. */
+ * before it does anything else, so that a client which says nothing would stop it. So a
+ * connection of another user never gets there. */
 #include "common/server/boot.h"
 #include "common/server/limits.h"
 #include "common/server/rounds.h"

@@ -58,7 +58,8 @@ mistake(struct mistakes *mistakes, const char *fmt, ...)
     print_mistake(mistakes, err.text);
 }
 
-/* Each server reads the file with the rights of its job's user; who checks it has others, often. */
+/* Each server reads the file with the rights of its job's user; the admin who checks it often has
+ * others. */
 static void check_readable(const char *path, bool installed, struct mistakes *mistakes)
 {
     char dir[4096];

@@ -37,7 +37,8 @@ struct wait {
     bool found;
 };
 
-/* A query goes on without those that have left, and who asks for the state is told so. */
+/* Whether a get waits for that server. Queries go on without servers that have left, and
+ * muster-status names these. */
 static void find_wait(void *arg, const struct ask_view *view)
 {
     struct wait *wait = arg;
@@ -62,7 +63,7 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
     char text[sizeof server->lost];
     snprintf(text, sizeof text, "muster-server on %s is lost: %s",
              nspace_name(server->nspace, node), why);
-    /* An event may be for the node of tasks that have ended; that is nobody's trouble. */
+    /* Where only an event was for that node, no task misses anything. */
     if (news && !server->ending)
         log_write((how == DIED && own) || wait.found ? LOG_LEVEL_ERROR
                   : how == LEFT                      ? LOG_LEVEL_DEBUG

@@ -24,7 +24,7 @@ void departed_left(struct server *server, uint32_t node, bool early, const char 
 int64_t departed_next(const struct server *server, int64_t now);
 void departed_tick(struct server *server, int64_t now);
 
-/** Forgets those that departed_tick() was not called for. */
+/** Forgets the servers whose time has not come. */
 void departed_free(struct server *server);
 
 #endif

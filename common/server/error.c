@@ -10,7 +10,7 @@
 
 int error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* At info: what fails for good comes back as a status, and is told by whoever called.
+/* At info: what fails for good comes back as a status, and the caller tells it.
  * @thread any */
 int error(const char *format, ...)
 {

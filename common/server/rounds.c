@@ -70,8 +70,8 @@ void rounds_finalized(uint32_t slot)
     pthread_mutex_unlock(&rounds.lock);
 }
 
-/* Whether every task has been in the round that one has ended: then nothing that connects is late
- * for it. */
+/* Whether every task has been in the round that one of them has ended: then a connection that comes
+ * is not late for that round. */
 static bool turns(void)
 {
     if (rounds.ended == rounds.begun)

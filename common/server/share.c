@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server is not dumpable, so its files in /proc are root's, but these three may be read by all.
- * Where /proc is mounted with hidepid, they may not be: then there is nobody but this process. */
+ * Where /proc is mounted with hidepid, they may not be: then this process counts as the only one.
+ */
 #include "common/server/share.h"
 
 #include <dirent.h>

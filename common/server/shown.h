@@ -14,7 +14,7 @@
 
 struct server;
 
-/** Somebody who waits; all zero at first, but for the first two. */
+/** An answer that waits; all zero at first, but for the first two. */
 struct shown_wait {
     void (*done)(struct shown_wait *wait);
     struct server *server;

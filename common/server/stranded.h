@@ -6,9 +6,9 @@
  * has finalized and left counts as one that is still to call, so the others there wait, whatever
  * became of the operation elsewhere. No host can answer them: they were never handed up. From
  * libpmix 7 on the server has libpmix forget the one that has ended, which helps those that call
- * after that. When somebody else waits for such an operation, it fails there; if none of the
- * participants here that live has been heard in it a while later, the user is told, and by
- * `on_task_loss` the step is ended.
+ * after that. Where another node waits for such an operation, it fails. If libpmix has handed up
+ * none of the living participants here a while later, this server tells the user, and by
+ * `on_task_loss` ends the step.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_STRANDED_H

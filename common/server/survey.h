@@ -9,13 +9,13 @@
  * others: 512 in a step of 65,536.
  *
  *                      ┌─ the question ─────────────► relay
- *     who asks ────────┤
+ *     asking server ───┤
  *                      └─ the rest of its part ─────► relay ─── the question ──► each of the rest
  *
  * A server that is known to be lost is in no part, because a relay may not know it yet. A relay may
- * be lost, hang, or leave out what does not fit into its answer. The server that asks then asks
- * those of the part itself of whom it has not heard. So a relay hides nobody: each server
- * that is asked for gives an answer, or a status says why it has given none.
+ * be lost, hang, or leave out what does not fit into its answer. Then the asking server
+ * itself asks the servers of that part whose answers are missing. So a relay hides no server: of
+ * each there is an answer, or a status that says why there is none.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_SURVEY_H

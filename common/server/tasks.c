@@ -20,7 +20,7 @@
  * reach the tasks that then end, and with them the user's terminal. */
 enum { TOGETHER_MS = 5, JUST_MS = 1000 };
 
-/* When nobody knows the cause, all servers would have the step ended at once: one does it first. */
+/* When no server knows the cause, all would have the step ended at once: one does it first. */
 enum { TURN_MS = 20, TURNS = 50 };
 
 /* Tasks of a step that another server has ended are gone sooner, unless that server cannot; then

@@ -52,8 +52,8 @@ bool tasks_tell_for_others(const struct server *server);
 void tasks_are_to_end(struct server *server);
 
 /** The server of another node has died. Its launcher has the step ended, unless it was killed with
- * it: then nobody would, as long as no operation waits for that node. So this server does it in a
- * second, if tasks here use PMIx and that is the setting. */
+ * it. Then no other server would, as long as no operation waits for that node. So this server does
+ * it in a second, if tasks here use PMIx and that is the setting. */
 void tasks_host_died(struct server *server);
 
 /** @return milliseconds until tasks_tick() is due, or -1 for never */
@@ -61,7 +61,7 @@ int64_t tasks_next(const struct server *server, int64_t now);
 void tasks_tick(struct server *server, int64_t now);
 
 /** Whether every task of this node ended by a signal: most likely the RM has ended the step, and
- * nobody waits for what they did. @thread the loop's */
+ * no other node waits for what they did. @thread the loop's */
 bool tasks_all_killed(const struct server *server);
 
 /** Whether a task of this node has ended PMIx in order. The launcher's word on the end of the last

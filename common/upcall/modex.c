@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long another server waits for a key when the process has put others, and nobody says: for one
- * that is just being put. libpmix itself waits two seconds for a process of the same node. */
+/* How long another server waits for a key when the process has put others, and the
+ * caller sets no time: for one that is just being put. libpmix itself waits two seconds for a
+ * process of the same node. */
 enum { KEY_WAIT_S = 1 };
 
 /* Our question to another server. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Group operations that go on without those who are lost.
+/* Group operations that go on without lost participants.
  *
  * With PMIX_GROUP_FT_COLLECTIVE, and in a destruct with PMIX_GROUP_NOTIFY_TERMINATION, a lost
- * participant does not fail an operation. The engine fails it all the same, for everybody, with one
- * list of who is lost; then every server that was to survive it tries again without those. So the
- * operation that succeeds is one like any other, and its membership is the same everywhere. libpmix
- * still lists the dead in what it hands up, so who calls late starts with all of them, gets the
- * failure that is owed, and follows.
+ * participant does not fail an operation. The engine fails it all the same, on all servers, with
+ * one list of lost participants. Then every server on which it is to go on tries again without
+ * these. So the operation that succeeds is one like any other, and its membership is the same
+ * everywhere. libpmix still lists the dead in what it hands up. So a late caller starts with all of
+ * them, gets the failure that is owed, and follows.
  */
 #include "common/notify/loss.h"
 #include "common/server/tasks.h"

@@ -118,8 +118,8 @@ void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body,
 /** Serves the same question of our own. */
 void upcall_serve_own(struct server *server, const void *body, size_t len, ask_done_fn *done,
                       void *arg);
-/** A process of this node will put nothing any more: who asks for its data gets it, or
- * PMIX_ERR_NOT_FOUND. @thread the loop's */
+/** A process of this node will put nothing any more: servers that ask for its data get it,
+ * or PMIX_ERR_NOT_FOUND. @thread the loop's */
 void upcall_task_gone(struct server *server, uint32_t rank);
 /** Frees the questions that libpmix has never answered. @thread the loop's, after libpmix ended */
 void upcall_free_served(struct server *server);

@@ -17,7 +17,7 @@
 void agent_enter(const struct slurm_abi_step_id *step, char ***env);
 
 /** Says with what status the step ends, and stops the agent when the last component has ended.
- * @return 1 to 255, or 0: nobody has told, so that Slurm's status is right
+ * @return 1 to 255, or 0: no server has told it, so that Slurm's status is right
  * @thread any of srun's */
 int agent_leave(void);
 

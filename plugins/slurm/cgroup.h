@@ -12,10 +12,10 @@
 
 /**
  * Under version 2 of cgroups, moves a process out of this step's cgroup, where it was born: when
- * the tasks have ended, slurmstepd waits there until nobody but itself is left, for
+ * the tasks have ended, slurmstepd waits there until no process but itself is left, for
  * UnkillableStepTimeout, and only then comes to fini. Does nothing where steps have no such cgroup.
- * @param pid the process, which nobody but root can end until this returns: root moves whoever has
- *            that number
+ * @param pid the process, which only root can end until this returns: root moves the process
+ *            that has the number by then
  * @return 0, or -1 with the reason in @p err
  * @thread slurmstepd's main thread, as root
  */

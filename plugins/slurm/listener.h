@@ -26,8 +26,8 @@ struct listener {
 int listener_open(struct listener *listener, const struct facts *facts, struct err *err);
 
 /** Closes our descriptor, of which the server has its own. Held as long as the server is not dead:
- * who is refused by the socket knows that the server died, as one that leaves in order refuses
- * nobody before the socket is removed. @thread any that has the only reference to it */
+ * of a server that leaves in order, the socket is removed before it would refuse. So a sender that
+ * is refused knows that the server has died. @thread any that has the only reference to it */
 void listener_close(struct listener *listener);
 
 /** Removes it, then closes. */

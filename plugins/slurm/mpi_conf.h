@@ -3,8 +3,8 @@
  * Slurm's mpi.conf, in which muster takes no settings.
  *
  * Slurm would read keys for us that we declare to it, but by structures that are in no public
- * header and differ between releases; and what nobody declares it passes over in silence. So we
- * look ourselves for what an admin may have put there in good faith.
+ * header and differ between releases. Keys that no plugin declares it passes over in silence. So we
+ * look ourselves for keys that an admin may have put there in good faith.
  */
 #ifndef MUSTER_SLURM_MPI_CONF_H
 #define MUSTER_SLURM_MPI_CONF_H

@@ -153,7 +153,7 @@ static void session_free(struct session *s)
     free(s);
 }
 
-/* The server's socket refuses nobody who has found it, so its name goes first. */
+/* The server's socket refuses no sender that has found it, so its name goes first. */
 static void hide_socket(void *listener)
 {
     listener_remove(listener);
