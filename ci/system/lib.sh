@@ -230,11 +230,12 @@ slurmd_of() { pgrep -f "slurmd .*-N $1\$" | head -n 1; }
 slurmd_listens() { grep -q "$(printf ':%04X 00000000:0000 0A' $((17000 + ${1#node})))" /proc/net/tcp; }
 slurmd_is_silent() { ! slurmd_listens "$1"; }
 
-# anchor_node NODE: its name spaces would go with its last process
+# anchor_node NODE: its name spaces would go with its last process; sets $slurmd_command, what its slurmd was started
+# with, without -c, which would have it forget its steps
 anchor_node() {
   local slurmd
   slurmd=$(slurmd_of "$1")
-  mapfile -d '' -t slurmd_env < <(grep -zE '^(LD_PRELOAD|SLURM_CONF)=' "/proc/$slurmd/environ")
+  mapfile -d '' -t slurmd_command < <(grep -zE '^(LD_PRELOAD|SLURM_CONF)=' "/proc/$slurmd/environ"; grep -zvx -e -c "/proc/$slurmd/cmdline")
   nsenter --target "$slurmd" --mount --uts --root sleep infinity &
   anchor=$!
   until_true 60 is_anchored "$slurmd" || not_ok "$1" 'its name space cannot be kept'
@@ -251,7 +252,7 @@ stop_slurmd() {
 # port, which takes its threads a while on a busy machine
 start_slurmd() {
   until_true 60 slurmd_is_silent "$1" || not_ok "$1" 'its slurmd does not end'
-  nsenter --target "$anchor" --mount --uts --root --wd env "${slurmd_env[@]}" slurmd -D -N "$1" </dev/null >/dev/null 2>&1 &
+  nsenter --target "$anchor" --mount --uts --root --wd env -u SLURM_CONF "${slurmd_command[@]}" </dev/null >/dev/null 2>&1 &
   until_true 60 slurmd_listens "$1" || not_ok "$1" 'its slurmd does not come back'
   kill "$anchor"
 }

@@ -87,18 +87,22 @@ tmpdir() {
 # Whether so many nodes have got mpi.conf from slurmctld.
 served() { [ "$(find "$spool"/node*/conf-cache -name mpi.conf | wc -l)" = "$1" ]; }
 
-# What an admin may put into Slurm's own file. Slurm 26.05 has it from slurmctld for each step, and 22.05 at a
-# reconfiguration.
+# serve_mpi_conf NODES: nodes without files of their own hear of it, or of its end, at a reconfiguration
+serve_mpi_conf() {
+  [ -d "$spool/node1/conf-cache" ] || return 0
+  scontrol reconfigure
+  until_true 60 served "$1" || not_ok 'a key in mpi.conf' "$1 of 4 nodes are to have the file; it is in: $(find "$spool"/node*/conf-cache -name mpi.conf | tr '\n' ' ')"
+}
+
+# What an admin may put into Slurm's own file.
 mpi_conf() {
   local file=$MUSTER_CI_DIR/mpi.conf
   [ ! -e "$file" ] || { skip 'a key in mpi.conf' "there is an mpi.conf"; return; }
   printf '# MusterLogLevel=debug\nPMIxDebug=1 MusterTmpDir=/tmp\n' >"$file"
-  if [ -d "$spool/node1/conf-cache" ] && [[ $(srun --version) != *' 26.'* ]]; then
-    scontrol reconfigure
-    until_true 60 served 4 || not_ok 'a key in mpi.conf' 'it does not come to the nodes'
-  fi
+  serve_mpi_conf 4
   refused 'a key in mpi.conf' 'mpi.conf line 2: key "MusterTmpDir": muster takes no settings'
   rm "$file"
+  serve_mpi_conf 0
 }
 
 mistakes() {
