@@ -336,11 +336,14 @@ void spread_lost(struct spreads *spreads, uint32_t node)
 void spread_forget(struct spreads *spreads, const char *name)
 {
     struct spread *s, *next;
-    for (s = spreads != NULL ? spreads->all : NULL; s != NULL; s = next) {
+    if (spreads == NULL)
+        return;
+    for (s = spreads->all; s != NULL; s = next) {
         next = s->next;
         if (strcmp(s->name, name) == 0)
             drop(spreads, s);
     }
+    wake(spreads);
 }
 
 /* ---- time, and the end ---- */

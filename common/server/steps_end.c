@@ -56,6 +56,7 @@ static void tell_own(struct server *server, const struct nspace *ns)
 static void forget(struct server *server, struct nspace *ns)
 {
     bool registered = ns->foreign->state != FOREIGN_LEARNT;
+    char name[PROCSET_NAME_MAX + 1];
     if (registered && has_group(server, ns)) {
         foreign_move(ns, FOREIGN_END);
         return;
@@ -63,8 +64,9 @@ static void forget(struct server *server, struct nspace *ns)
     log_debug("namespace %s has ended", ns->foreign->name);
     if (registered)
         sets_end(server, ns);
-    spread_forget(server->spreads, ns->foreign->name);
+    snprintf(name, sizeof name, "%s", ns->foreign->name);
     foreign_forget(ns);
+    spread_forget(server->spreads, name);
 }
 
 void steps_tidy(struct server *server, uint32_t node)

@@ -273,6 +273,20 @@ static void a_namespace_that_is_forgotten(void **state)
     close_all(4);
 }
 
+/* Nobody waits for all to know what has ended. */
+static void a_namespace_that_ends_meanwhile(void **state)
+{
+    (void)state;
+    open_all(4);
+    hosts[1].member = true;
+    member(1);
+    assert_false(hosts[1].done);
+    hosts[1].learnt = false;
+    spread_forget(hosts[1].spreads, name);
+    assert_true(hosts[1].done);
+    close_all(4);
+}
+
 static void malformed_frames(void **state)
 {
     struct wire_out out = {0};
@@ -308,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_server_that_does_not_answer),
         cmocka_unit_test(a_server_that_refuses),
         cmocka_unit_test(a_namespace_that_is_forgotten),
+        cmocka_unit_test(a_namespace_that_ends_meanwhile),
         cmocka_unit_test(malformed_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
