@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum how { BY_KILL, BY_EXIT, BY_ABORT };
+enum how { BY_KILL, BY_EXIT, BY_ABORT, BY_MUTE_ABORT };
 enum where { IN_SLEEP, IN_FENCE, IN_CONSTRUCT };
 
 static long victim = -1, how = BY_KILL, where = IN_SLEEP, sleep_s = 60, delay_ms = 500,
@@ -24,7 +24,8 @@ static _Noreturn void end_myself(void)
     sleep_ms(delay_ms); /* the others are in it by then */
     switch ((enum how)how) {
     case BY_ABORT:
-        PMIx_Abort((int)exit_status, "hold was told to abort", NULL, 0);
+    case BY_MUTE_ABORT:
+        PMIx_Abort((int)exit_status, how == BY_ABORT ? "hold was told to abort" : NULL, NULL, 0);
         sleep_ms(1000 * sleep_s); /* the host ends the job */
         _exit(1);
     case BY_EXIT:
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
 {
     const struct option_number options[] = {
         {"victim", &victim, "rank that comes to an end, -1: none", NULL},
-        {"how", &how, "does it end", "kill|exit|abort"},
+        {"how", &how, "does it end", "kill|exit|abort|mute-abort"},
         {"in", &where, "are the others", "sleep|fence|construct"},
         {"sleep", &sleep_s, "s that a sleep takes", NULL},
         {"until", &until, "process on this machine that a sleep lasts as long as, 0: none", NULL},

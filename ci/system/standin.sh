@@ -293,6 +293,8 @@ part_ends() {
   done
   run 60 -N4 -n8 "$clients/hold" --victim 3 --how abort --in sleep
   says 'abort' 7 'rank 3.*PMIx_Abort with status 7: hold was told to abort'
+  run 60 -N1 -n2 "$clients/hold" --victim 1 --how mute-abort --in sleep
+  says 'abort without words' 7 'rank 1.*PMIx_Abort with status 7(; |$)'
   clean 'ends of tasks'
   local sig
   for sig in INT:130 TERM:143 HUP:129 QUIT:131; do
