@@ -98,30 +98,31 @@ static void keep_from(uint32_t child, struct kit_call *calls[N], uint32_t timeou
     loopback_run(world.kit->net, 400);
 }
 
-static void every_size_and_arity(void **state)
+static void pieces_of(uint32_t nnodes, uint32_t arity)
 {
-    static const uint32_t sizes[] = {1, 2, 3, 7, 16, 17, 33, 100}, arities[] = {2, 3, 16};
+    struct loopback_conf conf = network(nnodes, arity);
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, nnodes);
+    world = (struct world){.victim = NOBODY};
+    for (int round = 0; round < 3; round++)
+        kit_call_all(kit, op, (struct kit_ask){0});
+    loopback_run(kit->net, 20000);
+    kit_assert_all(kit, 0);
+    assert_int_equal(kit_trackers(kit), 0);
+    for (uint32_t from = 0; from < nnodes; from++) {
+        uint32_t takers = 0;
+        for (uint32_t to = 0; to < nnodes; to++)
+            takers += world.sent[from][to] > 0;
+        assert_true(takers <= 3);
+        assert_true(nnodes > 2 || takers == 0); /* one child alone gets all at once */
+    }
+    kit_end(kit);
+}
+
+static void in_every_size_and_arity(void **state)
+{
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (size_t k = 0; k < sizeof arities / sizeof *arities; k++) {
-            struct loopback_conf conf = network(sizes[i], arities[k]);
-            struct kit *kit = kit_new(&conf);
-            struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, sizes[i]);
-            world = (struct world){.victim = NOBODY};
-            for (int round = 0; round < 3; round++)
-                kit_call_all(kit, op, (struct kit_ask){0});
-            loopback_run(kit->net, 20000);
-            kit_assert_all(kit, 0);
-            assert_int_equal(kit_trackers(kit), 0);
-            for (uint32_t from = 0; from < sizes[i]; from++) {
-                uint32_t takers = 0;
-                for (uint32_t to = 0; to < sizes[i]; to++)
-                    takers += world.sent[from][to] > 0;
-                assert_true(takers <= 3);
-                assert_true(sizes[i] > 2 || takers == 0); /* one child alone gets all at once */
-            }
-            kit_end(kit);
-        }
+    kit_every_size(pieces_of);
 }
 
 /* Results that others may have to be told again, and small ones, go as a whole. */
@@ -358,7 +359,7 @@ int main(void)
 {
 #define ON_EIGHT(test) cmocka_unit_test_setup_teardown(test, begin, end)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_arity),
+        cmocka_unit_test(in_every_size_and_arity),
         cmocka_unit_test(only_fences_with_much_data),
         ON_EIGHT(the_next_failure_waits_for_the_data),
         ON_EIGHT(who_hands_on_is_lost),

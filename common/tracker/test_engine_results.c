@@ -50,22 +50,23 @@ static void call_all_within(struct kit *kit, struct kit_op *op, struct kit_ask a
     }
 }
 
+static void results_of(uint32_t nnodes, uint32_t arity)
+{
+    struct loopback_conf conf = network(nnodes, arity);
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "size", NULL, nnodes);
+    call_all_within(kit, op, (struct kit_ask){.flags = ENGINE_WANT_CONTEXT_ID}, 3000);
+    loopback_run(kit->net, 10000);
+    kit_assert_all(kit, 0);
+    assert_true(kit->calls->context_id != 0);
+    assert_int_equal(kit_trackers(kit), 0);
+    kit_end(kit);
+}
+
 static void every_size_and_arity(void **state)
 {
-    static const uint32_t sizes[] = {1, 2, 3, 7, 16, 17, 33, 100}, arities[] = {2, 3, 16};
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (size_t k = 0; k < sizeof arities / sizeof *arities; k++) {
-            struct loopback_conf conf = network(sizes[i], arities[k]);
-            struct kit *kit = kit_new(&conf);
-            struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "size", NULL, sizes[i]);
-            call_all_within(kit, op, (struct kit_ask){.flags = ENGINE_WANT_CONTEXT_ID}, 3000);
-            loopback_run(kit->net, 10000);
-            kit_assert_all(kit, 0);
-            assert_true(kit->calls->context_id != 0);
-            assert_int_equal(kit_trackers(kit), 0);
-            kit_end(kit);
-        }
+    kit_every_size(results_of);
 }
 
 static void subsets_of_the_servers(void **state)

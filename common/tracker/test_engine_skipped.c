@@ -89,26 +89,36 @@ static void the_next_one_is_not_touched(struct kit *kit, const char *id, const s
         }
 }
 
-/* Server 0 knows both lost ones, and its later try waits when the earlier one, which it has
- * skipped, fails for good: it gets that failure, and no server keeps what it has contributed. */
+/* Server @p early knows both lost ones, and its later try waits when the earlier one, which it has
+ * skipped, fails for good. @return its call */
+static const struct kit_call *skips_what_fails(struct kit *kit, struct kit_op *without_both,
+                                               uint32_t early, const struct procset *gone)
+{
+    struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
+    const struct kit_call *call =
+        kit_call(kit, without_both, early, (struct kit_ask){.gone = gone});
+    loopback_run(kit->net, 1000);
+    assert_int_equal(call->answers, 0);
+    kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
+    loopback_run(kit->net, 100);
+    for (uint32_t slot = 0; slot < LEFT; slot++)
+        if (slot != early)
+            kit_call(kit, without6, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 200);
+    assert_int_equal(call->answers, 0);
+    return call;
+}
+
+/* It gets that failure, and no server keeps what it has contributed. */
 static void a_skipped_try_fails_later(void **state)
 {
     (void)state;
     for (uint32_t early = 0; early < LEFT; early++) {
         struct kit *kit = kit_new(&seven);
-        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
         struct procset gone = kit_servers(0x60);
-        const struct kit_call *call =
-            kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
-        loopback_run(kit->net, 1000);
-        assert_int_equal(call->answers, 0);
-        kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
-        loopback_run(kit->net, 100);
-        for (uint32_t slot = 0; slot < LEFT; slot++)
-            if (slot != early)
-                kit_call(kit, without6, slot, (struct kit_ask){0});
-        loopback_run(kit->net, 2000);
+        const struct kit_call *call = skips_what_fails(kit, without_both, early, &gone);
+        loopback_run(kit->net, 1800);
         assert_int_equal(call->answers, 1);
         assert_int_equal(call->status, -77);
         the_next_one_is_not_touched(kit, "tries", &gone);
@@ -206,19 +216,9 @@ static void the_next_one_fails_at_once(void **state)
     (void)state;
     for (uint32_t early = 0; early < LEFT; early++) {
         struct kit *kit = kit_new(&seven);
-        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
         struct procset gone = kit_servers(0x60);
-        const struct kit_call *call =
-            kit_call(kit, without_both, early, (struct kit_ask){.gone = &gone});
-        loopback_run(kit->net, 1000);
-        kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
-        loopback_run(kit->net, 100);
-        for (uint32_t slot = 0; slot < LEFT; slot++)
-            if (slot != early)
-                kit_call(kit, without6, slot, (struct kit_ask){0});
-        loopback_run(kit->net, 200);
-        assert_int_equal(call->answers, 0);
+        const struct kit_call *call = skips_what_fails(kit, without_both, early, &gone);
         for (uint32_t slot = 0; slot < LEFT; slot++)
             if (slot != early)
                 kit_call(kit, without_both, slot, (struct kit_ask){.gone = &gone, .status = -78});

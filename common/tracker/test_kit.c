@@ -238,6 +238,14 @@ void kit_assert_logged(const struct kit *kit, const char *text)
         fail_msg("\"%s\" was not logged; the log is:\n%s", text, kit->log);
 }
 
+void kit_every_size(void (*with)(uint32_t nnodes, uint32_t arity))
+{
+    static const uint32_t sizes[] = {1, 2, 3, 7, 16, 17, 33, 100}, arities[] = {2, 3, 16};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t k = 0; k < sizeof arities / sizeof *arities; k++)
+            with(sizes[i], arities[k]);
+}
+
 struct tree kit_tree(const struct kit_op *op, uint32_t arity)
 {
     return (struct tree){.n = op->n,

@@ -94,6 +94,9 @@ uint32_t kit_trackers(const struct kit *kit);
 /** Asserts that a line with @p text was logged. */
 void kit_assert_logged(const struct kit *kit, const char *text);
 
+/** Does something with networks of many sizes, each with several arities. */
+void kit_every_size(void (*with)(uint32_t nnodes, uint32_t arity));
+
 /** @return the tree of @p op, as the engines make it */
 struct tree kit_tree(const struct kit_op *op, uint32_t arity);
 
