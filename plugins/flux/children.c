@@ -146,16 +146,18 @@ static void on_started(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
         return;
     while (child && child->number != number)
         child = child->next;
-    if (!child || child->told || child->state >= CHILD_ENDS)
+    if (!child || child->told)
         return;
     if (news.result != RM_SPAWN_RUNS) {
         child_fail(child, news.result, text);
         return;
     }
     child->told = true;
+    child_tell(child, &news);
+    if (child->state >= CHILD_ENDS)
+        return; /* it is over already, and what it has printed is still on its way */
     child->state = CHILD_RUNS;
     child_stop_timer(child);
-    child_tell(child, &news);
     if (c->tasks_ended)
         children_tasks_ended(c);
 }
