@@ -361,6 +361,9 @@ int main(int argc, char **argv)
         return 1;
     program = self;
     client_init("spawner", options, argc, argv);
+    /* Of a path that is long, the end is shown. */
+    char missing[TEXT_MAX];
+    snprintf(missing, sizeof missing, "/%0200d/%0200d/no/such/program", 0, 0);
     spawned_watch();
     if (what == 11)
         family((int)n);
@@ -373,7 +376,7 @@ int main(int argc, char **argv)
         for (long i = 0; i < rounds && what <= 1; i++)
             good((int)n, spawners == 1 && rounds == 1);
         if (what == 0 || what == 2)
-            bad("/no/such/program", 2, NULL, PMIX_ERR_JOB_EXE_NOT_FOUND);
+            bad(missing, 2, NULL, PMIX_ERR_JOB_EXE_NOT_FOUND);
         if (what == 0 || what == 3)
             bad("/etc/passwd", 2, NULL, PMIX_ERR_EXE_NOT_ACCESSIBLE);
         if (what == 0 || what == 4)

@@ -266,10 +266,18 @@ static int connect_server(uint32_t rank, const struct streams *streams)
 }
 
 /* The server says it on the terminal, once for the step. */
+/* A path that is too long is shown by its end. */
 static _Noreturn void fail(int server, enum plan_step what, const char *name)
 {
-    size_t len = strnlen(name, PLAN_NAME_MAX);
-    uint32_t words[] = {htonl(what), htonl((uint32_t)errno), htonl((uint32_t)len)};
+    int error = errno;
+    char end[PLAN_NAME_MAX + 1];
+    size_t len = strlen(name);
+    if (len > PLAN_NAME_MAX) {
+        snprintf(end, sizeof end, "...%s", name + len - (PLAN_NAME_MAX - 3));
+        name = end;
+        len = PLAN_NAME_MAX;
+    }
+    uint32_t words[] = {htonl(what), htonl((uint32_t)error), htonl((uint32_t)len)};
     if (send_all(server, words, sizeof words))
         send_all(server, name, len);
     exit(STATUS_NO_EXEC);

@@ -52,15 +52,16 @@ struct spawn {
     char *apps, *hosts, *output, *psets; /**< of what; owned */
     char *hints[SPAWN_HINTS_MAX];        /**< keys that are not taken, and need not be; owned */
     unsigned nhints;
-    pmix_status_t status;                /**< of reading */
-    char refused[PMIX_MAX_KEYLEN + 160]; /**< why, unless that is PMIX_SUCCESS */
+    pmix_status_t status; /**< of reading */
+    char refused[800];    /**< why, unless that is PMIX_SUCCESS; the log cuts what
+                             is longer */
     pmix_nspace_t child;
     struct procset set;      /**< the child's namespace */
     struct spread_wait wait; /**< until the servers know it */
     struct shown_wait shown; /**< until the user can read why it is refused */
 };
 
-/** Notes that the call is refused. The first reason stays.
+/** Notes that the call is refused. The first reason stays. One that is too long ends with "...".
  * @param fmt the reason, a clause that begins with its subject, "it" is the call
  * @thread PMIx's, then the loop's */
 void spawn_refuse(struct spawn *spawn, pmix_status_t status, const char *fmt, ...)

@@ -427,8 +427,10 @@ void spawn_refuse(struct spawn *s, pmix_status_t status, const char *fmt, ...)
         return;
     s->status = status;
     va_start(ap, fmt);
-    vsnprintf(s->refused, sizeof s->refused, fmt, ap);
+    int n = vsnprintf(s->refused, sizeof s->refused, fmt, ap);
     va_end(ap);
+    if (n >= (int)sizeof s->refused)
+        strcpy(s->refused + sizeof s->refused - sizeof "...", "...");
 }
 
 void spawn_directives(struct spawn *s, struct spawn_wants *wants, const pmix_info_t info[],
@@ -438,10 +440,11 @@ void spawn_directives(struct spawn *s, struct spawn_wants *wants, const pmix_inf
         if (take(s, wants, &info[i]))
             continue;
         if (PMIX_INFO_IS_REQUIRED(&info[i])) {
+            const char *value = text_of(&info[i]);
             spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
-                         "it requires %.*s%s%.60s, which muster cannot do here", PMIX_MAX_KEYLEN,
-                         info[i].key, text_of(&info[i]) != NULL ? " = " : "",
-                         text_of(&info[i]) != NULL ? text_of(&info[i]) : "");
+                         "it requires %.*s%s%.60s%s, which muster cannot do here", PMIX_MAX_KEYLEN,
+                         info[i].key, value != NULL ? " = " : "", value != NULL ? value : "",
+                         value != NULL && strlen(value) > 60 ? "..." : "");
         } else {
             hint(s, info[i].key);
         }

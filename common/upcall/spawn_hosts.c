@@ -113,8 +113,8 @@ bool spawn_hosts(struct spawn *s, const struct spawn_wants *wants, uint32_t ntas
     bool wanted = wants->hosts != NULL || wants->hostfile != NULL;
     add_list(&names, wants->hosts);
     if (wants->hostfile != NULL && !add_file(&names, wants->hostfile))
-        spawn_refuse(s, PMIX_ERR_NOT_FOUND, "its host file %.100s cannot be read: %s",
-                     wants->hostfile, errno != 0 ? strerror(errno) : "it is no regular file");
+        spawn_refuse(s, PMIX_ERR_NOT_FOUND, "its host file cannot be read: %s: %s",
+                     errno != 0 ? strerror(errno) : "it is no regular file", wants->hostfile);
     if (!wanted && boot->allocation.nodes[0] != '\0')
         add_list(&names, boot->allocation.nodes);
     for (uint32_t i = 0; names.n == 0 && i < boot->nnodes; i++)

@@ -327,6 +327,18 @@ static void test_absurd(void **state)
     assert_int_equal(nanswers, 1);
 }
 
+static void test_long_reason(void **state)
+{
+    struct spawn s = {.status = PMIX_SUCCESS};
+    char path[4096];
+    (void)state;
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    spawn_refuse(&s, PMIX_ERR_NOT_FOUND, "its host file cannot be read: %s: /%s", "why", path);
+    assert_int_equal(strlen(s.refused), sizeof s.refused - 1);
+    assert_string_equal(s.refused + sizeof s.refused - 6, "xx...");
+}
+
 /* The program may end when it has its answer. */
 static void test_refusal_is_shown_first(void **state)
 {
@@ -417,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup(test_in_order, setup),
         cmocka_unit_test_setup(test_leaves_while_it_waits, setup),
         cmocka_unit_test_setup(test_absurd, setup),
+        cmocka_unit_test(test_long_reason),
         cmocka_unit_test_setup(test_refusal_is_shown_first, setup),
         cmocka_unit_test_setup(test_nobody_reads, setup),
         cmocka_unit_test_setup(test_negative_timeout, setup),
