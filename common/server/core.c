@@ -24,10 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes of a fence's data that go in pieces, how many servers do without, and bytes of a piece.
- * docs/performance.md says why. */
-enum { LARGE = 4 << 20, FEW = 8, PIECE = 64 << 10 };
-
 static uint64_t clock_of(void *arg)
 {
     (void)arg;
@@ -121,9 +117,9 @@ static struct engine_env engine_env(struct server *server)
         .ids = nspace_ids(boot->nspace, boot->run) + boot->node,
         .id_step = boot->nnodes,
         .stall = (uint32_t)server->conf.stall_report,
-        .large = server->conf.direct.mode == CONF_DIRECT_ON ? LARGE : 0,
-        .few = FEW,
-        .piece = PIECE,
+        .large = server->conf.direct.mode == CONF_DIRECT_ON ? ENGINE_LARGE : 0,
+        .few = ENGINE_FEW,
+        .piece = ENGINE_PIECE,
         .codes = {.timeout = PMIX_ERR_TIMEOUT,
                   .lost = PMIX_ERR_LOST_CONNECTION,
                   .invalid = PMIX_ERR_NOT_FOUND,

@@ -99,6 +99,10 @@ struct engine_codes {
     int32_t count;   /**< leaders of a bootstrap disagree on their number */
 };
 
+/** What a server has as large, few and piece, where it has direct connections.
+ * docs/performance.md says why. */
+enum { ENGINE_LARGE = 4 << 20, ENGINE_FEW = 8, ENGINE_PIECE = 64 << 10 };
+
 /** Everything that the engine needs of its surroundings. */
 struct engine_env {
     void *arg;        /**< handed to every function below */

@@ -6,6 +6,7 @@
  * Eight servers, all but the root below it: the root hands pieces to its first child, that one to
  * the second and the third, the second to the fourth and the fifth, and so on.
  */
+#include "common/tracker/rollup/rollup.h"
 #include "common/tracker/test_kit.h"
 
 #include <setjmp.h>
@@ -146,6 +147,34 @@ static void only_fences_with_much_data(void **state)
     for (uint32_t from = 0; from < N; from++)
         for (uint32_t to = 0; to < N; to++)
             assert_int_equal(world.sent[from][to], 0);
+}
+
+/* With the bounds of a server, which are documented. */
+static void from_4_mib_and_nine_servers_on(void **state)
+{
+    static const struct {
+        enum coll_kind kind;
+        uint32_t servers;
+        size_t bytes;
+        bool due;
+    } cases[] = {
+        {COLL_FENCE, 9, 4 << 20, true},     {COLL_FENCE, 9, (4 << 20) - 1, false},
+        {COLL_FENCE, 8, 4 << 20, false},    {COLL_FENCE, 8, 256 << 20, false},
+        {COLL_FENCE, 1000, 64 << 20, true}, {COLL_FENCE, 1000, 1 << 20, false},
+        {COLL_CONNECT, 9, 64 << 20, false}, {COLL_CONSTRUCT, 9, 64 << 20, false},
+    };
+    struct engine engine = {.env = {.large = ENGINE_LARGE, .few = ENGINE_FEW}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t half = cases[i].bytes / 2; /* of two servers; what the others have is empty */
+        const struct engine_entry entries[] = {{.len = half}, {.len = cases[i].bytes - half}};
+        struct tracker t = {.parts = {.kind = cases[i].kind}, .tree = {.n = cases[i].servers}};
+        assert_int_equal(pieces_are_due(&engine, &t, entries, 2), cases[i].due);
+        engine.env.large = 0; /* there are no direct connections */
+        assert_false(pieces_are_due(&engine, &t, entries, 2));
+        engine.env.large = ENGINE_LARGE;
+    }
+    assert_int_equal(ENGINE_PIECE, 64 << 10);
 }
 
 /* The root's word is here; the next fence fails before the data of this one are. */
@@ -361,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_every_size_and_arity),
         cmocka_unit_test(only_fences_with_much_data),
+        cmocka_unit_test(from_4_mib_and_nine_servers_on),
         ON_EIGHT(the_next_failure_waits_for_the_data),
         ON_EIGHT(who_hands_on_is_lost),
         ON_EIGHT(a_loss_is_handed_on),

@@ -16,6 +16,8 @@
  */
 #include "common/tracker/rollup/rollup.h"
 
+#include "common/util/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +84,8 @@ bool pieces_cut(const struct engine *engine, const struct tracker *t,
         shared_bytes_drop(bytes);
     }
     release->npieced = result->nentries;
+    log_info("tracker: the data of a fence of %u servers go in %u pieces", t->tree.n,
+             release->pieces.n);
     return good;
 }
 
