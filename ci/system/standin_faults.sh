@@ -100,6 +100,10 @@ part_direct() {
   # A server that has left refuses connections, or has closed one; a server that cuts one says why itself.
   check 'no way back to the resource manager while all servers are there' "$(grep 'no direct' "$log")" \
     [ "$(grep 'no direct' "$log" | grep -vcE 'Connection refused|it has closed the connection|it closes the connection')" = 0 ]
+  # 4.5 MB of nine servers; the second fence has the data of the first as well
+  MUSTER_CONF=$work/direct.json client 'large fences' '-v -N9 -n9' exchange --bytes 500000 --rounds 2
+  check 'they go in pieces' "$(grep -c 'go in [0-9]* pieces' "$log") of them did" \
+    [ "$(grep -c 'the data of a fence of 9 servers go in 9 pieces' "$log")" = 2 ]
   [ "$rm" = slurm ] || { clean 'direct connections'; return; } # they are the same under Flux
   for kind in late refused:percent=50 duplicate:percent=50; do
     client "directly, and $kind" "-N4 -n8 --fault=$kind" groups_many --groups 20
