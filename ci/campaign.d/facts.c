@@ -69,8 +69,8 @@ bool own_timeout(const struct call *call)
 }
 
 /* Whether a caller may be owed a failure. Home may not have heard of a leader's call whose server
- * was lost as it was made. A member that gave up is owed nothing for that, unless there is a second
- * try, or the question for it comes during the next operation. */
+ * was lost as it was made. A member that gave up is owed nothing for that, unless a second try
+ * fails for good, or the question for it comes during the next operation. */
 static bool is_missed(const struct caller *caller)
 {
     const struct call *call = caller->call;

@@ -3,8 +3,8 @@
  * Tests of tries.c: operations that are tried again by those that are left, of which not all know
  * the same.
  */
-#include "common/tracker/rollup/rollup.h"
-#include "common/tracker/test_kit.h"
+#include "common/tracker/membership/private.h"
+#include "common/tracker/test_party.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,6 +218,124 @@ static void a_failure_by_another_way(void **state)
     }
 }
 
+/* A failure of a construct, which server 1 has decided. */
+struct failure {
+    const char *leaders, *gone;
+    uint64_t generation;
+    bool owed; /* after a success of generation 6 with the leader a0, without a1 and a2 */
+};
+
+static struct wire_out leaders_sig(const char *leaders)
+{
+    struct wire_out sig = {0};
+    struct procset set = party_set(leaders);
+    signature_write(&sig, COLL_CONSTRUCT, "g", &set);
+    procset_free(&set);
+    return sig;
+}
+
+/* Server 1 claims a3 and b3 from their server. */
+static void give_claim(struct engine *engine, const struct failure *failure)
+{
+    struct wire_out out = {0}, sig = leaders_sig(failure->leaders);
+    struct procset added = party_set("a3 b3");
+    wire_put_u64(&out, 4711);
+    wire_put_str(&out, "g");
+    procset_write(&added, &out);
+    wire_put_block(&out, sig.data, sig.len);
+    engine_take(engine, 1, FRAME_CLAIM, out.data, out.len);
+    wire_out_free(&out);
+    wire_out_free(&sig);
+    procset_free(&added);
+}
+
+/* Server 1 tells their server of the failure. */
+static void give_failure(struct engine *engine, const struct failure *failure)
+{
+    struct wire_out out = {0}, sig = leaders_sig(failure->leaders);
+    struct procset added = party_set("a3 b3"), gone = party_set(failure->gone);
+    struct tracker_release release = {
+        .generation = failure->generation,
+        .op = 4711,
+        .added = &added,
+        .result = {.status = -5, .gone = gone.nparts > 0 ? &gone : NULL},
+    };
+    const struct shared_bytes *bytes = release_bytes(&release, sig.data, sig.len);
+    wire_put_u32(&out, 0);
+    wire_put_raw(&out, bytes->data, bytes->len);
+    release_end(&release);
+    engine_take(engine, 1, FRAME_OUTCOME, out.data, out.len);
+    wire_out_free(&out);
+    wire_out_free(&sig);
+    procset_free(&added);
+    procset_free(&gone);
+}
+
+static struct party *leads(struct party_room *room, const struct procset *gone)
+{
+    struct procset set = party_set("a0"), added = party_set("a3 b3");
+    struct party *party = party_collective(room, "g", (struct party_proc){'a', 0}, &set,
+                                           (struct party_ask){.added = &added, .gone = gone});
+    procset_free(&set);
+    procset_free(&added);
+    loopback_run(room->kit->net, 1000);
+    return party;
+}
+
+/* A later try has taken the calls of its members when the failure of an earlier one is heard on
+ * their server, or has succeeded by then, or its members have even called again.
+ * @param when one of these */
+static void fail_earlier(const struct failure *failure, int when, bool nameless)
+{
+    static const struct party_proc a3 = {'a', 3}, b3 = {'b', 3};
+    struct party_room room = {.kit = kit_new(&seven)};
+    struct engine *engine = loopback_engine(room.kit->net, 3);
+    struct procset gone = party_set("a1 a2");
+    engine_hear(loopback_engine(room.kit->net, 0), 5);
+    struct party *leader = leads(&room, &gone);
+    struct party *one = party_joins(&room, a3, nameless), *other = party_joins(&room, b3, nameless);
+    if (when == 0)
+        give_failure(engine, failure);
+    loopback_run(room.kit->net, 1000);
+    party_assert(leader, 0);
+    party_assert(one, 0);
+    party_assert(other, 0);
+    if (when == 1)
+        give_failure(engine, failure);
+    struct party *next[] = {party_joins(&room, a3, nameless), party_joins(&room, b3, nameless)};
+    if (when == 2) {
+        give_claim(engine, failure);
+        give_failure(engine, failure);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(next[i]->answers, failure->owed);
+    if (!failure->owed) {
+        party_assert(leads(&room, &gone), 0);
+        const struct claim *claim = TAILQ_FIRST(&engine->membership->claims);
+        assert_true(claim->state == CLAIM_OVER && TAILQ_NEXT(claim, all) == NULL);
+    }
+    for (int i = 0; i < 2; i++)
+        party_assert(next[i], failure->owed ? -5 : 0);
+    party_end(&room);
+    procset_free(&gone);
+}
+
+/* A failure of an earlier try is owed to no member of the try that has succeeded, but that of the
+ * next operation is, that of other leaders, and one that the success has not survived. */
+static void a_try_that_fails_behind_a_success(void **state)
+{
+    static const struct failure failures[] = {
+        {"a0 a1", "a1", 5, false}, {"a0", "a2", 5, false},   {"a0 a1 a2", "a1 a2", 4, false},
+        {"a0 a1", "a1", 7, true},  {"a0 a1", "a4", 5, true}, {"a0 a1", "", 5, true},
+        {"a0 a4", "a1", 5, true},  {"a1", "a1", 5, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+        for (int when = 0; when < 3; when++)
+            for (int nameless = 0; nameless < 2; nameless++)
+                fail_earlier(&failures[i], when, nameless);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +344,7 @@ int main(void)
         cmocka_unit_test(the_older_failure_comes_first),
         cmocka_unit_test(a_success_that_comes_later),
         cmocka_unit_test(a_failure_by_another_way),
+        cmocka_unit_test(a_try_that_fails_behind_a_success),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,7 @@ static struct party *party_new(struct party_room *room, const char *id, struct p
     party->call.status = ask.status;
     party->call.flags = ENGINE_WANT_CONTEXT_ID;
     party->call.timeout = ask.timeout;
+    party->call.gone = ask.gone;
     party->call.data = party->data;
     party->call.len = sizeof party->data;
     party->call.done = done;

@@ -40,6 +40,7 @@ struct party_room {
 /** What a call asks for besides its role. */
 struct party_ask {
     const struct procset *added;
+    const struct procset *gone; /**< of a later try; stays put until it is answered */
     uint32_t timeout;
     int32_t status;
     bool nameless; /**< a member of whom only the server is known */

@@ -12,15 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[CLAIM_STATES] = {"open", "told", "doubt", "owed"};
-static const char *const event_names[CLAIM_EVENTS] = {"tell", "loss", "end"};
+static const char *const state_names[CLAIM_STATES] = {"open", "told", "doubt", "owed", "over"};
+static const char *const event_names[CLAIM_EVENTS] = {"tell", "loss", "fail", "done"};
 
 static const int table[CLAIM_STATES][CLAIM_EVENTS] = {
-    /*               TELL         LOSS         END */
-    [CLAIM_OPEN] = {CLAIM_TOLD, CLAIM_DOUBT, CLAIM_OWED},
-    [CLAIM_TOLD] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OWED},
-    [CLAIM_DOUBT] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OWED},
-    [CLAIM_OWED] = {STATES_NONE, STATES_NONE, STATES_NONE},
+    /*               TELL         LOSS         FAIL        DONE */
+    [CLAIM_OPEN] = {CLAIM_TOLD, CLAIM_DOUBT, CLAIM_OWED, CLAIM_OVER},
+    [CLAIM_TOLD] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OWED, CLAIM_OVER},
+    [CLAIM_DOUBT] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OWED, CLAIM_OVER},
+    [CLAIM_OWED] = {STATES_NONE, STATES_NONE, STATES_NONE, STATES_NONE},
+    [CLAIM_OVER] = {STATES_NONE, STATES_NONE, STATES_NONE, STATES_NONE},
 };
 
 static const struct states life = {state_names, event_names, &table[0][0], CLAIM_EVENTS};
@@ -47,6 +48,11 @@ struct claim *claim_find(struct engine *engine, uint32_t decider, uint64_t op)
     return NULL;
 }
 
+bool claim_is_over(const struct claim *claim)
+{
+    return claim->state == CLAIM_OWED || claim->state == CLAIM_OVER;
+}
+
 /* A caller that is not known by name may be any of those that the claim awaits. */
 bool claim_wants(const struct claim *claim, const char *id, const struct procset *caller)
 {
@@ -65,7 +71,8 @@ static bool asks(const struct engine *engine, const struct claim *claim)
 
 uint64_t claim_due_at(const struct engine *engine, const struct claim *claim)
 {
-    uint64_t end = claim->at + ENGINE_REMEMBER_MS;
+    uint64_t end =
+        claim->at + (claim->state == CLAIM_OVER ? ENGINE_STRAGGLER_MS : ENGINE_REMEMBER_MS);
     return asks(engine, claim) && claim->ask < end ? claim->ask : end;
 }
 
@@ -90,12 +97,17 @@ void claim_release(struct engine *engine, struct waiting *w, struct engine_call 
     free(w);
 }
 
-void claim_free(struct engine *engine, struct claim *claim)
+void claim_unfill(struct engine *engine, const struct claim *claim)
 {
     struct waiting *w;
     TAILQ_FOREACH (w, &engine->membership->joins, all)
         if (w->claim == claim)
             w->claim = NULL;
+}
+
+void claim_free(struct engine *engine, struct claim *claim)
+{
+    claim_unfill(engine, claim);
     member_alone(engine);
     TAILQ_REMOVE(&engine->membership->claims, claim, all);
     timers_stop(&engine->timers, &claim->due);

@@ -62,13 +62,19 @@ static struct claim *claim_new(struct engine *engine, uint32_t decider, uint64_t
     return claim;
 }
 
+static void keep_sig(struct claim *claim, const void *sig, size_t siglen)
+{
+    if (siglen > 0 && (claim->sig = malloc(siglen)) != NULL)
+        memcpy(claim->sig, sig, claim->siglen = siglen);
+}
+
 /* The server that decides no longer knows the operation: the calls are free for other claims, or
  * belonged to an operation that has failed meanwhile. */
 static void unclaim(struct engine *engine, uint32_t from, uint64_t op)
 {
     struct claim *claim = claim_find(engine, from, op);
     char id[PROCSET_NAME_MAX + 1];
-    if (claim == NULL || claim->state == CLAIM_OWED)
+    if (claim == NULL || claim_is_over(claim))
         return;
     memcpy(id, claim->id, sizeof id);
     claim_free(engine, claim);
@@ -104,24 +110,30 @@ void claim_take(struct engine *engine, struct tracker *t, struct frame_in *frame
     struct claim *claim = good ? claim_find(engine, from, op) : NULL;
     if (good && claim == NULL) {
         claim = claim_new(engine, from, op, id, &members);
-        if (claim != NULL && siglen > 0 && (claim->sig = malloc(siglen)) != NULL)
-            memcpy(claim->sig, sig, claim->siglen = siglen);
+        if (claim != NULL)
+            keep_sig(claim, sig, siglen);
     }
     procset_free(&members);
-    if (claim == NULL || claim->state == CLAIM_OWED)
+    if (claim == NULL || claim_is_over(claim))
         return;
     claim->at = engine->env.now(engine->env.arg);
     joins_try_all(engine, id);
 }
 
 /* Takes the calls that have ended. What failed is owed to those who have not called yet. */
-static void take(struct engine *engine, struct claim *claim, const struct engine_result *result,
+static void take(struct engine *engine, struct claim *claim, const struct tracker_release *release,
                  struct engine_call **ended)
 {
-    int32_t status = result->status;
+    int32_t status = release->result.status;
+    const struct procset *gone = release->result.gone;
     struct waiting *w, *next;
-    if (status != 0)
+    claim->generation = release->generation;
+    if (gone != NULL)
+        procset_unite(&claim->gone, gone);
+    if (status != 0) {
+        debt_settled(engine, claim);
         joins_fill(engine, claim);
+    }
     for (w = TAILQ_FIRST(&engine->membership->joins); w != NULL; w = next) {
         next = TAILQ_NEXT(w, all);
         if (w->claim != claim)
@@ -133,41 +145,47 @@ static void take(struct engine *engine, struct claim *claim, const struct engine
         claim_release(engine, w, ended);
     }
     quit_settle(engine, claim);
-    claim_move(claim, CLAIM_END);
-    claim->status = status;
-    if (result->gone != NULL)
-        procset_unite(&claim->gone, result->gone);
-    claim->at = engine->env.now(engine->env.arg);
-    if (status == 0)
+    if (status == 0 && gone == NULL) {
         claim_free(engine, claim);
+        return;
+    }
+    claim_move(claim, status != 0 ? CLAIM_FAIL : CLAIM_DONE);
+    claim->status = status;
+    claim->at = engine->env.now(engine->env.arg);
+    claim_due(engine, claim);
+    if (status == 0)
+        debt_settle(engine, claim);
     else
         debt_reduce(engine, claim);
 }
 
 void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
-               const struct tracker_release *release, struct engine_call **ended)
+               const struct release_frame *frame, struct engine_call **ended)
 {
+    const struct tracker_release *release = &frame->release;
     int32_t status = release->result.status;
     struct procset local = {0};
     if (claim == NULL && status != 0 && release->added != NULL) {
         members_on(engine, release->added, engine->env.self, &local);
         if (local.nparts > 0)
             claim = claim_new(engine, decider, release->op, id, &local);
+        if (claim != NULL)
+            keep_sig(claim, frame->sig, frame->siglen);
         procset_free(&local);
     }
-    if (claim != NULL && claim->state != CLAIM_OWED)
-        take(engine, claim, &release->result, ended);
+    if (claim != NULL && !claim_is_over(claim))
+        take(engine, claim, release, ended);
 }
 
 void member_take(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  struct engine_call **ended)
 {
-    struct tracker_release others = *release;
+    struct release_frame others = {.release = *release, .sig = t->sig, .siglen = t->siglen};
     struct procset rest = {0};
     if (release->op == 0)
         return;
     procset_except(&rest, release->added, &t->parts.members); /* leaders do not call as members */
-    others.added = &rest;
+    others.release.added = &rest;
     uint32_t decider = tracker_node(t, t->tree.root);
     claim_end(engine, claim_find(engine, decider, release->op), decider, t->parts.id, &others,
               ended);
@@ -219,9 +237,9 @@ struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, u
 static void end_lost(struct engine *engine, struct claim *claim)
 {
     struct engine_call *ended = NULL;
-    struct engine_result result = {.status = engine->env.codes.lost};
-    take(engine, claim, &result, &ended);
-    calls_done(&ended, &result);
+    struct tracker_release release = {.result.status = engine->env.codes.lost};
+    take(engine, claim, &release, &ended);
+    calls_done(&ended, &release.result);
 }
 
 static void ask(struct engine *engine, struct claim *claim)
@@ -251,7 +269,7 @@ static void await_home(struct engine *engine, struct claim *claim)
     if (!claim_move(claim, CLAIM_LOSS))
         return;
     memcpy(id, claim->id, sizeof id);
-    joins_unfill(engine, claim);
+    claim_unfill(engine, claim);
     claim->ask = engine->env.now(engine->env.arg) + ENGINE_HOME_MS;
     claim_due(engine, claim);
     if (has_next_home(engine, claim))
@@ -295,7 +313,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
     struct claim *claim = TIMER_OF(due, struct claim, due);
     if (claim_due_at(engine, claim) > now) {
         timers_set(&engine->timers, due, claim_due_at(engine, claim));
-    } else if (claim->at + ENGINE_REMEMBER_MS <= now) {
+    } else if (claim->at + ENGINE_REMEMBER_MS <= now || claim->state == CLAIM_OVER) {
         old_enough(engine, claim, now);
     } else if (is_homeless(claim)) {
         end_lost(engine, claim);

@@ -35,14 +35,6 @@ uint64_t joins_fill(struct engine *engine, struct claim *claim)
     return n;
 }
 
-void joins_unfill(struct engine *engine, const struct claim *claim)
-{
-    struct waiting *w;
-    TAILQ_FOREACH (w, &engine->membership->joins, all)
-        if (w->claim == claim)
-            w->claim = NULL;
-}
-
 void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
 {
     uint64_t now = engine->env.now(engine->env.arg), left = 0;
@@ -106,7 +98,7 @@ bool joins_try(struct engine *engine, struct claim *claim)
 {
     struct waiting *w;
     if (joins_fill(engine, claim) < claim->left) {
-        joins_unfill(engine, claim);
+        claim_unfill(engine, claim);
         int32_t status = joins_local_status(engine, claim);
         if (status != 0)
             joins_tell(engine, claim, status);

@@ -78,7 +78,7 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *in)
             debt_forgive(engine, from, call);
         struct claim *claim =
             claim_told(engine, from, o.sig.id, release->op, frame->sig, frame->siglen);
-        claim_end(engine, claim, from, o.sig.id, release, &ended);
+        claim_end(engine, claim, from, o.sig.id, frame, &ended);
         calls_done(&ended, &release->result);
     } else {
         log_warning("a malformed outcome of node %u was dropped", from);

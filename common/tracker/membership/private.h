@@ -88,6 +88,8 @@ enum claim_state {
     CLAIM_DOUBT, /**< the server that decides is lost: the leaders' servers are asked for the
                     outcome; of a bootstrap over steps: the next home's claim is awaited */
     CLAIM_OWED,  /**< it failed, and calls that were not made yet are answered with its status */
+    CLAIM_OVER,  /**< a later try succeeded: nothing is owed for the tries before it, although their
+                    failures may come after it */
     CLAIM_STATES,
 };
 
@@ -95,7 +97,8 @@ enum claim_state {
 enum claim_event {
     CLAIM_TELL, /**< all of its members have called, or one cannot */
     CLAIM_LOSS, /**< the server that decides is lost */
-    CLAIM_END,  /**< the outcome is here, or no server can tell of it */
+    CLAIM_FAIL, /**< a failure is here, or no server can tell the outcome */
+    CLAIM_DONE, /**< the success of a later try is here */
     CLAIM_EVENTS,
 };
 
@@ -106,14 +109,15 @@ struct claim {
     uint32_t decider;
     uint64_t op; /**< the decider's number */
     char id[PROCSET_NAME_MAX + 1];
-    void *sig; /**< of the leaders' construct; owned; NULL: of a bootstrap */
+    void *sig; /**< of the leaders' construct; owned; NULL: of a bootstrap that is not over */
     size_t siglen;
     enum claim_state state;
     struct procset members;
     struct procset answered; /**< those, known by name, whose call was answered already */
     uint64_t left;           /**< members whose call was not */
     int32_t status;
-    struct procset gone; /**< with the status: who is lost */
+    uint64_t generation; /**< of the outcome; 0: nobody has told it */
+    struct procset gone; /**< with the outcome: who is lost, or without whom it has gone on */
     uint64_t at;         /**< when it was last heard of, or failed, ms */
     uint64_t ask;        /**< once told: when who decides is asked whether it is there, or, in
                             doubt, the leaders' servers for the outcome, or, of a bootstrap, when
@@ -217,6 +221,10 @@ bool waiting_is_named(const struct waiting *w);
 /** Takes a call out of those that wait for a claim, to the end of @p ended. */
 void claim_release(struct engine *engine, struct waiting *w, struct engine_call **ended);
 struct claim *claim_find(struct engine *engine, uint32_t decider, uint64_t op);
+/** Whether the outcome is known, and no call waits for it. */
+bool claim_is_over(const struct claim *claim);
+/** Frees the calls that a claim has. */
+void claim_unfill(struct engine *engine, const struct claim *claim);
 void claim_free(struct engine *engine, struct claim *claim);
 /** Whether a call with that id may be one that @p claim awaits. @param caller empty: not known */
 bool claim_wants(const struct claim *claim, const char *id, const struct procset *caller);
@@ -241,6 +249,10 @@ void debt_reduce(struct engine *engine, struct claim *claim);
 /** Nothing is owed any more for a call that is answered otherwise. @param all whether it may have
  * been late for several tries: a success settles them all */
 void debt_forget(struct engine *engine, const struct waiting *w, bool all);
+/** A later try has succeeded: nothing is owed to its members for the tries before it. */
+void debt_settle(struct engine *engine, const struct claim *success);
+/** The same for a failure that comes after the success. The calls that a claim has may be free. */
+void debt_settled(struct engine *engine, struct claim *failed);
 /** Nothing is owed to one that was added and has called as a leader. */
 void debt_forgive(struct engine *engine, uint32_t decider, const struct engine_call *leader);
 
@@ -257,8 +269,6 @@ void quit_settle(struct engine *engine, struct claim *claim);
 
 /** Gives a claim the calls that fit, besides those that it has. @return how many it has */
 uint64_t joins_fill(struct engine *engine, struct claim *claim);
-/** Frees the calls that a claim has. */
-void joins_unfill(struct engine *engine, const struct claim *claim);
 /** Joins when all have called, or says that one cannot. May end it all, this claim and others.
  * @return whether there was something to tell */
 bool joins_try(struct engine *engine, struct claim *claim);
@@ -275,7 +285,7 @@ int32_t joins_local_status(const struct engine *engine, const struct claim *clai
 /** Ends an operation on this server: takes its calls. What failed is owed to those to come.
  * @param claim what it awaits of this server; NULL: nothing yet */
 void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
-               const struct tracker_release *release, struct engine_call **ended);
+               const struct release_frame *frame, struct engine_call **ended);
 /** @return the claim whose outcome node @p from tells, which decides, or answers for a server that
  * is lost; or NULL */
 struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, uint64_t op,

@@ -31,24 +31,16 @@
 
 #include <string.h>
 
-static bool is_within(const struct procset *set, const struct procset *all)
-{
-    struct procset rest = {0};
-    bool within = procset_except(&rest, set, all) == 0 && rest.nparts == 0;
-    procset_free(&rest);
-    return within;
-}
-
 bool tries_is_later(const struct tracker *later, const struct tracker *t,
                     const struct procset *gone)
 {
     const struct signature *a = &later->parts, *b = &t->parts;
     struct procset all = {0};
     bool is = later != t && a->kind == b->kind && strcmp(a->id, b->id) == 0 &&
-              is_within(&a->members, &b->members);
+              procset_within(&a->members, &b->members);
     if (is && gone != NULL)
         is = procset_unite(&all, &a->members) == 0 && procset_unite(&all, gone) == 0 &&
-             is_within(&b->members, &all);
+             procset_within(&b->members, &all);
     procset_free(&all);
     return is;
 }

@@ -145,6 +145,14 @@ int procset_except(struct procset *set, const struct procset *from, const struct
     return rc;
 }
 
+bool procset_within(const struct procset *set, const struct procset *all)
+{
+    struct procset rest = {0};
+    bool within = procset_except(&rest, set, all) == 0 && rest.nparts == 0;
+    procset_free(&rest);
+    return within;
+}
+
 void procset_write(const struct procset *set, struct wire_out *out)
 {
     wire_put_u32(out, set->nparts);

@@ -54,6 +54,9 @@ int procset_unite(struct procset *set, const struct procset *more);
  * @return 0, or -1 */
 int procset_except(struct procset *set, const struct procset *from, const struct procset *without);
 
+/** @return whether all of @p set are in @p all; false, too, when out of memory */
+bool procset_within(const struct procset *set, const struct procset *all);
+
 /** @return whether two canonical sets have the same members */
 bool procset_equal(const struct procset *a, const struct procset *b);
 

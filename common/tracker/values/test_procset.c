@@ -124,6 +124,8 @@ static void unions_and_differences_equal_a_model(void **state)
         assert_canonical(&rest);
         assert_same_bytes(&both, &expected);
         assert_same_bytes(&rest, &left);
+        assert_true(procset_within(&x, &both));
+        assert_true(procset_within(&x, &y) == (rest.nparts == 0));
         struct procset *const sets[] = {&x, &y, &both, &rest, &expected, &left};
         for (int i = 0; i < 6; i++)
             procset_free(sets[i]);
