@@ -11,15 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[FOREIGN_STATES] = {"named",      "learnt", "left",
-                                                        "registered", "over",   "forgotten"};
+static const char *const state_names[FOREIGN_STATES] = {"named", "learnt", "registered", "over",
+                                                        "forgotten"};
 static const char *const event_names[FOREIGN_EVENTS] = {"learn", "register", "end", "forget"};
 
 static const int table[FOREIGN_STATES][FOREIGN_EVENTS] = {
     /*                       LEARN           REGISTER            END           FORGET */
     [FOREIGN_NAMED] = {FOREIGN_LEARNT, STATES_NONE, STATES_NONE, FOREIGN_FORGOTTEN},
-    [FOREIGN_LEARNT] = {STATES_NONE, FOREIGN_REGISTERED, FOREIGN_LEFT, FOREIGN_FORGOTTEN},
-    [FOREIGN_LEFT] = {STATES_NONE, FOREIGN_OVER, FOREIGN_LEFT, FOREIGN_FORGOTTEN},
+    [FOREIGN_LEARNT] = {STATES_NONE, FOREIGN_REGISTERED, STATES_NONE, FOREIGN_FORGOTTEN},
     [FOREIGN_REGISTERED] = {STATES_NONE, STATES_NONE, FOREIGN_OVER, FOREIGN_FORGOTTEN},
     [FOREIGN_OVER] = {STATES_NONE, STATES_NONE, FOREIGN_OVER, FOREIGN_FORGOTTEN},
     [FOREIGN_FORGOTTEN] = {STATES_NONE, STATES_NONE, STATES_NONE, FOREIGN_FORGOTTEN},
@@ -102,10 +101,6 @@ struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run
     uint64_t step = nspace_hash(name, run);
     if (ns != NULL && ns->nnodes == nnodes && ns->foreign->step == step)
         return ns;
-    if (ns != NULL && ns->foreign->state == FOREIGN_LEFT) {
-        foreign_forget(ns); /* its job was requeued */
-        ns = NULL;
-    }
     if (ns != NULL || strcmp(name, own->boot->nspace) == 0 || find_step(own, step) != NULL ||
         step == nspace_hash(own->boot->nspace, own->boot->run)) {
         err_set(err, "namespace %s is known, and is another one", name);

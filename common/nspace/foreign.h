@@ -20,7 +20,6 @@ enum {
 enum foreign_state {
     FOREIGN_NAMED,      /**< only name and size are known: its servers have handles */
     FOREIGN_LEARNT,     /**< its registration is here */
-    FOREIGN_LEFT,       /**< its servers have gone; an operation may yet end with members there */
     FOREIGN_REGISTERED, /**< libpmix knows it, too */
     FOREIGN_OVER, /**< its servers have gone; libpmix knows it, for a group with members there */
     FOREIGN_FORGOTTEN, /**< only its handles are left */
@@ -31,8 +30,7 @@ enum foreign_state {
 enum foreign_event {
     FOREIGN_LEARN,
     FOREIGN_REGISTER,
-    FOREIGN_END, /**< all of its servers have gone, and a group has members there, or may get some
-                  */
+    FOREIGN_END, /**< all of its servers have gone, and a group has members there */
     FOREIGN_FORGET,
     FOREIGN_EVENTS,
 };

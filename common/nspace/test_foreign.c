@@ -173,11 +173,6 @@ static void another_run_is_another_step(void **state)
                    "the registration of namespace s.2");
     assert_refused(0, nspace_hash("s.2", 1000), out.data, out.len, "is known, and is another one");
     assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 1000), 0, &node), -1);
-    struct err err = {0};
-    foreign_move((struct nspace *)nspace_find(own[0], "s.2"), FOREIGN_END);
-    assert_non_null(foreign_learn(own[0], nspace_hash("s.2", 1000), out.data, out.len, &err));
-    assert_int_equal(foreign_server(own[0], nspace_hash("s.2", 1000), 0, &node), 0);
-    assert_int_equal(node, 2 * NODES);
     wire_out_free(&out);
     boot_free(&again);
 }

@@ -364,8 +364,6 @@ static int register_one(struct server *server, const char *name, struct registra
         return rc;
     }
     foreign_move(ns, FOREIGN_REGISTER);
-    if (ns->foreign->state == FOREIGN_OVER)
-        sets_delete(server, ns); /* process sets end with their step */
     steps_be_known(server, ns);
     return 0;
 }

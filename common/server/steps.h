@@ -49,8 +49,8 @@ void steps_ended(struct server *server, uint32_t speaker, const void *body, size
 bool steps_lost(struct server *server, uint32_t node);
 
 /** A server is gone, and the engine knows it: what waits for it here goes on. Forgets its namespace
- * when it was the last one of another step, and no group has members there, or may get some. One
- * that is forgotten too early would not be told of again. */
+ * when it was the last one of another step, and no group has members there. One that is forgotten
+ * too early would not be told of again. */
 void steps_tidy(struct server *server, uint32_t node);
 
 /** A group has ended: forgets the namespaces that were kept for it. To be called once libpmix has

@@ -14,7 +14,6 @@
 #include "common/server/streams.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
-#include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
 #include <string.h>
@@ -53,13 +52,12 @@ static void tell_own(struct server *server, const struct nspace *ns)
 }
 
 /* A namespace that has ended. If a group has members there, libpmix needs it until the group has
- * ended. The result of a construct that has members there may still be on its way: the goodbyes of
- * their servers come another way than the word of the server that decides. */
+ * ended. */
 static void forget(struct server *server, struct nspace *ns)
 {
-    bool registered = ns->foreign->state >= FOREIGN_REGISTERED;
+    bool registered = ns->foreign->state != FOREIGN_LEARNT;
     char name[PROCSET_NAME_MAX + 1];
-    if ((registered && has_group(server, ns)) || upcall_awaits(server, ns->foreign->name)) {
+    if (registered && has_group(server, ns)) {
         foreign_move(ns, FOREIGN_END);
         return;
     }
@@ -96,7 +94,7 @@ void steps_tidy(struct server *server, uint32_t node)
 void steps_group_ended(struct server *server)
 {
     for (struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
-        if (ns->foreign->state == FOREIGN_OVER || ns->foreign->state == FOREIGN_LEFT)
+        if (ns->foreign->state == FOREIGN_OVER)
             forget(server, ns);
 }
 

@@ -14,7 +14,6 @@
 #include "common/server/streams.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
-#include "common/upcall/upcall.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +43,6 @@ static const struct boot other_boot = {
 static struct server server;
 static struct nspace *own, *other;
 static unsigned nsets, nconnections, noutputs, ninputs, nspreads, nends; /* that were ended */
-static bool awaits; /* a construct here may have members of the other step */
 
 void holder_lost(struct holder *holder, uint32_t node)
 {
@@ -142,13 +140,6 @@ bool server_has_left(const struct server *s, uint32_t node)
     return false;
 }
 
-bool upcall_awaits(const struct server *s, const char *nspace)
-{
-    (void)s;
-    assert_string_equal(nspace, other_boot.nspace);
-    return awaits;
-}
-
 static int open_server(void **state)
 {
     struct err err = {0};
@@ -161,15 +152,8 @@ static int open_server(void **state)
     other = foreign_learn(own, 0, out.data, out.len, &err);
     wire_out_free(&out);
     assert_non_null(other);
-    awaits = false;
-    nsets = nconnections = noutputs = ninputs = nspreads = nends = 0;
-    return 0;
-}
-
-static int open_registered(void **state)
-{
-    open_server(state);
     foreign_move(other, FOREIGN_REGISTER);
+    nsets = nconnections = noutputs = ninputs = nspreads = nends = 0;
     return 0;
 }
 
@@ -232,44 +216,6 @@ static void test_group(void **state)
     procset_free(&members);
 }
 
-/* The result of a construct comes after the goodbyes of members' servers: the namespace is here
- * until the construct has failed, or the group has ended. */
-static void test_construct(void **state)
-{
-    struct procset members = {0};
-    (void)state;
-    awaits = true;
-    lose(0);
-    lose(1);
-    assert_ptr_equal(nspace_find(own, other_boot.nspace), other);
-    assert_non_null(other->boot);
-    foreign_move(other, FOREIGN_REGISTER);
-    assert_int_equal(other->foreign->state, FOREIGN_OVER);
-    assert_int_equal(procset_add(&members, other_boot.nspace, 1, 1), 0);
-    registry_add(server.registry, REGISTRY_GROUP, "g", &members);
-    awaits = false;
-    steps_group_ended(&server);
-    assert_ptr_equal(nspace_find(own, other_boot.nspace), other);
-    registry_remove(server.registry, REGISTRY_GROUP, "g", &members);
-    steps_group_ended(&server);
-    assert_int_equal(nends, 1);
-    assert_null(nspace_find(own, other_boot.nspace));
-    procset_free(&members);
-}
-
-static void test_construct_fails(void **state)
-{
-    (void)state;
-    awaits = true;
-    lose(0);
-    lose(1);
-    assert_ptr_equal(nspace_find(own, other_boot.nspace), other);
-    awaits = false;
-    steps_group_ended(&server);
-    assert_int_equal(nends, 0); /* libpmix has not heard of it */
-    assert_null(nspace_find(own, other_boot.nspace));
-}
-
 /* A group's end is no end of a step that lives. */
 static void test_lives(void **state)
 {
@@ -283,11 +229,9 @@ static void test_lives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_last_server, open_registered, close_server),
-        cmocka_unit_test_setup_teardown(test_group, open_registered, close_server),
-        cmocka_unit_test_setup_teardown(test_construct, open_server, close_server),
-        cmocka_unit_test_setup_teardown(test_construct_fails, open_server, close_server),
-        cmocka_unit_test_setup_teardown(test_lives, open_registered, close_server),
+        cmocka_unit_test_setup_teardown(test_last_server, open_server, close_server),
+        cmocka_unit_test_setup_teardown(test_group, open_server, close_server),
+        cmocka_unit_test_setup_teardown(test_lives, open_server, close_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,21 +135,6 @@ static void cover(const struct collective *c)
     }
 }
 
-/* A leader, or a member that is added, hears who the members are with the result. */
-bool upcall_awaits(const struct server *server, const char *nspace)
-{
-    for (const struct collective *c = server->groups; c != NULL; c = c->next) {
-        if (c->state == COLLECTIVE_ANSWERED || c->state == COLLECTIVE_CANCELS)
-            continue;
-        if (c->role != COLLECTIVE_PARTICIPANTS)
-            return true;
-        for (uint32_t i = 0; i < c->members.nparts; i++)
-            if (strcmp(c->members.parts[i].nspace, nspace) == 0)
-                return true;
-    }
-    return false;
-}
-
 bool pending_is_behind(const struct collective *c)
 {
     for (const struct collective *o = c->server->groups; o != NULL; o = o->next)

@@ -36,10 +36,6 @@ pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_it
  * @thread any */
 struct task *upcall_task(const pmix_proc_t *proc);
 
-/** @return whether a group request that libpmix waits for may end with members of @p nspace
- * @thread the loop's */
-bool upcall_awaits(const struct server *server, const char *nspace);
-
 /* Clients that are lost: forget.c. */
 
 /** Before libpmix is started: it is to tell of closed connections at once, not after a second. */
