@@ -229,10 +229,9 @@ node_works() { timeout 30 srun -w "$1" -N1 true 2>/dev/null; }
 # lost_node NAME ARG...: the same where node2 goes, with Slurm's daemons and its tasks. The step
 # itself cannot end by itself then.
 lost_node() {
-  local name="lost node, $1" log=$work/lost.log holder step begin
+  local name="lost node, $1" log=$work/lost.log step begin
   shift
-  nsenter --target "$(slurmd_of node2)" --mount --uts --root --wd sleep 900 &
-  holder=$!
+  anchor_node node2
   : >"$log"
   srun --mpi="$MPI" -J lost_node -N4 --ntasks-per-node=2 --kill-on-bad-exit=0 --no-kill \
     "$clients/groups_lost" --node 1 "$@" >"$log" 2>&1 </dev/null &
@@ -247,12 +246,10 @@ lost_node() {
   check "$name: ends as it should" "$(why "$log" unknown)" eval \
     "! grep -q '^FAIL' '$log' && grep -q '^PASS groups_lost' '$log'"
   scancel -n lost_node
-  nsenter --target $holder --mount --uts --root --wd slurmd -D -N node2 </dev/null >/dev/null 2>&1 &
-  disown
+  start_slurmd node2
   check "$name: the node works again" 'it does not after 100 s' until_true 100 node_works node2
-  kill $holder
   kill "$step" 2>/dev/null
-  wait "$step" $holder 2>/dev/null
+  wait "$step" 2>/dev/null
 }
 
 # A lost task that was the last one of its node: its server says so as it leaves, and nobody has to ask first.
