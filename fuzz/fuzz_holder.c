@@ -195,8 +195,10 @@ void fuzz_seeds(void)
     for (uint8_t op = 1; op < HOLDER_OPS; op++) {
         struct wire_out out = {0}, body = {0};
         wire_put_u8(&body, op);
-        if (op == HOLDER_HELLO)
+        if (op == HOLDER_HELLO) {
             wire_put_u64(&body, 5);
+            wire_put_u8(&body, 1);
+        }
         if (op == HOLDER_PUBLISH || op == HOLDER_HELLO || op == HOLDER_HEIR) {
             wire_put_u32(&body, 1);
             store_put_entry(&body, &entry);

@@ -265,8 +265,8 @@ static int connect_server(uint32_t rank, const struct streams *streams)
     return fd;
 }
 
-/* The server says it on the terminal, once for the step. */
-/* A path that is too long is shown by its end. */
+/* Tells the server why the program does not run; the server says it on the terminal, once for the
+ * step. A path that is too long is shown by its end. */
 static _Noreturn void fail(int server, enum plan_step what, const char *name)
 {
     int error = errno;

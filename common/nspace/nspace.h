@@ -35,7 +35,7 @@ uint64_t nspace_hash(const char *name, uint64_t run);
 
 /** @return the number after which context ids of the step of that name and that run begin, from
  * 2^62 to 2^63. Two steps that give a thousand ids each have one in common with a probability of
- * 1 to 10^15. */
+ * 1 to 10^15, times their number of nodes. */
 uint64_t nspace_ids(const char *name, uint64_t run);
 
 /** @return the namespace of @p boot, or NULL when out of memory */

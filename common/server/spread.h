@@ -72,8 +72,8 @@ void spread_receive(struct spreads *spreads, uint32_t from, const void *body, si
 /** Server @p node of the own step is lost, or has left. */
 void spread_lost(struct spreads *spreads, uint32_t node);
 
-/** A namespace was forgotten here, and has no registration any more: who waits for it goes on, and
- * the next group with members in it is told of anew. NULL is fine. */
+/** A namespace was forgotten here, and has no registration any more: calls that wait for it go on,
+ * and the next group with members in it is told of anew. NULL is fine. */
 void spread_forget(struct spreads *spreads, const char *name);
 
 /** @return milliseconds until spread_tick() is due, or -1 for never */

@@ -62,6 +62,7 @@ static void forget(struct server *server, struct nspace *ns)
         return;
     }
     log_debug("namespace %s has ended", ns->foreign->name);
+    engine_nspace_ended(server->engine, ns->foreign->name);
     if (registered)
         sets_end(server, ns);
     snprintf(name, sizeof name, "%s", ns->foreign->name);

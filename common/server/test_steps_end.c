@@ -43,6 +43,7 @@ static const struct boot other_boot = {
 static struct server server;
 static struct nspace *own, *other;
 static unsigned nsets, nconnections, noutputs, ninputs, nspreads, nends; /* that were ended */
+static unsigned nforgotten;
 
 void holder_lost(struct holder *holder, uint32_t node)
 {
@@ -108,6 +109,13 @@ void broadcast_say(struct broadcasts *broadcasts, struct wire_out *body)
     wire_out_free(body);
 }
 
+void engine_nspace_ended(struct engine *engine, const char *nspace)
+{
+    (void)engine;
+    assert_string_equal(nspace, other_boot.nspace);
+    nforgotten++;
+}
+
 void engine_lost(struct engine *engine, uint32_t node)
 {
     (void)engine, (void)node;
@@ -153,7 +161,7 @@ static int open_server(void **state)
     wire_out_free(&out);
     assert_non_null(other);
     foreign_move(other, FOREIGN_REGISTER);
-    nsets = nconnections = noutputs = ninputs = nspreads = nends = 0;
+    nsets = nconnections = noutputs = ninputs = nspreads = nends = nforgotten = 0;
     return 0;
 }
 
@@ -175,17 +183,19 @@ static void test_last_server(void **state)
 {
     (void)state;
     lose(1);
-    assert_int_equal(nconnections + noutputs + ninputs + nsets + nends, 0);
+    assert_int_equal(nconnections + noutputs + ninputs + nsets + nends + nforgotten, 0);
     lose(0);
     assert_int_equal(nsets, 1);
     assert_int_equal(nconnections, 1);
     assert_int_equal(noutputs, 1);
     assert_int_equal(ninputs, 1);
     assert_int_equal(nends, 1);
+    assert_int_equal(nforgotten, 1);
     assert_int_equal(nspreads, 1);
     assert_null(nspace_find(own, other_boot.nspace));
     steps_group_ended(&server);
     assert_int_equal(nends, 1);
+    assert_int_equal(nforgotten, 1);
 }
 
 /* libpmix needs the namespace for the group's destruct. That the step has ended is told at once. */
@@ -207,11 +217,13 @@ static void test_group(void **state)
     assert_int_equal(ninputs, 1);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(nends, 0);
+        assert_int_equal(nforgotten, 0);
         assert_ptr_equal(nspace_find(own, other_boot.nspace), other);
         registry_remove(server.registry, REGISTRY_GROUP, ids[i], &members);
         steps_group_ended(&server);
     }
     assert_int_equal(nends, 1);
+    assert_int_equal(nforgotten, 1);
     assert_null(nspace_find(own, other_boot.nspace));
     procset_free(&members);
 }
@@ -223,6 +235,7 @@ static void test_lives(void **state)
     lose(1);
     steps_group_ended(&server);
     assert_int_equal(nends, 0);
+    assert_int_equal(nforgotten, 0);
     assert_ptr_equal(nspace_find(own, other_boot.nspace), other);
 }
 

@@ -266,6 +266,19 @@ void engine_close(struct engine *engine)
             part->close(engine);
 }
 
+void engine_nspace_ended(struct engine *engine, const char *nspace)
+{
+    struct procset ended = {0}, rest = {0};
+    if (procset_add(&ended, nspace, 0, UINT32_MAX) == 0 &&
+        procset_except(&rest, &engine->without, &ended) == 0) {
+        procset_free(&engine->without);
+        engine->without = rest;
+        rest = (struct procset){0};
+    }
+    procset_free(&ended);
+    procset_free(&rest);
+}
+
 void engine_free(struct engine *engine)
 {
     if (engine == NULL)

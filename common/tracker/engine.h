@@ -226,6 +226,10 @@ void engine_lost(struct engine *engine, uint32_t node);
  * fails with the status that it would have given itself. */
 void engine_left(struct engine *engine, uint32_t node);
 
+/** Namespace @p nspace has ended, and is forgotten: a job that is requeued may use its name again,
+ * and its processes are not those that were lost. */
+void engine_nspace_ended(struct engine *engine, const char *nspace);
+
 /** @return whether server @p node is gone for good, as far as these two have said */
 bool engine_is_lost(const struct engine *engine, uint32_t node);
 

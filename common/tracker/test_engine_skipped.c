@@ -394,6 +394,29 @@ static void what_ends_soon_says_nothing(void **state)
     procset_free(&gone);
 }
 
+/* Its namespace is forgotten, and a new job has that name: its process 5 is not the lost one. */
+static void a_name_that_is_used_again(void **state)
+{
+    static const uint32_t both[] = {0, 5};
+    struct procset gone5 = kit_servers(0x20), gone6 = kit_servers(0x40);
+    struct kit *kit = kit_new(&seven);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "new", both, 2);
+    (void)state;
+    kit_call(kit, kit_op(kit, COLL_CONSTRUCT, "other", NULL, 1), 0,
+             (struct kit_ask){.gone = &gone5});
+    engine_nspace_ended(loopback_engine(kit->net, 0), "job");
+    const struct kit_call *tries[] = {kit_call(kit, op, 1, (struct kit_ask){.gone = &gone6}),
+                                      kit_call(kit, op, 0, (struct kit_ask){.gone = &gone6})};
+    loopback_run(kit->net, 2000);
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        assert_int_equal(tries[slot]->answers, 1);
+        assert_int_equal(tries[slot]->status, 0);
+    }
+    kit_end(kit);
+    procset_free(&gone5);
+    procset_free(&gone6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +429,7 @@ int main(void)
         cmocka_unit_test(what_a_skipped_try_owes),
         cmocka_unit_test(two_losses_in_different_order),
         cmocka_unit_test(a_try_with_one_that_is_lost),
+        cmocka_unit_test(a_name_that_is_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

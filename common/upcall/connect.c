@@ -61,9 +61,10 @@ void connect_begin(struct collective *c)
     c->survives = c->survives || (open != NULL && (open->directives & BOOK_EARLY_TERM));
 }
 
-/* What fails here is memory alone, and on this server alone. Its processes get the error; for the
- * others the connection is open. It stays in this book, so that they are told when a process here
- * ends, and so that the processes here may disconnect. */
+/* What fails here fails on this server alone: memory, or the job of some participants has ended
+ * already. The processes here get the error; for the others the connection is open. When only the
+ * name failed, it stays in this book: then they are told when a process here ends, and the
+ * processes here may disconnect. */
 static pmix_status_t connected(struct collective *c, uint32_t directives)
 {
     if (steps_register(c->server, &c->members) != 0)

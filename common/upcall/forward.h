@@ -74,7 +74,7 @@ bool forwards_await_end(struct server *server, uint64_t number, void (*then)(voi
  * @thread the loop's */
 void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank);
 
-/** Of which the callers say that a process has connected. */
+/** @return what is pulled; the callers tell it when a process has connected */
 struct pullers *forwards_pullers(struct server *server);
 
 /** The servers of a namespace are gone. @param forwards NULL: nothing happens @thread the loop's */

@@ -11,9 +11,8 @@
  *     BEGINS    it has them                      from its server: every process runs, or one cannot
  *     RUNS      every process runs               its end
  *     ENDS      it was told to end               its end
- *     OVER      it has ended                     the rest of its output, and its server's word,
- * where that comes late; after OUTPUT_S no more SAID      the server knows its end         the rest
- * of its output, which counts no more
+ *     OVER      it has ended                     its output, its server's late word; or OUTPUT_S
+ *     SAID      the server knows its end         the rest of its output, which counts no more
  *
  * The server asks by a request to the shell's service "muster-spawn", which is answered by news
  * (spawn_wire.h), and by an error when no more will come. The spawned job's server says how it gets

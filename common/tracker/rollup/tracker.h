@@ -254,7 +254,7 @@ struct engine {
     struct engine_counts counts;
     uint64_t numbers, generations, next_id;
     struct ranges lost, left; /**< servers that are gone, by how */
-    struct procset without;   /**< without whom calls here have gone on: they are lost for good */
+    struct procset without;   /**< calls here have gone on without these: they are lost for good */
     struct ranges met;        /**< servers that a frame went to so that they can be reached */
     uint64_t looks;           /**< rounds of tracker_each() */
     struct decided_list decided; /**< decided.c: results, the oldest first */

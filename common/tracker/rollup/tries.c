@@ -8,18 +8,19 @@
  * skipped that try. Its own, later try would wait for calls that no process makes, until the others
  * call for the next operation of that id. So these rules tie a later try to the tries before it:
  *
- * 1. A failure for good ends each later try on every server that hears of it. A call that waits
- * there is answered with that failure a second later: the call may be of the next operation, and
- * the word on this one may still be on its way. Where no call waits, contributions to the later try
- *    are dropped at once, and their senders are told.
+ * 1. A failure for good ends each later try on every server that hears of it. A call that
+ *    waits there is answered with that failure a second later: the call may be of the next
+ *    operation, and the word on this one may still be on its way. Where no call waits,
+ *    contributions to the later try are dropped at once, and their senders are told.
  * 2. A contribution to a later try carries the generation of the last such failure that its sender
  *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
  * 3. A server says what it knows of such failures before it contributes. So no server has
  *    contributions that belong to different operations: the failure comes between them.
  * 4. A server tries nothing with processes without which a call of it has gone on, in this or an
- *    earlier operation: they are lost for good. A call that is such a try is answered at once with
- *    their loss, and goes on. When others contribute to such a try or ask for it, the server fails
- * it with their loss. Else the others would wait there for that server, and it for them.
+ *    earlier operation: they are lost for good, until their namespace has ended. A call that is
+ * such a try is answered at once with their loss, and goes on. When others contribute to such a try
+ * or ask for it, the server fails it with their loss. Else the others would wait there for that
+ * server, and it for them.
  *
  * By rule 4 all tries that a server makes after an operation come after the try with which that
  * operation has ended, in whichever order it learns of losses. So rules 1 to 3 hold for them.
