@@ -273,7 +273,7 @@ static void a_namespace_that_is_forgotten(void **state)
     close_all(4);
 }
 
-/* Nobody waits for all to know what has ended. */
+/* A call does not wait until all know a namespace that has ended. */
 static void a_namespace_that_ends_meanwhile(void **state)
 {
     (void)state;
