@@ -167,11 +167,9 @@ static void read_contrib(struct contrib *contrib, struct wire_in *in)
 static struct tracker *settled(struct engine *engine, struct tracker *t,
                                const struct frame_in *frame, const struct contrib *contrib)
 {
-    if (t->settle == 0 || !contrib->again || contrib->settled < tries_known(engine, t, true))
-        return t;
-    /* The sender knows what ends this try: it means the next operation. */
-    tries_settle(engine, t);
-    return tracker_get(engine, frame->sig, frame->siglen);
+    /* A sender that knows what ends this try means the next operation. */
+    bool next = contrib->again && tries_settle(engine, t, contrib->settled + 1);
+    return next ? tracker_get(engine, frame->sig, frame->siglen) : t;
 }
 
 void contribution_take(struct engine *engine, struct tracker *t, struct frame_in *frame)

@@ -67,7 +67,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
     } else if (t->state == TRACKER_IDLE) {
         tracker_free(engine, t); /* forgotten */
     } else if (t->settle != 0 && t->settle <= now) {
-        tries_settle(engine, t);
+        tries_settle(engine, t, UINT64_MAX);
     } else if (t->deadline != 0 && t->deadline <= now) {
         expire(engine, t);
     } else if (t->say != 0 && t->say <= now) {

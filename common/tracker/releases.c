@@ -144,14 +144,14 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
     calls_done(&ended, result);
 }
 
-/* Whether a failure is of the operation after the one that waits here. What waits ends with the
- * failure of a try before, in a moment (rollup/tries.c): the sender has not counted it, and whoever
- * decided knew of that failure. */
-static bool is_next(const struct engine *engine, const struct tracker *t, uint64_t number,
+/* The failure may be of the operation after the one that waits here and ends with the failure of an
+ * earlier try in a moment (rollup/tries.c): then its sender has not counted our call, and the root
+ * knew of that failure. Ends what waits. @return whether it did; the tracker may be gone */
+static bool is_next(struct engine *engine, struct tracker *t, uint64_t number,
                     const struct tracker_release *release)
 {
-    return t->settle != 0 && number == 0 && release->result.status != 0 &&
-           release->generation > tries_known(engine, t, true);
+    return number == 0 && release->result.status != 0 &&
+           tries_settle(engine, t, release->generation);
 }
 
 /* Says to who decided that a success has come: then servers of added members are told. Also when it
@@ -269,10 +269,8 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
     } else {
         if (result->status == 0 && release->op != 0)
             have(engine, t, release->op);
-        if (is_next(engine, t, number, release)) {
-            tries_settle(engine, t);
+        if (is_next(engine, t, number, release))
             t = tracker_get(engine, frame.sig, frame.siglen);
-        }
         if (t != NULL)
             take_release(engine, t, slot, number, release);
     }

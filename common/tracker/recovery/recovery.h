@@ -78,8 +78,10 @@ void tries_answer(struct engine *engine, struct tracker *own, const struct engin
 void tries_forgive(struct engine *engine, const struct tracker *later,
                    const struct engine_call *call, uint64_t generation,
                    const struct engine_result *result);
-/** It is time to answer the call of a later try with the failure of one that it has skipped. */
-void tries_settle(struct engine *engine, struct tracker *own);
+/** Answers the call of a later try that waits by tracker::settle with the failure that is owed for
+ * the try that it has skipped, if that failure has a lower generation than @p before.
+ * @return whether it waits no more; @p own may be gone */
+bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before);
 
 /* wanted.c: what others wait for, and nobody here has called */
 

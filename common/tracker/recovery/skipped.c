@@ -117,20 +117,23 @@ void tries_forgive(struct engine *engine, const struct tracker *later,
     }
 }
 
-void tries_settle(struct engine *engine, struct tracker *own)
+bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before)
 {
     struct tracker_debt debt;
-    struct tracker *t = own->call != NULL ? tries_owing(engine, own, own->call) : NULL;
+    struct tracker *t = own->settle != 0 ? tries_owing(engine, own, own->call) : NULL;
+    if (own->settle == 0 || (t != NULL && t->failure.owed[0].generation >= before))
+        return false;
     own->settle = 0;
     if (t == NULL || !tracker_owed(t, &debt)) {
         rollup_up(engine, own); /* which had to wait */
-        return;
+        return true;
     }
     const struct engine_result result = debt_result(&debt);
     tries_forgive(engine, own, own->call, debt.generation, &result);
     tracker_tidy(engine, t);
     tries_answer(engine, own, &result);
     procset_free(&debt.gone);
+    return true;
 }
 
 void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result)
