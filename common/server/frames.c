@@ -240,7 +240,5 @@ int frames_open(struct server *server, struct err *err)
     if (open_backend(server, err) != 0)
         return -1;
     open_direct(server);
-    if (server->rm_ops->ids != NULL)
-        engine_ids(server->engine, server->rm_ops->ids(server->rm), 1);
     return server->rm_ops->parents != NULL ? take_parents(server, err) : 0;
 }

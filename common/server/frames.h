@@ -10,7 +10,7 @@
 #include "common/server/server.h"
 
 /** Opens the RM's back end and the port for direct connections, and takes the shape of the trees
- * and the context ids that the RM gives. @return 0, or -1 with the reason in @p err */
+ * that the RM gives. @return 0, or -1 with the reason in @p err */
 int frames_open(struct server *server, struct err *err);
 
 /** Of the engine, the questions and the messages for all. @param frame taken over */

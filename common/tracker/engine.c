@@ -200,12 +200,6 @@ struct engine *engine_new(const struct engine_env *env)
     return engine;
 }
 
-void engine_ids(struct engine *engine, uint64_t ids, uint32_t step)
-{
-    engine->next_id = ids;
-    engine->env.id_step = step;
-}
-
 int engine_shape(struct engine *engine, const uint32_t *parents)
 {
     uint32_t n = engine->env.nnodes, *all = calloc(n, sizeof *all);

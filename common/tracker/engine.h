@@ -164,9 +164,6 @@ struct engine;
 /** @return a new engine, or NULL when out of memory; @p env is copied */
 struct engine *engine_new(const struct engine_env *env);
 
-/** Sets engine_env::ids and id_step, for the context ids that are given from now on. */
-void engine_ids(struct engine *engine, uint64_t ids, uint32_t step);
-
 /** Has operations of servers 0 to nnodes-1 alone follow a shape instead of a k-ary tree. It must be
  * the same on every server. Once, before the first operation.
  * @param parents of each of these servers, or TREE_NONE; borrowed until this returns

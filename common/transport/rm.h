@@ -236,11 +236,6 @@ struct rm_ops {
     void (*attach)(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
                    const struct boot_node *nodes);
 
-    /** @return the number after which this server's context ids begin, each one more than the one
-     * before; no other server of the session has them. NULL: they begin
-     * at a number that follows from the step's namespace and run. */
-    uint64_t (*ids)(struct rm *rm);
-
     /** Asks how long the job may still run. Asked again only after the answer. NULL: the RM has no
      * such bound.
      * @param done called once, perhaps before this returns, unless close() comes first */

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A server has 2^24 context ids. Their beginning is the broker's rank and a number that grows with
- * the clock, so that a module that was loaded anew does not give a range again. */
-enum { RANGE_BITS = 24, RANGE_TICK_MS = 64 };
-
 struct directory *directory_new(const struct directory_env *env)
 {
     struct directory *dir = calloc(1, sizeof *dir);
@@ -21,16 +17,6 @@ struct directory *directory_new(const struct directory_env *env)
         return dir;
     free(dir);
     return NULL;
-}
-
-static uint64_t next_range(struct directory *dir)
-{
-    uint64_t tick = (uint64_t)dir->env.now(dir->env.arg) / RANGE_TICK_MS;
-    unsigned bits = 0;
-    while ((dir->env.size - 1) >> bits > 0)
-        bits++;
-    dir->range = tick > dir->range ? tick : dir->range + 1;
-    return (dir->range << bits | dir->env.rank) << RANGE_BITS;
 }
 
 static void free_server(struct server *server)
@@ -174,7 +160,6 @@ static int say_welcome(struct directory *dir, const struct registration *reg, co
 {
     struct wire_out out = {0};
     wire_put_u8(&out, PACKET_WELCOME);
-    wire_put_u64(&out, next_range(dir));
     put_parents(dir, reg, &out);
     int rc = out.failed ? ENOMEM : dir->env.respond(dir->env.arg, request, out.data, out.len);
     wire_out_free(&out);

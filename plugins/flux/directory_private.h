@@ -44,7 +44,6 @@ struct directory {
     uint64_t ticket;
     struct left left[LEFT_MAX]; /**< the latest, of nleft, at n % LEFT_MAX */
     uint64_t nleft;
-    uint64_t range;                       /**< of context ids that was given out last */
     struct tree_shape shape;              /**< of the overlay; n is 0: not known */
     const void *askers[STATS_ASKERS_MAX]; /**< requests of stats-get that wait */
     unsigned naskers;

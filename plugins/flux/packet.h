@@ -40,7 +40,7 @@
 #include "common/transport/wire.h"
 
 enum {
-    PACKET_VERSION = 5,
+    PACKET_VERSION = 6,
     PACKET_ALL_NODES = 0xffffffff,
     PACKET_KEY_MAX = 255,
     PACKET_WINDOW_MESSAGES = 16,
@@ -52,9 +52,8 @@ enum {
 
 /** What a response to muster.register is. */
 enum packet_kind {
-    PACKET_WELCOME = 0, /**< it was accepted; u64 after which its context ids begin, u32 0 or nodes,
-                             for each of them u32 the node above it in the overlay or
-                             PACKET_ALL_NODES */
+    PACKET_WELCOME = 0, /**< it was accepted; u32 0 or nodes, for each of them u32 the node above it
+                             in the overlay or PACKET_ALL_NODES */
     PACKET_BYTES = 1,   /**< u64 ticket for muster.took, the bytes */
     PACKET_GONE = 2,    /**< u64 job, u32 node or PACKET_ALL_NODES, u8 enum packet_loss */
     PACKET_OFFLINE = 3, /**< u32 rank of a broker that is lost, and its servers with it */

@@ -205,10 +205,9 @@ static void take_bytes(struct rm *rm, struct wire_in *in)
     broker_tick(rm, now);
 }
 
-/* The first one counts, also when the module was loaded anew. */
+/* The first one counts: later ones are of a module that was loaded anew. */
 static void take_welcome(struct rm *rm, struct wire_in *in)
 {
-    uint64_t ids = wire_get_u64(in);
     uint32_t n = wire_get_count(in, 4), *parents = NULL;
     if (n == rm->boot->nnodes)
         parents = calloc(n, sizeof *parents);
@@ -220,8 +219,7 @@ static void take_welcome(struct rm *rm, struct wire_in *in)
     if (rm->warned)
         log_warning("muster's module is loaded again in this node's broker");
     rm->warned = false;
-    if (rm->ids == 0) {
-        rm->ids = ids;
+    if (rm->opening) {
         rm->parents = parents;
     } else {
         free(parents);

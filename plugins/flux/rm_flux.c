@@ -267,11 +267,6 @@ static void flux_time_left(struct rm *rm, rm_time_fn *done, void *arg)
         done(arg, end > now ? end - now : 0, NULL);
 }
 
-static uint64_t flux_ids(struct rm *rm)
-{
-    return rm->ids;
-}
-
 static const uint32_t *flux_parents(struct rm *rm)
 {
     return rm->parents;
@@ -314,7 +309,6 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .resolve = others_resolve,
     .attach = others_attach,
     .time_left = flux_time_left,
-    .ids = flux_ids,
     .parents = flux_parents,
     .spawn = spawns_start,
     .started = spawns_started,

@@ -96,7 +96,6 @@ struct rm {
     uint32_t npeers;
     struct other *others;
     struct question *questions;
-    uint64_t ids;      /**< context ids begin after it */
     uint32_t *parents; /**< by node: the next one above it in the overlay; NULL: not told */
 
     flux_t *h;

@@ -243,41 +243,6 @@ static void meetings_are_bounded(void **state)
     meetings_free(meetings);
 }
 
-static uint64_t ids_of(const struct request *stream)
-{
-    struct wire_in in;
-    wire_in_init(&in, stream->last, stream->len);
-    assert_int_equal(wire_get_u8(&in), PACKET_WELCOME);
-    uint64_t ids = wire_get_u64(&in);
-    assert_int_equal(wire_get_u32(&in), 0); /* nothing is known of the overlay */
-    assert_true(wire_end(&in));
-    return ids;
-}
-
-/* Also of a broker's servers before and after its module was loaded anew. */
-static void context_ids_are_unique(void **state)
-{
-    uint64_t ids[3 * BROKERS];
-    unsigned n = 0;
-    (void)state;
-    enter_both();
-    for (uint32_t node = 0; node < BROKERS; node++) {
-        ids[n++] = ids_of(&streams[node]);
-        ids[n++] = ids_of(&others[node]);
-    }
-    clock_ms += 200; /* what loading takes at least */
-    for (uint32_t node = 0; node < BROKERS; node++) {
-        directory_free(dirs[node], ENOSYS, "unloaded");
-        dirs[node] = open_broker(node);
-        struct request *stream = &sent[node];
-        assert_int_equal(enter(JOB, node, client(node), stream), 0);
-        ids[n++] = ids_of(stream);
-    }
-    for (unsigned i = 0; i < n; i++)
-        for (unsigned k = 0; k < i; k++)
-            assert_true(ids[i] > ids[k] ? ids[i] - ids[k] >= 1 << 24 : ids[k] - ids[i] >= 1 << 24);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,7 +255,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(meet_at_the_first, setup, teardown),
         cmocka_unit_test_setup_teardown(only_servers_ask, setup, teardown),
         cmocka_unit_test(meetings_are_bounded),
-        cmocka_unit_test_setup_teardown(context_ids_are_unique, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

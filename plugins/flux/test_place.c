@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Job ids as people write them, and the directories of jobs. */
+#include "common/nspace/nspace.h"
 #include "plugins/flux/jobid.h"
 #include "plugins/flux/place.h"
 
@@ -177,6 +178,29 @@ static void one_of_two_jobs(void **state)
     rmdir(rundir);
 }
 
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Context ids of jobs, the spawned ones included: a job's number has the time in ms and in the
+ * lowest bits a counter. */
+static void context_ids_are_far_apart(void **state)
+{
+    enum { TIMES = 4000, AT_ONCE = 5, ALL = TIMES * AT_ONCE };
+    static uint64_t ids[ALL];
+    char name[sizeof "flux." + JOBID_SIZE] = "flux.";
+    (void)state;
+    for (uint64_t i = 0; i < ALL; i++) {
+        jobid_write((3600000 + i / AT_ONCE) << 24 | i % AT_ONCE, name + strlen("flux."));
+        ids[i] = nspace_ids(name, 0);
+    }
+    qsort(ids, ALL, sizeof *ids, compare);
+    for (uint32_t i = 1; i < ALL; i++)
+        assert_true(ids[i] - ids[i - 1] > UINT64_C(1) << 26);
+}
+
 /* Whatever FLUX_URI is. */
 static void no_instance(void **state)
 {
@@ -199,6 +223,7 @@ int main(void)
         cmocka_unit_test(what_is_none),
         cmocka_unit_test(one_of_two_jobs),
         cmocka_unit_test(no_instance),
+        cmocka_unit_test(context_ids_are_far_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
