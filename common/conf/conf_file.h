@@ -10,8 +10,8 @@
 
 /**
  * Reads the file as conf_load() does, without a look at what is in it.
- * @param text set to its bytes, for free(); NULL: there is no file, which is an error unless
- *             @p trusted_uid is 0: somebody has chosen that file then
+ * @param text set to its bytes, for free(); NULL: there is no file, which is an error where
+ *             @p trusted_uid is not 0: that user has named the file then
  * @param len  set to their number, at most CONF_FILE_MAX + 1
  * @return 0, or -1 with @p err set and nothing to free
  * @thread any

@@ -52,8 +52,8 @@ bool conf_text_next_key(const struct conf_text *t, struct conf_key *key);
 size_t conf_text_string_end(const struct conf_text *t, size_t at);
 
 /**
- * Takes the path whose quote is at @p at: absolute, or empty; no escapes, so that all who read it
- * read the same; no control characters.
+ * Takes the path whose quote is at @p at: absolute, or empty; no escapes, so that each
+ * reader reads the same; no control characters.
  * @param out CONF_PATH_SIZE bytes, all of them written
  * @return whether it was one
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The queue is a list under a mutex. An eventfd wakes the loop for the first item that is not to
- * wait. It is watched for writes to it (EV_ET), not for being readable: nobody has to read it.
+ * wait. It is watched for writes to it (EV_ET), not for being readable: no thread has to read it.
  */
 #include "common/handoff/handoff.h"
 

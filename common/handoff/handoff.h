@@ -32,7 +32,7 @@ void handoff_post_behind(struct handoff *handoff, struct handoff_item *item);
 /** Runs what was posted; the loop does so by itself. @thread the loop's */
 void handoff_run(struct handoff *handoff);
 
-/** Frees the queue; nobody may post any more, what was posted has been run.
+/** Frees the queue. All that was posted has been run, and no thread may post any more.
  * @thread the loop's */
 void handoff_free(struct handoff *handoff);
 

@@ -15,7 +15,7 @@
 
 enum {
     BACKLOG = 1024,      /* the tasks of a node knock together */
-    STRANGERS_MAX = 64,  /* cut at once, so that a flood holds up nobody */
+    STRANGERS_MAX = 64,  /* cut at once, so that a flood holds up no task */
     PORT_OF_USERS = 1024 /* a port of the user's choice is no service's */
 };
 
@@ -52,8 +52,8 @@ int door_open(struct door *door, uint16_t port, struct err *err)
     return -1;
 }
 
-/* Where we lack what it takes to look at who has knocked, it counts as the user: to turn him away
- * would be worse, as his program would go on alone. */
+/* Where we lack memory or descriptors to find out whose connection it is, it counts as the job's
+ * user's: to turn the user away would be worse, as the program would go on alone. */
 static bool lacks(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;

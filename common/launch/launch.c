@@ -9,8 +9,8 @@
  *
  * Two forks, because a launcher may kill its descendants when the tasks have ended, before the
  * server could leave in order, and may reap children that it does not know. The gate, because until
- * we hold a pidfd the pid must not be free for somebody else's process: as long as the child is
- * root's, nobody can end it.
+ * we hold a pidfd the pid must not be free for another user's process: as long as the child is
+ * root's, no user can end it.
  */
 #include "common/launch/launch.h"
 
@@ -136,7 +136,7 @@ static void become_server(const struct start *start)
  * library beside its own small one: what no client of a server asks for. */
 #define HWLOC_WITHOUT "HWLOC_PLUGINS_BLACKLIST=hwloc_gl hwloc_opencl hwloc_xml_libxml"
 
-/* Nobody can fill it but root. libpmix takes settings and loads code from the home directory, for
+/* Only root could make it. libpmix takes settings and loads code from the home directory, for
  * which it asks the node's passwd where HOME is not set, and crashes if that does not know the
  * user; the server is not in the job's limits and outlives its tasks. */
 #define HOME_OF_NOBODY "HOME=/nonexistent"
@@ -318,7 +318,7 @@ bool launch_flush(struct launch *launch)
     return false;
 }
 
-/* By pidfd only: root does not signal a number that may be somebody else's process by now. */
+/* By pidfd only: root does not signal a number that may be another process by now. */
 static void force(struct launch *launch)
 {
     launch->forced = true;

@@ -15,7 +15,7 @@
 
 struct scratch;
 
-/** Who starts the server: the plugin in the RM's own process. Borrowed, all of it. */
+/** What starts the server: the plugin in the RM's own process. Borrowed, all of it. */
 struct launcher {
     const char *node; /**< the RM's name of this node, for messages */
     const char *log;  /**< where the relay's lines go, for messages: "slurmd's log" */
@@ -25,7 +25,8 @@ struct launcher {
     int listener;           /**< to become BOOT_FD_LISTEN; -1: the RM needs none */
     const char *const *env; /**< "K=V" that the server gets besides, ended by NULL */
     /** Called with the server's process while it is the launcher's user's and does nothing, so that
-     * nobody else can end it and its number be another's; NULL: nothing is to be done then.
+     * no other user can end it and have its number go to another process; NULL: nothing is to be
+     * done then.
      * @return 0, or -1 with the reason in @p err: it is not started */
     int (*at_gate)(pid_t server, struct err *err);
     /** Called once, within launch_end(), when the server has said that it leaves: nothing new is to
@@ -98,8 +99,8 @@ enum launch_state launch_attend(struct launch *launch);
 void launch_kill(struct launch *launch);
 
 /**
- * Has this process end with its launcher: nobody could end the tasks of one that was killed, and
- * they wait for a server that has left with it.
+ * Has this process end with its launcher. Nothing else would end the tasks of a launcher that was
+ * killed, and they wait for a server that has left with it.
  * @param launcher the process whose main thread has forked us; if it is gone already, so are we
  * @thread the task's process between fork and exec, as the user
  */

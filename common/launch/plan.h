@@ -37,7 +37,7 @@
 #define PLAN_SOCKET_ENV PLAN_ENV "SOCKET"
 #define PLAN_SOCKET "exec" /* in the server's directory */
 
-/** Who has started the step: "RANK NAMESPACE". */
+/** The process that has started the step: "RANK NAMESPACE". */
 #define PLAN_PARENT_ENV "MUSTER_PARENT"
 /** The tasks of each application: "2,3". */
 #define PLAN_APPS_ENV "MUSTER_APPS"

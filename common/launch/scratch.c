@@ -6,7 +6,7 @@
  * looked up twice, links are never followed, and the tree is walked by a child that has become the
  * user, who can do no harm with it that the user cannot do anyway.
  *
- * Each directory is locked as long as its launcher lives. One that nobody has locked was left by
+ * Each directory is locked as long as its launcher lives. A directory without a lock was left by
  * a step whose launcher and server were killed, and the next step on the node removes it, also
  * where each step has a place of its own, beside those of others. A process of its own does that,
  * because any user can make thousands of such directories by hand, and no step's start is to wait
@@ -50,7 +50,7 @@ enum {
     LEAST_FILES = 32,
 };
 
-/* Opens the directory if nobody but its owner can take our entry in it away. */
+/* Opens the directory if only its owner can take our entry in it away. */
 static int open_parent(const char *key, const char *tmpfs, const struct identity *user,
                        struct err *err)
 {
@@ -164,8 +164,8 @@ static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
 
     if (fd < 0)
         return;
-    /* Whoever it belongs to is who its content can harm: with this mode nobody else has put it
-     * here, for to move a directory takes the right to write in it. */
+    /* Its content can harm its owner alone: with this mode only the owner can have put it here, for
+     * to move a directory takes the right to write in it. */
     if (fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0700 && (drop || st.st_uid == geteuid()) &&
         flock(fd, LOCK_EX | LOCK_NB) == 0) {
         struct identity owner = {.uid = st.st_uid, .gid = st.st_gid, .drop = drop};
@@ -236,7 +236,7 @@ static void sweep_aside(int parent, const char *siblings, bool drop)
     _exit(0);
 }
 
-/* Makes a directory of a name that nobody can foresee, "muster.4711.0.xxxxxxxx". */
+/* Makes a directory of a name that no user can foresee, "muster.4711.0.xxxxxxxx". */
 static int make_dir(int parent, const char *label, char *name, size_t cap)
 {
     for (int i = 0; i < NAME_TRIES; i++) {

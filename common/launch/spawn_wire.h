@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * A spawn between muster-server and whoever starts the step for it: what is asked for, and news of
- * it.
+ * A spawn, between muster-server and the process that starts the step for it (srun's agent, Flux's
+ * job shell): what is asked for, and news of it.
  * @thread any
  */
 #ifndef MUSTER_LAUNCH_SPAWN_WIRE_H

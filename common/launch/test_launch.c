@@ -130,7 +130,7 @@ static void ends_one_that_is_refused_at_the_gate(void **state)
     close(after);
     assert_int_equal(after, before);
     for (int i = 0; i < END_MS && kill(at_gate, 0) == 0; i += 10) {
-        waitpid(at_gate, NULL, WNOHANG); /* where we are who adopts it */
+        waitpid(at_gate, NULL, WNOHANG); /* where it is this process that adopts it */
         poll(NULL, 0, 10);
     }
     assert_int_equal(kill(at_gate, 0), -1);

@@ -22,7 +22,7 @@ struct answer {
         pmix_op_cbfunc_t op;
         pmix_modex_cbfunc_t modex;
         pmix_info_cbfunc_t info;
-    } callback; /**< NULL: nobody wants to know */
+    } callback; /**< NULL: no caller waits for it */
     void *cbdata;
 };
 
@@ -41,7 +41,7 @@ void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info
 
 /** The same, and says when libpmix has done with it: whatever was handed up before belongs to this
  * answer if libpmix says so, and what is handed up later does not.
- * @param then called once. @thread PMIx's, or within this call when nobody takes the answer */
+ * @param then called once. @thread PMIx's, or within this call when no caller takes the answer */
 void answer_infos_then(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo,
                        void (*then)(void *arg), void *arg);
 

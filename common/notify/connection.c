@@ -29,7 +29,7 @@ static void describe(const struct server *server, struct infos *list, const char
     infos_bool(list, PMIX_EVENT_NON_DEFAULT, true);
 }
 
-/* @param everywhere also on other servers @param to empty: nobody is told */
+/* @param everywhere also on other servers @param to empty: no process is told */
 static void raise_event(struct server *server, pmix_status_t code, const char *id,
                         const struct procset *to, const pmix_proc_t *about, bool everywhere)
 {

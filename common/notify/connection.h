@@ -18,7 +18,7 @@
 void connection_tell_of_own(struct server *server, pmix_status_t code, const char *id,
                             const struct procset *members);
 
-/** The task in @p slot of this node has ended: tells those that are connected with it
+/** The task in @p slot of this node has ended: tells the processes that are connected with it
  * (PMIX_ERR_PROC_TERM_WO_SYNC), unless the connect allows that. Of a task that is lost, its own
  * step is told by loss.h. */
 void connection_task_ended(struct server *server, uint32_t slot);

@@ -101,7 +101,7 @@ void notification_free(struct notification *event)
 /* Which servers an event is for. */
 struct route {
     bool *to;                      /* by handle */
-    bool everywhere;               /* all of the own step, whoever is lost */
+    bool everywhere;               /* all servers of the own step, lost ones too */
     size_t reached, unknown, lost; /* processes of a custom range */
 };
 
@@ -146,8 +146,8 @@ static void route_target(struct server *server, struct route *route, const pmix_
 }
 
 /* Clause "Data range" of the standard: UNDEF has no meaning there, and every libpmix takes it for
- * everybody. A session is an allocation; what of it and beyond is not of this step has servers that
- * do not know us. */
+ * all processes. A session is an allocation; what of it and beyond is not of this step has servers
+ * that do not know us. */
 static pmix_status_t route_event(struct server *server, struct route *route,
                                  const struct notification *event)
 {
@@ -166,7 +166,7 @@ static pmix_status_t route_event(struct server *server, struct route *route,
         return route->reached > 0   ? PMIX_ERR_PARTIAL_SUCCESS
                : route->unknown > 0 ? PMIX_ERR_NOT_FOUND
                                     : PMIX_ERR_UNREACH;
-    case PMIX_RANGE_RM: /* for us: nobody else shall see it */
+    case PMIX_RANGE_RM: /* for us: no process is to see it */
         log_info("event %d of %s rank %u is for the resource manager, which acts on none",
                  event->code, event->source.nspace, event->source.rank);
         return PMIX_SUCCESS;

@@ -4,9 +4,9 @@
  *
  * libpmix's server has delivered an event to the clients of its own node before it hands it up
  * (pmix_server_module_t's notify_event). So it goes to the other servers only, and each of those
- * gives it to its libpmix (PMIx_Notify_event), which knows who has registered, looks at custom
- * ranges by itself and keeps events for those that register late. There is one frame from the
- * source's server to each of the others, so the link's order is the order per source.
+ * gives it to its libpmix (PMIx_Notify_event), which knows which processes have registered, looks
+ * at custom ranges by itself, and keeps events for processes that register late. There is one frame
+ * from the source's server to each of the others, so the link's order is the order per source.
  */
 #ifndef MUSTER_NOTIFY_EVENT_H
 #define MUSTER_NOTIFY_EVENT_H
@@ -20,7 +20,7 @@
 struct event_group {
     enum { EVENT_NO_GROUP, EVENT_GROUP_FORMED, EVENT_GROUP_LEFT, EVENT_GROUP_FAILED } what;
     char id[PROCSET_NAME_MAX + 1];
-    struct procset members; /**< all of them, or who has left or is lost; canonical */
+    struct procset members; /**< all of them, or the one that has left or is lost; canonical */
 };
 
 /** A copy of an event; libevent has the name event. */

@@ -141,9 +141,9 @@ void loss_group_ends(struct server *server, const char *id, const struct procset
         e->ends = true;
 }
 
-/* libpmix tells of those alone that were lost before they called. It does not say who that was: as
- * many as it lacked, of those that had ended when it handed the destruct up. Where more had ended,
- * rather twice than never. */
+/* libpmix tells of processes that were lost before they called, and of no others. It does not say
+ * which these were: as many as it lacked, of the processes that had ended when it handed the
+ * destruct up. Where more had ended, we rather tell twice than never. */
 void loss_group_ended(struct server *server, const char *id, const struct procset *members,
                       uint32_t lacking, int64_t at)
 {
@@ -178,8 +178,8 @@ void loss_group_stays(struct server *server, const char *id, const struct procse
 
 /* ---- all that ask ---- */
 
-/* What a process is told of a loss: the first to any handler, the others to those that asked for
- * just them, so that a default handler is called once. */
+/* What a process is told of a loss: the first event goes to any handler, the others to handlers
+ * that were registered for just them, so that a default handler is called once. */
 enum loss_end { ANY_END, BAD_END, BY_SIGNAL };
 static const struct {
     pmix_status_t code;
@@ -190,7 +190,7 @@ static const struct {
     {PMIX_ERR_PROC_ABORTED_BY_SIG, BY_SIGNAL},
 };
 
-/* @param task how it ended; NULL: nobody knows */
+/* @param task how it ended; NULL: it is not known */
 static void raise_loss(struct server *server, uint32_t rank, const struct task *task,
                        const char *text, int where)
 {

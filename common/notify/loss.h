@@ -22,7 +22,7 @@ void loss_task(struct server *server, uint32_t slot, const char *text);
 void loss_server(struct server *server, uint32_t node, const char *why);
 
 /** Tells the members here that an operation of group @p id has gone on without a process.
- * @param members who of them is left */
+ * @param members those of its members that are left */
 void loss_tell_members(struct server *server, const char *id, const struct procset *members,
                        const char *nspace, uint32_t rank);
 
@@ -31,7 +31,7 @@ void loss_tell_members(struct server *server, const char *id, const struct procs
 void loss_group_formed(struct server *server, const char *id, const struct procset *members);
 
 /** A destruct was handed up that lacks a task of this node: when it succeeds, libpmix tells the
- * clients here, so nobody else does. */
+ * clients here, so we do not. */
 void loss_group_ends(struct server *server, const char *id, const struct procset *members);
 
 /** That destruct has succeeded: tells the clients here of those that libpmix does not tell of.

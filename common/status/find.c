@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Walks the directories in which servers have their sockets, proves whose each one is, connects to
- * the latest, and reads its answer within a deadline. Without a step it lists those that are
- * there.
+ * the latest, and reads its answer within a deadline. Without a step it lists all that it finds.
  */
 #include "common/status/find.h"
 
@@ -32,9 +31,9 @@ struct seen {
     struct stat at; /* its socket, which was made when the server was started */
     unsigned runs;  /* how many servers of that owner */
     bool ambiguous; /* servers of several users answer to the name */
-    bool foreign;   /* a directory of somebody else's */
+    bool foreign;   /* a directory of another user's */
     uid_t stranger; /* its owner */
-    bool dead;      /* one of ours that nobody listens in */
+    bool dead;      /* one of ours in which no server listens */
     int error;      /* errno of what failed otherwise; 0: nothing did */
     uid_t other;    /* the second owner when it is ambiguous */
 };
@@ -166,8 +165,8 @@ const char *find_unit(const struct find *find, const char *step)
 struct search {
     const struct find *find;
     struct seen seen;
-    bool named;              /* somebody knows a step by that name */
-    struct find_step *steps; /* of every step: those that are there, owned */
+    bool named;              /* a resource manager knows a step by that name */
+    struct find_step *steps; /* of every step: all that were found, owned */
     size_t nsteps;
     struct err failed; /* a directory cannot be read */
     char where[512];

@@ -2,9 +2,10 @@
 /** @file
  * Finds the muster-server of a step on this node, and asks it for the state.
  *
- * The server's directory stands where everybody may make one of any name, so a name proves nothing.
- * What counts: the directory's owner is who the caller says or is; the socket in it is that owner's
- * and no link; and the process behind it is, by the kernel's word, that owner's.
+ * The server's directory stands where every user may make one of any name, so a name proves
+ * nothing. What counts: the directory's owner is the user that the caller names or is; the socket
+ * in it is that owner's and no link; and the process behind it is, by the kernel's word, that
+ * owner's.
  */
 #ifndef MUSTER_STATUS_FIND_H
 #define MUSTER_STATUS_FIND_H
@@ -26,17 +27,16 @@ struct find {
                                             NULL: every step */
     const char *dir;                   /**< where the servers' directories are, "/tmp" */
     const struct place *const *places; /**< where else, up to a NULL; NULL: nowhere */
-    uid_t uid;                         /**< whose step it is; (uid_t)-1: anybody's, for root */
+    uid_t uid;                         /**< whose step it is; (uid_t)-1: any user's, for root */
     bool all;                          /**< the state of all its nodes, not of this one alone */
     int ms;                            /**< to wait for the answer */
 };
 
 /** Which server was asked. */
 struct found {
-    uid_t owner; /**< whose step it is */
-    unsigned
-        runs; /**< how many servers the owner has here for a step of that name: of several runs of
-                 the step, as of a job that was requeued, the one that was started last is asked */
+    uid_t owner;   /**< whose step it is */
+    unsigned runs; /**< how many servers the owner has here for a step of that name: of several runs
+                      of the step, as of a job that was requeued, the last one is asked */
 };
 
 /** @return whether @p step can be the name of a step */

@@ -152,7 +152,8 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
     return 0;
 }
 
-/* Whoever asks for a hostile user's step must not run the node out of memory by what it answers. */
+/* An admin who asks for a hostile user's step must not run out of memory by what its server
+ * answers. */
 static void limit_memory(void)
 {
 #ifndef MUSTER_SANITIZED /* the sanitizers reserve terabytes */
@@ -171,7 +172,7 @@ static const char *find_dir(char tmpdir[static CONF_PATH_SIZE], struct err *err)
     return tmpdir[0] != '\0' ? tmpdir : "/tmp";
 }
 
-/* Without a step: those that there are, a line each. */
+/* Without a step: all steps that have a server here, a line each. */
 static void list(const struct find *find, bool json, struct err *err)
 {
     size_t n = 0;

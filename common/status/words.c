@@ -136,9 +136,9 @@ static void write_meeting(FILE *out, json_object *node)
                 number(meeting, "kept"), holder.s);
 }
 
-/* ---- who waits for whom ---- */
+/* ---- which operation waits for which ranks ---- */
 
-/* How much a server's view of an operation tells: the one that decides hears of all. */
+/* How much a server's view of an operation tells: the server that decides hears of all. */
 static int worth(json_object *tracker)
 {
     return is(tracker, "decides")                                   ? 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Points in time that waits are bounded by, on the clock that nobody sets.
+ * Points in time that waits are bounded by, on the clock that is never set (CLOCK_MONOTONIC).
  */
 #ifndef MUSTER_UTIL_CLOCK_H
 #define MUSTER_UTIL_CLOCK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Unix sockets within a node: one's own, and who is at the other end.
+ * Unix sockets within a node: one's own, and which process is at the other end.
  */
 #ifndef MUSTER_UTIL_LOCAL_H
 #define MUSTER_UTIL_LOCAL_H

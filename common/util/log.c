@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Messages to whoever runs the process that we live in.
+ * Messages, by the sink of the process that we live in.
  *
  * A message may quote what a peer or a user chose, and ends on terminals and in the logs of
  * daemons that run as root. So it is made harmless here, once, for every sink: no control

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Messages to whoever runs the process that we live in.
+ * Messages, by the sink of the process that we live in.
  *
- * The core does not know its host: whoever owns the process gives a sink, and until then messages
+ * The core does not know its host: the owner of the process gives a sink, and until then messages
  * go to standard error. Every line is one message, prefixed by the sink's owner with the step and
  * node that it speaks of.
  */

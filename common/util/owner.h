@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Who is at the other end of a connection on the loopback interface.
+ * Which user is at the other end of a connection on the loopback interface.
  *
  * The kernel knows: a socket belongs to the uid that made it. It is asked for the one socket with
  * these two addresses and ports (NETLINK_SOCK_DIAG), which takes as long on a node with many
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 enum owner {
-    OWNER_GONE,  /**< nobody's: it was closed, or its process has ended */
+    OWNER_GONE,  /**< no user's: it was closed, or its process has ended */
     OWNER_US,    /**< our own uid's, or that which was asked for */
     OWNER_OTHER, /**< another one's, or not on the loopback interface */
 };

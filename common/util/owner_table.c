@@ -29,8 +29,8 @@ static void format_v6(const struct in6_addr *address, in_port_t port, char *text
              ntohs(port));
 }
 
-/* One look into one table. A socket that nobody has any more is there without an inode, or not at
- * all. */
+/* One look into one table. A socket that no process has any more is there without an inode, or not
+ * at all. */
 static enum owner look(const char *path, const char *here, const char *there, uid_t uid)
 {
     char line[512], from[ADDRESS_MAX], to[ADDRESS_MAX];

@@ -16,7 +16,7 @@ struct shared_bytes {
     size_t len;            /**< bytes */
     unsigned char *data;   /**< malloc()ed */
     bool tagged;           /**< whether there is a tag */
-    unsigned char tag[16]; /**< the hash of the bytes, by whoever sends them: made once */
+    unsigned char tag[16]; /**< the hash of the bytes, which their sender makes once */
 };
 
 /** Takes over malloc()ed bytes. @return an object with one owner, or NULL when @p data is NULL or

@@ -102,7 +102,7 @@ static void finds_none_of_a_process_that_ended(void **state)
     close(child.input);
     child.input = -1;
     assert_int_equal(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT), 0);
-    assert_null(cmdline_read(child.pid, MAX)); /* nobody has asked for its end yet */
+    assert_null(cmdline_read(child.pid, MAX)); /* its end has not been asked for yet */
     end_child(&child);
     assert_null(cmdline_read(child.pid, MAX));
     assert_null(cmdline_read(0, MAX));

@@ -113,7 +113,7 @@ static void syslog_starts_anew(void **state)
     unlink(path);
 }
 
-/* A syslog that does not read holds nobody up. */
+/* A syslog that does not read does not hold the caller up. */
 static void a_full_socket(void **state)
 {
     struct log_syslog syslog;

@@ -277,7 +277,7 @@ static void test_port_taken(void **state)
     close(pair.server);
 }
 
-/* What the kernel may say of a socket that is not, or no more, the one that is asked for. */
+/* What the kernel may say of a socket that is not, or no more, the socket that is asked for. */
 static void test_judge(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ struct slurm_abi_task_info {
     uint32_t ntasks; /**< of the step, all components together */
 };
 
-/** Mode of slurm_abi_stepd_getpw(): the step's record, whoever it is. */
+/** Mode of slurm_abi_stepd_getpw(): the step's record, of whichever user it is. */
 enum { SLURM_ABI_GETPW_MATCH_ALWAYS = 1 };
 
 /** Reads slurm.conf; a process that Slurm did not start calls it first. @param conf NULL: the

@@ -49,7 +49,7 @@ struct slurm_raw_step_id {
     uint32_t step_id;
 };
 
-/** slurm_step_layout_t: who runs where. */
+/** slurm_step_layout_t: which task runs where. */
 struct slurm_raw_step_layout {
 #if SLURM_ABI_LAYOUT_CPT
     uint16_t *cpt_compact_array;

@@ -127,7 +127,8 @@ static void test_loaded_before(void **state)
     dlclose(file);
 }
 
-/* A SPANK plugin of another micro release, which Slurm takes, says nothing of the one that runs. */
+/* A SPANK plugin of another micro release, which Slurm takes, says nothing of the Slurm that runs.
+ */
 static void test_spank_loaded_before(void **state)
 {
     void *spank = load("test_spank.so"), *file;

@@ -16,7 +16,7 @@
 
 enum {
     KILL_WAIT_MS = 5000, /* between SIGTERM and SIGKILL */
-    DRAIN_MS = 1000,     /* for outputs that somebody still holds when all nodes are gone */
+    DRAIN_MS = 1000,     /* for outputs that a process still holds when all nodes are gone */
     LEFT_MS = 2000,      /* for what a killed node leaves to be gone */
     ALIKE_MS = 1000,     /* for more tasks that end alike */
     SIGNAL_BASE = 128,

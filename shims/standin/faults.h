@@ -25,7 +25,7 @@ enum fault_kind {
     /* of direct connections, in the servers: sockets.c */
     FAULT_CUT,         /**< one ends, in the middle of what is sent */
     FAULT_FLIPPED,     /**< a byte arrives as another one */
-    FAULT_SILENT,      /**< from now on nothing arrives, and nobody is told so */
+    FAULT_SILENT,      /**< from now on nothing arrives, and no server is told so */
     FAULT_UNREACHABLE, /**< one cannot be made */
     FAULT_KINDS,
 };
@@ -37,7 +37,7 @@ struct fault {
     enum fault_kind kind;
     long percent;   /**< of the messages */
     long ms;        /**< a delay is 1 to this */
-    long node;      /**< receiver, or who dies; FAULT_ANY */
+    long node;      /**< receiver, or the node that dies; FAULT_ANY */
     long after;     /**< die: ms after the launch; FAULT_ANY: not by time */
     long message;   /**< die: when this many have been sent in all; FAULT_ANY: not by messages */
     long notice;    /**< die: ms until musterrun notices */

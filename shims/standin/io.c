@@ -190,7 +190,7 @@ nfds_t io_max(const struct io *io)
     return 1 + 3 * (nfds_t)io->ntasks;
 }
 
-/* Whether all who read have taken the chunk; nobody left: none ever will. */
+/* Whether all readers have taken the chunk; where no reader is left, none ever will. */
 static bool wants_input(const struct io *io)
 {
     bool any = false;
@@ -231,7 +231,7 @@ static void write_out(int fd, const char *data, size_t len)
 
             poll(&wait, 1, -1);
         } else if (n < 0 && errno != EINTR) {
-            return; /* nobody reads it any more; the tasks go on, as under srun */
+            return; /* it is not read any more; the tasks go on, as under srun */
         } else if (n > 0) {
             data += n;
             len -= (size_t)n;

@@ -162,7 +162,7 @@ static uint32_t start(struct launcher *launcher, struct err *err)
 struct closing {
     struct launcher *launcher;
     pthread_t thread;
-    int stop; /* eventfd; -1: nobody looks */
+    int stop; /* eventfd; -1: no thread looks */
 };
 
 /* The thread. What asks us to end asks them; a terminal has told them itself. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * musterrun: a resource manager played on one machine, for those who write programs with PMIx.
+ * musterrun: a resource manager played on one machine, for programmers who use PMIx.
  *
  *     musterrun ── launcher.c, events.c: input, output, signals; the end
  *        ├─ node0 ── node.c and the resource manager's part: the plugin ──► muster-server
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     static struct run run;
     int status, fd;
 
-    do { /* 0 to 2 are taken from here on, whoever started us */
+    do { /* 0 to 2 are taken from here on, also if the caller had closed them */
         fd = open("/dev/null", O_RDWR);
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)

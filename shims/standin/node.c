@@ -70,7 +70,7 @@ pid_t node_fork(struct node *node, uint32_t slot)
         say_error("fork: %s", strerror(errno));
         report(node, REPORT_ENDED, node->here->ranks[slot], 1 << 8);
     } else {
-        setpgid(pid, pid); /* whoever is first: signals come after this */
+        setpgid(pid, pid); /* parent or child, whichever is first: signals come after this */
         node->tasks[slot] = pid;
         node->running++;
     }

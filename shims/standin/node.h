@@ -22,7 +22,7 @@ struct node {
     uint32_t running;
     pid_t kept[NODE_SERVERS_MAX]; /**< what the plugin has started before the tasks */
     size_t nkept;
-    void (*task_ended)(struct node *node, uint32_t slot, int status); /**< NULL: tells nobody */
+    void (*task_ended)(struct node *node, uint32_t slot, int status); /**< NULL: is not called */
 };
 
 /** In the forked process, first of all. @return 0, or -1 with errno */
@@ -47,7 +47,7 @@ void node_children_ready(struct node *node);
 /** Kills what tasks have left. */
 void node_kill_strays(struct node *node);
 
-/** Tells how it went, as the last thing, and removes the directory if nobody else will. */
+/** Tells how it went, as the last thing, and removes the directory if no other process will. */
 _Noreturn void node_end(struct node *node, int status);
 
 /** Sets a variable in @p env, whose strings are malloc()ed. Ends the process if it cannot.

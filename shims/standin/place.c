@@ -21,8 +21,8 @@ static bool has_server(DIR *dir)
     return found;
 }
 
-/* Visits the first node's directory in which a server has its own: the servers of the others are of
- * the same run, and are asked by that one. */
+/* Visits the first node's directory in which a server has its own: the servers of the other nodes
+ * are of the same run, and that server asks them. */
 static void look_at_nodes(const char *parent, const char *step, place_visit_fn *visit, void *arg)
 {
     bool found = false;

@@ -20,7 +20,7 @@
  * the address of a Unix socket: DIR/node999/node999_4194304.0 */
 enum { TMPDIR_MAX = 50 };
 
-/* Only what is our own: root may have been given the TMPDIR of somebody else. */
+/* Only what is our own: root may have been given the TMPDIR of another user. */
 static void remove_tree(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -72,8 +72,8 @@ static bool sweep(const char *path, void *arg)
     return false;
 }
 
-/* Seen by other runs only once it is locked. The lock is held by whoever inherits its descriptor,
- * which is never closed. */
+/* Seen by other runs only once it is locked. Each process that inherits its descriptor, which
+ * is never closed, holds the lock. */
 static int make_locked(struct standin_step *step, const char *tmp)
 {
     char birth[sizeof(step->dir)], lock[sizeof(step->dir) + 8];

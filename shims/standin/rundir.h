@@ -3,8 +3,8 @@
  * The directory of one musterrun: DIR/NODE is the spool directory of a node, DIR/NODE/tmp its
  * TmpFS.
  *
- * Every process of a run but servers and tasks holds the lock in it. A directory whose lock nobody
- * holds belongs to a run that was killed with all its processes; the next one removes it.
+ * Every process of a run but servers and tasks holds the lock in it. A directory whose lock is
+ * free belongs to a run that was killed with all its processes; the next run removes it.
  */
 #ifndef MUSTER_STANDIN_RUNDIR_H
 #define MUSTER_STANDIN_RUNDIR_H
@@ -19,12 +19,12 @@
  * @return 0, or -1 with @p err */
 int rundir_make(struct standin_step *step, struct err *err);
 
-/** @param path of a run's directory @return whether it is the one that was looked for */
+/** @param path of a run's directory @return whether it is the run that was looked for */
 typedef bool rundir_fn(const char *path, void *arg);
 
 /** Calls @p fn for the directories of runs of @p owner below @p tmp, dead ones too, until it
- * returns true. What belongs to another user, or others could write to, is passed over: anybody may
- * give a directory in /tmp such a name. @return whether @p fn has returned true. @thread any */
+ * returns true. What belongs to another user, or others could write to, is passed over: any user
+ * may give a directory in /tmp such a name. @return whether @p fn has returned true. @thread any */
 bool rundir_each(const char *tmp, uid_t owner, rundir_fn *fn, void *arg);
 
 /** Removes all of it, if it is still there. */

@@ -32,7 +32,7 @@ void say(int level, const char *fmt, va_list ap)
         n = (int)sizeof(line) - 2;
     line[n++] = '\n';
     if (write(STDERR_FILENO, line, (size_t)n) < 0)
-        errno = 0; /* nobody to tell */
+        errno = 0; /* standard error is closed */
 }
 
 void say_error(const char *fmt, ...)

@@ -32,7 +32,7 @@ struct msg_head {
     int32_t type, errnum; /**< errnum: of a response */
     uint32_t flags, matchtag, nodeid, userid, rolemask;
     uint32_t nroutes, topic_len, data_len; /**< topic_len without NUL */
-    uint64_t routes[ROUTES_MAX];           /**< who is to have the answer: the sender first */
+    uint64_t routes[ROUTES_MAX];           /**< where the answer goes: the sender first */
 };
 
 struct flux_msg {

@@ -44,7 +44,7 @@ struct flux_handle {
     flux_conf_t *conf;
 };
 
-/** Gives an answer to who waits for it; nobody: forgets it. */
+/** Gives an answer to the future that waits for it; without one, forgets it. */
 void future_take(flux_t *h, const flux_msg_t *response);
 
 #endif

@@ -3,7 +3,7 @@
  * Messages between brokers, and between a broker, its module and its clients. Faults are made here.
  *
  * A request leaves at each broker that it passes where it came from, so that the answer takes the
- * same way back. An answer for somebody who is gone is dropped.
+ * same way back. An answer for a sender that is gone is dropped.
  */
 #include "shims/flux/standin/broker.h"
 
@@ -209,7 +209,7 @@ static void route_with_faults(struct broker *broker, flux_msg_t *msg)
         flux_msg_destroy(msg);
         return;
     }
-    /* Later answers to the same request find nobody who waits for them. */
+    /* Later answers to the same request find no process that waits for them. */
     if (verdict.lost)
         overlay_answer(broker, msg, EHOSTUNREACH, NULL);
     if (verdict.duplicate)
@@ -254,7 +254,7 @@ static void leave(struct port *port)
     free(port);
 }
 
-/* Whatever a client writes: who it is says the socket. */
+/* Whatever a client writes, the socket says which user it is. */
 static void stamp(const struct port *port, flux_msg_t *msg)
 {
     msg->head.flags &= MSG_STREAMING | MSG_NORESPONSE;

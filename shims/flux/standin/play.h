@@ -10,7 +10,7 @@
  *
  * Brokers form a tree, each with two below it, of sockets made before they are forked; shell and
  * server connect to their node's broker. A broker whose parent is gone ends, and its node with it:
- * who kills a node that is not a leaf loses all below it, as with Flux.
+ * with a node that is not a leaf all nodes below it are lost, as with Flux.
  */
 #ifndef MUSTER_FLUX_STANDIN_PLAY_H
 #define MUSTER_FLUX_STANDIN_PLAY_H

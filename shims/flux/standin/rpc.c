@@ -122,7 +122,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Only for a connection: nothing else comes over it meanwhile that anybody waits for. */
+/* Only for a connection: nothing else that is waited for comes over it meanwhile. */
 int flux_future_wait_for(flux_future_t *f, double timeout)
 {
     const struct flux_match responses = {.typemask = FLUX_MSGTYPE_RESPONSE};

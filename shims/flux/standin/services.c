@@ -77,7 +77,7 @@ static void overlay_topology(struct broker *broker, const flux_msg_t *msg)
     json_object_put(json);
 }
 
-/* Who is below a lost broker is lost too. */
+/* A broker below a lost one is lost too. */
 static void overlay_lost(struct broker *broker, const flux_msg_t *msg)
 {
     uint32_t lost;

@@ -187,7 +187,7 @@ static void test_timers(void **state)
                                 flux_timer_watcher_create(r, 0.001, 0, on_timer, &third)};
 
     (void)state;
-    assert_null(flux_timer_watcher_create(r, 1, 1, on_timer, NULL)); /* which nobody needs */
+    assert_null(flux_timer_watcher_create(r, 1, 1, on_timer, NULL)); /* which is not needed */
     for (int i = 0; i < 3; i++)
         flux_watcher_start(timers[i]);
     flux_watcher_destroy(timers[2]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Slurm's credentials and the buffers that these are packed into. musterrun's slurmds play munged
- * (credentials.h): a credential is a number that one of them has given out, and can be read once on
+ * (credentials.h): a credential is a number that a slurmd has given out, and can be read once on
  * each node.
  */
 #include "shims/slurm/slurm_abi.h"

@@ -104,7 +104,7 @@ int slurm_raw_stepd_connect(const char *directory, const char *nodename,
     return fd;
 }
 
-/* Whoever listens there is the step's user: musterrun changes no uid. */
+/* The process that listens there is the step's user's: musterrun changes no uid. */
 uid_t slurm_abi_stepd_get_uid(int fd, uint16_t protocol_version)
 {
     (void)protocol_version;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ASK_MS = 6000 /* for all runs together: less than those wait who ask us */ };
+enum { ASK_MS = 6000 /* for all runs together: a caller of ours waits for longer */ };
 
 struct search {
     const struct standin_step *step;

@@ -53,7 +53,7 @@ static bool recv_all(int fd, void *buf, size_t len)
 
 static void answer(struct job *job, int32_t code)
 {
-    send_all(job->fd, &code, sizeof(code)); /* who does not wait for it does not care */
+    send_all(job->fd, &code, sizeof(code)); /* a caller may be gone; it needs no answer then */
     close(job->fd);
     job->fd = -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The steps of musterrun's job: that of its command line, and those that tasks have spawned, each
- * of which is a musterrun of its own in the same directory (joined.h). slurmctld's part.
+ * The steps of musterrun's job: that of its command line, and the ones that tasks have spawned,
+ * each of which is a musterrun of its own in the same directory (joined.h). slurmctld's part.
  * @thread any
  */
 #ifndef MUSTER_SLURM_STANDIN_STEPS_H
@@ -15,7 +15,7 @@ struct steps;
 struct steps *steps_new(const struct standin_step *first);
 
 /** Places the tasks of a new step and remembers it.
- * @param node_of by rank; those that were asked for, if there are any; is filled otherwise
+ * @param node_of by rank; the nodes that were asked for, if there are any; is filled otherwise
  * @param fd takes each signal for the step as an int32_t; borrowed until steps_remove()
  * @return 0 with @p added, or an error number */
 int steps_add(struct steps *steps, const struct standin_join *join, uint32_t *node_of, int fd,

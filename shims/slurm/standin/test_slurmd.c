@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of what the slurmds that musterrun plays do for whom. The kernel's word of who asks is the
- * test's own.
+ * Tests of what the slurmds that musterrun plays do for which user. The test itself says, in the
+ * kernel's place, which user asks.
  */
 #include "shims/slurm/standin/slurmd.h"
 
@@ -84,8 +84,8 @@ static ssize_t read_as_run(uid_t uid, const unsigned char *token)
     return n;
 }
 
-/* Only a slurmd of the same user reads credentials of this run for another one; what it reads is
- * not used up by those who may not. */
+/* Only a slurmd of the same user reads credentials of this run for another one; a try
+ * by another user does not use a credential up. */
 static void run_token_is_for_the_user(void **state)
 {
     unsigned char token[STANDIN_TOKEN];
@@ -107,7 +107,7 @@ static void step_is_for_the_user(void **state)
     assert_int_equal(ask_as(geteuid(), &head, NULL, 0, answer, sizeof answer), sizeof answer);
 }
 
-/* The list of steps is everybody's, as Slurm's is. */
+/* Every user may read the list of steps, as with Slurm. */
 static void steps_are_for_all(void **state)
 {
     const struct standin_head head = {.kind = STANDIN_RUN_STEPS};
