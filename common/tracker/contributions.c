@@ -13,14 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a child was told that this very call is over: it had not heard that when it said this. A
- * failure that was given up here has no generation. */
-static bool is_over(const struct tracker *t, uint32_t slot, uint64_t number)
-{
-    const struct tracker_child *child = tracker_child_of(t, slot);
-    return child != NULL && number != 0 && child->over == number;
-}
-
 /* What a CONTRIB says. */
 struct contrib {
     uint32_t slot; /* of the sender */
@@ -184,7 +176,7 @@ void contribution_take(struct engine *engine, struct tracker *t, struct frame_in
         contrib.entries = entries_get(&frame->in, contrib.nentries, t->tree.n);
     if (contrib.entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
-    else if (tracker_is_late(engine, t, contrib.known) || is_over(t, contrib.slot, contrib.number))
+    else if (tracker_is_late(engine, t, contrib.known))
         log_debug("tracker: a straggler's contribution of node %u was dropped", from);
     else if (is_skipping(engine, t, &contrib)) {
         log_debug("tracker: node %u has not heard that an earlier try has failed", from);

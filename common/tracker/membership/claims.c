@@ -29,14 +29,24 @@ static bool is_same(const struct claim *claim, const struct claim *other)
     return same;
 }
 
-/* The next home has claimed members: what the lost one had claimed is over. */
-static void forget_homeless(struct engine *engine, const struct claim *claim)
+static bool has_next_home(const struct engine *engine, const struct claim *claim)
 {
-    struct claim *other, *next;
-    for (other = TAILQ_FIRST(&engine->membership->claims); other != NULL; other = next) {
-        next = TAILQ_NEXT(other, all);
-        if (is_homeless(other) && is_same(claim, other))
-            claim_free(engine, other);
+    const struct claim *other;
+    TAILQ_FOREACH (other, &engine->membership->claims, all)
+        if ((other->state == CLAIM_OPEN || other->state == CLAIM_TOLD) && is_same(other, claim))
+            return true;
+    return false;
+}
+
+/* A home is lost, or the next home has claimed members: what a lost home had claimed, and the next
+ * one claims, too, is over. */
+static void forget_homeless(struct engine *engine)
+{
+    struct claim *claim, *next;
+    for (claim = TAILQ_FIRST(&engine->membership->claims); claim != NULL; claim = next) {
+        next = TAILQ_NEXT(claim, all);
+        if (is_homeless(claim) && has_next_home(engine, claim))
+            claim_free(engine, claim);
     }
 }
 
@@ -58,7 +68,7 @@ static struct claim *claim_new(struct engine *engine, uint32_t decider, uint64_t
     claim->left = procset_size(&claim->members);
     claim_due(engine, claim);
     TAILQ_INSERT_TAIL(&engine->membership->claims, claim, all);
-    forget_homeless(engine, claim);
+    forget_homeless(engine);
     return claim;
 }
 
@@ -252,15 +262,6 @@ static void ask(struct engine *engine, struct claim *claim)
         end_lost(engine, claim);
 }
 
-static bool has_next_home(const struct engine *engine, const struct claim *claim)
-{
-    const struct claim *other;
-    TAILQ_FOREACH (other, &engine->membership->claims, all)
-        if ((other->state == CLAIM_OPEN || other->state == CLAIM_TOLD) && is_same(other, claim))
-            return true;
-    return false;
-}
-
 /* Leaders of a bootstrap go to the next home, which claims their members anew: frees the calls for
  * that claim. */
 static void await_home(struct engine *engine, struct claim *claim)
@@ -272,8 +273,7 @@ static void await_home(struct engine *engine, struct claim *claim)
     claim_unfill(engine, claim);
     claim->ask = engine->env.now(engine->env.arg) + ENGINE_HOME_MS;
     claim_due(engine, claim);
-    if (has_next_home(engine, claim))
-        claim_free(engine, claim);
+    forget_homeless(engine);
     joins_try_all(engine, id);
 }
 

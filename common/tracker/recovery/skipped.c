@@ -81,7 +81,7 @@ static struct tracker *end_others(struct engine *engine, const struct tracker *t
 void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result)
 {
     struct tracker *own = end_others(engine, t, result);
-    if (own != NULL && t->tried != own->call->op && own->settle == 0)
+    if (own != NULL && own->settle == 0)
         own->settle = engine->env.now(engine->env.arg) + SETTLE_MS;
     if (own != NULL)
         tracker_due(engine, own);

@@ -106,11 +106,9 @@ void tracker_lose(struct engine *engine, struct tracker *t, uint32_t slot)
 {
     ranges_put(&t->lost, slot);
     tracker_gone(engine, t, tracker_node(t, slot));
-    /* What hangs below a lost server has nobody else to send it up: it is lost to this operation
-     * too. Servers that are not below us are reported by those that they are below. */
-    for (uint32_t i = 0; i < t->nchildren; i++)
-        if (t->children[i].said != CHILD_ALL && tree_below(&t->tree, t->children[i].slot, slot))
-            tracker_fail(t, tracker_slot_loss(engine, t, slot));
+    /* Every server reports the lost servers below it: no server sends up what is below those. */
+    if (slot != t->self && tree_below(&t->tree, t->self, slot))
+        tracker_fail(t, tracker_slot_loss(engine, t, slot));
 }
 
 void tracker_lose_known(struct engine *engine, struct tracker *t)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of what is past: a call that its server has given up, and a failure that one server has
+ * forgotten and another has not.
+ */
+#include "common/tracker/test_silence.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LEFT = N - 2 };
+
+/* A construct succeeds, but the release does not reach the last server, which gives up by its
+ * deadline. All but the root call again. @return the last server's second call */
+static const struct kit_call *gives_up(struct kit *kit, struct kit_op *op, const struct tree *tree)
+{
+    uint32_t above = tree_child(tree, tree->root, 0), last = tree_child(tree, above, 0);
+    const struct kit_call *again = NULL;
+    silence.held_to = last;
+    silence.release[above][last] = true;
+    for (uint32_t slot = 0; slot < N; slot++)
+        kit_call(kit, op, slot, (struct kit_ask){.timeout = slot == last});
+    loopback_run(kit->net, 1000 + 2 * ENGINE_GRACE_MS);
+    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+        assert_int_equal(call->answers, 1);
+        assert_int_equal(call->status, call->slot == last ? LOOPBACK_TIMEOUT : 0);
+    }
+    for (uint32_t slot = 0; slot < N; slot++) {
+        const struct kit_call *call =
+            slot == tree->root ? NULL : kit_call(kit, op, slot, (struct kit_ask){0});
+        again = slot == last ? call : again;
+    }
+    loopback_run(kit->net, 1000);
+    assert_int_equal(again->answers, 0);
+    return again;
+}
+
+/* The root is lost, and the server above. The others have the success of the call that was given
+ * up: it is no answer to the question about the next call. */
+static void a_success_of_a_call_that_was_given_up(void **state)
+{
+    struct loopback_conf conf = silent_net();
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "up", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    (void)state;
+    const struct kit_call *again = gives_up(kit, op, &tree);
+    loopback_kill(kit->net, tree.root, 0, 500);
+    loopback_kill(kit->net, tree_child(&tree, tree.root, 0), 0, 500);
+    loopback_run(kit->net, 3000);
+    assert_int_equal(again->answers, 1);
+    assert_int_equal(again->status, LOOPBACK_LOST);
+    kit_end(kit);
+}
+
+/* The success of the call that was given up comes twice, late, and by ways on which the server's
+ * own number is not known. */
+static void a_late_success_comes_twice(void **state)
+{
+    struct loopback_conf conf = silent_net();
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "up", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t above = tree_child(&tree, tree.root, 0), last = tree_child(&tree, above, 0);
+    (void)state;
+    const struct kit_call *again = gives_up(kit, op, &tree);
+    memset(silence.held, 0, 8); /* the number */
+    for (int i = 0; i < 2; i++)
+        engine_take(loopback_engine(kit->net, last), above, FRAME_RELEASE, silence.held,
+                    silence.len);
+    assert_int_equal(again->answers, 0);
+    kit_end(kit);
+}
+
+/* A server has given up the try without 6 by its deadline. It has not heard that this try has
+ * failed for good when it tries the next operation without both: the server above drops that, and
+ * tells it. Then the server says it again. */
+static void a_try_after_one_that_was_given_up(void **state)
+{
+    uint32_t shown = 0;
+    (void)state;
+    for (uint32_t late = 0; late < LEFT; late++) {
+        struct loopback_conf conf = silent_net();
+        struct kit *kit = kit_new(&conf);
+        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
+        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
+        struct procset gone = kit_servers(0x60);
+        struct tree tree = kit_tree(without6, 2), next = kit_tree(without_both, 2);
+        uint32_t above = tree_parent(&tree, late);
+        bool apart = above != TREE_NONE && tree_parent(&next, late) != above &&
+                     tree_parent(&next, above) != late; /* the link is silent */
+        if (apart && next.root != late) {
+            silence.release[above][late] = true;
+            for (uint32_t slot = 0; slot < N - 1; slot++)
+                kit_call(kit, without6, slot,
+                         (struct kit_ask){.timeout = slot == late, .status = slot == 5 ? -77 : 0});
+            loopback_run(kit->net, 1000 + 2 * ENGINE_GRACE_MS);
+            kit_call(kit, without_both, late, (struct kit_ask){.gone = &gone});
+            loopback_run(kit->net, 1000);
+            for (uint32_t slot = 0; slot < LEFT; slot++)
+                if (slot != late)
+                    kit_call(kit, without_both, slot, (struct kit_ask){.gone = &gone});
+            loopback_run(kit->net, 2000);
+            for (const struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+                assert_int_equal(call->answers, 1);
+                if (call->op == without_both)
+                    assert_int_equal(call->status, 0);
+            }
+            shown++;
+        }
+        kit_end(kit);
+        procset_free(&gone);
+    }
+    assert_in_range(shown, 1, LEFT);
+}
+
+/* A server tells another one of the failures that it knows before it makes a later try, but not of
+ * one that the other server may have forgotten. */
+static void an_old_failure_is_not_told(void **state)
+{
+    uint32_t shown = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        char id[8];
+        struct loopback_conf conf = silent_net();
+        struct kit *kit = kit_new(&conf);
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
+        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
+        struct procset gone = kit_servers(0x60), gone6 = kit_servers(0x40);
+        struct tree tree = kit_tree(without6, 2), next = kit_tree(without_both, 2);
+        uint32_t teller = tree_child(&next, next.root, 0), told = next.root;
+        uint32_t above = tree_parent(&tree, teller);
+        if (above != TREE_NONE && above != told && tree_child(&tree, teller, 0) == TREE_NONE) {
+            silence.held_to = teller;
+            silence.release[above][teller] = true;
+            kit_call(kit, without6, 5, (struct kit_ask){.status = -77});
+            loopback_run(kit->net, 10000);
+            engine_take(loopback_engine(kit->net, teller), above, FRAME_RELEASE, silence.held,
+                        silence.len);
+            const struct kit_call *late[] = {
+                kit_call(kit, without6, teller, (struct kit_ask){.gone = &gone6}),
+                kit_call(kit, without6, told, (struct kit_ask){.gone = &gone6})};
+            for (int k = 0; k < 2; k++)
+                assert_int_equal(late[k]->status, -77);
+            loopback_run(kit->net, ENGINE_REMEMBER_MS - 5000); /* forgotten by one of the two */
+            kit_call(kit, without_both, teller, (struct kit_ask){.gone = &gone});
+            loopback_run(kit->net, 1000);
+            assert_int_equal(
+                kit_call(kit, without6, told, (struct kit_ask){.gone = &gone6})->answers, 0);
+            shown++;
+        }
+        kit_end(kit);
+        procset_free(&gone);
+        procset_free(&gone6);
+    }
+    assert_in_range(shown, 1, 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_success_of_a_call_that_was_given_up),
+        cmocka_unit_test(a_late_success_comes_twice),
+        cmocka_unit_test(a_try_after_one_that_was_given_up),
+        cmocka_unit_test(an_old_failure_is_not_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
