@@ -161,6 +161,41 @@ static void an_old_failure_is_not_told(void **state)
     assert_in_range(shown, 1, 20);
 }
 
+/* The others have lost 6 and then 5, and the construct has failed for good without both. Server 0
+ * learns that 4 and 6 are lost, and not yet that 5 is: no try of the others comes before its own.
+ * But the failure that named 5 is owed to it, and leads it to that of the others. */
+static void a_try_that_nobody_else_makes(void **state)
+{
+    static const uint32_t no46[] = {0, 1, 2, 3, 5};
+    struct procset gone46 = kit_servers(0x50), gone56 = kit_servers(0x60), gone = kit_servers(0x70);
+    struct loopback_conf conf = silent_net();
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
+    struct kit_op *without56 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
+    (void)state;
+    loopback_local_status(kit->net, 5, -88);
+    kit_call(kit, without6, 5, (struct kit_ask){.status = -88});
+    loopback_run(kit->net, 1000);
+    for (uint32_t slot = 1; slot < LEFT; slot++) {
+        uint64_t op = kit_call(kit, without6, slot, (struct kit_ask){0})->call.op;
+        kit_call(kit, without56, slot,
+                 (struct kit_ask){.gone = &gone56, .op = op, .status = slot == 1 ? -77 : 0});
+    }
+    loopback_run(kit->net, 1000);
+    const struct kit_call *call = kit_call(kit, kit_op(kit, COLL_CONSTRUCT, "tries", no46, LEFT), 0,
+                                           (struct kit_ask){.gone = &gone46});
+    assert_int_equal(call->answers, 1);
+    assert_int_equal(call->status, -88);
+    call = kit_call(kit, kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT - 1), 0,
+                    (struct kit_ask){.gone = &gone, .op = call->call.op});
+    assert_int_equal(call->answers, 1);
+    assert_int_equal(call->status, -77);
+    kit_end(kit);
+    procset_free(&gone46);
+    procset_free(&gone56);
+    procset_free(&gone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_late_success_comes_twice),
         cmocka_unit_test(a_try_after_one_that_was_given_up),
         cmocka_unit_test(an_old_failure_is_not_told),
+        cmocka_unit_test(a_try_that_nobody_else_makes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

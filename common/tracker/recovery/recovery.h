@@ -60,8 +60,9 @@ bool doubt_members(struct engine *engine, uint64_t op, const void *sig, size_t s
 
 /* skipped.c: later tries, when an earlier one has failed for good */
 
-/** @return the tracker of a try that @p call has skipped, and whose failure for good is owed, the
- * first of several; or NULL: none is, or one of the later try itself is older */
+/** @return the tracker of a try that @p call has skipped, and whose failure is owed to it, the
+ * first of several: a failure for good, or the loss of a process that the later try names; or NULL:
+ * none is, or one of the later try itself is older */
 struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
                             const struct engine_call *call);
 /** A failure of @p t has been learnt: when it is for good it ends later tries here, at once or, by

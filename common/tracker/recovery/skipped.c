@@ -8,6 +8,16 @@
 
 enum { SETTLE_MS = 1000 /* for the word on the later try itself, if that is on its way */ };
 
+/* Whether a failure names a lost process that the later try names, too. */
+static bool names_some_of(const struct tracker_debt *debt, const struct tracker *later)
+{
+    struct procset rest = {0};
+    bool names = procset_except(&rest, &later->parts.members, &debt->gone) == 0 &&
+                 procset_size(&rest) < procset_size(&later->parts.members);
+    procset_free(&rest);
+    return names;
+}
+
 struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
                             const struct engine_call *call)
 {
@@ -17,7 +27,8 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
     TAILQ_FOREACH (t, &engine->all, all) {
         const struct tracker_failure *f = &t->failure;
         if (f->nowed > 0 && f->owed[0].generation < first && t->tried != call->op &&
-            tries_is_final(engine, f->owed[0].status, &f->owed[0].gone) &&
+            (tries_is_final(engine, f->owed[0].status, &f->owed[0].gone) ||
+             names_some_of(&f->owed[0], later)) &&
             tries_is_later(later, t, call->gone)) {
             found = t;
             first = f->owed[0].generation;

@@ -11,7 +11,9 @@
  * 1. A failure for good ends each later try on every server that hears of it. A call that
  *    waits there is answered with that failure a second later: the call may be of the next
  *    operation, and the word on this one may still be on its way. Where no call waits,
- *    contributions to the later try are dropped at once, and their senders are told.
+ *    contributions to the later try are dropped at once, and their senders are told. A call that
+ *    comes later is answered at once. It is also answered with a loss that is owed for a try which
+ *    it has skipped, if it names the lost process itself: so it comes to the try of the others.
  * 2. A contribution to a later try carries the generation of the last such failure that its sender
  *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
  * 3. A server says what it knows of such failures before it contributes. So no server has
