@@ -9,12 +9,21 @@
 #include <ctype.h>
 #include <pmix.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* One directive on its way to where it belongs. */
+struct directive {
+    struct spawn *spawn;
+    struct spawn_wants *wants;
+    const pmix_info_t *info;
+    size_t to; /* what its row of the table says: a member, or how the environment changes */
+};
+
 /* @return whether it was done */
-typedef bool take_fn(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info);
+typedef bool take_fn(const struct directive *d);
 
 static const char *text_of(const pmix_info_t *info)
 {
@@ -56,11 +65,25 @@ static bool number_of(const pmix_info_t *info, uint32_t *number)
     return n >= 0;
 }
 
-static bool take_wdir(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+/* A text, to a member of the wants. */
+static bool take_text(const struct directive *d)
 {
-    (void)s;
-    wants->wdir = text_of(info);
-    return wants->wdir != NULL;
+    const char **to = (const char **)((char *)d->wants + d->to);
+    *to = text_of(d->info);
+    return *to != NULL;
+}
+
+/* Yes or no, to a member of the spawn. */
+static bool take_flag(const struct directive *d)
+{
+    *(bool *)((char *)d->spawn + d->to) = PMIX_INFO_TRUE(d->info);
+    return true;
+}
+
+/* Where it says false, it asks for no more than muster does anyway; with true it is a hint. */
+static bool take_unless(const struct directive *d)
+{
+    return !PMIX_INFO_TRUE(d->info);
 }
 
 /* ---- the environment ---- */
@@ -79,65 +102,38 @@ static void change(struct spawn_wants *wants, char kind, const char *separator, 
 }
 
 /* PMIX_SET_ENVAR and its like. */
-static bool take_envar(struct spawn_wants *wants, const pmix_info_t *info, char kind)
+static bool take_envar(const struct directive *d)
 {
-    const pmix_envar_t *envar = &info->value.data.envar;
+    const pmix_envar_t *envar = &d->info->value.data.envar;
     char separator[2] = {envar->separator != '\0' ? envar->separator : ':', '\0'};
-    if (info->value.type != PMIX_ENVAR || envar->envar == NULL || envar->envar[0] == '\0')
+    if (d->info->value.type != PMIX_ENVAR || envar->envar == NULL || envar->envar[0] == '\0')
         return false;
-    bool joins = kind == PLAN_PREPEND || kind == PLAN_APPEND;
-    change(wants, kind, joins ? separator : "", envar->envar,
+    bool joins = d->to == PLAN_PREPEND || d->to == PLAN_APPEND;
+    change(d->wants, (char)d->to, joins ? separator : "", envar->envar,
            envar->value != NULL ? envar->value : "");
     return true;
 }
 
-static bool take_set(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_unset(const struct directive *d)
 {
-    (void)s;
-    return take_envar(wants, info, PLAN_SET);
-}
-
-static bool take_add(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    return take_envar(wants, info, PLAN_ADD);
-}
-
-static bool take_prepend(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    return take_envar(wants, info, PLAN_PREPEND);
-}
-
-static bool take_append(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    return take_envar(wants, info, PLAN_APPEND);
-}
-
-static bool take_unset(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    const char *name = text_of(info);
-    (void)s;
-    if (name == NULL)
-        return false;
-    change(wants, PLAN_UNSET, "", name, NULL);
-    return true;
+    const char *name = text_of(d->info);
+    if (name != NULL)
+        change(d->wants, PLAN_UNSET, "", name, NULL);
+    return name != NULL;
 }
 
 /* Where the program and its libraries are installed. */
-static bool take_prefix(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_prefix(const struct directive *d)
 {
     static const char *const below[][2] = {{"PATH", "bin"}, {"LD_LIBRARY_PATH", "lib"}};
-    const char *prefix = text_of(info);
-    (void)s;
+    const char *prefix = text_of(d->info);
     if (prefix == NULL)
         return false;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
         char *path;
         if (asprintf(&path, "%s/%s", prefix, below[i][1]) < 0)
             return false;
-        change(wants, PLAN_PREPEND, ":", below[i][0], path);
+        change(d->wants, PLAN_PREPEND, ":", below[i][0], path);
         free(path);
     }
     return true;
@@ -145,98 +141,82 @@ static bool take_prefix(struct spawn *s, struct spawn_wants *wants, const pmix_i
 
 /* ---- where ---- */
 
-static bool take_host(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    wants->hosts = text_of(info);
-    return wants->hosts != NULL;
-}
-
-static bool take_hostfile(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    wants->hostfile = text_of(info);
-    return wants->hostfile != NULL;
-}
-
 static bool is(const char *text, size_t len, const char *word)
 {
     return strlen(word) == len && strncasecmp(text, word, len) == 0;
 }
 
-/* "ppr:2:node", "slot", "node:pe=1": what comes behind the policy's name is not taken. */
-static bool take_map(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+/* "2:node" */
+static bool take_per_node(struct spawn *s, const char *text)
 {
-    const char *text = text_of(info);
-    (void)wants;
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (n == 0 || n > UINT16_MAX || strcasecmp(end, ":node") != 0)
+        return false;
+    s->what.per_node = (uint32_t)n;
+    return true;
+}
+
+static bool take_ppr(const struct directive *d)
+{
+    const char *text = text_of(d->info);
+    return text != NULL && take_per_node(d->spawn, text);
+}
+
+/* "ppr:2:node", "slot", "node:pe=1": what comes behind the policy's name is not taken. */
+static bool take_map(const struct directive *d)
+{
+    const char *text = text_of(d->info);
+    struct rm_spawn *what = &d->spawn->what;
     if (text == NULL)
         return false;
     size_t len = strcspn(text, ":");
     bool whole = text[len] == '\0';
-    if (is(text, len, "ppr") && !whole) {
-        char *end;
-        unsigned long n = strtoul(text + len + 1, &end, 10);
-        if (n == 0 || n > UINT16_MAX || strcasecmp(end, ":node") != 0)
-            return false;
-        s->what.per_node = (uint32_t)n;
-        return true;
-    }
+    if (is(text, len, "ppr") && !whole)
+        return take_per_node(d->spawn, text + len + 1);
     if (is(text, len, "slot") || is(text, len, "core") || is(text, len, "fill"))
-        s->what.map = RM_MAP_BLOCK;
+        what->map = RM_MAP_BLOCK;
     else if (is(text, len, "node"))
-        s->what.map = RM_MAP_NODES;
+        what->map = RM_MAP_NODES;
     else
         return false;
     const char *more = whole ? "" : text + len + 1;
-    s->what.overcommit |= strcasecmp(more, "oversubscribe") == 0;
+    what->overcommit |= strcasecmp(more, "oversubscribe") == 0;
     return whole || strcasecmp(more, "oversubscribe") == 0 ||
            strcasecmp(more, "nooversubscribe") == 0;
 }
 
 /* Slurm and Flux give ranks as they place tasks: so it is done where it says the same. */
-static bool take_rank(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_rank(const struct directive *d)
 {
-    const char *text = text_of(info);
-    (void)wants;
+    const char *text = text_of(d->info);
+    struct rm_spawn *what = &d->spawn->what;
     if (text == NULL)
         return false;
     enum rm_map map = strcasecmp(text, "node") == 0 ? RM_MAP_NODES
                       : strcasecmp(text, "slot") == 0 || strcasecmp(text, "fill") == 0
                           ? RM_MAP_BLOCK
                           : RM_MAP_ANY;
-    if (map == RM_MAP_ANY || (s->what.map != RM_MAP_ANY && s->what.map != map))
+    if (map == RM_MAP_ANY || (what->map != RM_MAP_ANY && what->map != map))
         return false;
-    s->what.map = map;
+    what->map = map;
     return true;
 }
 
-static bool take_bind(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_bind(const struct directive *d)
 {
     static const struct {
         const char *name;
         enum rm_bind bind;
     } binds[] = {{"none", RM_BIND_NONE}, {"hwthread", RM_BIND_THREAD}, {"core", RM_BIND_CORE},
                  {"numa", RM_BIND_NUMA}, {"socket", RM_BIND_SOCKET},   {"package", RM_BIND_SOCKET}};
-    const char *text = text_of(info);
-    (void)wants;
+    const char *text = text_of(d->info);
     for (size_t i = 0; text != NULL && i < sizeof binds / sizeof *binds; i++)
         if (is(text, strcspn(text, ":"), binds[i].name)) {
-            s->what.bind = binds[i].bind;
+            d->spawn->what.bind = binds[i].bind;
             return text[strcspn(text, ":")] == '\0';
         }
     return false;
-}
-
-static bool take_ppr(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    const char *text = text_of(info);
-    char *end;
-    (void)wants;
-    unsigned long n = text != NULL ? strtoul(text, &end, 10) : 0;
-    if (n == 0 || n > UINT16_MAX || strcasecmp(end, ":node") != 0)
-        return false;
-    s->what.per_node = (uint32_t)n;
-    return true;
 }
 
 /* ---- streams ---- */
@@ -250,163 +230,117 @@ static bool rank_of(const pmix_info_t *info, uint32_t *rank)
 }
 
 /* The standard has the rank that reads what is pushed, libpmix a bool: PMIX_STDIN_TGT's, or 0. */
-static bool take_push(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_push(const struct directive *d)
 {
-    (void)wants;
+    struct spawn *s = d->spawn;
     s->target = PMIX_RANK_UNDEF;
-    if (info->value.type != PMIX_BOOL && info->value.type != PMIX_UNDEF &&
-        !rank_of(info, &s->target))
+    if (d->info->value.type != PMIX_BOOL && d->info->value.type != PMIX_UNDEF &&
+        !rank_of(d->info, &s->target))
         return false;
     s->pushed =
-        s->target != PMIX_RANK_UNDEF ? s->target != PMIX_RANK_INVALID : PMIX_INFO_TRUE(info);
+        s->target != PMIX_RANK_UNDEF ? s->target != PMIX_RANK_INVALID : PMIX_INFO_TRUE(d->info);
     return true;
 }
 
 /* A rank, as a number or a process; PRRTE's "all" and "none", too. */
-static bool take_input(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_input(const struct directive *d)
 {
-    const char *text = text_of(info);
+    const char *text = text_of(d->info);
     uint32_t rank;
-    (void)wants;
     if (text != NULL && strcasecmp(text, "all") == 0)
         rank = RM_INPUT_ALL;
     else if (text != NULL && strcasecmp(text, "none") == 0)
         rank = RM_INPUT_NONE;
     else if (text != NULL && isdigit((unsigned char)*text))
         rank = (uint32_t)strtoul(text, NULL, 10);
-    else if (!rank_of(info, &rank))
+    else if (!rank_of(d->info, &rank))
         return false;
-    s->what.input = rank == PMIX_RANK_WILDCARD  ? RM_INPUT_ALL
-                    : rank == PMIX_RANK_INVALID ? RM_INPUT_NONE
-                                                : rank;
+    d->spawn->what.input = rank == PMIX_RANK_WILDCARD  ? RM_INPUT_ALL
+                           : rank == PMIX_RANK_INVALID ? RM_INPUT_NONE
+                                                       : rank;
     return true;
 }
 
-static bool take_output(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_output(const struct directive *d)
 {
-    const char *text = text_of(info);
-    (void)wants;
+    const char *text = text_of(d->info);
     if (text == NULL || text[0] == '\0' || strlen(text) > 1024)
         return false;
-    free(s->output);
-    s->output = strdup(text);
-    return s->output != NULL;
-}
-
-static bool take_merge(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)wants;
-    s->what.merge = PMIX_INFO_TRUE(info);
-    return true;
-}
-
-static bool take_tag(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)wants;
-    s->what.tag = PMIX_INFO_TRUE(info);
-    return true;
+    free(d->spawn->output);
+    d->spawn->output = strdup(text);
+    return d->spawn->output != NULL;
 }
 
 /* ---- the rest ---- */
 
 /* Its name goes through BOOT_PSETS, whose separators it must not have. */
-static bool take_pset(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_pset(const struct directive *d)
 {
-    const char *text = text_of(info);
-    (void)s;
+    const char *text = text_of(d->info);
     if (text == NULL || text[0] == '\0' || strlen(text) > PROCSET_NAME_MAX ||
         text[strcspn(text, ":=")] != '\0')
         return false;
-    wants->pset = text;
+    d->wants->pset = text;
     return true;
 }
 
-static bool take_notify(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
+static bool take_timeout(const struct directive *d)
 {
-    (void)wants;
-    s->notify = PMIX_INFO_TRUE(info);
-    return true;
+    return number_of(d->info, &d->spawn->what.timeout);
 }
 
-static bool take_timeout(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)wants;
-    return number_of(info, &s->what.timeout);
-}
-
-/* Whether output comes to the process that spawns: forward.h. */
-static bool take_forward(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)wants;
-    *(PMIX_CHECK_KEY(info, PMIX_FWD_STDOUT) ? &s->forward_out : &s->forward_err) =
-        PMIX_INFO_TRUE(info);
-    return true;
-}
-
-/* A directive that asks for no more than muster does anyway. */
-static bool take_given(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    (void)wants;
-    (void)info;
-    return true;
-}
-
-/* The same, where it says false; with true it is a hint. */
-static bool take_unless(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
-{
-    (void)s;
-    (void)wants;
-    return !PMIX_INFO_TRUE(info);
-}
+#define WANTS(member) offsetof(struct spawn_wants, member)
+#define SPAWN(member) offsetof(struct spawn, member)
 
 static const struct {
     const char *key;
-    take_fn *take;
+    take_fn *take; /* NULL: it asks for no more than muster does anyway */
+    size_t to;
 } directives[] = {
-    {PMIX_WDIR, take_wdir},
-    {PMIX_PREFIX, take_prefix},
-    {PMIX_SET_ENVAR, take_set},
-    {PMIX_ADD_ENVAR, take_add},
-    {PMIX_UNSET_ENVAR, take_unset},
-    {PMIX_PREPEND_ENVAR, take_prepend},
-    {PMIX_APPEND_ENVAR, take_append},
-    {PMIX_HOST, take_host},
-    {PMIX_ADD_HOST, take_host},
-    {PMIX_HOSTFILE, take_hostfile},
-    {PMIX_ADD_HOSTFILE, take_hostfile},
-    {PMIX_MAPBY, take_map},
-    {PMIX_RANKBY, take_rank},
-    {PMIX_BINDTO, take_bind},
-    {PMIX_PPR, take_ppr},
-    {PMIX_STDIN_TGT, take_input},
-    {PMIX_OUTPUT_TO_FILE, take_output},
-    {PMIX_IOF_OUTPUT_TO_FILE, take_output},
-    {PMIX_MERGE_STDERR_STDOUT, take_merge},
-    {PMIX_IOF_MERGE_STDERR_STDOUT, take_merge},
-    {PMIX_TAG_OUTPUT, take_tag},
-    {PMIX_IOF_TAG_OUTPUT, take_tag},
-    {PMIX_PSET_NAME, take_pset},
-    {PMIX_NOTIFY_COMPLETION, take_notify},
-    {PMIX_TIMEOUT, take_timeout},
-    {PMIX_SPAWN_TIMEOUT, take_timeout},
-    {PMIX_PERSONALITY, take_given},
-    {PMIX_REQUESTOR_IS_CLIENT, take_given},
-    {PMIX_REQUESTOR_IS_TOOL, take_given},
-    {PMIX_FWD_STDOUT, take_forward},
-    {PMIX_FWD_STDERR, take_forward},
-    {PMIX_FWD_STDDIAG, take_given},
-    {PMIX_FWD_STDIN, take_push},
-    {PMIX_NON_PMI, take_unless},
-    {PMIX_USERID, take_given},
-    {PMIX_GRPID, take_given},
+    {PMIX_WDIR, take_text, WANTS(wdir)},
+    {PMIX_PREFIX, take_prefix, 0},
+    {PMIX_SET_ENVAR, take_envar, PLAN_SET},
+    {PMIX_ADD_ENVAR, take_envar, PLAN_ADD},
+    {PMIX_UNSET_ENVAR, take_unset, 0},
+    {PMIX_PREPEND_ENVAR, take_envar, PLAN_PREPEND},
+    {PMIX_APPEND_ENVAR, take_envar, PLAN_APPEND},
+    {PMIX_HOST, take_text, WANTS(hosts)},
+    {PMIX_ADD_HOST, take_text, WANTS(hosts)},
+    {PMIX_HOSTFILE, take_text, WANTS(hostfile)},
+    {PMIX_ADD_HOSTFILE, take_text, WANTS(hostfile)},
+    {PMIX_MAPBY, take_map, 0},
+    {PMIX_RANKBY, take_rank, 0},
+    {PMIX_BINDTO, take_bind, 0},
+    {PMIX_PPR, take_ppr, 0},
+    {PMIX_STDIN_TGT, take_input, 0},
+    {PMIX_OUTPUT_TO_FILE, take_output, 0},
+    {PMIX_IOF_OUTPUT_TO_FILE, take_output, 0},
+    {PMIX_MERGE_STDERR_STDOUT, take_flag, SPAWN(what.merge)},
+    {PMIX_IOF_MERGE_STDERR_STDOUT, take_flag, SPAWN(what.merge)},
+    {PMIX_TAG_OUTPUT, take_flag, SPAWN(what.tag)},
+    {PMIX_IOF_TAG_OUTPUT, take_flag, SPAWN(what.tag)},
+    {PMIX_PSET_NAME, take_pset, 0},
+    {PMIX_NOTIFY_COMPLETION, take_flag, SPAWN(notify)},
+    {PMIX_TIMEOUT, take_timeout, 0},
+    {PMIX_SPAWN_TIMEOUT, take_timeout, 0},
+    {PMIX_PERSONALITY, NULL, 0},
+    {PMIX_REQUESTOR_IS_CLIENT, NULL, 0},
+    {PMIX_REQUESTOR_IS_TOOL, NULL, 0},
+    {PMIX_FWD_STDOUT, take_flag, SPAWN(forward_out)},
+    {PMIX_FWD_STDERR, take_flag, SPAWN(forward_err)},
+    {PMIX_FWD_STDDIAG, NULL, 0},
+    {PMIX_FWD_STDIN, take_push, 0},
+    {PMIX_NON_PMI, take_unless, 0},
+    {PMIX_USERID, NULL, 0},
+    {PMIX_GRPID, NULL, 0},
 };
 
 static bool take(struct spawn *s, struct spawn_wants *wants, const pmix_info_t *info)
 {
     for (size_t i = 0; i < sizeof directives / sizeof *directives; i++)
         if (PMIX_CHECK_KEY(info, directives[i].key))
-            return directives[i].take(s, wants, info);
+            return directives[i].take == NULL ||
+                   directives[i].take(&(struct directive){s, wants, info, directives[i].to});
     return false;
 }
 
