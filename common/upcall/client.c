@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients come and go; PMIx_Abort. */
-#include "common/upcall/client.h"
+#include "common/upcall/upcall.h"
 
 #include "common/nspace/command.h"
 #include "common/nspace/library.h"

@@ -5,7 +5,6 @@
 #include "common/nspace/library.h"
 #include "common/nspace/topology.h"
 #include "common/server/rounds.h"
-#include "common/upcall/client.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"

@@ -62,10 +62,4 @@ bool pushes_wait(const struct server *server, bool tell);
 /** @thread the loop's, after libpmix has ended and all questions were answered */
 void pushes_free(struct server *server);
 
-/** The upcall push_stdin. @thread PMIx's */
-pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
-                                size_t ntargets, const pmix_info_t directives[], size_t ndirs,
-                                const pmix_byte_object_t *bo, pmix_op_cbfunc_t cbfunc,
-                                void *cbdata);
-
 #endif

@@ -4,7 +4,6 @@
  * program may ask again and again, so only the first time of each is a warning. */
 #include "common/upcall/refused.h"
 
-#include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
 #include <pmix.h>

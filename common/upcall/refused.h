@@ -8,8 +8,7 @@
 #define MUSTER_UPCALL_REFUSED_H
 
 #include "common/nspace/built.h"
-
-#include <pmix_server.h>
+#include "common/upcall/upcall.h"
 
 /** What was refused; at most 32. */
 enum refused_what {
@@ -38,34 +37,16 @@ void refused_tell(enum refused_what what, const char *of, const char *why);
 pmix_status_t refused_at_once(enum refused_what what, const char *why);
 
 /** Has no callback: libpmix listens itself. */
-pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
-                               const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
-                               void *cbdata);
-pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
-                                  size_t ntargets, const pmix_info_t info[], size_t ninfo,
-                                  pmix_info_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *monitor,
-                              pmix_status_t error, const pmix_info_t info[], size_t ninfo,
-                              pmix_info_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t info[],
-                                     size_t ninfo, pmix_credential_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_byte_object_t *cred,
-                                          const pmix_info_t info[], size_t ninfo,
-                                          pmix_validation_cbfunc_t cbfunc, void *cbdata);
-
-pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,
-                             const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
-                             void *cbdata);
+UPCALL(refused_listener, listener);
+UPCALL(refused_allocate, alloc);
+UPCALL(refused_job_control, job_control);
+UPCALL(refused_monitor, monitor);
+UPCALL(refused_get_credential, get_cred);
+UPCALL(refused_validate_credential, validate_cred);
+UPCALL(refused_fabric, fabric);
 #if BUILT_WITH(SESSION_CONTROL)
-pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
-                                      const pmix_info_t info[], size_t ninfo,
-                                      pmix_info_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t refused_resource_block(const pmix_proc_t *requestor,
-                                     pmix_resource_block_directive_t directive, const char *block,
-                                     const pmix_resource_unit_t *units, size_t nunits,
-                                     const pmix_info_t *info, size_t ninfo, pmix_op_cbfunc_t cbfunc,
-                                     void *cbdata);
+UPCALL(refused_session_control, session_control);
+UPCALL(refused_resource_block, resource_block);
 #endif
 
 #endif

@@ -12,6 +12,8 @@
 #include "common/notify/answer.h"
 #include "common/server/server.h"
 
+#include <pmix_server.h>
+
 /** A request on its way from an upcall to the loop. Stands first in every kind of request. */
 struct request {
     struct handoff_item item;
@@ -54,62 +56,48 @@ void upcall_forget_ended(struct server *server, const struct procset *members);
 /** @thread the loop's, after libpmix ended */
 void upcall_free_kept(struct server *server);
 
-/* The upcalls that do something; the rest of the module is in module.c. @thread PMIx's */
+/** Declares an upcall; its type, and what it takes and returns, are pmix_server.h's. */
+#define UPCALL(name, type) __typeof__(*(pmix_server_##type##_fn_t)0) name
 
-pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                           size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t cbfunc,
-                           void *cbdata);
-pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_proc_t procs[],
-                           size_t nprocs, const pmix_info_t directives[], size_t ndirs,
-                           pmix_info_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                             size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
-                                  pmix_modex_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
-                             pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
-                            size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
-                               size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
-                           pmix_info_cbfunc_t cbfunc, void *cbdata);
-void upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
-                const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
-                void *cbdata);
+/* The upcalls that do something; refused.h has the others. @thread PMIx's */
+
+/** Up to libpmix 3, and where a library still calls the old form. */
+UPCALL(upcall_client_connected, client_connected);
+UPCALL(upcall_client_connected2, client_connected2);
+UPCALL(upcall_client_finalized, client_finalized);
+/** Ends the step; PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED for a part of it. */
+UPCALL(upcall_abort, abort);
+UPCALL(upcall_fence, fencenb);
+UPCALL(upcall_group, grp);
+UPCALL(upcall_connect, connect);
+UPCALL(upcall_disconnect, disconnect);
+UPCALL(upcall_direct_modex, dmodex_req);
+UPCALL(upcall_publish, publish);
+UPCALL(upcall_lookup, lookup);
+UPCALL(upcall_unpublish, unpublish);
+UPCALL(upcall_query, query);
+UPCALL(upcall_log, log);
 /** Where BUILT_WITH(LOG2). */
 pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                           const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
                           void *cbdata);
-
 /** To the other nodes: common/notify/event.h. */
-pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
-                                  pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
-                                  pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
-                                     size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
-pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t cbfunc,
-                                       void *cbdata);
+UPCALL(upcall_notify_event, notify_event);
+UPCALL(upcall_register_events, register_events);
+UPCALL(upcall_deregister_events, deregister_events);
 /** PMIx_Spawn: see spawn.h. */
-pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
-                           const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t cbfunc,
-                           void *cbdata);
+UPCALL(upcall_spawn, spawn);
 /** PMIx_IOF_pull and PMIx_IOF_deregister, answered at once: see forward.h. */
-pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                              size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
-                              void *cbdata);
-/** Lets a tool of the job's user in, and names it. */
+UPCALL(upcall_iof_pull, iof);
+/** PMIx_IOF_push: see push.h. */
+UPCALL(upcall_push_stdin, stdin);
+/** Lets a tool of the job's user in, and names it. Where BUILT_WITH(LOG2). */
 pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
 /** The old form. */
-void upcall_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,
-                           void *cbdata);
+UPCALL(upcall_tool_connected, tool_connection);
 /** Gives a context id to PMIx_Group_invite; refuses the rest. */
-pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
-                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
-                                 pmix_info_cbfunc_t cbfunc, void *cbdata);
+UPCALL(upcall_job_control, job_control);
 
 /* What other servers ask; @thread the loop's */
 
