@@ -109,8 +109,9 @@ static void plan(struct query *q, const struct query_item *item)
 }
 
 /* @return PMIX_SUCCESS, or why there is no value */
-static pmix_status_t load(const struct query *q, const struct query_item *item, pmix_info_t *info)
+static pmix_status_t load(const struct query_item *item, pmix_info_t *info)
 {
+    const struct query *q = item->query;
     PMIX_INFO_CONSTRUCT(info);
     PMIX_LOAD_KEY(info->key, item->key->key);
     if (item->filter->bad || (item->filter->by_proc && item->filter->by_name))
@@ -124,7 +125,7 @@ static pmix_status_t load(const struct query *q, const struct query_item *item, 
         return PMIX_ERR_NOT_SUPPORTED;
     if ((item->key->parts & CENSUS_GROUPS) != 0 && q->groups_status != PMIX_SUCCESS)
         return q->groups_status;
-    return item->key->load(q, item, &info->value);
+    return item->key->load(item, &info->value);
 }
 
 static void answer_query(struct query *q)
@@ -139,7 +140,7 @@ static void answer_query(struct query *q)
     if (q->nitems > 0 && info == NULL)
         failed = PMIX_ERR_NOMEM;
     for (uint32_t i = 0; info != NULL && i < q->nitems; i++) {
-        pmix_status_t rc = load(q, &q->items[i], &info[n]);
+        pmix_status_t rc = load(&q->items[i], &info[n]);
         if (rc == PMIX_SUCCESS)
             n++;
         else if (failed == PMIX_SUCCESS || failed == PMIX_ERR_NOT_SUPPORTED)
@@ -296,7 +297,7 @@ static int add_item(struct query *q, const char *name, const struct query_filter
     if (items == NULL)
         return -1;
     q->items = items;
-    items[q->nitems++] = (struct query_item){.key = key, .filter = filter};
+    items[q->nitems++] = (struct query_item){.query = q, .key = key, .filter = filter};
     if (key->load == NULL)
         q->refused = key;
     return 0;

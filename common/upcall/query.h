@@ -43,21 +43,23 @@ enum query_from {
 struct query;
 struct query_item;
 
+/** Makes a value. @param value all zero, owned by the caller. @return PMIX_SUCCESS, or why there is
+ * none */
+typedef pmix_status_t query_load_fn(const struct query_item *item, pmix_value_t *value);
+
 /** A key that can be asked for. */
 struct query_key {
     const char *key;
     enum query_from from;
-    unsigned parts; /**< what is asked for; of enum census_part */
-    /** Makes the value. @param value all zero, owned by the caller. @return PMIX_SUCCESS, or why
-     * there is none. NULL: muster has no such value; see @ref reason */
-    pmix_status_t (*load)(const struct query *query, const struct query_item *item,
-                          pmix_value_t *value);
+    unsigned parts;         /**< what is asked for; of enum census_part */
+    query_load_fn *load;    /**< NULL: muster has no such value; see @ref reason */
     const char *qualifiers; /**< those that are looked at, separated by commas */
     const char *reason;     /**< why it is refused: a sentence for the log, or NULL */
 };
 
 /** One key of one query. */
 struct query_item {
+    const struct query *query; /**< that it belongs to */
     const struct query_key *key;
     const struct query_filter *filter;
 };
@@ -110,27 +112,10 @@ uint32_t query_node(const struct nspace *ns, const struct query_filter *filter);
 /** @return whether the servers of a namespace are still there, as far as is known */
 bool query_is_active(const struct nspace *ns);
 
-/* Values, as query_key::load makes them. */
-
-pmix_status_t query_number(const struct query *q, const struct query_item *item,
-                           pmix_value_t *value);
-pmix_status_t query_names(const struct query *q, const struct query_item *item,
-                          pmix_value_t *value);
-pmix_status_t query_members(const struct query *q, const struct query_item *item,
-                            pmix_value_t *value);
-pmix_status_t query_command(const struct query *q, const struct query_item *item,
-                            pmix_value_t *value);
-pmix_status_t query_status(const struct query *q, const struct query_item *item,
-                           pmix_value_t *value);
-pmix_status_t query_table(const struct query *q, const struct query_item *item,
-                          pmix_value_t *value);
-pmix_status_t query_local_table(const struct query *q, const struct query_item *item,
-                                pmix_value_t *value);
-pmix_status_t query_pid(const struct query *q, const struct query_item *item, pmix_value_t *value);
-pmix_status_t query_state(const struct query *q, const struct query_item *item,
-                          pmix_value_t *value);
-pmix_status_t query_memory(const struct query *q, const struct query_item *item,
-                           pmix_value_t *value);
+/* Values. */
+query_load_fn query_number, query_names, query_members;                    /* query_groups.c */
+query_load_fn query_command, query_status, query_table, query_local_table; /* query_tasks.c */
+query_load_fn query_pid, query_state, query_memory;                        /* query_tasks.c */
 
 /** Gives @p value an array of elements that PMIx's macros have made. @param array taken over, NULL:
  * out of memory */

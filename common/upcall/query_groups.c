@@ -2,6 +2,7 @@
 /* Groups and process sets that any server of the session takes part in: number, names, members. */
 #include "common/nspace/procs.h"
 #include "common/upcall/query.h"
+#include "common/util/text.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -33,30 +34,20 @@ static size_t count(const struct registry *r, enum registry_kind kind)
     return n;
 }
 
-pmix_status_t query_number(const struct query *q, const struct query_item *item,
-                           pmix_value_t *value)
+pmix_status_t query_number(const struct query_item *item, pmix_value_t *value)
 {
     value->type = PMIX_SIZE;
-    value->data.size = count(q->groups, kind_of(item));
+    value->data.size = count(item->query->groups, kind_of(item));
     return PMIX_SUCCESS;
 }
 
 /* Names of process sets: one string, with commas. */
 static pmix_status_t give_list(const struct registry *r, pmix_value_t *value)
 {
-    size_t len = 1;
+    char *list = strdup("");
     for (uint32_t i = 0; i < r->n; i++)
-        len += strlen(r->entries[i].id) + 1;
-    char *list = malloc(len), *end = list;
-    if (list == NULL)
-        return PMIX_ERR_NOMEM;
-    *list = '\0';
-    for (uint32_t i = 0; i < r->n; i++)
-        if (counts(r, i, REGISTRY_PSET)) {
-            if (end != list)
-                *end++ = ',';
-            end = stpcpy(end, r->entries[i].id);
-        }
+        if (counts(r, i, REGISTRY_PSET))
+            list = text_append(list, ",", r->entries[i].id);
     return query_give_text(value, list);
 }
 
@@ -80,20 +71,19 @@ static pmix_status_t give_names(const struct registry *r, pmix_value_t *value)
 
 /* The standard has an array for both. Of the sets libpmix's own header has a list, which is what
  * Open MPI takes an answer for without looking at its type. */
-pmix_status_t query_names(const struct query *q, const struct query_item *item, pmix_value_t *value)
+pmix_status_t query_names(const struct query_item *item, pmix_value_t *value)
 {
-    return kind_of(item) == REGISTRY_GROUP ? give_names(q->groups, value)
-                                           : give_list(q->groups, value);
+    return kind_of(item) == REGISTRY_GROUP ? give_names(item->query->groups, value)
+                                           : give_list(item->query->groups, value);
 }
 
-pmix_status_t query_members(const struct query *q, const struct query_item *item,
-                            pmix_value_t *value)
+pmix_status_t query_members(const struct query_item *item, pmix_value_t *value)
 {
     enum registry_kind kind = kind_of(item);
     const char *id = kind == REGISTRY_GROUP ? item->filter->group : item->filter->set;
     pmix_info_t info;
-    for (uint32_t i = 0; i < q->groups->n && id != NULL; i++) {
-        const struct registry_entry *e = &q->groups->entries[i];
+    for (uint32_t i = 0; i < item->query->groups->n && id != NULL; i++) {
+        const struct registry_entry *e = &item->query->groups->entries[i];
         if (e->kind != kind || strcmp(e->id, id) != 0)
             continue;
         PMIX_INFO_CONSTRUCT(&info);

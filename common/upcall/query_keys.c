@@ -6,6 +6,7 @@
 #include "common/nspace/foreign.h"
 #include "common/nspace/maps.h"
 #include "common/upcall/query.h"
+#include "common/util/text.h"
 #include "include/muster/pmix.h"
 
 #include <pmix.h>
@@ -55,52 +56,31 @@ bool query_is_active(const struct nspace *ns)
     return active;
 }
 
-/* Appends a word to a list with commas. @return false: out of memory, and the list is freed */
-static bool append(char **list, const char *word)
+static pmix_status_t load_namespaces(const struct query_item *item, pmix_value_t *value)
 {
-    size_t len = *list != NULL ? strlen(*list) : 0;
-    char *more = realloc(*list, len + strlen(word) + sizeof ",");
-    if (more == NULL) {
-        free(*list);
-        *list = NULL;
-        return false;
-    }
-    stpcpy(stpcpy(more + len, len > 0 ? "," : ""), word);
-    *list = more;
-    return true;
-}
-
-static pmix_status_t load_namespaces(const struct query *q, const struct query_item *item,
-                                     pmix_value_t *value)
-{
-    char *list = NULL;
-    (void)q;
+    char *list = strdup("");
     (void)item;
     for (const struct nspace *ns = upcall_server()->nspace; ns != NULL; ns = ns->next)
-        if (query_is_active(ns) && !append(&list, ns->boot->nspace))
-            return PMIX_ERR_NOMEM;
+        if (query_is_active(ns))
+            list = text_append(list, ",", ns->boot->nspace);
     return query_give_text(value, list);
 }
 
-static pmix_status_t load_nodes(const struct query *q, const struct query_item *item,
-                                pmix_value_t *value)
+static pmix_status_t load_nodes(const struct query_item *item, pmix_value_t *value)
 {
     const struct nspace *ns = query_nspace(item->filter);
-    (void)q;
     /* Without a namespace all that libpmix itself knows are meant. */
     if (ns == NULL || item->filter->nspace[0] == '\0')
         return PMIX_ERR_NOT_FOUND;
     return query_give_text(value, map_nodes(ns->boot, MAP_ALL_APPS));
 }
 
-static pmix_status_t load_peers(const struct query *q, const struct query_item *item,
-                                pmix_value_t *value)
+static pmix_status_t load_peers(const struct query_item *item, pmix_value_t *value)
 {
     const struct nspace *ns = query_nspace(item->filter);
     uint32_t node =
         ns != NULL && item->filter->nspace[0] != '\0' ? query_node(ns, item->filter) : UINT32_MAX;
     struct infos list = {0};
-    (void)q;
     if (node == UINT32_MAX || ns->boot->nodes[node].ntasks == 0)
         return PMIX_ERR_NOT_FOUND;
     infos_procs(&list, "", ns->boot->nspace, ns->boot->nodes[node].ranks,
@@ -114,14 +94,12 @@ static pmix_status_t load_peers(const struct query *q, const struct query_item *
 }
 
 /* The nodes of the allocation, with the slots of those that are the step's. */
-static pmix_status_t load_allocation(const struct query *q, const struct query_item *item,
-                                     pmix_value_t *value)
+static pmix_status_t load_allocation(const struct query_item *item, pmix_value_t *value)
 {
     const struct boot *boot = &upcall_server()->boot;
     const char *wanted = item->filter->allocation;
     struct infos list = {0};
     char *save = NULL;
-    (void)q;
     if (boot->allocation.nnodes == 0 || (wanted != NULL && strcmp(wanted, boot->session) != 0))
         return PMIX_ERR_NOT_FOUND;
     char *names = strdup(boot->allocation.nodes);
@@ -139,15 +117,16 @@ static pmix_status_t load_allocation(const struct query *q, const struct query_i
     return query_give_infos(value, &list);
 }
 
-static pmix_status_t load_time(const struct query *q, const struct query_item *item,
-                               pmix_value_t *value)
+static pmix_status_t load_time(const struct query_item *item, pmix_value_t *value)
 {
-    if (query_nspace(item->filter) != upcall_server()->nspace || q->seconds == TIME_LEFT_UNKNOWN)
+    if (query_nspace(item->filter) != upcall_server()->nspace ||
+        item->query->seconds == TIME_LEFT_UNKNOWN)
         return PMIX_ERR_NOT_FOUND;
-    if (q->seconds == TIME_LEFT_LATE)
+    if (item->query->seconds == TIME_LEFT_LATE)
         return PMIX_ERR_TIMEOUT;
     value->type = PMIX_UINT32;
-    value->data.uint32 = q->seconds < UINT32_MAX ? (uint32_t)q->seconds : UINT32_MAX;
+    value->data.uint32 =
+        item->query->seconds < UINT32_MAX ? (uint32_t)item->query->seconds : UINT32_MAX;
     return PMIX_SUCCESS;
 }
 
@@ -163,20 +142,16 @@ static const struct book_entry *connection_of(const struct query_filter *filter)
     return NULL;
 }
 
-static pmix_status_t load_connection(const struct query *q, const struct query_item *item,
-                                     pmix_value_t *value)
+static pmix_status_t load_connection(const struct query_item *item, pmix_value_t *value)
 {
     const struct book_entry *c = connection_of(item->filter);
-    (void)q;
     return c != NULL ? query_give_text(value, strdup(c->name)) : PMIX_ERR_NOT_FOUND;
 }
 
-static pmix_status_t load_place(const struct query *q, const struct query_item *item,
-                                pmix_value_t *value)
+static pmix_status_t load_place(const struct query_item *item, pmix_value_t *value)
 {
     const struct query_filter *f = item->filter;
     const struct book_entry *c = connection_of(f);
-    (void)q;
     if (c == NULL)
         return PMIX_ERR_NOT_FOUND;
     value->type = PMIX_PROC_RANK;
@@ -184,8 +159,7 @@ static pmix_status_t load_place(const struct query *q, const struct query_item *
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t load_keys(const struct query *q, const struct query_item *item,
-                               pmix_value_t *value);
+static query_load_fn load_keys;
 
 /* ---- the table ---- */
 
@@ -259,14 +233,12 @@ const struct query_key *query_key(const char *key)
     return NULL;
 }
 
-static pmix_status_t load_keys(const struct query *q, const struct query_item *item,
-                               pmix_value_t *value)
+static pmix_status_t load_keys(const struct query_item *item, pmix_value_t *value)
 {
-    char *list = NULL;
-    (void)q;
+    char *list = strdup("");
     (void)item;
     for (size_t i = 0; i < NKEYS; i++)
-        if (keys[i].load != NULL && !append(&list, keys[i].key))
-            return PMIX_ERR_NOMEM;
+        if (keys[i].load != NULL)
+            list = text_append(list, ",", keys[i].key);
     return query_give_text(value, list);
 }

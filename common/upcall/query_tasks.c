@@ -2,6 +2,8 @@
 /* Tasks, as the servers of their nodes see them: state, process, program, command line, memory. */
 #include "common/upcall/query.h"
 
+#include "common/util/text.h"
+
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +41,13 @@ static unsigned verdict_of(const struct census_task *task)
     }
 }
 
-pmix_status_t query_status(const struct query *q, const struct query_item *item,
-                           pmix_value_t *value)
+pmix_status_t query_status(const struct query_item *item, pmix_value_t *value)
 {
     const struct nspace *ns = query_nspace(item->filter);
     unsigned worst = 0;
     bool known = false; /* of another step's tasks nothing is */
     for (uint32_t rank = 0; ns != NULL && rank < ns->boot->ntasks; rank++) {
-        const struct census_task *task = task_of(q, ns, rank);
+        const struct census_task *task = task_of(item->query, ns, rank);
         unsigned verdict = task != NULL ? verdict_of(task) : 0;
         worst = verdict > worst ? verdict : worst;
         known |= task != NULL;
@@ -102,32 +103,32 @@ static pmix_status_t give_table(const struct query *q, const struct nspace *ns, 
     return PMIX_ERR_NOMEM;
 }
 
-pmix_status_t query_table(const struct query *q, const struct query_item *item, pmix_value_t *value)
+pmix_status_t query_table(const struct query_item *item, pmix_value_t *value)
 {
     const struct nspace *ns = query_nspace(item->filter);
-    return ns != NULL ? give_table(q, ns, UINT32_MAX, value) : PMIX_ERR_NOT_FOUND;
+    return ns != NULL ? give_table(item->query, ns, UINT32_MAX, value) : PMIX_ERR_NOT_FOUND;
 }
 
-pmix_status_t query_local_table(const struct query *q, const struct query_item *item,
-                                pmix_value_t *value)
+pmix_status_t query_local_table(const struct query_item *item, pmix_value_t *value)
 {
     const struct nspace *ns = query_nspace(item->filter);
     uint32_t node = ns != NULL ? query_node(ns, item->filter) : UINT32_MAX;
-    return node != UINT32_MAX ? give_table(q, ns, node, value) : PMIX_ERR_NOT_FOUND;
+    return node != UINT32_MAX ? give_table(item->query, ns, node, value) : PMIX_ERR_NOT_FOUND;
 }
 
 /* ---- one process ---- */
 
-static const struct census_task *one(const struct query *q, const struct query_item *item)
+static const struct census_task *one(const struct query_item *item)
 {
     const struct nspace *ns = query_nspace(item->filter);
-    return ns != NULL && item->filter->rank < ns->boot->ntasks ? task_of(q, ns, item->filter->rank)
-                                                               : NULL;
+    return ns != NULL && item->filter->rank < ns->boot->ntasks
+               ? task_of(item->query, ns, item->filter->rank)
+               : NULL;
 }
 
-pmix_status_t query_pid(const struct query *q, const struct query_item *item, pmix_value_t *value)
+pmix_status_t query_pid(const struct query_item *item, pmix_value_t *value)
 {
-    const struct census_task *task = one(q, item);
+    const struct census_task *task = one(item);
     if (task == NULL || task->pid == 0)
         return PMIX_ERR_NOT_FOUND;
     value->type = PMIX_PID;
@@ -135,9 +136,9 @@ pmix_status_t query_pid(const struct query *q, const struct query_item *item, pm
     return PMIX_SUCCESS;
 }
 
-pmix_status_t query_state(const struct query *q, const struct query_item *item, pmix_value_t *value)
+pmix_status_t query_state(const struct query_item *item, pmix_value_t *value)
 {
-    const struct census_task *task = one(q, item);
+    const struct census_task *task = one(item);
     if (task == NULL)
         return PMIX_ERR_NOT_FOUND;
     value->type = PMIX_PROC_STATE;
@@ -152,18 +153,10 @@ pmix_status_t query_state(const struct query *q, const struct query_item *item, 
 static char *command_of(const struct query *q, const struct nspace *ns)
 {
     char *line = strdup("");
-    for (uint32_t i = 0; line != NULL && i < ns->boot->nnodes; i++) {
+    for (uint32_t i = 0; i < ns->boot->nnodes; i++) {
         const struct census *census = query_census(q, ns->base + i);
-        if (census == NULL || census->command == NULL || census->command[0] == '\0')
-            continue;
-        size_t len = strlen(line);
-        char *more = realloc(line, len + strlen(census->command) + sizeof " : ");
-        if (more == NULL) {
-            free(line);
-            return NULL;
-        }
-        line = more;
-        stpcpy(stpcpy(line + len, len > 0 ? " : " : ""), census->command);
+        if (census != NULL && census->command != NULL && census->command[0] != '\0')
+            line = text_append(line, " : ", census->command);
     }
     return line;
 }
@@ -179,14 +172,13 @@ static void put_namespace(struct infos *list, const struct query *q, const struc
     free(line);
 }
 
-pmix_status_t query_command(const struct query *q, const struct query_item *item,
-                            pmix_value_t *value)
+pmix_status_t query_command(const struct query_item *item, pmix_value_t *value)
 {
     struct infos list = {0};
     for (const struct nspace *ns = upcall_server()->nspace; ns != NULL; ns = ns->next)
         if (query_is_active(ns) && (item->filter->nspace[0] == '\0' ||
                                     strcmp(ns->boot->nspace, item->filter->nspace) == 0))
-            put_namespace(&list, q, ns);
+            put_namespace(&list, item->query, ns);
     return list.n > 0 || list.failed ? query_give_infos(value, &list) : PMIX_ERR_NOT_FOUND;
 }
 
@@ -198,12 +190,12 @@ static void put_mib(struct infos *list, const char *key, uint64_t kib)
     infos_put(list, key, &mib, PMIX_FLOAT);
 }
 
-pmix_status_t query_memory(const struct query *q, const struct query_item *item,
-                           pmix_value_t *value)
+pmix_status_t query_memory(const struct query_item *item, pmix_value_t *value)
 {
     const struct nspace *ns = query_nspace(item->filter);
     uint32_t node = ns != NULL ? query_node(ns, item->filter) : UINT32_MAX;
-    const struct census *census = node != UINT32_MAX ? query_census(q, ns->base + node) : NULL;
+    const struct census *census =
+        node != UINT32_MAX ? query_census(item->query, ns->base + node) : NULL;
     struct infos list = {0};
     if (item->filter->rank != PMIX_RANK_UNDEF) /* there is no key for what one process has */
         return PMIX_ERR_NOT_SUPPORTED;

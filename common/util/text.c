@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 char *text_format(const char *fmt, ...)
 {
@@ -16,4 +17,13 @@ char *text_format(const char *fmt, ...)
     int n = vasprintf(&text, fmt, ap);
     va_end(ap);
     return n < 0 ? NULL : text;
+}
+
+char *text_append(char *list, const char *between, const char *word)
+{
+    if (list == NULL)
+        return NULL;
+    char *more = text_format("%s%s%s", list, *list != '\0' ? between : "", word);
+    free(list);
+    return more;
 }

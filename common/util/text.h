@@ -8,4 +8,9 @@
 /** @return what printf() would write, malloc()ed, or NULL when out of memory. @thread any */
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/** Puts a word at the end of a list. @param list freed; NULL: memory ran out before, and the result
+ * is NULL again @param between stands before the word, unless it is the first one
+ * @return the list with the word, malloc()ed, or NULL when out of memory. @thread any */
+char *text_append(char *list, const char *between, const char *word);
+
 #endif
