@@ -9,6 +9,7 @@
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <event2/event.h>
@@ -255,10 +256,8 @@ void absent_heard(struct server *server, uint32_t from, enum frame_type type)
 
 int64_t absent_next(const struct server *server, int64_t now)
 {
-    const struct absent *a = server->absent;
-    if (a->pass_on == 0 || server->told_to_leave)
-        return -1; /* it goes with our own goodbye */
-    return a->pass_on <= now ? 0 : a->pass_on - now;
+    /* Once we are to leave, it goes with our own goodbye. */
+    return server->told_to_leave ? -1 : ms_until(server->absent->pass_on, now);
 }
 
 void absent_tick(struct server *server, int64_t now)
@@ -315,13 +314,11 @@ static bool arrives(struct server *server, uint32_t node, int64_t until)
     send_all(server, node);
     while (now_ms() < until) {
         struct rm_peer peer = server_peer(server, node);
-        struct timeval tv = {.tv_usec = LOOK_MS * 1000};
         if (rm_peer_is_lost(peer.state) || peer.dropped != dropped || peer.queued == 0) {
             event_base_loop(server->base, EVLOOP_NONBLOCK);
             return !rm_peer_is_lost(peer.state) && peer.dropped == dropped;
         }
-        evtimer_add(server->timer, &tv);
-        if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
+        if (!loop_turn(server->base, server->timer, LOOK_MS))
             return false;
     }
     return false;

@@ -132,7 +132,7 @@ void departed_left(struct server *server, uint32_t node, bool early, const char 
 int64_t departed_next(const struct server *server, int64_t now)
 {
     const struct departure *first = server->departures;
-    return first == NULL ? -1 : first->at <= now ? 0 : first->at - now;
+    return ms_until(first != NULL ? first->at : 0, now);
 }
 
 void departed_tick(struct server *server, int64_t now)

@@ -5,6 +5,7 @@
 #include "common/launch/plan.h"
 #include "common/server/ending.h"
 #include "common/server/streams.h"
+#include "common/util/event_ms.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 
@@ -26,7 +27,7 @@ enum {
     FAILURE_BYTES = 12, /* before the name */
     STATUS_NO_EXEC = 127,
     TEXT_MAX = 512,
-    CAUSE_S = 1, /* to wait for another server to say why a task was killed */
+    CAUSE_MS = 1000, /* to wait for another server to say why a task was killed */
 };
 
 /* SAYS_STARTED: from a server whose whole part of the tree has; SAYS_FAILED: to node 0. */
@@ -178,11 +179,10 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
  * The server of that process says so, but its message may come after the kill. */
 static void await_why(struct execs *execs, const char *text)
 {
-    const struct timeval tv = {.tv_sec = CAUSE_S};
     if (execs->killed[0] != '\0')
         return;
     snprintf(execs->killed, sizeof execs->killed, "%s", text);
-    event_add(execs->patience, &tv);
+    event_add_ms(execs->patience, CAUSE_MS);
 }
 
 void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)

@@ -15,6 +15,7 @@
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <event2/event.h>
@@ -127,9 +128,7 @@ static void deliver_rest(struct server *server, bool in_order)
     while (!server->ending && now < begin + stay && has_reason(server, in_order, now - begin)) {
         /* The back end does not say when it has sent something. */
         int64_t ms = (now - begin) / 16 + 2;
-        struct timeval tv = {.tv_usec = (ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS) * 1000};
-        evtimer_add(server->timer, &tv);
-        if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
+        if (!loop_turn(server->base, server->timer, ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS))
             break;
         now = now_ms();
         if (now >= said + BOOT_STAY_MS) {
@@ -155,9 +154,7 @@ static bool shut(struct server *server)
     if (server->rm == NULL || server->rm_ops->shut == NULL)
         return false;
     while (server->rm_ops->shut(server->rm) && now_ms() < until) {
-        struct timeval tv = {.tv_usec = SHUT_LOOK_MS * 1000};
-        evtimer_add(server->timer, &tv);
-        if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
+        if (!loop_turn(server->base, server->timer, SHUT_LOOK_MS))
             break;
     }
     return absent_tell_rest(server);

@@ -3,6 +3,7 @@
 #include "common/server/outputs.h"
 
 #include "common/transport/wire.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -98,9 +99,11 @@ static void lose(struct stream *s)
 
 static void await_more(struct stream *s)
 {
-    const struct timeval tv = {.tv_usec = OUTPUTS_HOLD_MS * 1000};
     s->state = STREAM_READS;
-    event_add(s->readable, s->nheld > 0 ? &tv : NULL);
+    if (s->nheld > 0)
+        event_add_ms(s->readable, OUTPUTS_HOLD_MS);
+    else
+        event_add(s->readable, NULL);
 }
 
 /* ---- pieces ---- */
@@ -240,10 +243,9 @@ static void ask_home(struct stream *s, uint32_t node)
 
 static void look_again(struct outputs *o)
 {
-    const struct timeval tv = {.tv_usec = OUTPUTS_LOOK_MS * 1000};
     if (o->seek_until == 0)
         o->seek_until = o->env.now() + OUTPUTS_SEEK_MS;
-    evtimer_add(o->timer, &tv);
+    event_add_ms(o->timer, OUTPUTS_LOOK_MS);
 }
 
 /* Sends the piece to the home, or writes it to the own output, or looks for the home again later.

@@ -2,6 +2,8 @@
 /* A list of calls that wait, each with two deadlines; see seek.h. */
 #include "common/server/seek.h"
 
+#include "common/util/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,14 +118,10 @@ void seek_failed(struct seeks *seeks, const char *name)
 
 int64_t seek_next(const struct seeks *seeks)
 {
-    int64_t at = INT64_MAX, now = seeks->env.now(seeks->env.arg);
-    for (const struct seek_wait *wait = seeks->waits; wait != NULL; wait = wait->next) {
-        if (wait->until < at)
-            at = wait->until;
-        if (wait->ask != 0 && wait->ask < at)
-            at = wait->ask;
-    }
-    return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
+    int64_t at = 0;
+    for (const struct seek_wait *wait = seeks->waits; wait != NULL; wait = wait->next)
+        at = earlier(at, earlier(wait->until, wait->ask));
+    return ms_until(at, seeks->env.now(seeks->env.arg));
 }
 
 static bool is_late(const struct seeks *seeks, const struct seek_wait *wait, const void *arg)

@@ -22,6 +22,7 @@
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 
 #include <event2/buffer.h>
 #include <stdlib.h>
@@ -78,13 +79,7 @@ void server_run(struct server *server)
         ms = earliest(ms, earliest(steps_next(server), holder_next(server->holder)));
         ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
         ms = earliest(ms, time_left_next(server, now));
-        if (ms >= 0) {
-            struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-            evtimer_add(server->timer, &tv);
-        } else {
-            evtimer_del(server->timer);
-        }
-        if (event_base_loop(server->base, EVLOOP_ONCE) != 0)
+        if (!loop_turn(server->base, server->timer, ms))
             break;
     }
 }

@@ -3,9 +3,10 @@
 #include "common/server/shown.h"
 
 #include "common/server/server.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
-enum { PATIENCE_S = 2 };
+enum { PATIENCE_MS = 2000 };
 
 void shown_forget(struct shown_wait *wait)
 {
@@ -31,10 +32,9 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
 
 void shown_await(struct shown_wait *wait)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
     struct server *server = wait->server;
     wait->timer = evtimer_new(server->base, on_patience, wait);
-    if (wait->timer == NULL || evtimer_add(wait->timer, &patience) != 0 ||
+    if (wait->timer == NULL || event_add_ms(wait->timer, PATIENCE_MS) != 0 ||
         !server_tell_launcher(BOOT_SAYS_SHOW)) {
         if (wait->timer != NULL)
             event_free(wait->timer);

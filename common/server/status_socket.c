@@ -3,6 +3,7 @@
 #include "common/server/server.h"
 #include "common/server/status.h"
 #include "common/server/survey.h"
+#include "common/util/event_ms.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 
@@ -266,7 +267,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       int addrlen, void *arg)
 {
     struct status *status = arg;
-    const struct timeval life = {.tv_sec = STATUS_LIFE_S};
     (void)listener;
     (void)addr;
     (void)addrlen;
@@ -293,7 +293,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, STATUS_REQUEST_MAX);
     bufferevent_enable(c->bev, EV_READ);
-    evtimer_add(c->end, &life);
+    event_add_ms(c->end, STATUS_LIFE_S * 1000);
 }
 
 /* ---- opening and closing ---- */

@@ -74,7 +74,7 @@ void stranded_called(struct server *server, enum coll_kind kind, const char *id)
 int64_t stranded_next(const struct server *server, int64_t now)
 {
     const struct stranded *s = server->stranded;
-    return s == NULL ? -1 : s->at <= now ? 0 : s->at - now;
+    return ms_until(s != NULL ? s->at : 0, now);
 }
 
 /* Those here that have neither ended nor finalized, as "rank 6" or "ranks 6,8". */

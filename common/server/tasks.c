@@ -182,11 +182,6 @@ void tasks_are_to_end(struct server *server)
         server->end_again = now_ms() + END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 void tasks_host_died(struct server *server)
 {
     if (server->end_bereft == 0 && server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP)
@@ -195,10 +190,8 @@ void tasks_host_died(struct server *server)
 
 int64_t tasks_next(const struct server *server, int64_t now)
 {
-    int64_t first = earlier(server->report_losses, earlier(server->end_again, server->end_bereft));
-    if (first == 0)
-        return -1;
-    return first <= now ? 0 : first - now;
+    return ms_until(earlier(server->report_losses, earlier(server->end_again, server->end_bereft)),
+                    now);
 }
 
 static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)

@@ -49,7 +49,7 @@ void time_left_ask(struct server *server, struct time_wait *wait)
 int64_t time_left_next(const struct server *server, int64_t now)
 {
     const struct time_wait *first = server->time_left.first;
-    return first == NULL ? -1 : first->until <= now ? 0 : first->until - now;
+    return ms_until(first != NULL ? first->until : 0, now);
 }
 
 void time_left_tick(struct server *server, int64_t now)

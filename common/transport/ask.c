@@ -3,6 +3,7 @@
  * ANSWER: u64 id, i32 status, data… */
 #include "common/transport/ask.h"
 
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdlib.h>
@@ -175,16 +176,11 @@ void asks_lost(struct asks *asks, uint32_t node)
 int64_t asks_next(const struct asks *asks)
 {
     const struct question *q;
-    uint64_t at = UINT64_MAX, now = asks->env.now(asks->env.arg);
-    TAILQ_FOREACH (q, &asks->open, entry) {
-        if (q->deadline != 0 && q->deadline < at)
-            at = q->deadline;
-        if (q->report != 0 && q->report < at)
-            at = q->report;
-        if (q->again < at)
-            at = q->again;
-    }
-    return at == UINT64_MAX ? -1 : at <= now ? 0 : (int64_t)(at - now);
+    int64_t at = 0;
+    TAILQ_FOREACH (q, &asks->open, entry)
+        at = earlier(at,
+                     earlier((int64_t)q->again, earlier((int64_t)q->deadline, (int64_t)q->report)));
+    return ms_until(at, (int64_t)asks->env.now(asks->env.arg));
 }
 
 static void describe(const struct asks *asks, const struct question *q, char *buf, size_t cap)

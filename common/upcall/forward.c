@@ -7,6 +7,7 @@
 #include "common/server/rounds.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <pmix_server.h>
@@ -108,8 +109,7 @@ static void end(struct forwards *all, struct forward *f)
 
 static void watch(struct forwards *all)
 {
-    const struct timeval tv = {.tv_usec = FORWARD_LOOK_MS * 1000};
-    evtimer_add(all->timer, &tv);
+    event_add_ms(all->timer, FORWARD_LOOK_MS);
 }
 
 /* ---- pieces ---- */

@@ -17,6 +17,7 @@
  */
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -205,10 +206,9 @@ static void wait_for_commit(struct served *s)
     }
     s->state = SERVED_WAITS;
     s->wait = s->wait == 0 ? LOOK_FIRST_MS : s->wait < LOOK_MAX_MS / 2 ? s->wait * 2 : LOOK_MAX_MS;
-    const struct timeval tv = {.tv_sec = 0, .tv_usec = (suseconds_t)s->wait * 1000};
     if (s->timer == NULL)
         s->timer = evtimer_new(upcall_server()->base, on_timer, s);
-    if (s->timer == NULL || evtimer_add(s->timer, &tv) != 0)
+    if (s->timer == NULL || event_add_ms(s->timer, s->wait) != 0)
         ask_library(s, SERVED_ASKED); /* whatever there is */
 }
 
@@ -313,7 +313,7 @@ void upcall_task_gone(struct server *server, uint32_t rank)
     for (struct served *s = server->served; s != NULL; s = s->next) {
         asked |= owes(s, rank, server->nserved);
         if (s->rank == rank && s->state == SERVED_WAITS)
-            evtimer_add(s->timer, &(struct timeval){0}); /* it will not get its key */
+            event_add_ms(s->timer, 0); /* it will not get its key */
     }
     if (!asked || (behind = calloc(1, sizeof *behind)) == NULL)
         return;

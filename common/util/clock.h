@@ -25,4 +25,17 @@ static inline int deadline_left(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
+/** @return the earlier one of two points in time, of which 0 is never. @thread any */
+static inline int64_t earlier(int64_t a, int64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/** @return milliseconds from @p now until a point in time: 0 if that is over, -1 if it is 0, which
+ * is never. @thread any */
+static inline int64_t ms_until(int64_t at, int64_t now)
+{
+    return at == 0 ? -1 : at <= now ? 0 : at - now;
+}
+
 #endif

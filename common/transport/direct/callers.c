@@ -2,6 +2,7 @@
 /* Connections that somebody has made to this server, until its hello proves who it is. */
 #include "common/transport/direct/shake_private.h"
 
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 #include "common/util/owner.h"
 
@@ -123,7 +124,6 @@ static bool may_come(const struct shakes *shakes, int fd, const struct address *
 
 static void take(struct shakes *shakes, int fd, const struct address *address)
 {
-    const struct timeval tv = {.tv_sec = HELLO_MS / 1000, .tv_usec = HELLO_MS % 1000 * 1000};
     int on = 1;
     struct stranger *s = may_come(shakes, fd, address) ? calloc(1, sizeof *s) : NULL;
     if (s == NULL) {
@@ -138,7 +138,7 @@ static void take(struct shakes *shakes, int fd, const struct address *address)
     TAILQ_INSERT_TAIL(&shakes->strangers, s, entry);
     shakes->nstrangers++;
     s->event = event_new(shakes->env.base, fd, EV_READ | EV_PERSIST, on_hello, s);
-    if (s->event == NULL || event_add(s->event, &tv) != 0 ||
+    if (s->event == NULL || event_add_ms(s->event, HELLO_MS) != 0 ||
         !mac_random(s->challenge, sizeof s->challenge) ||
         !sockets_say(shakes->env.sockets, fd, s->challenge, sizeof s->challenge))
         drop(s);
@@ -148,11 +148,10 @@ static void take(struct shakes *shakes, int fd, const struct address *address)
  * again at once. */
 static void rest(struct shakes *shakes)
 {
-    const struct timeval tv = {.tv_usec = PAUSE_MS * 1000};
     if ((errno == EMFILE || errno == ENFILE) && shakes->nstrangers > 0)
         drop(TAILQ_FIRST(&shakes->strangers));
     event_del(shakes->listen);
-    evtimer_add(shakes->pause, &tv);
+    event_add_ms(shakes->pause, PAUSE_MS);
 }
 
 static void on_accept(evutil_socket_t listener, short what, void *arg)

@@ -3,6 +3,7 @@
 #include "common/transport/direct/direct_private.h"
 
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <stdlib.h>
@@ -255,10 +256,9 @@ void direct_due(void *arg, int64_t when)
     struct direct *d = arg;
     if (when >= d->timer_at)
         return;
-    int64_t now = now_ms(), left = when > now ? when - now : 0;
-    struct timeval tv = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+    int64_t now = now_ms();
     d->timer_at = when;
-    evtimer_add(d->timer, &tv);
+    event_add_ms(d->timer, when > now ? when - now : 0);
 }
 
 /* Once, until it goes again. */
@@ -304,7 +304,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     d->timer_at = INT64_MAX;
     TAILQ_FOREACH (c, &d->connections, entry) {
         int64_t when = stream_tick(c->stream, now);
-        if (when != INT64_MAX)
+        if (when != 0)
             direct_due(d, when);
     }
     look_at_voucher(d, now);

@@ -6,6 +6,8 @@
  * What goes wrong at one address is tried at the next. */
 #include "common/transport/direct/shake_private.h"
 
+#include "common/util/event_ms.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -37,14 +39,13 @@ static void forget(struct attempt *a)
 /* Waits for what the state awaits. @return false: out of memory */
 static bool await(struct attempt *a, enum attempt_state state)
 {
-    const struct timeval tv = {.tv_sec = TRY_MS / 1000, .tv_usec = TRY_MS % 1000 * 1000};
     short what = state == ATTEMPT_CONNECTING ? EV_WRITE : EV_READ;
     a->state = state;
     a->got = 0;
     if (a->event != NULL)
         event_free(a->event);
     a->event = event_new(a->shakes->env.base, a->fd, what | EV_PERSIST, on_event, a);
-    return a->event != NULL && event_add(a->event, &tv) == 0;
+    return a->event != NULL && event_add_ms(a->event, TRY_MS) == 0;
 }
 
 static int begin(struct attempt *a)

@@ -372,11 +372,6 @@ static bool has_passed(int64_t *by, int64_t now, int64_t more)
     return false;
 }
 
-static int64_t sooner(int64_t when, int64_t by)
-{
-    return by != 0 && by < when ? by : when;
-}
-
 int64_t stream_tick(struct stream *s, int64_t now)
 {
     if (s->ack_by != 0 && now >= s->ack_by) {
@@ -392,5 +387,5 @@ int64_t stream_tick(struct stream *s, int64_t now)
         s->end_by = 0;
         stream_cut(s, "it does not end the connection");
     }
-    return sooner(sooner(sooner(INT64_MAX, s->ack_by), s->progress_by), s->end_by);
+    return earlier(earlier(s->ack_by, s->progress_by), s->end_by);
 }

@@ -80,7 +80,7 @@ void stream_hurry(struct stream *stream);
 /** Ends it out of order. @param why one clause, borrowed for ever */
 void stream_cut(struct stream *stream, const char *why);
 
-/** Does what is due. @return when to come again, now_ms(); INT64_MAX: no need */
+/** Does what is due. @return when to come again, now_ms(); 0: no need */
 int64_t stream_tick(struct stream *stream, int64_t now);
 
 /** What the peer has not said to have taken, the oldest first; borrowed. */
