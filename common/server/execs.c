@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ enum exec_state { EXEC_AWAITED, EXEC_UNDER_WAY, EXEC_DONE };
 
 struct connection {
     struct execs *execs;
-    struct connection *next;
+    LIST_ENTRY(connection) entry;
     int fd;                  /* until bev takes it over */
     struct event *hello;     /* until muster-exec has said its rank */
     struct bufferevent *bev; /* NULL until hello has fired */
@@ -47,7 +48,7 @@ struct connection {
 struct execs {
     struct server *server;
     struct evconnlistener *listener;
-    struct connection *open;
+    LIST_HEAD(, connection) open;
     enum exec_state *tasks; /* by slot */
     uint32_t ndone, nbelow; /* tasks here that have become their programs, and servers right below
                                that have reported it */
@@ -205,10 +206,7 @@ void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
 
 static void drop(struct connection *c)
 {
-    struct connection **at = &c->execs->open;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
+    LIST_REMOVE(c, entry);
     if (c->hello != NULL)
         event_free(c->hello);
     if (c->bev != NULL)
@@ -377,8 +375,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     c->execs = execs;
     c->fd = fd;
     c->slot = ntasks_here(execs->server);
-    c->next = execs->open;
-    execs->open = c;
+    LIST_INSERT_HEAD(&execs->open, c, entry);
     event_add(c->hello, NULL);
 }
 
@@ -434,8 +431,8 @@ void execs_close(struct server *server)
     struct execs *execs = server->execs;
     if (execs == NULL)
         return;
-    while (execs->open != NULL)
-        drop(execs->open);
+    while (!LIST_EMPTY(&execs->open))
+        drop(LIST_FIRST(&execs->open));
     if (execs->listener != NULL)
         evconnlistener_free(execs->listener);
     streams_free(server->streams);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ enum stream_state {
 };
 
 struct stream {
-    struct stream *next;
+    LIST_ENTRY(stream) entry;
     struct outputs *outputs;
     enum stream_state state;
     bool refused; /* by the home: the rest goes to the own output */
@@ -51,7 +52,7 @@ struct stream {
 struct outputs {
     struct outputs_env env;
     struct outputs_home home; /* empty until there is a stream */
-    struct stream *streams;
+    LIST_HEAD(, stream) streams;
     int way[2];          /* a pipe, empty, through which pieces go to pipes */
     struct event *timer; /* while a stream seeks */
     int64_t seek_until;  /* ms; 0: none has sought */
@@ -76,10 +77,7 @@ bool outputs_read_home(const char *text, struct outputs_home *home)
 
 static void drop(struct stream *s)
 {
-    struct stream **at = &s->outputs->streams;
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
+    LIST_REMOVE(s, entry);
     if (s->readable != NULL)
         event_free(s->readable);
     if (s->writable != NULL)
@@ -274,8 +272,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct outputs *o = arg;
     (void)fd, (void)what;
-    for (struct stream *s = o->streams, *next; s != NULL; s = next) {
-        next = s->next;
+    for (struct stream *s = LIST_FIRST(&o->streams), *next; s != NULL; s = next) {
+        next = LIST_NEXT(s, entry);
         if (s->state == STREAM_SEEKS)
             go(s);
     }
@@ -284,8 +282,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void outputs_home_gone(struct outputs *outputs)
 {
     outputs->home_gone = true;
-    for (struct stream *s = outputs->streams, *next; s != NULL; s = next) {
-        next = s->next;
+    for (struct stream *s = LIST_FIRST(&outputs->streams), *next; s != NULL; s = next) {
+        next = LIST_NEXT(s, entry);
         s->refused = true;
         if (s->state == STREAM_SEEKS)
             go(s);
@@ -371,14 +369,9 @@ static bool add_stream(struct outputs *o, uint32_t rank, char which, int in, int
         close(own);
         return false;
     }
-    *s = (struct stream){.next = o->streams,
-                         .outputs = o,
-                         .refused = o->home_gone,
-                         .rank = rank,
-                         .which = which,
-                         .in = in,
-                         .own = own};
-    o->streams = s;
+    *s = (struct stream){
+        .outputs = o, .refused = o->home_gone, .rank = rank, .which = which, .in = in, .own = own};
+    LIST_INSERT_HEAD(&o->streams, s, entry);
     evutil_make_socket_nonblocking(in);
     struct stat st;
     s->kind = fstat(own, &st) == 0 ? st.st_mode & S_IFMT : 0;
@@ -408,8 +401,10 @@ bool outputs_add(struct outputs *outputs, uint32_t rank, const struct outputs_ho
 
 bool outputs_busy(const struct outputs *outputs, bool home)
 {
-    for (const struct stream *s = outputs != NULL ? outputs->streams : NULL; s != NULL;
-         s = s->next) {
+    const struct stream *s;
+    if (outputs == NULL)
+        return false;
+    LIST_FOREACH (s, &outputs->streams, entry) {
         struct pollfd in = {.fd = s->in, .events = POLLIN};
         if (home && (s->refused || s->state == STREAM_WRITES))
             continue;
@@ -438,9 +433,9 @@ void outputs_free(struct outputs *outputs)
     if (outputs == NULL)
         return;
     outputs->closing = true;
-    while (outputs->streams != NULL) {
-        drain(outputs->streams);
-        drop(outputs->streams);
+    while (!LIST_EMPTY(&outputs->streams)) {
+        drain(LIST_FIRST(&outputs->streams));
+        drop(LIST_FIRST(&outputs->streams));
     }
     close(outputs->way[0]);
     close(outputs->way[1]);

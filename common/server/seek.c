@@ -9,7 +9,7 @@
 
 struct seeks {
     struct seek_env env;
-    struct seek_wait *waits;
+    LIST_HEAD(, seek_wait) waits;
     bool closing;
 };
 
@@ -39,18 +39,16 @@ static bool names(const struct procset *set, const char *name)
 
 static bool is_waiting(const struct seeks *seeks, const struct seek_wait *wait)
 {
-    const struct seek_wait *w = seeks->waits;
-    while (w != NULL && w != wait)
-        w = w->next;
-    return w != NULL;
+    const struct seek_wait *w;
+    LIST_FOREACH (w, &seeks->waits, entry)
+        if (w == wait)
+            return true;
+    return false;
 }
 
-static void finish(struct seeks *seeks, struct seek_wait *wait)
+static void finish(struct seek_wait *wait)
 {
-    struct seek_wait **at = &seeks->waits;
-    while (*at != wait)
-        at = &(*at)->next;
-    *at = wait->next;
+    LIST_REMOVE(wait, entry);
     wait->done(wait);
 }
 
@@ -60,13 +58,13 @@ static void finish_all(struct seeks *seeks,
                                        const void *arg),
                        const void *arg)
 {
-    struct seek_wait *wait = seeks->waits;
+    struct seek_wait *wait = LIST_FIRST(&seeks->waits);
     while (wait != NULL) {
         bool over = is_over(seeks, wait, arg);
-        struct seek_wait *next = wait->next;
+        struct seek_wait *next = LIST_NEXT(wait, entry);
         if (over)
-            finish(seeks, wait);
-        wait = over ? seeks->waits : next;
+            finish(wait);
+        wait = over ? LIST_FIRST(&seeks->waits) : next;
     }
 }
 
@@ -88,8 +86,7 @@ void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms)
     }
     wait->until = now + (ms < SEEK_WAIT_MS ? ms : SEEK_WAIT_MS);
     wait->ask = now + SEEK_SELF_MS;
-    wait->next = seeks->waits;
-    seeks->waits = wait;
+    LIST_INSERT_HEAD(&seeks->waits, wait, entry);
     if (seeks->env.is_speaker(seeks->env.arg, wait->set))
         ask(seeks, wait);
 }
@@ -119,7 +116,8 @@ void seek_failed(struct seeks *seeks, const char *name)
 int64_t seek_next(const struct seeks *seeks)
 {
     int64_t at = 0;
-    for (const struct seek_wait *wait = seeks->waits; wait != NULL; wait = wait->next)
+    const struct seek_wait *wait;
+    LIST_FOREACH (wait, &seeks->waits, entry)
         at = earlier(at, earlier(wait->until, wait->ask));
     return ms_until(at, seeks->env.now(seeks->env.arg));
 }
@@ -134,13 +132,13 @@ void seek_tick(struct seeks *seeks)
 {
     int64_t now = seeks->env.now(seeks->env.arg);
     finish_all(seeks, is_late, &now);
-    struct seek_wait *wait = seeks->waits;
+    struct seek_wait *wait = LIST_FIRST(&seeks->waits);
     while (wait != NULL) {
         bool due = wait->ask != 0 && wait->ask <= now;
-        struct seek_wait *next = wait->next;
+        struct seek_wait *next = LIST_NEXT(wait, entry);
         if (due)
             ask(seeks, wait);
-        wait = due ? seeks->waits : next;
+        wait = due ? LIST_FIRST(&seeks->waits) : next;
     }
 }
 
@@ -149,8 +147,8 @@ void seeks_close(struct seeks *seeks)
     if (seeks == NULL)
         return;
     seeks->closing = true;
-    while (seeks->waits != NULL)
-        finish(seeks, seeks->waits);
+    while (!LIST_EMPTY(&seeks->waits))
+        finish(LIST_FIRST(&seeks->waits));
 }
 
 void seeks_free(struct seeks *seeks)

@@ -14,6 +14,8 @@
 
 #include "common/tracker/values/procset.h"
 
+#include <sys/queue.h>
+
 enum {
     SEEK_SELF_MS = 2000,
     SEEK_WAIT_MS = 15000, /**< after that a namespace counts as unknown */
@@ -31,10 +33,10 @@ struct seek_env {
 
 /** One call that waits. */
 struct seek_wait {
-    struct seek_wait *next;    /**< seek.c's */
-    const struct procset *set; /**< participants; stays put until done() */
-    int64_t until;             /**< seek.c's: ms */
-    int64_t ask;               /**< seek.c's: when to ask by itself, ms; 0: it has */
+    LIST_ENTRY(seek_wait) entry; /**< seek.c's */
+    const struct procset *set;   /**< participants; stays put until done() */
+    int64_t until;               /**< seek.c's: ms */
+    int64_t ask;                 /**< seek.c's: when to ask by itself, ms; 0: it has */
     void (*done)(
         struct seek_wait *wait); /**< called once: all are known, or one is not to be had */
 };

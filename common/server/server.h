@@ -19,6 +19,8 @@
 #include "common/transport/rm.h"
 #include "common/util/names.h"
 
+#include <sys/queue.h>
+
 struct status;
 struct absent;
 struct stranded;
@@ -91,13 +93,13 @@ struct server {
     struct psets psets;         /**< sets.c: of the own step */
     struct name_set registered; /**< sets.c: other steps' namespaces that libpmix knows */
     struct registry *registry;
-    struct book book;          /**< who is connected */
-    struct served *served;     /**< upcall/modex.c: what other servers ask about processes here */
-    uint64_t nserved;          /**< such questions that libpmix was handed, ever */
-    struct collective *groups; /**< upcall/pending.c: group operations that libpmix waits for */
-    uint32_t refused;          /**< upcall/refused.c: a bit for each kind that was told of */
-    bool told_unawaited;       /**< upcall/collective.c: of a group that libpmix made by itself */
-    uint32_t ntools;           /**< tools that were given a name */
+    struct book book;           /**< who is connected */
+    LIST_HEAD(, served) served; /**< upcall/modex.c: what other servers ask about processes here */
+    uint64_t nserved;           /**< such questions that libpmix was handed, ever */
+    struct collective *groups;  /**< upcall/pending.c: group operations that libpmix waits for */
+    uint32_t refused;           /**< upcall/refused.c: a bit for each kind that was told of */
+    bool told_unawaited;        /**< upcall/collective.c: of a group that libpmix made by itself */
+    uint32_t ntools;            /**< tools that were given a name */
     struct event_counts events;
     struct engine *engine;
     struct asks *asks;
@@ -109,10 +111,10 @@ struct server {
     struct absent *absent;         /**< absent.c: all that have, and why */
     struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     struct homeless *homeless;     /**< steps.c: calls that wait for their home */
-    struct spawn *spawns;          /**< upcall/spawn.c: steps that processes here have asked for */
+    LIST_HEAD(, spawn) spawns;     /**< upcall/spawn.c: steps that processes here have asked for */
     struct forwards *forwards;     /**< upcall/forward.c: what those print */
     struct shown_wait *shown;      /**< shown.h: the first one asked first */
-    struct inlet *inlets;          /**< upcall/push.c: what those read */
+    LIST_HEAD(, inlet) inlets;     /**< upcall/push.c: what those read */
     struct execs *execs;           /**< execs.c; NULL: no other step has started this one */
     struct streams *streams;       /**< streams.c; the same */
     struct holder *holder;         /**< holder.h: the session's, and the way to it */
@@ -120,7 +122,7 @@ struct server {
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
     struct time_left time_left;
-    struct sought *sought; /**< steps.c: namespaces that the RM looks for */
+    LIST_HEAD(, sought) sought; /**< steps.c: namespaces that the RM looks for */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct direct *direct;       /**< NULL: there are no direct connections */

@@ -13,7 +13,7 @@
 
 /* A name that the RM looks for. */
 struct sought {
-    struct sought *next;
+    LIST_ENTRY(sought) entry;
     struct server *server;
     char name[PROCSET_NAME_MAX + 1];
 };
@@ -34,15 +34,13 @@ static bool is_speaker(void *arg, const struct procset *set)
  * steps.c hears. */
 static void on_found(void *arg, const struct rm_server *found, const char *why)
 {
-    struct sought *s = arg, **at = &s->server->sought;
+    struct sought *s = arg;
     struct server *server = s->server;
     struct nspace *ns = NULL;
     struct err err = {0};
     char name[PROCSET_NAME_MAX + 1];
     snprintf(name, sizeof name, "%s", s->name);
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
+    LIST_REMOVE(s, entry);
     free(s);
     if (found != NULL) {
         ns = steps_attach(server, found, &err);
@@ -60,18 +58,18 @@ static void on_found(void *arg, const struct rm_server *found, const char *why)
 static void find(void *arg, const char *name)
 {
     struct server *server = arg;
-    for (const struct sought *s = server->sought; s != NULL; s = s->next)
+    struct sought *s;
+    LIST_FOREACH (s, &server->sought, entry)
         if (strcmp(s->name, name) == 0)
             return;
-    struct sought *s = calloc(1, sizeof *s);
+    s = calloc(1, sizeof *s);
     if (s == NULL) {
         seek_failed(server->seeks, name);
         return;
     }
     s->server = server;
     snprintf(s->name, sizeof s->name, "%s", name);
-    s->next = server->sought;
-    server->sought = s;
+    LIST_INSERT_HEAD(&server->sought, s, entry);
     server->rm_ops->resolve(server->rm, s->name, on_found, s);
 }
 
@@ -128,9 +126,9 @@ void strangers_go_on(struct server *server)
 void strangers_close(struct server *server)
 {
     seeks_free(server->seeks);
-    while (server->sought != NULL) {
-        struct sought *s = server->sought;
-        server->sought = s->next;
+    struct sought *s;
+    while ((s = LIST_FIRST(&server->sought)) != NULL) {
+        LIST_REMOVE(s, entry);
         free(s);
     }
 }

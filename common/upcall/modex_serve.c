@@ -44,7 +44,7 @@ enum served_state {
 struct served {
     struct handoff_item item;
     struct handoff_item noted; /* libpmix was asked for the answer */
-    struct served *next;       /* server->served */
+    LIST_ENTRY(served) entry;  /* server->served */
     enum served_state state;
     uint32_t from;
     uint64_t id;
@@ -86,12 +86,9 @@ static void say(const struct served *s, pmix_status_t status, const void *data, 
 
 static void reply(struct served *s)
 {
-    struct served **at = &upcall_server()->served;
     if (s->state != SERVED_ANSWERED)
         say(s, s->status, s->data, s->len);
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
+    LIST_REMOVE(s, entry);
     free_served(s);
 }
 
@@ -283,7 +280,8 @@ static void run_behind(struct handoff_item *item)
 {
     struct behind *behind = (struct behind *)item;
     struct server *server = upcall_server();
-    for (struct served *s = server->served; s != NULL; s = s->next)
+    struct served *s;
+    LIST_FOREACH (s, &server->served, entry)
         if (owes(s, behind->rank, behind->order)) {
             log_debug("upcall: direct modex of rank %u, which has put nothing and is gone",
                       s->rank);
@@ -310,7 +308,8 @@ void upcall_task_gone(struct server *server, uint32_t rank)
     pmix_proc_t job;
     struct behind *behind;
     bool asked = false;
-    for (struct served *s = server->served; s != NULL; s = s->next) {
+    struct served *s;
+    LIST_FOREACH (s, &server->served, entry) {
         asked |= owes(s, rank, server->nserved);
         if (s->rank == rank && s->state == SERVED_WAITS)
             event_add_ms(s->timer, 0); /* it will not get its key */
@@ -327,8 +326,8 @@ void upcall_task_gone(struct server *server, uint32_t rank)
 void upcall_free_served(struct server *server)
 {
     struct served *s;
-    while ((s = server->served) != NULL) {
-        server->served = s->next;
+    while ((s = LIST_FIRST(&server->served)) != NULL) {
+        LIST_REMOVE(s, entry);
         if (s->done != NULL && s->state != SERVED_ANSWERED)
             s->done(s->arg, PMIX_ERR_UNREACH, NULL, 0); /* it frees what has asked */
         free_served(s);
@@ -359,8 +358,7 @@ static struct served *read_question(const struct server *server, const void *bod
 
 static void begin(struct server *server, struct served *s)
 {
-    s->next = server->served;
-    server->served = s;
+    LIST_INSERT_HEAD(&server->served, s, entry);
     if (s->key[0] != '\0' && !is_gone(s))
         look(s, SERVED_LOOKS);
     else
@@ -370,10 +368,11 @@ static void begin(struct server *server, struct served *s)
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     struct server *server = arg;
-    for (struct served *o = server->served; o != NULL; o = o->next)
-        if (o->done == NULL && o->from == from && o->id == id && o->state != SERVED_ANSWERED)
+    struct served *s;
+    LIST_FOREACH (s, &server->served, entry)
+        if (s->done == NULL && s->from == from && s->id == id && s->state != SERVED_ANSWERED)
             return; /* it is asked again */
-    struct served *s = read_question(server, body, len);
+    s = read_question(server, body, len);
     if (s == NULL) {
         asks_reply(server->asks, from, id, PMIX_ERR_NOT_FOUND, NULL, 0);
         return;

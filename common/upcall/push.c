@@ -34,7 +34,7 @@ struct push {
 
 /* One spawn. */
 struct inlet {
-    struct inlet *next;
+    LIST_ENTRY(inlet) entry;
     struct server *server;
     pmix_nspace_t child; /* "" until the call was answered */
     pmix_proc_t parent;
@@ -48,10 +48,7 @@ struct inlet {
 
 static void free_inlet(struct inlet *inlet)
 {
-    struct inlet **at = &inlet->server->inlets;
-    while (*at != inlet)
-        at = &(*at)->next;
-    *at = inlet->next;
+    LIST_REMOVE(inlet, entry);
     free(inlet);
 }
 
@@ -196,10 +193,10 @@ static void append(struct inlet *inlet, struct push *p)
 /* @return where all targets of a push take input, or NULL */
 static struct inlet *find_inlet(const struct server *server, const struct push *p)
 {
-    struct inlet *inlet = server->inlets;
-    while (inlet != NULL &&
-           (inlet->closing || inlet->child[0] == '\0' || strcmp(inlet->child, p->child) != 0))
-        inlet = inlet->next;
+    struct inlet *inlet;
+    LIST_FOREACH (inlet, &server->inlets, entry)
+        if (!inlet->closing && inlet->child[0] != '\0' && strcmp(inlet->child, p->child) == 0)
+            break;
     for (size_t i = 0; i < p->nranks && inlet != NULL; i++) {
         uint32_t rank = p->ranks[i], node;
         bool takes = rank == inlet->rank || inlet->rank == PMIX_RANK_WILDCARD;
@@ -303,8 +300,7 @@ struct inlet *inlet_new(struct server *server, const pmix_proc_t *parent, uint32
     inlet->rank = rank;
     inlet->behind = &inlet->first;
     inlet->cut = PMIX_SUCCESS;
-    inlet->next = server->inlets;
-    server->inlets = inlet;
+    LIST_INSERT_HEAD(&server->inlets, inlet, entry);
     return inlet;
 }
 
@@ -338,8 +334,8 @@ void inlet_drop(struct inlet *inlet)
 
 void pushes_parent_gone(struct server *server, const char *nspace, uint32_t rank)
 {
-    for (struct inlet *inlet = server->inlets, *next; inlet != NULL; inlet = next) {
-        next = inlet->next;
+    for (struct inlet *inlet = LIST_FIRST(&server->inlets), *next; inlet != NULL; inlet = next) {
+        next = LIST_NEXT(inlet, entry);
         if (inlet->closing || inlet->parent.rank != rank ||
             strcmp(inlet->parent.nspace, nspace) != 0)
             continue;
@@ -352,8 +348,8 @@ void pushes_parent_gone(struct server *server, const char *nspace, uint32_t rank
 
 void pushes_nspace_ended(struct server *server, const char *nspace)
 {
-    for (struct inlet *inlet = server->inlets, *next; inlet != NULL; inlet = next) {
-        next = inlet->next;
+    for (struct inlet *inlet = LIST_FIRST(&server->inlets), *next; inlet != NULL; inlet = next) {
+        next = LIST_NEXT(inlet, entry);
         if (strcmp(inlet->child, nspace) != 0)
             continue;
         if (inlet->first == NULL) /* else it is freed when the parent is gone */
@@ -363,8 +359,9 @@ void pushes_nspace_ended(struct server *server, const char *nspace)
 
 bool pushes_wait(const struct server *server, bool tell)
 {
+    const struct inlet *inlet;
     bool found = false;
-    for (const struct inlet *inlet = server->inlets; inlet != NULL; inlet = inlet->next) {
+    LIST_FOREACH (inlet, &server->inlets, entry) {
         found = found || inlet->first != NULL;
         if (tell && inlet->first != NULL)
             log_error("input for %s is cut: it was not read in time", inlet->child);
@@ -374,10 +371,10 @@ bool pushes_wait(const struct server *server, bool tell)
 
 void pushes_free(struct server *server)
 {
-    while (server->inlets != NULL) {
-        cut(server->inlets, PMIX_ERR_UNREACH);
-        if (server->inlets->first != NULL)
-            free(server->inlets->first); /* `last`, which nobody waits for */
-        free_inlet(server->inlets);
+    struct inlet *inlet;
+    while ((inlet = LIST_FIRST(&server->inlets)) != NULL) {
+        cut(inlet, PMIX_ERR_UNREACH);
+        free(inlet->first); /* `last`, which nobody waits for */
+        free_inlet(inlet);
     }
 }

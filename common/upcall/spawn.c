@@ -24,11 +24,7 @@ enum {
 
 static void spawn_free(struct spawn *s)
 {
-    struct spawn **at = &s->server->spawns;
-    while (*at != NULL && *at != s)
-        at = &(*at)->next;
-    if (*at == s)
-        *at = s->next;
+    LIST_REMOVE(s, entry);
     for (unsigned i = 0; i < s->nhints; i++)
         free(s->hints[i]);
     plan_free(&s->plan);
@@ -357,14 +353,15 @@ static void on_news(void *arg, const struct rm_spawn_news *news)
 
 void upcall_free_spawns(struct server *server)
 {
-    while (server->spawns != NULL)
-        spawn_free(server->spawns);
+    while (!LIST_EMPTY(&server->spawns))
+        spawn_free(LIST_FIRST(&server->spawns));
 }
 
 static void run(struct handoff_item *item)
 {
     struct spawn *s = (struct spawn *)item;
     struct server *server = s->server;
+    LIST_INSERT_HEAD(&server->spawns, s, entry);
     for (unsigned i = 0; i < s->nhints; i++)
         refused_tell(REFUSED_SPAWN_HINT, s->hints[i], "it is no more than a hint");
     if (server->leaving) {
@@ -378,8 +375,6 @@ static void run(struct handoff_item *item)
     if (s->status == PMIX_SUCCESS && s->pushed &&
         (s->inlet = inlet_new(server, &s->parent, s->target)) == NULL)
         spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
-    s->next = server->spawns;
-    server->spawns = s;
     if (s->status == PMIX_SUCCESS && server->rm != NULL && server->rm_ops->spawn != NULL) {
         if (s->what.timeout == 0)
             s->what.timeout = (uint32_t)server->conf.timeouts.spawn;

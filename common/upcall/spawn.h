@@ -32,7 +32,7 @@ struct spawn_wants {
 
 struct spawn {
     struct handoff_item item;
-    struct spawn *next; /**< of server::spawns: those that the back end has */
+    LIST_ENTRY(spawn) entry; /**< of server::spawns: those of which the loop has heard */
     struct server *server;
     pmix_proc_t parent;
     pmix_spawn_cbfunc_t callback;

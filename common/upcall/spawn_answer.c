@@ -97,6 +97,7 @@ void spawn_answer(struct spawn *s, pmix_status_t status)
 /* A spawn that has ended is freed when its wait goes on: on_known(). */
 void upcall_answer_spawns(struct server *server)
 {
-    for (struct spawn *s = server->spawns; s != NULL; s = s->next)
+    struct spawn *s;
+    LIST_FOREACH (s, &server->spawns, entry)
         spawn_answer(s, PMIX_ERR_UNREACH);
 }

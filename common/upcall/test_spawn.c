@@ -237,7 +237,7 @@ static void on_answer(pmix_status_t status, char name[], void *arg)
         assert_true(named && !opened);
     answered = status;
     nanswers++;
-    nspawns = server.spawns != NULL;
+    nspawns = !LIST_EMPTY(&server.spawns);
 }
 
 static void call(int maxprocs)
@@ -283,9 +283,9 @@ static void test_in_order(void **state)
     assert_true(opened && inlet_opened);
     assert_ptr_equal(registered, keys);
     tell(RM_SPAWN_ENDED);
-    assert_non_null(server.spawns); /* its last words are under way */
+    assert_false(LIST_EMPTY(&server.spawns)); /* its last words are under way */
     then(then_arg);
-    assert_null(server.spawns);
+    assert_true(LIST_EMPTY(&server.spawns));
     assert_int_equal(nanswers, 1);
 }
 
@@ -301,9 +301,9 @@ static void test_leaves_while_it_waits(void **state)
     assert_int_equal(answered, PMIX_ERR_UNREACH);
     assert_false(inlet);
     assert_int_equal(nspawns, 1); /* it is there while it is answered */
-    assert_non_null(server.spawns);
+    assert_false(LIST_EMPTY(&server.spawns));
     waits->done(waits);
-    assert_null(server.spawns);
+    assert_true(LIST_EMPTY(&server.spawns));
     assert_int_equal(nanswers, 1);
 }
 
@@ -312,9 +312,9 @@ static void show(void)
 {
     assert_int_equal(nanswers, 0);
     assert_non_null(unseen);
-    assert_true(server.spawns->refused[0] != '\0');
+    assert_true(LIST_FIRST(&server.spawns)->refused[0] != '\0');
     unseen->done(unseen);
-    assert_null(server.spawns);
+    assert_true(LIST_EMPTY(&server.spawns));
 }
 
 static void test_absurd(void **state)
@@ -354,7 +354,7 @@ static void test_refusal_is_shown_first(void **state)
     unseen->done(unseen);
     assert_int_equal(answered, PMIX_ERR_NOT_SUPPORTED);
     assert_null(unseen);
-    assert_null(server.spawns);
+    assert_true(LIST_EMPTY(&server.spawns));
     assert_int_equal(upcall_spawn(&task, &info, 1, &app, 1, on_answer, NULL), PMIX_SUCCESS);
     upcall_answer_spawns(&server); /* the server leaves */
     assert_int_equal(answered, PMIX_ERR_UNREACH);
@@ -390,7 +390,7 @@ static void test_negative_timeout(void **state)
     assert_int_equal(timeout, 60);
     upcall_answer_spawns(&server);
     tell(RM_SPAWN_ENDED);
-    assert_null(server.spawns);
+    assert_true(LIST_EMPTY(&server.spawns));
 }
 
 /* A pipe that nobody writes to would hold PMIx's thread. */
