@@ -30,7 +30,6 @@ enum {
 static void write_allocation(const struct boot *boot, struct wire_out *out)
 {
     const struct boot_allocation *alloc = &boot->allocation;
-
     wire_put_str(out, alloc->rm);
     wire_put_str(out, alloc->rm_version);
     wire_put_str(out, alloc->cluster);
@@ -54,7 +53,6 @@ void boot_write(const struct boot *boot, struct wire_out *out)
     wire_put_u32(out, boot->nnodes);
     for (uint32_t i = 0; i < boot->nnodes; i++) {
         const struct boot_node *node = &boot->nodes[i];
-
         wire_put_str(out, node->name);
         wire_put_u32(out, node->app);
         wire_put_u32(out, node->ntasks);
@@ -78,7 +76,6 @@ void boot_write_nspace(const struct boot *boot, struct wire_out *out)
     struct boot told = *boot;
     const char *psets = boot_setting(boot, BOOT_PSETS);
     struct boot_setting setting = {BOOT_PSETS, (char *)psets};
-
     told.tmpdir = "/";
     told.node = 0;
     told.settings = &setting;
@@ -89,7 +86,7 @@ void boot_write_nspace(const struct boot *boot, struct wire_out *out)
 /* A name becomes part of paths, log lines and PMIx namespaces. */
 static bool name_ok(const char *s)
 {
-    if (!s || *s == '\0')
+    if (s == NULL || *s == '\0')
         return false;
     for (; *s != '\0'; s++) {
         if ((unsigned char)*s < 0x20 || *s == 0x7f || *s == '/')
@@ -103,8 +100,7 @@ static int read_version(struct wire_in *in, bool same, struct err *err)
 {
     char version[64];
     uint32_t protocol;
-
-    wire_get_str(in, version, sizeof(version));
+    wire_get_str(in, version, sizeof version);
     protocol = wire_get_u32(in);
     if (in->bad)
         return err_set(err, "the boot message has no version");
@@ -142,8 +138,8 @@ static int read_node(struct boot_node *node, struct wire_in *in, struct err *err
         return err_set(err, "the boot message is cut short in its nodes");
     if (!name_ok(node->name))
         return err_set(err, "the boot message has a node without a proper name");
-    node->ranks = calloc(node->ntasks ? node->ntasks : 1, sizeof(*node->ranks));
-    if (!node->ranks)
+    node->ranks = calloc(node->ntasks ? node->ntasks : 1, sizeof *node->ranks);
+    if (node->ranks == NULL)
         return err_set(err, "out of memory");
     for (uint32_t k = 0; k < node->ntasks; k++)
         node->ranks[k] = wire_get_u32(in);
@@ -159,8 +155,8 @@ static int read_nodes(struct boot *boot, struct wire_in *in, struct err *err)
     }
     if (boot->node >= boot->nnodes)
         return err_set(err, "the boot message names node %u of %u", boot->node, boot->nnodes);
-    boot->nodes = calloc(boot->nnodes, sizeof(*boot->nodes));
-    if (!boot->nodes)
+    boot->nodes = calloc(boot->nnodes, sizeof *boot->nodes);
+    if (boot->nodes == NULL)
         return err_set(err, "out of memory");
     for (uint32_t i = 0; i < boot->nnodes; i++) {
         if (read_node(&boot->nodes[i], in, err) < 0)
@@ -176,7 +172,6 @@ static int check_ranks(const struct boot *boot, struct err *err)
     uint64_t total = 0;
     unsigned char *seen;
     int rc = 0;
-
     for (uint32_t i = 0; i < boot->nnodes; i++)
         total += boot->nodes[i].ntasks;
     if (total != boot->ntasks || total == 0)
@@ -184,11 +179,10 @@ static int check_ranks(const struct boot *boot, struct err *err)
                        (unsigned long long)total, boot->ntasks);
     /* total ranks were in the message, so this is no larger than what was received */
     seen = calloc(boot->ntasks, 1);
-    if (!seen)
+    if (seen == NULL)
         return err_set(err, "out of memory");
     for (uint32_t i = 0; i < boot->nnodes && rc == 0; i++) {
         const struct boot_node *node = &boot->nodes[i];
-
         for (uint32_t k = 0; k < node->ntasks && rc == 0; k++) {
             if (node->ranks[k] >= boot->ntasks || seen[node->ranks[k]]++)
                 rc = err_set(err, "the boot message has rank %u twice or out of range",
@@ -202,11 +196,10 @@ static int check_ranks(const struct boot *boot, struct err *err)
 static int read_settings(struct boot *boot, struct wire_in *in, struct err *err)
 {
     uint32_t n = wire_get_count(in, 8);
-
     if (in->bad)
         return err_set(err, "the boot message has more settings than it has room for");
-    boot->settings = calloc(n ? n : 1, sizeof(*boot->settings));
-    if (!boot->settings)
+    boot->settings = calloc(n ? n : 1, sizeof *boot->settings);
+    if (boot->settings == NULL)
         return err_set(err, "out of memory");
     boot->nsettings = n;
     for (uint32_t i = 0; i < n; i++) {
@@ -221,7 +214,6 @@ static int read_settings(struct boot *boot, struct wire_in *in, struct err *err)
 static int read_allocation(struct boot *boot, struct wire_in *in, struct err *err)
 {
     struct boot_allocation *alloc = &boot->allocation;
-
     alloc->rm = wire_get_strdup(in, NAME_MAX_LEN);
     alloc->rm_version = wire_get_strdup(in, NAME_MAX_LEN);
     alloc->cluster = wire_get_strdup(in, NAME_MAX_LEN);
@@ -237,7 +229,6 @@ static int read_allocation(struct boot *boot, struct wire_in *in, struct err *er
 static bool apps_fit(const struct boot *boot)
 {
     uint64_t sum = 0;
-
     for (uint32_t i = 0; i < boot->napps; i++) {
         if (boot->apps[i] == 0)
             return false;
@@ -249,11 +240,10 @@ static bool apps_fit(const struct boot *boot)
 static int read_apps(struct boot *boot, struct wire_in *in, struct err *err)
 {
     uint32_t n = wire_get_count(in, 4);
-
     if (n == 0)
         return in->bad ? err_set(err, "the boot message is cut short in its applications") : 0;
-    boot->apps = calloc(n, sizeof(*boot->apps));
-    if (!boot->apps)
+    boot->apps = calloc(n, sizeof *boot->apps);
+    if (boot->apps == NULL)
         return err_set(err, "out of memory");
     boot->napps = n;
     for (uint32_t i = 0; i < n; i++)
@@ -268,20 +258,19 @@ void boot_take_apps(struct boot *boot)
     const char *text = boot_setting(boot, "apps");
     size_t n = 1;
     char *end;
-
-    for (const char *p = text; p && *p != '\0'; p++)
+    for (const char *p = text; p != NULL && *p != '\0'; p++)
         n += *p == ',';
-    if (!text || boot->napps > 0 || n > boot->ntasks || boot->nodes[boot->nnodes - 1].app != 0)
+    if (text == NULL || boot->napps > 0 || n > boot->ntasks ||
+        boot->nodes[boot->nnodes - 1].app != 0)
         return;
-    boot->apps = calloc(n, sizeof(*boot->apps));
-    for (; boot->apps; text = end + 1) {
+    boot->apps = calloc(n, sizeof *boot->apps);
+    for (; boot->apps != NULL; text = end + 1) {
         unsigned long tasks = strtoul(text, &end, 10);
-
         boot->apps[boot->napps++] = tasks <= boot->ntasks ? (uint32_t)tasks : 0;
         if (*end != ',' || boot->napps == n)
             break;
     }
-    if (boot->apps && apps_fit(boot))
+    if (boot->apps != NULL && apps_fit(boot))
         return;
     free(boot->apps);
     boot->apps = NULL;
@@ -293,11 +282,9 @@ void boot_take_apps(struct boot *boot)
 static int check_apps(const struct boot *boot, struct err *err)
 {
     struct boot_app app = {0};
-
     for (uint32_t i = 0; i < boot->nnodes; i++) {
         const struct boot_node *node = &boot->nodes[i];
         uint32_t before = i > 0 ? boot->nodes[i - 1].app : 0;
-
         if (node->app != before && (i == 0 || node->app != before + 1))
             return err_set(err, "the boot message has application %u out of order", node->app);
         if (i == 0 || node->app != before)
@@ -316,7 +303,6 @@ static int check_apps(const struct boot *boot, struct err *err)
 static int read_boot(struct boot *boot, const void *data, size_t len, bool same, struct err *err)
 {
     struct wire_in in;
-
     *boot = (struct boot){0};
     wire_in_init(&in, data, len);
     if (read_version(&in, same, err) < 0 || read_head(boot, &in, err) < 0 ||
@@ -362,7 +348,6 @@ bool boot_app_on(const struct boot *boot, uint32_t app, uint32_t node)
 {
     const struct boot_node *on = &boot->nodes[node];
     uint32_t first;
-
     if (boot->napps == 0)
         return on->app == app;
     for (uint32_t k = 0; k < on->ntasks; k++)
@@ -374,7 +359,6 @@ bool boot_app_on(const struct boot *boot, uint32_t app, uint32_t node)
 struct boot_app boot_app(const struct boot *boot, uint32_t app)
 {
     struct boot_app found = {0};
-
     if (boot->napps > 0) {
         for (uint32_t i = 0; i < app; i++)
             found.first += boot->apps[i];
@@ -408,8 +392,7 @@ bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank)
     const char *text = boot_setting(boot, "parent");
     unsigned long number;
     char *end;
-
-    if (!text || *text < '0' || *text > '9')
+    if (text == NULL || *text < '0' || *text > '9')
         return false;
     number = strtoul(text, &end, 10);
     if (number >= UINT32_MAX || *end != ' ' || end[1] == '\0' || strlen(end + 1) > NAME_MAX_LEN)
@@ -423,7 +406,6 @@ bool boot_spawned(const struct boot *boot)
 {
     char nspace[NAME_MAX_LEN + 1];
     uint32_t rank;
-
     return boot_parent(boot, nspace, &rank);
 }
 
@@ -442,12 +424,11 @@ const char *boot_launcher(const struct boot *boot)
 void boot_set(struct boot *boot, const char *key, const char *value)
 {
     struct boot_setting *settings =
-        realloc(boot->settings, (boot->nsettings + 1) * sizeof(*settings));
+        realloc(boot->settings, (boot->nsettings + 1) * sizeof *settings);
     struct boot_setting add = {strdup(key), strdup(value)};
-
-    if (settings)
+    if (settings != NULL)
         boot->settings = settings;
-    if (!settings || !add.key || !add.value) {
+    if (settings == NULL || add.key == NULL || add.value == NULL) {
         /* The reader names a setting that it misses, which says enough when memory ran out. */
         free(add.key);
         free(add.value);
@@ -463,7 +444,7 @@ void boot_replace(struct boot *boot, const char *key, const char *value)
         if (strcmp(boot->settings[i].key, key) != 0)
             continue;
         copy = strdup(value);
-        if (copy) {
+        if (copy != NULL) {
             free(boot->settings[i].value);
             boot->settings[i].value = copy;
         }
@@ -474,7 +455,7 @@ void boot_replace(struct boot *boot, const char *key, const char *value)
 
 void boot_free(struct boot *boot)
 {
-    for (uint32_t i = 0; boot->nodes && i < boot->nnodes; i++) {
+    for (uint32_t i = 0; boot->nodes != NULL && i < boot->nnodes; i++) {
         free(boot->nodes[i].name);
         free(boot->nodes[i].ranks);
     }

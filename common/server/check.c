@@ -41,7 +41,6 @@ struct mistakes {
 static void print_mistake(void *arg, const char *mistake)
 {
     struct mistakes *mistakes = arg;
-
     mistakes->n++;
     fprintf(stderr, "%s\n", mistake);
 }
@@ -51,9 +50,8 @@ mistake(struct mistakes *mistakes, const char *fmt, ...)
 {
     struct err err = {0};
     va_list ap;
-
     va_start(ap, fmt);
-    vsnprintf(err.text, sizeof(err.text), fmt, ap);
+    vsnprintf(err.text, sizeof err.text, fmt, ap);
     va_end(ap);
     print_mistake(mistakes, err.text);
 }
@@ -64,15 +62,14 @@ static void check_readable(const char *path, bool installed, struct mistakes *mi
 {
     char dir[4096];
     struct stat st;
-
     if (stat(path, &st) < 0 || st.st_uid != 0)
         return; /* an ordinary user's, whose slurmd serves that user alone */
     if ((st.st_mode & S_IROTH) == 0)
         mistake(mistakes,
                 "%s: mode %04o: each server reads it as the user of its job; chmod a+r it", path,
                 (unsigned)(st.st_mode & 07777));
-    snprintf(dir, sizeof(dir), "%s", installed ? path : "");
-    for (char *end = strrchr(dir, '/'); end && end > dir; end = strrchr(dir, '/')) {
+    snprintf(dir, sizeof dir, "%s", installed ? path : "");
+    for (char *end = strrchr(dir, '/'); end != NULL && end > dir; end = strrchr(dir, '/')) {
         *end = '\0';
         if (stat(dir, &st) == 0 && (st.st_mode & S_IXOTH) == 0)
             mistake(mistakes, "%s: mode %04o: users cannot get to %s in it; chmod a+x it", dir,
@@ -84,7 +81,6 @@ static void check_readable(const char *path, bool installed, struct mistakes *mi
 static void check_tmpdir(const char *path, const char *tmpdir, struct mistakes *mistakes)
 {
     struct stat st, file;
-
     if (tmpdir[0] == '\0')
         return;
     if (stat(tmpdir, &st) < 0)
@@ -112,14 +108,12 @@ static void check_environment(struct conf *conf, struct conf_sources *sources,
 {
     const struct conf before = *conf;
     char name[CONF_STEP_NAME_SIZE];
-
-    for (char **e = environ; *e; e++) {
+    for (char **e = environ; *e != NULL; e++) {
         size_t len = strcspn(*e, "=");
         struct err err = {0};
-
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))
             continue;
-        snprintf(name, sizeof(name), "%.*s", (int)len, *e);
+        snprintf(name, sizeof name, "%.*s", (int)len, *e);
         if (conf_step_set(conf, name, *e + len + 1, &err) < 0)
             print_mistake(mistakes, err.text);
     }
@@ -128,7 +122,7 @@ static void check_environment(struct conf *conf, struct conf_sources *sources,
 
 static int check(const char *given, bool print)
 {
-    const char *path = given ? given : MUSTER_CONF_PATH;
+    const char *path = given != NULL ? given : MUSTER_CONF_PATH;
     struct mistakes mistakes = {0};
     struct conf_sources sources = {0};
     struct conf conf, defaults;
@@ -136,20 +130,19 @@ static int check(const char *given, bool print)
     bool missing = lstat(path, &st) < 0 && errno == ENOENT;
     struct err err = {0};
     uint32_t library;
-
-    if (given && missing) {
+    if (given != NULL && missing) {
         fprintf(stderr, "%s: there is no such file\n", path);
         return 1;
     }
     conf_defaults(&defaults);
-    if (conf_load_all(&conf, path, given ? getuid() : 0, print_mistake, &mistakes) == 0) {
+    if (conf_load_all(&conf, path, given != NULL ? getuid() : 0, print_mistake, &mistakes) == 0) {
         conf_mark(&sources, &defaults, &conf, CONF_FILE);
         check_tmpdir(path, conf.tmpdir, &mistakes);
         check_environment(&conf, &sources, &mistakes);
     }
     if (!missing)
-        check_readable(path, !given, &mistakes);
-    if (!given && library_read(PMIx_Get_version(), &library, &err) < 0)
+        check_readable(path, given == NULL, &mistakes);
+    if (given == NULL && library_read(PMIx_Get_version(), &library, &err) < 0)
         print_mistake(&mistakes, err.text);
     if (mistakes.n > 0) {
         if (mistakes.n > 1)
@@ -177,7 +170,6 @@ int check_main(int argc, char **argv)
 {
     bool checks = false, print = false;
     const char *file = NULL;
-
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
             fputs(usage, stdout);
@@ -191,7 +183,7 @@ int check_main(int argc, char **argv)
             print = true;
         } else if (argv[i][0] == '-' || argv[i][0] == '\0') {
             return wrong("unknown option ", argv[i]);
-        } else if (file) {
+        } else if (file != NULL) {
             return wrong("more than one file: ", argv[i]);
         } else {
             file = argv[i];

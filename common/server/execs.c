@@ -266,8 +266,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     struct connection *c = arg;
     struct execs *execs = c->execs;
     uint32_t slot = c->slot;
-    (void)bev;
-    (void)what;
+    (void)bev, (void)what;
     drop(c);
     if (slot < ntasks_here(execs->server))
         done(execs, slot);
@@ -361,9 +360,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       int addrlen, void *arg)
 {
     struct execs *execs = arg;
-    (void)listener;
-    (void)addr;
-    (void)addrlen;
+    (void)listener, (void)addr, (void)addrlen;
     struct connection *c = local_peer(fd) == geteuid() ? calloc(1, sizeof *c) : NULL;
     if (c != NULL)
         c->hello = event_new(execs->server->base, fd, EV_READ | EV_PERSIST, on_hello, c);

@@ -50,9 +50,7 @@ void expiry_handed_up(const void *cbdata)
 
 static void never(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
-    (void)arg;
+    (void)fd, (void)what, (void)arg;
 }
 
 /* @thread any */

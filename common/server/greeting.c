@@ -27,8 +27,7 @@ static const char *protocol(const struct server *server, char *value)
 
 static const char *version(const struct server *server, char *value)
 {
-    (void)server;
-    (void)value;
+    (void)server, (void)value;
     return MUSTER_VERSION;
 }
 

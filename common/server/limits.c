@@ -78,9 +78,7 @@ void limits_keep_memory(void)
 
 int limits_memory(int mib, const char *who, struct err *err)
 {
-    (void)mib;
-    (void)who;
-    (void)err;
+    (void)mib, (void)who, (void)err;
     return 0;
 }
 

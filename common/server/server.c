@@ -30,8 +30,7 @@
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     engine_tick(server->engine);
     asks_tick(server->asks);
     absent_tick(server, now_ms());

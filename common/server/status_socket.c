@@ -59,16 +59,14 @@ static void drop(struct connection *c)
 
 static void on_end(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     log_debug("a request for the state was given up after %d s", STATUS_LIFE_S);
     drop(arg);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
-    (void)bev;
-    (void)what;
+    (void)bev, (void)what;
     drop(arg);
 }
 
@@ -219,8 +217,7 @@ void status_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_
 {
     struct server *server = arg;
     size_t size;
-    (void)body;
-    (void)len;
+    (void)body, (void)len;
     char *text = status_text(server, &size);
     asks_reply(server->asks, from, id, text != NULL ? 0 : PMIX_ERR_NOMEM, text, size);
     free(text);
@@ -267,9 +264,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
                       int addrlen, void *arg)
 {
     struct status *status = arg;
-    (void)listener;
-    (void)addr;
-    (void)addrlen;
+    (void)listener, (void)addr, (void)addrlen;
     bool welcome = may_ask(fd) && status->count < STATUS_CONNECTIONS_MAX;
     struct connection *c = welcome ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) {

@@ -89,8 +89,7 @@ static unsigned warnings;
 
 static void quiet(void *arg, enum log_level level, const char *text)
 {
-    (void)arg;
-    (void)text;
+    (void)arg, (void)text;
     warnings += level == LOG_LEVEL_WARNING;
 }
 

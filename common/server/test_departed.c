@@ -57,9 +57,7 @@ void engine_walk(const struct engine *engine,
 void asks_walk(const struct asks *asks, void (*see)(void *arg, const struct ask_view *view),
                void *arg)
 {
-    (void)asks;
-    (void)see;
-    (void)arg;
+    (void)asks, (void)see, (void)arg;
 }
 
 bool engine_is_lost(const struct engine *engine, uint32_t node)
@@ -90,8 +88,7 @@ void asks_lost(struct asks *asks, uint32_t node)
 
 bool steps_lost(struct server *s, uint32_t node)
 {
-    (void)s;
-    (void)node;
+    (void)s, (void)node;
     return true;
 }
 
@@ -105,15 +102,12 @@ void broadcast_lost(struct broadcasts *broadcasts, uint32_t node)
 
 void steps_tidy(struct server *s, uint32_t node)
 {
-    (void)s;
-    (void)node;
+    (void)s, (void)node;
 }
 
 void loss_server(struct server *s, uint32_t node, const char *why)
 {
-    (void)s;
-    (void)node;
-    (void)why;
+    (void)s, (void)node, (void)why;
     ntold++;
 }
 

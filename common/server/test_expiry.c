@@ -26,8 +26,7 @@ struct call {
 
 static void run_out(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     ((struct call *)arg)->ran_out++;
 }
 

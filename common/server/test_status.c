@@ -164,10 +164,7 @@ static void a_leader_far_from_home(void **state)
 
 static void take_nothing(void *arg, int32_t status, const void *data, size_t len)
 {
-    (void)arg;
-    (void)status;
-    (void)data;
-    (void)len;
+    (void)arg, (void)status, (void)data, (void)len;
 }
 
 static void a_question_that_waits(void **state)

@@ -31,16 +31,13 @@ static int servers(void *arg, const struct signature *sig, struct places *places
 
 static int32_t local_status(void *arg, const struct signature *sig)
 {
-    (void)arg;
-    (void)sig;
+    (void)arg, (void)sig;
     return 0;
 }
 
 static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
 {
-    (void)arg;
-    (void)sig;
-    (void)gone;
+    (void)arg, (void)sig, (void)gone;
 }
 
 static const char *name_of(void *arg, uint32_t node)
@@ -69,8 +66,7 @@ static void send_shared(void *arg, uint32_t node, struct wire_out *frame, struct
 {
     struct kit *kit = arg;
     struct wire_in in;
-    (void)node;
-    (void)body;
+    (void)node, (void)body;
     wire_in_init(&in, frame->data, frame->len);
     kit->sent++;
     if (wire_get_u8(&in) == FRAME_ASK)
@@ -81,8 +77,7 @@ static void send_shared(void *arg, uint32_t node, struct wire_out *frame, struct
 static void describe(void *arg, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                      char *buf, size_t cap)
 {
-    (void)arg;
-    (void)topic;
+    (void)arg, (void)topic;
     snprintf(buf, cap, "question \"%.*s\" for %u", (int)len, (const char *)body, node);
 }
 
@@ -93,20 +88,13 @@ static void send_frame(void *arg, uint32_t node, struct wire_out *frame)
 
 static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
-    (void)care;
-    (void)arg;
-    (void)node;
-    (void)len;
+    (void)care, (void)arg, (void)node, (void)len;
     free(data);
 }
 
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
 {
-    (void)arg;
-    (void)from;
-    (void)type;
-    (void)body;
-    (void)len;
+    (void)arg, (void)from, (void)type, (void)body, (void)len;
 }
 
 static struct rm_peer peer(struct rm *rm, uint32_t node)
@@ -201,8 +189,7 @@ void kit_free(struct kit *kit)
 
 static void done(struct engine_call *call, const struct engine_result *result)
 {
-    (void)call;
-    (void)result;
+    (void)call, (void)result;
 }
 
 void kit_construct(struct kit *kit, const char *id, uint32_t timeout)

@@ -302,9 +302,7 @@ static void the_signal(void **state)
 
 static void quiet(void *arg, enum log_level level, const char *text)
 {
-    (void)arg;
-    (void)level;
-    (void)text;
+    (void)arg, (void)level, (void)text;
 }
 
 int main(void)

@@ -58,9 +58,7 @@ static void take(void *arg, int32_t status, const void *data, size_t len)
 
 static void silent(void *arg, enum log_level level, const char *text)
 {
-    (void)arg;
-    (void)level;
-    (void)text;
+    (void)arg, (void)level, (void)text;
 }
 
 static int open_world(void **state)
@@ -296,8 +294,7 @@ static uint64_t clock_of(void *arg)
 
 static void swallow(void *arg, uint32_t node, struct wire_out *frame)
 {
-    (void)arg;
-    (void)node;
+    (void)arg, (void)node;
     wire_out_free(frame);
 }
 

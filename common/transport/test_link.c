@@ -9,10 +9,7 @@
 
 static void swallow(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
-    (void)arg;
-    (void)node;
-    (void)len;
-    (void)care;
+    (void)arg, (void)node, (void)len, (void)care;
     free(data);
 }
 

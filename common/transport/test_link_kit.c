@@ -30,9 +30,7 @@ void take(void *arg, uint32_t from, enum frame_type type, const void *body, size
 
 static void silent(void *arg, enum log_level level, const char *text)
 {
-    (void)arg;
-    (void)level;
-    (void)text;
+    (void)arg, (void)level, (void)text;
 }
 
 int open_ends(void **state)

@@ -12,7 +12,6 @@
 static void grow(struct wire_out *out, size_t cap)
 {
     unsigned char *data = realloc(out->data, cap);
-
     if (data == NULL) {
         out->failed = true;
         return;
@@ -31,10 +30,8 @@ void wire_reserve(struct wire_out *out, size_t len)
 static unsigned char *reserve(struct wire_out *out, size_t len)
 {
     unsigned char *at;
-
     if (!out->failed && len > out->cap - out->len) {
         size_t cap = out->cap ? out->cap : 256;
-
         while (cap - out->len < len && cap <= SIZE_MAX / 2)
             cap *= 2;
         if (cap - out->len < len)
@@ -65,8 +62,7 @@ void wire_put_u8(struct wire_out *out, uint8_t v)
 void wire_put_u32(struct wire_out *out, uint32_t v)
 {
     unsigned char *p = reserve(out, 4);
-
-    if (p)
+    if (p != NULL)
         store_u32(p, v);
 }
 
@@ -84,8 +80,7 @@ void wire_put_u64(struct wire_out *out, uint64_t v)
 void wire_put_raw(struct wire_out *out, const void *data, size_t len)
 {
     unsigned char *p = len > 0 ? reserve(out, len) : NULL;
-
-    if (p)
+    if (p != NULL)
         memcpy(p, data, len);
 }
 
@@ -101,7 +96,7 @@ void wire_put_block(struct wire_out *out, const void *data, size_t len)
 
 void wire_put_str(struct wire_out *out, const char *s)
 {
-    wire_put_block(out, s, s ? strlen(s) : 0);
+    wire_put_block(out, s, s != NULL ? strlen(s) : 0);
 }
 
 void wire_set_u32(struct wire_out *out, size_t at, uint32_t v)
@@ -115,7 +110,6 @@ void wire_set_u32(struct wire_out *out, size_t at, uint32_t v)
 void *wire_out_take(struct wire_out *out, size_t *len)
 {
     void *data = out->data;
-
     *len = out->len;
     *out = (struct wire_out){0};
     return data;
@@ -130,7 +124,6 @@ void wire_out_free(struct wire_out *out)
 void wire_in_init(struct wire_in *in, const void *data, size_t len)
 {
     static const unsigned char none[1];
-
     in->p = len > 0 ? data : none;
     in->end = in->p + len;
     in->bad = false;
@@ -140,7 +133,6 @@ void wire_in_init(struct wire_in *in, const void *data, size_t len)
 static const unsigned char *take(struct wire_in *in, size_t len)
 {
     const unsigned char *p = in->p;
-
     if (in->bad || len > (size_t)(in->end - p)) {
         in->bad = true;
         return NULL;
@@ -152,15 +144,13 @@ static const unsigned char *take(struct wire_in *in, size_t len)
 uint8_t wire_get_u8(struct wire_in *in)
 {
     const unsigned char *p = take(in, 1);
-
-    return p ? p[0] : 0;
+    return p != NULL ? p[0] : 0;
 }
 
 uint32_t wire_get_u32(struct wire_in *in)
 {
     const unsigned char *p = take(in, 4);
-
-    if (!p)
+    if (p == NULL)
         return 0;
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
 }
@@ -174,7 +164,6 @@ uint64_t wire_get_u64(struct wire_in *in)
 {
     uint64_t high = wire_get_u32(in);
     uint64_t low = wire_get_u32(in);
-
     return in->bad ? 0 : high << 32 | low;
 }
 
@@ -182,8 +171,7 @@ const void *wire_get_block(struct wire_in *in, size_t *len)
 {
     uint32_t n = wire_get_u32(in);
     const unsigned char *p = take(in, n);
-
-    *len = p ? n : 0;
+    *len = p != NULL ? n : 0;
     return p;
 }
 
@@ -191,18 +179,17 @@ void wire_get_str(struct wire_in *in, char *buf, size_t cap)
 {
     size_t len;
     const void *p = wire_get_block(in, &len);
-
     if (cap == 0) {
         in->bad = true;
         return;
     }
-    if (p && (len >= cap || memchr(p, '\0', len))) {
+    if (p != NULL && (len >= cap || memchr(p, '\0', len))) {
         in->bad = true;
         p = NULL;
     }
-    if (p && len > 0)
+    if (p != NULL && len > 0)
         memcpy(buf, p, len);
-    buf[p ? len : 0] = '\0';
+    buf[p != NULL ? len : 0] = '\0';
 }
 
 char *wire_get_strdup(struct wire_in *in, size_t max)
@@ -210,8 +197,7 @@ char *wire_get_strdup(struct wire_in *in, size_t max)
     size_t len;
     const void *p = wire_get_block(in, &len);
     char *s;
-
-    if (!p || len > max || memchr(p, '\0', len) || !(s = malloc(len + 1))) {
+    if (p == NULL || len > max || memchr(p, '\0', len) != NULL || (s = malloc(len + 1)) == NULL) {
         in->bad = true;
         return NULL;
     }
@@ -223,7 +209,6 @@ char *wire_get_strdup(struct wire_in *in, size_t max)
 uint32_t wire_get_count(struct wire_in *in, size_t min_size)
 {
     uint32_t n = wire_get_u32(in);
-
     if (in->bad || n > (size_t)(in->end - in->p) / (min_size ? min_size : 1)) {
         in->bad = true;
         return 0;

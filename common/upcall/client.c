@@ -91,9 +91,7 @@ static void seek_argv(const pmix_proc_t *proc)
 pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    (void)object;
-    (void)cbfunc;
-    (void)cbdata;
+    (void)object, (void)cbfunc, (void)cbdata;
     const struct task *task = upcall_task(proc);
     seek_argv(proc);
     upcall_count_client(proc, true);
@@ -107,8 +105,7 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
 pmix_status_t upcall_client_connected2(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                        size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    (void)info;
-    (void)ninfo;
+    (void)info, (void)ninfo;
     return upcall_client_connected(proc, object, cbfunc, cbdata);
 }
 

@@ -75,22 +75,14 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
 pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    (void)codes;
-    (void)ncodes;
-    (void)info;
-    (void)ninfo;
-    (void)cbfunc;
-    (void)cbdata;
+    (void)codes, (void)ncodes, (void)info, (void)ninfo, (void)cbfunc, (void)cbdata;
     return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t cbfunc,
                                        void *cbdata)
 {
-    (void)codes;
-    (void)ncodes;
-    (void)cbfunc;
-    (void)cbdata;
+    (void)codes, (void)ncodes, (void)cbfunc, (void)cbdata;
     return PMIX_OPERATION_SUCCEEDED;
 }
 

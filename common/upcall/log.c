@@ -73,8 +73,7 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
                           const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
                           void *cbdata)
 {
-    (void)directives;
-    (void)ndirs;
+    (void)directives, (void)ndirs;
     size_t done = 0;
     struct note *note = calloc(1, sizeof *note);
     if (note == NULL)

@@ -190,8 +190,7 @@ static void ask_library(struct served *s, enum served_state state)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     look(arg, SERVED_LOOKS);
 }
 
@@ -296,9 +295,7 @@ static void run_behind(struct handoff_item *item)
 static void on_behind(pmix_status_t status, char *data, size_t len, void *cbdata)
 {
     struct behind *behind = cbdata;
-    (void)status;
-    (void)data;
-    (void)len;
+    (void)status, (void)data, (void)len;
     behind->item.run = run_behind;
     handoff_post(upcall_server()->handoff, &behind->item);
 }

@@ -179,8 +179,7 @@ static void on_accept(evutil_socket_t listener, short what, void *arg)
 static void on_pause(evutil_socket_t fd, short what, void *arg)
 {
     struct shakes *shakes = arg;
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     event_add(shakes->listen, NULL);
 }
 

@@ -299,8 +299,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct direct *d = arg;
     struct connection *c;
     int64_t now = now_ms();
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     d->timer_at = INT64_MAX;
     TAILQ_FOREACH (c, &d->connections, entry) {
         int64_t when = stream_tick(c->stream, now);

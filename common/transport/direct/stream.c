@@ -81,8 +81,7 @@ size_t outgoing_len(const struct outgoing *frame)
 static void on_read(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     if (!stream_is_over(s))
         stream_read(s);
     if (stream_is_over(s))
@@ -92,8 +91,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 static void on_write(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     stream_write(s);
 }
 

@@ -96,8 +96,7 @@ static void take(struct kit_server *s, const void *data, size_t len, bool direct
 static void arrives(evutil_socket_t fd, short what, void *arg)
 {
     struct message *m = arg;
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     take(&kit.servers[m->to], m->data, m->len, false);
     event_free(m->event);
     free(m->data);
@@ -108,8 +107,7 @@ static void native(void *arg, uint32_t node, void *data, size_t len, enum frame_
 {
     const struct timeval tv = {.tv_usec = NATIVE_US};
     struct message *m = malloc(sizeof *m);
-    (void)arg;
-    (void)care;
+    (void)arg, (void)care;
     *m = (struct message){.to = node, .len = len, .data = data};
     m->event = evtimer_new(kit.base, arrives, m);
     evtimer_add(m->event, &tv);
