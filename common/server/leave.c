@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end: of a step that cannot go on, and of this server. */
+/* The end of this server. */
+#include "common/server/life.h"
+
 #include "common/holder/holder.h"
 #include "common/server/absent.h"
-#include "common/server/broadcast.h"
 #include "common/server/ending.h"
 #include "common/server/execs.h"
-#include "common/server/server.h"
 #include "common/server/shown.h"
 #include "common/server/status.h"
 #include "common/server/steps.h"
@@ -21,7 +21,6 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum { TELL_MAX = 512 };
 enum {
@@ -31,45 +30,6 @@ enum {
     SHUT_LOOK_MS = 2,      /* between looks whether it has been read */
     SHOULD_STAY_MS = 1500, /* for events and questions, on which no result of others hangs */
 };
-
-bool server_tell_launcher(unsigned char what)
-{
-    return send(BOOT_FD_CONTROL, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
-/* @param told the node whose server is to tell the user, or ENDING_ALL_TELL */
-static void end_step(struct server *server, const struct rm_ending *ending, const char *tell,
-                     uint32_t told)
-{
-    struct wire_out frame = {0};
-    if (server->ending)
-        return; /* it is under way: when all ranks abort, say */
-    server->ending = true;
-    wire_put_u8(&frame, FRAME_ENDING);
-    wire_put_u32(&frame, told);
-    wire_put_str(&frame, tell);
-    broadcast_say(server->broadcasts, &frame);
-    if (server->rm != NULL)
-        server->rm_ops->abort(server->rm, ending);
-}
-
-void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell)
-{
-    end_step(server, ending, tell, ENDING_ALL_TELL);
-}
-
-void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node)
-{
-    end_step(server, ending, ending->why, node);
-}
-
-bool server_has_left(const struct server *server, uint32_t node)
-{
-    struct rm_peer peer = {0};
-    if (server->rm != NULL)
-        peer = server->rm_ops->peer(server->rm, node);
-    return rm_peer_is_lost(peer.state) || engine_is_lost(server->engine, node);
-}
 
 static void close_direct(struct server *server, unsigned ms)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the server is put together from at run time: libpmix, and the back end for the RM. */
+#include "common/server/life.h"
+
 #include "common/nspace/library.h"
-#include "common/server/server.h"
 
 #include <dlfcn.h>
 #include <pmix.h>

@@ -1,86 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One muster-server: how it is put together, its loop, and its end. */
+/* What all parts of a server ask of it: how it gets on with another one, a word to the launcher,
+ * the step's end, and requests that are held back. */
 #include "common/server/server.h"
 
-#include "common/holder/holder.h"
-#include "common/nspace/topology.h"
-#include "common/server/absent.h"
 #include "common/server/broadcast.h"
-#include "common/server/control.h"
-#include "common/server/core.h"
-#include "common/server/departed.h"
-#include "common/server/execs.h"
-#include "common/server/frames.h"
-#include "common/server/sets.h"
-#include "common/server/status.h"
-#include "common/server/steps.h"
-#include "common/server/stranded.h"
-#include "common/server/survey.h"
-#include "common/server/tasks.h"
-#include "common/server/time_left.h"
-#include "common/upcall/forward.h"
-#include "common/upcall/push.h"
-#include "common/upcall/upcall.h"
-#include "common/util/clock.h"
-#include "common/util/event_ms.h"
+#include "common/server/ending.h"
 
-#include <event2/buffer.h>
-#include <stdlib.h>
+#include <sys/socket.h>
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+struct rm_peer server_peer(const struct server *server, uint32_t node)
 {
-    struct server *server = arg;
-    (void)fd, (void)what;
-    engine_tick(server->engine);
-    asks_tick(server->asks);
-    absent_tick(server, now_ms());
-    stranded_tick(server, now_ms());
-    departed_tick(server, now_ms());
-    steps_tick(server);
-    holder_tick(server->holder);
-    tasks_tick(server, now_ms());
-    time_left_tick(server, now_ms());
+    struct rm_peer peer = server->rm_ops->peer(server->rm, node);
+    struct direct_peer direct = direct_peer(server->direct, node);
+    peer.reached |= direct.up;
+    peer.queued += direct.queued;
+    peer.must += direct.must;
+    peer.should += direct.should;
+    peer.queued_bytes += direct.bytes;
+    return peer;
 }
 
-int server_open(struct server *server, struct err *err)
+bool server_tell_launcher(unsigned char what)
 {
-    if (server_load(server, err) != 0 || core_open(server, err) != 0)
-        return -1;
-    server->base = event_base_new();
-    server->control_in = evbuffer_new();
-    if (server->base == NULL || server->control_in == NULL)
-        return err_set(err, "libevent does not start");
-    server->handoff = handoff_new(server->base);
-    server->control =
-        event_new(server->base, BOOT_FD_CONTROL, EV_READ | EV_PERSIST, control_ready, server);
-    server->timer = evtimer_new(server->base, on_timer, server);
-    if (server->handoff == NULL || server->control == NULL || server->timer == NULL)
-        return err_set(err, "libevent does not start");
-    if (frames_open(server, err) != 0)
-        return -1;
-    server->started = now_ms();
-    server->status = status_open(server);
-    return execs_open(server, err);
+    return send(BOOT_FD_CONTROL, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-static int64_t earliest(int64_t a, int64_t b)
+/* @param told the node whose server is to tell the user, or ENDING_ALL_TELL */
+static void end_step(struct server *server, const struct rm_ending *ending, const char *tell,
+                     uint32_t told)
 {
-    return a < 0 ? b : b < 0 || a < b ? a : b;
+    struct wire_out frame = {0};
+    if (server->ending)
+        return; /* it is under way: when all ranks abort, say */
+    server->ending = true;
+    wire_put_u8(&frame, FRAME_ENDING);
+    wire_put_u32(&frame, told);
+    wire_put_str(&frame, tell);
+    broadcast_say(server->broadcasts, &frame);
+    if (server->rm != NULL)
+        server->rm_ops->abort(server->rm, ending);
 }
 
-void server_run(struct server *server)
+void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell)
 {
-    evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
-    event_add(server->control, NULL);
-    while (!event_base_got_break(server->base)) {
-        int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
-        ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
-        ms = earliest(ms, earliest(steps_next(server), holder_next(server->holder)));
-        ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
-        ms = earliest(ms, time_left_next(server, now));
-        if (!loop_turn(server->base, server->timer, ms))
-            break;
-    }
+    end_step(server, ending, tell, ENDING_ALL_TELL);
+}
+
+void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node)
+{
+    end_step(server, ending, ending->why, node);
+}
+
+bool server_has_left(const struct server *server, uint32_t node)
+{
+    struct rm_peer peer = {0};
+    if (server->rm != NULL)
+        peer = server->rm_ops->peer(server->rm, node);
+    return rm_peer_is_lost(peer.state) || engine_is_lost(server->engine, node);
 }
 
 void server_hold(struct server *server, struct handoff_item *item)
@@ -101,43 +77,4 @@ void server_resume(struct server *server)
         item->run(item);
         item = next;
     }
-}
-
-void server_close(struct server *server)
-{
-    status_close(server->status);
-    server_close_backend(server, 0);
-    if (server->handoff != NULL)
-        handoff_run(server->handoff);
-    handoff_free(server->handoff);
-    departed_free(server);
-    absent_close(server);
-    broadcast_free(server->broadcasts);
-    stranded_free(server);
-    upcall_free_served(server);
-    upcall_free_kept(server);
-    forwards_free(server);
-    pushes_free(server);
-    upcall_free_spawns(server);
-    engine_free(server->engine);
-    asks_free(server->asks);
-    surveys_free(server->surveys);
-    holder_free(server->holder);
-    steps_close(server);
-    sets_close(server);
-    book_free(&server->book);
-    link_free(server->link);
-    registry_free(server->registry);
-    nspace_free(server->nspace);
-    topology_free(server->topology);
-    free(server->tasks);
-    if (server->control != NULL)
-        event_free(server->control);
-    if (server->timer != NULL)
-        event_free(server->timer);
-    if (server->control_in != NULL)
-        evbuffer_free(server->control_in);
-    if (server->base != NULL)
-        event_base_free(server->base);
-    boot_free(&server->boot);
 }

@@ -134,26 +134,11 @@ struct server {
                       tree_arity says */
 };
 
-/**
- * Builds the server from its boot message; libpmix is not started yet.
- * @param server all zero but for boot and conf
- * @return 0, or -1 with the reason in @p err; server_close() it either way
- * @thread the loop's
- */
-int server_open(struct server *server, struct err *err);
-
-/** Runs until the launcher shuts its side. @thread the loop's */
-void server_run(struct server *server);
-
 /** Has @p item run once a loss of tasks was told. @thread the loop's */
 void server_hold(struct server *server, struct handoff_item *item);
 
 /** Runs what was held. @thread the loop's */
 void server_resume(struct server *server);
-
-/** Looks which libpmix is installed, and loads the back end. @return 0, or -1 with the reason in
- * @p err @thread the loop's */
-int server_load(struct server *server, struct err *err);
 
 /** @return how it stands with server @p node, whichever way what is sent to it goes @thread the
  * loop's, while there is a back end */
@@ -161,10 +146,6 @@ struct rm_peer server_peer(const struct server *server, uint32_t node);
 
 /** @param what BOOT_SAYS_… (boot.h) @return whether the launcher takes it @thread the loop's */
 bool server_tell_launcher(unsigned char what);
-
-/** @param ms what bytes under way to other servers may still take, in milliseconds
- * @thread the loop's */
-void server_close_backend(struct server *server, unsigned ms);
 
 /**
  * Has the RM end the step, and tells the other servers that it does.
@@ -184,15 +165,5 @@ void server_end_step_through(struct server *server, const struct rm_ending *endi
 /** @return whether the server of another node is not there any more, as far as this one knows
  * @thread the loop's */
 bool server_has_left(const struct server *server, uint32_t node);
-
-/** Delivers what other servers have not taken yet, as long as the step is not being ended and for
- * at most timeouts.peer; answers whoever still waits, and closes the back end; requests that come
- * later are refused.
- * @param ms what bytes under way to other servers may still take, in milliseconds
- * @thread the loop's, before libpmix ends, which may never come back */
-void server_leave(struct server *server, unsigned ms);
-
-/** Frees all. @thread the loop's */
-void server_close(struct server *server);
 
 #endif
