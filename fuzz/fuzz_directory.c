@@ -140,7 +140,6 @@ static void meet(const struct client *client, struct fuzz_bytes *in, struct wire
 {
     struct wire_out home = {0}, found = {0};
     put_job(out, in);
-    put_rest(out, in, 0);
     if (directory_meet(world.dir, client, out->data, out->len, &home) == 0)
         FUZZ_CHECK(directory_home(world.dir, home.data, home.len, &found) == 0 && found.len == 16);
     wire_out_free(&home);

@@ -31,7 +31,6 @@ struct word {
     struct rm *rm;
     uint32_t node;
     int error;
-    uint64_t hash;
     rm_rendezvous_fn *done;
     void *arg;
 };
@@ -195,43 +194,37 @@ static void session_close(struct rm *base, unsigned ms)
     free(rm);
 }
 
-/* @thread the loop's */
+/* The first server whose socket is there. @thread the loop's */
 static void say_home(struct handoff_item *item)
 {
     struct word *w = (struct word *)item;
     struct session_rm *rm = of(w->rm);
     const char *list = boot_setting(rm->boot, "steps");
-    struct steps all[STEPS_MAX];
-    uint32_t n = 0, servers = 0;
+    char name[256], path[512];
+    struct rm_server found = {.nspace = name};
+    bool there = false;
     int used;
-    while (!rm->closing && n < STEPS_MAX &&
-           sscanf(list, " %255s %u%n", all[n].nspace, &all[n].nnodes, &used) == 2) {
-        servers += all[n++].nnodes;
+    while (!there && sscanf(list, " %255s %u%n", name, &found.nnodes, &used) == 2) {
         list += used;
-    }
-    uint32_t place = servers > 0 ? (uint32_t)(w->hash % servers) : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (place < all[i].nnodes) {
-            const struct rm_server found = {
-                .nspace = all[i].nspace, .node = place, .nnodes = all[i].nnodes};
-            w->done(w->arg, &found, NULL);
-            break;
+        for (found.node = 0; found.node < found.nnodes; found.node++) {
+            snprintf(path, sizeof path, SESSION_SOCKET, rm->dir, name, found.node);
+            if ((there = access(path, F_OK) == 0))
+                break;
         }
-        place -= all[i].nnodes;
     }
+    if (!rm->closing)
+        w->done(w->arg, there ? &found : NULL, there ? NULL : "no server is there");
     free(w);
 }
 
-static void session_rendezvous(struct rm *base, const char *key, rm_rendezvous_fn *done, void *arg)
+static void session_rendezvous(struct rm *base, rm_rendezvous_fn *done, void *arg)
 {
     struct word *w = calloc(1, sizeof *w);
     if (w == NULL) {
         done(arg, NULL, "out of memory");
         return;
     }
-    *w = (struct word){.item.run = say_home, .rm = base, .hash = 1, .done = done, .arg = arg};
-    for (; *key != '\0'; key++)
-        w->hash = w->hash * 31 + (unsigned char)*key;
+    *w = (struct word){.item.run = say_home, .rm = base, .done = done, .arg = arg};
     handoff_post(of(base)->handoff, &w->item);
 }
 

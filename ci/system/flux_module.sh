@@ -325,28 +325,28 @@ guests() {
 
 namespace() { echo "flux.$(flux job id --to=f58plain "$1")"; }
 
-# Servers of two jobs of nobody's and one of ours, all with one key.
+# Servers of two jobs of nobody's and one of ours.
 several_jobs() {
   local first ours meet=()
   as=()
   a_job -N"$nodes" -n"$nodes" sleep inf
   ours=$job
-  probe "$work/meet.ours" 0 "$all" meet a-group "$work/met" &
+  probe "$work/meet.ours" 0 "$all" meet "$work/met" &
   meet+=($!)
   until_true 20 said meet.ours '^home' && [ "$(grep ^home "$work/meet.ours")" = "home $(namespace "$ours") 0 of $nodes" ]
-  verdict 'the first server with a key is where its user'\''s servers meet' tail -n 1 "$work/meet.ours"
+  verdict 'the first server that asks is where its user'\''s servers meet' tail -n 1 "$work/meet.ours"
   as=("${nobody[@]}")
   a_guest_job
   first=$job
-  probe "$work/meet.first" 1 "$(ranks_of "$job")" meet a-group "$work/met" &
+  probe "$work/meet.first" 1 "$(ranks_of "$job")" meet "$work/met" &
   meet+=($!)
   until_true 20 said meet.first '^home' && [ "$(grep ^home "$work/meet.first")" = "home $(namespace "$first") 1 of 2" ]
-  verdict "another user's key is another one" tail -n 1 "$work/meet.first"
+  verdict "another user's servers meet elsewhere" tail -n 1 "$work/meet.first"
   probe "$work/meet.zero" 0 "$(ranks_of "$job")" stay &
   meet+=($!)
   until_true 20 said meet.zero '^ready'
   a_guest_job   # the second one
-  probe "$work/second" 0 "$(ranks_of "$job")" meet a-group /dev/null && said second "^home $(namespace "$first") 1 of 2"
+  probe "$work/second" 0 "$(ranks_of "$job")" meet /dev/null && said second "^home $(namespace "$first") 1 of 2"
   verdict 'a second job of that user is sent there' tail -n 2 "$work/second"
   probe "$work/second" 0 "$(ranks_of "$job")" reach "$(namespace "$first")" 2
   verdict 'and may send there' tail -n 2 "$work/second"

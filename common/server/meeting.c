@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked of the resource manager's rendezvous; groups' ids are what users type. */
-static const char meeting_key[] = "\1holder";
-
 static int64_t clock_of(void *arg)
 {
     (void)arg;
@@ -33,7 +30,7 @@ static bool is_lost(void *arg, uint32_t node)
 static uint32_t handle_of(struct server *server, const struct rm_server *found, struct err *err)
 {
     if (strcmp(found->nspace, server->boot.nspace) == 0) {
-        if (server->rm_ops->one_home || found->node == server->boot.node)
+        if (found->node == server->boot.node)
             return server->boot.node;
         err_set(err, "node %u of this step is said to be it", found->node);
         return HOLDER_NONE;
@@ -56,7 +53,7 @@ static void find(void *arg)
 {
     struct server *server = arg;
     if (server->rm != NULL)
-        server->rm_ops->rendezvous(server->rm, meeting_key, on_found, server);
+        server->rm_ops->rendezvous(server->rm, on_found, server);
 }
 
 static void on_other(void *arg, const struct rm_server *found, const char *why)

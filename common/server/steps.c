@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Introduces this server to servers of other steps, learns their namespaces, asks the resource
- * manager where a bootstrap has its home, and drops frames that another step's server may not
- * send.
+ * Introduces this server to servers of other steps, learns their namespaces, asks where a bootstrap
+ * has its home, and drops frames that another step's server may not send.
  */
 #include "common/server/steps.h"
 
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call that waits for the RM to name its home. */
+/* A call that waits for its home to be named. */
 struct homeless {
     struct homeless *next;
     struct server *server;
@@ -295,8 +294,9 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
 
 /* ---- homes ---- */
 
-static void take_home(struct homeless *h, uint32_t node, const char *why)
+static void on_home(void *arg, uint32_t node, const char *why)
 {
+    struct homeless *h = arg;
     struct homeless **at = &h->server->homeless;
     while (*at != h)
         at = &(*at)->next;
@@ -306,27 +306,6 @@ static void take_home(struct homeless *h, uint32_t node, const char *why)
                   h->id, why != NULL ? why : "the resource manager names one that is not there");
     engine_home(h->server->engine, h->call, node);
     free(h);
-}
-
-static void on_holder(void *arg, uint32_t node, const char *why)
-{
-    take_home(arg, node, why);
-}
-
-static void on_home(void *arg, const struct rm_server *found, const char *why)
-{
-    struct homeless *h = arg;
-    struct server *server = h->server;
-    struct nspace *ns = server->nspace;
-    struct err err = {0};
-    uint32_t node = ENGINE_NO_HOME;
-    if (found != NULL && strcmp(found->nspace, server->boot.nspace) != 0) {
-        ns = steps_attach(server, found, &err);
-        why = err.text;
-    }
-    if (found != NULL && ns != NULL && found->node < ns->nnodes)
-        node = ns->base + found->node;
-    take_home(h, node, why);
 }
 
 void steps_home(void *arg, const char *id, uint64_t call)
@@ -342,10 +321,7 @@ void steps_home(void *arg, const char *id, uint64_t call)
     snprintf(h->id, sizeof h->id, "%s", id);
     h->next = server->homeless;
     server->homeless = h;
-    if (server->rm_ops->one_home)
-        holder_where(server->holder, on_holder, h);
-    else
-        server->rm_ops->rendezvous(server->rm, h->id, on_home, h);
+    holder_where(server->holder, on_home, h);
 }
 
 /* ---- libpmix ---- */

@@ -191,17 +191,14 @@ struct rm_ops {
     void (*close)(struct rm *rm, unsigned ms);
 
     /**
-     * Finds the server at which all servers of the session meet that ask for the same key: a
-     * bootstrap's home. It is one for all that ask while it lives; which one is the RM's choice.
-     * NULL: the session has one step, and whoever asks reckons it out of the key.
-     * @param key  a group's id, up to 255 bytes, any of them but NUL; borrowed until this returns
-     * @param done called once, perhaps before this returns, unless close() comes first
+     * Finds the server at which all servers of the session meet: the holder (holder.h). It is one
+     * for all that ask while it lives; which one is the RM's choice. Asking is dear: one server of
+     * a step asks, and the step keeps the answer until that server is lost.
+     * NULL: the session has one step.
+     * @param done called once, perhaps before this returns, unless close() comes first; a server of
+     *             the own step is the one that asks, or has just ended
      */
-    void (*rendezvous)(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
-
-    /** rendezvous() names one server for all keys, and asking is dear: one server of a step asks,
-     * and the step keeps the answer until that server is lost. */
-    bool one_home;
+    void (*rendezvous)(struct rm *rm, rm_rendezvous_fn *done, void *arg);
 
     /**
      * Finds a step of the job's user by its namespace's name, which may be from anywhere.

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Servers of other jobs: which job is looked for, and where those meet that have a key in common.
- */
+/* Servers of other jobs: which job is looked for, and where all of a user meet. */
 #include "plugins/flux/directory_private.h"
 
 #include <errno.h>
@@ -47,8 +46,7 @@ int directory_meet(const struct directory *dir, const struct client *client, con
     struct wire_in in;
     wire_in_init(&in, data, len);
     uint64_t job = wire_get_u64(&in);
-    const void *key = packet_rest(&in, &len);
-    if (in.bad || len > PACKET_KEY_MAX)
+    if (!wire_end(&in))
         return EPROTO;
     const struct server *server = directory_client(dir, job, client);
     if (server == NULL)
@@ -59,7 +57,6 @@ int directory_meet(const struct directory *dir, const struct client *client, con
     wire_put_u32(out, server->reg.node);
     wire_put_u32(out, server->reg.nnodes);
     wire_put_u32(out, dir->env.rank);
-    wire_put_raw(out, key, len);
     return out->failed ? ENOMEM : 0;
 }
 
@@ -75,10 +72,9 @@ int directory_home(struct directory *dir, const void *data, size_t len, struct w
     asks.node = wire_get_u32(&in);
     asks.nnodes = wire_get_u32(&in);
     asks.broker = wire_get_u32(&in);
-    const void *key = packet_rest(&in, &len);
-    if (in.bad || len > PACKET_KEY_MAX)
+    if (!wire_end(&in))
         return EPROTO;
-    const struct meeting_home *home = meetings_ask(dir->meetings, owner, key, len, &asks);
+    const struct meeting_home *home = meetings_ask(dir->meetings, owner, &asks);
     if (home == NULL)
         return ENOMEM;
     wire_put_u64(out, home->job);

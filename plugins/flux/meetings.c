@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/** @file
- * A list for all owners. Asking for a key brings its meeting to the front; the last one of an
- * owner that has too many is dropped.
- */
+/* A list for all owners. */
 #include "plugins/flux/meetings.h"
 
 #include "plugins/flux/packet.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct meeting {
     struct meeting *next;
     struct meeting_home home;
     uint32_t owner;
-    size_t len;
-    unsigned char key[];
 };
 
 struct meetings {
-    struct meeting *list; /* what was asked for last is first */
+    struct meeting *list;
     size_t n;
 };
 
@@ -36,35 +30,20 @@ static void drop(struct meetings *meetings, struct meeting **at)
     meetings->n--;
 }
 
-const struct meeting_home *meetings_ask(struct meetings *meetings, uint32_t owner, const void *key,
-                                        size_t len, const struct meeting_home *asks)
+const struct meeting_home *meetings_ask(struct meetings *meetings, uint32_t owner,
+                                        const struct meeting_home *asks)
 {
-    struct meeting **oldest = NULL, **at = &meetings->list, *m;
-    size_t n = 0;
-    for (; (m = *at) != NULL; at = &m->next) {
-        if (m->owner != owner)
-            continue;
-        if (m->len == len && memcmp(m->key, key, len) == 0)
-            break;
-        oldest = at;
-        n++;
-    }
-    if (m != NULL) {
-        *at = m->next;
-    } else {
-        if (n >= MEETINGS_MAX)
-            drop(meetings, oldest);
-        m = malloc(sizeof *m + len);
-        if (m == NULL)
-            return NULL;
-        m->home = *asks;
-        m->owner = owner;
-        m->len = len;
-        memcpy(m->key, key, len);
-        meetings->n++;
-    }
-    m->next = meetings->list;
+    struct meeting *m = meetings->list;
+    while (m != NULL && m->owner != owner)
+        m = m->next;
+    if (m != NULL)
+        return &m->home;
+    m = malloc(sizeof *m);
+    if (m == NULL)
+        return NULL;
+    *m = (struct meeting){meetings->list, *asks, owner};
     meetings->list = m;
+    meetings->n++;
     return &m->home;
 }
 

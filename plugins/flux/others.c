@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Servers of other jobs. A job is named by its namespace, "flux." and its id; the module says which
- * brokers it has, in the order of its nodes, and where the leaders of a group meet. */
+ * brokers it has, in the order of its nodes, and where all servers of the user meet. */
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"
@@ -93,7 +93,6 @@ static void close_question(struct rm *rm, struct question *q)
     while (*at != q)
         at = &(*at)->next;
     *at = q->next;
-    free(q->key);
     free(q);
 }
 
@@ -128,12 +127,11 @@ static void ask(struct rm *rm, struct question *q)
 {
     struct wire_out out = {0};
     wire_put_u64(&out, rm->job);
-    if (q->key == NULL)
-        wire_put_u64(&out, q->other != NULL ? q->other->job : q->job);
-    else
-        wire_put_raw(&out, q->key, strlen(q->key));
+    uint64_t job = q->other != NULL ? q->other->job : q->job;
+    if (job != 0)
+        wire_put_u64(&out, job);
     q->tag = broker_tag(rm);
-    broker_ask(rm, q->key == NULL ? "muster.find" : "muster.meet", &out, q->tag);
+    broker_ask(rm, job != 0 ? "muster.find" : "muster.meet", &out, q->tag);
 }
 
 int64_t others_tick(struct rm *rm, int64_t now)
@@ -160,31 +158,31 @@ int64_t others_tick(struct rm *rm, int64_t now)
     return when;
 }
 
-void others_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg)
+/* @param job 0: where to meet */
+static void open_server(struct rm *rm, uint64_t job, rm_rendezvous_fn *done, void *arg)
 {
-    char *copy = strdup(key);
-    struct question *q = copy != NULL ? open_question(rm) : NULL;
+    struct question *q = open_question(rm);
     if (q == NULL) {
-        free(copy);
         done(arg, NULL, "out of memory");
-        return;
-    }
-    q->key = copy;
-    q->done = done;
-    q->arg = arg;
-}
-
-void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg)
-{
-    uint64_t job = job_of(nspace);
-    struct question *q = job != 0 ? open_question(rm) : NULL;
-    if (q == NULL) {
-        done(arg, NULL, job == 0 ? "it is no job of Flux" : "out of memory");
         return;
     }
     q->job = job;
     q->done = done;
     q->arg = arg;
+}
+
+void others_rendezvous(struct rm *rm, rm_rendezvous_fn *done, void *arg)
+{
+    open_server(rm, 0, done, arg);
+}
+
+void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg)
+{
+    uint64_t job = job_of(nspace);
+    if (job != 0)
+        open_server(rm, job, done, arg);
+    else
+        done(arg, NULL, "it is no job of Flux");
 }
 
 void others_find(struct rm *rm, uint32_t node)
@@ -284,7 +282,7 @@ bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
     wire_in_init(&in, data, len);
     if (q->other != NULL)
         take_brokers(rm, q, &in);
-    else if (q->key == NULL)
+    else if (q->job != 0)
         take_job(rm, q, len);
     else
         take_home(rm, q, &in);

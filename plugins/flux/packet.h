@@ -8,8 +8,8 @@
  *                                         u32 broker rank of each node; a streaming request
  *                       muster.find       u64 job, u64 another job; the answer: u32 broker rank of
  *                                         each node of that
- *                       muster.meet       u64 job, the key, up to 255 bytes; the answer: u64 job,
- *                                         u32 node, u32 nodes of the server to meet at
+ *                       muster.meet       u64 job; the answer: u64 job, u32 node, u32 nodes of
+ *                                         the server to meet at
  *                       muster.took       u64 job, u64 ticket, of the last one that was taken; has
  *                                         no answer
  *                       muster.leave      u64 job, u32 and the broker ranks of servers that it has
@@ -25,7 +25,7 @@
  *                                         PACKET_ALL_NODES, u8 enum packet_loss; has no answer
  *                       muster.home       to rank 0: PACKET_VERSION, u32 owner's uid; u64 job,
  *                                         u32 node, u32 nodes and u32 broker rank of the server
- *                                         that asks, the key; the answer: as of muster.meet
+ *                                         that asks; the answer: as of muster.meet
  *
  * muster.send is answered when its server has said by muster.took to have it. Of several messages
  * of one sender only the last is answered then, for all of them. A server says so when nothing has
@@ -42,7 +42,6 @@
 enum {
     PACKET_VERSION = 6,
     PACKET_ALL_NODES = 0xffffffff,
-    PACKET_KEY_MAX = 255,
     PACKET_WINDOW_MESSAGES = 16,
     PACKET_WINDOW_BYTES = 256 << 10, /**< before the last one of them, which may be longer */
     PACKET_TOOK_MS = 5,

@@ -52,8 +52,7 @@ struct other {
 struct question {
     struct question *next;
     struct other *other; /**< whose brokers; NULL: where to meet, or a job by its number */
-    char *key;           /**< where to meet, owned; else NULL */
-    uint64_t job;        /**< whose number of nodes, without other and key */
+    uint64_t job;        /**< whose number of nodes, without other; 0: where to meet */
     rm_rendezvous_fn *done;
     void *arg;
     uint32_t tag; /**< of the request; 0: none is under way */
@@ -223,7 +222,7 @@ void spawns_free(struct rm *rm);
 /* ---- other jobs: others.c ---- */
 
 /** rm_ops.rendezvous, rm_ops.resolve and rm_ops.attach */
-void others_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
+void others_rendezvous(struct rm *rm, rm_rendezvous_fn *done, void *arg);
 void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
 void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
                    const struct boot_node *nodes);

@@ -19,7 +19,7 @@ static const char usage[] =
     "usage: rm_probe BACKEND LIBFLUX JOB NODE BROKERS COMMAND\n"
     "  exchange ROUNDS BYTES [FILE]  to all others and from all others, ROUNDS times; with FILE\n"
     "                                as many times more as it takes until it is there\n"
-    "  meet KEY FILE                 say where servers with that key meet; until FILE is there\n"
+    "  meet FILE                     say where the user's servers meet; until FILE is there\n"
     "  reach NAMESPACE NODES         send to the first server of another job\n"
     "  lost                          until a node counts as lost\n"
     "  stay                          do nothing until killed\n"
@@ -177,9 +177,9 @@ static int begin(struct probe *probe, char **argv)
         probe->bytes = strtoul(argv[8], NULL, 10);
         probe->file = argv[9];
         begin_round(probe);
-    } else if (strcmp(command, "meet") == 0 && argv[7] != NULL && argv[8] != NULL) {
-        probe->file = argv[8];
-        probe->ops->rendezvous(probe->rm, argv[7], on_home, probe);
+    } else if (strcmp(command, "meet") == 0 && argv[7] != NULL) {
+        probe->file = argv[7];
+        probe->ops->rendezvous(probe->rm, on_home, probe);
     } else if (strcmp(command, "reach") == 0 && argv[7] != NULL && argv[8] != NULL) {
         reach(probe, argv[7], (uint32_t)strtoul(argv[8], NULL, 10));
     } else if (strcmp(command, "abort") == 0 && argv[7] != NULL) {

@@ -145,13 +145,12 @@ static void waiting_bytes_are_bounded(void **state)
 }
 
 /* Where a server of @p job on broker @p rank is told to meet. */
-static struct meeting_home meet(uint64_t job, uint32_t rank, struct client who, const char *key)
+static struct meeting_home meet(uint64_t job, uint32_t rank, struct client who)
 {
     struct wire_out out = {0}, home = {0}, answer = {0};
     struct meeting_home found;
     struct wire_in in;
     wire_put_u64(&out, job);
-    wire_put_raw(&out, key, strlen(key));
     assert_int_equal(directory_meet(dirs[rank], &who, out.data, out.len, &home), 0);
     assert_int_equal(directory_home(dirs[0], home.data, home.len, &answer), 0);
     wire_in_init(&in, answer.data, answer.len);
@@ -177,70 +176,44 @@ static void meet_at_the_first(void **state)
     struct client dead = client(1), bob = {.uuid = "b", .uid = OWNER + 1};
     (void)state;
     enter_both();
-    expect_home(meet(JOB, 1, client(1), "key"), JOB, 1);
-    expect_home(meet(OTHER, 2, other_client(2), "key"), JOB, 1);
-    expect_home(meet(OTHER, 0, other_client(0), "other key"), OTHER, 0);
+    expect_home(meet(JOB, 1, client(1)), JOB, 1);
+    expect_home(meet(OTHER, 2, other_client(2)), JOB, 1);
+    expect_home(meet(OTHER, 0, other_client(0)), JOB, 1);
     assert_int_equal(enter(OTHER + 1, 2, bob, &sent[0]), 0);
-    expect_home(meet(OTHER + 1, 2, bob, "key"), OTHER + 1,
-                2); /* another user's key is another one */
+    expect_home(meet(OTHER + 1, 2, bob), OTHER + 1, 2); /* another user's home is another one */
     directory_disconnect(dirs[1], &dead);
     pump();
-    expect_home(meet(OTHER, 2, other_client(2), "key"), OTHER, 2);
+    expect_home(meet(OTHER, 2, other_client(2)), OTHER, 2);
     directory_offline(dirs[0], 2);
-    expect_home(meet(JOB, 0, client(0), "key"), JOB, 0);
+    expect_home(meet(JOB, 0, client(0)), JOB, 0);
     /* One who did not have to say so: its module was not loaded when it left. */
     directory_ended(dirs[2], OWNER, JOB);
     pump();
-    expect_home(meet(OTHER, 1, other_client(1), "key"), OTHER, 1);
+    expect_home(meet(OTHER, 1, other_client(1)), OTHER, 1);
 }
 
 static void only_servers_ask(void **state)
 {
     struct client stranger = {.uuid = "s", .uid = OWNER}, me = client(0);
     struct wire_out out = {0}, home = {0};
-    unsigned char key[PACKET_KEY_MAX + 1] = {0};
+    const unsigned char zeros[29] = {0};
     uint64_t job;
     (void)state;
     enter_all();
     wire_put_u64(&out, JOB);
     wire_put_u64(&out, OTHER);
     assert_int_equal(directory_find(dirs[0], &stranger, out.data, out.len, &job), ENOTCONN);
-    assert_int_equal(directory_meet(dirs[0], &stranger, out.data, out.len, &home), ENOTCONN);
+    assert_int_equal(directory_meet(dirs[0], &stranger, out.data, 8, &home), ENOTCONN);
     assert_int_equal(directory_find(dirs[0], &me, out.data, out.len, &job), 0);
     assert_int_equal(job, OTHER);
     for (size_t len = 0; len < out.len; len++)
         assert_int_equal(directory_find(dirs[0], &me, out.data, len, &job), EPROTO);
     assert_int_equal(directory_meet(dirs[0], &me, out.data, 7, &home), EPROTO);
-    wire_out_free(&out);
-    out = (struct wire_out){0};
-    wire_put_u64(&out, JOB);
-    wire_put_raw(&out, key, sizeof key); /* too long */
-    assert_int_equal(directory_meet(dirs[0], &me, out.data, out.len, &home), EPROTO);
+    assert_int_equal(directory_meet(dirs[0], &me, out.data, out.len, &home), EPROTO); /* too long */
     assert_int_equal(home.len, 0);
-    for (size_t len = 0; len < 28; len++)
-        assert_int_equal(directory_home(dirs[0], key, len, &home), EPROTO);
+    for (size_t len = 0; len <= sizeof zeros; len++)
+        assert_int_equal(directory_home(dirs[0], zeros, len, &home), EPROTO);
     wire_out_free(&out);
-}
-
-static void meetings_are_bounded(void **state)
-{
-    struct meetings *meetings = meetings_new();
-    const struct meeting_home first = {.job = 1, .nnodes = 1}, second = {.job = 2, .nnodes = 1};
-    (void)state;
-    meetings_ask(meetings, OWNER + 1, "bob", 3, &first);
-    for (uint32_t i = 0; i < 2 * MEETINGS_MAX; i++) {
-        assert_int_equal(meetings_ask(meetings, OWNER, &i, sizeof i, &first)->job, 1);
-        uint32_t used = 0; /* what is asked for again and again stays */
-        assert_int_equal(meetings_ask(meetings, OWNER, &used, sizeof used, &second)->job, 1);
-    }
-    assert_int_equal(meetings_count(meetings), MEETINGS_MAX + 1);
-    uint32_t old = 1, late = 2 * MEETINGS_MAX - 1;
-    assert_int_equal(meetings_ask(meetings, OWNER, &late, sizeof late, &second)->job, 1);
-    assert_int_equal(meetings_ask(meetings, OWNER, &old, sizeof old, &second)->job, 2);
-    assert_int_equal(meetings_ask(meetings, OWNER + 1, "bob", 3, &second)->job, 1);
-    meetings_gone(meetings, OWNER, 1, 0);
-    assert_int_equal(meetings_count(meetings), 2); /* "old", and the other user's */
-    meetings_free(meetings);
 }
 
 int main(void)
@@ -254,7 +227,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(waiting_bytes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(meet_at_the_first, setup, teardown),
         cmocka_unit_test_setup_teardown(only_servers_ask, setup, teardown),
-        cmocka_unit_test(meetings_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,7 +168,6 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .abort = ender_order,
     .shut = slurm_shut,
     .close = slurm_close,
-    .one_home = true,
     .rendezvous = scout_rendezvous,
     .resolve = scout_resolve,
     .others = scout_others,

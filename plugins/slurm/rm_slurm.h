@@ -176,7 +176,7 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
 void others_free(struct rm *rm);
 
 /** rm_ops.rendezvous, rm_ops.resolve and rm_ops.others. */
-void scout_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg);
+void scout_rendezvous(struct rm *rm, rm_rendezvous_fn *done, void *arg);
 void scout_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
 void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg);
 /** rm_ops.time_left */

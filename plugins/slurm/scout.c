@@ -139,7 +139,8 @@ static bool locate(const struct scout *scout, const struct scout_seen *first, ui
 
 static void own_place(const struct rm *rm, struct place *place)
 {
-    *place = (struct place){.run = rm->boot->run, .nnodes = rm->boot->nnodes};
+    *place =
+        (struct place){.run = rm->boot->run, .node = rm->boot->node, .nnodes = rm->boot->nnodes};
     snprintf(place->nspace, sizeof place->nspace, "%s", rm->boot->nspace);
 }
 
@@ -365,9 +366,8 @@ static void ask(struct rm *rm, struct scout_question *q, rm_rendezvous_fn *done,
         done(arg, NULL, "out of memory");
 }
 
-void scout_rendezvous(struct rm *rm, const char *key, rm_rendezvous_fn *done, void *arg)
+void scout_rendezvous(struct rm *rm, rm_rendezvous_fn *done, void *arg)
 {
-    (void)key; /* one home for all */
     ask(rm, calloc(1, sizeof(struct scout_question)), done, arg);
 }
 

@@ -226,7 +226,7 @@ static void take_time(void *arg, int64_t left, const char *reason)
 static void ask_home(void)
 {
     nfound = nends = 0;
-    scout_rendezvous(&rm, "any", take, &rm);
+    scout_rendezvous(&rm, take, &rm);
     run_answer();
 }
 
@@ -420,7 +420,7 @@ static void a_server_that_leaves(void **state)
     (void)state;
     add(5, 0, 600, "n3", "n3");
     nfound = nends = 0;
-    scout_rendezvous(&rm, "any", take, &rm);
+    scout_rendezvous(&rm, take, &rm);
     pthread_mutex_lock(&lock);
     while (item == NULL)
         pthread_cond_wait(&posted, &lock);
@@ -428,7 +428,7 @@ static void a_server_that_leaves(void **state)
     pthread_mutex_lock(&rm.lock);
     rm.closing = true;
     pthread_mutex_unlock(&rm.lock);
-    scout_rendezvous(&rm, "any", take, &rm);
+    scout_rendezvous(&rm, take, &rm);
     run_answer();
     assert_int_equal(nfound + nends, 0);
 }
