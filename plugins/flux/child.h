@@ -8,6 +8,7 @@
 
 #include "common/launch/spawn_wire.h"
 #include "plugins/flux/child_output.h"
+#include "plugins/flux/jobid.h"
 
 /** In the order of its life: children.h. */
 enum child_state {
@@ -28,7 +29,7 @@ struct child {
     enum child_state state;
     uint32_t number;
     uint64_t id;
-    char label[64];                 /* its id */
+    char label[JOBID_SIZE];         /* its id; "" before it has one */
     flux_future_t *submit, *events; /* NULL: nothing is awaited */
     flux_watcher_t *timer;
     struct child_output output;

@@ -47,8 +47,7 @@ static void on_submit(flux_future_t *f, void *arg)
         return;
     }
     flux_future_destroy(f);
-    if (flux_job_id_encode(child->id, "f58plain", child->label, sizeof(child->label)) < 0)
-        snprintf(child->label, sizeof(child->label), "%llu", (unsigned long long)child->id);
+    jobid_write(child->id, child->label);
     if (child->state == CHILD_SUBMITS) {
         child->state = CHILD_QUEUED;
         child_set_timer(child, CHILD_QUEUED_S);
@@ -167,7 +166,7 @@ static void on_started(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
 struct children *children_open(flux_shell_t *shell, struct boot *boot, uint64_t job)
 {
     struct children *c;
-    char topic[sizeof(c->channel) - 16], id[32];
+    char topic[sizeof(c->channel) - 16], id[JOBID_SIZE];
     uint32_t rank;
 
     if (!flux_shell_service_register || !flux_job_submit || !flux_kvs_commit || !json_loads)
@@ -179,13 +178,14 @@ struct children *children_open(flux_shell_t *shell, struct boot *boot, uint64_t 
     c->h = flux_shell_get_flux(shell);
     c->job = job;
     c->nnodes = boot->nnodes;
-    if (flux_get_rank(c->h, &rank) < 0 || flux_job_id_encode(job, "f58plain", id, sizeof(id)) < 0 ||
+    if (flux_get_rank(c->h, &rank) < 0 ||
         flux_shell_service_register(shell, ASKED, on_asked, c) < 0 ||
         flux_shell_service_register(shell, STARTED, on_started, c) < 0) {
         log_warning("PMIx_Spawn is refused: the shell offers no service: %s", strerror(errno));
         free(c);
         return NULL;
     }
+    jobid_write(job, id);
     snprintf(topic, sizeof(topic), "%u-shell-%s." STARTED, (unsigned)getuid(), id);
     snprintf(c->channel, sizeof(c->channel), "%u %s", rank, topic);
     snprintf(topic, sizeof(topic), "%u-shell-%s." ASKED, (unsigned)getuid(), id);

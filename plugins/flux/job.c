@@ -16,6 +16,7 @@
 #include "common/conf/conf_file.h"
 #include "common/util/text.h"
 #include "plugins/flux/idset.h"
+#include "plugins/flux/jobid.h"
 #include "plugins/flux/options.h"
 
 #include <dlfcn.h>
@@ -146,10 +147,11 @@ static int describe(struct job *job, flux_t *h, struct err *err)
 {
     struct boot *boot = &job->boot;
     const char *uri = flux_attr_get(h, "local-uri");
-    char id[64];
+    char id[JOBID_SIZE];
 
-    if (!uri || flux_job_id_encode(job->id, "f58plain", id, sizeof(id)) < 0)
+    if (!uri)
         return err_set(err, "the broker does not tell of itself: %s", strerror(errno));
+    jobid_write(job->id, id);
     boot->session = text_format("%llu", (unsigned long long)job->id);
     boot->nspace = text_format("flux.%s", id);
     boot->label = strdup(id);

@@ -17,7 +17,7 @@ enum { JOBID_SIZE = 16 /**< of one in the form f58plain, with its end */ };
  */
 bool jobid_parse(const char *text, uint64_t *id);
 
-/** Writes a job id in the form f58plain, as the servers' directories have it. */
+/** Writes a job id in the form f58plain, as namespaces have it. */
 void jobid_write(uint64_t id, char text[static JOBID_SIZE]);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Servers of other jobs. A job is named by its namespace, "flux." and its id; the module says which
  * brokers it has, in the order of its nodes, and where all servers of the user meet. */
+#include "plugins/flux/jobid.h"
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"
@@ -11,25 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MAX_LEN = 64 };
 static const char prefix[] = "flux.";
+enum { PREFIX = sizeof prefix - 1, NAME_SIZE = PREFIX + JOBID_SIZE };
 
-static int name_job(uint64_t job, char name[NAME_MAX_LEN])
+static void name_job(uint64_t job, char name[NAME_SIZE])
 {
     strcpy(name, prefix);
-    return flux_job_id_encode(job, "f58plain", name + strlen(name), NAME_MAX_LEN - strlen(name));
+    jobid_write(job, name + PREFIX);
 }
 
 /* @return 0 for a name that is not what we call a job */
 static uint64_t job_of(const char *nspace)
 {
-    char name[NAME_MAX_LEN];
+    char name[NAME_SIZE];
     uint64_t job = 0;
-    if (strncmp(nspace, prefix, strlen(prefix)) != 0 ||
-        flux_job_id_parse(nspace + strlen(prefix), &job) < 0 || name_job(job, name) < 0 ||
-        strcmp(name, nspace) != 0)
+    if (strncmp(nspace, prefix, PREFIX) != 0 || !jobid_parse(nspace + PREFIX, &job))
         return 0;
-    return job;
+    name_job(job, name);
+    return strcmp(name, nspace) == 0 ? job : 0;
 }
 
 void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
@@ -233,12 +233,13 @@ static void take_brokers(struct rm *rm, struct question *q, struct wire_in *in)
 
 static void take_home(struct rm *rm, struct question *q, struct wire_in *in)
 {
-    char name[NAME_MAX_LEN];
+    char name[NAME_SIZE];
     uint64_t job = wire_get_u64(in);
     struct rm_server home = {.nspace = name};
     home.node = wire_get_u32(in);
     home.nnodes = wire_get_u32(in);
-    if (!wire_end(in) || name_job(job, name) < 0)
+    name_job(job, name);
+    if (!wire_end(in))
         fail(rm, q, "the broker's module names no server");
     else
         say_home(rm, q, &home, NULL);
@@ -247,9 +248,10 @@ static void take_home(struct rm *rm, struct question *q, struct wire_in *in)
 /* The module has said which brokers a job has: one for each node. */
 static void take_job(struct rm *rm, struct question *q, size_t len)
 {
-    char name[NAME_MAX_LEN];
+    char name[NAME_SIZE];
     struct rm_server found = {.nspace = name, .nnodes = (uint32_t)(len / 4)};
-    if (len == 0 || len % 4 != 0 || name_job(q->job, name) < 0)
+    name_job(q->job, name);
+    if (len == 0 || len % 4 != 0)
         fail(rm, q, "the broker's module names no server");
     else
         say_home(rm, q, &found, NULL);

@@ -4,6 +4,7 @@
 
 #include "common/launch/plan.h"
 #include "common/util/log.h"
+#include "plugins/flux/jobid.h"
 #include "shims/flux/shell_jobs_abi.h"
 
 #include <errno.h>
@@ -104,7 +105,7 @@ struct parent *parent_open(flux_shell_t *shell, struct boot *boot, uint64_t job)
         boot_set(boot, "channel", channel);
     if (boot->node != 0 || !boot_parent(boot, nspace, &rank) ||
         strncmp(nspace, scheme, sizeof(scheme) - 1) != 0 ||
-        flux_job_id_parse(nspace + sizeof(scheme) - 1, &id) < 0)
+        !jobid_parse(nspace + sizeof(scheme) - 1, &id))
         return NULL;
     return watch(flux_shell_get_flux(shell), job, id, nspace + sizeof(scheme) - 1);
 }

@@ -70,13 +70,6 @@ int flux_get_rank(flux_t *h, uint32_t *rank)
     return 0;
 }
 
-int flux_job_id_encode(uint64_t id, const char *type, char *buf, size_t len)
-{
-    (void)id, (void)type;
-    snprintf(buf, len, "f1");
-    return 0;
-}
-
 int flux_msg_get_cred(const flux_msg_t *msg, struct flux_msg_cred *cred)
 {
     (void)msg;

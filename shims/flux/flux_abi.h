@@ -74,8 +74,6 @@ void flux_watcher_destroy(flux_watcher_t *w);
 int flux_get_rank(flux_t *h, uint32_t *rank);
 int flux_get_size(flux_t *h, uint32_t *size);
 const char *flux_attr_get(flux_t *h, const char *name);
-int flux_job_id_parse(const char *s, uint64_t *id);
-int flux_job_id_encode(uint64_t id, const char *type, char *buf, size_t bufsz);
 int flux_log(flux_t *h, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The library itself. The number is the three of them in one. */

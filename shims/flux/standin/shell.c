@@ -4,6 +4,8 @@
  */
 #include "shims/flux/standin/shell.h"
 
+#include "plugins/flux/jobid.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -160,9 +162,9 @@ static void free_env(char **env)
 static void set_env(struct flux_shell *shell, struct shell_task *task, const char *uri)
 {
     const struct standin_step *step = &shell->node.run->step;
-    char ***env = &task->cmd.env, id[32];
+    char ***env = &task->cmd.env, id[JOBID_SIZE];
 
-    flux_job_id_encode(step->job, "f58plain", id, sizeof(id));
+    jobid_write(step->job, id);
     *env = copy_env(shell->node.run->env);
     task_setenv(env, "FLUX_URI", "%s", uri);
     task_setenv(env, "FLUX_JOB_ID", "%s", id);

@@ -132,26 +132,6 @@ static void test_bad_bytes(void **state)
     evbuffer_free(in);
 }
 
-static void test_ids(void **state)
-{
-    const uint64_t ids[] = {0, 1, 57, 58, 1234567, UINT64_MAX};
-    char text[32];
-    uint64_t back;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
-        assert_int_equal(flux_job_id_encode(ids[i], "f58plain", text, sizeof(text)), 0);
-        assert_int_equal(flux_job_id_parse(text, &back), 0);
-        assert_true(back == ids[i]);
-    }
-    assert_int_equal(flux_job_id_encode(58, "f58plain", text, sizeof(text)), 0);
-    assert_string_equal(text, "f21");
-    assert_int_equal(flux_job_id_encode(58, "f58plain", text, 3), -1);
-    assert_int_equal(flux_job_id_parse("f", &back), -1);
-    assert_int_equal(flux_job_id_parse("f0", &back), -1);
-    assert_int_equal(flux_job_id_parse("fzzzzzzzzzzzz", &back), -1);
-}
-
 static void test_tree(void **state)
 {
     (void)state;
@@ -203,10 +183,9 @@ static void test_timers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pack),   cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_bad_bytes),
-        cmocka_unit_test(test_ids),    cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_pack),  cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_bytes), cmocka_unit_test(test_bad_bytes),
+        cmocka_unit_test(test_tree),  cmocka_unit_test(test_timers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
