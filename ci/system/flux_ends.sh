@@ -88,6 +88,10 @@ part_others() {
   ended_by raise mine flux job raise --type=mine --severity=0
 }
 
+# all_told SERVER: whether the shell has told that server, which is stopped, of the end of eight tasks: 12 bytes each wait in
+# its control socket, BOOT_FD_CONTROL
+all_told() { [ "$(ss -xHp state established | awk -v who="pid=$1,fd=3)" 'index($0, who) { print $2 }')" -ge 96 ]; }
+
 # Tasks of one node that are killed at once while they wait for each other. libpmix before 7 then frees the operation once
 # for each of them. The server ends without libpmix's own end, unless it crashes before, and says which.
 part_together() {
@@ -101,7 +105,7 @@ part_together() {
   kill -9 "${tasks%%[[:space:]]*}"
   until_true 10 tasks_ended "${tasks%%[[:space:]]*}"
   kill_together <<<"${tasks#*[[:space:]]}"
-  until_true 10 tasks_ended "$tasks"
+  until_true 10 all_told "$server" || not_ok 'together: the shell knows of all ends' "$(ss -xp | grep "pid=$server,")"
   kill -CONT "$server"
   wait $job
   status=$?
