@@ -52,7 +52,7 @@ struct conf_direct {
      * zero. */
     char where[CONF_PATH_SIZE];
     int port;  /**< the first one that a server may listen on; 0: any */
-    int ports; /**< how many, from that one on */
+    int ports; /**< how many, from direct.port on */
 };
 
 /** How long an operation may wait, in seconds; 0: for ever. PMIX_TIMEOUT of the caller wins. */

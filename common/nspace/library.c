@@ -27,7 +27,7 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
                           .advice = "needs libpmix 7 or newer on every node",
                           .meaning =
                               "a group operation that has lost a local participant is handed "
-                              "up, so it can go on without that one"},
+                              "up, so it can go on without it"},
     [LIBRARY_GROUP_COUNTS] =
         {.name = "GROUP_COUNTS",
          .from = RELEASE(7, 0),
@@ -108,7 +108,7 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .before = RELEASE(6, 0),
          .meaning = "the answer to an event goes to the client from the thread that gives it, "
                     "beside libpmix's own, and messages get lost; muster answers within the "
-                    "upcall, before it is known who the event reaches"},
+                    "upcall, before it is known which processes the event reaches"},
     [LIBRARY_DATA_ANSWER_RACES] =
         {.name = "DATA_ANSWER_RACES",
          .fault = true,

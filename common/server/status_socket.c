@@ -297,7 +297,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 static void on_refused(struct evconnlistener *listener, void *arg)
 {
     (void)arg;
-    log_warning("nobody can ask for the state any more: %s", strerror(errno));
+    log_warning("muster-status cannot ask this server any more: %s", strerror(errno));
     evconnlistener_disable(listener);
 }
 

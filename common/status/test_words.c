@@ -115,7 +115,7 @@ static void the_one_that_decides_is_believed(void **state)
                  "c08: muster 1.0, libpmix 5.0.7, up 70 s; 1 waiting\n"
                  "c10: no answer within 5 s\n"
                  "fence of 8 processes has waited for 61 s, fails in 9 s: "
-                 "missing ranks 5,9 on c09, rank 12 on c10, and those on 3 more nodes\n");
+                 "missing ranks 5,9 on c09, rank 12 on c10, and ranks on 3 more nodes\n");
 }
 
 static void without_the_one_that_decides(void **state)

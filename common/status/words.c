@@ -185,7 +185,7 @@ static void write_operation(FILE *out, json_object *tracker)
     if (length(missing) == 0)
         fprintf(out, "no word yet of %s, which decides", text_of(tracker, "root").s);
     if (omitted > 0)
-        fprintf(out, ", and those on %lld more nodes", omitted);
+        fprintf(out, ", and ranks on %lld more nodes", omitted);
     fprintf(out, "\n");
 }
 

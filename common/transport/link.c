@@ -277,7 +277,7 @@ static void keep(struct link *link, const void *data, size_t len)
     struct stranger *s = link->nstrangers + len <= STRANGERS_MAX ? malloc(sizeof *s + len) : NULL;
     struct stranger **end = &link->strangers;
     if (s == NULL) {
-        log_warning("a frame of a server that has not said who it is was dropped");
+        log_warning("a frame of a server that has sent no greeting was dropped");
         return;
     }
     while (*end != NULL)

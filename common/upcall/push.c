@@ -217,7 +217,7 @@ static void run_push(struct handoff_item *item)
         give(p, PMIX_ERR_UNREACH);
     } else if (inlet == NULL) {
         refused_tell(REFUSED_PUSH_STDIN, NULL,
-                     "only a process that one of this node, which still runs, has spawned with "
+                     "only a process that a running process of this node has spawned with "
                      "PMIX_FWD_STDIN takes input");
         give(p, PMIX_ERR_NOT_SUPPORTED);
     } else if (inlet->cut != PMIX_SUCCESS) {

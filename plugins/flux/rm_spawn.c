@@ -133,7 +133,8 @@ void spawns_started(struct rm *rm, const struct rm_spawn_news *news)
     unsigned long number = channel != NULL ? strtoul(channel, &end, 10) : 0;
     unsigned long broker = channel != NULL ? strtoul(end, &end, 10) : 0;
     if (channel == NULL || *end != ' ' || number > UINT32_MAX || broker >= UINT32_MAX) {
-        log_warning("whoever has spawned this job cannot be told: nothing says where it is");
+        log_warning("the program that has spawned this job is not told how it started: the job's "
+                    "environment does not say where the program's shell is");
         return;
     }
     wire_put_u32(&out, (uint32_t)number);

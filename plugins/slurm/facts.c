@@ -159,8 +159,8 @@ static int find_user(struct facts *facts, struct err *err)
         pw = slurm_abi_stepd_getpw(fd, version, SLURM_ABI_GETPW_MATCH_ALWAYS, user->uid, NULL);
     close(fd);
     if (!pw || pw->pw_uid != user->uid || pw->pw_gid == (gid_t)-1 || !pw->pw_name)
-        rc = err_set(err, "slurmstepd of %u.%u on node %s does not say who its user is", facts->job,
-                     facts->step, facts->node);
+        rc = err_set(err, "slurmstepd of %u.%u on node %s does not say which user it runs for",
+                     facts->job, facts->step, facts->node);
     user->drop = geteuid() == 0;
     if (rc == 0) {
         user->gid = pw->pw_gid;

@@ -166,7 +166,8 @@ static void reached(struct handoff_item *item)
         char text[SPAWN_TEXT_MAX];
         snprintf(text, sizeof text, "srun is not reached: %s", call->err.text);
         if (call->news == NULL)
-            log_warning("whoever has spawned this step cannot be told: %s", text);
+            log_warning("the program that has spawned this step is not told how it started: %s",
+                        text);
         fail(call, RM_SPAWN_UNREACHED, text);
         return;
     }

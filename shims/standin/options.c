@@ -80,7 +80,7 @@ static const char usage[] =
     "      --timeout=SECONDS     ends the run then, with status 124\n"
     "      --output=FILE, --error=FILE   standard output and error; %t is the rank\n"
     "  -l, --label               \"RANK: \" before each line of output\n"
-    "  -i, --input=WHO           who reads our standard input: all (default), none, or a rank\n"
+    "  -i, --input=RANKS         which tasks read standard input: all (default), none, or a rank\n"
     "  -K, --kill-on-bad-exit    end the step when a task ends with a status that is not 0\n"
     "  -v, --verbose             information; twice: debug lines too\n"
     "  -o, --setopt=muster.K=V   of --rm=flux: a setting of muster for this run\n"

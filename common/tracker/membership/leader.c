@@ -272,10 +272,11 @@ void leader_describe(struct engine *engine, const struct waiting *w, char *buf, 
     if (w->fellows.nparts > 0)
         snprintf(called, sizeof called, ", of whom %" PRIu64 " have called",
                  procset_size(&w->fellows));
-    snprintf(
-        buf, cap, "group \"%s\" bootstrap: called as one of %u leaders%s: %s; no word yet of %s",
-        w->call->id, w->call->leaders, called, who,
-        w->home == ENGINE_NO_HOME ? "who decides" : engine->env.name(engine->env.arg, w->home));
+    snprintf(buf, cap,
+             "group \"%s\" bootstrap: called as one of %u leaders%s: %s; no word yet of %s",
+             w->call->id, w->call->leaders, called, who,
+             w->home == ENGINE_NO_HOME ? "the server that decides"
+                                       : engine->env.name(engine->env.arg, w->home));
 }
 
 void leader_close(struct engine *engine)

@@ -136,10 +136,11 @@ void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, si
     bool root = !tracker_slot_lost(engine, t, t->tree.root);
     char what[320];
     signature_describe(t->sig, t->siglen, what, sizeof what);
-    int len = snprintf(buf, cap,
-                       "%s: who would bring the result is lost; no word yet of what the others "
-                       "know:",
-                       what);
+    int len =
+        snprintf(buf, cap,
+                 "%s: the server that would bring the result is lost; no word yet of what the "
+                 "others know:",
+                 what);
     for (uint32_t i = 0; i < t->tree.n && len > 0 && (size_t)len < cap; i++)
         if (root ? i == t->tree.root : is_silent(t, i))
             len += snprintf(buf + len, cap - (size_t)len, " %s",
