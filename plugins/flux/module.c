@@ -142,88 +142,28 @@ static int decode(flux_t *h, const flux_msg_t *msg, struct packet *p)
     return 0;
 }
 
-static void on_register(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        register_request(module, &p.client, p.owner, msg, p.data, p.len);
-}
+/* The handler on_NAME of a request with a packet, which it has in p. */
+#define ON_PACKET(name, call)                                                                      \
+    static void on_##name(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)     \
+    {                                                                                              \
+        struct module *module = arg;                                                               \
+        struct packet p;                                                                           \
+        (void)mh;                                                                                  \
+        if (decode(h, msg, &p) == 0)                                                               \
+            call;                                                                                  \
+    }
 
-static void on_send(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        directory_send(module->dir, &p.client, p.data, p.len, flux_msg_incref(msg));
-}
-
-static void on_took(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        directory_took(module->dir, &p.client, p.data, p.len);
-}
-
-static void on_leave(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        directory_leave(module->dir, &p.client, p.data, p.len);
-}
-
-static void on_disconnect(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) != 0)
-        return;
-    checks_cancel(module, &p.client);
-    directory_disconnect(module->dir, &p.client);
-}
-
-static void on_find(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        find_request(module, &p.client, msg, p.data, p.len);
-}
-
-static void on_meet(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        meet_request(module, &p.client, msg, p.data, p.len);
-}
-
-static void on_home(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        home_request(module, msg, p.data, p.len);
-}
-
-static void on_gone(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        directory_gone(module->dir, p.data, p.len);
-}
+ON_PACKET(register, register_request(module, &p.client, p.owner, msg, p.data, p.len))
+ON_PACKET(send, directory_send(module->dir, &p.client, p.data, p.len, flux_msg_incref(msg)))
+ON_PACKET(took, directory_took(module->dir, &p.client, p.data, p.len))
+ON_PACKET(leave, directory_leave(module->dir, &p.client, p.data, p.len))
+ON_PACKET(state, directory_state(module->dir, &p.client, p.data, p.len))
+ON_PACKET(find, find_request(module, &p.client, msg, p.data, p.len))
+ON_PACKET(meet, meet_request(module, &p.client, msg, p.data, p.len))
+ON_PACKET(home, home_request(module, msg, p.data, p.len))
+ON_PACKET(gone, directory_gone(module->dir, p.data, p.len))
+ON_PACKET(disconnect,
+          (checks_cancel(module, &p.client), directory_disconnect(module->dir, &p.client)))
 
 static void on_offline(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
 {
@@ -267,15 +207,6 @@ static void on_stats(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, v
     (void)h;
     (void)mh;
     directory_stats(module->dir, flux_msg_incref(msg));
-}
-
-static void on_state(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
-{
-    struct module *module = arg;
-    struct packet p;
-    (void)mh;
-    if (decode(h, msg, &p) == 0)
-        directory_state(module->dir, &p.client, p.data, p.len);
 }
 
 static const struct flux_msg_handler_spec table[] = {
