@@ -126,12 +126,11 @@ static int32_t publish(struct holder *holder, struct wire_in *in)
     return status;
 }
 
-bool desk_take(struct holder *holder, struct store *store, struct wire_in *in)
+bool desk_take(struct store *store, struct wire_in *in)
 {
     struct store_list list = TAILQ_HEAD_INITIALIZER(list);
     struct store_entry *e;
     bool good = read_entries(in, &list);
-    (void)holder;
     while ((e = first_of(&list)) != NULL)
         if (!good || store_add(store, e) != STORE_OK) {
             if (good)
@@ -287,7 +286,7 @@ static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
     if (good && !again) {
         if (whole && client != NULL && !client->parted)
             forget_step(holder, c->from);
-        good = desk_take(holder, holder->held, in) && wire_end(in);
+        good = desk_take(holder->held, in) && wire_end(in);
     }
     if (good && client != NULL && !again)
         client->hello = number;

@@ -17,18 +17,21 @@ void hold_begin(struct holder *holder)
     holder->serve(holder);
 }
 
-void hold_kept(struct holder *holder)
+static void copy(const struct holder *holder, const struct store *from, struct store *to,
+                 store_which_fn *which)
 {
-    const struct store_entry *e;
     struct wire_out out = {0};
     struct wire_in in;
-    wire_put_u32(&out, store_counts(holder->kept).entries);
-    for (e = store_first(holder->kept); e != NULL; e = TAILQ_NEXT(e, link))
-        store_put_entry(&out, e);
+    store_put_entries(&out, from, which, holder);
     wire_in_init(&in, out.data, out.len);
     if (!out.failed)
-        desk_take(holder, holder->held, &in);
+        desk_take(to, &in);
     wire_out_free(&out);
+}
+
+void hold_kept(struct holder *holder)
+{
+    copy(holder, holder->kept, holder->held, NULL);
 }
 
 static void collected(void *arg, int32_t status, const void *data, size_t len)
@@ -87,29 +90,19 @@ void holder_other(struct holder *holder, uint32_t node)
         holder->serve(holder);
 }
 
+static bool is_of_gone_step(const void *arg, const struct store_entry *e)
+{
+    const struct holder *holder = arg;
+    const struct client *client;
+    TAILQ_FOREACH (client, &holder->clients, link)
+        if (client->gone == 0 && strcmp(client->nspace, e->who.nspace) == 0)
+            return false;
+    return store_outlives(e);
+}
+
 /* Other steps tell the next holder what they have told us. Entries of steps that are gone only we
  * know: we keep them, to tell them ourselves. */
 void hold_adopt(struct holder *holder)
 {
-    struct store_entry *e, *next;
-    struct wire_out out = {0};
-    struct wire_in in;
-    struct client *client;
-    uint32_t n = 0;
-    wire_put_u32(&out, 0);
-    for (e = store_first(holder->held); e != NULL; e = next) {
-        next = TAILQ_NEXT(e, link);
-        bool has_step = false;
-        TAILQ_FOREACH (client, &holder->clients, link)
-            has_step |= client->gone == 0 && strcmp(client->nspace, e->who.nspace) == 0;
-        if (!has_step && (e->life == STORE_SESSION_LIFE || e->life == STORE_FIRST_READ)) {
-            store_put_entry(&out, e);
-            n++;
-        }
-    }
-    wire_set_u32(&out, 0, n);
-    wire_in_init(&in, out.data, out.len);
-    if (!out.failed)
-        desk_take(holder, holder->kept, &in);
-    wire_out_free(&out);
+    copy(holder, holder->held, holder->kept, is_of_gone_step);
 }

@@ -14,30 +14,17 @@
 
 enum { HAND_MS = 3000 }; /* for an heir to be found */
 
-static bool outlives(const struct store_entry *e)
+static bool outlives(const void *arg, const struct store_entry *e)
 {
-    return e->life == STORE_SESSION_LIFE || e->life == STORE_FIRST_READ;
-}
-
-static void put_kept(const struct holder *holder, struct wire_out *out)
-{
-    uint32_t n = 0;
-    size_t at = out->len;
-    wire_put_u32(out, 0);
-    for (const struct store_entry *e = store_first(holder->kept); e != NULL;
-         e = TAILQ_NEXT(e, link))
-        if (outlives(e)) {
-            store_put_entry(out, e);
-            n++;
-        }
-    wire_set_u32(out, at, n);
+    (void)arg;
+    return store_outlives(e);
 }
 
 static bool has_to(const struct holder *holder)
 {
     for (const struct store_entry *e = store_first(holder->kept); e != NULL;
          e = TAILQ_NEXT(e, link))
-        if (outlives(e))
+        if (store_outlives(e))
             return true;
     return false;
 }
@@ -115,7 +102,7 @@ void leave_offer(struct holder *holder)
     if (holder_is_holder(holder))
         hold_adopt(holder);
     wire_put_u8(&out, HOLDER_HEIR);
-    put_kept(holder, &out);
+    store_put_entries(&out, holder->kept, outlives, NULL);
     holder->leave = out.failed ? LEAVE_DONE : LEAVE_AWAITS;
     holder->heir = heir;
     if (!out.failed)
@@ -152,7 +139,7 @@ void leave_inherit(struct holder *holder, struct carry *c)
         carry_answer(c, HOLDER_AGAIN, NULL, 0);
         return;
     }
-    bool good = desk_take(holder, holder->kept, &in) && wire_end(&in);
+    bool good = desk_take(holder->kept, &in) && wire_end(&in);
     carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
     seek_say_kept(holder);
 }

@@ -142,7 +142,7 @@ void desk_note(struct holder *holder, uint32_t node);
 /** @return the step that it speaks for, or NULL: not noted */
 struct client *desk_client(struct holder *holder, uint32_t node);
 /** Adds the entries of a HELLO to @p store. @return false: malformed */
-bool desk_take(struct holder *holder, struct store *store, struct wire_in *in);
+bool desk_take(struct store *store, struct wire_in *in);
 /** Ends what only living steps have. */
 void desk_tick(struct holder *holder, int64_t now);
 int64_t desk_next(const struct holder *holder, int64_t now);

@@ -100,7 +100,7 @@ static void on_hello(struct holder *holder, struct carry *c)
     wire_get_u8(&in);
     wire_get_u64(&in);
     wire_get_u8(&in); /* others of the step have said the rest */
-    bool good = desk_take(holder, holder->kept, &in) && wire_end(&in);
+    bool good = desk_take(holder->kept, &in) && wire_end(&in);
     carry_answer(c, good ? holder->env.codes.success : holder->env.codes.bad, NULL, 0);
     seek_say_kept(holder);
 }

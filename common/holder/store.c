@@ -239,6 +239,11 @@ uint32_t store_ended(struct store *store, const char *nspace, uint32_t rank)
     return n;
 }
 
+bool store_outlives(const struct store_entry *entry)
+{
+    return entry->life == STORE_SESSION_LIFE || entry->life == STORE_FIRST_READ;
+}
+
 struct store_counts store_counts(const struct store *store)
 {
     return store->counts;

@@ -123,6 +123,9 @@ uint32_t store_unpublish(struct store *store, const struct store_who *who, char 
  */
 uint32_t store_ended(struct store *store, const char *nspace, uint32_t rank);
 
+/** @return whether it is there when all processes of its publisher's step have ended */
+bool store_outlives(const struct store_entry *entry);
+
 struct store_counts store_counts(const struct store *store);
 
 /** @return the oldest entry; go on with TAILQ_NEXT */
@@ -133,6 +136,12 @@ struct store_entry *store_first(const struct store *store);
 void store_put_who(struct wire_out *out, const struct store_who *who);
 void store_get_who(struct wire_in *in, struct store_who *who);
 void store_put_entry(struct wire_out *out, const struct store_entry *entry);
+
+typedef bool store_which_fn(const void *arg, const struct store_entry *entry);
+/** Writes u32 count, and that many entries. @param which NULL: all of the store */
+void store_put_entries(struct wire_out *out, const struct store *store, store_which_fn *which,
+                       const void *arg);
+
 /** @return NULL: malformed (in->bad), or out of memory */
 struct store_entry *store_get_entry(struct wire_in *in);
 void store_put_lookup(struct wire_out *out, const struct store_lookup *lookup);

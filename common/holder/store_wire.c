@@ -89,6 +89,20 @@ struct store_entry *store_get_entry(struct wire_in *in)
     return NULL;
 }
 
+void store_put_entries(struct wire_out *out, const struct store *store, store_which_fn *which,
+                       const void *arg)
+{
+    uint32_t n = 0;
+    size_t at = out->len;
+    wire_put_u32(out, 0);
+    for (const struct store_entry *e = store_first(store); e != NULL; e = TAILQ_NEXT(e, link))
+        if (which == NULL || which(arg, e)) {
+            store_put_entry(out, e);
+            n++;
+        }
+    wire_set_u32(out, at, n);
+}
+
 void store_put_lookup(struct wire_out *out, const struct store_lookup *lookup)
 {
     store_put_who(out, &lookup->who);
