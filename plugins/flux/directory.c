@@ -9,14 +9,9 @@
 struct directory *directory_new(const struct directory_env *env)
 {
     struct directory *dir = calloc(1, sizeof *dir);
-    if (dir == NULL)
-        return NULL;
-    dir->env = *env;
-    dir->meetings = meetings_new();
-    if (dir->meetings != NULL)
-        return dir;
-    free(dir);
-    return NULL;
+    if (dir != NULL)
+        dir->env = *env;
+    return dir;
 }
 
 static void free_server(struct server *server)
@@ -83,7 +78,7 @@ void directory_free(struct directory *dir, int errnum, const char *why)
         dir->env.answer(dir->env.arg, server->stream, errnum, why);
         free_server(server);
     }
-    meetings_free(dir->meetings);
+    meetings_free(dir);
     tree_shape_free(&dir->shape);
     free(dir);
 }
@@ -390,7 +385,7 @@ void directory_gone(struct directory *dir, const void *data, size_t len)
     struct wire_out out = {0};
     if (!wire_end(&in))
         return;
-    meetings_gone(dir->meetings, owner, job, node);
+    meetings_gone(dir, owner, job, node);
     wire_put_u8(&out, PACKET_GONE);
     wire_put_u64(&out, job);
     wire_put_u32(&out, node);
@@ -404,7 +399,7 @@ void directory_gone(struct directory *dir, const void *data, size_t len)
 void directory_offline(struct directory *dir, uint32_t rank)
 {
     struct wire_out out = {0};
-    meetings_offline(dir->meetings, rank);
+    meetings_offline(dir, rank);
     wire_put_u8(&out, PACKET_OFFLINE);
     wire_put_u32(&out, rank);
     for (const struct server *server = dir->servers; server != NULL; server = server->next)

@@ -3,7 +3,7 @@
 #include "plugins/flux/directory_private.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 
 int directory_find(const struct directory *dir, const struct client *client, const void *data,
                    size_t len, uint64_t *job)
@@ -60,25 +60,71 @@ int directory_meet(const struct directory *dir, const struct client *client, con
     return out->failed ? ENOMEM : 0;
 }
 
+/* @param asks the first one of its owner is the home. @return the home, or NULL: out of memory */
+static const struct meeting *find_home(struct directory *dir, const struct meeting *asks)
+{
+    struct meeting *home = dir->meetings;
+    while (home != NULL && home->owner != asks->owner)
+        home = home->next;
+    if (home != NULL || (home = malloc(sizeof *home)) == NULL)
+        return home;
+    *home = *asks;
+    home->next = dir->meetings;
+    dir->meetings = home;
+    return home;
+}
+
 int directory_home(struct directory *dir, const void *data, size_t len, struct wire_out *out)
 {
     struct wire_in in;
-    struct meeting_home asks;
+    struct meeting asks;
     wire_in_init(&in, data, len);
     if (wire_get_u32(&in) != PACKET_VERSION)
         return EPROTO;
-    uint32_t owner = wire_get_u32(&in);
+    asks.owner = wire_get_u32(&in);
     asks.job = wire_get_u64(&in);
     asks.node = wire_get_u32(&in);
     asks.nnodes = wire_get_u32(&in);
     asks.broker = wire_get_u32(&in);
     if (!wire_end(&in))
         return EPROTO;
-    const struct meeting_home *home = meetings_ask(dir->meetings, owner, &asks);
+    const struct meeting *home = find_home(dir, &asks);
     if (home == NULL)
         return ENOMEM;
     wire_put_u64(out, home->job);
     wire_put_u32(out, home->node);
     wire_put_u32(out, home->nnodes);
     return out->failed ? ENOMEM : 0;
+}
+
+static void drop(struct meeting **at)
+{
+    struct meeting *m = *at;
+    *at = m->next;
+    free(m);
+}
+
+void meetings_gone(struct directory *dir, uint32_t owner, uint64_t job, uint32_t node)
+{
+    for (struct meeting **at = &dir->meetings; *at != NULL;)
+        if ((*at)->owner == owner && (*at)->job == job &&
+            (node == PACKET_ALL_NODES || (*at)->node == node))
+            drop(at);
+        else
+            at = &(*at)->next;
+}
+
+void meetings_offline(struct directory *dir, uint32_t broker)
+{
+    for (struct meeting **at = &dir->meetings; *at != NULL;)
+        if ((*at)->broker == broker)
+            drop(at);
+        else
+            at = &(*at)->next;
+}
+
+void meetings_free(struct directory *dir)
+{
+    while (dir->meetings != NULL)
+        drop(&dir->meetings);
 }

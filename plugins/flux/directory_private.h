@@ -6,7 +6,6 @@
 #define MUSTER_FLUX_DIRECTORY_PRIVATE_H
 
 #include "plugins/flux/directory.h"
-#include "plugins/flux/meetings.h"
 #include "plugins/flux/transfers.h"
 
 #include <json-c/json.h>
@@ -35,12 +34,22 @@ struct left {
     uint32_t owner;
 };
 
+/** Where all servers of a user meet: at the one that asked first, until that is gone. Rank 0's
+ * module keeps it for all brokers. */
+struct meeting {
+    struct meeting *next;
+    uint32_t owner; /**< uid */
+    uint64_t job;
+    uint32_t node, nnodes;
+    uint32_t broker; /**< rank */
+};
+
 enum { STATS_ASKERS_MAX = 16, LEFT_MAX = 256 };
 
 struct directory {
     struct directory_env env;
     struct server *servers;
-    struct meetings *meetings;
+    struct meeting *meetings;
     uint64_t ticket;
     struct left left[LEFT_MAX]; /**< the latest, of nleft, at n % LEFT_MAX */
     uint64_t nleft;
@@ -52,6 +61,14 @@ struct directory {
 /** @return the server of @p job that speaks by this connection, or NULL */
 struct server *directory_client(const struct directory *dir, uint64_t job,
                                 const struct client *client);
+
+/** A server is gone. @param node PACKET_ALL_NODES: all of the job */
+void meetings_gone(struct directory *dir, uint32_t owner, uint64_t job, uint32_t node);
+
+/** A broker is not online any more. */
+void meetings_offline(struct directory *dir, uint32_t broker);
+
+void meetings_free(struct directory *dir);
 
 /** Answers stats-get if that waits, and no server is awaited: one may have gone. */
 void stats_conclude(struct directory *dir);

@@ -55,7 +55,7 @@ char *directory_show(const struct directory *dir)
 {
     struct json_object *object = json_object_new_object();
     struct json_object *servers = json_object_new_array(), *waits = json_object_new_array();
-    uint64_t silent = 0;
+    uint64_t silent = 0, meetings = 0;
     for (const struct server *server = dir->servers; server != NULL; server = server->next) {
         json_object_array_add(servers, show_server(dir, server));
         if (server->state != NULL)
@@ -67,7 +67,9 @@ char *directory_show(const struct directory *dir)
     put(object, "silent", silent);
     json_object_object_add(object, "servers", servers);
     json_object_object_add(object, "waiting", waits);
-    put(object, "meetings", meetings_count(dir->meetings));
+    for (const struct meeting *m = dir->meetings; m != NULL; m = m->next)
+        meetings++;
+    put(object, "meetings", meetings);
     char *text = strdup(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
                                                                    JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(object);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The directory of servers, between jobs: who may reach whom, who is told of losses, and where
- * servers meet that have a key in common. */
+ * servers meet. */
 #include "plugins/flux/test_directory_kit.h"
 
-#include "plugins/flux/meetings.h"
+#include "plugins/flux/directory_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -145,10 +145,10 @@ static void waiting_bytes_are_bounded(void **state)
 }
 
 /* Where a server of @p job on broker @p rank is told to meet. */
-static struct meeting_home meet(uint64_t job, uint32_t rank, struct client who)
+static struct meeting meet(uint64_t job, uint32_t rank, struct client who)
 {
     struct wire_out out = {0}, home = {0}, answer = {0};
-    struct meeting_home found;
+    struct meeting found;
     struct wire_in in;
     wire_put_u64(&out, job);
     assert_int_equal(directory_meet(dirs[rank], &who, out.data, out.len, &home), 0);
@@ -164,7 +164,7 @@ static struct meeting_home meet(uint64_t job, uint32_t rank, struct client who)
     return found;
 }
 
-static void expect_home(struct meeting_home home, uint64_t job, uint32_t node)
+static void expect_home(struct meeting home, uint64_t job, uint32_t node)
 {
     assert_int_equal(home.job, job);
     assert_int_equal(home.node, node);
