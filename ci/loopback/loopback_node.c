@@ -79,7 +79,8 @@ static void home(void *arg, const char *id, uint64_t call)
 }
 
 /* Puts one copy of a frame on its way. */
-static void launch(struct loopback_node *from, uint32_t to, const void *data, size_t len)
+static void launch(struct loopback_node *from, uint32_t to, const void *data, size_t len,
+                   bool native)
 {
     struct loopback *net = from->net;
     const struct loopback_conf *conf = &net->conf;
@@ -90,7 +91,8 @@ static void launch(struct loopback_node *from, uint32_t to, const void *data, si
     if (!conf->reorder && at < *latest)
         at = *latest;
     *latest = at;
-    struct loopback_event event = {.at = at, .from = from->index, .to = to, .len = len};
+    struct loopback_event event = {
+        .at = at, .from = from->index, .to = to, .len = len, .native = native};
     event.data = memcpy(loopback_must(malloc(len)), data, len);
     loopback_push(&net->events, event);
 }
@@ -105,14 +107,15 @@ static void cut(struct loopback_node *from, uint32_t to)
     size_t n = 0;
     for (size_t i = 0; i < net->events.n; i++) {
         struct loopback_event *event = &net->events.heap[i];
-        if (event->data == NULL || event->from != from->index || event->to != to || event->lost)
+        if (event->data == NULL || event->from != from->index || event->to != to || event->native)
             continue;
         again[n] = *event;
         again[n++].data = memcpy(loopback_must(malloc(event->len)), event->data, event->len);
         event->lost = event->at > end;
+        event->native = true;
     }
     for (size_t i = 0; i < n; i++) {
-        launch(from, to, again[i].data, again[i].len);
+        launch(from, to, again[i].data, again[i].len, true);
         free(again[i].data);
     }
     free(again);
@@ -130,9 +133,9 @@ static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum 
     bool lost =
         node->dead || (conf->filter && !conf->filter(conf->arg, node->index, to, data, len));
     if (!lost && loopback_below(&net->random, 1000) >= conf->drop) {
-        launch(node, to, data, len);
+        launch(node, to, data, len, false);
         if (loopback_below(&net->random, 1000) < conf->duplicate)
-            launch(node, to, data, len);
+            launch(node, to, data, len, false);
     }
     free(data);
 }
