@@ -139,6 +139,51 @@ static void the_next_home_fails(void **state)
     }
 }
 
+/* Ranks 1 and 2 of three lead, and 1 hears nothing of the home until it has given up.
+ * @param adds whom 2 adds */
+static void give_up(struct party_room *room, const char *adds)
+{
+    uint8_t sides[6] = {0, 1};
+    *room = (struct party_room){.kit = kit_new(&steps)};
+    home_now = HOME;
+    loopback_partition(room->kit->net, sides, loopback_now(room->kit->net) + 10000);
+    party_boots(room, 1, 3, "", 1);
+    party_boots(room, 2, 3, adds, 1);
+    loopback_run(room->kit->net, 12000);
+    party_assert_all(room, LOOPBACK_TIMEOUT, "");
+}
+
+/* It leads another construct after that. Then a failure is owed to it as to any added member. */
+static void a_leader_that_gave_up_and_leads_again(void **state)
+{
+    struct party_room room;
+    (void)state;
+    give_up(&room, "");
+    const struct party *again = party_boots(&room, 1, 1, "", 0);
+    loopback_run(room.kit->net, 1000);
+    party_assert(again, 0);
+    const struct party *fails = party_boots(&room, 2, 1, "a1", 1);
+    loopback_run(room.kit->net, 2000);
+    party_assert(fails, LOOPBACK_TIMEOUT);
+    party_assert(party_joins(&room, a(1), false), LOOPBACK_TIMEOUT);
+    party_end(&room);
+}
+
+/* A leader, whom another leader adds, too, has given up by its deadline when the home's word comes:
+ * nothing is owed to it as a member. */
+static void a_leader_that_gave_up(void **state)
+{
+    struct party_room room;
+    (void)state;
+    give_up(&room, "a1");
+    const struct party *again[] = {party_joins(&room, a(1), false),
+                                   party_boots(&room, 2, 1, "a1", 0)};
+    loopback_run(room.kit->net, 1000);
+    for (int i = 0; i < 2; i++)
+        party_assert(again[i], 0);
+    party_end(&room);
+}
+
 /* A leader on the home itself does not call again: the others do not wait for it elsewhere. */
 static void a_leader_on_the_home_that_leaves(void **state)
 {
@@ -291,6 +336,8 @@ int main(void)
         cmocka_unit_test(a_home_that_ends_before_a_member_calls),
         cmocka_unit_test(no_home_after_that),
         cmocka_unit_test(the_next_home_fails),
+        cmocka_unit_test(a_leader_that_gave_up),
+        cmocka_unit_test(a_leader_that_gave_up_and_leads_again),
         cmocka_unit_test(a_leader_on_the_home_that_leaves),
         cmocka_unit_test(a_leader_that_is_lost_with_the_home),
         cmocka_unit_test(a_fellow_whose_step_is_forgotten),

@@ -87,6 +87,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
                   w->call->timeout, w->call->id,
                   w->home == ENGINE_NO_HOME ? "(which one is not known yet)"
                                             : engine->env.name(engine->env.arg, w->home));
+        quit_note(engine, w->call); /* another leader may have added this one */
         call_refuse(leave(engine, w), engine->env.codes.timeout);
     } else {
         w->ask = now + ENGINE_ASK_MS;
@@ -102,6 +103,7 @@ void engine_lead(struct engine *engine, struct engine_call *call)
 {
     const struct engine_env *env = &engine->env;
     struct waiting *w = calloc(1, sizeof *w);
+    quit_returns(engine, call);
     if (w == NULL || engine->closing) {
         free(w);
         call_refuse(call, engine->closing ? env->codes.closing : env->codes.lost);

@@ -256,11 +256,12 @@ void debt_settled(struct engine *engine, struct claim *failed);
 /** Nothing is owed to one that was added and has called as a leader. */
 void debt_forgive(struct engine *engine, uint32_t decider, const struct engine_call *leader);
 
-/* quit.c: calls of added members that ended unclaimed */
+/* quit.c: calls that ended before the construct's failure was heard */
 
-/** Notes that a member's call has ended, of which nothing is owed for a construct that fails. */
+/** Notes that the call of a member or a leader has ended: nothing is owed to it for a construct
+ * that fails. */
 void quit_note(struct engine *engine, const struct engine_call *call);
-/** A member calls again, for another construct: what it had quit is forgotten. */
+/** It calls again, for another construct: what it had quit is forgotten. */
 void quit_returns(struct engine *engine, const struct engine_call *call);
 /** Takes from what a construct that has ended owes the members that had quit. */
 void quit_settle(struct engine *engine, struct claim *claim);

@@ -4,7 +4,8 @@
  *
  * If a construct fails without such a member, the ended call was for that construct. So nothing is
  * owed to the member: its next call is for the next construct, which the others, who have their
- * failure, will call as well.
+ * failure, will call as well. The same holds for a leader that has given up by its deadline, and
+ * that another leader has added, too.
  *
  * A member whose name is known is meant until it calls again. Of a nameless one only the id is
  * known; it is meant until a construct of that id has ended here.
