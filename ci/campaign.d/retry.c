@@ -67,8 +67,10 @@ bool try_again(struct call *call, const struct engine_result *result)
         return false;
     call->call.timeout = retry_timeout(call->timeout, (int64_t)spent, &over);
     if (!call->caller->leader) {
-        if (over || (result->gone == NULL && result->status != LOOPBACK_LOST))
+        if (result->gone == NULL && result->status != LOOPBACK_LOST)
             return false;
+        if (over)
+            call->call.status = LOOPBACK_TIMEOUT;
     } else {
         call->call.gone = &call->gone;
         if (result->gone == NULL ||

@@ -63,10 +63,12 @@ bool survive_again(struct collective *c, const struct engine_result *result)
         return false;
     c->call.timeout = retry_timeout(c->timeout, now_ms() - c->started, &over);
     if (c->role == COLLECTIVE_MEMBER) { /* it knows its leaders only by the id */
-        if (over || (result->gone == NULL && result->status != PMIX_ERR_LOST_CONNECTION))
+        if (result->gone == NULL && result->status != PMIX_ERR_LOST_CONNECTION)
             return false;
         if (result->gone != NULL && procset_unite(&c->gone, result->gone) != 0)
             return false;
+        if (over)
+            c->call.status = PMIX_ERR_TIMEOUT;
         engine_join(c->server->engine, &c->call);
         return true;
     }
