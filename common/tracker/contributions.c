@@ -13,6 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether the child's call that this is of is over here. The child may have said it twice
+ * (say_again() in releases.c), or had not heard of the end when it said it. A failure that was
+ * given up here, and a success, have no generation that could tell. */
+static bool is_over(const struct tracker *t, uint32_t slot, uint64_t number)
+{
+    const struct tracker_child *child = tracker_child_of(t, slot);
+    return child != NULL && number != 0 && child->over == number;
+}
+
 /* What a CONTRIB says. */
 struct contrib {
     uint32_t slot; /* of the sender */
@@ -176,7 +185,7 @@ void contribution_take(struct engine *engine, struct tracker *t, struct frame_in
         contrib.entries = entries_get(&frame->in, contrib.nentries, t->tree.n);
     if (contrib.entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
-    else if (tracker_is_late(engine, t, contrib.known))
+    else if (tracker_is_late(engine, t, contrib.known) || is_over(t, contrib.slot, contrib.number))
         log_debug("tracker: a straggler's contribution of node %u was dropped", from);
     else if (is_skipping(engine, t, &contrib)) {
         log_debug("tracker: node %u has not heard that an earlier try has failed", from);

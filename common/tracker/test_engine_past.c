@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of what is past: a call that its server has given up, and a failure that one server has
- * forgotten and another has not.
+ * Tests of what is past: a call that its server has given up, a contribution that comes twice, a
+ * failure that one server has forgotten and another has not.
  */
 #include "common/tracker/test_silence.h"
 
@@ -73,6 +73,36 @@ static void a_late_success_comes_twice(void **state)
         engine_take(loopback_engine(kit->net, last), above, FRAME_RELEASE, silence.held,
                     silence.len);
     assert_int_equal(again->answers, 0);
+    kit_end(kit);
+}
+
+/* A server says its contribution again, as it hears that the server above had ended the operation
+ * before without it. What comes when this operation has succeeded is no contribution to the next
+ * one. */
+static void a_contribution_after_the_end(void **state)
+{
+    struct loopback_conf conf = silent_net();
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t above = tree_child(&tree, tree.root, 0), last = tree_child(&tree, above, 0);
+    (void)state;
+    silence.keep[last] = true;
+    for (int32_t status = -77; status <= 0; status += 77) { /* the servers remember the failure */
+        kit_call_all(kit, op, (struct kit_ask){.status = status});
+        loopback_run(kit->net, 1000);
+        assert_int_equal(kit->calls->status, status);
+    }
+    engine_take(loopback_engine(kit->net, above), last, FRAME_CONTRIB, silence.held, silence.len);
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != last)
+            kit_call(kit, op, slot, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    assert_int_equal(kit->calls->answers, 0);
+    kit_call(kit, op, last, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    for (uint32_t slot = 0; slot < N; slot++)
+        assert_int_equal(kit->calls->seen[slot], 2);
     kit_end(kit);
 }
 
@@ -201,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_success_of_a_call_that_was_given_up),
         cmocka_unit_test(a_late_success_comes_twice),
+        cmocka_unit_test(a_contribution_after_the_end),
         cmocka_unit_test(a_try_after_one_that_was_given_up),
         cmocka_unit_test(an_old_failure_is_not_told),
         cmocka_unit_test(a_try_that_nobody_else_makes),

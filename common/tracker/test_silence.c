@@ -21,7 +21,8 @@ static bool silent(void *arg, uint32_t from, uint32_t to, const void *data, size
     (void)arg;
     bool lost = (type == FRAME_RELEASE && silence.release[from][to]) ||
                 (type == FRAME_OUTCOME && silence.outcome[from][to]);
-    if (lost && type == FRAME_RELEASE && to == silence.held_to)
+    if ((lost && type == FRAME_RELEASE && to == silence.held_to) ||
+        (type == FRAME_CONTRIB && silence.keep[from]))
         memcpy(silence.held, body, silence.len = len - HEADER - 1);
     return !lost;
 }

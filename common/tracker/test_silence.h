@@ -15,6 +15,7 @@ struct silence {
     uint32_t by;
     bool release[N][N], outcome[N][N];
     uint32_t held_to; /**< the last release to it that was lost */
+    bool keep[N];     /**< the last contribution of these servers is held, too, and not lost */
     unsigned char held[4096];
     size_t len;
 };

@@ -134,6 +134,8 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     counts[t->parts.kind]++;
     t->call = NULL;
     t->data.later = NULL;
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        t->children[i].over = result->status != 0 ? t->children[i].call : t->children[i].number;
     tracker_clear(t);
     if (result->status != 0) {
         t->failure.at = engine->env.now(engine->env.arg);

@@ -155,7 +155,7 @@ void tracker_clear_child(struct tracker_child *child)
 {
     free(child->entries);
     ranges_free(&child->missing);
-    *child = (struct tracker_child){.slot = child->slot, .call = child->call};
+    *child = (struct tracker_child){.slot = child->slot, .call = child->call, .over = child->over};
 }
 
 void pieces_free(struct pieces *pieces)

@@ -58,6 +58,7 @@ struct tracker_child {
     enum child_said said;
     uint64_t call;         /**< number of the call that the child's server has last said; 0: none */
     uint64_t number;       /**< the same as it was when all was said: of its contribution */
+    uint64_t over;         /**< number of its call in the last operation that has ended here */
     uint32_t flags;        /**< of all in its subtree: ENGINE_WANT_… */
     uint32_t nmissing;     /**< of a part: servers whose contribution is missing there */
     struct ranges missing; /**< their slots, perhaps not all */
