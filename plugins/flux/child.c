@@ -16,7 +16,7 @@ enum {
     OUTPUT_S = 10, /* after a job has ended, for the rest of what it has printed */
 };
 
-/* ---- what whoever has asked is told ---- */
+/* ---- what the server that has asked is told ---- */
 
 void child_tell(struct child *child, const struct rm_spawn_news *news)
 {

@@ -34,7 +34,7 @@ struct child {
     flux_watcher_t *timer;
     struct child_output output;
     bool prints;     /* output is not at its end */
-    bool told;       /* whoever has asked knows that it runs, or that it failed */
+    bool told;       /* the server that has asked knows that it runs, or that it failed */
     char words[512]; /* of the exception that has ended it */
     bool no_place;   /* which says that there are not the processors for it */
     int status;      /* as wait(2) has it */

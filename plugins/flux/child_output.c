@@ -23,7 +23,8 @@ static void look(struct child_output *o)
     }
 }
 
-/* A commit outlives what has asked for it when the shell ends in haste: then nobody is called. */
+/* A commit outlives what has asked for it when the shell ends in haste: then no function is called.
+ */
 static void on_commit(flux_future_t *f, void *arg)
 {
     struct child_output *o = arg;

@@ -31,7 +31,7 @@
 struct children;
 
 /** Offers the service, and says so in @p boot: the setting "spawn" is its topic.
- * @return NULL: this shell starts no jobs, or out of memory; nobody is offered anything then */
+ * @return NULL: this shell starts no jobs, or out of memory; no service is offered then */
 struct children *children_open(flux_shell_t *shell, struct boot *boot, uint64_t job);
 
 /** All tasks of this node have ended: children may go on as long as they were told. */

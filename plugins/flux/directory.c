@@ -201,8 +201,8 @@ static bool has_left(const struct directory *dir, uint64_t job, uint32_t owner)
     return false;
 }
 
-/* Who a message is for. @param from filled in: what the sender says of itself, which nobody has to
- * believe but his own user
+/* The job that a message is for. @param from filled in: what the sender says of itself, which only
+ * servers of the same user believe
  * @return 0 or an errno with the reason in @p why */
 static int address(const struct directory *dir, const struct client *client, struct wire_in *in,
                    struct transfer *from, struct server **to, const char **why)
@@ -291,9 +291,9 @@ void directory_took(struct directory *dir, const struct client *client, const vo
         close_transfers(dir, server, ticket, 0, NULL);
 }
 
-/* Of one that has died, all brokers of its job are told, as their servers are to raise that. Of one
- * that has left, only those that it had to do with: at the end of a job all of its servers leave,
- * and who comes later is told by ESHUTDOWN. */
+/* When a server has died, all brokers of its job are told, as their servers are to raise that. When
+ * it has left, only the brokers that it had to do with are told: at the end of a job all of its
+ * servers leave, and ESHUTDOWN tells a server that asks later. */
 static void tell_others(struct directory *dir, const struct server *gone, enum packet_loss loss)
 {
     struct wire_out out = {0};
@@ -365,7 +365,7 @@ void directory_disconnect(struct directory *dir, const struct client *client)
             at = &(*at)->next;
 }
 
-/* Tells a server, which may know nothing of who is gone: it can see that. */
+/* Tells a server, which may know nothing of the server that is gone: it can see that. */
 static void tell_server(struct directory *dir, const struct server *server,
                         const struct wire_out *out)
 {

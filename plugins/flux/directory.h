@@ -20,7 +20,7 @@
 
 struct directory;
 
-/** Who speaks, by the credential of the request. */
+/** The server that speaks, by the credential of the request. */
 struct client {
     const char *uuid; /**< of the connection, borrowed */
     uint32_t uid;
@@ -105,7 +105,7 @@ void directory_offline(struct directory *dir, uint32_t rank);
 
 /**
  * Reads muster.find of a server, in directory_meet.c as the next five.
- * @param job filled in: the one that is looked for
+ * @param job filled in: the job that is looked for
  * @return 0 or an errno
  */
 int directory_find(const struct directory *dir, const struct client *client, const void *data,
@@ -116,7 +116,7 @@ int directory_find(const struct directory *dir, const struct client *client, con
 void directory_found(struct directory *dir, const struct client *client, const void *data,
                      size_t len, uint32_t rank);
 
-/** A job that a server looked for has ended: nobody can meet at it any more. */
+/** A job that a server looked for has ended: no server can meet at it any more. */
 void directory_ended(struct directory *dir, uint32_t owner, uint64_t job);
 
 /** Reads muster.meet of a server. @param out filled in with muster.home, for rank 0; to be freed

@@ -18,11 +18,11 @@ struct server {
     uint32_t owner; /**< uid */
     char *uuid;     /**< of its connection */
     const void *stream;
-    bool *told;                /**< by broker: who is told when this server leaves */
+    bool *told;                /**< by broker: whether it is told when this server leaves */
     int64_t since;             /**< env.now() */
     uint64_t frames, bytes;    /**< that it was sent */
     bool asked;                /**< PACKET_STATE was sent, and no muster.state came since */
-    bool awaited;              /**< by who wants to see the directory */
+    bool awaited;              /**< by a request to see the directory */
     struct json_object *state; /**< what came, until that is answered; owned */
     const char *silent;        /**< why there is none */
     struct transfers in;       /**< messages that it has not said to have taken */
@@ -34,7 +34,7 @@ struct left {
     uint32_t owner;
 };
 
-/** Where all servers of a user meet: at the one that asked first, until that is gone. Rank 0's
+/** Where all servers of a user meet: at the server that asked first, until it is gone. Rank 0's
  * module keeps it for all brokers. */
 struct meeting {
     struct meeting *next;

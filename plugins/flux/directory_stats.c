@@ -24,7 +24,7 @@ static void ask(struct directory *dir, struct server *server)
     wire_out_free(&out);
 }
 
-/* Answers all that ask, if nobody is awaited any more. */
+/* Answers all that ask, if no server's answer is awaited any more. */
 void stats_conclude(struct directory *dir)
 {
     for (const struct server *server = dir->servers; server != NULL; server = server->next)

@@ -9,7 +9,7 @@
  *     tmpdir                                      that table, else muster.json, else the job's own
  *                                                 directory, FLUX_JOB_TMPDIR
  *
- * All of this runs as the job's user, so nobody gains anything by what it is told.
+ * All of this runs as the job's user, so a lie in what it is told gains the user nothing.
  */
 #include "plugins/flux/job.h"
 

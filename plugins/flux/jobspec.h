@@ -14,7 +14,7 @@ struct jobspec_member {
     const char *text; /**< JSON */
 };
 
-/** What a spawned job takes over of the one that spawns it; all of it is borrowed. */
+/** What a spawned job takes over of the job that spawns it; all of it is borrowed. */
 struct jobspec_parent {
     const struct jobspec_member *env; /**< of its environment */
     size_t nenv;

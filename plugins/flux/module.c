@@ -3,7 +3,7 @@
  *
  * A server registers with the module of its own broker and is sent what is for it as responses to
  * that request. What it sends goes as one request to the module on the receiver's broker. All
- * payloads are raw; nothing of a job goes by events, which everybody may read. Whom the module
+ * payloads are raw; nothing of a job goes by events, which every user may read. What the module
  * believes: the brokers' stamp on every message, which says whose it is, also when it comes from
  * another broker. Requests of modules are refused to all but the instance's owner (rolemask 0).
  *
@@ -119,7 +119,7 @@ static int env_alarm(void *arg, unsigned ms)
 
 /* Requests. */
 
-/* A request: who sent it, and its payload. */
+/* A request: its sender, and its payload. */
 struct packet {
     struct client client;
     bool owner; /* of the instance */

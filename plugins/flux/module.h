@@ -57,7 +57,7 @@ void home_request(struct module *module, const flux_msg_t *msg, const void *data
 /** Forgets what waits for a check. @param client NULL: of all */
 void checks_cancel(struct module *module, const struct client *client);
 
-/** Watches which brokers are online, and tells all modules of those that are not any more.
+/** Watches which brokers are online, and tells all modules of brokers that are not any more.
  * @return 0, or -1 with errno */
 int online_watch(struct module *module);
 

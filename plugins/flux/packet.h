@@ -20,7 +20,7 @@
  *     server → module of the receiver's broker
  *                       muster.send       PACKET_VERSION, u64 job, u32 node and u32 broker rank of
  *                                         the sender; u64 job and u32 node of the receiver, the
- *                                         bytes; ESHUTDOWN if that one has left
+ *                                         bytes; ESHUTDOWN if the receiver has left
  *     module → module   muster.gone       PACKET_VERSION, u64 job, u32 owner's uid, u32 node or
  *                                         PACKET_ALL_NODES, u8 enum packet_loss; has no answer
  *                       muster.home       to rank 0: PACKET_VERSION, u32 owner's uid; u64 job,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The job that has spawned this one (PMIx_Spawn): this one ends when that one has failed, or is
- * gone, whatever has become of its shells and servers.
+ * The job that has spawned this one (PMIx_Spawn), the *parent*: this job ends when its parent has
+ * failed or is gone, whatever has become of the parent's shells and servers.
  * @thread the shell's
  */
 #ifndef MUSTER_FLUX_PARENT_H
@@ -12,8 +12,9 @@
 
 struct parent;
 
-/** Takes from the job's environment who has spawned it, into the settings "parent", "apps" and
- * "channel" of @p boot; it is the user's word. Begins to watch that job, on the first node.
+/** Takes from the job's environment which process has spawned it, into the settings "parent",
+ * "apps" and "channel" of @p boot; it is the user's word. Begins to watch that job, on the first
+ * node.
  * @return NULL: nothing is watched */
 struct parent *parent_open(flux_shell_t *shell, struct boot *boot, uint64_t job);
 

@@ -278,7 +278,8 @@ void peers_offline(struct rm *rm, uint32_t broker)
 static int64_t peer_tick(struct rm *rm, uint32_t node, int64_t now)
 {
     struct peer *peer = rm->peers[node];
-    /* Who stood still itself, as a job does that is stopped, does not know how long others had. */
+    /* A server that stood still itself, as in a job that is stopped, does not know how long others
+     * had. */
     if (peer->sent != NULL && now >= peer->answer_by + STOOD_STILL_MS)
         await(rm, peer);
     else if (peer->sent != NULL && now >= peer->answer_by)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* muster.register, and what else a server asks that others have to be asked for.
  *
- * The instance's owner is believed. Of anybody else the job has to be theirs, to run, and to have
- * this broker and those that the server names: job-list, which they cannot influence, is asked for
- * all three. A job that a server looks for has to be of its own user, whoever that is. */
+ * The instance's owner is believed. A server of another user has to name a job that is that user's,
+ * that runs, and that has this broker and the brokers that the server names: job-list, which users
+ * cannot influence, is asked for all three. A job that a server looks for has to be of the server's
+ * own user, also when that is the instance's owner. */
 #include "plugins/flux/module.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* The back end for Flux, loaded by muster-server: messages to other servers, of its own job and of
  * the user's others, through the brokers' modules; the job's end as an exception.
  *
- * It is a client of the local broker as the job's user. The module there vouches for who sends: the
- * brokers stamp every message with the uid of its sender. */
+ * It is a client of the local broker as the job's user. The module there vouches for the sender:
+ * the brokers stamp every message with the uid of its sender. */
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"

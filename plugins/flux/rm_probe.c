@@ -32,7 +32,7 @@ struct probe {
     const struct rm_ops *ops;
     struct rm *rm;
     uint32_t rounds, round, *got; /* got: by node, rounds that came */
-    uint32_t last;                /* round; UINT32_MAX: nobody has seen the file yet */
+    uint32_t last;                /* round; UINT32_MAX: no server has seen the file yet */
     const char *file;
     size_t bytes;
     bool wrong, lost, met;
@@ -52,8 +52,8 @@ static bool complete(const struct probe *probe)
     return true;
 }
 
-/* Nobody ends a round without a message of each other one, so all know of a last round that is to
- * come after it. */
+/* No server ends a round without a message of each other server, so all know of a last round that
+ * is to come after it. */
 static void begin_round(struct probe *probe)
 {
     probe->round++;
@@ -75,8 +75,8 @@ static void begin_round(struct probe *probe)
     }
 }
 
-/* One or more messages. A repetition is no fault, nor is one that has overtaken another: that one
- * has failed, and all behind it are sent again. */
+/* One or more messages. A repetition is no fault, nor is a message that has overtaken another: the
+ * other has failed, and all behind it are sent again. */
 static void on_receive(void *arg, const void *data, size_t len)
 {
     struct probe *probe = arg;
@@ -137,7 +137,7 @@ static void reach(struct probe *probe, const char *nspace, uint32_t nnodes)
 {
     probe->ops->attach(probe->rm, nspace, 0, probe->boot.nnodes, nnodes, NULL);
     probe->ops->send(probe->rm, probe->boot.nnodes, malloc(1), 0,
-                     CARE_MUST); /* which nobody minds */
+                     CARE_MUST); /* which does no harm */
 }
 
 static int load(struct probe *probe, const char *backend, const char *library)

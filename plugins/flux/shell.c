@@ -103,7 +103,7 @@ static int on_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
     return 0;
 }
 
-/* Overwrites what the user set: two PMIx servers in one environment serve nobody. */
+/* Overwrites what the user set: with two PMIx servers in its environment a task reaches none. */
 static int on_task_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, void *data)
 {
     flux_shell_task_t *task = flux_shell_current_task(flux_plugin_get_shell(p));

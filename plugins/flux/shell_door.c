@@ -21,7 +21,7 @@ static void on_knock(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
     (void)r, (void)w, (void)events;
     if (!door_knocked(&door->door, door->user))
         return;
-    unwatch(door); /* who else knocks waits */
+    unwatch(door); /* a process that knocks later waits */
     door->knocked(door->arg);
 }
 

@@ -16,7 +16,7 @@ struct shell_door {
     void (*knocked)(void *arg); /**< a task asks for PMIx; called once */
     void *arg;
     struct door door;
-    flux_watcher_t *watcher; /**< NULL: there is no door, or somebody has knocked */
+    flux_watcher_t *watcher; /**< NULL: there is no door, or a process has knocked */
     bool is_open;
 };
 

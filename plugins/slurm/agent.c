@@ -2,7 +2,7 @@
 /** @file
  * The agent in srun.
  *
- * It listens within SrunPortRange, where everybody can connect to it. So:
+ * It listens within SrunPortRange, where any user can connect to it. So:
  *
  *     caller      what it may do
  *
@@ -57,7 +57,7 @@ enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
 
 struct caller {
     enum caller_state state;
-    int fd;        /* -1: nobody */
+    int fd;        /* -1: no caller */
     uint64_t id;   /* never the same twice */
     int64_t until; /* now_ms() when it is cut off, unless it has started a step */
     struct wire_out in, out;
@@ -74,7 +74,7 @@ struct agent {
     struct children *children;
     char program[PATH_MAX]; /* srun */
     int parent;             /* the agent that has started this srun, or -1 */
-    bool owes;              /* that one has not been told what has become of this step */
+    bool owes;              /* that agent has not been told what has become of this step */
     int64_t owes_until;     /* now_ms(); once stopping */
     bool stopping;
     unsigned nlines;
@@ -84,7 +84,7 @@ struct agent {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
 static struct agent *agent;
 static unsigned users;          /* components that have entered and not left */
-static struct rm_ending ending; /* how the step ends; status 0: nobody has told */
+static struct rm_ending ending; /* how the step ends; status 0: it was not told */
 
 static void cut(struct agent *a, struct caller *caller)
 {
@@ -233,7 +233,7 @@ static void caller_ready(struct agent *a, struct caller *caller)
 
 /* ---- the loop ---- */
 
-/* A place for the next caller: a free one, or that of the stranger who has it for longest. */
+/* A place for the next caller: a free one, or that of the stranger that has waited longest. */
 static struct caller *find_place(struct agent *a)
 {
     struct caller *oldest = NULL, *free = NULL;

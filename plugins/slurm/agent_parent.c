@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent of a spawned step's srun, and the one that has started that. */
+/* The agent of a spawned step's srun, and the agent that has started that srun. */
 #include "plugins/slurm/agent_parent.h"
 
 #include "common/util/log.h"

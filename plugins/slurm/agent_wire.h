@@ -49,7 +49,7 @@ enum {
  * being JOB.STEP, and the secret in hexadecimal digits. */
 #define AGENT_ENV "MUSTER_AGENT"
 
-/** Where the agent of a step listens, and who may call it. */
+/** Where the agent of a step listens, and what its callers have to know. */
 struct agent_address {
     char host[64]; /**< a number, IPv4 or IPv6 */
     char port[8];
@@ -82,8 +82,8 @@ void agent_env_write(const struct agent_address *address, char *text, size_t cap
 
 /**
  * Finds the agent in the environment of the step's tasks: its own variable, and Slurm's that has
- * the address from which srun came. The environment is the user's, so only a process of his may
- * connect to what it says.
+ * the address from which srun came. The environment is the user's, so only a process of that
+ * user may connect to what it says.
  * @return a string for agent_address_read(), which the caller frees; NULL: there is no agent
  */
 char *agent_find(char *const *env);

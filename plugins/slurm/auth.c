@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Credentials of the cluster's own authentication, as Slurm's daemons use them.
  *
- * A munged that hangs holds whoever asks it, without a deadline. So each question is asked in a
+ * A munged that hangs holds its caller, without a deadline. So each question is asked in a
  * thread of its own, and the asker waits for the answer until its time is over. The thread that is
  * left behind then owns the question, and frees it if munged ever answers. */
 #include "plugins/slurm/auth.h"

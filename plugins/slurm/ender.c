@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    SENDING_MS = 500, /* for other servers to hear who tells the user why */
+    SENDING_MS = 500, /* for other servers to hear which server tells the user why */
     OWED_MS = 5000,   /* what a server that leaves waits longer for slurmctld to take the order */
     AGENT_MS = 2000,  /* for srun's agent */
 };

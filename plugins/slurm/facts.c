@@ -142,7 +142,7 @@ static int find_groups(struct identity *user, const char *name)
     return -1;
 }
 
-/* The user as slurmstepd has it on record, not as anybody claims. */
+/* The user as slurmstepd has it on record, not as a process claims. */
 static int find_user(struct facts *facts, struct err *err)
 {
     struct slurm_abi_step_id id = slurm_abi_step_id(facts->job, facts->step, facts->component);

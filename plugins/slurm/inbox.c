@@ -37,7 +37,7 @@ struct inbox {
     struct evconnlistener *listener;
     TAILQ_HEAD(, connection) open;
     unsigned count;
-    int64_t named_until; /* when the socket is shut with its name; 0: nobody shuts it */
+    int64_t named_until; /* when the socket is shut with its name; 0: it is not to be shut */
     bool is_shut;
 };
 

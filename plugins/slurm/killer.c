@@ -45,7 +45,7 @@ static void killer_free(struct killer *killer)
     free(killer);
 }
 
-/* slurmstepd may have been somebody else for a moment, see watch.c: another try helps then, too. */
+/* slurmstepd may have had another uid for a moment, see watch.c: another try helps then, too. */
 static bool pause_killer(void *arg, enum step_end_answer answer, unsigned ms)
 {
     const struct killer *killer = arg;

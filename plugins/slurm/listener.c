@@ -61,7 +61,7 @@ static int fill_address(struct sockaddr_un *addr, const char *path)
                : -1;
 }
 
-/* Whether nobody listens any more. A live server sees a connection without a byte. */
+/* Whether no server listens any more. A live server sees a connection without a byte. */
 static int is_stale(const char *path)
 {
     struct sockaddr_un addr;
@@ -77,7 +77,7 @@ static int is_stale(const char *path)
     return stale;
 }
 
-/* Names "muster.…" appear only once somebody listens on them (see make_socket), so what refuses a
+/* Names "muster.…" appear only once a server listens on them (see make_socket), so what refuses a
  * connection is dead. */
 static bool may_be_left(const char *name, const struct stat *st)
 {

@@ -340,7 +340,7 @@ static bool can_serve(const struct slurm_abi_task_info *task, struct err *err)
     return false;
 }
 
-/** Overwrites what the user set: two PMIx servers in one environment serve nobody.
+/** Overwrites what the user set: with two PMIx servers in its environment a task reaches none.
  * @thread a task's process between fork and exec, as the user */
 int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
 {

@@ -165,7 +165,7 @@ static bool is_loose(const struct outgoing *list)
     return list == NULL;
 }
 
-/* Whether the error says that nobody is at the peer's socket now. */
+/* Whether the error says that no server is at the peer's socket now. */
 static bool is_absence(int rc)
 {
     return rc == ECONNREFUSED || rc == ENOENT;
@@ -260,9 +260,9 @@ static int start_sender(struct rm *rm)
     return rc;
 }
 
-/* This thread may be away for long, and may have been the one that waited for another node's time:
- * another thread takes over, if there is something to send or to wait for. @thread a sender's,
- * locked */
+/* This thread may be away for long, and may have been the thread that waited for another node's
+ * time: another thread takes over, if there is something to send or to wait for. @thread a
+ * sender's, locked */
 static void leave_to_others(struct rm *rm)
 {
     int64_t when;

@@ -22,7 +22,7 @@ int own_program(char *path, size_t cap)
     if (len <= gone || strcmp(path + len - gone, GONE) != 0 || stat(path, &now) == 0)
         return 0;
     path[len - gone] = '\0';
-    /* Whoever owned the program may replace it. */
+    /* The program's owner may replace it. */
     if (stat(SELF, &own) != 0 || stat(path, &now) != 0 || !S_ISREG(now.st_mode) ||
         (now.st_uid != own.st_uid && now.st_uid != 0))
         path[len - gone] = ' ';

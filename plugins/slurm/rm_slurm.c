@@ -4,7 +4,7 @@
  * bytes from them over the socket that the plugin made (inbox.c), the step's end (ender.c).
  *
  * slurmd on the receiving side connects to the socket as the sender's uid, so SO_PEERCRED vouches
- * for it; the socket's mode refuses everybody else (docs/design.md, "Messages through slurmd"). */
+ * for it; the socket's mode refuses all other users (docs/design.md, "Messages through slurmd"). */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/handoff/handoff.h"
@@ -142,7 +142,7 @@ static void slurm_started(struct rm *rm, const struct rm_spawn_news *news)
         spawns_started(rm->spawns, news);
 }
 
-/* What goes by slurmd can be read on its way by whoever reads the network. */
+/* What goes by slurmd can be read on its way by any user who reads the network. */
 static bool seal(const void *data, size_t len, struct wire_out *out)
 {
     return auth_seal(out, getuid(), data, len);
