@@ -60,17 +60,14 @@ static void say(pmix_status_t ignored, void *arg)
     free_request(r);
 }
 
-/* Where the callback would send from the thread that calls it, libpmix's own has to: it calls back
- * for a client of a namespace that is not there. @thread the loop's */
+/* @thread the loop's */
 static void answer(struct data_request *r, pmix_status_t status)
 {
-    pmix_proc_t nobody;
     r->status = status;
-    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
     if (!answer_wanted())
         free_request(r);
     else if (library_has(upcall_server()->library, LIBRARY_DATA_ANSWER_RACES))
-        PMIx_server_deregister_client(&nobody, say, r);
+        upcall_call_there(say, r);
     else
         say(PMIX_SUCCESS, r);
 }

@@ -32,6 +32,14 @@ pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_it
     return PMIX_SUCCESS;
 }
 
+/* It calls back once it has deregistered a client, also one that does not exist. */
+void upcall_call_there(pmix_op_cbfunc_t then, void *arg)
+{
+    pmix_proc_t nobody;
+    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
+    PMIx_server_deregister_client(&nobody, then, arg);
+}
+
 /* No entry is NULL: libpmix 4.2's server deadlocks on one that is. */
 static pmix_server_module_t module = {
     .client_connected = upcall_client_connected,

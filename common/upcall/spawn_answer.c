@@ -40,8 +40,7 @@ static void reply(pmix_status_t status, void *arg)
     handoff_post(upcall_server()->handoff, &r->item);
 }
 
-/* libpmix's own thread has to answer: we have it deregister a process that does not exist, and it
- * calls back.
+/* libpmix's own thread has to answer:
  *
  * - libpmix up to 5.0 notes which process pulls, in a list that belongs to its own thread, but on
  *   the thread that answers.
@@ -53,7 +52,6 @@ static void reply(pmix_status_t status, void *arg)
 static bool reply_there(const struct spawn *s)
 {
     struct reply *r = calloc(1, sizeof *r);
-    pmix_proc_t nobody;
     if (r == NULL)
         return false;
     r->callback = s->callback;
@@ -62,8 +60,7 @@ static bool reply_there(const struct spawn *s)
     forwards_name(s->server, s->number, s->child);
     r->child_keys = steps_registration(s->server, s->child);
     PMIX_LOAD_NSPACE(r->child, s->child);
-    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
-    PMIx_server_deregister_client(&nobody, reply, r);
+    upcall_call_there(reply, r);
     return true;
 }
 

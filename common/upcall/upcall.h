@@ -34,6 +34,10 @@ struct server *upcall_server(void);
 /** Posts a request. @return PMIX_SUCCESS, which the upcall returns. @thread PMIx's */
 pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item));
 
+/** Has libpmix's own thread call a function, as where what it calls would send from another thread.
+ * @thread the loop's */
+void upcall_call_there(pmix_op_cbfunc_t then, void *arg);
+
 /** @return the task of this node that a process is, or NULL: of another node or step, or a tool.
  * @thread any */
 struct task *upcall_task(const pmix_proc_t *proc);
