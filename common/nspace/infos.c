@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pmix_info_t *next(struct infos *list)
+pmix_info_t *infos_next(struct infos *list)
 {
     if (list->n == list->cap) {
-        size_t cap = list->cap > 0 ? 2 * list->cap : 64;
+        size_t cap = list->cap > 0 ? 2 * list->cap : 16;
         pmix_info_t *info = realloc(list->info, cap * sizeof *info);
         if (info == NULL) {
             list->failed = true;
@@ -27,7 +27,7 @@ static pmix_info_t *next(struct infos *list)
 
 void infos_put(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
 {
-    pmix_info_t *info = next(list);
+    pmix_info_t *info = infos_next(list);
     if (info != NULL)
         PMIX_INFO_LOAD(info, key, value, type);
 }
@@ -75,7 +75,7 @@ void infos_str_new(struct infos *list, const char *key, char *value)
 /* Gives an entry an array that libpmix will free. */
 static void own_array(struct infos *list, const char *key, pmix_data_array_t *darray)
 {
-    pmix_info_t *info = darray != NULL && darray->array != NULL ? next(list) : NULL;
+    pmix_info_t *info = darray != NULL && darray->array != NULL ? infos_next(list) : NULL;
     if (info == NULL) {
         list->failed = true;
         if (darray != NULL)

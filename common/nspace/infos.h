@@ -18,6 +18,9 @@ struct infos {
     bool failed;
 };
 
+/** Appends an empty entry, for the caller to fill in. @return it, or NULL when out of memory */
+pmix_info_t *infos_next(struct infos *list);
+
 /** Appends a key; the value is copied. */
 void infos_put(struct infos *list, const char *key, const void *value, pmix_data_type_t type);
 void infos_u32(struct infos *list, const char *key, uint32_t value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The result of a collective, back into libpmix. */
 #include "common/notify/loss.h"
+#include "common/nspace/infos.h"
 #include "common/nspace/procs.h"
 #include "common/server/steps.h"
 #include "common/server/tasks.h"
@@ -17,10 +18,8 @@ struct outcome {
     struct spread_wait wait;  /* until all servers of the step know the members' namespaces */
     struct collective *collective;
     pmix_status_t status;
-    pmix_info_t *info; /* for the callback */
-    size_t ninfo, cap;
-    pmix_info_t *store; /* for PMIx_server_register_resources */
-    size_t nstore, store_cap;
+    struct infos info;            /* for the callback */
+    struct infos store;           /* for PMIx_server_register_resources */
     pmix_byte_object_t endpoints; /* all servers' blobs, joined; without HOST_STORES */
 };
 
@@ -37,36 +36,6 @@ static void complete_fence(struct collective *c, const struct engine_result *res
     }
     answer_data(&c->request.answer, status, data, at);
     collective_free(c);
-}
-
-static pmix_info_t *grow(pmix_info_t **array, size_t *n, size_t *cap)
-{
-    if (*n == *cap) {
-        size_t want = *cap > 0 ? 2 * *cap : 8;
-        pmix_info_t *more = realloc(*array, want * sizeof *more);
-        if (more == NULL)
-            return NULL;
-        *array = more;
-        *cap = want;
-    }
-    PMIX_INFO_CONSTRUCT(&(*array)[*n]);
-    return &(*array)[(*n)++];
-}
-
-static pmix_info_t *add_info(struct outcome *o)
-{
-    pmix_info_t *info = grow(&o->info, &o->ninfo, &o->cap);
-    if (info == NULL)
-        o->status = PMIX_ERR_NOMEM;
-    return info;
-}
-
-static pmix_info_t *add_store(struct outcome *o)
-{
-    pmix_info_t *info = grow(&o->store, &o->nstore, &o->store_cap);
-    if (info == NULL)
-        o->status = PMIX_ERR_NOMEM;
-    return info;
 }
 
 static void add_endpoints(struct outcome *o, const pmix_byte_object_t *blob)
@@ -89,15 +58,15 @@ static void add_contribution(struct outcome *o, pmix_info_t *info, bool has_cont
         if (info->value.data.bo.size > 0)
             add_endpoints(o, &info->value.data.bo);
     } else if (PMIX_CHECK_KEY(info, PMIX_PROC_DATA)) {
-        if ((to = add_store(o)) != NULL) {
+        if ((to = infos_next(&o->store)) != NULL) {
             PMIX_INFO_XFER(to, info);
             PMIX_LOAD_KEY(to->key, PMIX_GROUP_ENDPT_DATA);
         }
     } else if (PMIX_CHECK_KEY(info, PMIX_GROUP_INFO) && has_context_id) {
         /* libpmix stores group info by context id only, and refuses it without one. */
-        if ((to = add_store(o)) != NULL)
+        if ((to = infos_next(&o->store)) != NULL)
             PMIX_INFO_XFER(to, info);
-        if ((to = add_info(o)) != NULL)
+        if ((to = infos_next(&o->info)) != NULL)
             PMIX_INFO_XFER(to, info);
     }
 }
@@ -133,7 +102,7 @@ static void add_entry(struct outcome *o, const struct engine_entry *entry, bool 
 /* PMIX_GROUP_MEMBERSHIP: sorted, without wildcards, the same on every server. */
 static void add_membership(struct outcome *o)
 {
-    pmix_info_t *info = add_info(o);
+    pmix_info_t *info = infos_next(&o->info);
     if (info != NULL && !procs_load(info, PMIX_GROUP_MEMBERSHIP, &o->collective->members))
         o->status = PMIX_ERR_NOMEM;
 }
@@ -143,6 +112,8 @@ static void finish(struct handoff_item *item)
 {
     struct outcome *o = (struct outcome *)item;
     struct collective *c = o->collective;
+    if (o->info.failed)
+        o->status = PMIX_ERR_NOMEM;
     if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT) {
         registry_add(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
         if (c->notify) {
@@ -151,11 +122,9 @@ static void finish(struct handoff_item *item)
         }
         survive_tell(c);
     }
-    for (size_t i = 0; i < o->nstore; i++)
-        PMIX_INFO_DESTRUCT(&o->store[i]);
-    free(o->store);
+    infos_free(&o->store);
     free(o->endpoints.bytes);
-    pending_answer(c, o->status, o->info, o->ninfo);
+    pending_answer(c, o->status, o->info.info, o->info.n);
     free(o);
 }
 
@@ -177,8 +146,8 @@ static void on_stored(pmix_status_t status, void *arg)
 static void store(struct outcome *o)
 {
     pmix_status_t rc = PMIX_OPERATION_SUCCEEDED;
-    if (o->nstore > 0 && o->status == PMIX_SUCCESS)
-        rc = PMIx_server_register_resources(o->store, o->nstore, on_stored, o);
+    if (o->store.n > 0 && o->status == PMIX_SUCCESS)
+        rc = PMIx_server_register_resources(o->store.info, o->store.n, on_stored, o);
     if (rc == PMIX_SUCCESS)
         return;
     if (rc != PMIX_OPERATION_SUCCEEDED)
@@ -189,9 +158,8 @@ static void store(struct outcome *o)
 /* The members' data travel in one blob that libpmix itself stores. */
 static void store(struct outcome *o)
 {
-    pmix_info_t *info = o->endpoints.size > 0 ? add_info(o) : NULL;
-    if (info != NULL)
-        PMIX_INFO_LOAD(info, PMIX_GROUP_ENDPT_DATA, &o->endpoints, PMIX_BYTE_OBJECT);
+    if (o->endpoints.size > 0)
+        infos_put(&o->info, PMIX_GROUP_ENDPT_DATA, &o->endpoints, PMIX_BYTE_OBJECT);
     finish(&o->item);
 }
 #endif
@@ -209,7 +177,6 @@ static void complete_construct(struct collective *c, const struct engine_result 
         return;
     }
     size_t id = (size_t)result->context_id;
-    pmix_info_t *info;
     o->collective = c;
     if (result->members != NULL && procset_unite(&c->members, result->members) != 0)
         o->status = PMIX_ERR_NOMEM;
@@ -219,14 +186,16 @@ static void complete_construct(struct collective *c, const struct engine_result 
         o->status = PMIX_ERR_NOMEM;
     if (steps_register(c->server, &c->members) != 0)
         o->status = PMIX_ERR_NOT_FOUND;
-    if (id != 0 && (info = add_info(o)) != NULL)
-        PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    if (id != 0)
+        infos_put(&o->info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     add_membership(o);
     c->notify = c->notify || (result->flags & ENGINE_WANT_NOTIFY);
     for (uint32_t i = 0; i < result->nentries; i++)
         add_entry(o, &result->entries[i], id != 0);
-    if (id != 0 && o->nstore > 0 && (info = add_store(o)) != NULL)
-        PMIX_INFO_LOAD(info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    if (id != 0 && o->store.n > 0)
+        infos_put(&o->store, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    if (o->info.failed || o->store.failed)
+        o->status = PMIX_ERR_NOMEM;
     o->wait = (struct spread_wait){.set = &c->members, .done = on_known};
     if (o->status == PMIX_SUCCESS)
         steps_await(c->server, &o->wait);
