@@ -54,7 +54,7 @@ static void raise_event(struct server *server, pmix_status_t code, const char *i
 void connection_tell_of_own(struct server *server, pmix_status_t code, const char *id,
                             const struct procset *members)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     pmix_proc_t about;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         PMIX_LOAD_PROCID(&about, server->boot.nspace, here->ranks[k]);
@@ -78,7 +78,7 @@ static int strangers_of(struct procset *to, const struct procset *members, const
 void connection_task_ended(struct server *server, uint32_t slot)
 {
     const char *nspace = server->boot.nspace;
-    uint32_t rank = server->boot.nodes[server->boot.node].ranks[slot];
+    uint32_t rank = boot_here(&server->boot)->ranks[slot];
     const struct book_entry *c = NULL;
     pmix_proc_t about;
     PMIX_LOAD_PROCID(&about, nspace, rank);
@@ -138,7 +138,7 @@ void connection_close(struct server *server, const char *id, const struct procse
 
 int connection_name(struct server *server, struct book_entry *entry)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     uint64_t size = procset_size(&entry->members);
     struct err err = {0};
     uint32_t nlocal = 0;

@@ -69,7 +69,7 @@ void event_group_read(const struct boot *boot, struct event_group *group, pmix_s
 /* A server that hosts none of the members is not told when the group ends. */
 static bool has_local(const struct server *server, const struct procset *members)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (procset_has(members, server->boot.nspace, here->ranks[k]))
             return true;

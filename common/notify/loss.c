@@ -103,7 +103,7 @@ static void tell_groups(struct server *server, const char *nspace, uint32_t rank
 /* Calls @p tell_group for tasks of this node that are known to be lost. */
 static void tell_lost_here(struct server *server, const struct registry_entry *e, bool everywhere)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     pmix_proc_t about;
     for (uint32_t k = 0; k < here->ntasks; k++) {
         PMIX_LOAD_PROCID(&about, server->boot.nspace, here->ranks[k]);
@@ -147,7 +147,7 @@ void loss_group_ends(struct server *server, const char *id, const struct procset
 void loss_group_ended(struct server *server, const char *id, const struct procset *members,
                       uint32_t lacking, int64_t at)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     const struct registry_entry *e = registry_group(server->registry, id, members);
     pmix_proc_t about;
     uint32_t before = 0;
@@ -218,7 +218,7 @@ static void raise_loss(struct server *server, uint32_t rank, const struct task *
 
 void loss_task(struct server *server, uint32_t slot, const char *text)
 {
-    uint32_t rank = server->boot.nodes[server->boot.node].ranks[slot];
+    uint32_t rank = boot_here(&server->boot)->ranks[slot];
     raise_loss(server, rank, &server->tasks[slot], text, HERE | ELSEWHERE);
     tell_groups(server, server->boot.nspace, rank, true);
 }

@@ -280,7 +280,7 @@ static bool failed_early(const struct task *task)
 /* @return whether a task here has failed before PMIx_Init; it is noted */
 static bool note_own(struct server *server)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
         struct cause cause = {server->boot.node, here->ranks[k], task->sig, task->code};

@@ -124,6 +124,12 @@ struct boot {
     struct boot_setting *settings; /**< for the RM back end */
 };
 
+/** @return the node that the server or plugin is on */
+static inline const struct boot_node *boot_here(const struct boot *boot)
+{
+    return &boot->nodes[boot->node];
+}
+
 /** Appends @p boot to @p out. */
 void boot_write(const struct boot *boot, struct wire_out *out);
 

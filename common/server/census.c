@@ -62,7 +62,7 @@ static char *program_of(const struct task *task)
 
 static int take_tasks(const struct server *server, struct census *census)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     census->tasks = calloc(here->ntasks + 1ul, sizeof *census->tasks);
     for (uint32_t k = 0; census->tasks != NULL && k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
@@ -85,7 +85,7 @@ static int take_command(const struct server *server, struct census *census)
     const char *known = boot_setting(&server->boot, "argv");
     if (known != NULL)
         census->command = strdup(known);
-    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         if (census->command == NULL && is_there(&server->tasks[k]))
             census->command = cmdline_read(server->tasks[k].pid, BOOT_ARGV_MAX);
     return known != NULL && census->command == NULL ? -1 : 0;
@@ -110,7 +110,7 @@ static void take_memory(const struct server *server, struct census *census)
     uint64_t kib;
     if (resident(getpid(), &kib))
         census->server_kib = kib;
-    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         if (is_there(&server->tasks[k]) && resident(server->tasks[k].pid, &kib)) {
             census->tasks_kib += kib;
             census->counted++;

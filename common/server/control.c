@@ -23,7 +23,7 @@
  * has told that of other processes tells of the tasks themselves later. */
 static void task_started(struct server *server, uint32_t slot, pid_t pid, bool own)
 {
-    uint32_t ntasks = server->boot.nodes[server->boot.node].ntasks;
+    uint32_t ntasks = boot_here(&server->boot)->ntasks;
     if (own && slot < ntasks)
         server->tasks[slot].pid = pid;
     if (server->ntold >= ntasks)
@@ -39,7 +39,7 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
 
 static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     handoff_run(server->handoff); /* it may have finalized just before */
     execs_ended(server, slot, sig, code);
     tasks_ended(server, slot, sig, code);

@@ -220,7 +220,7 @@ int core_open(struct server *server, struct err *err)
     server->broadcasts = broadcast_new(&broadcast);
     server->nspace = nspace_new(boot);
     server->registry = registry_new();
-    server->tasks = calloc(boot->nodes[boot->node].ntasks + 1, sizeof *server->tasks);
+    server->tasks = calloc(boot_here(boot)->ntasks + 1, sizeof *server->tasks);
     server->engine = engine_new(&engine);
     server->asks = asks_new(&asks);
     server->surveys =

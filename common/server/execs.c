@@ -69,11 +69,6 @@ char *execs_env(const struct server *server)
 
 /* ---- what is told ---- */
 
-static uint32_t ntasks_here(const struct server *server)
-{
-    return server->boot.nodes[server->boot.node].ntasks;
-}
-
 static uint32_t servers_below(const struct server *server)
 {
     uint32_t first = server->boot.node * ARITY + 1, n = server->boot.nnodes;
@@ -108,7 +103,8 @@ static void send_up(struct execs *execs, uint32_t node, uint8_t what, uint32_t r
 static void look(struct execs *execs)
 {
     struct server *server = execs->server;
-    if (execs->told || execs->ndone < ntasks_here(server) || execs->nbelow < servers_below(server))
+    if (execs->told || execs->ndone < boot_here(&server->boot)->ntasks ||
+        execs->nbelow < servers_below(server))
         return;
     log_info("all processes from here down have been started");
     if (server->boot.node == 0) {
@@ -190,7 +186,7 @@ void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
 {
     struct execs *execs = server->execs;
     char text[TEXT_MAX];
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     if (execs == NULL || slot >= here->ntasks || execs->tasks[slot] != EXEC_AWAITED)
         return; /* else its connection has said, or is about to say, how it went */
     snprintf(text, sizeof text, "rank %u on %s ended before it was started: %s %u",
@@ -218,7 +214,7 @@ static void drop(struct connection *c)
 
 static void on_failure(struct connection *c, uint32_t what, int error, const char *name)
 {
-    const struct boot_node *here = &c->execs->server->boot.nodes[c->execs->server->boot.node];
+    const struct boot_node *here = boot_here(&c->execs->server->boot);
     bool at_wdir = what == PLAN_AT_DIRECTORY;
     bool missing = error == ENOENT || error == ENOTDIR;
     bool refused = error == EACCES || error == EPERM || error == ENOEXEC;
@@ -268,7 +264,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     uint32_t slot = c->slot;
     (void)bev, (void)what;
     drop(c);
-    if (slot < ntasks_here(execs->server))
+    if (slot < boot_here(&execs->server->boot)->ntasks)
         done(execs, slot);
 }
 
@@ -301,7 +297,7 @@ static bool take_hello(struct connection *c, const unsigned char *bytes, const i
                        unsigned nfds)
 {
     struct execs *execs = c->execs;
-    const struct boot_node *here = &execs->server->boot.nodes[execs->server->boot.node];
+    const struct boot_node *here = boot_here(&execs->server->boot);
     uint32_t rank = number(bytes);
     for (uint32_t slot = 0; slot < here->ntasks; slot++)
         if (here->ranks[slot] == rank && execs->tasks[slot] == EXEC_AWAITED)
@@ -371,7 +367,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     }
     c->execs = execs;
     c->fd = fd;
-    c->slot = ntasks_here(execs->server);
+    c->slot = boot_here(&execs->server->boot)->ntasks;
     LIST_INSERT_HEAD(&execs->open, c, entry);
     event_add(c->hello, NULL);
 }
@@ -402,7 +398,7 @@ int execs_open(struct server *server, struct err *err)
         return err_set(err, "out of memory");
     server->execs = execs;
     execs->server = server;
-    execs->tasks = calloc(ntasks_here(server) + 1, sizeof *execs->tasks);
+    execs->tasks = calloc(boot_here(&server->boot)->ntasks + 1, sizeof *execs->tasks);
     server->streams = streams_new(server);
     execs->patience = evtimer_new(server->base, on_patience, execs);
     if (execs->tasks == NULL || server->streams == NULL || execs->patience == NULL ||

@@ -196,7 +196,7 @@ static void open_direct(struct server *server)
         .step = nspace_hash(boot->nspace, boot->run),
         .conf = &server->conf.direct,
         .connections = limits_connections((unsigned)server->conf.tree_arity,
-                                          boot->nodes[boot->node].ntasks, boot_spawned(boot)),
+                                          boot_here(boot)->ntasks, boot_spawned(boot)),
         .ops = server->rm_ops->vouch,
         .sockets = dlsym(RTLD_DEFAULT, SOCKETS_SYMBOL),
         .base = server->base,

@@ -139,7 +139,7 @@ void server_leave(struct server *server, unsigned ms)
                  "the %s of %s %.100s on node %.250s was killed, and the tasks there with it; "
                  "ending the %s",
                  boot_launcher(&server->boot), boot_unit(&server->boot), server->boot.label,
-                 server->boot.nodes[server->boot.node].name, boot_unit(&server->boot));
+                 boot_here(&server->boot)->name, boot_unit(&server->boot));
         struct rm_ending ending = ending_of_host(tell);
         server_end_step(server, &ending, tell);
     }

@@ -67,7 +67,7 @@ static int read_boot(struct boot *boot, struct err *err)
 
 static int send_environment(const struct server *server, struct err *err)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     struct wire_out out = {0};
     int rc = 0;
     for (uint32_t slot = 0; slot < here->ntasks && rc == 0; slot++) {
@@ -119,7 +119,7 @@ static bool is_librarys(const void *arg)
     const struct server *server = arg;
     if (server->tasks == NULL || !library_has(server->library, LIBRARY_LOSS_ENDS_TWICE))
         return false;
-    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         if (task_is_lost(&server->tasks[k]))
             return true;
     return false;
@@ -131,8 +131,7 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
     char prefix[256];
     struct err err = {0};
     enum log_level level = server->conf.log_level;
-    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label,
-             server->boot.nodes[server->boot.node].name);
+    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label, boot_here(&server->boot)->name);
     log_open(NULL, NULL, level, prefix);
     crash_open(prefix, is_librarys, server);
     if (server->conf.log_sink != CONF_LOG_SYSLOG)
@@ -147,8 +146,7 @@ static void open_log(const struct server *server, struct log_syslog *syslog)
 static int bound_memory(const struct server *server, struct err *err)
 {
     char who[256];
-    snprintf(who, sizeof who, "%s %s", server->boot.label,
-             server->boot.nodes[server->boot.node].name);
+    snprintf(who, sizeof who, "%s %s", server->boot.label, boot_here(&server->boot)->name);
     return limits_memory(server->conf.memory_max, who, err);
 }
 
@@ -175,7 +173,7 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
     /* The boot message first: a launcher that cannot send it would not read why. */
     if (read_boot(&server->boot, err) != 0 || server_settings(server, err) != 0)
         return -1;
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     boot_take_apps(&server->boot);
     open_log(server, syslog);
     if (limits_descriptors(here->ntasks, boot_spawned(&server->boot), err) != 0 ||

@@ -146,7 +146,7 @@ void meeting_register(struct server *server, const struct procset *set)
 static void settle(void *arg, const struct procset *set, void (*done)(void *arg), void *done_arg)
 {
     struct server *server = arg;
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     struct settling *s = calloc(1, sizeof *s);
     meeting_register(server, set);
     if (s == NULL || here->ntasks == 0 ||

@@ -217,7 +217,7 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
 
 static void put_tasks(json_object *to, const struct server *server)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     struct list list = {.array = json_object_new_array(), .max = STATUS_TASKS_MAX};
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
@@ -275,7 +275,7 @@ static void put_self(json_object *to, const struct server *server)
     char text[LIBRARY_TEXT_SIZE];
     put_text(to, "step", server->boot.label);
     put_text(to, "unit", boot_unit(&server->boot));
-    put_text(to, "node", server->boot.nodes[server->boot.node].name);
+    put_text(to, "node", boot_here(&server->boot)->name);
     put_text(to, "version", MUSTER_VERSION);
     put_text(to, "libpmix", library_text(server->library, text));
     put_seconds(to, "uptime", now_ms() - server->started);

@@ -25,8 +25,7 @@ struct stranded {
 
 static bool is_member(const struct server *server, const struct procset *members, uint32_t slot)
 {
-    return procset_has(members, server->boot.nspace,
-                       server->boot.nodes[server->boot.node].ranks[slot]);
+    return procset_has(members, server->boot.nspace, boot_here(&server->boot)->ranks[slot]);
 }
 
 /* Whether libpmix may wait for a task that is not lost. Up to libpmix 6 a fence goes on without one
@@ -38,7 +37,7 @@ static bool strands(const struct task *task)
 
 void stranded_note(struct server *server, const struct signature *sig)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     uint32_t alive = 0, gone = here->ntasks;
     if (server->stranded != NULL || server->ending || server->told_to_leave)
         return;
@@ -81,7 +80,7 @@ int64_t stranded_next(const struct server *server, int64_t now)
 static bool list_waiting(const struct server *server, const struct stranded *s, char *buf,
                          size_t cap)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     size_t len = 0;
     uint32_t n = 0;
     for (uint32_t k = 0; k < here->ntasks; k++) {
@@ -98,7 +97,7 @@ static bool list_waiting(const struct server *server, const struct stranded *s, 
 void stranded_tick(struct server *server, int64_t now)
 {
     const struct stranded *s = server->stranded;
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
     char waiting[128], what[COLL_DESCRIBE_MAX], text[768], release[LIBRARY_TEXT_SIZE];
     if (stranded_next(server, now) != 0)

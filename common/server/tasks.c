@@ -43,7 +43,7 @@ static bool may_follow(const struct server *server)
 
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     if (slot >= here->ntasks || task_has_ended(&server->tasks[slot]))
         return;
     struct task *task = &server->tasks[slot];
@@ -75,7 +75,7 @@ int32_t tasks_loss_status(const struct server *server, enum coll_kind kind)
 
 int32_t tasks_status(const struct server *server, const struct signature *sig)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (has_ended(&server->tasks[k]) &&
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
@@ -85,7 +85,7 @@ int32_t tasks_status(const struct server *server, const struct signature *sig)
 
 void tasks_gone(const struct server *server, const struct signature *sig, struct procset *gone)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (has_ended(&server->tasks[k]) &&
             procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
@@ -118,7 +118,7 @@ void tasks_bereft(struct server *server, int32_t status, const struct procset *g
 
 bool tasks_just_lost(const struct server *server)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (task_is_lost(&server->tasks[k]) && now_ms() < server->tasks[k].at + JUST_MS)
             return true;
@@ -127,7 +127,7 @@ bool tasks_just_lost(const struct server *server)
 
 bool tasks_all_killed(const struct server *server)
 {
-    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    uint32_t n = boot_here(&server->boot)->ntasks;
     for (uint32_t k = 0; k < n; k++)
         if (server->tasks[k].sig == 0)
             return false;
@@ -136,7 +136,7 @@ bool tasks_all_killed(const struct server *server)
 
 bool tasks_one_ended_well(const struct server *server)
 {
-    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    uint32_t n = boot_here(&server->boot)->ntasks;
     for (uint32_t k = 0; k < n; k++) {
         const struct task *task = &server->tasks[k];
         if (task->sig == 0 && !task_is_lost(task) && task->state != TASK_CONNECTED)
@@ -147,7 +147,7 @@ bool tasks_one_ended_well(const struct server *server)
 
 bool tasks_any_lost(const struct server *server)
 {
-    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         if (task_is_lost(&server->tasks[k]) || server->tasks[k].state == TASK_CONNECTED)
             return true;
     return false;
@@ -155,7 +155,7 @@ bool tasks_any_lost(const struct server *server)
 
 bool tasks_loss_is_told(struct server *server, const struct procset *participants)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (server->tasks[k].state == TASK_TOLD &&
             procset_has(participants, server->boot.nspace, here->ranks[k]))
@@ -197,7 +197,7 @@ int64_t tasks_next(const struct server *server, int64_t now)
 static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)
 {
     const struct task *task = &server->tasks[slot];
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     if (task->sig != 0)
         snprintf(buf, cap, "rank %u on %s was killed by signal %u (%s) before PMIx_Finalize",
                  here->ranks[slot], here->name, task->sig, strsignal((int)task->sig));
@@ -213,7 +213,7 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
  * RM has most likely ended them, and says so itself. */
 static uint32_t common_signal(const struct server *server)
 {
-    uint32_t n = server->boot.nodes[server->boot.node].ntasks, sig = server->tasks[0].sig;
+    uint32_t n = boot_here(&server->boot)->ntasks, sig = server->tasks[0].sig;
     for (uint32_t k = 0; k < n; k++)
         if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig)
             return 0;
@@ -223,7 +223,7 @@ static uint32_t common_signal(const struct server *server)
 /* @return whether the task only left, while another one of this node has failed */
 static bool is_follower(const struct server *server, const struct task *task)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     bool failed = false;
     for (uint32_t k = 0; k < here->ntasks; k++)
         failed |= task_is_lost(&server->tasks[k]) &&
@@ -235,7 +235,7 @@ static bool is_follower(const struct server *server, const struct task *task)
 static const struct task *first_lost(const struct server *server)
 {
     const struct task *first = NULL;
-    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++) {
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
         const struct task *task = &server->tasks[k];
         if (task_is_lost(task) && !is_follower(server, task) &&
             (first == NULL || task->at < first->at))
@@ -268,7 +268,7 @@ static uint32_t who_tells(const struct server *server)
  * nodes. */
 static void end_for_all(struct server *server, uint32_t sig)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     char who[64], text[384];
     if (here->ntasks == 1)
         snprintf(who, sizeof who, "rank %u on", here->ranks[0]);
@@ -308,7 +308,7 @@ static void end_after_server(struct server *server, uint32_t together, const cha
 
 static bool any_lives(const struct server *server)
 {
-    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    uint32_t n = boot_here(&server->boot)->ntasks;
     for (uint32_t k = 0; k < n; k++)
         if (!task_has_ended(&server->tasks[k]))
             return true;
@@ -329,7 +329,7 @@ static void end_from_afar(struct server *server, uint32_t teller)
 /* Says who is lost, and ends the step if that is the setting. */
 static void tell(struct server *server)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     uint32_t together = common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
     bool after_server = end && server->loss != LOSS_NONE;
@@ -381,7 +381,7 @@ static void end_bereft(struct server *server)
 {
     server->end_bereft = 0;
     bool used = false;
-    for (uint32_t k = 0; k < server->boot.nodes[server->boot.node].ntasks; k++)
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         used |= server->tasks[k].state == TASK_CONNECTED;
     if (!used || server->ending)
         return;
@@ -396,7 +396,7 @@ static void end_bereft(struct server *server)
  * lost task it tells the clients of itself (notify/loss.h), so nobody here is told before that. */
 static bool libpmix_is_late(const struct server *server, int64_t now)
 {
-    uint32_t n = server->boot.nodes[server->boot.node].ntasks;
+    uint32_t n = boot_here(&server->boot)->ntasks;
     if (server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP || server->ending ||
         !library_has(server->library, LIBRARY_GONE_IS_AWAITED))
         return false;

@@ -139,8 +139,7 @@ static void run_abort(struct handoff_item *item)
     struct server *server = upcall_server();
     char why[2 * TEXT_MAX];
     snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d%s%s", a->rank,
-             server->boot.nodes[server->boot.node].name, a->status, a->text[0] != '\0' ? ": " : "",
-             a->text);
+             boot_here(&server->boot)->name, a->status, a->text[0] != '\0' ? ": " : "", a->text);
     log_error("%s; ending %s %s", why, boot_unit(&server->boot), server->boot.label);
     struct rm_ending ending = ending_of_abort(a->status, why);
     server_end_step(server, &ending, NULL);

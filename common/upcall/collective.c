@@ -131,7 +131,7 @@ void collective_directives(struct collective *c, const pmix_info_t info[], size_
 int collective_add_proc(struct server *server, struct procset *set, const pmix_proc_t *proc)
 {
     const struct boot *boot = &server->boot;
-    const struct boot_node *here = &boot->nodes[boot->node];
+    const struct boot_node *here = boot_here(boot);
     int rc = 0;
     const struct nspace *ns = nspace_find(server->nspace, proc->nspace);
     if (book_expand(&server->book, set, proc->nspace, proc->rank, proc->rank == PMIX_RANK_WILDCARD,
@@ -197,7 +197,7 @@ int collective_prepare(struct collective *c)
  * it, and does not say so. */
 static bool has_removed(const struct collective *c)
 {
-    const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
+    const struct boot_node *here = boot_here(&c->server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (c->server->tasks[k].client == CLIENT_FORGOTTEN &&
             procset_has(&c->all, c->server->boot.nspace, here->ranks[k]))
@@ -209,7 +209,7 @@ static bool has_removed(const struct collective *c)
  * does not say so of a destruct that tells of lost members by events. */
 static uint32_t lacking_calls(const struct collective *c)
 {
-    const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
+    const struct boot_node *here = boot_here(&c->server->boot);
     uint32_t n = 0;
     for (uint32_t k = 0; k < here->ntasks; k++)
         n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);

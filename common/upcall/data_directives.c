@@ -142,7 +142,7 @@ struct data_directives *data_directives_new(const pmix_proc_t *proc)
     d->any_range = true;
     snprintf(d->who.nspace, sizeof d->who.nspace, "%.*s", PMIX_MAX_NSLEN, proc->nspace);
     d->who.rank = proc->rank;
-    snprintf(d->who.host, sizeof d->who.host, "%s", boot->nodes[boot->node].name);
+    snprintf(d->who.host, sizeof d->who.host, "%s", boot_here(boot)->name);
     d->who.uid = getuid();
     d->who.gid = getgid();
     return d;

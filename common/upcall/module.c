@@ -90,7 +90,7 @@ int upcall_open(struct server *server, struct err *err)
     keys_server_name(name, boot);
     the_server = server;
     bool rounds = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
-    if (rounds_open(rounds ? boot->nodes[boot->node].ntasks : 0) != 0 || forwards_new(server) != 0)
+    if (rounds_open(rounds ? boot_here(boot)->ntasks : 0) != 0 || forwards_new(server) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
     server->topology = topology_new();
@@ -100,7 +100,7 @@ int upcall_open(struct server *server, struct err *err)
     PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TMPDIR, boot->tmpdir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[3], PMIX_SYSTEM_TMPDIR, boot->tmpdir, PMIX_STRING);
-    PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot->nodes[boot->node].name, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot_here(boot)->name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[5], PMIX_IOF_LOCAL_OUTPUT, &no, PMIX_BOOL);
     if (server->topology != NULL)
         topology_info(server->topology, &info[6]);

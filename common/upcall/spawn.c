@@ -284,7 +284,7 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
              s->child);
     /* A task of this node is in the set, so this server is the one that tells the others. */
     const struct boot *boot = &s->server->boot;
-    const struct boot_node *here = &boot->nodes[boot->node];
+    const struct boot_node *here = boot_here(boot);
     if (procset_add(&s->set, s->child, 0, s->what.ntasks - 1) != 0 ||
         procset_add(&s->set, boot->nspace, here->ranks[0], here->ranks[0]) != 0) {
         spawn_answer(s, PMIX_SUCCESS);
