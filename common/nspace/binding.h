@@ -20,7 +20,7 @@ void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid);
 
 /**
  * Tells libpmix what follows from the binding of all tasks of this node: PMIX_PACKAGE_RANK, of
- * those that are bound to processors of one package.
+ * tasks that are bound to processors of one package.
  * @thread the loop's, once all were learned; waits for PMIx's
  */
 void binding_complete(const struct nspace *ns);

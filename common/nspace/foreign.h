@@ -2,7 +2,7 @@
 /** @file
  * Namespaces of other steps of the same user: learnt from their servers, and forgotten.
  *
- * A registration is what boot_write_nspace() writes. The RM vouches that whoever sends one is a
+ * A registration is what boot_write_nspace() writes. The RM vouches that its sender is a
  * process of the job's user; that it makes sense is checked here.
  * @thread the loop's
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Lookups in the namespaces that this server knows: where a rank is, which servers take part in an
- * operation, and who is missing from it, in words.
+ * operation, and which ranks are missing from it, in words.
  */
 #include "common/nspace/foreign.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * By what tasks show libpmix's server who they are.
+ * By what tasks prove to libpmix's server to which user they belong.
  *
  * libpmix's clients open the security modules that PMIX_SECURITY_MODE names. With munge each has a
  * credential made in PMIx_Init, which the server has read, one after the other, before it answers.

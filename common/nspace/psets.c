@@ -111,7 +111,7 @@ static int take_component(struct pset *set, const struct boot *boot, uint32_t nu
     return 0;
 }
 
-/* Those that the components make by themselves. */
+/* Sets that the components make by themselves. */
 static int name_components(struct psets *psets, const struct boot *boot, struct err *err)
 {
     uint32_t napps = boot_napps(boot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Process sets that a namespace has from its start: which text names them, and who is in them.
+ * Process sets that a namespace has from its start: which text names them, and which processes are
+ * in them.
  *
  *     ocean=0-3:ice=4-7,12    names with their ranks
  *     ocean:ice               a name for each component of the step, in their order

@@ -6,7 +6,7 @@
  * their time there and reads some hundred files below /sys, unless their server names a file in
  * which it stands. PMIX_SERVER_SHARE_TOPOLOGY is not used: by it libpmix shares what the server
  * itself may use, from its start on. Tasks may be confined to less (cpusets), in cgroups that are
- * made later. So the file is written when the first task is there, by what that one may use: all
+ * made later. So the file is written when the first task is there, by what that task may use: all
  * tasks of a step's node are in one cpuset, whatever processors each one is bound to.
  *
  * A client that cannot open the file or cannot map it where it has to be looks by itself.

@@ -19,14 +19,15 @@ enum frame_type {
     FRAME_WANTED,      /**< a collective's contribution is awaited, away from the root */
     FRAME_ENDING,      /**< the sender has the RM end the step: tasks that now die are no news */
     FRAME_LEAD,        /**< a leader of a bootstrap has called, to its id's home */
-    FRAME_CLAIM,       /**< added members are awaited, from who decides to their server */
+    FRAME_CLAIM,       /**< added members are awaited, from the decider to their server */
     FRAME_JOINED,      /**< they have called, or cannot */
     FRAME_OUTCOME,     /**< the result, for servers that no release reaches */
     FRAME_EVENT,       /**< an event for the sender's peers: see common/notify/event.h */
     FRAME_CANCEL,      /**< a construct ended at the speaker before it was known there, to all */
-    FRAME_DOUBT,       /**< who would have told of a result is lost: does the receiver know it? */
-    FRAME_HAVE,        /**< the sender has a success, to who decided it */
-    FRAME_ABSENT,      /**< servers of the step that have left, and why: see server/absent.h */
+    FRAME_DOUBT,  /**< the server that would have told of a result is lost: does the receiver know
+                       it? */
+    FRAME_HAVE,   /**< the sender has a success, to the server that decided it */
+    FRAME_ABSENT, /**< servers of the step that have left, and why: see server/absent.h */
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,     /**< the sender, or all of its step, ends, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
@@ -35,8 +36,8 @@ enum frame_type {
     FRAME_BROADCAST = 23, /**< what a server says to all, along a tree: see server/broadcast.h */
     FRAME_STARTED = 24,   /**< processes of a spawned step have been started, or cannot be: see
                                server/execs.h */
-    FRAME_FELLOWS = 25,   /**< who leads a bootstrap, from its home to the leaders' servers */
-    FRAME_PIECE = 26,     /**< a part of a result's data, from whom the receiver gets them */
+    FRAME_FELLOWS = 25,   /**< the leaders of a bootstrap, from its home to the leaders' servers */
+    FRAME_PIECE = 26,     /**< a part of a result's data, from the server that hands them on */
     FRAME_STALLED = 32,   /**< something waits, for the user to read: see server/stalled.h */
 };
 
@@ -44,7 +45,7 @@ enum frame_type {
 enum frame_care {
     CARE_MUST,   /**< what succeeded here must do so there: a server stays until it is delivered */
     CARE_SHOULD, /**< no result of others hangs on it: a server that leaves stays for a moment */
-    CARE_MAY,    /**< it is said again: sent once, in no order, and nobody is lost for it */
+    CARE_MAY,    /**< it is said again: sent once, in no order, and no server is lost for it */
 };
 
 static inline enum frame_care frame_care(enum frame_type type)

@@ -319,10 +319,10 @@ enum sender {
     SENDER_INTRODUCED, /* by this frame */
     SENDER_AWAITED,    /* its introduction may come */
     SENDER_ENDED,      /* its step has, and is forgotten */
-    SENDER_NOBODY,     /* nobody whose frames count */
+    SENDER_NOBODY,     /* no server whose frames count */
 };
 
-/* Finds out who has sent a frame. */
+/* Finds out which server has sent a frame. */
 static enum sender sender(struct link *link, const struct head *head, const struct wire_in *body,
                           uint32_t *from)
 {

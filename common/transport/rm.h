@@ -28,7 +28,7 @@ struct rm_host {
     void (*receive)(void *arg, const void *data, size_t len);
     /** Server @p node, a handle, cannot be reached any more. @param why one clause, borrowed */
     void (*lost)(void *arg, uint32_t node, const char *why);
-    /** Shows this server's operations to who looks after the RM.
+    /** Shows this server's operations to the RM's admin.
      * @param max bytes that there is room for
      * @return JSON (docs/wire.md, "A server's operations"), malloc()ed for the caller, or NULL when
      * out of memory */
@@ -111,7 +111,7 @@ enum rm_cause {
 /** How a step ends that muster has ended (common/server/ending.h makes it). */
 struct rm_ending {
     enum rm_cause cause;
-    /** The exit status that the step is to have for whoever started it, as a shell shows it: that
+    /** The exit status that the step is to have for the user, as a shell shows it: that
      * of the abort; else exit code, or 128 + signal, of the first lost task. Without this, the user
      * sees what the RM makes of tasks that it killed. 0 only after PMIx_Abort with status 0. */
     uint8_t status;
@@ -163,7 +163,7 @@ struct rm_ops {
     void (*learn)(struct rm *rm, uint32_t node, enum rm_fact fact);
 
     /** How servers of the own step hand each other a secret by send(). NULL: what goes by send()
-     * can be read by no process of another user, but for those of root and of whoever runs the RM
+     * can be read by no process of another user, except root and the user that runs the RM
      */
     const struct vouch_ops *vouch;
 
@@ -180,7 +180,7 @@ struct rm_ops {
      */
     void (*abort)(struct rm *rm, const struct rm_ending *ending);
 
-    /** From now on nothing new comes to this server: who sends to it is told that it has left.
+    /** From now on nothing new comes to this server: its senders are told that it has left.
      * @return whether something that was sent before is still to come; it is received as ever, and
      * the caller runs the loop for a moment and asks again. NULL: what this server does not take
      * any more, its senders are told of */
@@ -210,9 +210,9 @@ struct rm_ops {
     void (*resolve)(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
 
     /**
-     * Names one server of each other step of the session: whoever has become the place where all
-     * meet asks them for what they had told the one before. NULL: a lost server is told to all that
-     * had to do with it, and they come by themselves.
+     * Names one server of each other step of the session: the server that has become the place
+     * where all meet asks them for what they had told the one before. NULL: a lost server is told
+     * to all that had to do with it, and they come by themselves.
      * @param each called for each, and at last with NULL, unless close() comes first
      */
     void (*others)(struct rm *rm, rm_rendezvous_fn *each, void *arg);
@@ -238,9 +238,10 @@ struct rm_ops {
      * @param done called once, perhaps before this returns, unless close() comes first */
     void (*time_left)(struct rm *rm, rm_time_fn *done, void *arg);
 
-    /** @return for each server of the own step, by handle, the one that its messages pass on their
-     * way to most others, or UINT32_MAX for none: how trees of servers are to hang together. The
-     * same on every server; borrowed until close(). NULL, or a NULL function: any tree will do. */
+    /** @return for each server of the own step, by handle, the server that its messages pass on
+     * their way to most others, or UINT32_MAX for none: how trees of servers are to hang together.
+     * The same on every server; borrowed until close(). NULL, or a NULL function: any tree will do.
+     */
     const uint32_t *(*parents)(struct rm *rm);
 
     /** Starts a step. @param what borrowed until this returns

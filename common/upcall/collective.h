@@ -68,7 +68,7 @@ struct collective {
     bool notify_req;   /**< PMIX_CONNECT_NOTIFY_REQ */
     /* Sets; all are made on the loop. */
     struct procset all;      /**< procs, sorted and expanded */
-    struct procset members;  /**< the same, without those whom it goes on without */
+    struct procset members;  /**< the same, without the lost, if it goes on without them */
     struct procset expanded; /**< added, without them */
     struct procset gone;     /**< whom it goes on without */
     struct procset sought;   /**< seek's: procs, as far as they are known */
@@ -87,7 +87,8 @@ struct collective {
     struct collective *next; /**< pending.c's */
 };
 
-/** Reads who is added, who calls and how many leaders there are. A fault becomes the call's status.
+/** Reads the added members, the caller and how many leaders there are. A fault becomes the call's
+ * status.
  * @thread PMIx's */
 void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo);
 
@@ -122,7 +123,7 @@ void survive_check(struct collective *c);
 
 /** Whether the operation is to go on without participants that are lost. */
 bool survive_wants(const struct collective *c);
-/** Tries again without those who are lost. @return whether it does; then the call is the engine's
+/** Tries again without the lost. @return whether it does; then the call is the engine's
  */
 bool survive_again(struct collective *c, const struct engine_result *result);
 /** Tells the members here whom the operation went on without (PMIX_GROUP_MEMBER_FAILED), unless
@@ -132,7 +133,7 @@ void survive_tell(const struct collective *c);
 /** Makes a leader's or a member's call. @thread the loop's */
 void members_call(struct collective *c);
 
-/** Sets who is added, and who calls. @return 0, or -1
+/** Sets the added members, and the caller. @return 0, or -1
  * @thread the loop's */
 int members_expand(struct collective *c);
 
@@ -164,7 +165,7 @@ void connect_complete(struct collective *c, const struct engine_result *result);
 
 /** Looks into the book and tells of the call, once, before it is the engine's: connect.c. */
 void connect_begin(struct collective *c);
-/** Answers with the status that stands in the call, without asking anybody; the run() of a
+/** Answers with the status that stands in the call, without asking another server; the run() of a
  * request that has no participants. @thread the loop's */
 void collective_refuse(struct handoff_item *item);
 

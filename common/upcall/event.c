@@ -36,7 +36,7 @@ static void run_note(struct handoff_item *item)
     if (status != PMIX_SUCCESS)
         log_info("event %d of %s rank %u: %s", note->event.code, note->event.source.nspace,
                  note->event.source.rank, PMIx_Error_string(status));
-    /* PMIx_Group_leave: it is generated, whoever of the group is still there to receive it. */
+    /* PMIx_Group_leave: it is generated, also when no member is left to receive it. */
     if (note->event.code == PMIX_GROUP_LEFT &&
         (status == PMIX_ERR_PARTIAL_SUCCESS || status == PMIX_ERR_UNREACH ||
          status == PMIX_ERR_NOT_FOUND))
@@ -70,8 +70,8 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
     return later ? rc : PMIX_OPERATION_SUCCEEDED;
 }
 
-/* Every event that is known here is given to libpmix, whoever has asked for it: nothing to do. The
- * answer is given at once: LIBRARY_EVENT_ANSWER_RACES. */
+/* Every event that is known here is given to libpmix, whichever process has asked for it: nothing
+ * to do. The answer is given at once: LIBRARY_EVENT_ANSWER_RACES. */
 pmix_status_t upcall_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
                                      size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {

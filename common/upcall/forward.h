@@ -7,15 +7,15 @@
  *       │ upcall: forwards_number() goes into the plan; loop: forwards_add()
  *     HELD    what comes waits: libpmix does not know the namespace yet
  *       │ the namespace is known: forwards_name(); the call was answered: forwards_open()
- *     OPEN    what comes is delivered to libpmix, if a tool has spawned, or somebody pulls; else it
- *       │     goes to the terminal, a piece at a time
- *       │ every stream has ended; or the process that has spawned them; or their servers
- *     freed   what comes is refused, and goes to the terminal
+ *     OPEN    what comes is delivered to libpmix, if a tool has spawned, or a process pulls; else
+ * it │     goes to the terminal, a piece at a time │ every stream has ended; or the process that
+ * has spawned them; or their servers freed   what comes is refused, and goes to the terminal
  *
- * libpmix keeps what nobody pulls, and what a process does not read, without a bound. So nothing is
- * delivered once the process that has spawned is gone, nor while a connection of a process here is
- * congested or has just closed (rounds.h). Where that lasts, which may be no fault of the process
- * that the output is for, it goes to the terminal after FORWARD_HOLD_MS, until it is over.
+ * libpmix keeps what no process pulls, and what a process does not read, without a bound. So
+ * nothing is delivered once the process that has spawned is gone, nor while a connection of a
+ * process here is congested or has just closed (rounds.h). Where that lasts, which may be no fault
+ * of the process that the output is for, it goes to the terminal after FORWARD_HOLD_MS, until it is
+ * over.
  *
  * Any process of the node may pull, and libpmix tells neither which one does nor when it drops the
  * pull of one that is gone. So when a pull stops, or a process goes that may have pulled

@@ -27,7 +27,7 @@ static void read_added(struct collective *c, const pmix_info_t *info)
 {
     const pmix_data_array_t *array = info->value.data.darray;
     if (info->value.type == PMIX_DATA_ARRAY && (array == NULL || array->size == 0))
-        return; /* nobody */
+        return; /* no member */
     array = array_of(info, PMIX_PROC);
     if (array == NULL) {
         set_fault(c, PMIX_ERR_BAD_PARAM, "PMIX_GROUP_ADD_MEMBERS is no array of processes");
@@ -54,7 +54,7 @@ static void read_leaders(struct collective *c, const pmix_info_t *info)
     c->call.leaders = rc == PMIX_SUCCESS && n > 0 && n <= UINT32_MAX ? (uint32_t)n : 1;
 }
 
-/* libpmix does not say who an added member is; what it contributes may. */
+/* libpmix does not say which process an added member is; what it contributes may. */
 static void read_caller(struct collective *c, const pmix_info_t *info)
 {
     const pmix_data_array_t *array = array_of(info, PMIX_INFO);

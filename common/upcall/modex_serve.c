@@ -259,7 +259,7 @@ static void look(struct served *s, enum served_state state)
 
 /* A question about a process that has finalized or ended. libpmix waits for what that process would
  * commit, for ever; but what it has it gives in the order that it was asked. So another question is
- * put behind, which it can always answer: that of the job's own data. Those that are asked after it
+ * put behind, which it can always answer: that of the job's own data. Questions that come after it
  * may still have their answer on the way. */
 struct behind {
     struct handoff_item item;
@@ -317,7 +317,7 @@ void upcall_task_gone(struct server *server, uint32_t rank)
     behind->order = server->nserved;
     PMIX_LOAD_PROCID(&job, server->boot.nspace, PMIX_RANK_WILDCARD);
     if (PMIx_server_dmodex_request(&job, on_behind, behind) != PMIX_SUCCESS)
-        run_behind(&behind->item); /* nobody else would answer */
+        run_behind(&behind->item); /* libpmix does not answer */
 }
 
 void upcall_free_served(struct server *server)
@@ -331,7 +331,7 @@ void upcall_free_served(struct server *server)
     }
 }
 
-/* @return the question, or NULL when it is malformed or about nobody here */
+/* @return the question, or NULL when it is malformed or about no process here */
 static struct served *read_question(const struct server *server, const void *body, size_t len)
 {
     struct wire_in in;

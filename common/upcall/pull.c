@@ -63,7 +63,7 @@ static bool pull(struct forwards *all, const pmix_proc_t procs[], size_t nprocs,
 }
 
 /* Up to 6.1, libpmix frees what its callback needs as soon as the upcall returns PMIX_SUCCESS. So
- * the answer is the upcall's own. libpmix keeps who pulls what. */
+ * the answer is the upcall's own. libpmix keeps which process pulls what. */
 pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, pmix_iof_channel_t channels, pmix_op_cbfunc_t cbfunc,
                               void *cbdata)

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call of PMIx_IOF_push; or the end of file of a process that is gone, which nobody waits for.
+/* One call of PMIx_IOF_push; or the end of file of a process that is gone, for which no caller
+ * waits.
  */
 struct push {
     struct request request; /* first */
@@ -22,7 +23,7 @@ struct push {
     uint32_t timeout; /* s for each piece; 0: none */
     bool last;        /* the parent is gone: the inlet is freed behind it */
     bool ends;        /* the end of file is still to be sent */
-    bool gone;        /* the one that was asked takes no more */
+    bool gone;        /* the process that was asked takes no more */
     size_t at;        /* which of the ranks takes the piece */
     size_t sent;      /* bytes that all have taken */
     size_t piece;     /* bytes of the piece that is under way */
@@ -374,7 +375,7 @@ void pushes_free(struct server *server)
     struct inlet *inlet;
     while ((inlet = LIST_FIRST(&server->inlets)) != NULL) {
         cut(inlet, PMIX_ERR_UNREACH);
-        free(inlet->first); /* `last`, which nobody waits for */
+        free(inlet->first); /* `last`, for which no caller waits */
         free_inlet(inlet);
     }
 }

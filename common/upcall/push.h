@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * PMIx_IOF_push: what processes of this node push to the standard input of processes that one of
- * them has spawned with PMIX_FWD_STDIN. The servers of these write it (server/inputs.h).
+ * PMIx_IOF_push: what processes of this node push to the standard input of processes that a process
+ * of this node has spawned with PMIX_FWD_STDIN. The servers of these write it (server/inputs.h).
  *
  *     PMIx_Spawn with PMIX_FWD_STDIN ── inlet_new()
  *       │ the call was answered: inlet_open()
- *     PMIx_IOF_push ── upcall: copies, posts; loop: behind those that came before
+ *     PMIx_IOF_push ── upcall: copies, posts; loop: behind earlier pushes
  *       │ the first one goes, a piece at a time: ASK_INPUT, to one server, or to all of the spawned
  *       │ step; answered when they have taken the last piece
  *     the process that has spawned is gone ── the end of file goes behind what was pushed
@@ -34,7 +34,7 @@ struct inlet;
 
 /**
  * A process spawns others that take input.
- * @param rank the one that does, or PMIX_RANK_WILDCARD: all
+ * @param rank of the process that takes input, or PMIX_RANK_WILDCARD: all
  * @return NULL: out of memory
  * @thread the loop's
  */

@@ -53,7 +53,7 @@ struct query_key {
     enum query_from from;
     unsigned parts;         /**< what is asked for; of enum census_part */
     query_load_fn *load;    /**< NULL: muster has no such value; see @ref reason */
-    const char *qualifiers; /**< those that are looked at, separated by commas */
+    const char *qualifiers; /**< which are looked at, separated by commas */
     const char *reason;     /**< why it is refused: a sentence for the log, or NULL */
 };
 
@@ -105,7 +105,7 @@ const struct census *query_census(const struct query *query, uint32_t node);
  * is not known */
 const struct nspace *query_nspace(const struct query_filter *filter);
 
-/** Finds the node that is asked about: the one that is named, or this one.
+/** Finds the node that is asked about: the node that is named, or this node.
  * @return its index in the namespace, or UINT32_MAX */
 uint32_t query_node(const struct nspace *ns, const struct query_filter *filter);
 

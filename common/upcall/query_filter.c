@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The qualifiers of a query. Those that muster does not know are ignored, as the standard has it.
+/* The qualifiers of a query. muster ignores qualifiers that it does not know, as the standard asks.
  */
 #include "common/upcall/query.h"
 #include "include/muster/pmix.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of PMIx_Query_info that come to a host, each with what answers it or why nothing does;
- * docs/keys.md has the same list for users. Those that libpmix answers by itself are not here. And
+ * docs/keys.md has the same list for users. Keys that libpmix answers by itself are not here. And
  * the values that follow from the layout of the step alone. */
 #include "common/nspace/built.h"
 #include "common/nspace/foreign.h"
@@ -93,7 +93,7 @@ static pmix_status_t load_peers(const struct query_item *item, pmix_value_t *val
     return PMIX_SUCCESS;
 }
 
-/* The nodes of the allocation, with the slots of those that are the step's. */
+/* The nodes of the allocation, with the slots of the step's nodes. */
 static pmix_status_t load_allocation(const struct query_item *item, pmix_value_t *value)
 {
     const struct boot *boot = &upcall_server()->boot;

@@ -282,7 +282,7 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
     PMIX_LOAD_NSPACE(s->child, name);
     log_info("PMIx_Spawn by rank %u: %u processes run as %s", s->parent.rank, s->what.ntasks,
              s->child);
-    /* A task of this node is in the set, so this server is the one that tells the others. */
+    /* A task of this node is in the set, so this server tells the others. */
     const struct boot *boot = &s->server->boot;
     const struct boot_node *here = boot_here(boot);
     if (procset_add(&s->set, s->child, 0, s->what.ntasks - 1) != 0 ||

@@ -38,7 +38,7 @@ bool survive_wants(const struct collective *c)
 
 static void call_again(struct collective *c, bool over)
 {
-    /* Others may have failed it before anybody knew of the loss that our call told; and what has
+    /* Others may have failed it before any server knew of the loss that our call told; and what has
      * ended since then is none of the second try, as others may know of it. */
     const struct signature sig = {.kind = c->kind, .members = c->members};
     if (c->lost || c->call.status == PMIX_SUCCESS)
@@ -57,7 +57,7 @@ static void call_again(struct collective *c, bool over)
 bool survive_again(struct collective *c, const struct engine_result *result)
 {
     bool over;
-    /* The shortest deadline is everybody's. */
+    /* The shortest deadline counts for all. */
     if (result->status == 0 || result->status == PMIX_ERR_TIMEOUT || !survive_wants(c) ||
         c->state == COLLECTIVE_COVERED || c->role == COLLECTIVE_LEADER)
         return false;

@@ -19,7 +19,7 @@ struct tool {
     pmix_tool_connection_cbfunc_t cbfunc;
     void *cbdata;
     pmix_proc_t proc;
-    bool named;     /* it has said who it is */
+    bool named;     /* it brings a name along */
     uint64_t since; /* of pullers_now() */
 };
 

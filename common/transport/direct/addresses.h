@@ -36,9 +36,9 @@ int addresses_own(const char *where, struct addresses *own, struct err *err);
 
 /**
  * Listens on TCP, IPv6 and IPv4 where the node has them.
- * @param own  what is announced; where it is one address, only that one is listened on
+ * @param own  what is announced; where it is one address, this is the only one listened on
  * @param first,n ports that may be used; 0: any
- * @param port set to the one that is
+ * @param port set to the port in use
  * @return a descriptor that does not block, or -1 with the reason in @p err
  */
 int addresses_listen(const struct addresses *own, int first, int n, uint16_t *port,
@@ -47,8 +47,8 @@ int addresses_listen(const struct addresses *own, int first, int n, uint16_t *po
 /** @return whether @p one is in the list */
 bool addresses_have(const struct addresses *list, const struct address *one);
 
-/** Puts first those that are in a network of ours, and last those that we have, too, because
- * another node has them for something else, as a bridge of containers. */
+/** Puts first the addresses in a network of ours, and last the addresses that this node has, too:
+ * another node has those for something else, as a bridge of containers. */
 void addresses_sort(struct addresses *list);
 
 /** From and to the kernel's form. @return false: of another family */

@@ -2,7 +2,7 @@
 /** @file
  * What a server tells another one by the resource manager's way, so that the other can connect: its
  * addresses and port, and its key in a credential that only processes of its user can read. Where
- * the resource manager's way itself lets nobody else read, the key goes without a credential.
+ * the resource manager's way itself lets no other user read, the key goes without a credential.
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_ANNOUNCE_H
 #define MUSTER_TRANSPORT_DIRECT_ANNOUNCE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that somebody has made to this server, until its hello proves who it is. */
+/* Connections that strangers have made to this server, until a hello proves which server it is. */
 #include "common/transport/direct/shake_private.h"
 
 #include "common/util/event_ms.h"

@@ -6,8 +6,8 @@
  *
  * The first bytes to a server go the native way, behind an announcement: where this server listens,
  * and its key. The server that holds an announcement connects, and from then on frames go directly.
- * Whatever goes wrong with a connection, frames go natively meanwhile, first of all those that the
- * peer has not said to have taken; so nothing waits for it, and nothing is lost by it. The link
+ * Whatever goes wrong with a connection, frames go natively meanwhile, first of all the frames that
+ * the peer has not said to have taken; so nothing waits for it, and nothing is lost by it. The link
  * drops what comes twice and sorts what comes late.
  *
  * Whether a server has left or is lost only the resource manager's way decides. What is learnt here
@@ -32,8 +32,8 @@ struct direct_env {
     uint32_t self;
     uint64_t step; /**< the hash by which frames name the step and its run */
     const struct conf_direct *conf;
-    unsigned connections;        /**< how many there may be at a time */
-    const struct vouch_ops *ops; /**< NULL: the native way lets nobody else read what goes by it */
+    unsigned connections;          /**< how many there may be at a time */
+    const struct vouch_ops *ops;   /**< NULL: no other user can read what goes natively */
     const struct sockets *sockets; /**< NULL: the kernel's */
     struct event_base *base;
     /** Sends bytes the native way. @param data malloc()ed, taken over */

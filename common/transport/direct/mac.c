@@ -2,8 +2,9 @@
 /* SipHash-2-4, by the paper of Aumasson and Bernstein; words are little-endian.
  *
  * Long bodies go through NH first, of RFC 4418 (UMAC) with words of 64 bits as VMAC has them: two
- * blocks that differ come out alike once in 2^64 times, for whoever does not know the key. SipHash
- * of what comes out, of the length and of the rest hides that. It is several times as fast. */
+ * blocks that differ come out alike once in 2^64 times, for a sender that does not know the key.
+ * SipHash of what comes out, of the length and of the rest hides that. It is several times as fast.
+ */
 #include "common/transport/direct/mac.h"
 
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * A keyed hash of bytes: SipHash-2-4 with 128 bits. Whoever lacks the key can neither make nor
- * guess a tag, nor find two texts that have the same one.
+ * A keyed hash of bytes: SipHash-2-4 with 128 bits. A process that lacks the key can neither make
+ * nor guess a tag, nor find two texts that have the same one.
  * @thread any
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_MAC_H

@@ -4,7 +4,7 @@
  * records in both directions. docs/wire.md draws it. Nothing here touches a socket.
  *
  * The acceptor's key, which only servers of its user know, makes the session: both ends mix it with
- * a random number of either end. So whoever does not know the key can neither say hello nor
+ * a random number of either end. So a process that does not know the key can neither say hello nor
  * welcome, and what was said on another connection is worth nothing on this one.
  *
  * A record's body is hashed with a key that its sender has for all of its connections, and the head
@@ -27,11 +27,12 @@ enum {
     RECORD_MAX = 1 << 30, /**< bytes of a body */
 };
 
-/** Who a server is to others of its step. */
+/** What identifies a server to others of its step. */
 struct identity {
-    uint64_t step;               /**< the hash by which frames name the step and its run */
-    uint32_t self;               /**< its node's index */
-    unsigned char key[MAC_KEY];  /**< whoever knows it may connect; it is in our announcement */
+    uint64_t step; /**< the hash by which frames name the step and its run */
+    uint32_t self; /**< its node's index */
+    unsigned char
+        key[MAC_KEY]; /**< a server that knows it may connect; it is in our announcement */
     unsigned char body[MAC_KEY]; /**< hashes the bodies of records that we send */
 };
 
@@ -92,7 +93,7 @@ void record_seal(struct session *session, const struct record *record,
 bool record_open(struct session *session, const unsigned char head[RECORD_HEAD],
                  struct record *record);
 
-/** @return whether the body is the one that the head was written for */
+/** @return whether the head was written for that body */
 bool record_fits(const struct session *session, const struct record *record, const void *body);
 
 #endif

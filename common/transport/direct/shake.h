@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Connections until both ends know each other: those that this server makes, and those of
+ * Connections until both ends know each other: connections that this server makes, and those of
  * strangers.
  *
  * A stranger costs one descriptor and some hundred bytes, for at most two seconds; so many are let
@@ -47,7 +47,7 @@ void shakes_connect(struct shakes *shakes, uint32_t node, const struct addresses
 /** Gives up the connection to a server that is under way, if there is one; nothing is called. */
 void shakes_give_up(struct shakes *shakes, uint32_t node);
 
-/** Lets nobody in any more, and makes no connection. */
+/** Takes no connection any more, and makes none. */
 void shakes_close(struct shakes *shakes);
 
 #endif

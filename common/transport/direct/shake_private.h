@@ -31,7 +31,7 @@ struct attempt {
     struct session session;
 };
 
-/** A connection that somebody has made to this server. */
+/** A connection that an unknown process has made to this server. */
 struct stranger {
     TAILQ_ENTRY(stranger) entry;
     struct shakes *shakes;
@@ -50,7 +50,7 @@ struct shakes {
     struct event *pause; /**< no descriptor is left: the listener rests until then */
     TAILQ_HEAD(strangers, stranger) strangers; /**< the oldest first */
     unsigned nstrangers;
-    bool told; /**< that somebody was refused */
+    bool told; /**< that a stranger was refused */
 };
 
 /** Begins to listen. @return false: out of memory */

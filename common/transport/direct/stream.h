@@ -65,7 +65,7 @@ struct stream *stream_new(const struct stream_env *env, struct event_base *base,
 
 void *stream_owner(const struct stream *stream);
 
-/** Whether stream_send() may be called: nobody has said BYE, and nothing is broken. */
+/** Whether stream_send() may be called: neither end has said BYE, and nothing is broken. */
 bool stream_is_open(const struct stream *stream);
 
 /** Sends a frame, taken over, at once if the socket takes it. */

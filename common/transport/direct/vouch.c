@@ -24,7 +24,7 @@ struct order {
     unsigned char data[];
 };
 
-/* Shared by the loop and the thread; whoever is the last one frees it. */
+/* Shared by the loop and the thread; the last of the two frees it. */
 struct voucher {
     struct vouch_ops ops;
     vouch_done_fn *done;
