@@ -273,8 +273,8 @@ static void forget_step(struct holder *holder, uint32_t node)
     }
 }
 
-/* Is answered once we hold: whoever follows us tells others that leaders meet here. What is said
- * again, as its answer was late, may be older than what the step has published since. */
+/* Is answered once we hold: a server that follows us tells others that leaders meet here. What is
+ * said again, as its answer was late, may be older than what the step has published since. */
 static void hello(struct holder *holder, struct carry *c, struct wire_in *in)
 {
     uint64_t number = wire_get_u64(in);

@@ -50,7 +50,7 @@ enum holder_op {
     HOLDER_PING,  /**< nothing: do you know me? */
     HOLDER_COLLECT, /**< nothing: I am the holder, say HELLO */
     HOLDER_READ,    /**< str nspace, u32 rank, u64 number: this entry was read, and is gone */
-    HOLDER_HEIR,    /**< u32 n, n entries: I leave, and of these nobody else would tell */
+    HOLDER_HEIR,    /**< u32 n, n entries: I leave, and no other server would tell of these */
     HOLDER_OPS,
 };
 
@@ -139,7 +139,7 @@ bool holder_hands_over(const struct holder *holder);
 int64_t holder_next(const struct holder *holder);
 void holder_tick(struct holder *holder);
 
-/** How it stands, for whoever looks at the server. */
+/** How it stands, for muster-status. */
 struct holder_view {
     const char *state; /**< as above in lower case; "sends" on a server that is not the deputy */
     uint32_t node;     /**< the holder's handle, or HOLDER_NONE: not known here */

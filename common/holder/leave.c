@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A deputy that ends in order tells the next server of its step, which may go on, what the step has
- * published. And it hands over what outlives the step and would be said by nobody else: what
+ * published. And it hands over what outlives the step and no other server would say: what
  * processes that have ended published until it is unpublished or read.
  *
  * That goes to the holder. The holder gives it to a deputy of another step; where it knows none, it
@@ -88,7 +88,7 @@ void leave_offer(struct holder *holder)
     struct wire_out out = {0};
     uint32_t heir = find_heir(holder);
     if (heir == HOLDER_NONE && holder->leave == LEAVE_OFFERS && holder_is_holder(holder) &&
-        !asks_for_others(holder)) /* it may have named one, who was asked */
+        !asks_for_others(holder)) /* it may have named a server, which was asked */
         heir = find_heir(holder);
     if (holder->leave != LEAVE_OFFERS)
         return;

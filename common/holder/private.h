@@ -20,19 +20,19 @@ enum {
     CHECK_FIRST_MS = 2000, /* a holder looks for an older one so long after it has begun */
 };
 
-/** How far a deputy that ends in order has handed over what nobody else would tell. */
+/** How far a deputy that ends in order has handed over what no other server would tell. */
 enum leave_state {
     LEAVE_NOT,    /**< it does not leave */
     LEAVE_OFFERS, /**< it has no heir yet */
     LEAVE_AWAITS, /**< one was asked */
-    LEAVE_DONE,   /**< one has it; or there is nothing to hand over, or nobody */
+    LEAVE_DONE,   /**< one has it; or there is nothing to hand over, or no server to take it */
 };
 
 /** A request under way. */
 struct carry {
     TAILQ_ENTRY(carry) link;
     struct holder *holder;
-    uint32_t from; /**< who has asked; self: this server */
+    uint32_t from; /**< the server that has asked; self: this server */
     uint64_t id;   /**< of its question */
     enum holder_op op;
     void *body; /**< owned */
@@ -59,7 +59,7 @@ struct client {
     uint32_t node;  /**< its deputy */
     uint64_t hello; /**< number of the last HELLO that was taken from it */
     bool parted;    /**< other servers of the step have been its deputy, too: perhaps its servers do
-                         not agree on who of them is lost, and none has heard of all */
+                         not agree on which of them are lost, and none has heard of all */
     int64_t heard;  /**< ms */
     int64_t gone;   /**< ms: since when it has no deputy; 0: it has */
 };
@@ -91,7 +91,7 @@ struct holder {
     int64_t ping;        /**< of FOLLOWS: when to say that we are there, ms */
     enum leave_state leave;
     int64_t leave_until; /**< of OFFERS and AWAITS: when this server leaves all the same, ms */
-    uint32_t heir;       /**< of AWAITS: who was asked */
+    uint32_t heir;       /**< of AWAITS: the server that was asked */
     bool declined;       /**< the next server of the own step leaves, too */
     enum {
         HEIRS_NOT_ASKED,
@@ -125,7 +125,7 @@ void carry_send(struct carry *c, uint32_t node);
 bool carry_was_told(const struct holder *holder, uint32_t from, uint64_t id);
 /** Frees all of them, without a word. */
 void carry_free_all(struct holder *holder);
-/** Of a server that is gone nobody waits for an answer. */
+/** Of a server that is gone: no answer is awaited there any more. */
 void carry_forget(struct holder *holder, uint32_t from);
 /** What is published or ended by a request that has succeeded. */
 void carry_keep(struct holder *holder, const struct carry *c);
@@ -172,7 +172,7 @@ void hold_collect(struct holder *holder);
 void hold_begin(struct holder *holder);
 /** Has our own step's entries held, too. */
 void hold_kept(struct holder *holder);
-/** Keeps what is held of steps that are gone, as nobody else will say it to the next holder. */
+/** Keeps what is held of steps that are gone, as no other server will say it to the next holder. */
 void hold_adopt(struct holder *holder);
 
 /* ---- seek.c: looking for the holder ---- */

@@ -3,8 +3,8 @@
  *
  * Two holders may come about when servers see different steps: one that has only just begun, a list
  * of the resource manager's that is late, a node that was cut off. So a holder looks again after
- * seconds, and then every few minutes, whether there is an older one; then it follows that one, and
- * the steps that it served are told to look again.
+ * seconds, and then every few minutes, whether there is an older one; then it follows that holder,
+ * and the steps that it served are told to look again.
  */
 #include "common/holder/private.h"
 

@@ -139,7 +139,7 @@ static void serve_one(struct holder *holder, struct carry *c)
     } else if (!own && holder->state == GREETS) {
         carry_answer(c, HOLDER_AGAIN, NULL, 0); /* two that greet each other would both wait */
     } else if (!own && holder->state == FOLLOWS) {
-        seek_now(holder); /* it may know better: the one that we follow may be gone */
+        seek_now(holder); /* it may know better: the holder that we follow may be gone */
     } else if (holder->state == RESTS) {
         seek_now(holder);
     }

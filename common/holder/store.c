@@ -143,7 +143,7 @@ void store_remove(struct store *store, struct store_entry *entry)
     store_entry_free(entry);
 }
 
-/* ---- who may see what ---- */
+/* ---- which process may see which entry ---- */
 
 /* Whether @p other is within a range of @p of. */
 static bool reaches(enum store_range range, const struct procset *custom,
@@ -171,7 +171,7 @@ static bool is_listed(const uint32_t *ids, uint32_t n, uint32_t id)
     return false;
 }
 
-/* By uid or by gid; a list that is there and empty admits nobody but the publisher. */
+/* By uid or by gid; a list that is there and empty admits the publisher alone. */
 static bool may_read(const struct store_entry *entry, const struct store_who *who)
 {
     if ((!entry->has_uids && !entry->has_gids) || reaches(STORE_SELF, NULL, &entry->who, who))

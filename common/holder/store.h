@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What processes have published, and who may look it up.
+ * What processes have published, and which processes may look it up.
  *
- * Keys are unique within a range: the first one published counts, whoever publishes the next one.
- * Values are bytes here. What one namespace has, and all together, is bounded, so that a program
- * which publishes without end gets an error and no server dies of it.
+ * Keys are unique within a range: the first one published counts, whichever process publishes the
+ * next one. Values are bytes here. What one namespace has, and all together, is bounded, so that a
+ * program which publishes without end gets an error and no server dies of it.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_HOLDER_STORE_H
@@ -32,7 +32,7 @@ enum store_range {
     STORE_NSPACE,  /**< those of the publisher's namespace */
     STORE_LOCAL,   /**< those on its node */
     STORE_SELF,    /**< itself */
-    STORE_CUSTOM,  /**< those that are listed */
+    STORE_CUSTOM,  /**< processes that are listed */
     STORE_RANGES,
 };
 
@@ -84,7 +84,7 @@ struct store_lookup {
     char **keys; /**< owned, and each */
 };
 
-/** Sizes, for whoever looks at the server. */
+/** Sizes, for muster-status. */
 struct store_counts {
     uint32_t entries;
     uint64_t bytes;

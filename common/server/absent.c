@@ -40,7 +40,7 @@ struct absent {
     struct cause causes[CAUSES_MAX];
     uint32_t ncauses;
     int64_t pass_on; /* when, now_ms(); 0: there is no news */
-    uint32_t from;   /* who has brought all of the news; TREE_NONE: several have */
+    uint32_t from;   /* the server that has brought all of the news; TREE_NONE: several have */
 };
 
 int absent_open(struct server *server)
@@ -108,7 +108,7 @@ static void send_all(struct server *server, uint32_t to)
     procset_free(&set);
 }
 
-/* To the neighbours of this server in the tree, but for the one that has brought the news. */
+/* To the neighbours of this server in the tree, except the neighbour that has brought the news. */
 static void pass_around(struct server *server, const bool *gone)
 {
     const struct absent *a = server->absent;
@@ -135,7 +135,7 @@ static void pass_around(struct server *server, const bool *gone)
     }
 }
 
-/* The tree goes past those that have left, and those that are lost. */
+/* The tree goes past servers that have left or are lost. */
 static void pass_on(struct server *server)
 {
     uint32_t n = server->boot.nnodes;

@@ -3,12 +3,12 @@
  * Servers of the step that have left, and why: what each of them says at its end, and how the
  * others come to know of it.
  *
- * A server leaves when the tasks of its node have ended, perhaps before anybody has spoken to it. A
- * server that then needs one of those tasks would take it for one that has not started yet, and
- * seek it for timeouts.peer. So a server that leaves says goodbye to one other server: to the
- * nearest one above it in a k-ary tree of all servers, and if none is left there, to any. That one
- * passes it on along the tree, a moment later, with all that it knows: so a server that hears of
- * thousands at once sends as much as if it had heard of one. When all servers leave at once,
+ * A server leaves when the tasks of its node have ended, perhaps before another server has spoken
+ * to it. A server that then needs one of those tasks would take it for one that has not started
+ * yet, and seek it for timeouts.peer. So a server that leaves says goodbye to one other server: to
+ * the nearest one above it in a k-ary tree of all servers, and if none is left there, to any. The
+ * other passes it on along the tree, a moment later, with all that it knows: so a server that hears
+ * of thousands at once sends as much as if it had heard of one. When all servers leave at once,
  * nothing is passed on.
  *
  * In the place of a server that has left stands the first one below it that is there, so that the

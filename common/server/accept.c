@@ -2,9 +2,9 @@
 /* accept(), which libpmix calls by its bare name and so finds here, as the program is searched
  * first.
  *
- * libpmix's server listens on the loopback interface, where anybody on the node can connect. With
- * psec native it believes the uid that a client claims, and 4.2 reads a connection's first message
- * before it does anything else, so that a client which says nothing would stop it. So a
+ * libpmix's server listens on the loopback interface, where every user of the node can connect.
+ * With psec native it believes the uid that a client claims, and 4.2 reads a connection's first
+ * message before it does anything else, so that a client which says nothing would stop it. So a
  * connection of another user never gets there. */
 #include "common/server/boot.h"
 #include "common/server/limits.h"

@@ -40,7 +40,7 @@ struct book_entry {
 struct book {
     struct book_entry *open; /**< the newest first */
     uint32_t n;
-    struct book_entry *closed; /**< those that have a name; the newest first */
+    struct book_entry *closed; /**< closed ones that have a name; the newest first */
     uint32_t nclosed;
 };
 

@@ -28,9 +28,9 @@
  *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has something
  *                       to deliver, or the step to end. The plugin waits longer for it, within
  *                       BOOT_STAY_MAX_MS
- *                       u8 BOOT_SAYS_LEFT, at the end: who ends without it has died. The plugin
- *                       removes the name of BOOT_FD_LISTEN, so that nothing new comes, and the
- *                       server takes what has come
+ *                       u8 BOOT_SAYS_LEFT, at the end: a server that ends without it has died. The
+ * plugin removes the name of BOOT_FD_LISTEN, so that nothing new comes, and the server takes what
+ * has come
  *
  * Needs nothing but the C library. Both ends are of one build: a version or FRAME_PROTOCOL that
  * differs is refused.

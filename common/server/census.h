@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What a server knows of its own node's tasks and memory, taken when somebody asks: see
+ * What a server knows of its own node's tasks and memory, taken for each question: see
  * docs/keys.md, "Queries". Other servers get it in the answer to ASK_QUERY.
  */
 #ifndef MUSTER_SERVER_CENSUS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Servers that are not there any more: those that were lost, and those that have ended in order.
+ * Servers that are not there any more: those that were lost, and servers that have ended in order.
  *
  * Of one that has ended in order the last messages may still be under way here, in the RM's hands
  * or unread in a socket, and the result of an operation among them: see server_leave(). So such a
@@ -16,8 +16,8 @@
  * for server @p node, and tells of the loss. @param why one clause, borrowed */
 void departed(void *arg, uint32_t node, const char *why);
 
-/** The same of one that says that it has left in order. @param early a task has failed there before
- * PMIx_Init: the user is told when somebody waits for it, now or later */
+/** The same of a server that says that it has left in order. @param early a task has failed there
+ * before PMIx_Init: the user is told when an operation waits for it, now or later */
 void departed_left(struct server *server, uint32_t node, bool early, const char *why);
 
 /** @return milliseconds until departed_tick() is due, or -1 for never */

@@ -5,7 +5,7 @@
  * | what the step ends for | its status |
  * | --- | --- |
  * | PMIx_Abort | the abort's, as exit() would have it |
- * | a lost task | its exit code, or 128 + its signal; 1 for code 0, or when nobody knows |
+ * | a lost task | its exit code, or 128 + its signal; 1 for code 0, or when it is not known |
  * | a lost server | 137, of the SIGKILL that the tasks get |
  *
  * The server that is first to have the step ended says it; rm.h has what the RM does with it.

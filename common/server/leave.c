@@ -46,7 +46,8 @@ void server_close_backend(struct server *server, unsigned ms)
     server->rm = NULL;
 }
 
-/* Frames that no server has taken yet, but for those that are gone and those not worth to stay for
+/* Frames that no server has taken yet, without frames for servers that are gone, and without frames
+ * that are not worth to stay for
  * @p stayed ms; a line for each server that they are for, if asked. */
 static bool undelivered(const struct server *server, int64_t stayed, bool tell)
 {

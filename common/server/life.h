@@ -28,7 +28,7 @@ int server_load(struct server *server, struct err *err);
 void server_close_backend(struct server *server, unsigned ms);
 
 /** Delivers what other servers have not taken yet, as long as the step is not being ended and for
- * at most timeouts.peer; answers whoever still waits, and closes the back end; requests that come
+ * at most timeouts.peer; answers all that still wait, and closes the back end; requests that come
  * later are refused.
  * @param ms what bytes under way to other servers may still take, in milliseconds
  * @thread the loop's, before libpmix ends, which may never come back */

@@ -109,7 +109,7 @@ static uint64_t together;                    /* bytes */
 static uint64_t base;                        /* what this server had at its start */
 static uint64_t looked_at;                   /* what it had at the last look */
 static _Atomic uint64_t asked;               /* bytes that were asked for since */
-static atomic_flag looks = ATOMIC_FLAG_INIT; /* somebody looks; he may ask for memory, too */
+static atomic_flag looks = ATOMIC_FLAG_INIT; /* a thread looks; it may ask for memory, too */
 
 static _Noreturn void end(const char *text, size_t len)
 {

@@ -23,7 +23,7 @@ void limits_keep_memory(void);
 
 /**
  * Bounds the memory that this process may write to, for good, and has it end when that is used up,
- * whoever asked for more, a thread's stack as well: libpmix does not look whether it got any. Not
+ * whatever asked for more, a thread's stack as well: libpmix does not look whether it got any. Not
  * in a sanitized build, which takes memory of its own. Memory that processes share is not counted
  * (setrlimit(2), RLIMIT_DATA).
  *

@@ -142,7 +142,7 @@ void meeting_register(struct server *server, const struct procset *set)
     }
 }
 
-/* A process of this node in the set makes this server the one that tells the others. */
+/* A process of this node in the set makes this server tell the others. */
 static void settle(void *arg, const struct procset *set, void (*done)(void *arg), void *done_arg)
 {
     struct server *server = arg;

@@ -41,9 +41,9 @@ void rounds_connected(uint32_t slot);
 void rounds_finalized(uint32_t slot);
 
 /** Whether the next connection has to wait; then sleeps for ROUNDS_LOOK_MS before it says so.
- * @thread the one that accepts */
+ * @thread libpmix's, which accepts */
 bool rounds_hold(void);
-/** A connection was accepted. @thread the one that accepts */
+/** A connection was accepted. @thread libpmix's, which accepts */
 void rounds_accepted(int fd);
 
 /** @return whether some process of this node does not read what libpmix sends to it, so that what

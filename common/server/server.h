@@ -58,7 +58,7 @@ enum first_loss {
     LOSS_UNSAID, /**< a server, and the user has not been told, as nothing waited for it */
 };
 
-/** time_left.h: who waits for the RM's answer, in order. */
+/** time_left.h: questions that wait for the RM's answer, in order. */
 struct time_left {
     struct time_wait *first;
     bool asked; /**< there is one to come */
@@ -93,7 +93,7 @@ struct server {
     struct psets psets;         /**< sets.c: of the own step */
     struct name_set registered; /**< sets.c: other steps' namespaces that libpmix knows */
     struct registry *registry;
-    struct book book;           /**< who is connected */
+    struct book book;           /**< connections of processes here */
     LIST_HEAD(, served) served; /**< upcall/modex.c: what other servers ask about processes here */
     uint64_t nserved;           /**< such questions that libpmix was handed, ever */
     struct collective *groups;  /**< upcall/pending.c: group operations that libpmix waits for */

@@ -2,7 +2,7 @@
 /** @file
  * The process sets of the own step, and of other steps that have become known: what libpmix and the
  * registry are told of them. Names are not unique over several steps, and libpmix has only names:
- * of two sets of one name, the one that was known first counts.
+ * of two sets of one name, the set that was known first counts.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_SETS_H

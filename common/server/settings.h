@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The settings that are in force in a server: who gives them, and what is shown of them.
+ * The settings that are in force in a server: where each is from, and what is shown of them.
  */
 #ifndef MUSTER_SERVER_SETTINGS_H
 #define MUSTER_SERVER_SETTINGS_H

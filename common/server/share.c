@@ -26,7 +26,7 @@ static bool read_text(const char *process, const char *file, char text[static TE
     return n > 0;
 }
 
-/* @return bytes that a process may write to and shares with nobody: the sixth number of statm */
+/* @return bytes that a process may write to and does not share: the sixth number of statm */
 static uint64_t data_of(const char *process)
 {
     char text[TEXT_MAX], *at = text;

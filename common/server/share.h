@@ -7,7 +7,7 @@
  * called and what memory it has. Nothing is kept, so a server that dies leaves nothing behind.
  *
  * Nothing here allocates by itself but opendir(), and nothing takes a lock of stdio's: it is called
- * while somebody asks for memory.
+ * within a call that asks for memory.
  */
 #ifndef MUSTER_SERVER_SHARE_H
 #define MUSTER_SERVER_SHARE_H
@@ -28,7 +28,7 @@ struct share {
  * @thread any */
 struct share share_look(uid_t uid, const char *name, uint64_t base);
 
-/** @return bytes that this process may write to and shares with nobody, 0: not known. @thread any
+/** @return bytes that this process may write to and does not share, 0: not known. @thread any
  */
 uint64_t share_own(void);
 

@@ -155,7 +155,7 @@ static void say_below(struct spreads *spreads, struct spread *s, enum word word,
     broadcast_below(&tree, node, &saying, is_lost, say_to);
 }
 
-/* ---- who waits ---- */
+/* ---- callers that wait ---- */
 
 static bool is_ready(const struct spreads *spreads, const struct procset *set)
 {
@@ -357,7 +357,7 @@ int64_t spread_next(const struct spreads *spreads)
     return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
 }
 
-/* Goes on without those that have not answered: also later groups do. */
+/* Goes on without the servers that have not answered: also later groups do. */
 static void expire(struct spreads *spreads, struct spread_wait *wait)
 {
     struct spread *s;

@@ -12,7 +12,7 @@
  * | --- | --- | --- |
  * | LEARN | down | the registration: make it known, to libpmix too, and pass it on |
  * | LEARNT | up | all servers from the sender down know it |
- * | EVERYWHERE | down | all servers of the step know it: who waits for that goes on |
+ * | EVERYWHERE | down | all servers of the step know it: a server that waits for that goes on |
  *
  * A server gets and sends each word once for each server next to it in the tree, whatever the size
  * of the step. A lost server is left out: those below it are spoken to by the server above it. When

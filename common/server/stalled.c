@@ -11,8 +11,7 @@
 
 enum { STALLED_MAX = 1000 /* bytes of a line */ };
 
-/* How the user asks all servers of the step; the launcher knows how to get to a node, if anybody.
- */
+/* How the user asks all servers of the step; only the launcher may know how to get to a node. */
 static void command(const struct server *server, char *buf, size_t cap)
 {
     const struct boot *boot = &server->boot;
@@ -24,8 +23,7 @@ static void command(const struct server *server, char *buf, size_t cap)
                  boot->label);
 }
 
-/* All servers of the step may have something to report: the first of those that are there shows it.
- */
+/* All servers of the step may have something to report: the first server that is there shows it. */
 static uint32_t speaker(const struct server *server)
 {
     uint32_t node = 0;

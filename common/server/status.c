@@ -180,7 +180,7 @@ static void visit_ask(void *arg, const struct ask_view *view)
     json_object_array_add(list->array, o);
 }
 
-/* Those that something went to or came from. @return their total */
+/* Peers that something went to or came from. @return their total */
 static struct link_counts put_peers(json_object *to, struct server *server, uint64_t *retries)
 {
     struct list list = {.array = json_object_new_array(), .max = STATUS_PEERS_MAX};
@@ -290,7 +290,7 @@ static void visit_setting(void *arg, const char *key, const char *value, enum co
     json_object_array_add(arg, o);
 }
 
-/* Those that are no defaults. */
+/* Settings that are no defaults. */
 static void put_settings(json_object *to, const struct server *server)
 {
     json_object *settings = json_object_new_array();
@@ -309,7 +309,7 @@ static char *text_of(json_object *o, size_t *len)
     return copy;
 }
 
-/* What is published, and who holds it: how much, and never what. */
+/* How much is published, never what, and which server holds it. */
 static void put_meeting(json_object *to, const struct server *server)
 {
     if (server->holder == NULL)

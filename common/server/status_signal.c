@@ -63,7 +63,7 @@ static void write_file(struct status_signal *signal)
         close(fd);
     if (rc == 0)
         rc = rename(fresh, path);
-    if (rc == 0) /* who has sent it looks for this, whatever the level is */
+    if (rc == 0) /* the sender of the signal looks for this, whatever the level is */
         log_warning("SIGUSR1: the state is in %s", path);
     else
         log_warning("SIGUSR1: the state cannot be written to %s: %s", path, strerror(errno));

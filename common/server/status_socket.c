@@ -43,7 +43,7 @@ struct status {
     struct status_signal *signal;
     TAILQ_HEAD(, connection) open;
     unsigned count;
-    struct collection *collection; /* NULL: nobody waits for one */
+    struct collection *collection; /* NULL: no client waits for one */
 };
 
 /* ---- connections ---- */

@@ -286,7 +286,7 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
         return;
     log_debug("%s of step %s has told of namespace %s", nspace_name(server->nspace, from),
               own->label, ns->foreign->name);
-    if (!is_own(server, from)) /* it may have introduced itself to hear who we are */
+    if (!is_own(server, from)) /* it may have introduced itself to hear our name */
         steps_tell(server, server->nspace, from);
     if (ns->boot != NULL)
         tell_of_parent(server, ns->foreign->name);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Servers of other steps of the same user: who they are, where a bootstrap's leaders meet, and what
- * counts of what they say.
+ * Servers of other steps of the same user: which there are, where a bootstrap's leaders meet, and
+ * what counts of what they say.
  *
  * The first frame to a server of another step is our namespace's registration, and so is its first
  * one to us. Whatever names processes that a server may not know is preceded by their
  * registrations, each once for a server. libpmix gets a registration when a group has members
- * there. A server that ends in order says so to those that it had to do with.
+ * there. A server that ends in order says so to the servers that it had to do with.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_STEPS_H
@@ -57,8 +57,8 @@ void steps_tidy(struct server *server, uint32_t node);
  * the answer to its destruct. */
 void steps_group_ended(struct server *server);
 
-/** Takes server @p from, which does not fit to us, for lost, and tells it who we are: it finds the
- * same. */
+/** Takes server @p from, which does not fit to us, for lost, and introduces this server: the other
+ * finds the same. */
 void steps_refuse(struct server *server, uint32_t from);
 
 /* link_env's and engine_env's; @p arg is the server */

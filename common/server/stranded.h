@@ -5,9 +5,9 @@
  * libpmix hands an operation up once all participants of the node have called. A participant that
  * has finalized and left counts as one that is still to call, so the others there wait, whatever
  * became of the operation elsewhere. No host can answer them: they were never handed up. From
- * libpmix 7 on the server has libpmix forget the one that has ended, which helps those that call
- * after that. Where another node waits for such an operation, it fails. If libpmix has handed up
- * none of the living participants here a while later, this server tells the user, and by
+ * libpmix 7 on the server has libpmix forget the process that has ended, which helps processes that
+ * call after that. Where another node waits for such an operation, it fails. If libpmix has handed
+ * up none of the living participants here a while later, this server tells the user, and by
  * `on_task_loss` ends the step.
  * @thread all of it: the loop's
  */

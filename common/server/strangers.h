@@ -15,7 +15,7 @@ int strangers_open(struct server *server);
 /** A namespace has become known. */
 void strangers_learnt(struct server *server);
 
-/** Server @p node of another step is gone: it will not tell who it is. */
+/** Server @p node of another step is gone: it will not introduce itself. */
 void strangers_lost(struct server *server, uint32_t node);
 
 /** @return milliseconds until strangers_tick() is due, or -1 for never */

@@ -23,7 +23,7 @@ struct survey {
     uint32_t timeout;
     survey_answer_fn *answer;
     void *arg;
-    uint32_t open; /* questions that are not answered, and who may still ask one */
+    uint32_t open; /* questions that are not answered, and relays that may still ask one */
 };
 
 /* One question of it. */
@@ -199,7 +199,7 @@ static void ask_all(struct surveys *all, const struct ranges *nodes, uint64_t si
     survey->body = copy;
     survey->open = 1;
     for (uint64_t i = 0; ranges_next(nodes, &at);) {
-        /* A relay may not know who is lost, and would wait for that server. */
+        /* A relay may not know that a server is lost, and would wait for it. */
         bool lost = asks_are_lost(all->asks, at.number);
         if (lost || i == 0 || ranges_put(&rest, at.number) != 0)
             ask_one(survey, at.number);

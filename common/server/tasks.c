@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Follows the tasks of this node (task.c has the life of one). Finds among lost tasks the one that
+ * Follows the tasks of this node (task.c has the life of one). Finds among lost tasks the task that
  * is the cause, reports it once for the step, and has the step ended if that is the setting.
  */
 #include "common/server/tasks.h"
@@ -326,7 +326,7 @@ static void end_from_afar(struct server *server, uint32_t teller)
     server_end_step_through(server, &ending, teller);
 }
 
-/* Says who is lost, and ends the step if that is the setting. */
+/* Says which task or server is lost, and ends the step if that is the setting. */
 static void tell(struct server *server)
 {
     const struct boot_node *here = boot_here(&server->boot);
@@ -393,7 +393,8 @@ static void end_bereft(struct server *server)
 }
 
 /* Whether libpmix has yet to learn of a loss, though the step goes on. What it hands up without the
- * lost task it tells the clients of itself (notify/loss.h), so nobody here is told before that. */
+ * lost task it tells the clients of itself (notify/loss.h), so no client here is told before that.
+ */
 static bool libpmix_is_late(const struct server *server, int64_t now)
 {
     uint32_t n = boot_here(&server->boot)->ntasks;

@@ -41,7 +41,7 @@ void time_left_ask(struct server *server, struct time_wait *wait)
     wait->next = NULL;
     wait->until = now_ms() + (int64_t)server->conf.timeouts.query * 1000;
     if (server->time_left.asked)
-        return; /* the answer to that one will do */
+        return; /* the answer to the earlier question will do */
     server->time_left.asked = true;
     server->rm_ops->time_left(server->rm, on_answer, server);
 }

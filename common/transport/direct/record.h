@@ -29,10 +29,9 @@ enum {
 
 /** What identifies a server to others of its step. */
 struct identity {
-    uint64_t step; /**< the hash by which frames name the step and its run */
-    uint32_t self; /**< its node's index */
-    unsigned char
-        key[MAC_KEY]; /**< a server that knows it may connect; it is in our announcement */
+    uint64_t step;               /**< the hash by which frames name the step and its run */
+    uint32_t self;               /**< its node's index */
+    unsigned char key[MAC_KEY];  /**< lets a server connect; it is in our announcement */
     unsigned char body[MAC_KEY]; /**< hashes the bodies of records that we send */
 };
 
