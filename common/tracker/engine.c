@@ -27,7 +27,7 @@ static void operations_lost(struct engine *engine, uint32_t node)
     tracker_each(engine, lose_server, node);
 }
 
-/* Writes the line about who is missing. */
+/* Writes the line about what is missing. */
 static void missing(struct engine *engine, struct tracker *t, char *buf, size_t cap)
 {
     if (t->state == TRACKER_DOUBT)

@@ -82,7 +82,7 @@ struct engine_call {
     uint64_t op;                /**< the engine's: it ties the tries of one operation together; the
                                    caller keeps it from one to the next */
     const char *id;             /**< engine_join(), engine_lead(): the group's; stays put */
-    const struct procset *caller; /**< the same: who calls, one process; empty: not known, which
+    const struct procset *caller; /**< the same: the caller, one process; empty: not known, which
                                      only an added member may be; stays put */
     uint32_t leaders;             /**< engine_lead(): how many there are */
     /** Answers; may call the engine again and may free the call. */
@@ -154,7 +154,7 @@ struct engine_env {
     /** Sends a frame to all other servers of the step; takes the bytes out of @p frame. NULL:
      * engine_cancel() is not called */
     void (*say)(void *arg, struct wire_out *frame);
-    /** Writes who is missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
+    /** Writes which ranks are missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
     void (*missing)(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
                     char *buf, size_t cap);
 };
@@ -173,7 +173,7 @@ int engine_shape(struct engine *engine, const uint32_t *parents);
 /** Makes a local call; it is answered through its done(), perhaps before this returns. */
 void engine_call(struct engine *engine, struct engine_call *call);
 
-/** Makes the call of an added member, who knows the group's id only: it waits until a leader adds
+/** Makes the call of an added member, which knows the group's id only: it waits until a leader adds
  * it and the construct ends. Its signature is not used. */
 void engine_join(struct engine *engine, struct engine_call *call);
 
@@ -265,9 +265,9 @@ void engine_walk(const struct engine *engine,
                  void (*visit)(void *arg, const struct engine_view *view), void *arg);
 
 /** What waits without a tracker: a member that no leader has added yet, a leader of a bootstrap,
- * and who decides a construct whose members are not known from the start. Borrowed. */
+ * and the decider of a construct whose members are not known from the start. Borrowed. */
 struct engine_wait {
-    const char *about; /**< who waits for whom; users have chosen some of it */
+    const char *about; /**< what waits, and for what; users have chosen some of it */
     uint64_t age;      /**< ms */
     int64_t left;      /**< ms until it fails; -1: it has no deadline */
 };

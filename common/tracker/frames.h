@@ -7,7 +7,7 @@
 
 #include "common/tracker/recovery/recovery.h"
 
-/** @return the tracker of a signature that somebody else speaks of, after the failed call was made
+/** @return the tracker of a signature that another server speaks of, after the failed call was made
  * if a construct of it was cancelled here; NULL: it has nothing to do with this server */
 struct tracker *calls_tracker(struct engine *engine, const void *sig, size_t siglen);
 /** Takes a FRAME_CONTRIB. */

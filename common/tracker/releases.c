@@ -154,7 +154,7 @@ static bool is_next(struct engine *engine, struct tracker *t, uint64_t number,
            tries_settle(engine, t, release->generation);
 }
 
-/* Says to who decided that a success has come: then servers of added members are told. Also when it
+/* Tells the decider that a success has come: then servers of added members are told. Also when it
  * is of no use here, as we have given up: they are not to wait for that. */
 static void have(struct engine *engine, const struct tracker *t, uint64_t op)
 {
@@ -176,8 +176,9 @@ static bool is_leave(const struct engine *engine, const struct tracker *t,
            t->state != TRACKER_IDLE && coll_traits(t->parts.kind)->is_kept;
 }
 
-/* Whether the server above us has taken what we have said of this call for the one before: it hears
- * only now that that one has failed, which we have heard by another way (rollup/tries.c). */
+/* Whether the server above us has taken what we have said of this call for the call before: it
+ * hears only now that the earlier call has failed, which we have heard by another way
+ * (rollup/tries.c). */
 static bool is_mistaken(const struct tracker *t, uint32_t slot, uint64_t number,
                         const struct tracker_release *release)
 {

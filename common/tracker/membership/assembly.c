@@ -76,7 +76,8 @@ void assembly_unclaim(struct engine *engine, uint32_t node, uint64_t op)
     send_claim(engine, op, "", NULL, &(struct assembly_part){.node = node});
 }
 
-/* Claims whom it has not got yet; ourselves last, for that may end it all. */
+/* Claims the members that it has not got yet; those of this server last, for that may end it all.
+ */
 static void send_claims(struct engine *engine, const struct assembly *a)
 {
     const struct assembly_part *own = NULL;
@@ -124,8 +125,8 @@ static bool all_joined(const struct assembly *a)
     return true;
 }
 
-/* The assembly of whom the leaders of a construct add. @param status set when that makes no sense
- * @return it, or NULL: nobody is added */
+/* The assembly of the members that the leaders of a construct add. @param status set when that
+ * makes no sense @return it, or NULL: no member is added */
 static struct assembly *assembly_of(struct engine *engine, struct tracker *t, int32_t *status)
 {
     struct procset added = {0};

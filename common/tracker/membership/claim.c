@@ -53,7 +53,7 @@ bool claim_is_over(const struct claim *claim)
     return claim->state == CLAIM_OWED || claim->state == CLAIM_OVER;
 }
 
-/* A caller that is not known by name may be any of those that the claim awaits. */
+/* A caller that is not known by name may be any member that the claim awaits. */
 bool claim_wants(const struct claim *claim, const char *id, const struct procset *caller)
 {
     return strcmp(claim->id, id) == 0 &&
@@ -61,7 +61,7 @@ bool claim_wants(const struct claim *claim, const char *id, const struct procset
                                     !procset_has_first(&claim->answered, caller)));
 }
 
-/* Whether the server that decides is asked whether it is still there, or, when that one is lost,
+/* Whether the server that decides is asked whether it is still there, or, when the decider is lost,
  * others are asked for the outcome. */
 static bool asks(const struct engine *engine, const struct claim *claim)
 {

@@ -130,7 +130,7 @@ void claim_take(struct engine *engine, struct tracker *t, struct frame_in *frame
     joins_try_all(engine, id);
 }
 
-/* Takes the calls that have ended. What failed is owed to those who have not called yet. */
+/* Takes the calls that have ended. What failed is owed to members that have not called yet. */
 static void take(struct engine *engine, struct claim *claim, const struct tracker_release *release,
                  struct engine_call **ended)
 {
@@ -277,7 +277,7 @@ static void await_home(struct engine *engine, struct claim *claim)
     joins_try_all(engine, id);
 }
 
-/* Calls that have joined may belong to a success that somebody else knows. */
+/* Calls that have joined may belong to a success that another server knows. */
 void claim_lost(struct engine *engine, uint32_t node)
 {
     struct claim *claim = TAILQ_FIRST(&engine->membership->claims);

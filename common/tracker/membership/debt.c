@@ -6,8 +6,8 @@
  * A construct that goes on without the lost is one of several tries, which different servers may
  * decide. A member's call may be taken by a later try before the failure of an earlier one is heard
  * here. Once the later try has succeeded, the member calls no more for the earlier one. So the
- * success settles what is owed for that one, in whichever order the two are heard: the claim of a
- * later try that has succeeded stays for a while, in the state "over".
+ * success settles what is owed for the earlier try, in whichever order the two are heard: the claim
+ * of a later try that has succeeded stays for a while, in the state "over".
  */
 #include "common/tracker/membership/private.h"
 

@@ -4,8 +4,8 @@
  * Home alone knows which leaders have called, and it may be lost together with some of them: its
  * own, or those of other servers of its step. The others would wait for these at the next home. So
  * once a bootstrap has waited for half a second, and when home leaves, home tells the leaders'
- * servers who has called. When a server has lost its leader's home, and a fellow of that leader is
- * lost, the leader's call fails, and with it the bootstrap at the next home.
+ * servers which leaders have called. When a server has lost its leader's home, and a fellow of that
+ * leader is lost, the leader's call fails, and with it the bootstrap at the next home.
  */
 #include "common/tracker/membership/private.h"
 

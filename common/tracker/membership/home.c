@@ -42,7 +42,7 @@ static void answer(struct engine *engine, const struct lead *lead, int32_t statu
 }
 
 /* Whether this is the call of a leader that an operation which failed has waited for; then it is
- * answered as the others were, and so are those that it alone has added. */
+ * answered as the others were, and so are the members that it alone has added. */
 static bool is_late(struct engine *engine, const struct lead *lead)
 {
     struct missed *f = missed_find(engine, lead->id, &lead->leader);
@@ -51,7 +51,7 @@ static bool is_late(struct engine *engine, const struct lead *lead)
         return false;
     int32_t status = f->status;
     procset_unite(&f->answered, &lead->leader);
-    procset_unite(&f->told, &f->answered); /* who leads does not call as a member */
+    procset_unite(&f->told, &f->answered); /* a leader does not call as a member */
     procset_except(&added, &lead->added, &f->told);
     procset_unite(&f->told, &added);
     if (--f->left == 0)
@@ -151,7 +151,7 @@ static void count_leader(struct engine *engine, struct lead *lead)
             status = engine->env.codes.invalid;
     }
     procset_unite(&a->leading, &lead->leader);
-    if (a->state == ASSEMBLY_LEADERS) /* else those who were added are claimed already */
+    if (a->state == ASSEMBLY_LEADERS) /* else the added members are claimed already */
         procset_unite(&a->added, &lead->added);
     assembly_arm(engine, a, lead->timeout, lead->left);
     if (status != 0)
@@ -223,7 +223,7 @@ void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
     lead.count = wire_get_u32(in);
     if (lead.count == 0 && wire_end(in)) {
         if (home_take_back(engine, from, lead.number, &lead.leader))
-            answer(engine, &lead, engine->env.codes.closing, &lead.added); /* nobody */
+            answer(engine, &lead, engine->env.codes.closing, &lead.added); /* empty */
         procset_free(&lead.leader);
         return;
     }

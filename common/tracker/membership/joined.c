@@ -91,7 +91,8 @@ void assembly_lost(struct engine *engine, uint32_t node)
 
 /* Leaders of a bootstrap ask for another home as soon as they hear that this one has left
  * (leader_lost()), and the next home claims the members: then this server tells them nothing but
- * who leads. But a leader of this server calls no more, and the others would wait for it. */
+ * which processes lead. But a leader of this server calls no more, and the others would wait for
+ * it. */
 static bool moves(const struct engine *engine, const struct assembly *a)
 {
     for (uint32_t i = 0; i < a->leaders.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaders of a bootstrap, on their own server. Each knows the group's id and how many leaders there
- * are, so they meet at the id's home, a server that everybody can compute: home.c.
+ * are, so they meet at the id's home, a server that every server can compute: home.c.
  */
 #include "common/tracker/membership/private.h"
 
@@ -47,7 +47,7 @@ static void send_lead(struct engine *engine, const struct waiting *w, int32_t st
     assembly_send(engine, w->home, &out);
 }
 
-/* Whether somebody else is to decide, who may be lost. */
+/* Whether another server is to decide, which may be lost. */
 static bool has_far_home(const struct engine *engine, const struct waiting *w)
 {
     return w->home != engine->env.self && w->home != ENGINE_NO_HOME;

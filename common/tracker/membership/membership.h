@@ -25,7 +25,7 @@ struct membership {
     struct assembly_list assemblies;  /**< assembly.c: what is decided here */
     struct missed_list failures;      /**< missed.c: bootstraps that failed */
     struct waiting_list joins, leads; /**< member.c, leader.c: local calls */
-    struct claim_list claims;         /**< claims.c: who is awaited here, and by whom */
+    struct claim_list claims;         /**< claims.c: members awaited here, and by which server */
     struct quit_list quits;           /**< quit.c: members' calls that ended unclaimed */
     uint32_t nquits;
 };
@@ -49,7 +49,7 @@ void outcome_send(struct engine *engine, uint32_t node, const uint64_t *numbers,
  * @param status set when it fails; then true is returned
  * @return false: they are awaited; @p t may be gone */
 bool assembly_ready(struct engine *engine, struct tracker *t, int32_t *status);
-/** Takes the assembly from the rollup, which ends. A failed one has one now when anybody is known
+/** Takes the assembly from the rollup, which ends. A failed one has one now when a member is known
  * to be added. See engine_hooks::detach. */
 void assembly_detach(struct engine *engine, struct tracker *t, bool fails,
                      struct rollup_more *more);
@@ -57,7 +57,7 @@ void assembly_detach(struct engine *engine, struct tracker *t, bool fails,
  * frees the assembly. See engine_hooks::told. */
 void assembly_told(struct engine *engine, struct tracker *t, struct assembly *a, struct decided *d,
                    struct tracker_release *release, struct engine_call **ended);
-/** Writes who is missing. */
+/** Writes which members are missing. */
 void assembly_missing(struct engine *engine, const struct assembly *a, char *buf, size_t cap);
 /** Takes a FRAME_JOINED. */
 void assembly_take(struct engine *engine, struct tracker *t, struct frame_in *frame);

@@ -13,7 +13,7 @@ struct assembly_part {
     uint64_t number; /**< a leader's: its server's number of the call */
     bool have;
     struct procset procs;         /**< the leader, or the members on that server */
-    struct procset added;         /**< a leader's: whom it adds */
+    struct procset added;         /**< a leader's: the members that it adds */
     uint32_t timeout;             /**< a leader's, seconds; 0: none */
     uint64_t deadline;            /**< a leader's, ms */
     uint32_t flags;               /**< what its calls ask for: ENGINE_WANT_… */
@@ -50,7 +50,7 @@ struct assembly {
     uint64_t deadline;      /**< of a bootstrap, ms; 0: none */
     uint64_t report;        /**< its next stall report, ms; 0: none */
     uint64_t again;         /**< when the claims are repeated, ms; 0: never */
-    uint64_t tell;          /**< when leaders' servers are told who leads, ms; 0: they know */
+    uint64_t tell;          /**< when leaders' servers are told of all leaders, ms; 0: they know */
 };
 
 /** A bootstrap that failed: its leaders that had not called yet get the same status. */
@@ -60,7 +60,7 @@ struct missed {
     char id[PROCSET_NAME_MAX + 1];
     int32_t status;
     uint64_t left;           /**< leaders that had not called */
-    struct procset answered; /**< those that had */
+    struct procset answered; /**< leaders that had */
     struct procset told;     /**< added members whose servers know */
 };
 
@@ -69,13 +69,13 @@ struct waiting {
     TAILQ_ENTRY(waiting) all;
     struct timer due; /**< no later than the first of the times below */
     struct engine_call *call;
-    struct claim *claim;    /**< a member's: whose; NULL: nobody's yet */
+    struct claim *claim;    /**< a member's: its claim; NULL: none yet */
     bool indebted;          /**< a member's: a failure is owed for it, see is_busy() */
     uint64_t number;        /**< a leader's: of the call */
-    uint32_t home;          /**< a leader's: who decides; or ENGINE_NO_HOME yet */
+    uint32_t home;          /**< a leader's: the server that decides; or ENGINE_NO_HOME yet */
     uint32_t next_home;     /**< once home has given it back; ENGINE_NO_HOME: it stays */
     uint64_t ask;           /**< a leader's: when its home is asked whether it is there */
-    struct procset fellows; /**< a leader's: who leads, too, as its home has said */
+    struct procset fellows; /**< a leader's: all leaders, as its home has said */
     struct procset former;  /**< the same, as lost homes have said */
     int32_t status;         /**< a leader's: why its call fails, as one of former is lost; or 0 */
     uint64_t opened, deadline, report; /**< ms; 0: never */
@@ -116,10 +116,10 @@ struct claim {
     struct procset answered; /**< those, known by name, whose call was answered already */
     uint64_t left;           /**< members whose call was not */
     int32_t status;
-    uint64_t generation; /**< of the outcome; 0: nobody has told it */
-    struct procset gone; /**< with the outcome: who is lost, or without whom it has gone on */
+    uint64_t generation; /**< of the outcome; 0: it was not told */
+    struct procset gone; /**< with the outcome: the lost, or those without which it has gone on */
     uint64_t at;         /**< when it was last heard of, or failed, ms */
-    uint64_t ask;        /**< once told: when who decides is asked whether it is there, or, in
+    uint64_t ask;        /**< once told: when the decider is asked whether it is there, or, in
                             doubt, the leaders' servers for the outcome, or, of a bootstrap, when
                             no next home is awaited any more, ms */
 };
@@ -148,7 +148,7 @@ void assembly_ping(struct engine *engine, uint32_t node);
 void assembly_tell(struct engine *engine, struct assembly *a, const struct tracker *t,
                    struct decided *d, struct tracker_release *release);
 
-/* fellows.c: who leads a bootstrap, as known to the leaders' servers */
+/* fellows.c: the leaders of a bootstrap, as known to their servers */
 
 /** A leader has come or gone: the leaders' servers are to be told soon. */
 void fellows_changed(struct engine *engine, struct assembly *a);
@@ -185,7 +185,7 @@ void assembly_free(struct assembly *a);
 int32_t assembly_place(struct engine *engine, struct assembly *a);
 /** Claims a bootstrap's added members, all leaders being there, or decides. @p a may be gone */
 void assembly_progress(struct engine *engine, struct assembly *a);
-/** Ends a bootstrap with @p status, which 0 needs everybody for. Frees @p a. */
+/** Ends a bootstrap with @p status; 0 needs all leaders and members. Frees @p a. */
 void assembly_decide(struct engine *engine, struct assembly *a, int32_t status);
 /** Takes the earlier of two deadlines . */
 void assembly_arm(struct engine *engine, struct assembly *a, uint32_t timeout, uint64_t left);
@@ -208,10 +208,10 @@ bool home_take_back(struct engine *engine, uint32_t from, uint64_t number, struc
 void leader_end(struct engine *engine, uint32_t home, uint64_t number, struct engine_call **ended);
 /** Whether its home, where the others do not meet any more, gives the call with that number back:
  * then it goes to the next one, which may end it.
- * @param leading whom the home has answered */
+ * @param leading the leaders that the home has answered */
 bool leader_moves(struct engine *engine, uint32_t home, uint64_t number,
                   const struct procset *leading);
-/** Writes who waits for which home. */
+/** Writes which leader waits for which home. */
 void leader_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap);
 bool leader_withdraw(struct engine *engine, struct engine_call *call);
 
@@ -273,7 +273,7 @@ uint64_t joins_fill(struct engine *engine, struct claim *claim);
 /** Joins when all have called, or says that one cannot. May end it all, this claim and others.
  * @return whether there was something to tell */
 bool joins_try(struct engine *engine, struct claim *claim);
-/** Tells who decides, with the calls' contributions when @p status is 0. May end it all. */
+/** Tells the decider, with the calls' contributions when @p status is 0. May end it all. */
 void joins_tell(struct engine *engine, struct claim *claim, int32_t status);
 /** Tries the open claims of an id: each joins when all have called, or says that one cannot. */
 void joins_try_all(struct engine *engine, const char *id);
@@ -297,7 +297,7 @@ struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, u
 /** Calls with that id may have been given up by a claim: each gets the failure that is owed for it
  * by now, or waits on, for other claims. */
 void member_freed(struct engine *engine, const char *id);
-/** Writes who waits, added by nobody. */
+/** Writes which caller waits that no leader has added. */
 void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap);
 
 #endif

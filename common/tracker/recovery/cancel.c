@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALL_TIMEOUT_S = 60 /* of the failed call: for the word of who decides */ };
+enum { CALL_TIMEOUT_S = 60 /* of the failed call: for the decider's word */ };
 
 /* One whose signature is not known yet. */
 struct cancelled {
     TAILQ_ENTRY(cancelled) all;
     struct timer due; /* to be forgotten */
     char id[PROCSET_NAME_MAX + 1];
-    bool lost; /* somebody here has ended that it is with */
+    bool lost; /* a participant of it here has ended */
 };
 
 static bool is_construct(const struct engine *engine, const struct tracker *t, const char *id,
@@ -49,7 +49,7 @@ static void done(struct engine_call *call, const struct engine_result *result)
     free(call);
 }
 
-/* @param lost as in engine_cancel(); who ended since was told before, and is not why */
+/* @param lost as in engine_cancel(); a process that ended since was told before, and is not why */
 struct engine_call *cancel_call(const struct engine *engine, const void *sig, size_t siglen,
                                 bool lost)
 {

@@ -6,10 +6,10 @@
  * not decided yet, it fails. When the root is lost, a server is in doubt if it has contributed its
  * whole subtree, because the root may have decided then. It asks all other servers. A server that
  * has the result (decided.c), or knows of a failure, answers with that. Each other server answers
- * that it has none, and from then on takes no result from a server that anybody has named as lost.
- * Once all servers that are left have answered so, and have named the same servers as lost, no
- * server can have a success or get one. Then the operation fails, everywhere with the same list of
- * lost servers.
+ * that it has none, and from then on takes no result from a server that any server has named as
+ * lost. Once all servers that are left have answered so, and have named the same servers as lost,
+ * no server can have a success or get one. Then the operation fails, everywhere with the same list
+ * of lost servers.
  *
  * A server of added members asks in the same way, once it has joined.
  *
@@ -122,7 +122,7 @@ void doubt_progress(struct engine *engine, struct tracker *t)
         t->asked = lost;
         t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
         tracker_due(engine, t);
-        if (t->call == NULL) /* nobody here has a deadline */
+        if (t->call == NULL) /* no call here has a deadline */
             tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
         doubt_ask(engine, t);
     }
@@ -147,9 +147,9 @@ void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, si
                             env->name(env->arg, tracker_node(t, i)));
 }
 
-/* ---- who is asked ---- */
+/* ---- which servers are asked ---- */
 
-/* Takes over whom the sender knows to be lost. */
+/* Takes over which servers the sender knows to be lost. */
 static void learn(struct engine *engine, struct tracker *t, const struct doubt *doubt)
 {
     for (struct ranges_at at = {0}; ranges_next(&doubt->lost, &at);)
@@ -200,8 +200,8 @@ static bool answer(struct engine *engine, const struct tracker *t, const struct 
     return true;
 }
 
-/* The root has not decided, so it fails the operation; who else has not contributed has no success
- * to come. */
+/* The root has not decided, so it fails the operation; a server that has not contributed either has
+ * no success to come. */
 static void fail(struct engine *engine, struct tracker *t, const struct doubt *doubt)
 {
     bool root = t->self == t->tree.root;

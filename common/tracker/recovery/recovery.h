@@ -45,12 +45,12 @@ void cancel_close(struct engine *engine);
 
 /* doubt.c: what may have succeeded without our knowing */
 
-/** Asks others for the result when who would have brought it is lost, or fails the operation once
- * nobody can know one. @p t may be gone afterwards. */
+/** Asks others for the result when the server that would have brought it is lost, or fails the
+ * operation once no server can know one. @p t may be gone afterwards. */
 void doubt_progress(struct engine *engine, struct tracker *t);
 /** Asks once more. */
 void doubt_ask(struct engine *engine, struct tracker *t);
-/** Writes the line about who has not answered. */
+/** Writes the line about servers that have not answered. */
 void doubt_missing(struct engine *engine, const struct tracker *t, char *buf, size_t cap);
 /** Takes a FRAME_DOUBT. */
 void doubt_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
@@ -84,7 +84,7 @@ void tries_forgive(struct engine *engine, const struct tracker *later,
  * @return whether it waits no more; @p own may be gone */
 bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before);
 
-/* wanted.c: what others wait for, and nobody here has called */
+/* wanted.c: what others wait for, and no process here has called */
 
 /** Takes a FRAME_WANTED: answers it, or keeps it until a participant here has ended. */
 void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *frame);

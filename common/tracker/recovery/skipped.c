@@ -37,7 +37,7 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
     return found;
 }
 
-/* Tells those who have contributed, as far as a child has said. */
+/* Tells the servers that have contributed, as far as a child has said. */
 static void tell_subtree(struct engine *engine, const struct tracker *later,
                          const struct tracker_child *child, const struct tracker *t,
                          const struct tracker_debt *past)
@@ -54,8 +54,8 @@ static void tell_subtree(struct engine *engine, const struct tracker *later,
     ranges_free(&below);
 }
 
-/* Forgets a later try in which no call of ours waits, and tells those that have contributed. The
- * tracker may be gone afterwards. */
+/* Forgets a later try in which no call of ours waits, and tells the servers that have contributed.
+ * The tracker may be gone afterwards. */
 static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
 {
     const struct tracker_debt *past = tries_final_after(engine, t, 0);

@@ -104,7 +104,7 @@ void wanted_local_loss(struct engine *engine)
         engine->recovery->wanted[i] = (struct wanted){0};
         if (w.body != NULL && now < w.at + ENGINE_ASK_MS + ENGINE_FLUSH_MS)
             engine->up->take(engine, w.from, FRAME_WANTED, w.body,
-                             w.len); /* which keeps it if nobody has ended */
+                             w.len); /* which keeps it if no process has ended */
         free(w.body);
     }
 }

@@ -3,10 +3,10 @@
  *
  * When a server is lost between having a success and passing it on, other servers have it, which
  * got it by another way, or earlier. A server that lacks it asks for it (recovery/doubt.c). A
- * result is found by its signature; it is the one that is asked for when its generation is higher
- * than what the asking server had heard of when it called. Servers of added members have made no
- * such call. So they are told only when every server of the tree has the result: one of those that
- * are left can then always tell what became of the operation.
+ * result is found by its signature; it is the result that is asked for when its generation is
+ * higher than what the asking server had heard of when it called. Servers of added members have
+ * made no such call. So they are told only when every server of the tree has the result: a server
+ * that is left can then always tell what became of the operation.
  *
  * Results of fences are not kept: they may carry much data.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Failures: those that are remembered for other servers that ask, and those that are owed to local
- * calls which were not made yet. Also how calls are answered.
+/* Failures: some are remembered for other servers that ask, and some are owed to local calls which
+ * were not made yet. Also how calls are answered.
  */
 #include "common/tracker/rollup/tracker.h"
 

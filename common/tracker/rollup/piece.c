@@ -7,12 +7,12 @@
  * than three to send them to, and each is handed on as soon as it has come. Every server counts:
  * the operation ends once the root's word and all contributions that it names are here.
  *
- * Whoever is above a server in the tree has both before it. So no server can end an operation, and
+ * A server above another in the tree has both before it. So no server can end an operation, and
  * contribute to the next, while its parent still waits.
  *
  * When the server is lost that should hand on the rest, the operation fails here, as it does when
- * the server is lost that should bring the root's word: results of fences are not kept. Those that
- * wait for our pieces are told. A server that has given up hands pieces on nevertheless.
+ * the server is lost that should bring the root's word: results of fences are not kept. Servers
+ * that wait for our pieces are told. A server that has given up hands pieces on nevertheless.
  */
 #include "common/tracker/rollup/rollup.h"
 

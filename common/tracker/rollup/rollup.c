@@ -201,8 +201,8 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
     struct decided *d = NULL;
     struct engine_call *ended = NULL;
     struct procset members = {0}, gone = {0};
-    /* First: who is added is no participant, and a server that skips this try does not learn which
-     * of them are lost. */
+    /* First: an added member is no participant, and a server that skips this try does not learn
+     * which of them are lost. */
     const struct procset *lost = status != 0 ? tracker_take_gone(t, &gone) : NULL;
     engine->up->detach(engine, t, status != 0, &more);
     release.op = more.op;
@@ -242,7 +242,7 @@ void rollup_data(struct engine *engine, struct tracker *t)
     if (data.decided == 0)
         return;
     if (data.generation != data.decided || data.pieces.nentries != data.nentries) {
-        rollup_progress(engine, t); /* whoever hands us the rest may be lost already */
+        rollup_progress(engine, t); /* the server that hands us the rest may be lost already */
         return;
     }
     struct engine_entry *entries = pieces_entries(&data.pieces);
@@ -281,7 +281,7 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
     tracker_due(engine, t);
     if (t->self == t->tree.root) {
-        /* One failure is everybody's: nobody waits for the rest. */
+        /* One failure is that of all: no server waits for the rest. */
         if (status == 0 && complete && !engine->up->ready(engine, t, &status))
             return; /* added members are awaited, and t may be gone */
         if (status != 0 || complete)

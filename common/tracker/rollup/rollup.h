@@ -36,7 +36,7 @@ void release_end(struct tracker_release *release);
  * @param frame all zero @return whether it makes sense by itself */
 bool release_read(struct release_frame *frame, const void *raw, size_t len);
 void release_frame_free(struct release_frame *frame);
-/** Unites the signature's members and @p added. @return false: nobody was added */
+/** Unites the signature's members and @p added. @return false: no member was added */
 bool release_members(const struct signature *sig, const struct procset *added,
                      struct procset *members);
 
@@ -93,8 +93,8 @@ void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
  * root to all. @param current whether it is for the current operation */
 void rollup_down(struct engine *engine, struct tracker *t, struct tracker_release *release,
                  bool current);
-/** Tells those whom we hand pieces to, and whom rollup_down() does not reach, of a loss: no more
- * pieces come to us. */
+/** Tells servers to which we hand pieces, and which rollup_down() does not reach, of a loss: no
+ * more pieces come to us. */
 void rollup_takers(struct engine *engine, struct tracker *t, struct tracker_release *release);
 /** Asks @p slot for its contribution. */
 void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot);
@@ -108,15 +108,15 @@ void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t know
 /* tries.c: what is known of earlier tries of one operation, each with less participants */
 
 /** Whether @p later can be a later try of what was tried under @p t's signature.
- * @param gone with it: without whom; then nobody else may be missing either */
+ * @param gone with it: the participants that are gone; then no other may be missing either */
 bool tries_is_later(const struct tracker *later, const struct tracker *t,
                     const struct procset *gone);
-/** Whether nobody tries again after this failure. */
+/** Whether no server tries again after this failure. */
 bool tries_is_final(const struct engine *engine, int32_t status, const struct procset *gone);
 /** @return the first failure for good that is remembered after the generation @p known, or NULL */
 const struct tracker_debt *tries_final_after(const struct engine *engine, const struct tracker *t,
                                              uint64_t known);
-/** @param lost all zero; gets those participants of @p t without whom a call here has gone on;
+/** @param lost all zero; gets the participants of @p t without which a call here has gone on;
  * procset_free() it
  * @return whether there are any: then no call here tries @p t, unless it is a first try */
 bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost);
@@ -172,8 +172,8 @@ struct engine_entry *pieces_entries(const struct pieces *pieces);
 bool piece_read(const void *body, size_t len, struct piece *piece);
 /** Hands a piece on. @param bytes its body */
 void piece_pass(struct engine *engine, const struct tracker *t, struct shared_bytes *bytes);
-/** If our contribution will make a large result, sees to it that whoever hands it to us has a way
- * to us by then. */
+/** If our contribution will make a large result, sees to it that the server that hands it to us has
+ * a way to us by then. */
 void pieces_expect(struct engine *engine, const struct tracker *t);
 
 /* result.c: what a success brings */
@@ -205,7 +205,7 @@ bool tracker_succeeds(const struct tracker *t, uint64_t generation);
 void rollup_progress(struct engine *engine, struct tracker *t);
 /** Ends the operation by a success whose data were awaited, once all of them are here. */
 void rollup_data(struct engine *engine, struct tracker *t);
-/** Decides at the root: releases everybody and ends. @p status 0 needs every contribution. */
+/** Decides at the root: releases all and ends. @p status 0 needs every contribution. */
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status);
 /** Has the root fail the operation, since a server does not fit together with this one. Says so to
  * the root itself, which is the same in every tree; @p t may be gone afterwards.

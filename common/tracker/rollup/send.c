@@ -38,8 +38,8 @@ void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
     release_end(&failed);
 }
 
-/* What goes round a lost server may overtake the results before it, which that one has not passed
- * on: says those first, as the link keeps the order. */
+/* What goes round a lost server may overtake the results before it, which the lost server has not
+ * passed on: says those first, as the link keeps the order. */
 static void remind(struct engine *engine, const struct tracker *t, uint32_t slot)
 {
     const struct decided *d = decided_find(engine, t->sig, t->siglen);
@@ -76,7 +76,8 @@ static void release_to(struct engine *engine, struct tracker *t, uint32_t slot,
                                                : child->call);
 }
 
-/* Where settings differ, so do the trees: the root tells every server itself, and nobody else. */
+/* Where settings differ, so do the trees: the root tells every server itself, and no other server
+ * does. */
 static void release_all(struct engine *engine, struct tracker *t, struct tracker_release *release,
                         bool current)
 {

@@ -23,7 +23,7 @@ enum tracker_state {
     TRACKER_EARLY,  /**< remote contributions are here, the local call is not */
     TRACKER_GATHER, /**< the local call is here, contributions from below are missing */
     TRACKER_SENT,   /**< all of our subtree went up; the release is awaited */
-    TRACKER_DOUBT,  /**< who would have brought it is lost: others are asked what they know */
+    TRACKER_DOUBT,  /**< the server that would have brought it is lost: others are asked */
     TRACKER_STATES,
 };
 
@@ -41,8 +41,8 @@ enum tracker_event {
 /** What a child has said of its subtree. */
 enum child_said {
     CHILD_NOTHING,
-    CHILD_PART, /**< who is missing there */
-    CHILD_ALL,  /**< everybody there has contributed */
+    CHILD_PART, /**< which servers are missing there */
+    CHILD_ALL,  /**< all servers there have contributed */
 };
 
 /** What there is here that the parent was not told. */
@@ -118,7 +118,7 @@ struct tracker_data {
 struct tracker_release {
     uint64_t generation; /**< the root's number of its decision; 0: it is a failure, and not the
                             root's word */
-    uint64_t op;         /**< the root's number of its assembly; 0: nobody was added */
+    uint64_t op;         /**< the root's number of its assembly; 0: no member was added */
     const struct procset *added;
     struct engine_result result;
     const void *raw;            /**< the bytes as they came, borrowed; NULL: none came */
@@ -180,7 +180,7 @@ struct tracker {
     uint64_t tried;   /**< engine_call::op of the last call that was made here; 0: none */
     uint32_t asked;   /**< in doubt: lost servers when the others were asked; 0: not yet */
     uint32_t *doubts; /**< by slot: it does not know the result, and this many lost servers; 0:
-                         unknown; NULL: nobody was asked */
+                         unknown; NULL: no server was asked */
     struct tracker_data data;  /**< of the current operation's result */
     struct procset gone;       /**< processes of the current operation that are known to be lost */
     struct assembly *assembly; /**< at the root: added members are awaited; NULL: none are */
@@ -219,7 +219,7 @@ struct engine_hooks {
     /** Takes a frame that this server sends to itself. */
     bool (*take)(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
                  size_t len);
-    /** At the root, everybody has contributed: whether all added members have joined, too.
+    /** At the root, all servers have contributed: whether all added members have joined, too.
      * @param status set when it fails; then true is returned
      * @return false: they are awaited; @p t may be gone */
     bool (*ready)(struct engine *engine, struct tracker *t, int32_t *status);
@@ -236,7 +236,7 @@ struct engine_hooks {
     void (*ended)(struct engine *engine, struct tracker *t, const struct engine_result *result,
                   const struct engine_call *call);
     /** Asks the servers of an operation for the outcome of its assembly. May end it all.
-     * @return whether there is anybody to ask */
+     * @return whether there is a server to ask */
     bool (*ask)(struct engine *engine, uint64_t op, const void *sig, size_t siglen);
 };
 
@@ -275,10 +275,10 @@ struct frame_in {
     struct wire_in in; /**< the rest of the body */
 };
 
-/* slots.c: who is where in an operation, and who is missing */
+/* slots.c: which server is where in an operation, and which are missing */
 
-/** Computes the operation's tree, and who is above and below us there. @return 0, or -1: out of
- * memory */
+/** Computes the operation's tree, and the servers above and below us there. @return 0, or -1: out
+ * of memory */
 int tracker_place(const struct engine *engine, struct tracker *t);
 /** @return the slot of server @p node, or TREE_NONE */
 uint32_t tracker_slot_of(const struct tracker *t, uint32_t node);
@@ -287,17 +287,17 @@ uint32_t tracker_node(const struct tracker *t, uint32_t slot);
 /** @return the child in @p slot, or NULL: the server there is not directly below us */
 struct tracker_child *tracker_child_of(const struct tracker *t, uint32_t slot);
 /** @return the slot of the server that is to send what a call waits for: the root's word, or the
- * rest of its data; TREE_NONE: nobody, at the root */
+ * rest of its data; TREE_NONE: none, at the root */
 uint32_t tracker_bringer(const struct tracker *t);
 /** Whether all of our subtree has contributed. */
 bool tracker_is_complete(const struct tracker *t);
-/** Finds out who is missing here: whose contribution is awaited.
- * @param slots all zero; filled with those that are known; ranges_free() it
+/** Finds out which servers are missing here: whose contribution is awaited.
+ * @param slots all zero; filled with the slots that are known; ranges_free() it
  * @return how many there are */
 uint32_t tracker_awaited(const struct tracker *t, struct ranges *slots);
 /** @return the servers in these slots, by free(); NULL, and none: out of memory */
 uint32_t *tracker_nodes(const struct tracker *t, const struct ranges *slots, uint32_t *n);
-/** Writes the line about who is missing: "group "x" construct: 3 of 8 servers missing: …". */
+/** Writes the line about what is missing: "group "x" construct: 3 of 8 servers missing: …". */
 void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t cap);
 /** @return what servers with the same tree of @p t have in common: the arity, or the shape's id */
 uint32_t tracker_tree_id(const struct engine *engine, const struct tracker *t);
@@ -329,7 +329,7 @@ void data_clear(struct tracker_data *data);
 void tracker_clear(struct tracker *t);
 /** Forgets what a child has said, but not the number of its call. */
 void tracker_clear_child(struct tracker_child *child);
-/** Reports that something waits. @param since when it began, ms @param text for whom */
+/** Reports that something waits. @param since when it began, ms @param text for which server */
 void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text);
 /** Notes a generation of another server: those of one's own decisions are higher than all that were
  * heard of, so that those of several tries can be compared. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several tries of one operation.
  *
- * An operation that goes on without lost participants is tried again by those that are left, each
- * time under the signature of fewer participants (retry.h). A try fails for good by a deadline, or
- * by an error that names no lost process. Every server that took part in it has its answer then,
- * and makes no later try. Another server may have learnt of more losses at once, and so have
- * skipped that try. Its own, later try would wait for calls that no process makes, until the others
- * call for the next operation of that id. So these rules tie a later try to the tries before it:
+ * An operation that goes on without lost participants is tried again by the participants that are
+ * left, each time under the signature of fewer participants (retry.h). A try fails for good by a
+ * deadline, or by an error that names no lost process. Every server that took part in it has its
+ * answer then, and makes no later try. Another server may have learnt of more losses at once, and
+ * so have skipped that try. Its own, later try would wait for calls that no process makes, until
+ * the others call for the next operation of that id. So these rules tie a later try to the tries
+ * before it:
  *
  * 1. A failure for good ends each later try on every server that hears of it. A call that
  *    waits there is answered with that failure a second later: the call may be of the next

@@ -2,9 +2,9 @@
 /** @file
  * What a call that goes on without lost participants changes before its second try.
  *
- * The engine fails an operation for all with one list of who is lost. Whose directives say so
- * (common/upcall/survive.c, the fault campaign) takes those out and calls again, in the time that
- * is left; as all got the same list, all try the same.
+ * The engine fails an operation for all with one list of the lost. A caller whose directives say
+ * so (common/upcall/survive.c, the fault campaign) takes those out and calls again, in the time
+ * that is left; as all got the same list, all try the same.
  * @thread any: nothing here is shared
  */
 #ifndef MUSTER_TRACKER_RETRY_H
@@ -16,7 +16,7 @@
 
 /** Takes @p lost out of both sets, and adds it to @p gone.
  * @param members participants @param added processes that they add
- * @return whether somebody is left of @p members, and somebody less than before; out of memory
+ * @return whether some of @p members are left, and fewer than before; out of memory
  * counts as no */
 bool retry_without(struct procset *members, struct procset *added, struct procset *gone,
                    const struct procset *lost);

@@ -5,7 +5,7 @@
  * Either a k-ary one, whose root is spread by the signature's hash, so that concurrent groups do
  * not share a hot spot; or one that follows a shape which is given for all servers, those that do
  * not participate left out. Every server computes the same tree, from n, root and arity, or from
- * the shape and who participates.
+ * the shape and the participants.
  */
 #ifndef MUSTER_TRACKER_TREE_H
 #define MUSTER_TRACKER_TREE_H
@@ -24,7 +24,7 @@ struct tree {
     bool borrowed;           /**< the slots are another tree's */
 };
 
-/** How servers hang together, whoever participates. */
+/** How servers hang together, whichever of them participate. */
 struct tree_shape {
     uint32_t n;        /**< servers; 0: there is none */
     uint32_t id;       /**< a hash, greater than TREE_ARITY_MAX: another shape's is another one */
@@ -43,15 +43,16 @@ uint32_t tree_depth(const struct tree *tree, uint32_t slot);
 /** @return child number @p i (0..arity-1) of @p slot, or TREE_NONE */
 uint32_t tree_child(const struct tree *tree, uint32_t slot, uint32_t i);
 
-/** Large data go down another way, on which nobody has more than three to send them to: each slot
- * hands them to its first child, and the children of one slot to each other, number i to numbers
- * 2i+1 and 2i+2. Whoever is above a slot in the tree has them before it.
- * @return who hands them to @p slot, or TREE_NONE for the root */
+/** Large data go down another way, on which no server has more than three to send them to: each
+ * slot hands them to its first child, and the children of one slot to each other, number i to
+ * numbers 2i+1 and 2i+2. A slot above another in the tree has them before it.
+ * @return the slot that hands them to @p slot, or TREE_NONE for the root */
 uint32_t tree_giver(const struct tree *tree, uint32_t slot);
 
 enum { TREE_TAKERS = 3 };
 
-/** @return whom @p slot hands them to, number @p i (0..TREE_TAKERS-1) of these, or TREE_NONE */
+/** @return the slot to which @p slot hands them, number @p i (0..TREE_TAKERS-1) of these, or
+ * TREE_NONE */
 uint32_t tree_taker(const struct tree *tree, uint32_t slot, uint32_t i);
 
 /** @return whether @p slot is @p top or below it */
