@@ -85,6 +85,26 @@ joined() {
     eval "! cat $logs | grep -qE 'lost|dropped|refused'"
 }
 
+# meetings N: whether so many users' servers meet
+meetings() { flux module stats muster | grep -q "\"meetings\": *$1"; }
+
+# Leaders wait at the server of a third job, as that has published first, and that server is killed.
+their_holder_dies() {
+  local server publisher first
+  configure 'log_level = "debug"'
+  until_true 20 meetings 0 || not_ok 'jobs: no meeting is left' "$(flux module stats muster)"
+  part 0 '-N1 -n1' "$clients/publish" --part 0 --run 9 --others 1; publisher=$job
+  until_true 20 meetings 1 || not_ok 'jobs: a holder' "$(tail -n 1 "$work/meet.0")"
+  server=$(pids_of muster-server)
+  part 1 '-o verbose=2 -N1 -n2' "$clients/groups_join" --total 4; first=$job
+  until_true 20 grep -q 'holder: greets, then follows' "$work/meet.1" || not_ok 'jobs: a leader waits' "$(tail -n 1 "$work/meet.1")"
+  kill -9 "$server"
+  part 0 '-N1 -n2' "$clients/groups_join" --total 4
+  met 'leaders wait at a server that is killed' groups_join "$job" "$first"
+  wait "$publisher"
+  configure
+}
+
 part_jobs() {
   join '-N1 -n1|--total 1 --jobs 1'
   if grep -q '^SKIP' "$work/join.0"; then
@@ -98,6 +118,7 @@ part_jobs() {
   join '-N2 -n4|--total 6 --quit 2 --part 0' '-N1 -n2|--total 6 --quit 2 --part 1'
   check 'jobs: a job that is killed while the other waits for it' "$(join_tells 2)" \
     eval "grep -q '^PASS groups_join: 4 of 6' '$work/join.0' && [ '${statuses% *}' = 0 ] && [ '${statuses#* }' != 0 ]"
+  their_holder_dies
   # Of an instance in a job, which is a session of its own.
   # shellcheck disable=SC2016  # for the shell there
   timeout 100 flux alloc -N2 sh -c '
@@ -105,9 +126,7 @@ part_jobs() {
     "$clients/groups_join" "$MPI" >"$work/join.nested" 2>&1 </dev/null
   check 'jobs: two jobs of an instance in a job' "$(why "$work/join.nested" $?)" \
     [ "$(grep -c '^PASS groups_join' "$work/join.nested")" = 2 ]
-  # shellcheck disable=SC2016  # for eval
-  check 'jobs: where they met is forgotten' "$(flux module stats muster)" \
-    until_true 5 eval 'flux module stats muster | grep -q "\"meetings\": *0"'
+  check 'jobs: where they met is forgotten' "$(flux module stats muster)" until_true 5 meetings 0
 }
 
 # ---- jobs that meet ----

@@ -82,8 +82,7 @@ static struct question *open_question(struct rm *rm)
     q->retry_ms = RM_RETRY_FIRST_MS;
     q->next = rm->questions;
     rm->questions = q;
-    if (!rm->closing)
-        event_active(rm->timer, EV_TIMEOUT, 0);
+    rm_wake(rm);
     return q;
 }
 

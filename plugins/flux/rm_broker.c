@@ -84,8 +84,7 @@ static void broker_lost(struct rm *rm)
     event_del(rm->ready);
     peers_lose(rm, "the connection to our own broker was lost");
     err_set(&rm->refused, "the broker closed the connection");
-    if (!rm->closing)
-        event_active(rm->timer, EV_TIMEOUT, 0);
+    rm_wake(rm);
 }
 
 uint32_t broker_tag(struct rm *rm)

@@ -117,8 +117,7 @@ static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len
     *peer->tail = o;
     peer->tail = &o->next;
     peer_push(rm, node);
-    if (!rm->closing)
-        event_active(rm->timer, EV_TIMEOUT, 0);
+    rm_wake(rm);
 }
 
 static struct rm_peer flux_peer(struct rm *rm, uint32_t node)

@@ -120,6 +120,14 @@ struct rm {
 
 enum { RM_RETRY_FIRST_MS = 10, RM_RETRY_MAX_MS = 500 };
 
+/** Has the loop do what is due, in a moment. Not by the timer: setting it undoes that, and what the
+ * server asks for within lost() is asked for just before. */
+static inline void rm_wake(struct rm *rm)
+{
+    if (!rm->closing)
+        event_active(rm->ready, EV_READ, 0);
+}
+
 /** Connects to the broker at @p uri. @return 0, or -1 with the reason in @p err */
 int broker_connect(struct rm *rm, const char *uri, struct err *err);
 

@@ -71,7 +71,7 @@ void spawns_start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news,
     call->by = now_ms() + (int64_t)what->timeout * 1000 + SPARE_MS;
     rm->calls = call;
     broker_send(rm, msg, call->tag);
-    event_active(rm->timer, EV_TIMEOUT, 0);
+    rm_wake(rm);
 }
 
 bool spawns_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
