@@ -148,18 +148,10 @@ const struct book_entry *book_next(const struct book *book, const struct book_en
     return c;
 }
 
-static bool names(const struct procset *set, const char *nspace)
-{
-    for (uint32_t i = 0; i < set->nparts; i++)
-        if (strcmp(set->parts[i].nspace, nspace) == 0)
-            return true;
-    return false;
-}
-
 static struct book_entry *take_of(struct book_entry **list, const char *nspace)
 {
     struct book_entry *c = *list;
-    while (c != NULL && !names(&c->members, nspace))
+    while (c != NULL && !procset_has_of(&c->members, nspace))
         c = c->next;
     if (c != NULL)
         take(list, c);

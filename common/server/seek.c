@@ -29,14 +29,6 @@ static bool knows_all(const struct seeks *seeks, const struct procset *set)
     return true;
 }
 
-static bool names(const struct procset *set, const char *name)
-{
-    for (uint32_t i = 0; i < set->nparts; i++)
-        if (strcmp(set->parts[i].nspace, name) == 0)
-            return true;
-    return false;
-}
-
 static bool is_waiting(const struct seeks *seeks, const struct seek_wait *wait)
 {
     const struct seek_wait *w;
@@ -105,7 +97,7 @@ void seek_learnt(struct seeks *seeks)
 static bool has_name(const struct seeks *seeks, const struct seek_wait *wait, const void *name)
 {
     (void)seeks;
-    return names(wait->set, name);
+    return procset_has_of(wait->set, name);
 }
 
 void seek_failed(struct seeks *seeks, const char *name)

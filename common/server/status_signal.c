@@ -33,20 +33,6 @@ void status_block_signal(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        text += n;
-        len -= (size_t)n;
-    }
-    return write(fd, "\n", 1) == 1 ? 0 : -1;
-}
-
 /* A reader of the file sees all of the new state, or all of what was there before. */
 static void write_file(struct status_signal *signal)
 {
@@ -58,12 +44,10 @@ static void write_file(struct status_signal *signal)
     snprintf(fresh, sizeof fresh, "%s.new", path);
     unlink(fresh);
     int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = text == NULL || fd < 0 ? -1 : write_all(fd, text, len);
-    if (fd >= 0)
-        close(fd);
-    if (rc == 0)
-        rc = rename(fresh, path);
-    if (rc == 0) /* the sender of the signal looks for this, whatever the level is */
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool good = text != NULL && out != NULL && fprintf(out, "%s\n", text) > 0;
+    good = out != NULL && fclose(out) == 0 && good && rename(fresh, path) == 0;
+    if (good) /* the sender of the signal looks for this, whatever the level is */
         log_warning("SIGUSR1: the state is in %s", path);
     else
         log_warning("SIGUSR1: the state cannot be written to %s: %s", path, strerror(errno));

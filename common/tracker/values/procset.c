@@ -52,6 +52,11 @@ void procset_canonical(struct procset *set)
         ranges_canonical(&set->parts[i].ranks);
 }
 
+bool procset_has_of(const struct procset *set, const char *nspace)
+{
+    return find(set, nspace) != NULL;
+}
+
 uint64_t procset_size(const struct procset *set)
 {
     uint64_t n = 0;

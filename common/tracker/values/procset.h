@@ -35,6 +35,9 @@ uint64_t procset_size(const struct procset *set);
 /** @return whether @p rank of @p nspace is a member; the set is canonical */
 bool procset_has(const struct procset *set, const char *nspace, uint32_t rank);
 
+/** @return whether processes of a namespace are in it */
+bool procset_has_of(const struct procset *set, const char *nspace);
+
 /** @return whether the first process of @p one is in @p set; both are canonical */
 bool procset_has_first(const struct procset *set, const struct procset *one);
 
