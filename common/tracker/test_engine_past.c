@@ -106,6 +106,29 @@ static void a_contribution_after_the_end(void **state)
     kit_end(kit);
 }
 
+/* The root has succeeded, and its word is on its way to a server, below which another one is lost
+ * meanwhile. The server has said all, and does not report the loss: it would be taken for the
+ * failure of the next operation. */
+static void a_loss_after_all_was_said(void **state)
+{
+    struct loopback_conf conf = silent_net();
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "all", NULL, N);
+    struct tree tree = kit_tree(op, 2);
+    uint32_t above = tree_child(&tree, tree.root, 0), lost = tree_child(&tree, above, 0);
+    (void)state;
+    silence.release[tree.root][above] = true;
+    kit_call_all(kit, op, (struct kit_ask){0});
+    loopback_run(kit->net, 300);
+    loopback_kill(kit->net, lost, LONG_MS, LONG_MS);
+    engine_lost(loopback_engine(kit->net, above), lost);
+    loopback_run(kit->net, 2 * ENGINE_ASK_MS);
+    const struct kit_call *next = kit_call(kit, op, tree.root, (struct kit_ask){0});
+    loopback_run(kit->net, 1000);
+    assert_int_equal(next->answers, 0);
+    kit_end(kit);
+}
+
 /* A server has given up the try without 6 by its deadline. It has not heard that this try has
  * failed for good when it tries the next operation without both: the server above drops that, and
  * tells it. Then the server says it again. */
@@ -232,6 +255,7 @@ int main(void)
         cmocka_unit_test(a_success_of_a_call_that_was_given_up),
         cmocka_unit_test(a_late_success_comes_twice),
         cmocka_unit_test(a_contribution_after_the_end),
+        cmocka_unit_test(a_loss_after_all_was_said),
         cmocka_unit_test(a_try_after_one_that_was_given_up),
         cmocka_unit_test(an_old_failure_is_not_told),
         cmocka_unit_test(a_try_that_nobody_else_makes),

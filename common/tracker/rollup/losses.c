@@ -106,9 +106,12 @@ void tracker_lose(struct engine *engine, struct tracker *t, uint32_t slot)
 {
     ranges_put(&t->lost, slot);
     tracker_gone(engine, t, tracker_node(t, slot));
-    /* Every server reports the lost servers below it: no server sends up what is below those. */
-    if (slot != t->self && tree_below(&t->tree, t->self, slot))
-        tracker_fail(t, tracker_slot_loss(engine, t, slot));
+    /* Nothing comes up any more from below a lost server, so the servers there are lost to this
+     * operation, too, and the servers above it report that. When a child has said all of its
+     * subtree, the root may have decided: a failure that comes late would be of the next one. */
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        if (t->children[i].said != CHILD_ALL && tree_below(&t->tree, t->children[i].slot, slot))
+            tracker_fail(t, tracker_slot_loss(engine, t, slot));
 }
 
 void tracker_lose_known(struct engine *engine, struct tracker *t)
