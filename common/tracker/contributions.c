@@ -26,7 +26,7 @@ static bool is_over(const struct tracker *t, uint32_t slot, uint64_t number)
 struct contrib {
     uint32_t slot; /* of the sender */
     uint64_t known, number, heard;
-    bool again;
+    bool later_try;
     uint64_t settled; /* of tries before: the last failure for good that the sender knows */
     uint32_t library, tree, timeout;
     uint64_t left;
@@ -45,7 +45,7 @@ struct contrib {
 static bool is_skipping(const struct engine *engine, const struct tracker *t,
                         const struct contrib *contrib)
 {
-    return contrib->again && tries_known(engine, t, true) > contrib->settled;
+    return contrib->later_try && tries_known(engine, t, true) > contrib->settled;
 }
 
 /* Says what of two servers does not fit together. @return whether anything does not */
@@ -113,8 +113,8 @@ static void take_contrib(struct engine *engine, struct tracker *t, struct contri
         tracker_open(engine, t);
     if (!tracker_move(engine, t, TRACKER_CHILD))
         return;
-    t->again = t->again || contrib->again;
-    engine->retries = engine->retries || t->again;
+    t->later_try = t->later_try || contrib->later_try;
+    engine->retries = engine->retries || t->later_try;
     tracker_arm(engine, t, contrib->timeout, contrib->left);
     procset_unite(&t->gone, &contrib->gone);
     /* That some server cannot take part may be said by any server: see rollup_refuse(). */
@@ -147,7 +147,7 @@ static void read_contrib(struct contrib *contrib, struct wire_in *in)
 {
     contrib->known = wire_get_u64(in);
     contrib->heard = wire_get_u64(in);
-    contrib->again = wire_get_u8(in) != 0;
+    contrib->later_try = wire_get_u8(in) != 0;
     contrib->settled = wire_get_u64(in);
     contrib->number = wire_get_u64(in);
     contrib->library = wire_get_u32(in);
@@ -169,7 +169,7 @@ static struct tracker *settled(struct engine *engine, struct tracker *t,
                                const struct frame_in *frame, const struct contrib *contrib)
 {
     /* A sender that knows what ends this try means the next operation. */
-    bool next = contrib->again && tries_settle(engine, t, contrib->settled + 1);
+    bool next = contrib->later_try && tries_settle(engine, t, contrib->settled + 1);
     return next ? tracker_get(engine, frame->sig, frame->siglen) : t;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames that come. One table says which function takes which type, whether the frame is about an
- * operation that its body names, and from whom and when it is taken. docs/wire.md has the fields.
+ * operation that its body names, from which servers it is taken, and when. docs/wire.md has the
+ * fields.
  */
 #include "common/tracker/frames.h"
 

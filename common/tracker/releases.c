@@ -58,7 +58,7 @@ static void stale_release(struct engine *engine, struct tracker *t, uint32_t slo
     member_take(engine, t, release, &ended);
     struct tracker *later = tries_end_given_up(engine, t, &release->result);
     if (t->state != TRACKER_IDLE && t->data.decided == 0) /* else what was said counted */
-        tracker_again(engine, t);
+        tracker_restart(engine, t);
     if (later != NULL)
         tries_answer(engine, later, &release->result);
     calls_done(&ended, &release->result);
@@ -116,7 +116,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
         log_warning("a release came before the local call; dropped");
         return;
     }
-    if (result->status == 0 && coll_traits(t->parts.kind)->is_kept)
+    if (result->status == 0 && coll_traits(t->parts.kind)->is_recoverable)
         decided_keep(engine, t, release);
     if (number == 0 && !is_news(t, release, loss))
         return; /* known already, by another way */
@@ -130,7 +130,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
         return;
     }
     member_take(engine, t, release, &ended);
-    if (loss && stands && !coll_traits(t->parts.kind)->is_kept)
+    if (loss && stands && !coll_traits(t->parts.kind)->is_recoverable)
         rollup_takers(engine, t, release);
     if (stands) {
         tracker_end(engine, t, result);
@@ -173,7 +173,7 @@ static bool is_leave(const struct engine *engine, const struct tracker *t,
                      const struct tracker_release *release)
 {
     return release->generation == 0 && release->result.status == engine->env.codes.closing &&
-           t->state != TRACKER_IDLE && coll_traits(t->parts.kind)->is_kept;
+           t->state != TRACKER_IDLE && coll_traits(t->parts.kind)->is_recoverable;
 }
 
 /* Whether the server above us has taken what we have said of this call for the call before: it
@@ -200,7 +200,7 @@ static bool is_entries(const struct tracker *t, const struct release_frame *fram
 {
     uint32_t n = frame->release.result.nentries;
     if (frame->release.npieced > 0)
-        return frame->release.npieced <= t->tree.n && !coll_traits(t->parts.kind)->is_kept;
+        return frame->release.npieced <= t->tree.n && !coll_traits(t->parts.kind)->is_recoverable;
     return n == 0 || frame->release.op != 0 || frame->entries[n - 1].slot < t->tree.n;
 }
 
@@ -244,7 +244,8 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
         return;
     }
     uint32_t slot = tracker_slot_of(t, from);
-    bool word = result->status != 0 && release->generation != 0; /* of the root: anybody tells it */
+    bool word =
+        result->status != 0 && release->generation != 0; /* of the root: any server may tell it */
     bool no_pieces = result->status != 0 && slot == tree_giver(&t->tree, t->self);
     good =
         good && slot != TREE_NONE && slot != t->self &&
@@ -300,7 +301,7 @@ void piece_take(struct engine *engine, struct tracker *t, struct frame_in *frame
     struct piece piece = {0};
     bool good = piece_read(frame->body, frame->len, &piece);
     t = good ? tracker_get(engine, piece.sig, piece.siglen) : NULL;
-    good = t != NULL && t->self != t->tree.root && !coll_traits(t->parts.kind)->is_kept &&
+    good = t != NULL && t->self != t->tree.root && !coll_traits(t->parts.kind)->is_recoverable &&
            tracker_slot_of(t, frame->from) == tree_giver(&t->tree, t->self) &&
            piece.entries[piece.n - 1].slot < t->tree.n;
     struct shared_bytes *bytes = good ? shared_bytes_copy(frame->body, frame->len) : NULL;

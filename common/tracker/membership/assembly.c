@@ -12,7 +12,7 @@
 
 static uint64_t due_at(const struct assembly *a)
 {
-    return timer_earliest((uint64_t[]){a->deadline, a->report, a->again, a->tell}, 4);
+    return timer_earliest((uint64_t[]){a->deadline, a->report, a->repeat, a->tell}, 4);
 }
 
 static void assembly_due(struct engine *engine, struct assembly *a)
@@ -156,7 +156,7 @@ bool assembly_ready(struct engine *engine, struct tracker *t, int32_t *status)
     if (a == NULL || *status != 0 || a->members.n == 0)
         return true;
     a->state = ASSEMBLY_MEMBERS;
-    a->again = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+    a->repeat = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
     assembly_due(engine, a);
     send_claims(engine, a);
     return false;
@@ -239,7 +239,7 @@ void assembly_progress(struct engine *engine, struct assembly *a)
     if (procset_size(&a->leading) < a->count)
         return;
     a->state = ASSEMBLY_MEMBERS;
-    a->again = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
+    a->repeat = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
     assembly_due(engine, a);
     int32_t status = assembly_place(engine, a);
     if (status != 0 || a->members.n == 0)
@@ -326,8 +326,8 @@ static void tick(void *arg, struct timer *due, uint64_t now)
         assembly_decide(engine, a, engine->env.codes.timeout);
     } else if (a->tell != 0 && a->tell <= now) {
         fellows_tell(engine, a);
-    } else if (a->again != 0 && a->again <= now) {
-        a->again = now + ENGINE_ASK_MS;
+    } else if (a->repeat != 0 && a->repeat <= now) {
+        a->repeat = now + ENGINE_ASK_MS;
         send_claims(engine, a);
     } else {
         a->report += engine->env.stall * 1000ull;

@@ -79,8 +79,8 @@ static bool has_leaders_left(const struct claim *success, const struct claim *fa
     return has;
 }
 
-/* Whether a failure is of an earlier try of what has succeeded: that has gone on without all whom
- * the failure names. */
+/* Whether a failure is of an earlier try of what has succeeded: the success has gone on without
+ * all processes that the failure names. */
 static bool is_earlier(const struct claim *failed, const struct claim *success)
 {
     return strcmp(failed->id, success->id) == 0 && failed->generation < success->generation &&

@@ -16,7 +16,7 @@ struct lead {
     char id[PROCSET_NAME_MAX + 1];
     struct procset leader, added;
     int32_t status;
-    uint8_t again;
+    uint8_t announced; /* before: it fails since */
     uint32_t flags;
     struct engine_entry *entry;
 };
@@ -134,7 +134,7 @@ static void count_leader(struct engine *engine, struct lead *lead)
     struct assembly *a = find(engine, lead);
     if (a == NULL || is_known(a, lead))
         return;
-    bool again = procset_has_first(&a->leading, &lead->leader);
+    bool repeats = procset_has_first(&a->leading, &lead->leader);
     int32_t status = a->leaders.n > 0 || lead->library != engine->env.library
                          ? check(engine, a, lead)
                          : lead->status;
@@ -147,7 +147,7 @@ static void count_leader(struct engine *engine, struct lead *lead)
         procset_unite(&part->added, &lead->added);
         part->timeout = lead->timeout;
         part->deadline = deadline_of(engine, lead->timeout, lead->left);
-        if (!again && !part_fill(part, lead->flags, lead->entry, 1) && status == 0)
+        if (!repeats && !part_fill(part, lead->flags, lead->entry, 1) && status == 0)
             status = engine->env.codes.invalid;
     }
     procset_unite(&a->leading, &lead->leader);
@@ -231,14 +231,14 @@ void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
     lead.left = wire_get_u64(in);
     procset_read(&lead.leader, in);
     lead.status = wire_get_i32(in);
-    lead.again = wire_get_u8(in);
+    lead.announced = wire_get_u8(in);
     lead.flags = wire_get_u32(in);
     uint32_t n = wire_get_count(in, ENTRY_BYTES);
     lead.entry = entries_get(in, n, UINT32_MAX);
     if (lead.entry == NULL || n != 1 || lead.count == 0 || !is_of(engine, &lead) ||
-        entry_added(lead.entry, &lead.added) != 0 || (lead.again && lead.status == 0))
+        entry_added(lead.entry, &lead.added) != 0 || (lead.announced && lead.status == 0))
         log_warning("a malformed call of a leader of node %u was dropped", from);
-    else if (lead.again)
+    else if (lead.announced)
         lose_leader(engine, &lead);
     else if (!is_late(engine, &lead))
         count_leader(engine, &lead);

@@ -76,14 +76,14 @@ static bool needs(const struct assembly *a, uint32_t node)
 void assembly_lost(struct engine *engine, uint32_t node)
 {
     struct assembly *a;
-    bool again = true;
-    while (again) {
-        again = false;
+    bool found = true;
+    while (found) {
+        found = false;
         TAILQ_FOREACH (a, &engine->membership->assemblies, all)
             if (needs(a, node)) {
                 assembly_lose(a, node);
                 assembly_fail(engine, a, tracker_loss(engine, COLL_CONSTRUCT, node));
-                again = true;
+                found = true;
                 break;
             }
     }

@@ -29,7 +29,8 @@ static uint64_t time_left(const struct engine *engine, const struct waiting *w)
     return all > spent ? all - spent : 0;
 }
 
-static void send_lead(struct engine *engine, const struct waiting *w, int32_t status, bool again)
+static void send_lead(struct engine *engine, const struct waiting *w, int32_t status,
+                      bool announced)
 {
     const struct engine_call *call = w->call;
     struct engine_entry entry = {0, call->data, call->len, call->added, call->addedlen};
@@ -40,7 +41,7 @@ static void send_lead(struct engine *engine, const struct waiting *w, int32_t st
     wire_put_u64(&out, time_left(engine, w));
     procset_write(call->caller, &out);
     wire_put_i32(&out, status);
-    wire_put_u8(&out, again);
+    wire_put_u8(&out, announced);
     wire_put_u32(&out, call->flags);
     wire_put_u32(&out, 1);
     entry_put(&out, &entry);

@@ -76,7 +76,7 @@ void leader_close(struct engine *engine);
 
 /* claims.c, member.c: at the members' own servers */
 
-/** Takes the calls that an operation's release ends; what failed is owed to those to come. */
+/** Takes the calls that an operation's release ends; a failure is owed to the calls to come. */
 void member_take(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  struct engine_call **ended);
 /** A call has ended while members waited beside it: members that are owed a failure look again now.

@@ -49,7 +49,7 @@ struct assembly {
     uint64_t opened;        /**< ms */
     uint64_t deadline;      /**< of a bootstrap, ms; 0: none */
     uint64_t report;        /**< its next stall report, ms; 0: none */
-    uint64_t again;         /**< when the claims are repeated, ms; 0: never */
+    uint64_t repeat;        /**< when the claims are repeated, ms; 0: never */
     uint64_t tell;          /**< when leaders' servers are told of all leaders, ms; 0: they know */
 };
 
@@ -113,7 +113,7 @@ struct claim {
     size_t siglen;
     enum claim_state state;
     struct procset members;
-    struct procset answered; /**< those, known by name, whose call was answered already */
+    struct procset answered; /**< members, known by name, whose call was answered already */
     uint64_t left;           /**< members whose call was not */
     int32_t status;
     uint64_t generation; /**< of the outcome; 0: it was not told */
@@ -201,10 +201,10 @@ void assembly_go_on(struct engine *engine, struct assembly *a);
 /* home.c, leader.c: a bootstrap */
 
 /** Takes back a call that libpmix has answered. Once members are claimed it is used: its server is
- * told of the result as ever. @param leader whose it was, is added
+ * told of the result as ever. @param leader the leader whose call it was is added to it
  * @return whether it belonged to nothing yet */
 bool home_take_back(struct engine *engine, uint32_t from, uint64_t number, struct procset *leader);
-/** Takes the local call with that number, whose fate is @p home's to say. */
+/** Takes the local call with that number, if @p home decides it. */
 void leader_end(struct engine *engine, uint32_t home, uint64_t number, struct engine_call **ended);
 /** Whether its home, where the others do not meet any more, gives the call with that number back:
  * then it goes to the next one, which may end it.
@@ -283,7 +283,7 @@ int32_t joins_local_status(const struct engine *engine, const struct claim *clai
 
 /* claims.c */
 
-/** Ends an operation on this server: takes its calls. What failed is owed to those to come.
+/** Ends an operation on this server: takes its calls. A failure is owed to the calls to come.
  * @param claim what it awaits of this server; NULL: nothing yet */
 void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
                const struct release_frame *frame, struct engine_call **ended);

@@ -269,7 +269,7 @@ static bool read_doubt(const struct tracker *t, struct doubt *doubt, struct wire
     doubt->success = wire_get_u64(in);
     ranges_read(&doubt->lost, t->tree.n - 1, in);
     bool good = wire_end(in) && doubt->lost.n > 0 && !ranges_have(&doubt->lost, t->self) &&
-                coll_traits(t->parts.kind)->is_kept;
+                coll_traits(t->parts.kind)->is_recoverable;
     if (doubt->kind == DOUBT_MEMBERS)
         return good && doubt->op != 0;
     return good && (doubt->kind == DOUBT_ASKS || doubt->kind == DOUBT_SAYS) &&

@@ -30,7 +30,7 @@ struct recovery {
 /** @return the operation that waits for a call of ours, and whose construct was cancelled; or NULL.
  * @param lost as in engine_cancel() */
 const struct tracker *cancel_find(const struct engine *engine, const char *id, bool lost);
-/** Remembers a construct whose signature is not known yet, and asks all who know it. */
+/** Remembers a construct whose signature is not known yet, and asks all servers for it. */
 void cancel_keep(struct engine *engine, const char *id, bool lost);
 /** @return the failed call to be made of a construct that was cancelled; or NULL: out of memory */
 struct engine_call *cancel_call(const struct engine *engine, const void *sig, size_t siglen,

@@ -27,7 +27,7 @@ struct tracker *tries_owing(const struct engine *engine, const struct tracker *l
     TAILQ_FOREACH (t, &engine->all, all) {
         const struct tracker_failure *f = &t->failure;
         if (f->nowed > 0 && f->owed[0].generation < first && t->tried != call->op &&
-            (tries_is_final(engine, f->owed[0].status, &f->owed[0].gone) ||
+            (failure_is_for_good(engine, f->owed[0].status, &f->owed[0].gone) ||
              names_some_of(&f->owed[0], later)) &&
             tries_is_later(later, t, call->gone)) {
             found = t;
@@ -58,13 +58,13 @@ static void tell_subtree(struct engine *engine, const struct tracker *later,
  * The tracker may be gone afterwards. */
 static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
 {
-    const struct tracker_debt *past = tries_final_after(engine, t, 0);
+    const struct tracker_debt *past = tries_for_good_after(engine, t, 0);
     for (const struct tracker_debt *next = past; next != NULL;
-         next = tries_final_after(engine, t, next->generation))
+         next = tries_for_good_after(engine, t, next->generation))
         past = next; /* the last one is what was just learnt */
     for (uint32_t i = 0; i < later->nchildren && past != NULL; i++)
         tell_subtree(engine, later, &later->children[i], t, past);
-    tracker_again(engine, later);
+    tracker_restart(engine, later);
     tracker_tidy(engine, later);
 }
 
@@ -75,11 +75,11 @@ static struct tracker *end_others(struct engine *engine, const struct tracker *t
 {
     struct tracker *later, *next, *own = NULL;
     if (!engine->retries || t->failure.given_up ||
-        !tries_is_final(engine, result->status, result->gone))
+        !failure_is_for_good(engine, result->status, result->gone))
         return NULL;
     for (later = TAILQ_FIRST(&engine->all); later != NULL; later = next) {
         next = TAILQ_NEXT(later, all);
-        if (later->state == TRACKER_IDLE || !later->again || !tries_is_later(later, t, NULL))
+        if (later->state == TRACKER_IDLE || !later->later_try || !tries_is_later(later, t, NULL))
             continue;
         if (later->call == NULL)
             forget(engine, later, t);
@@ -104,7 +104,7 @@ struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
     struct tracker *own = end_others(engine, t, result);
     if (own == NULL || t->tried == own->call->op)
         return own;
-    tracker_again(engine, own); /* above, what it has said may have looked late */
+    tracker_restart(engine, own); /* above, what it has said may have looked late */
     return NULL;
 }
 
@@ -113,7 +113,7 @@ void tries_forgive(struct engine *engine, const struct tracker *later,
                    const struct engine_result *result)
 {
     struct tracker *t;
-    if (call->gone == NULL || !tries_is_final(engine, result->status, result->gone))
+    if (call->gone == NULL || !failure_is_for_good(engine, result->status, result->gone))
         return;
     TAILQ_FOREACH (t, &engine->all, all) {
         struct tracker_debt debt;

@@ -44,28 +44,28 @@ static void keep(struct engine *engine, const struct frame_in *frame)
 /* A server above waits for an operation of which nothing is known here. @return whether there is
  * something to say: as long as participants here live, and have not gone on to a later try, they
  * may still call, and the servers below are asked. Otherwise no other server will report that. */
-static bool has_news(struct engine *engine, struct tracker *t, uint64_t known, bool again)
+static bool has_news(struct engine *engine, struct tracker *t, uint64_t known, bool later_try)
 {
     struct procset lost = {0};
     bool has = engine->env.local_status(engine->env.arg, &t->parts) != 0 ||
-               (again && tries_names_lost(engine, t, &lost)) || tracker_lost_below(engine, t);
+               (later_try && tries_names_lost(engine, t, &lost)) || tracker_lost_below(engine, t);
     procset_free(&lost);
     if (!has)
-        rollup_ask_on(engine, t, known, again);
+        rollup_ask_on(engine, t, known, later_try);
     return has;
 }
 
 void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
 {
     uint64_t known = wire_get_u64(&frame->in);
-    bool again = wire_get_u8(&frame->in) != 0;
+    bool later_try = wire_get_u8(&frame->in) != 0;
     uint32_t slot = wire_end(&frame->in) ? tracker_slot_of(t, frame->from) : TREE_NONE;
     bool above = slot != TREE_NONE && slot != t->self && tree_below(&t->tree, slot, t->self);
-    if (above && again && t->state == TRACKER_IDLE)
+    if (above && later_try && t->state == TRACKER_IDLE)
         /* What has ended with an earlier try is not called here again. */
         tries_tell(engine, t, frame->from, 0);
     bool news = t->state == TRACKER_IDLE && above && !tracker_is_late(engine, t, known);
-    if (news && !has_news(engine, t, known, again)) {
+    if (news && !has_news(engine, t, known, later_try)) {
         keep(engine, frame);
         news = false;
     }
@@ -74,7 +74,7 @@ void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *fram
         return;
     }
     tracker_open(engine, t);
-    t->again = again;
+    t->later_try = later_try;
     if (!tracker_move(engine, t, TRACKER_CHILD))
         return;
     tracker_local_loss(engine, t);

@@ -104,8 +104,8 @@ static void put_contrib(struct wire_out *out, const struct engine *engine, const
     wire_put_block(out, t->sig, t->siglen);
     wire_put_u64(out, known);
     wire_put_u64(out, engine->generations);
-    wire_put_u8(out, t->again);
-    wire_put_u64(out, t->again ? tries_known(engine, t, false) : 0);
+    wire_put_u8(out, t->later_try);
+    wire_put_u64(out, t->later_try ? tries_known(engine, t, false) : 0);
     wire_put_u64(out, t->call != NULL ? t->number : 0);
     wire_put_u32(out, engine->env.library);
     wire_put_u32(out, tracker_tree_id(engine, t));
@@ -172,7 +172,7 @@ void rollup_up(struct engine *engine, struct tracker *t)
     t->news = NEWS_NONE;
     t->say = 0;
     uint32_t nmissing = tracker_awaited(t, &missing);
-    if (t->again)
+    if (t->later_try)
         tries_tell(engine, t, tracker_node(t, t->parent), 0);
     acquaint_added(engine, t);
     put_contrib(&out, engine, t, t->failure.generation);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results of operations that succeeded, kept for a while (coll_traits::is_kept).
+/* Results of operations that succeeded, kept for a while (coll_traits::is_recoverable).
  *
  * When a server is lost between having a success and passing it on, other servers have it, which
  * got it by another way, or earlier. A server that lacks it asks for it (recovery/doubt.c). A

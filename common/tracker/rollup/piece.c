@@ -28,7 +28,7 @@ bool pieces_are_due(const struct engine *engine, const struct tracker *t,
     for (uint32_t i = 0; i < n; i++)
         bytes += entries[i].len;
     return engine->env.large > 0 && bytes >= engine->env.large && t->tree.n > engine->env.few &&
-           !coll_traits(t->parts.kind)->is_kept;
+           !coll_traits(t->parts.kind)->is_recoverable;
 }
 
 bool pieces_add(struct pieces *pieces, struct shared_bytes *bytes, const struct piece *piece)
@@ -145,7 +145,7 @@ void pieces_expect(struct engine *engine, const struct tracker *t)
     bool large =
         engine->env.large > 0 && t->call != NULL && t->call->len >= engine->env.large / t->tree.n;
     struct wire_out out = {0};
-    if (!large || t->tree.n <= engine->env.few || coll_traits(t->parts.kind)->is_kept ||
+    if (!large || t->tree.n <= engine->env.few || coll_traits(t->parts.kind)->is_recoverable ||
         giver == t->parent || tracker_slot_lost(engine, t, giver) ||
         ranges_have(&engine->met, tracker_node(t, giver)))
         return;

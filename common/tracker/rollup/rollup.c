@@ -21,7 +21,7 @@ void tracker_local_loss(struct engine *engine, struct tracker *t)
 {
     struct procset lost = {0};
     int32_t status = 0;
-    if (t->call == NULL && t->again && tries_names_lost(engine, t, &lost))
+    if (t->call == NULL && t->later_try && tries_names_lost(engine, t, &lost))
         status = engine->env.codes.lost;
     else if (t->call == NULL)
         status = engine->env.local_status(engine->env.arg, &t->parts);
@@ -84,7 +84,7 @@ void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
     t->failure.given_up = t->data.decided == 0;
     if (t->data.decided == 0) /* else we have the root's word, and those below have it, too */
         rollup_down(engine, t, &release, true);
-    if (!coll_traits(t->parts.kind)->is_kept && tracker_is_loss(engine, t, status))
+    if (!coll_traits(t->parts.kind)->is_recoverable && tracker_is_loss(engine, t, status))
         rollup_takers(engine, t, &release);
     tracker_end(engine, t, &release.result);
     release_end(&release);
@@ -101,8 +101,8 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     }
     t->call = call;
     t->tried = call->op;
-    t->again = t->again || call->gone != NULL;
-    engine->retries = engine->retries || t->again;
+    t->later_try = t->later_try || call->gone != NULL;
+    engine->retries = engine->retries || t->later_try;
     call->next = NULL;
     t->number = ++engine->numbers;
     t->floor = engine->generations;
@@ -157,7 +157,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     take_later(engine, later);
 }
 
-void tracker_again(struct engine *engine, struct tracker *t)
+void tracker_restart(struct engine *engine, struct tracker *t)
 {
     tracker_move(engine, t, t->call != NULL ? TRACKER_AGAIN : TRACKER_END);
     if (t->state == TRACKER_IDLE) {
@@ -172,7 +172,7 @@ void tracker_again(struct engine *engine, struct tracker *t)
     t->doubts = NULL;
     for (uint32_t i = 0; i < t->nchildren; i++) {
         tracker_clear_child(&t->children[i]);
-        /* It may have been of a call before: this server had ended that one without the root's
+        /* It may have been of a call before: this server had ended that call without the root's
          * word, which the child takes for its own until it says which call it is at. */
         t->children[i].call = 0;
     }
@@ -214,7 +214,7 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
         release.npieced = 0;
         release.result = (struct engine_result){.status = status, .gone = lost};
         t->failure.generation = release.generation;
-    } else if (coll_traits(t->parts.kind)->is_kept && t->tree.n > 1) {
+    } else if (coll_traits(t->parts.kind)->is_recoverable && t->tree.n > 1) {
         d = decided_keep(engine, t, &release);
     }
     if (more.added != NULL && status == 0 && release_members(&t->parts, more.added, &members))
@@ -288,10 +288,10 @@ void rollup_progress(struct engine *engine, struct tracker *t)
             rollup_decide(engine, t, status);
         return;
     }
-    bool kept = coll_traits(t->parts.kind)->is_kept;
+    bool recoverable = coll_traits(t->parts.kind)->is_recoverable;
     uint32_t bringer = tracker_bringer(t);
     bool orphan = tracker_slot_lost(engine, t, bringer);
-    if (kept && (orphan || t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)) {
+    if (recoverable && (orphan || t->state == TRACKER_SENT || t->state == TRACKER_DOUBT)) {
         engine->up->orphan(engine, t);
     } else if (orphan) {
         status = tracker_slot_loss(engine, t, bringer);

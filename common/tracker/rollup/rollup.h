@@ -98,12 +98,12 @@ void rollup_down(struct engine *engine, struct tracker *t, struct tracker_releas
 void rollup_takers(struct engine *engine, struct tracker *t, struct tracker_release *release);
 /** Asks @p slot for its contribution. */
 void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot);
-/** Tells the children whose contribution is missing that it is awaited: one that is gone is noticed
- * by that, and one whose participants have ended says so. */
+/** Tells the children whose contribution is missing that it is awaited: so a child that is gone is
+ * noticed, and a child whose participants have ended says so. */
 void rollup_ask(struct engine *engine, struct tracker *t);
 /** Passes a question from above on to all children, of an operation that is not known here.
- * @param known the generation that it said @param again whether it is about a later try */
-void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known, bool again);
+ * @param known the generation that it said @param later_try whether it is about a later try */
+void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known, bool later_try);
 
 /* tries.c: what is known of earlier tries of one operation, each with less participants */
 
@@ -112,10 +112,10 @@ void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t know
 bool tries_is_later(const struct tracker *later, const struct tracker *t,
                     const struct procset *gone);
 /** Whether no server tries again after this failure. */
-bool tries_is_final(const struct engine *engine, int32_t status, const struct procset *gone);
+bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone);
 /** @return the first failure for good that is remembered after the generation @p known, or NULL */
-const struct tracker_debt *tries_final_after(const struct engine *engine, const struct tracker *t,
-                                             uint64_t known);
+const struct tracker_debt *tries_for_good_after(const struct engine *engine,
+                                                const struct tracker *t, uint64_t known);
 /** @param lost all zero; gets the participants of @p t without which a call here has gone on;
  * procset_free() it
  * @return whether there are any: then no call here tries @p t, unless it is a first try */
@@ -214,7 +214,7 @@ void rollup_refuse(struct engine *engine, struct tracker *t, uint64_t known);
 /** Ends the current operation here and below without the root's word. */
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status);
 /** Forgets what came from below and says again what is ours; those below were told to, too. */
-void tracker_again(struct engine *engine, struct tracker *t);
+void tracker_restart(struct engine *engine, struct tracker *t);
 /** Ends the current operation here: answers the local call or owes it, forgets the rest. */
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
 

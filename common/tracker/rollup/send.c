@@ -107,7 +107,7 @@ void rollup_takers(struct engine *engine, struct tracker *t, struct tracker_rele
 }
 
 static void want(struct engine *engine, const struct tracker *t, uint32_t slot, uint64_t known,
-                 bool again)
+                 bool later_try)
 {
     struct wire_out out = {0};
     if (slot == TREE_NONE || engine_is_lost(engine, tracker_node(t, slot)))
@@ -115,19 +115,19 @@ static void want(struct engine *engine, const struct tracker *t, uint32_t slot, 
     wire_put_u8(&out, FRAME_WANTED);
     wire_put_block(&out, t->sig, t->siglen);
     wire_put_u64(&out, known);
-    wire_put_u8(&out, again);
+    wire_put_u8(&out, later_try);
     rollup_send(engine, t, slot, &out, NULL);
 }
 
 void rollup_want(struct engine *engine, const struct tracker *t, uint32_t slot)
 {
-    want(engine, t, slot, t->failure.generation, t->again);
+    want(engine, t, slot, t->failure.generation, t->later_try);
 }
 
-void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known, bool again)
+void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t known, bool later_try)
 {
     for (uint32_t i = 0; i < t->nchildren; i++)
-        want(engine, t, t->children[i].slot, known, again);
+        want(engine, t, t->children[i].slot, known, later_try);
 }
 
 void rollup_ask(struct engine *engine, struct tracker *t)

@@ -188,7 +188,7 @@ void tracker_clear(struct tracker *t)
     data_clear(&t->data);
     free(t->doubts);
     t->doubts = NULL;
-    t->flushed = t->again = false;
+    t->flushed = t->later_try = false;
     t->news = NEWS_NONE;
     t->own_status = t->status = 0;
     t->deadline = t->report = t->flush = t->say = t->settle = 0;

@@ -174,7 +174,7 @@ struct tracker {
                          is asked for, or whether the parent is still there; 0: never */
     uint64_t say;     /**< when the parent is told the news, ms; 0: not, or with flush */
     bool flushed;     /**< the parent was told a part: it is told what changes, too */
-    bool again;       /**< the current operation is a later try (tries.c) */
+    bool later_try;   /**< the current operation is a later try (tries.c) */
     uint64_t settle;  /**< when its call ends with the failure of a try that it has skipped, ms; 0:
                          never */
     uint64_t tried;   /**< engine_call::op of the last call that was made here; 0: none */
@@ -202,7 +202,7 @@ enum {
     ENGINE_REMEMBER_MS = 6 * 600000, /**< must be longer than that: see tracker_is_late() */
 };
 
-/** What those bring that are no participants: added members. All zero: there are none. */
+/** What the added members bring, which are no participants. All zero: there are none. */
 struct rollup_more {
     struct assembly *assembly; /**< membership's; NULL: there are none */
     uint64_t op;               /**< its number */

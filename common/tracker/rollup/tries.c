@@ -49,17 +49,17 @@ bool tries_is_later(const struct tracker *later, const struct tracker *t,
     return is;
 }
 
-bool tries_is_final(const struct engine *engine, int32_t status, const struct procset *gone)
+bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone)
 {
     return status == 0 || status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
 }
 
-const struct tracker_debt *tries_final_after(const struct engine *engine, const struct tracker *t,
-                                             uint64_t known)
+const struct tracker_debt *tries_for_good_after(const struct engine *engine,
+                                                const struct tracker *t, uint64_t known)
 {
     const struct tracker_debt *past;
     while ((past = tracker_past_after(t, known)) != NULL &&
-           !tries_is_final(engine, past->status, &past->gone))
+           !failure_is_for_good(engine, past->status, &past->gone))
         known = past->generation;
     return past;
 }
@@ -85,9 +85,9 @@ uint64_t tries_known(const struct engine *engine, const struct tracker *later, b
     const struct tracker_debt *past;
     uint64_t known = 0;
     TAILQ_FOREACH (t, &engine->all, all)
-        if ((!recent || is_recent(engine, t)) && tries_final_after(engine, t, known) != NULL &&
+        if ((!recent || is_recent(engine, t)) && tries_for_good_after(engine, t, known) != NULL &&
             tries_is_later(later, t, NULL))
-            while ((past = tries_final_after(engine, t, known)) != NULL)
+            while ((past = tries_for_good_after(engine, t, known)) != NULL)
                 known = past->generation;
     return known;
 }
@@ -96,13 +96,13 @@ void tries_tell(struct engine *engine, const struct tracker *later, uint32_t nod
 {
     const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
-        const struct tracker_debt *past = tries_final_after(engine, t, known);
+        const struct tracker_debt *past = tries_for_good_after(engine, t, known);
         uint32_t slot = past != NULL && is_recent(engine, t) && tries_is_later(later, t, NULL)
                             ? tracker_slot_of(t, node)
                             : TREE_NONE;
         if (slot == TREE_NONE || slot == t->self || tracker_slot_lost(engine, t, slot))
             continue;
-        for (; past != NULL; past = tries_final_after(engine, t, past->generation))
+        for (; past != NULL; past = tries_for_good_after(engine, t, past->generation))
             rollup_tell(engine, t, slot, past, 0);
     }
 }

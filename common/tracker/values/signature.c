@@ -42,10 +42,10 @@ enum coll_kind signature_kind(const void *data, size_t len)
 
 static const struct coll_traits traits[COLL_KIND_END] = {
     [COLL_FENCE] = {.name = "fence"},
-    [COLL_CONSTRUCT] = {"construct", .is_group = true, .is_kept = true, .adds = true},
-    [COLL_DESTRUCT] = {"destruct", .is_group = true, .is_kept = true},
-    [COLL_CONNECT] = {"connect", .is_kept = true},
-    [COLL_DISCONNECT] = {"disconnect", .is_kept = true},
+    [COLL_CONSTRUCT] = {"construct", .is_group = true, .is_recoverable = true, .adds = true},
+    [COLL_DESTRUCT] = {"destruct", .is_group = true, .is_recoverable = true},
+    [COLL_CONNECT] = {"connect", .is_recoverable = true},
+    [COLL_DISCONNECT] = {"disconnect", .is_recoverable = true},
 };
 
 const struct coll_traits *coll_traits(enum coll_kind kind)

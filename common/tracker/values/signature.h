@@ -45,10 +45,10 @@ enum coll_kind signature_kind(const void *data, size_t len);
 
 /** What differs between the kinds, as far as the engine goes. */
 struct coll_traits {
-    const char *name; /**< "fence", "construct", …; NULL: there is no such kind */
-    bool is_group;    /**< its id is a group's */
-    bool is_kept;     /**< its success is kept for servers that the release does not reach */
-    bool adds;        /**< participants may add members, and libpmix may cancel it */
+    const char *name;    /**< "fence", "construct", …; NULL: there is no such kind */
+    bool is_group;       /**< its id is a group's */
+    bool is_recoverable; /**< its success is kept for servers that the release does not reach */
+    bool adds;           /**< participants may add members, and libpmix may cancel it */
 };
 
 /** @return those of @p kind, which is less than COLL_KIND_END */
