@@ -88,7 +88,9 @@ static void tick(void *arg, struct timer *due, uint64_t now)
                   w->call->timeout, w->call->id,
                   w->home == ENGINE_NO_HOME ? "(which one is not known yet)"
                                             : engine->env.name(engine->env.arg, w->home));
-        quit_note(engine, w->call); /* another leader may have added this one */
+        /* Another leader may have added this one, and home's word on that be here, or come. */
+        debt_forgive(engine, w->home, w->call);
+        quit_note(engine, w->call);
         call_refuse(leave(engine, w), engine->env.codes.timeout);
     } else {
         w->ask = now + ENGINE_ASK_MS;
