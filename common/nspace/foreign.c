@@ -11,18 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[FOREIGN_STATES] = {"named", "learnt", "registered", "over",
-                                                        "forgotten"};
-static const char *const event_names[FOREIGN_EVENTS] = {"learn", "register", "end", "forget"};
+static const char *const state_names[FOREIGN_STATES] = {"named", "learnt", "left",     "registered",
+                                                        "over",  "held",   "forgotten"};
+static const char *const event_names[FOREIGN_EVENTS] = {"learn", "register", "end", "hold",
+                                                        "forget"};
 
-static const int table[FOREIGN_STATES][FOREIGN_EVENTS] = {
-    /*                       LEARN           REGISTER            END           FORGET */
-    [FOREIGN_NAMED] = {FOREIGN_LEARNT, STATES_NONE, STATES_NONE, FOREIGN_FORGOTTEN},
-    [FOREIGN_LEARNT] = {STATES_NONE, FOREIGN_REGISTERED, STATES_NONE, FOREIGN_FORGOTTEN},
-    [FOREIGN_REGISTERED] = {STATES_NONE, STATES_NONE, FOREIGN_OVER, FOREIGN_FORGOTTEN},
-    [FOREIGN_OVER] = {STATES_NONE, STATES_NONE, FOREIGN_OVER, FOREIGN_FORGOTTEN},
-    [FOREIGN_FORGOTTEN] = {STATES_NONE, STATES_NONE, STATES_NONE, FOREIGN_FORGOTTEN},
+/* Short, for the table. */
+enum {
+    NONE = STATES_NONE,
+    LEARNT = FOREIGN_LEARNT,
+    LEFT = FOREIGN_LEFT,
+    REGISTERED = FOREIGN_REGISTERED,
+    OVER = FOREIGN_OVER,
+    HELD = FOREIGN_HELD,
+    FORGOTTEN = FOREIGN_FORGOTTEN,
 };
+
+/* clang-format off */
+static const int table[FOREIGN_STATES][FOREIGN_EVENTS] = {
+    /*                       LEARN   REGISTER    END   HOLD  FORGET */
+    [FOREIGN_NAMED]      = {LEARNT, NONE,       NONE, NONE, FORGOTTEN},
+    [FOREIGN_LEARNT]     = {NONE,   REGISTERED, LEFT, NONE, FORGOTTEN},
+    [FOREIGN_LEFT]       = {NONE,   OVER,       NONE, NONE, FORGOTTEN},
+    [FOREIGN_REGISTERED] = {NONE,   NONE,       OVER, NONE, FORGOTTEN},
+    [FOREIGN_OVER]       = {NONE,   NONE,       NONE, HELD, FORGOTTEN},
+    [FOREIGN_HELD]       = {NONE,   NONE,       NONE, NONE, FORGOTTEN},
+    [FOREIGN_FORGOTTEN]  = {NONE,   NONE,       NONE, NONE, FORGOTTEN},
+};
+/* clang-format on */
 
 static const struct states life = {state_names, event_names, &table[0][0], FOREIGN_EVENTS};
 
@@ -165,28 +181,22 @@ static int fill(struct nspace *ns, struct boot *boot, const void *data, size_t l
     return 0;
 }
 
-struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data, size_t len,
-                             struct err *err)
+struct nspace *foreign_learn(struct nspace *own, uint64_t step, struct boot *boot, const void *data,
+                             size_t len, struct err *err)
 {
-    struct boot boot;
     struct nspace *ns = NULL;
-    if (boot_read_nspace(&boot, data, len, err) != 0) {
-        boot_free(&boot);
-        return NULL;
-    }
-    if (step != 0 && nspace_hash(boot.nspace, boot.run) != step)
-        err_set(err, "a frame of another step has the registration of namespace %s", boot.nspace);
+    if (step != 0 && nspace_hash(boot->nspace, boot->run) != step)
+        err_set(err, "a frame of another step has the registration of namespace %s", boot->nspace);
     else
-        ns = foreign_attach(own, boot.nspace, boot.run, boot.nnodes, err);
+        ns = foreign_attach(own, boot->nspace, boot->run, boot->nnodes, err);
     if (ns != NULL && ns->boot != NULL) {
         if (ns->len != len || memcmp(ns->bytes, data, len) != 0) {
-            err_set(err, "namespace %s is known with other contents", boot.nspace);
+            err_set(err, "namespace %s is known with other contents", boot->nspace);
             ns = NULL;
         }
-    } else if (ns != NULL && fill(ns, &boot, data, len, err) != 0) {
+    } else if (ns != NULL && fill(ns, boot, data, len, err) != 0) {
         ns = NULL;
     }
-    boot_free(&boot);
     return ns;
 }
 
@@ -214,6 +224,13 @@ bool foreign_tell(struct nspace *ns, uint32_t node)
     bool knew = ns->told[node];
     ns->told[node] = true;
     return !knew;
+}
+
+bool foreign_has_ended(const struct nspace *ns)
+{
+    const struct foreign *f = ns->foreign;
+    return f != NULL &&
+           (f->state == FOREIGN_LEFT || f->state == FOREIGN_OVER || f->state == FOREIGN_HELD);
 }
 
 bool foreign_gone(const struct nspace *ns, uint32_t node)

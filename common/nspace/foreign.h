@@ -20,9 +20,11 @@ enum {
 enum foreign_state {
     FOREIGN_NAMED,      /**< only name and size are known: its servers have handles */
     FOREIGN_LEARNT,     /**< its registration is here */
+    FOREIGN_LEFT,       /**< its servers have gone; it is kept for some seconds */
     FOREIGN_REGISTERED, /**< libpmix knows it, too */
-    FOREIGN_OVER, /**< its servers have gone; libpmix knows it, for a group with members there */
-    FOREIGN_FORGOTTEN, /**< only its handles are left */
+    FOREIGN_OVER,       /**< as LEFT, and libpmix knows it */
+    FOREIGN_HELD,       /**< these seconds have passed; a group has members there */
+    FOREIGN_FORGOTTEN,  /**< only its handles are left */
     FOREIGN_STATES,
 };
 
@@ -30,7 +32,8 @@ enum foreign_state {
 enum foreign_event {
     FOREIGN_LEARN,
     FOREIGN_REGISTER,
-    FOREIGN_END, /**< all of its servers have gone, and a group has members there */
+    FOREIGN_END,  /**< all of its servers have gone */
+    FOREIGN_HOLD, /**< it would be forgotten, but a group has members there */
     FOREIGN_FORGET,
     FOREIGN_EVENTS,
 };
@@ -44,6 +47,7 @@ struct foreign {
     bool placed;      /**< the back end knows the names of its nodes */
     bool *gone; /**< node → its server has left, or is lost; NULL: all of them: foreign_gone() */
     enum foreign_state state;
+    int64_t until;     /**< LEFT, OVER: until when it is kept, ms */
     char **names;      /**< node → "NAMESPACE/NODE" */
     struct boot *boot; /**< what nspace::boot points to; NULL: no more than its size is known */
 };
@@ -57,11 +61,12 @@ struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run
 /**
  * Learns a registration, which may be known already.
  * @param step hash that its name and run must have; 0: any
+ * @param boot what boot_read_nspace() has read of @p data; may be taken over
  * @return the namespace, or NULL with the reason in @p err: it makes no sense, or the name is known
  *         with other contents
  */
-struct nspace *foreign_learn(struct nspace *own, uint64_t step, const void *data, size_t len,
-                             struct err *err);
+struct nspace *foreign_learn(struct nspace *own, uint64_t step, struct boot *boot, const void *data,
+                             size_t len, struct err *err);
 
 /** @return 0 and the handle of server @p index of another step, -1: that is not known, or 1: the
  * step was forgotten */
@@ -69,6 +74,9 @@ int foreign_server(const struct nspace *own, uint64_t step, uint32_t index, uint
 
 /** @return whether server @p node of another step has left, or is lost */
 bool foreign_gone(const struct nspace *ns, uint32_t node);
+
+/** @return whether all of its servers have gone, and it is not forgotten; false for the own one */
+bool foreign_has_ended(const struct nspace *ns);
 
 /** Notes that @p node was told of @p ns. @return whether it had to be told: it did not know */
 bool foreign_tell(struct nspace *ns, uint32_t node);

@@ -69,16 +69,27 @@ static int close_steps(void **state)
     return 0;
 }
 
+static struct nspace *learn_bytes(int who, uint64_t step, const void *data, size_t len,
+                                  struct err *err)
+{
+    struct boot boot;
+    struct nspace *ns = NULL;
+    if (boot_read_nspace(&boot, data, len, err) == 0)
+        ns = foreign_learn(own[who], step, &boot, data, len, err);
+    boot_free(&boot);
+    return ns;
+}
+
 static struct nspace *learn(int who, int what)
 {
     struct err err = {0};
-    return foreign_learn(own[who], 0, told[what].data, told[what].len, &err);
+    return learn_bytes(who, 0, told[what].data, told[what].len, &err);
 }
 
 static void assert_refused(int who, uint64_t step, const void *data, size_t len, const char *why)
 {
     struct err err = {0};
-    assert_null(foreign_learn(own[who], step, data, len, &err));
+    assert_null(learn_bytes(who, step, data, len, &err));
     assert_non_null(strstr(err.text, why));
 }
 
@@ -248,6 +259,31 @@ static void a_step_is_forgotten(void **state)
     assert_int_equal(learn(0, 1)->base, 3 * NODES);
 }
 
+/* Its servers have gone: processes there are known until it is forgotten, to libpmix, too. */
+static void a_step_has_ended(void **state)
+{
+    uint32_t node;
+    (void)state;
+    struct nspace *ns = learn(0, 1), *other = learn(0, 2);
+    assert_false(foreign_has_ended(own[0]));
+    assert_false(foreign_has_ended(ns));
+    foreign_move(ns, FOREIGN_END);
+    assert_int_equal(ns->foreign->state, FOREIGN_LEFT);
+    assert_true(foreign_has_ended(ns));
+    assert_int_equal(nspace_node(own[0], "s.2", 3, &node), 0);
+    foreign_move(ns, FOREIGN_REGISTER);
+    assert_int_equal(ns->foreign->state, FOREIGN_OVER);
+    foreign_move(ns, FOREIGN_HOLD);
+    assert_true(foreign_has_ended(ns));
+    assert_ptr_equal(learn(0, 1), ns); /* a late word of it begins no new life */
+    foreign_forget(ns);
+    assert_false(foreign_has_ended(ns));
+    foreign_move(other, FOREIGN_REGISTER);
+    assert_false(foreign_has_ended(other));
+    foreign_move(other, FOREIGN_END);
+    assert_int_equal(other->foreign->state, FOREIGN_OVER);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_steps, close_steps)
@@ -256,6 +292,7 @@ int main(void)
         TEST(what_is_refused),      TEST(a_step_of_which_the_size_is_known),
         TEST(the_order_of_servers), TEST(each_is_told_once),
         TEST(a_step_is_forgotten),  TEST(another_run_is_another_step),
+        TEST(a_step_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

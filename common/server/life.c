@@ -37,6 +37,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     stranded_tick(server, now_ms());
     departed_tick(server, now_ms());
     steps_tick(server);
+    steps_kept_tick(server, now_ms());
     holder_tick(server->holder);
     tasks_tick(server, now_ms());
     time_left_tick(server, now_ms());
@@ -77,7 +78,7 @@ void server_run(struct server *server)
         ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
         ms = earliest(ms, earliest(steps_next(server), holder_next(server->holder)));
         ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
-        ms = earliest(ms, time_left_next(server, now));
+        ms = earliest(ms, earliest(steps_kept_next(server, now), time_left_next(server, now)));
         if (!loop_turn(server->base, server->timer, ms))
             break;
     }

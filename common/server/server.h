@@ -122,6 +122,7 @@ struct server {
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
     struct time_left time_left;
+    int64_t kept_until;         /**< steps_known.c: when it looks for what to forget, ms; 0: not */
     LIST_HEAD(, sought) sought; /**< steps.c: namespaces that the RM looks for */
     const struct rm_ops *rm_ops;
     struct rm *rm;

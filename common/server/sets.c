@@ -2,6 +2,7 @@
 /* The registry says which sets are defined. */
 #include "common/server/sets.h"
 
+#include "common/nspace/foreign.h"
 #include "common/nspace/registry.h"
 #include "common/util/log.h"
 
@@ -67,7 +68,7 @@ int sets_register(struct server *server, const struct nspace *ns, struct registr
         rc = err_set(err, "out of memory");
     if (rc == 0 && !names_add(&server->registered, ns->boot->nspace))
         rc = err_set(err, "out of memory");
-    if (rc == 0)
+    if (rc == 0 && !foreign_has_ended(ns)) /* else its sets have ended, too */
         rc = define(server, &psets, err);
     psets_free(&psets);
     return rc;

@@ -7,7 +7,6 @@
 
 #include "common/holder/holder.h"
 #include "common/nspace/foreign.h"
-#include "common/server/sets.h"
 #include "common/server/strangers.h"
 #include "common/server/streams.h"
 #include "common/util/clock.h"
@@ -53,7 +52,7 @@ static const void *registration(void *arg, const char *name, size_t *len)
 {
     const struct server *server = arg;
     const struct nspace *ns = nspace_find(server->nspace, name);
-    if (ns == NULL || ns->foreign == NULL)
+    if (ns == NULL || ns->foreign == NULL || foreign_has_ended(ns))
         return NULL;
     *len = ns->len;
     return ns->bytes;
@@ -143,8 +142,8 @@ int steps_open(struct server *server)
 void steps_tell(struct server *server, struct nspace *ns, uint32_t node)
 {
     struct wire_out out = {0};
-    if (ns->bytes == NULL || !foreign_tell(ns, node))
-        return;
+    if (ns->bytes == NULL || foreign_has_ended(ns) || !foreign_tell(ns, node))
+        return; /* of the end of one that has ended, no server would hear again */
     log_debug("transport: %s is told of namespace %s", nspace_name(server->nspace, node),
               ns->boot->nspace);
     wire_put_u8(&out, FRAME_NSPACE);
@@ -219,6 +218,7 @@ static void attach(struct server *server, struct nspace *ns, uint32_t handles)
 struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err)
 {
     uint32_t handles = nspace_handles(server->nspace);
+    steps_replace(server, found->nspace, found->run);
     struct nspace *ns =
         foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, err);
     if (ns != NULL)
@@ -229,9 +229,15 @@ struct nspace *steps_attach(struct server *server, const struct rm_server *found
 /* A namespace that was learnt. */
 static struct nspace *learn(struct server *server, uint64_t step, const void *body, size_t len)
 {
+    struct boot boot;
     struct err err = {0};
+    struct nspace *ns = NULL;
     uint32_t handles = nspace_handles(server->nspace);
-    struct nspace *ns = foreign_learn(server->nspace, step, body, len, &err);
+    if (boot_read_nspace(&boot, body, len, &err) == 0) {
+        steps_replace(server, boot.nspace, boot.run);
+        ns = foreign_learn(server->nspace, step, &boot, body, len, &err);
+    }
+    boot_free(&boot);
     if (ns == NULL)
         log_error("a registration of another step was refused: %s", err.text);
     else
@@ -322,42 +328,6 @@ void steps_home(void *arg, const char *id, uint64_t call)
     h->next = server->homeless;
     server->homeless = h;
     holder_where(server->holder, on_home, h);
-}
-
-/* ---- libpmix ---- */
-
-/* @param later as in sets_register() */
-static int register_one(struct server *server, const char *name, struct registration **later)
-{
-    struct nspace *ns = (struct nspace *)nspace_find(server->nspace, name);
-    struct err err = {0};
-    if (ns != NULL && (ns->foreign == NULL || ns->foreign->state >= FOREIGN_REGISTERED))
-        return 0;
-    int rc = ns != NULL ? sets_register(server, ns, later, &err)
-                        : err_set(&err, "namespace %s is not known", name);
-    if (rc != 0) {
-        log_error("an operation with processes of another step: %s", err.text);
-        return rc;
-    }
-    foreign_move(ns, FOREIGN_REGISTER);
-    steps_be_known(server, ns);
-    return 0;
-}
-
-int steps_register(struct server *server, const struct procset *set)
-{
-    int rc = 0;
-    for (uint32_t i = 0; i < set->nparts && rc == 0; i++)
-        rc = register_one(server, set->parts[i].nspace, NULL);
-    return rc;
-}
-
-struct registration *steps_registration(struct server *server, const char *name)
-{
-    struct registration *r = NULL;
-    if (nspace_find(server->nspace, name) != NULL) /* else it has ended */
-        register_one(server, name, &r);
-    return r;
 }
 
 static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len)

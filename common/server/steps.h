@@ -16,6 +16,11 @@
 #include "common/server/server.h"
 #include "common/server/spread.h"
 
+enum {
+    STEPS_KEEP_MS = 10000, /**< a namespace is kept for so long after its last server has gone */
+    STEPS_KEEP_MAX = 64,   /**< the one that has ended first is forgotten when there are more */
+};
+
 /** Prepares our own registration, once server::nspace is there. @return 0, or -1: out of memory */
 int steps_open(struct server *server);
 
@@ -48,14 +53,32 @@ void steps_ended(struct server *server, uint32_t speaker, const void *body, size
 /** A server is lost. @return whether that is news: it has not left in order */
 bool steps_lost(struct server *server, uint32_t node);
 
-/** A server is gone, and the engine knows it: what waits for it here goes on. Forgets its namespace
- * when it was the last one of another step, and no group has members there. One that is forgotten
- * too early would not be told of again. */
+/** A server is gone, and the engine knows it: what waits for it here goes on. Its namespace has
+ * ended when it was the last one of another step. */
 void steps_tidy(struct server *server, uint32_t node);
 
-/** A group has ended: forgets the namespaces that were kept for it. To be called once libpmix has
- * the answer to its destruct. */
+/* How long a namespace that has ended is known: steps_known.c. */
+
+/** A namespace has ended: keeps it for STEPS_KEEP_MS. One that is forgotten too early would not be
+ * told of again. */
+void steps_keep(struct server *server, struct nspace *ns);
+
+/** @return milliseconds until steps_kept_tick() is due, or -1 for never. @param now now_ms() */
+int64_t steps_kept_next(const struct server *server, int64_t now);
+
+/** Forgets the namespaces whose time has passed, but for those in which a group has members. */
+void steps_kept_tick(struct server *server, int64_t now);
+
+/** A group has ended: forgets the namespaces that were held for it alone. To be called once libpmix
+ * has the answer to its destruct. */
 void steps_group_ended(struct server *server);
+
+/** A step of that name and run is there: forgets one of that name and of another run that has
+ * ended, even when a group has members there. The job was requeued. */
+void steps_replace(struct server *server, const char *name, uint64_t run);
+
+/** @return whether all servers of that namespace have gone, or it is not known */
+bool steps_has_ended(const struct server *server, const char *name);
 
 /** Takes server @p from, which does not fit to us, for lost, and introduces this server: the other
  * finds the same. */
@@ -68,11 +91,12 @@ bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len);
 void steps_home(void *arg, const char *id, uint64_t call);
 void steps_acquaint(void *arg, uint32_t node, const struct procset *set);
 
-/** Has libpmix know all namespaces of @p set. @return 0, or -1: it was logged why not */
+/** Has libpmix know all namespaces of @p set, also those that have ended and are still kept.
+ * @return 0, or -1: it was logged why not */
 int steps_register(struct server *server, const struct procset *set);
 
 /** As steps_register() of one namespace, but the caller has libpmix told.
- * @return what register_there() takes, or NULL: libpmix knows it, it has ended, or it was logged
+ * @return what register_there() takes, or NULL: libpmix knows it, it is forgotten, or it was logged
  * why not */
 struct registration *steps_registration(struct server *server, const char *name);
 

@@ -20,17 +20,6 @@
 
 /* ---- the end of others ---- */
 
-static bool has_group(const struct server *server, const struct nspace *ns)
-{
-    const struct registry *registry = server->registry;
-    for (uint32_t i = 0; i < registry->n; i++)
-        for (uint32_t k = 0; k < registry->entries[i].members.nparts; k++)
-            if (registry->entries[i].kind == REGISTRY_GROUP &&
-                strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
-                return true;
-    return false;
-}
-
 static bool is_first(const struct server *server)
 {
     uint32_t node = 0;
@@ -51,25 +40,6 @@ static void tell_own(struct server *server, const struct nspace *ns)
     broadcast_say(server->broadcasts, &out);
 }
 
-/* A namespace that has ended. If a group has members there, libpmix needs it until the group has
- * ended. */
-static void forget(struct server *server, struct nspace *ns)
-{
-    bool registered = ns->foreign->state != FOREIGN_LEARNT;
-    char name[PROCSET_NAME_MAX + 1];
-    if (registered && has_group(server, ns)) {
-        foreign_move(ns, FOREIGN_END);
-        return;
-    }
-    log_debug("namespace %s has ended", ns->foreign->name);
-    engine_nspace_ended(server->engine, ns->foreign->name);
-    if (registered)
-        sets_end(server, ns);
-    snprintf(name, sizeof name, "%s", ns->foreign->name);
-    foreign_forget(ns);
-    spread_forget(server->spreads, name);
-}
-
 void steps_tidy(struct server *server, uint32_t node)
 {
     struct nspace *ns = nspace_of(server->nspace, node);
@@ -77,7 +47,7 @@ void steps_tidy(struct server *server, uint32_t node)
     streams_server_gone(server, node);
     if (node < server->boot.nnodes && server->spreads != NULL)
         spread_lost(server->spreads, node);
-    if (ns == NULL || ns->foreign == NULL || ns->boot == NULL)
+    if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || foreign_has_ended(ns))
         return;
     for (uint32_t i = 0; i < ns->nnodes; i++)
         if (!foreign_gone(ns, ns->base + i))
@@ -89,14 +59,7 @@ void steps_tidy(struct server *server, uint32_t node)
     connection_nspace_ended(server, ns->foreign->name);
     forwards_nspace_ended(server->forwards, ns->foreign->name);
     pushes_nspace_ended(server, ns->foreign->name);
-    forget(server, ns);
-}
-
-void steps_group_ended(struct server *server)
-{
-    for (struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
-        if (ns->foreign->state == FOREIGN_OVER)
-            forget(server, ns);
+    steps_keep(server, ns);
 }
 
 bool steps_lost(struct server *server, uint32_t node)
