@@ -30,11 +30,19 @@ static void answer(struct collective *c, pmix_status_t status)
     collective_free(c);
 }
 
+/* A job that had ended before the connection was in the book has ended its connections then. */
 static void on_known(struct spread_wait *wait)
 {
     struct connected *done = (struct connected *)((char *)wait - offsetof(struct connected, wait));
+    struct server *server = done->collective->server;
+    struct procset members = done->collective->members;
+    done->collective->members = (struct procset){0};
     answer(done->collective, PMIX_SUCCESS);
     free(done);
+    for (uint32_t i = 0; i < members.nparts; i++)
+        if (steps_has_ended(server, members.parts[i].nspace))
+            connection_nspace_ended(server, members.parts[i].nspace);
+    procset_free(&members);
 }
 
 static bool is_of_this_node(const struct collective *c)
@@ -62,10 +70,10 @@ void connect_begin(struct collective *c)
     c->survives = c->survives || (open != NULL && (open->directives & BOOK_EARLY_TERM));
 }
 
-/* What fails here fails on this server alone: memory, or the job of some participants has ended
- * already. The processes here get the error; for the others the connection is open. When only the
- * name failed, it stays in this book: then they are told when a process here ends, and the
- * processes here may disconnect. */
+/* What fails here fails on this server alone: memory, or the job of some participants has ended so
+ * long ago that it is forgotten. The processes here get the error; for the others the connection is
+ * open. When only the name failed, it stays in this book: then they are told when a process here
+ * ends, and the processes here may disconnect. */
 static pmix_status_t connected(struct collective *c, uint32_t directives)
 {
     if (steps_register(c->server, &c->members) != 0)
