@@ -33,26 +33,6 @@ static void group_over(const char *one, const char *other)
 
 /* ---- the child ---- */
 
-static void asked_key(char *key, size_t size, const char *nspace)
-{
-    snprintf(key, size, "spawner.asked.%s", nspace);
-}
-
-/* Waits until the parent has asked what it wants to know of this job: that ends with the job. */
-static void await_asked(const char *nspace)
-{
-    pmix_pdata_t data;
-    pmix_info_t info[2];
-    bool yes = true;
-    int patience = 60;
-    PMIX_PDATA_CONSTRUCT(&data);
-    asked_key(data.key, sizeof data.key, nspace);
-    PMIX_INFO_LOAD(&info[0], PMIX_WAIT, &yes, PMIX_BOOL);
-    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &patience, PMIX_INT);
-    CHECK_OK(PMIx_Lookup(&data, 1, info, 2), "PMIx_Lookup of what the parent says");
-    PMIX_PDATA_DESTRUCT(&data);
-}
-
 static int child(const char *parent, const char *rank)
 {
     pmix_proc_t me, all;
@@ -77,8 +57,6 @@ static int child(const char *parent, const char *rank)
     CHECK(getenv("MUSTER_EXEC_0") == NULL && getenv("MUSTER_PARENT") == NULL,
           "the plan is left in the environment");
     CHECK_OK(PMIx_Fence(NULL, 0, NULL, 0), "PMIx_Fence of the children");
-    if (getenv("SPAWN_ASKED") != NULL)
-        await_asked(me.nspace);
     if (getenv("SPAWN_GROUP") != NULL)
         group_over(parent, me.nspace);
     char cwd[TEXT_MAX] = "";
@@ -153,33 +131,28 @@ static pmix_status_t spawn_nested(char *nspace)
     return rc;
 }
 
-/* Lets the children go on. */
-static void asked(const char *nspace)
+/* What is known of a spawned job is known for some seconds after its end, too. */
+static void check_size(const char *nspace, int n)
 {
-    char key[PMIX_MAX_KEYLEN + 1];
-    pmix_info_t info;
-    asked_key(key, sizeof key, nspace);
-    PMIX_INFO_LOAD(&info, key, "yes", PMIX_STRING);
-    CHECK_OK(PMIx_Publish(&info, 1), "PMIx_Publish for the children");
-    PMIX_INFO_DESTRUCT(&info);
+    pmix_proc_t all;
+    pmix_value_t *value;
+    PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
+    CHECK_OK(PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value), "PMIX_JOB_SIZE of the spawned job");
+    CHECK_EQ(value->data.uint32, n, "PMIX_JOB_SIZE of the spawned job");
+    PMIX_VALUE_RELEASE(value);
 }
 
 static void good(int n)
 {
     pmix_nspace_t nspace;
-    pmix_proc_t all;
-    pmix_value_t *value;
     step("a spawn of %d", n);
-    CHECK_OK(spawn(program, n, "/usr", "SPAWN_ASKED=1", nspace), "PMIx_Spawn");
-    PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
-    CHECK_OK(PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value), "PMIX_JOB_SIZE of the spawned job");
-    CHECK_EQ(value->data.uint32, n, "PMIX_JOB_SIZE of the spawned job");
-    PMIX_VALUE_RELEASE(value);
-    asked(nspace);
+    CHECK_OK(spawn(program, n, "/usr", NULL, nspace), "PMIx_Spawn");
+    check_size(nspace, n);
     await_end(nspace, 0);
     step("a spawn that ends with 7");
     CHECK_OK(spawn(program, 1, NULL, "SPAWN_STATUS=7", nspace), "PMIx_Spawn");
     await_end(nspace, 7);
+    check_size(nspace, 1);
 }
 
 static uint32_t universe(const char *nspace)
