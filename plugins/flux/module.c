@@ -26,34 +26,6 @@ MARK_VERSION;
 #pragma weak flux_module_config_request_decode
 #pragma weak flux_set_conf_new
 
-struct call *call_open(struct module *module, struct call **list, flux_future_t *future,
-                       flux_continuation_f then)
-{
-    struct call *call = future != NULL ? calloc(1, sizeof *call) : NULL;
-    if (call == NULL || flux_future_then(future, -1, then, call) < 0) {
-        int saved = errno;
-        flux_future_destroy(future);
-        free(call);
-        errno = saved;
-        return NULL;
-    }
-    call->module = module;
-    call->future = future;
-    call->next = *list;
-    *list = call;
-    return call;
-}
-
-void call_close(struct call **list, struct call *call)
-{
-    while (*list != call)
-        list = &(*list)->next;
-    *list = call->next;
-    flux_future_destroy(call->future);
-    free(call->reg.brokers);
-    free(call);
-}
-
 /* What the directory wants. */
 
 static int64_t env_now(void *arg)

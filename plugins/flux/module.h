@@ -9,35 +9,17 @@
 #include "plugins/flux/idset.h"
 #include "shims/flux/flux_abi.h"
 
-/** A request of ours that waits for its answer. */
-struct call {
-    struct call *next;
-    struct module *module;
-    flux_future_t *future;
-    const flux_msg_t *request; /**< whose it is */
-    struct registration reg;   /**< of muster.register; its job also of muster.find */
-    bool owner;                /**< muster.register: it is the instance's owner who asks */
-};
-
 struct module {
     flux_t *h;
     uint32_t rank, size;
     struct directory *dir;
     bool shaped;           /**< the directory knows how the overlay hangs together */
-    struct call *checks;   /**< of requests that wait for what job-list or rank 0 say */
+    struct check *checks;  /**< requests that wait for what job-list or rank 0 say */
     char *settings;        /**< table [muster] as JSON */
     flux_watcher_t *alarm; /**< of the directory; NULL: there was none yet */
     flux_future_t *watch;  /**< of the brokers online; rank 0 only */
     struct idset online;
 };
-
-/** Asks something, and lets @p then have the answer. @param future taken over; NULL: it failed
- * @return the call, or NULL with errno */
-struct call *call_open(struct module *module, struct call **list, flux_future_t *future,
-                       flux_continuation_f then);
-
-/** Takes a call out of its list and frees it, with its future. */
-void call_close(struct call **list, struct call *call);
 
 /** muster.register: the server's job is checked before it is in the directory. */
 void register_request(struct module *module, const struct client *client, bool owner,

@@ -15,10 +15,48 @@
 enum { STATE_RUN = 16, STATE_CLEANUP = 32, STATE_INACTIVE = 64 };
 enum { CHECKS_MAX = 64 /* of one user at a time */ };
 
+/* A request of a server's that waits for what others are asked for. */
+struct check {
+    struct check *next;
+    struct module *module;
+    flux_future_t *future;
+    const flux_msg_t *request; /* the server's */
+    struct registration reg;   /* of muster.register; its job also of muster.find */
+    bool owner;                /* muster.register: it is the instance's owner who asks */
+};
+
 static void refuse(struct module *module, const flux_msg_t *request, int errnum, const char *why)
 {
     flux_respond_error(module->h, request, errnum, why != NULL && why[0] != '\0' ? why : NULL);
     flux_msg_decref(request);
+}
+
+/* @param future, request taken over; future NULL: it failed @param then has the answer
+ * @return the check, or NULL: the request was refused */
+static struct check *check_open(struct module *module, const flux_msg_t *request,
+                                flux_future_t *future, flux_continuation_f then)
+{
+    struct check *check = future != NULL ? calloc(1, sizeof *check) : NULL;
+    if (check == NULL || flux_future_then(future, -1, then, check) < 0) {
+        refuse(module, request, errno, NULL);
+        flux_future_destroy(future);
+        free(check);
+        return NULL;
+    }
+    *check = (struct check){
+        .next = module->checks, .module = module, .future = future, .request = request};
+    return module->checks = check;
+}
+
+static void check_close(struct check *check)
+{
+    struct check **at = &check->module->checks;
+    while (*at != check)
+        at = &(*at)->next;
+    *at = check->next;
+    flux_future_destroy(check->future);
+    free(check->reg.brokers);
+    free(check);
 }
 
 /* @param reg, request taken over */
@@ -91,15 +129,15 @@ static int client_of(const flux_msg_t *msg, struct client *client)
 
 static void on_answer(flux_future_t *f, void *arg)
 {
-    struct call *call = arg;
-    struct module *module = call->module;
-    const flux_msg_t *request = call->request;
-    struct registration reg = call->reg;
+    struct check *check = arg;
+    struct module *module = check->module;
+    const flux_msg_t *request = check->request;
+    struct registration reg = check->reg;
     struct client client;
     struct err err = {0};
     int rc = client_of(request, &client) != 0 ? EPROTO : judge(module, &client, &reg, f, &err);
-    call->reg.brokers = NULL;
-    call_close(&module->checks, call);
+    check->reg.brokers = NULL;
+    check_close(check);
     if (rc == 0) {
         accept_server(module, &client, &reg, request);
         return;
@@ -112,8 +150,8 @@ static bool too_many(const struct module *module, const struct client *client)
 {
     unsigned n = 0;
     struct client other;
-    for (const struct call *call = module->checks; call != NULL; call = call->next)
-        if (client_of(call->request, &other) == 0 && other.uid == client->uid)
+    for (const struct check *check = module->checks; check != NULL; check = check->next)
+        if (client_of(check->request, &other) == 0 && other.uid == client->uid)
             n++;
     return n >= CHECKS_MAX;
 }
@@ -135,19 +173,6 @@ static int admit(struct module *module, const struct client *client, int rc, str
     return EAGAIN;
 }
 
-/* Has @p request wait for what is asked. @param future, request taken over; future NULL: it failed
- * @return the call, or NULL: the request was refused */
-static struct call *check(struct module *module, const flux_msg_t *request, flux_future_t *future,
-                          flux_continuation_f then)
-{
-    struct call *call = call_open(module, &module->checks, future, then);
-    if (call == NULL)
-        refuse(module, request, errno, NULL);
-    else
-        call->request = request;
-    return call;
-}
-
 /* @param out what it is answered with; freed */
 static void reply(struct module *module, const flux_msg_t *request, struct wire_out *out)
 {
@@ -163,10 +188,10 @@ static void reply(struct module *module, const flux_msg_t *request, struct wire_
 
 static void on_found(flux_future_t *f, void *arg)
 {
-    struct call *call = arg;
-    struct module *module = call->module;
-    const flux_msg_t *request = call->request;
-    uint64_t job = call->reg.job;
+    struct check *check = arg;
+    struct module *module = check->module;
+    const flux_msg_t *request = check->request;
+    uint64_t job = check->reg.job;
     struct client client;
     struct idset brokers = {0};
     struct wire_out out = {0};
@@ -175,7 +200,7 @@ static void on_found(flux_future_t *f, void *arg)
     size_t len;
     int rc =
         client_of(request, &client) != 0 ? EPROTO : read_job(module, client.uid, f, &brokers, &err);
-    call_close(&module->checks, call);
+    check_close(check);
     if (rc == 0 && flux_request_decode_raw(request, NULL, &data, &len) < 0)
         rc = EPROTO;
     for (uint32_t rank = 0; rc == 0 && rank < brokers.size; rank++)
@@ -204,16 +229,16 @@ void find_request(struct module *module, const struct client *client, const flux
         refuse(module, msg, rc, err.text);
         return;
     }
-    struct call *call = check(module, msg, list_job(module, job), on_found);
-    if (call != NULL)
-        call->reg.job = job;
+    struct check *check = check_open(module, msg, list_job(module, job), on_found);
+    if (check != NULL)
+        check->reg.job = job;
 }
 
 static void on_home(flux_future_t *f, void *arg)
 {
-    struct call *call = arg;
-    struct module *module = call->module;
-    const flux_msg_t *request = call->request;
+    struct check *check = arg;
+    struct module *module = check->module;
+    const flux_msg_t *request = check->request;
     const void *data;
     size_t len;
     if (flux_rpc_get_raw(f, &data, &len) < 0) {
@@ -224,7 +249,7 @@ static void on_home(flux_future_t *f, void *arg)
         wire_put_raw(&out, data, len);
         reply(module, request, &out);
     }
-    call_close(&module->checks, call);
+    check_close(check);
 }
 
 void meet_request(struct module *module, const struct client *client, const flux_msg_t *msg,
@@ -235,8 +260,8 @@ void meet_request(struct module *module, const struct client *client, const flux
     int rc = admit(module, client, directory_meet(module->dir, client, data, len, &out), &err);
     flux_msg_incref(msg);
     if (rc == 0)
-        check(module, msg, flux_rpc_raw(module->h, "muster.home", out.data, out.len, 0, 0),
-              on_home);
+        check_open(module, msg, flux_rpc_raw(module->h, "muster.home", out.data, out.len, 0, 0),
+                   on_home);
     else
         refuse(module, msg, rc, err.text);
     wire_out_free(&out);
@@ -266,25 +291,25 @@ static void check_job(struct module *module, const struct client *client, bool o
         accept_server(module, client, reg, msg);
         return;
     }
-    struct call *call = check(module, msg, list_job(module, reg->job), on_answer);
-    if (call != NULL)
-        call->reg = *reg;
+    struct check *check = check_open(module, msg, list_job(module, reg->job), on_answer);
+    if (check != NULL)
+        check->reg = *reg;
     else
         free(reg->brokers);
 }
 
 static void on_overlay(flux_future_t *f, void *arg)
 {
-    struct call *call = arg;
-    struct module *module = call->module;
-    const flux_msg_t *request = call->request;
-    struct registration reg = call->reg;
+    struct check *check = arg;
+    struct module *module = check->module;
+    const flux_msg_t *request = check->request;
+    struct registration reg = check->reg;
     struct client client;
     struct err err = {0};
-    bool owner = call->owner;
+    bool owner = check->owner;
     int rc = client_of(request, &client) != 0 ? EPROTO : overlay_take(module, f, &err);
-    call->reg.brokers = NULL;
-    call_close(&module->checks, call);
+    check->reg.brokers = NULL;
+    check_close(check);
     if (rc == 0) {
         check_job(module, &client, owner, &reg, request);
         return;
@@ -312,10 +337,10 @@ void register_request(struct module *module, const struct client *client, bool o
     } else if (!overlay_unknown(module)) {
         check_job(module, client, owner, &reg, msg);
     } else {
-        struct call *call = check(module, msg, overlay_ask(module), on_overlay);
-        if (call != NULL) {
-            call->reg = reg;
-            call->owner = owner;
+        struct check *check = check_open(module, msg, overlay_ask(module), on_overlay);
+        if (check != NULL) {
+            check->reg = reg;
+            check->owner = owner;
         } else {
             free(reg.brokers);
         }
@@ -324,13 +349,13 @@ void register_request(struct module *module, const struct client *client, bool o
 
 void checks_cancel(struct module *module, const struct client *client)
 {
-    for (struct call *call = module->checks, *next; call != NULL; call = next) {
+    for (struct check *check = module->checks, *next; check != NULL; check = next) {
         struct client of;
-        next = call->next;
-        if (client != NULL && (client_of(call->request, &of) != 0 || of.uid != client->uid ||
+        next = check->next;
+        if (client != NULL && (client_of(check->request, &of) != 0 || of.uid != client->uid ||
                                strcmp(of.uuid, client->uuid) != 0))
             continue;
-        refuse(module, call->request, ENOSYS, NULL);
-        call_close(&module->checks, call);
+        refuse(module, check->request, ENOSYS, NULL);
+        check_close(check);
     }
 }
