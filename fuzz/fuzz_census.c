@@ -3,7 +3,7 @@
  * Another server's tasks, the answer to a query: what was read can be written, and is the same
  * bytes. The first byte says which parts were asked for.
  */
-#include "common/server/census.h"
+#include "common/server/status/census.h"
 #include "fuzz/fuzz.h"
 
 #include <string.h>

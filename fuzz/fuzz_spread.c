@@ -5,7 +5,7 @@
  * and namespaces are forgotten. Each call that waits goes on once, by the end of its time at the
  * latest.
  */
-#include "common/server/spread.h"
+#include "common/server/steps/spread.h"
 #include "common/transport/frame.h"
 #include "fuzz/fuzz.h"
 

@@ -4,7 +4,7 @@
  * relay, may be any bytes. Each server is heard of once by the end of the time, and no question
  * waits after that.
  */
-#include "common/server/survey.h"
+#include "common/server/trees/survey.h"
 #include "fuzz/fuzz.h"
 
 #include <pmix_common.h>

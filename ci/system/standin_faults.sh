@@ -50,7 +50,7 @@ part_faults() {
   local kind n MUSTER_CONF=$work/native.json
   export MUSTER_CONF
   echo '{ "direct": { "mode": "off" } }' >"$MUSTER_CONF"
-  # Below 250 ms: as long a server awaits the last messages of one that has left (common/server/departed.c).
+  # Below 250 ms: as long a server awaits the last messages of one that has left (common/server/peers/departed.c).
   for kind in late late:percent=60,ms=240 duplicate:percent=50,ms=50 lost:percent=50 refused:percent=50 uid:percent=50; do
     fault $kind groups_many --groups 20
     [ "$rm" = slurm ] || continue # what is above the transport is the same

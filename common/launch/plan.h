@@ -23,8 +23,8 @@
  * A home is "STREAMS NUMBER NODE NAMESPACE": which streams go there (PLAN_STDOUT and so on), the
  * number of the spawn on the server of that node of that namespace. With the home go descriptors,
  * two for each stream of output: the reading end of the pipe that the program will have, and what
- * it would have had (server/outputs.h). Behind them, if its input comes from there, goes the
- * writing end of the pipe that it will read (server/inputs.h).
+ * it would have had (server/spawned/outputs.h). Behind them, if its input comes from there, goes
+ * the writing end of the pipe that it will read (server/spawned/inputs.h).
  */
 #ifndef MUSTER_LAUNCH_PLAN_H
 #define MUSTER_LAUNCH_PLAN_H

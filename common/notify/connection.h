@@ -8,8 +8,8 @@
 #ifndef MUSTER_NOTIFY_CONNECTION_H
 #define MUSTER_NOTIFY_CONNECTION_H
 
-#include "common/server/book.h"
 #include "common/server/server.h"
+#include "common/server/steps/book.h"
 
 #include <pmix_common.h>
 

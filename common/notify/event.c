@@ -10,8 +10,8 @@
 #include "common/nspace/foreign.h"
 #include "common/nspace/keys.h"
 #include "common/nspace/procs.h"
-#include "common/server/broadcast.h"
-#include "common/server/steps.h"
+#include "common/server/steps/steps.h"
+#include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
 
 #include <pmix.h>

@@ -3,7 +3,7 @@
  * members leave by one (PMIx_Group_leave). The host sees these events pass, and so knows the
  * groups for queries. Of a lost member it knows whether its clients have been told. */
 #include "common/notify/event.h"
-#include "common/server/steps.h"
+#include "common/server/steps/steps.h"
 
 #include <pmix.h>
 #include <string.h>

@@ -65,16 +65,17 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
         {.name = "GROUP_TIMER_CRASHES",
          .fault = true,
          .before = RELEASE(5, 0),
-         .meaning = "the server sets a timer for a group operation at each local call with "
-                    "PMIX_TIMEOUT, and crashes when it passes (grp_timeout() takes the tracker for "
-                    "a request); server/expiry.c takes it away when the operation is handed up"},
+         .meaning =
+             "the server sets a timer for a group operation at each local call with "
+             "PMIX_TIMEOUT, and crashes when it passes (grp_timeout() takes the tracker for "
+             "a request); server/process/expiry.c takes it away when the operation is handed up"},
     [LIBRARY_CONNECT_TIMER_STAYS] =
         {.name = "CONNECT_TIMER_STAYS",
          .fault = true,
          .before = RELEASE(7, 0),
          .meaning = "the server sets a timer for a connect at each local call with PMIX_TIMEOUT, "
                     "which damages libevent's heap, and runs on when the host has been asked; "
-                    "server/expiry.c takes it away"},
+                    "server/process/expiry.c takes it away"},
     [LIBRARY_FENCE_MIXES_JOBS] =
         {.name = "FENCE_MIXES_JOBS",
          .fault = true,
@@ -125,9 +126,10 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
         {.name = "CLOSING_LEAVES_ALL",
          .fault = true,
          .before = RELEASE(7, 0),
-         .meaning = "a process whose connection closes is taken out of every operation under way "
-                    "on its node, also of those of its next PMIx_Init; server/rounds.c lets the "
-                    "next ones wait"},
+         .meaning =
+             "a process whose connection closes is taken out of every operation under way "
+             "on its node, also of those of its next PMIx_Init; server/process/rounds.c lets the "
+             "next ones wait"},
     [LIBRARY_LOSS_ENDS_TWICE] =
         {.name = "LOSS_ENDS_TWICE",
          .fault = true,

@@ -4,7 +4,7 @@
  *
  * libpmix's clients open the security modules that PMIX_SECURITY_MODE names. With munge each has a
  * credential made in PMIx_Init, which the server has read, one after the other, before it answers.
- * This server needs none: the kernel has told it whose a connection is (server/accept.c).
+ * This server needs none: the kernel has told it whose a connection is (server/process/accept.c).
  */
 #ifndef MUSTER_NSPACE_PSEC_H
 #define MUSTER_NSPACE_PSEC_H

@@ -3,8 +3,8 @@
  * the step's end, and requests that are held back. */
 #include "common/server/server.h"
 
-#include "common/server/broadcast.h"
 #include "common/server/ending.h"
+#include "common/server/trees/broadcast.h"
 
 #include <sys/socket.h>
 

@@ -5,7 +5,7 @@
  */
 #include "common/status/find.h"
 
-#include "common/server/status.h"
+#include "common/server/status/status.h"
 #include "common/util/clock.h"
 #include "common/util/local.h"
 

@@ -2,7 +2,7 @@
 /* muster-status: shows what the muster-servers of a step wait for. man/muster-status.1 has the
  * rest. */
 #include "common/conf/conf_file.h"
-#include "common/server/status.h"
+#include "common/server/status/status.h"
 #include "common/status/find.h"
 #include "common/status/words.h"
 #include "common/util/log.h"

@@ -2,7 +2,7 @@
 /** @file
  * Tests of how the server of a step is found: whether there is one, and which of several.
  */
-#include "common/server/status.h"
+#include "common/server/status/status.h"
 #include "common/status/find.h"
 #include "common/util/empty_dir.h"
 

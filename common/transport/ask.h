@@ -14,13 +14,14 @@
 enum ask_topic {
     ASK_MODEX = 1, /**< a process's data: see docs/wire.md */
     ASK_QUERY,     /**< groups and sets: see common/nspace/registry.h */
-    ASK_STATUS,    /**< the server's state: see common/server/status.h */
+    ASK_STATUS,    /**< the server's state: see common/server/status/status.h */
     ASK_DATA,      /**< what is published, and the session's holder: see common/holder/holder.h */
-    ASK_OUTPUT,    /**< a piece of what a spawned process prints: see common/server/outputs.h. It
-                        waits as long as its reader does, which is no stall: none is reported */
-    ASK_INPUT, /**< a piece of what a spawned process reads: see common/server/inputs.h. The same
+    ASK_OUTPUT, /**< a piece of what a spawned process prints: see common/server/spawned/outputs.h.
+                   It waits as long as its reader does, which is no stall: none is reported */
+    ASK_INPUT, /**< a piece of what a spawned process reads: see common/server/spawned/inputs.h. The
+                * same
                 */
-    ASK_RELAY, /**< what several servers answer to a question: see common/server/survey.h */
+    ASK_RELAY, /**< what several servers answer to a question: see common/server/trees/survey.h */
     ASK_TOPICS,
 };
 

@@ -27,18 +27,20 @@ enum frame_type {
     FRAME_DOUBT,  /**< the server that would have told of a result is lost: does the receiver know
                        it? */
     FRAME_HAVE,   /**< the sender has a success, to the server that decided it */
-    FRAME_ABSENT, /**< servers of the step that have left, and why: see server/absent.h */
+    FRAME_ABSENT, /**< servers of the step that have left, and why: see server/peers/absent.h */
     FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,     /**< the sender, or all of its step, ends, to a server of another step */
     FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
-    FRAME_SPREAD,      /**< a namespace that all of the own step has to know: see server/spread.h */
-    FRAME_ANNOUNCE,    /**< how to connect to the sender: see direct/announce.h */
-    FRAME_BROADCAST = 23, /**< what a server says to all, along a tree: see server/broadcast.h */
-    FRAME_STARTED = 24,   /**< processes of a spawned step have been started, or cannot be: see
-                               server/execs.h */
-    FRAME_FELLOWS = 25,   /**< the leaders of a bootstrap, from its home to the leaders' servers */
-    FRAME_PIECE = 26,     /**< a part of a result's data, from the server that hands them on */
-    FRAME_STALLED = 32,   /**< something waits, for the user to read: see server/stalled.h */
+    FRAME_SPREAD,   /**< a namespace that all of the own step has to know: see server/steps/spread.h
+                     */
+    FRAME_ANNOUNCE, /**< how to connect to the sender: see direct/announce.h */
+    FRAME_BROADCAST =
+        23, /**< what a server says to all, along a tree: see server/trees/broadcast.h */
+    FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
+                             server/spawned/execs.h */
+    FRAME_FELLOWS = 25, /**< the leaders of a bootstrap, from its home to the leaders' servers */
+    FRAME_PIECE = 26,   /**< a part of a result's data, from the server that hands them on */
+    FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */
 };
 
 /** What it is worth that a frame arrives. */

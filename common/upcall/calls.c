@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fence_nb and group, as libpmix hands them up. @thread PMIx's, unless said */
-#include "common/server/expiry.h"
-#include "common/server/steps.h"
+#include "common/server/process/expiry.h"
+#include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
 #include "common/util/log.h"
 

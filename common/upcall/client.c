@@ -5,7 +5,7 @@
 #include "common/nspace/command.h"
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
-#include "common/server/rounds.h"
+#include "common/server/process/rounds.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"

@@ -12,7 +12,7 @@
 
 #include "common/nspace/built.h"
 #include "common/nspace/library.h"
-#include "common/server/seek.h"
+#include "common/server/steps/seek.h"
 #include "common/upcall/upcall.h"
 
 /** Which of the engine's calls a request is. */

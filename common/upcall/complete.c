@@ -3,8 +3,8 @@
 #include "common/notify/loss.h"
 #include "common/nspace/infos.h"
 #include "common/nspace/procs.h"
-#include "common/server/steps.h"
-#include "common/server/tasks.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/tasks.h"
 #include "common/upcall/collective.h"
 #include "common/util/log.h"
 

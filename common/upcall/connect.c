@@ -3,13 +3,13 @@
  *
  * Before a connect is answered, libpmix knows the namespaces of all participants on every server of
  * the step: so a process finds the job-level information of the others, and their data by direct
- * modex, and fences and events may name them. The book (server/book.h) keeps which processes are
- * connected. One whose participants are all of this node is not in it: libpmix does not hand up its
- * disconnect.
+ * modex, and fences and events may name them. The book (server/steps/book.h) keeps which processes
+ * are connected. One whose participants are all of this node is not in it: libpmix does not hand up
+ * its disconnect.
  */
 #include "common/notify/connection.h"
-#include "common/server/expiry.h"
-#include "common/server/steps.h"
+#include "common/server/process/expiry.h"
+#include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
 #include "common/util/log.h"
 #include "include/muster/pmix.h"

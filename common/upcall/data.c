@@ -4,7 +4,7 @@
 #include "common/upcall/data.h"
 
 #include "common/nspace/library.h"
-#include "common/server/meeting.h"
+#include "common/server/steps/meeting.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 

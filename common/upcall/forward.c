@@ -3,8 +3,8 @@
 #include "common/upcall/forward_private.h"
 
 #include "common/launch/plan.h"
-#include "common/server/outputs.h"
-#include "common/server/rounds.h"
+#include "common/server/process/rounds.h"
+#include "common/server/spawned/outputs.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/event_ms.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What spawned processes print, for the process that has spawned them. Their servers bring it
- * (server/outputs.h).
+ * (server/spawned/outputs.h).
  *
  *     PMIx_Spawn with PMIX_FWD_STDOUT, or by a tool
  *       │ upcall: forwards_number() goes into the plan; loop: forwards_add()

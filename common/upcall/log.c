@@ -3,7 +3,7 @@
 #include "common/util/log.h"
 
 #include "common/server/server.h"
-#include "common/server/shown.h"
+#include "common/server/status/shown.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 

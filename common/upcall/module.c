@@ -4,7 +4,7 @@
 #include "common/nspace/keys.h"
 #include "common/nspace/library.h"
 #include "common/nspace/topology.h"
-#include "common/server/rounds.h"
+#include "common/server/process/rounds.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"

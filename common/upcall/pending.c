@@ -3,8 +3,8 @@
  * LIBRARY_GROUP_SHARES. */
 #include "common/upcall/collective.h"
 
-#include "common/server/steps.h"
-#include "common/server/tasks.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/tasks.h"
 #include "common/util/log.h"
 #include "common/util/states.h"
 

@@ -2,7 +2,7 @@
 /* Pieces of input on their way from libpmix to other servers. */
 #include "common/upcall/push.h"
 
-#include "common/server/inputs.h"
+#include "common/server/spawned/inputs.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * PMIx_IOF_push: what processes of this node push to the standard input of processes that a process
- * of this node has spawned with PMIX_FWD_STDIN. The servers of these write it (server/inputs.h).
+ * of this node has spawned with PMIX_FWD_STDIN. The servers of these write it
+ * (server/spawned/inputs.h).
  *
  *     PMIx_Spawn with PMIX_FWD_STDIN ── inlet_new()
  *       │ the call was answered: inlet_open()

@@ -3,7 +3,7 @@
  * answers what it can. A key that has no value is left out, and the status then says so. */
 #include "common/upcall/query.h"
 
-#include "common/server/survey.h"
+#include "common/server/trees/survey.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
 

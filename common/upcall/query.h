@@ -10,7 +10,7 @@
 #define MUSTER_UPCALL_QUERY_H
 
 #include "common/nspace/infos.h"
-#include "common/server/census.h"
+#include "common/server/status/census.h"
 #include "common/server/time_left.h"
 #include "common/upcall/upcall.h"
 

@@ -14,8 +14,8 @@
 #define MUSTER_UPCALL_SPAWN_H
 
 #include "common/launch/plan.h"
-#include "common/server/shown.h"
-#include "common/server/spread.h"
+#include "common/server/status/shown.h"
+#include "common/server/steps/spread.h"
 #include "common/tracker/values/procset.h"
 #include "common/upcall/upcall.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answer to PMIx_Spawn. */
 #include "common/nspace/register.h"
-#include "common/server/steps.h"
+#include "common/server/steps/steps.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/spawn.h"

@@ -9,7 +9,7 @@
  * them, gets the failure that is owed, and follows.
  */
 #include "common/notify/loss.h"
-#include "common/server/tasks.h"
+#include "common/server/tasks/tasks.h"
 #include "common/tracker/values/retry.h"
 #include "common/upcall/collective.h"
 #include "common/util/clock.h"

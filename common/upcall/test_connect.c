@@ -4,8 +4,8 @@
  * ended: the processes here get its success, then they are told of that end, and the book is empty.
  */
 #include "common/notify/connection.h"
-#include "common/server/expiry.h"
-#include "common/server/steps.h"
+#include "common/server/process/expiry.h"
+#include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/upcall.h"
 

@@ -4,7 +4,7 @@
  * which are refused, and what an answer becomes. A value travels here as its four bytes.
  */
 #include "common/holder/holder.h"
-#include "common/server/meeting.h"
+#include "common/server/steps/meeting.h"
 #include "common/upcall/upcall.h"
 
 #include <pmix.h>

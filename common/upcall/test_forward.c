@@ -4,8 +4,8 @@
  * congested.
  */
 #include "common/launch/plan.h"
-#include "common/server/outputs.h"
-#include "common/server/rounds.h"
+#include "common/server/process/rounds.h"
+#include "common/server/spawned/outputs.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
 #include "common/upcall/refused.h"

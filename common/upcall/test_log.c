@@ -3,7 +3,7 @@
  * Tests of PMIx_Log. The test plays libpmix and the launcher.
  */
 #include "common/server/server.h"
-#include "common/server/shown.h"
+#include "common/server/status/shown.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"

@@ -3,7 +3,7 @@
  * Tests of PMIx_IOF_push: which servers are asked in which order, what is refused, and what the end
  * of the process that has spawned means.
  */
-#include "common/server/inputs.h"
+#include "common/server/spawned/inputs.h"
 #include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"

@@ -5,7 +5,7 @@
 #include "common/notify/event.h"
 #include "common/nspace/nspace.h"
 #include "common/nspace/register.h"
-#include "common/server/steps.h"
+#include "common/server/steps/steps.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/refused.h"

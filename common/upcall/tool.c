@@ -2,8 +2,8 @@
 /* tool_connected: a tool of the job's user is let in.
  *
  * It may ask and look, as far as the other upcalls serve it. Whose it is was looked at when it
- * connected (server/accept.c). It is never refused: libpmix up to 5.0 would then take a namespace
- * off its list that is not on it, and crash, or take off the job's own. */
+ * connected (server/process/accept.c). It is never refused: libpmix up to 5.0 would then take a
+ * namespace off its list that is not on it, and crash, or take off the job's own. */
 #include "common/nspace/keys.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"

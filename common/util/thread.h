@@ -19,7 +19,7 @@ enum { THREAD_NAP_MS = 10 /* between looks for its end, at most */ };
 
 /** Starts a thread that no signal of the process reaches, because handlers are the launcher's and
  * expect its own threads. Signals by which the thread's own fault is told are not blocked: a server
- * that crashes has last words (server/crash.h).
+ * that crashes has last words (server/process/crash.h).
  * @return 0 or an error number @thread any */
 static inline int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {

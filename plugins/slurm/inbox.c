@@ -2,7 +2,7 @@
 /* One connection a message: u32 uid of the sender, u32 length, that many bytes, end of file. */
 #include "plugins/slurm/rm_slurm.h"
 
-#include "common/server/limits.h"
+#include "common/server/process/limits.h"
 #include "common/util/clock.h"
 #include "common/util/local.h"
 #include "common/util/log.h"

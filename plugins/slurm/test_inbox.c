@@ -5,7 +5,7 @@
  */
 #include "plugins/slurm/rm_slurm.h"
 
-#include "common/server/limits.h"
+#include "common/server/process/limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

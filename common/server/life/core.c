@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes the parts of a server that know neither PMIx nor the RM: the engine, the questions, the
+ * link and the messages for all. Each gets an environment, a struct of functions by which it asks
+ * this server. */
+#include "common/server/life/core.h"
+
+#include "common/server/life/frames.h"
+#include "common/server/peers/absent.h"
+#include "common/server/peers/greeting.h"
+#include "common/server/spawned/streams.h"
+#include "common/server/status/stalled.h"
+#include "common/server/status/status.h"
+#include "common/server/steps/meeting.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/stranded.h"
+#include "common/server/tasks/tasks.h"
+#include "common/server/trees/broadcast.h"
+#include "common/server/trees/survey.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/upcall.h"
+#include "common/util/clock.h"
+
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t clock_of(void *arg)
+{
+    (void)arg;
+    return (uint64_t)now_ms();
+}
+
+static int servers_of(void *arg, const struct signature *sig, struct places *places)
+{
+    struct server *server = arg;
+    return nspace_servers(server->nspace, sig, places);
+}
+
+static int members_on(void *arg, const struct procset *set, uint32_t node, struct procset *there)
+{
+    struct server *server = arg;
+    return nspace_members_on(server->nspace, set, node, there);
+}
+
+static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
+{
+    struct server *server = arg;
+    return nspace_node(server->nspace, nspace, rank, node);
+}
+
+static int32_t local_status(void *arg, const struct signature *sig)
+{
+    int32_t status = tasks_status(arg, sig);
+    if (status != 0) {
+        upcall_forget_ended(arg, &sig->members);
+        stranded_note(arg, sig);
+    }
+    return status;
+}
+
+static bool is_lost(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return engine_is_lost(server->engine, node);
+}
+
+static int32_t left_status(void *arg, enum coll_kind kind)
+{
+    return tasks_loss_status(arg, kind);
+}
+
+static void local_gone(void *arg, const struct signature *sig, struct procset *gone)
+{
+    tasks_gone(arg, sig, gone);
+}
+
+static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                    char *buf, size_t cap)
+{
+    struct server *server = arg;
+    nspace_missing(server->nspace, sig, nodes, n, buf, cap);
+}
+
+static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const void *body,
+                         size_t len, char *buf, size_t cap)
+{
+    const struct server *server = arg;
+    const char *name = nspace_name(server->nspace, node);
+    if (topic == ASK_MODEX)
+        upcall_describe_modex(name, body, len, buf, cap);
+    else if (topic == ASK_DATA)
+        meeting_describe(name, body, len, buf, cap);
+    else
+        snprintf(buf, cap, "%s: no answer of %s",
+                 topic == ASK_OUTPUT  ? "output for the process that has spawned this one"
+                 : topic == ASK_INPUT ? "input for a spawned process"
+                 : topic == ASK_QUERY ? "a question for groups and sets"
+                                      : "a question for the state",
+                 name);
+}
+
+static void say(void *arg, struct wire_out *frame)
+{
+    const struct server *server = arg;
+    broadcast_say(server->broadcasts, frame);
+}
+
+static struct engine_env engine_env(struct server *server)
+{
+    const struct boot *boot = &server->boot;
+    struct engine_env engine = {
+        .arg = server,
+        .self = boot->node,
+        .nnodes = boot->nnodes,
+        .arity = (uint32_t)server->conf.tree_arity,
+        .library = server->library,
+        .ids = nspace_ids(boot->nspace, boot->run) + boot->node,
+        .id_step = boot->nnodes,
+        .stall = (uint32_t)server->conf.stall_report,
+        .large = server->conf.direct.mode == CONF_DIRECT_ON ? ENGINE_LARGE : 0,
+        .few = ENGINE_FEW,
+        .piece = ENGINE_PIECE,
+        .codes = {.timeout = PMIX_ERR_TIMEOUT,
+                  .lost = PMIX_ERR_LOST_CONNECTION,
+                  .invalid = PMIX_ERR_NOT_FOUND,
+                  .library = PMIX_ERR_NOT_SUPPORTED,
+                  .closing = PMIX_ERR_UNREACH,
+                  .count = PMIX_ERR_BAD_PARAM},
+        .now = clock_of,
+        .stalled = stalled,
+        .servers = servers_of,
+        .node_of = node_of,
+        .members_on = members_on,
+        .local_status = local_status,
+        .local_gone = local_gone,
+        .left_status = left_status,
+        .name = frames_name,
+        .send = frames_send_shared,
+        .say = say,
+        .missing = missing,
+    };
+    if (server->rm_ops->rendezvous != NULL) { /* the session may have more than one step */
+        engine.home = steps_home;
+        engine.acquaint = steps_acquaint;
+    }
+    return engine;
+}
+
+static void serve_relay(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    const struct server *server = arg;
+    surveys_serve(server->surveys, from, id, body, len);
+}
+
+static struct ask_env ask_env(struct server *server)
+{
+    return (struct ask_env){
+        .arg = server,
+        .timeout = PMIX_ERR_TIMEOUT,
+        .lost = PMIX_ERR_LOST_CONNECTION,
+        .unsupported = PMIX_ERR_NOT_SUPPORTED,
+        .closing = PMIX_ERR_UNREACH,
+        .stall = (uint32_t)server->conf.stall_report,
+        .now = clock_of,
+        .stalled = stalled,
+        .send = frames_send,
+        .describe = describe_ask,
+        .serve = {[ASK_MODEX] = upcall_serve_modex,
+                  [ASK_QUERY] = upcall_serve_query,
+                  [ASK_STATUS] = status_serve,
+                  [ASK_DATA] = meeting_serve,
+                  [ASK_OUTPUT] = upcall_serve_output,
+                  [ASK_INPUT] = streams_serve_input,
+                  [ASK_RELAY] = serve_relay},
+    };
+}
+
+static struct link_env link_env(struct server *server)
+{
+    const struct boot *boot = &server->boot;
+    struct link_env link = {
+        .arg = server,
+        .self = boot->node,
+        .nnodes = boot->nnodes,
+        .step = nspace_hash(boot->nspace, boot->run),
+        .send = frames_send_bytes,
+        .send_shared = frames_send_in_parts,
+        .deliver = frames_deliver,
+        .greet = greeting_write,
+        .fits = greeting_fits,
+    };
+    if (server->rm_ops->rendezvous != NULL) {
+        link.find = steps_find;
+        link.introduce = steps_introduce;
+    }
+    return link;
+}
+
+static struct broadcast_env broadcast_env(struct server *server)
+{
+    const struct boot *boot = &server->boot;
+    return (struct broadcast_env){
+        .arg = server,
+        .self = boot->node,
+        .nnodes = boot->nnodes,
+        .arity = (uint32_t)server->conf.tree_arity,
+        .is_lost = is_lost,
+        .send = frames_send_shared,
+        .deliver = frames_deliver_said,
+    };
+}
+
+int core_open(struct server *server, struct err *err)
+{
+    const struct boot *boot = &server->boot;
+    const struct broadcast_env broadcast = broadcast_env(server);
+    const struct engine_env engine = engine_env(server);
+    const struct ask_env asks = ask_env(server);
+    const struct link_env link = link_env(server);
+    server->broadcasts = broadcast_new(&broadcast);
+    server->nspace = nspace_new(boot);
+    server->registry = registry_new();
+    server->tasks = calloc(boot_here(boot)->ntasks + 1, sizeof *server->tasks);
+    server->engine = engine_new(&engine);
+    server->asks = asks_new(&asks);
+    server->surveys =
+        surveys_new(server->asks, boot->node, boot->nnodes, (uint32_t)server->conf.tree_arity);
+    server->link = link_new(&link);
+    if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
+        server->engine == NULL || server->asks == NULL || server->surveys == NULL ||
+        server->link == NULL || server->broadcasts == NULL || absent_open(server) != 0 ||
+        steps_open(server) != 0 || meeting_open(server) != 0)
+        return err_set(err, "out of memory");
+    return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames on their way out, directly or through the RM's back end, and in, to the part that each is
+ * for.
+ */
+#include "common/server/life/frames.h"
+
+#include "common/notify/event.h"
+#include "common/server/ending.h"
+#include "common/server/peers/absent.h"
+#include "common/server/peers/departed.h"
+#include "common/server/process/limits.h"
+#include "common/server/spawned/execs.h"
+#include "common/server/status/stalled.h"
+#include "common/server/status/status.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/tasks.h"
+#include "common/server/trees/broadcast.h"
+#include "common/util/log.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+enum { TELL_MAX = 512 };
+
+void frames_send(void *arg, uint32_t node, struct wire_out *frame)
+{
+    steps_send(arg, node, frame, NULL);
+}
+
+void frames_send_shared(void *arg, uint32_t node, struct wire_out *frame, struct shared_bytes *body)
+{
+    steps_send(arg, node, frame, body);
+}
+
+static void send_natively(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    struct server *server = arg;
+    if (server->rm != NULL)
+        server->rm_ops->send(server->rm, node, data, len, care);
+    else
+        free(data); /* we are leaving */
+}
+
+/* Directly, where that is possible. */
+void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
+                          struct shared_bytes *body, enum frame_care care)
+{
+    struct server *server = arg;
+    if (server->direct != NULL && node < server->boot.nnodes) {
+        direct_send(server->direct, node, data, len, body, care);
+        return;
+    }
+    data = shared_bytes_join(data, &len, body);
+    if (data != NULL)
+        send_natively(server, node, data, len, care);
+    else
+        log_error("a frame to %s is lost: out of memory", nspace_name(server->nspace, node));
+}
+
+void frames_send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
+{
+    frames_send_in_parts(arg, node, data, len, NULL, care);
+}
+
+static void on_ending(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    char tell[TELL_MAX];
+    wire_in_init(&in, body, len);
+    uint32_t told = wire_get_u32(&in);
+    wire_get_str(&in, tell, sizeof tell);
+    if (in.bad)
+        return;
+    bool ours = told == ENDING_ALL_TELL || told == server->boot.node;
+    if (ours && tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
+        log_error("%s", tell);
+    log_debug("%s has the step ended", nspace_name(server->nspace, from));
+    if (!server->ending)
+        tasks_are_to_end(server);
+    server->ending = true;
+}
+
+/* A message that a server has sent to all servers of the step. */
+void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_t len)
+{
+    struct server *server = arg;
+    const unsigned char *bytes = message;
+    if (bytes[0] == FRAME_EVENT)
+        notification_receive(server, speaker, bytes + 1, len - 1);
+    else if (bytes[0] == FRAME_ENDING)
+        on_ending(server, speaker, bytes + 1, len - 1);
+    else if (bytes[0] == FRAME_LEAVING)
+        steps_ended(server, speaker, bytes + 1, len - 1);
+    else if (bytes[0] == FRAME_CANCEL)
+        engine_take(server->engine, speaker, FRAME_CANCEL, bytes + 1, len - 1);
+    else
+        log_warning("a message for all of unknown type %u of %s was dropped", bytes[0],
+                    nspace_name(server->nspace, speaker));
+}
+
+void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+{
+    struct server *server = arg;
+    /* While we say goodbye, others may say it to us alone, and which steps are to hear of it. */
+    bool goodbye = from < server->boot.nnodes && (type == FRAME_ABSENT || type == FRAME_NSPACE);
+    if ((server->leaving && !goodbye) || !steps_may(server, from, type, body, len))
+        return;
+    if (from < server->boot.nnodes)
+        absent_heard(server, from, type);
+    switch (type) {
+    case FRAME_CONTRIB:
+    case FRAME_RELEASE:
+    case FRAME_WANTED:
+    case FRAME_LEAD:
+    case FRAME_CLAIM:
+    case FRAME_JOINED:
+    case FRAME_OUTCOME:
+    case FRAME_DOUBT:
+    case FRAME_HAVE:
+    case FRAME_FELLOWS:
+    case FRAME_PIECE:
+        engine_take(server->engine, from, type, body, len);
+        return;
+    case FRAME_ASK:
+    case FRAME_ANSWER:
+        asks_frame(server->asks, from, type, body, len);
+        return;
+    case FRAME_ABSENT:
+        absent_receive(server, from, body, len);
+        return;
+    case FRAME_BROADCAST:
+        broadcast_receive(server->broadcasts, from, body, len);
+        return;
+    case FRAME_NSPACE:
+        steps_nspace(server, from, body, len);
+        return;
+    case FRAME_LEAVING:
+        steps_leaving(server, from, body, len);
+        return;
+    case FRAME_SPREAD:
+        steps_spread(server, from, body, len);
+        return;
+    case FRAME_EVENT:
+        notification_receive(server, from, body, len);
+        return;
+    case FRAME_STARTED:
+        execs_receive(server, from, body, len);
+        return;
+    case FRAME_STALLED:
+        stalled_receive(server, body, len);
+        return;
+    case FRAME_ANNOUNCE:
+        direct_announced(server->direct, from, body, len);
+        return;
+    case FRAME_ENDING: /* only said to all */
+    case FRAME_CANCEL:
+    case FRAME_GREETING: /* not ahead of a first frame */
+        break;
+    }
+    log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
+}
+
+static void on_receive(void *arg, const void *data, size_t len)
+{
+    struct server *server = arg;
+    link_receive(server->link, data, len);
+}
+const char *frames_name(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return nspace_name(server->nspace, node);
+}
+
+/* Nothing is sent to a server that was given up. */
+static void on_lost(void *arg, uint32_t node, const char *why)
+{
+    struct server *server = arg;
+    direct_forget(server->direct, node);
+    departed(server, node, why);
+}
+
+static void on_heard(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    if (server->rm_ops->learn != NULL && server->rm != NULL)
+        server->rm_ops->learn(server->rm, node, RM_HEARD);
+}
+
+/* A step of one node needs no connections. */
+static void open_direct(struct server *server)
+{
+    const struct boot *boot = &server->boot;
+    const struct direct_env env = {
+        .arg = server,
+        .self = boot->node,
+        .step = nspace_hash(boot->nspace, boot->run),
+        .conf = &server->conf.direct,
+        .connections = limits_connections((unsigned)server->conf.tree_arity,
+                                          boot_here(boot)->ntasks, boot_spawned(boot)),
+        .ops = server->rm_ops->vouch,
+        .sockets = dlsym(RTLD_DEFAULT, SOCKETS_SYMBOL),
+        .base = server->base,
+        .native = send_natively,
+        .receive = on_receive,
+        .heard = on_heard,
+        .name = frames_name,
+        .native_name = server->rm_ops->native,
+    };
+    if (boot->nnodes > 1)
+        server->direct = direct_open(&env);
+}
+
+static int open_backend(struct server *server, struct err *err)
+{
+    const struct rm_host host = {
+        .arg = server, .receive = on_receive, .lost = on_lost, .state = status_operations};
+    server->rm = server->rm_ops->open(&server->boot, &server->conf, server->base, &host, err);
+    return server->rm == NULL ? err_set(err, "the back end %s does not start", server->rm_ops->name)
+                              : 0;
+}
+
+/* Asks the RM how servers are to hang together, if the RM has an opinion. */
+static int take_parents(struct server *server, struct err *err)
+{
+    const uint32_t *parents = server->rm_ops->parents(server->rm);
+    if (parents == NULL)
+        return 0;
+    if (engine_shape(server->engine, parents) != 0)
+        return err_set(err, "the back end %s does not say how servers hang together",
+                       server->rm_ops->name);
+    server->tree = signature_hash(parents, server->boot.nnodes * sizeof *parents);
+    uint32_t above = parents[server->boot.node];
+    log_info("trees of servers: %s%s", above < server->boot.nnodes ? "below " : "at the root",
+             above < server->boot.nnodes ? server->boot.nodes[above].name : "");
+    return 0;
+}
+
+int frames_open(struct server *server, struct err *err)
+{
+    if (open_backend(server, err) != 0)
+        return -1;
+    open_direct(server);
+    return server->rm_ops->parents != NULL ? take_parents(server, err) : 0;
+}

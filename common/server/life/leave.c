@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of this server. */
+#include "common/server/life/life.h"
+
+#include "common/holder/holder.h"
+#include "common/server/ending.h"
+#include "common/server/peers/absent.h"
+#include "common/server/spawned/execs.h"
+#include "common/server/spawned/streams.h"
+#include "common/server/status/shown.h"
+#include "common/server/status/status.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/tasks.h"
+#include "common/server/time_left.h"
+#include "common/upcall/push.h"
+#include "common/upcall/upcall.h"
+#include "common/util/clock.h"
+#include "common/util/event_ms.h"
+#include "common/util/log.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TELL_MAX = 512 };
+enum {
+    LOOK_MAX_MS = 50,      /* between looks whether all is delivered */
+    DIRECT_MS = 500,       /* for direct connections to end in order */
+    SHUT_MS = 500,         /* for what is at our socket already */
+    SHUT_LOOK_MS = 2,      /* between looks whether it has been read */
+    SHOULD_STAY_MS = 1500, /* for events and questions, on which no result of others hangs */
+};
+
+static void close_direct(struct server *server, unsigned ms)
+{
+    struct direct *direct = server->direct;
+    server->direct = NULL; /* what is sent from now on goes natively */
+    direct_close(direct, ms < DIRECT_MS ? ms : DIRECT_MS);
+}
+
+void server_close_backend(struct server *server, unsigned ms)
+{
+    close_direct(server, ms);
+    if (server->rm != NULL)
+        server->rm_ops->close(server->rm, ms);
+    server->rm = NULL;
+}
+
+/* Frames that no server has taken yet, without frames for servers that are gone, and without frames
+ * that are not worth to stay for
+ * @p stayed ms; a line for each server that they are for, if asked. */
+static bool undelivered(const struct server *server, int64_t stayed, bool tell)
+{
+    uint32_t handles = server->rm == NULL ? 0 : nspace_handles(server->nspace);
+    bool found = false;
+    for (uint32_t node = 0; node < handles && (tell || !found); node++) {
+        struct rm_peer peer = server_peer(server, node);
+        if (engine_is_lost(server->engine, node))
+            continue;
+        found = found || peer.must > 0 || (peer.should > 0 && stayed < SHOULD_STAY_MS);
+        if (tell && peer.must + peer.should > 0)
+            log_write(peer.must > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                      "transport: %u messages for %s are given up: it was not reached in time",
+                      peer.must + peer.should, nspace_name(server->nspace, node));
+    }
+    return found;
+}
+
+/* @return whether the server has a reason to stay. A server whose tasks were all killed stays only
+ * to hear why a spawned task was killed. */
+static bool has_reason(const struct server *server, bool in_order, int64_t stayed)
+{
+    return execs_await_why(server) ||
+           (in_order && (tasks_await_cause(server) || holder_hands_over(server->holder) ||
+                         execs_owe(server) || streams_print(server, true) ||
+                         (stayed < SHOULD_STAY_MS && streams_print(server, false)) ||
+                         pushes_wait(server, false) || undelivered(server, stayed, false)));
+}
+
+/* What succeeded here must do so elsewhere: a node that is away for a while has all the time that
+ * it has while the step runs. The server goes on as ever, without tasks. */
+static void deliver_rest(struct server *server, bool in_order)
+{
+    int64_t begin = now_ms(), now = begin, said = begin;
+    int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
+    direct_hurry(server->direct);
+    if (stay > BOOT_STAY_MAX_MS)
+        stay = BOOT_STAY_MAX_MS;
+    while (!server->ending && now < begin + stay && has_reason(server, in_order, now - begin)) {
+        /* The back end does not say when it has sent something. */
+        int64_t ms = (now - begin) / 16 + 2;
+        if (!loop_turn(server->base, server->timer, ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS))
+            break;
+        now = now_ms();
+        if (now >= said + BOOT_STAY_MS) {
+            if (said == begin)
+                log_info("stays, for there is something to deliver, or a cause to hear");
+            said = now;
+            server_tell_launcher(BOOT_SAYS_STAYS); /* one that is gone need not be told */
+        }
+    }
+    if (!server->ending && in_order) {
+        undelivered(server, now - begin, true);
+        pushes_wait(server, true);
+    }
+}
+
+/* A server that leaves at the same time may have said goodbye to us alone, and count on us to pass
+ * it on. So we read what was sent to us, until nothing more can come, and tell one more server.
+ * @return whether all others have left, as that has shown */
+static bool shut(struct server *server)
+{
+    int64_t until = now_ms() + SHUT_MS;
+    close_direct(server, DIRECT_MS);
+    if (server->rm == NULL || server->rm_ops->shut == NULL)
+        return false;
+    while (server->rm_ops->shut(server->rm) && now_ms() < until) {
+        if (!loop_turn(server->base, server->timer, SHUT_LOOK_MS))
+            break;
+    }
+    return absent_tell_rest(server);
+}
+
+void server_leave(struct server *server, unsigned ms)
+{
+    bool in_order = server->told_to_leave && !tasks_all_killed(server);
+    if (!in_order || !tasks_await_cause(server))
+        tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
+    if (server->control != NULL)
+        event_del(server->control);
+    if (in_order)
+        holder_leave(server->holder);
+    deliver_rest(server, in_order);
+    tasks_tick(server, INT64_MAX); /* one whose cause was awaited */
+    if (server->told_to_leave && server->ending)
+        server_tell_launcher(BOOT_SAYS_STAYS); /* until the step's end is asked for */
+    if (!server->told_to_leave && !server->ending) {
+        char tell[TELL_MAX];
+        snprintf(tell, sizeof tell,
+                 "the %s of %s %.100s on node %.250s was killed, and the tasks there with it; "
+                 "ending the %s",
+                 boot_launcher(&server->boot), boot_unit(&server->boot), server->boot.label,
+                 boot_here(&server->boot)->name, boot_unit(&server->boot));
+        struct rm_ending ending = ending_of_host(tell);
+        server_end_step(server, &ending, tell);
+    }
+    bool going_on = server->told_to_leave && !server->ending;
+    server->ending = true;
+    server_resume(server);
+    server->leaving = true;
+    engine_close(server->engine);
+    holder_close(server->holder);
+    asks_close(server->asks);
+    time_left_close(server);
+    upcall_answer_spawns(server);
+    shown_take(server, UINT32_MAX);
+    steps_go_on(server);
+    bool last = going_on && absent_tell(server);
+    if (going_on && in_order && tasks_one_ended_well(server) && server->rm != NULL &&
+        server->rm_ops->let_go != NULL)
+        server->rm_ops->let_go(server->rm);
+    steps_leave(server);
+    execs_close(server);
+    status_close(server->status);
+    server->status = NULL;
+    /* Before the back end is closed, which may end the process when its RM hangs. */
+    if (server->told_to_leave)
+        server_tell_launcher(BOOT_SAYS_LEFT);
+    if (going_on)
+        last = shut(server) || last;
+    if (last || !going_on)
+        steps_end(server, last);
+    server_close_backend(server, ms);
+}

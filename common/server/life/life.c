@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One muster-server: how it is put together, its loop, and its end. */
+#include "common/server/life/life.h"
+
+#include "common/holder/holder.h"
+#include "common/nspace/topology.h"
+#include "common/server/life/control.h"
+#include "common/server/life/core.h"
+#include "common/server/life/frames.h"
+#include "common/server/peers/absent.h"
+#include "common/server/peers/departed.h"
+#include "common/server/spawned/execs.h"
+#include "common/server/status/status.h"
+#include "common/server/steps/sets.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/stranded.h"
+#include "common/server/tasks/tasks.h"
+#include "common/server/time_left.h"
+#include "common/server/trees/broadcast.h"
+#include "common/server/trees/survey.h"
+#include "common/upcall/forward.h"
+#include "common/upcall/push.h"
+#include "common/upcall/upcall.h"
+#include "common/util/clock.h"
+#include "common/util/event_ms.h"
+
+#include <event2/buffer.h>
+#include <stdlib.h>
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    (void)fd, (void)what;
+    engine_tick(server->engine);
+    asks_tick(server->asks);
+    absent_tick(server, now_ms());
+    stranded_tick(server, now_ms());
+    departed_tick(server, now_ms());
+    steps_tick(server);
+    steps_kept_tick(server, now_ms());
+    holder_tick(server->holder);
+    tasks_tick(server, now_ms());
+    time_left_tick(server, now_ms());
+}
+
+int server_open(struct server *server, struct err *err)
+{
+    if (server_load(server, err) != 0 || core_open(server, err) != 0)
+        return -1;
+    server->base = event_base_new();
+    server->control_in = evbuffer_new();
+    if (server->base == NULL || server->control_in == NULL)
+        return err_set(err, "libevent does not start");
+    server->handoff = handoff_new(server->base);
+    server->control =
+        event_new(server->base, BOOT_FD_CONTROL, EV_READ | EV_PERSIST, control_ready, server);
+    server->timer = evtimer_new(server->base, on_timer, server);
+    if (server->handoff == NULL || server->control == NULL || server->timer == NULL)
+        return err_set(err, "libevent does not start");
+    if (frames_open(server, err) != 0)
+        return -1;
+    server->started = now_ms();
+    server->status = status_open(server);
+    return execs_open(server, err);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < 0 ? b : b < 0 || a < b ? a : b;
+}
+
+void server_run(struct server *server)
+{
+    evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
+    event_add(server->control, NULL);
+    while (!event_base_got_break(server->base)) {
+        int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
+        ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
+        ms = earliest(ms, earliest(steps_next(server), holder_next(server->holder)));
+        ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
+        ms = earliest(ms, earliest(steps_kept_next(server, now), time_left_next(server, now)));
+        if (!loop_turn(server->base, server->timer, ms))
+            break;
+    }
+}
+
+void server_close(struct server *server)
+{
+    status_close(server->status);
+    server_close_backend(server, 0);
+    if (server->handoff != NULL)
+        handoff_run(server->handoff);
+    handoff_free(server->handoff);
+    departed_free(server);
+    absent_close(server);
+    broadcast_free(server->broadcasts);
+    stranded_free(server);
+    upcall_free_served(server);
+    upcall_free_kept(server);
+    forwards_free(server);
+    pushes_free(server);
+    upcall_free_spawns(server);
+    engine_free(server->engine);
+    asks_free(server->asks);
+    surveys_free(server->surveys);
+    holder_free(server->holder);
+    steps_close(server);
+    sets_close(server);
+    book_free(&server->book);
+    link_free(server->link);
+    registry_free(server->registry);
+    nspace_free(server->nspace);
+    topology_free(server->topology);
+    free(server->tasks);
+    if (server->control != NULL)
+        event_free(server->control);
+    if (server->timer != NULL)
+        event_free(server->timer);
+    if (server->control_in != NULL)
+        evbuffer_free(server->control_in);
+    if (server->base != NULL)
+        event_base_free(server->base);
+    boot_free(&server->boot);
+}

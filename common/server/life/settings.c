@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The settings that are in force in a server.
+ */
+#include "common/server/life/settings.h"
+
+#include "common/conf/conf_step.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_file(struct server *server, struct err *err)
+{
+    const char *path = getenv("MUSTER_CONF");
+    struct conf defaults;
+    conf_defaults(&defaults);
+    if (conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
+                  path != NULL ? getuid() : 0, err) != 0)
+        return -1;
+    conf_mark(&server->sources, &defaults, &server->conf, CONF_FILE);
+    return 0;
+}
+
+static int read_rm(struct server *server, struct err *err)
+{
+    const char *text = boot_setting(&server->boot, "conf");
+    struct conf before = server->conf;
+    if (text == NULL)
+        return 0;
+    if (conf_parse(&server->conf, "the resource manager's settings", text, strlen(text), err) != 0)
+        return -1;
+    conf_mark(&server->sources, &before, &server->conf, CONF_RM);
+    return 0;
+}
+
+/* Names process sets, too, which are no setting of muster.json. */
+static int set_option(struct server *server, const char *group, const char *key, json_object *value,
+                      struct err *err)
+{
+    char name[256];
+    if (*group == '\0' && strcmp(key, "pset") == 0 && json_object_get_string(value) != NULL) {
+        boot_replace(&server->boot, BOOT_PSETS, json_object_get_string(value));
+        return 0;
+    }
+    snprintf(name, sizeof name, CONF_STEP_OPTION "%.100s%s%.100s", group, *group != '\0' ? "." : "",
+             key);
+    const char *text = json_object_get_string(value);
+    return conf_step_set(&server->conf, name, text != NULL ? text : "null", err);
+}
+
+/* "-o muster.timeouts.fence=5" comes as {"timeouts": {"fence": 5}}. */
+static int read_options(struct server *server, struct err *err)
+{
+    const char *text = boot_setting(&server->boot, "options");
+    json_object *options = text != NULL ? json_tokener_parse(text) : NULL;
+    int rc = 0;
+    if (text == NULL)
+        return 0;
+    if (!json_object_is_type(options, json_type_object)) {
+        json_object_put(options);
+        return err_set(err,
+                       "the options of the step are no object: give " CONF_STEP_OPTION "KEY=VALUE");
+    }
+    json_object_object_foreach(options, key, value)
+    {
+        if (!json_object_is_type(value, json_type_object)) {
+            rc = rc != 0 ? rc : set_option(server, "", key, value, err);
+            continue;
+        }
+        json_object_object_foreach(value, leaf, inner)
+        {
+            rc = rc != 0 ? rc : set_option(server, key, leaf, inner, err);
+        }
+    }
+    json_object_put(options);
+    return rc;
+}
+
+/* Options win over variables. */
+static int read_step(struct server *server, struct err *err)
+{
+    const struct conf before = server->conf;
+    int rc;
+    for (uint32_t i = 0; i < server->boot.nsettings; i++) {
+        const struct boot_setting *given = &server->boot.settings[i];
+        if (strncmp(given->key, CONF_STEP_ENV, strlen(CONF_STEP_ENV)) == 0 &&
+            conf_step_set(&server->conf, given->key, given->value, err) != 0)
+            return -1;
+    }
+    rc = read_options(server, err);
+    conf_mark(&server->sources, &before, &server->conf, CONF_STEP);
+    return rc;
+}
+
+int server_settings(struct server *server, struct err *err)
+{
+    return read_file(server, err) != 0 || read_rm(server, err) != 0 || read_step(server, err) != 0
+               ? -1
+               : 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Keeps the servers that have ended in order until their last messages must have come. Then, as
+ * for a lost one, it fails what waits for them.
+ */
+#include "common/server/peers/departed.h"
+
+#include "common/server/trees/broadcast.h"
+
+#include "common/notify/loss.h"
+#include "common/server/steps/steps.h"
+#include "common/server/tasks/tasks.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A server that has ended in order has said all before. Its last messages are at our socket by
+ * then, or with a server that passes them on. */
+enum { STILL_HEARD_MS = 250 };
+
+enum how { DIED, LEFT, ABSENT /* left, and a task had failed before PMIx_Init */ };
+
+/* One that has ended in order, and whose last messages may still come. */
+struct departure {
+    struct departure *next;
+    uint32_t node;
+    int64_t at; /* when it counts as gone, now_ms() */
+    enum how how;
+    char why[128];
+};
+
+struct wait {
+    uint32_t node;
+    bool found;
+};
+
+/* Whether a get waits for that server. Queries go on without servers that have left, and
+ * muster-status names these. */
+static void find_wait(void *arg, const struct ask_view *view)
+{
+    struct wait *wait = arg;
+    wait->found |= view->node == wait->node && view->topic == ASK_MODEX;
+}
+
+static void find_missing(void *arg, const struct engine_view *view)
+{
+    struct wait *wait = arg;
+    wait->found |= view->root == wait->node;
+    for (uint32_t i = 0; i < view->nmissing; i++)
+        wait->found |= view->missing[i] == wait->node;
+}
+
+static void gone(struct server *server, uint32_t node, enum how how, const char *why)
+{
+    bool own = node < server->boot.nnodes;
+    struct wait wait = {.node = node};
+    engine_walk(server->engine, find_missing, &wait);
+    asks_walk(server->asks, find_wait, &wait);
+    bool news = steps_lost(server, node);
+    char text[sizeof server->lost];
+    snprintf(text, sizeof text, "muster-server on %s is lost: %s",
+             nspace_name(server->nspace, node), why);
+    /* Where only an event was for that node, no task misses anything. */
+    if (news && !server->ending)
+        log_write((how == DIED && own) || wait.found ? LOG_LEVEL_ERROR
+                  : how == LEFT                      ? LOG_LEVEL_DEBUG
+                                                     : LOG_LEVEL_INFO,
+                  "%s", text);
+    /* The word of its tasks may have come first. */
+    if (own && how != LEFT && (server->loss == LOSS_NONE || server->lost_on == node)) {
+        server->lost_on = node;
+        server->loss = how == ABSENT && !wait.found ? LOSS_UNSAID : LOSS_SERVER;
+        memcpy(server->lost, text, sizeof text);
+    }
+    if (how == DIED)
+        engine_lost(server->engine, node);
+    else
+        engine_left(server->engine, node);
+    asks_lost(server->asks, node);
+    /* Of one that ended in order, the tasks that were lost have been told. */
+    if (!server->ending && news && how == DIED)
+        loss_server(server, node, why);
+    if (own)
+        broadcast_lost(server->broadcasts, node);
+    steps_tidy(server, node);
+}
+
+/* Counts as gone when its last messages must have come. */
+static void leave(struct server *server, uint32_t node, enum how how, const char *why)
+{
+    struct departure *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        gone(server, node, how, why);
+        return;
+    }
+    d->node = node;
+    d->how = how;
+    d->at = now_ms() + STILL_HEARD_MS;
+    snprintf(d->why, sizeof d->why, "%s", why);
+    if (server->departures == NULL)
+        server->departures = d;
+    else
+        server->last_departure->next = d;
+    server->last_departure = d;
+}
+
+void departed(void *arg, uint32_t node, const char *why)
+{
+    struct server *server = arg;
+    bool own = node < server->boot.nnodes;
+    if (own && engine_is_lost(server->engine, node))
+        return; /* it has said so itself */
+    struct rm_peer peer = {0};
+    if (own)
+        peer = server->rm_ops->peer(server->rm, node);
+    if (peer.state == RM_PEER_LEFT)
+        leave(server, node, LEFT, why);
+    else
+        gone(server, node, DIED, why);
+    if (peer.state == RM_PEER_DIED)
+        tasks_host_died(server);
+}
+
+void departed_left(struct server *server, uint32_t node, bool early, const char *why)
+{
+    leave(server, node, early ? ABSENT : LEFT, why);
+}
+
+int64_t departed_next(const struct server *server, int64_t now)
+{
+    const struct departure *first = server->departures;
+    return ms_until(first != NULL ? first->at : 0, now);
+}
+
+void departed_tick(struct server *server, int64_t now)
+{
+    while (departed_next(server, now) == 0) {
+        struct departure *d = server->departures;
+        server->departures = d->next;
+        if (!engine_is_lost(server->engine, d->node)) /* it may be told of by several ways */
+            gone(server, d->node, d->how, d->why);
+        free(d);
+    }
+}
+
+void departed_free(struct server *server)
+{
+    while (server->departures != NULL) {
+        struct departure *d = server->departures;
+        server->departures = d->next;
+        free(d);
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of how many descriptors a server counts for its tasks, on a limit of the test's own.
+ */
+#include "common/server/process/limits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { TASKS = 32, REST = 64 /* of a server without tasks */, ARITY = 16 };
+
+static rlim_t limit;
+
+/* Instead of libc's. */
+int getrlimit(__rlimit_resource_t resource, struct rlimit *files)
+{
+    assert_int_equal(resource, RLIMIT_NOFILE);
+    *files = (struct rlimit){.rlim_cur = limit, .rlim_max = limit};
+    return 0;
+}
+
+static void tasks_have_one_each(void **state)
+{
+    struct err err = {0};
+    (void)state;
+    limit = REST + TASKS;
+    assert_int_equal(limits_descriptors(TASKS, false, &err), 0);
+    limit--;
+    assert_int_equal(limits_descriptors(TASKS, false, &err), -1);
+    assert_non_null(strstr(err.text, "it may open 95 files, and needs 96 for 32 tasks"));
+}
+
+/* A connection, another one until exec, and both ends of two streams. */
+static void spawned_ones_have_six(void **state)
+{
+    struct err err = {0};
+    (void)state;
+    limit = REST + 6 * TASKS;
+    assert_int_equal(limits_descriptors(TASKS, true, &err), 0);
+    limit--;
+    assert_int_equal(limits_descriptors(TASKS, true, &err), -1);
+    assert_non_null(strstr(err.text, "it may open 255 files, and needs 256 for 32 tasks"));
+}
+
+/* Half of what the tasks leave is for connections to other servers. */
+static void connections_take_what_tasks_leave(void **state)
+{
+    (void)state;
+    limit = REST + 6 * TASKS + 40;
+    assert_int_equal(limits_connections(ARITY, TASKS, true), 20);
+    assert_int_equal(limits_connections(ARITY, TASKS, false), 4 * ARITY);
+    limit = REST + 6 * TASKS;
+    assert_int_equal(limits_connections(ARITY, TASKS, true), 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_have_one_each),
+        cmocka_unit_test(spawned_ones_have_six),
+        cmocka_unit_test(connections_take_what_tasks_leave),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

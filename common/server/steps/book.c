@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists: a process is in few connections at a time. */
+#include "common/server/steps/book.h"
+
+#include "common/tracker/values/signature.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct book_entry *find(struct book_entry *list, const char *id,
+                               const struct procset *members)
+{
+    struct book_entry *c = list;
+    while (c != NULL && (strcmp(c->id, id) != 0 || !procset_equal(&c->members, members)))
+        c = c->next;
+    return c;
+}
+
+struct book_entry *book_find(const struct book *book, const char *id, const struct procset *members)
+{
+    return find(book->open, id, members);
+}
+
+static void put(struct book_entry **list, struct book_entry *entry)
+{
+    entry->next = *list;
+    *list = entry;
+}
+
+static void take(struct book_entry **list, const struct book_entry *entry)
+{
+    while (*list != entry)
+        list = &(*list)->next;
+    *list = entry->next;
+}
+
+static void take_closed(struct book *book, const struct book_entry *entry)
+{
+    take(&book->closed, entry);
+    book->nclosed--;
+}
+
+static struct book_entry *entry_new(const char *id, const struct procset *members)
+{
+    struct book_entry *c = calloc(1, sizeof *c);
+    if (c == NULL || procset_unite(&c->members, members) != 0) {
+        free(c);
+        return NULL;
+    }
+    snprintf(c->id, sizeof c->id, "%s", id);
+    return c;
+}
+
+struct book_entry *book_open(struct book *book, const char *id, const struct procset *members,
+                             uint32_t directives)
+{
+    struct book_entry *c = book_find(book, id, members);
+    if (c == NULL) {
+        c = find(book->closed, id, members);
+        if (c == NULL && (c = entry_new(id, members)) == NULL)
+            return NULL;
+        if (c->name[0] != '\0')
+            take_closed(book, c);
+        put(&book->open, c);
+        book->n++;
+    }
+    c->directives = directives;
+    return c;
+}
+
+bool book_name(struct book_entry *entry)
+{
+    struct wire_out out = {0};
+    if (entry->name[0] != '\0')
+        return false;
+    signature_write(&out, COLL_CONNECT, entry->id, &entry->members);
+    snprintf(entry->name, sizeof entry->name, "%.200s.connect.%016" PRIx64,
+             entry->members.parts[0].nspace, signature_hash(out.data, out.len));
+    wire_out_free(&out);
+    return true;
+}
+
+static const struct book_entry *named(const struct book_entry *list, const char *name)
+{
+    while (list != NULL && (list->name[0] == '\0' || strcmp(list->name, name) != 0))
+        list = list->next;
+    return list;
+}
+
+const struct book_entry *book_named(const struct book *book, const char *name, bool *is_open)
+{
+    const struct book_entry *c = named(book->open, name);
+    if (is_open != NULL)
+        *is_open = c != NULL;
+    return c != NULL ? c : named(book->closed, name);
+}
+
+bool book_expand(const struct book *book, struct procset *set, const char *name, uint32_t rank,
+                 bool all, int *rc)
+{
+    const struct book_entry *c = book_named(book, name, NULL);
+    const struct procset_part *part;
+    *rc = -1;
+    if (c == NULL)
+        return false;
+    if (all)
+        *rc = procset_unite(set, &c->members);
+    else if (procset_at_place(&c->members, rank, &part, &rank))
+        *rc = procset_add(set, part->nspace, rank, rank);
+    return true;
+}
+
+bool book_close(struct book *book, const char *id, const struct procset *members)
+{
+    struct book_entry *c = book_find(book, id, members);
+    if (c == NULL)
+        return false;
+    take(&book->open, c);
+    book->n--;
+    if (c->name[0] == '\0') {
+        book_drop(c);
+        return true;
+    }
+    put(&book->closed, c);
+    book->nclosed++;
+    return true;
+}
+
+struct book_entry *book_take_oldest(struct book *book)
+{
+    struct book_entry *c = book->closed;
+    if (book->nclosed <= BOOK_CLOSED_MAX)
+        return NULL;
+    while (c->next != NULL)
+        c = c->next;
+    take_closed(book, c);
+    return c;
+}
+
+const struct book_entry *book_next(const struct book *book, const struct book_entry *after,
+                                   const char *nspace, uint32_t rank)
+{
+    const struct book_entry *c = after == NULL ? book->open : after->next;
+    while (c != NULL && !procset_has(&c->members, nspace, rank))
+        c = c->next;
+    return c;
+}
+
+static struct book_entry *take_of(struct book_entry **list, const char *nspace)
+{
+    struct book_entry *c = *list;
+    while (c != NULL && !procset_has_of(&c->members, nspace))
+        c = c->next;
+    if (c != NULL)
+        take(list, c);
+    return c;
+}
+
+struct book_entry *book_take(struct book *book, const char *nspace, bool *was_open)
+{
+    struct book_entry *c = take_of(&book->open, nspace);
+    *was_open = c != NULL;
+    if (c != NULL) {
+        book->n--;
+        return c;
+    }
+    c = take_of(&book->closed, nspace);
+    if (c != NULL)
+        book->nclosed--;
+    return c;
+}
+
+void book_drop(struct book_entry *entry)
+{
+    procset_free(&entry->members);
+    free(entry);
+}
+
+void book_free(struct book *book)
+{
+    struct book_entry *c;
+    while ((c = book->open != NULL ? book->open : book->closed) != NULL) {
+        take(c == book->open ? &book->open : &book->closed, c);
+        book_drop(c);
+    }
+    book->n = book->nclosed = 0;
+}

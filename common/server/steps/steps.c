@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Introduces this server to servers of other steps, learns their namespaces, asks where a bootstrap
+ * has its home, and drops frames that another step's server may not send.
+ */
+#include "common/server/steps/steps.h"
+
+#include "common/holder/holder.h"
+#include "common/nspace/foreign.h"
+#include "common/server/spawned/streams.h"
+#include "common/server/steps/strangers.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A call that waits for its home to be named. */
+struct homeless {
+    struct homeless *next;
+    struct server *server;
+    uint64_t call;
+    char id[PROCSET_NAME_MAX + 1];
+};
+
+static bool is_own(const struct server *server, uint32_t node)
+{
+    return node < server->boot.nnodes;
+}
+
+/* ---- what all of the own step has to know ---- */
+
+static int64_t clock_of(void *arg)
+{
+    (void)arg;
+    return now_ms();
+}
+
+static bool is_lost(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return engine_is_lost(server->engine, node);
+}
+
+static void send_own(void *arg, uint32_t node, struct wire_out *frame)
+{
+    const struct server *server = arg;
+    link_send(server->link, node, frame);
+}
+
+static const void *registration(void *arg, const char *name, size_t *len)
+{
+    const struct server *server = arg;
+    const struct nspace *ns = nspace_find(server->nspace, name);
+    if (ns == NULL || ns->foreign == NULL || foreign_has_ended(ns))
+        return NULL;
+    *len = ns->len;
+    return ns->bytes;
+}
+
+uint32_t steps_speaker(void *arg, const struct procset *set)
+{
+    const struct server *server = arg;
+    uint32_t first = server->boot.nnodes, node;
+    for (struct procset_at at = {0}; procset_next(set, &at);)
+        if (strcmp(at.nspace, server->boot.nspace) == 0 &&
+            nspace_node(server->nspace, at.nspace, at.rank, &node) == 0 && node < first &&
+            !engine_is_lost(server->engine, node))
+            first = node;
+    return first;
+}
+
+static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len);
+
+static struct spreads *open_spreads(struct server *server)
+{
+    const struct spread_env env = {.arg = server,
+                                   .self = server->boot.node,
+                                   .nnodes = server->boot.nnodes,
+                                   .arity = (uint32_t)server->conf.tree_arity,
+                                   .now = clock_of,
+                                   .is_lost = is_lost,
+                                   .send = send_own,
+                                   .registration = registration,
+                                   .learn = learn_for_all,
+                                   .speaker = steps_speaker};
+    return spread_new(&env);
+}
+
+void steps_spread(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    if (server->spreads != NULL)
+        spread_receive(server->spreads, from, body, len);
+}
+
+void steps_await(struct server *server, struct spread_wait *wait)
+{
+    if (server->spreads != NULL)
+        spread_await(server->spreads, wait);
+    else
+        wait->done(wait);
+}
+
+void steps_speak(struct server *server, const struct procset *set)
+{
+    if (server->spreads != NULL)
+        spread_speak(server->spreads, set);
+}
+
+int64_t steps_next(const struct server *server)
+{
+    int64_t spread = server->spreads != NULL ? spread_next(server->spreads) : -1;
+    int64_t seek = strangers_next(server);
+    return spread < 0 || (seek >= 0 && seek < spread) ? seek : spread;
+}
+
+void steps_tick(struct server *server)
+{
+    if (server->spreads != NULL)
+        spread_tick(server->spreads);
+    strangers_tick(server);
+}
+
+void steps_go_on(struct server *server)
+{
+    spread_close(server->spreads);
+    strangers_go_on(server);
+}
+
+int steps_open(struct server *server)
+{
+    struct wire_out out = {0};
+    if (server->rm_ops->rendezvous != NULL &&
+        ((server->spreads = open_spreads(server)) == NULL || strangers_open(server) != 0))
+        return -1;
+    boot_write_nspace(&server->boot, &out);
+    server->nspace->bytes = wire_out_take(&out, &server->nspace->len);
+    wire_out_free(&out);
+    return server->nspace->bytes != NULL ? 0 : -1;
+}
+
+void steps_tell(struct server *server, struct nspace *ns, uint32_t node)
+{
+    struct wire_out out = {0};
+    if (ns->bytes == NULL || foreign_has_ended(ns) || !foreign_tell(ns, node))
+        return; /* of the end of one that has ended, no server would hear again */
+    log_debug("transport: %s is told of namespace %s", nspace_name(server->nspace, node),
+              ns->boot->nspace);
+    wire_put_u8(&out, FRAME_NSPACE);
+    wire_put_raw(&out, ns->bytes, ns->len);
+    link_send(server->link, node, &out);
+}
+
+void steps_send(struct server *server, uint32_t node, struct wire_out *frame,
+                struct shared_bytes *body)
+{
+    steps_tell(server, server->nspace, node);
+    link_send_shared(server->link, node, frame, body);
+}
+
+void steps_acquaint(void *arg, uint32_t node, const struct procset *set)
+{
+    struct server *server = arg;
+    if (node == server->boot.node)
+        return;
+    steps_tell(server, server->nspace, node);
+    for (uint32_t i = 0; i < set->nparts; i++) {
+        struct nspace *ns = (struct nspace *)nspace_find(server->nspace, set->parts[i].nspace);
+        if (ns != NULL)
+            steps_tell(server, ns, node);
+    }
+}
+
+bool steps_may(const struct server *server, uint32_t from, enum frame_type type, const void *body,
+               size_t len)
+{
+    struct wire_in in;
+    bool good = true;
+    if (is_own(server, from)) {
+        good = type != FRAME_LEAVING;
+    } else if (type == FRAME_ENDING || type == FRAME_ABSENT || type == FRAME_SPREAD ||
+               type == FRAME_STARTED || type == FRAME_BROADCAST || type == FRAME_STALLED ||
+               type == FRAME_ANNOUNCE) {
+        good = false;
+    } else if (type == FRAME_ASK) {
+        wire_in_init(&in, body, len);
+        wire_get_u64(&in);
+        uint8_t topic = wire_get_u8(&in);
+        good = (topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_OUTPUT ||
+                topic == ASK_INPUT) &&
+               !in.bad;
+    }
+    if (!good)
+        log_warning("a frame of %s of type %d, which is not for it to send, was dropped",
+                    nspace_name(server->nspace, from), (int)type);
+    return good;
+}
+
+int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
+{
+    const struct server *server = arg;
+    return foreign_server(server->nspace, step, index, node);
+}
+
+/* Makes handles of a namespace known to the back end, and where its servers are once that is known.
+ * @param handles how many there were before */
+static void attach(struct server *server, struct nspace *ns, uint32_t handles)
+{
+    struct foreign *f = ns->foreign;
+    bool places = ns->boot != NULL && !f->placed;
+    if (ns->base != handles && !places)
+        return;
+    f->placed = places;
+    server->rm_ops->attach(server->rm, f->name, f->run, ns->base, ns->nnodes,
+                           places ? ns->boot->nodes : NULL);
+}
+
+struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err)
+{
+    uint32_t handles = nspace_handles(server->nspace);
+    steps_replace(server, found->nspace, found->run);
+    struct nspace *ns =
+        foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, err);
+    if (ns != NULL)
+        attach(server, ns, handles);
+    return ns;
+}
+
+/* A namespace that was learnt. */
+static struct nspace *learn(struct server *server, uint64_t step, const void *body, size_t len)
+{
+    struct boot boot;
+    struct err err = {0};
+    struct nspace *ns = NULL;
+    uint32_t handles = nspace_handles(server->nspace);
+    if (boot_read_nspace(&boot, body, len, &err) == 0) {
+        steps_replace(server, boot.nspace, boot.run);
+        ns = foreign_learn(server->nspace, step, &boot, body, len, &err);
+    }
+    boot_free(&boot);
+    if (ns == NULL)
+        log_error("a registration of another step was refused: %s", err.text);
+    else
+        attach(server, ns, handles);
+    if (ns != NULL && ns->boot != NULL)
+        strangers_learnt(server);
+    return ns;
+}
+
+const char *steps_learn(struct server *server, const void *registration, size_t len)
+{
+    const struct nspace *ns = learn(server, 0, registration, len);
+    return ns != NULL ? ns->foreign->name : NULL;
+}
+
+bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len)
+{
+    return learn(arg, step, body, len) != NULL;
+}
+
+/* Processes that were spawned have their parent's name before they have called anything, and
+ * libpmix holds a group with it back until it knows the namespace. */
+static void tell_of_parent(struct server *server, const char *name)
+{
+    const struct boot *boot = &server->boot;
+    const struct boot_node *here = &boot->nodes[boot->node];
+    char parent[PROCSET_NAME_MAX + 1];
+    struct procset set = {0};
+    uint32_t rank;
+    if (boot->node != 0 || here->ntasks == 0 || server->spreads == NULL ||
+        !boot_parent(boot, parent, &rank))
+        return;
+    if (strcmp(parent, name) != 0) {
+        if (!streams_join(server, name))
+            return;
+        rank = 0; /* the parent is a tool there */
+    }
+    if (procset_add(&set, name, rank, rank) == 0 && steps_register(server, &set) == 0 &&
+        procset_add(&set, boot->nspace, here->ranks[0], here->ranks[0]) == 0)
+        spread_speak(server->spreads, &set);
+    procset_free(&set);
+}
+
+void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct boot *own = &server->boot;
+    const struct nspace *ns = server->nspace;
+    if (server->rm_ops->attach == NULL || (ns->len == len && memcmp(ns->bytes, body, len) == 0))
+        return; /* of ourselves we know */
+    ns = learn(server, 0, body, len);
+    if (ns == NULL)
+        return;
+    log_debug("%s of step %s has told of namespace %s", nspace_name(server->nspace, from),
+              own->label, ns->foreign->name);
+    if (!is_own(server, from)) /* it may have introduced itself to hear our name */
+        steps_tell(server, server->nspace, from);
+    if (ns->boot != NULL)
+        tell_of_parent(server, ns->foreign->name);
+}
+
+/* ---- homes ---- */
+
+static void on_home(void *arg, uint32_t node, const char *why)
+{
+    struct homeless *h = arg;
+    struct homeless **at = &h->server->homeless;
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+    if (node == ENGINE_NO_HOME)
+        log_error("group \"%s\" bootstrap: there is no server where its leaders could meet: %s",
+                  h->id, why != NULL ? why : "the resource manager names one that is not there");
+    engine_home(h->server->engine, h->call, node);
+    free(h);
+}
+
+void steps_home(void *arg, const char *id, uint64_t call)
+{
+    struct server *server = arg;
+    struct homeless *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        engine_home(server->engine, call, ENGINE_NO_HOME);
+        return;
+    }
+    h->server = server;
+    h->call = call;
+    snprintf(h->id, sizeof h->id, "%s", id);
+    h->next = server->homeless;
+    server->homeless = h;
+    holder_where(server->holder, on_home, h);
+}
+
+static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len)
+{
+    struct server *server = arg;
+    struct nspace *ns = learn(server, 0, bytes, len);
+    struct procset set = {0};
+    if (ns != NULL && strcmp(ns->foreign->name, name) == 0 && procset_add(&set, name, 0, 0) == 0)
+        steps_register(server, &set);
+    procset_free(&set);
+}
+
+void steps_close(struct server *server)
+{
+    spread_free(server->spreads);
+    strangers_close(server);
+    while (server->homeless != NULL) {
+        struct homeless *h = server->homeless;
+        server->homeless = h->next;
+        free(h);
+    }
+}

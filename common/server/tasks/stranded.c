@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tasks that libpmix keeps waiting for one that has ended in order; see stranded.h. */
+#include "common/server/tasks/stranded.h"
+
+#include "common/nspace/library.h"
+#include "common/server/ending.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WAIT_MS = 5000, /* for those here to end by themselves, as others have had an error */
+};
+
+struct stranded {
+    int64_t at; /* when it is told, now_ms() */
+    enum coll_kind kind;
+    char id[PROCSET_NAME_MAX + 1];
+    struct procset members;
+    uint32_t gone; /* slot of one that has ended */
+};
+
+static bool is_member(const struct server *server, const struct procset *members, uint32_t slot)
+{
+    return procset_has(members, server->boot.nspace, boot_here(&server->boot)->ranks[slot]);
+}
+
+/* Whether libpmix may wait for a task that is not lost. Up to libpmix 6 a fence goes on without one
+ * that finalizes while it is under way, and is then handed up; not so when one calls it later. */
+static bool strands(const struct task *task)
+{
+    return task_has_ended(task) && !task_is_lost(task);
+}
+
+void stranded_note(struct server *server, const struct signature *sig)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    uint32_t alive = 0, gone = here->ntasks;
+    if (server->stranded != NULL || server->ending || server->told_to_leave)
+        return;
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        if (!is_member(server, &sig->members, k))
+            continue;
+        alive += task->state == TASK_CONNECTED;
+        if (gone == here->ntasks && strands(task))
+            gone = k;
+    }
+    struct stranded *s = alive > 0 && gone < here->ntasks ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL)
+        return;
+    s->at = now_ms() + WAIT_MS;
+    s->kind = sig->kind;
+    s->gone = gone;
+    snprintf(s->id, sizeof s->id, "%s", sig->id);
+    if (procset_unite(&s->members, &sig->members) != 0) {
+        free(s);
+        return;
+    }
+    server->stranded = s;
+}
+
+void stranded_called(struct server *server, enum coll_kind kind, const char *id)
+{
+    const struct stranded *s = server->stranded;
+    if (s != NULL && s->kind == kind && strcmp(s->id, id) == 0)
+        stranded_free(server);
+}
+
+int64_t stranded_next(const struct server *server, int64_t now)
+{
+    const struct stranded *s = server->stranded;
+    return ms_until(s != NULL ? s->at : 0, now);
+}
+
+/* Those here that have neither ended nor finalized, as "rank 6" or "ranks 6,8". */
+static bool list_waiting(const struct server *server, const struct stranded *s, char *buf,
+                         size_t cap)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    size_t len = 0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        if (server->tasks[k].state != TASK_CONNECTED || !is_member(server, &s->members, k))
+            continue;
+        if (len < cap)
+            len +=
+                (size_t)snprintf(buf + len, cap - len, "%s%u", n == 0 ? "" : ",", here->ranks[k]);
+        n++;
+    }
+    return n > 0;
+}
+
+void stranded_tick(struct server *server, int64_t now)
+{
+    const struct stranded *s = server->stranded;
+    const struct boot_node *here = boot_here(&server->boot);
+    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
+    char waiting[128], what[COLL_DESCRIBE_MAX], text[768], release[LIBRARY_TEXT_SIZE];
+    if (stranded_next(server, now) != 0)
+        return;
+    if (server->ending || server->told_to_leave ||
+        !list_waiting(server, s, waiting, sizeof waiting)) {
+        stranded_free(server);
+        return;
+    }
+    coll_describe(s->kind, s->id, what, sizeof what);
+    snprintf(text, sizeof text,
+             "%s: rank %u on %s has ended without taking part, and libpmix %s lets ranks %s "
+             "there wait for it for ever",
+             what, here->ranks[s->gone], here->name, library_text(server->library, release),
+             waiting);
+    log_error("%s%s", text, end ? "; ending the step" : "");
+    const struct task *gone = &server->tasks[s->gone];
+    struct rm_ending ending = ending_of_task(gone->sig, gone->code, text);
+    stranded_free(server);
+    if (end)
+        server_end_step(server, &ending, NULL);
+}
+
+void stranded_free(struct server *server)
+{
+    if (server->stranded != NULL)
+        procset_free(&server->stranded->members);
+    free(server->stranded);
+    server->stranded = NULL;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Follows the tasks of this node (task.c has the life of one). Finds among lost tasks the task that
+ * is the cause, reports it once for the step, and has the step ended if that is the setting.
+ */
+#include "common/server/tasks/tasks.h"
+
+#include "common/notify/loss.h"
+#include "common/nspace/library.h"
+#include "common/server/ending.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <pmix_common.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The RM ends all tasks of a node within less; an operation that fails for the loss takes longer to
+ * reach the tasks that then end, and with them the user's terminal. */
+enum { TOGETHER_MS = 5, JUST_MS = 1000 };
+
+/* When no server knows the cause, all would have the step ended at once: one does it first. */
+enum { TURN_MS = 20, TURNS = 50 };
+
+/* Tasks of a step that another server has ended are gone sooner, unless that server cannot; then
+ * not all servers ask the RM at once. */
+enum { END_AGAIN_MS = 10000, END_TURN_MS = 200 };
+
+static int64_t patience(const struct server *server)
+{
+    uint32_t node = server->boot.node;
+    return JUST_MS + TURN_MS * (int64_t)(node < TURNS ? node : TURNS);
+}
+
+/* Whether another node's server is about to have the step ended for a loss that an operation here
+ * has failed for already: it knows the cause. */
+static bool may_follow(const struct server *server)
+{
+    return server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && server->bereft_at != 0 &&
+           now_ms() < server->bereft_at + patience(server);
+}
+
+void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    if (slot >= here->ntasks || task_has_ended(&server->tasks[slot]))
+        return;
+    struct task *task = &server->tasks[slot];
+    task_move(task, here->ranks[slot], TASK_END);
+    bool lost = task_is_lost(task);
+    task->sig = sig;
+    task->code = code;
+    task->at = now_ms();
+    log_debug("rank %u ended: signal %u, exit code %u%s", here->ranks[slot], sig, code,
+              lost ? ", without PMIx_Finalize" : "");
+    if (lost)
+        server->report_losses = now_ms() + (may_follow(server) ? patience(server) : TOGETHER_MS);
+    else
+        engine_local_loss(server->engine);
+}
+
+/* The launcher may be late with the word of one that libpmix has noticed. */
+static bool has_ended(const struct task *task)
+{
+    return task_has_ended(task) || task->client == CLIENT_FORGOTTEN;
+}
+
+int32_t tasks_loss_status(const struct server *server, enum coll_kind kind)
+{
+    return kind == COLL_CONSTRUCT && library_has(server->library, LIBRARY_GROUP_ABORTS)
+               ? PMIX_GROUP_CONSTRUCT_ABORT
+               : PMIX_ERR_PROC_TERM_WO_SYNC;
+}
+
+int32_t tasks_status(const struct server *server, const struct signature *sig)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (has_ended(&server->tasks[k]) &&
+            procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
+            return tasks_loss_status(server, sig->kind);
+    return 0;
+}
+
+void tasks_gone(const struct server *server, const struct signature *sig, struct procset *gone)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (has_ended(&server->tasks[k]) &&
+            procset_has(&sig->members, server->boot.nspace, here->ranks[k]))
+            procset_add(gone, server->boot.nspace, here->ranks[k], here->ranks[k]);
+    procset_canonical(gone);
+}
+
+void tasks_bereft(struct server *server, int32_t status, const struct procset *gone)
+{
+    const struct procset_part *part = gone->nparts > 0 ? &gone->parts[0] : NULL;
+    uint32_t rank, node;
+    if (part == NULL || part->ranks.n == 0)
+        return;
+    rank = part->ranks.v[0].first;
+    if (nspace_node(server->nspace, part->nspace, rank, &node) != 0 || node == server->boot.node)
+        return;
+    server->bereft_at = now_ms();
+    if (server->loss == LOSS_UNSAID && server->lost_on == node) {
+        server->loss = LOSS_SERVER;
+        log_error("%s", server->lost);
+    }
+    if (server->loss != LOSS_NONE)
+        return;
+    server->lost_on = node;
+    server->loss = status != PMIX_ERR_LOST_CONNECTION ? LOSS_TASK : LOSS_SERVER;
+    snprintf(server->lost, sizeof server->lost, "rank %u on %.100s %s", rank,
+             nspace_name(server->nspace, node),
+             server->loss == LOSS_TASK ? "has ended" : "is lost");
+}
+
+bool tasks_just_lost(const struct server *server)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (task_is_lost(&server->tasks[k]) && now_ms() < server->tasks[k].at + JUST_MS)
+            return true;
+    return false;
+}
+
+bool tasks_all_killed(const struct server *server)
+{
+    uint32_t n = boot_here(&server->boot)->ntasks;
+    for (uint32_t k = 0; k < n; k++)
+        if (server->tasks[k].sig == 0)
+            return false;
+    return true;
+}
+
+bool tasks_one_ended_well(const struct server *server)
+{
+    uint32_t n = boot_here(&server->boot)->ntasks;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task->sig == 0 && !task_is_lost(task) && task->state != TASK_CONNECTED)
+            return true;
+    }
+    return false;
+}
+
+bool tasks_any_lost(const struct server *server)
+{
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
+        if (task_is_lost(&server->tasks[k]) || server->tasks[k].state == TASK_CONNECTED)
+            return true;
+    return false;
+}
+
+bool tasks_loss_is_told(struct server *server, const struct procset *participants)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (server->tasks[k].state == TASK_TOLD &&
+            procset_has(participants, server->boot.nspace, here->ranks[k]))
+            return true;
+    if (server->ending || server->report_losses != 0)
+        return server->ending;
+    server->report_losses = now_ms() + JUST_MS; /* it must be on its way */
+    return false;
+}
+
+bool tasks_await_cause(const struct server *server)
+{
+    return server->report_losses != 0 && may_follow(server);
+}
+
+bool tasks_tell_for_others(const struct server *server)
+{
+    return server->report_losses == 0 || (tasks_await_cause(server) && !tasks_all_killed(server));
+}
+
+void tasks_are_to_end(struct server *server)
+{
+    if (server->end_again == 0)
+        server->end_again = now_ms() + END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS);
+}
+
+void tasks_host_died(struct server *server)
+{
+    if (server->end_bereft == 0 && server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP)
+        server->end_bereft = now_ms() + patience(server);
+}
+
+int64_t tasks_next(const struct server *server, int64_t now)
+{
+    return ms_until(earlier(server->report_losses, earlier(server->end_again, server->end_bereft)),
+                    now);
+}
+
+static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)
+{
+    const struct task *task = &server->tasks[slot];
+    const struct boot_node *here = boot_here(&server->boot);
+    if (task->sig != 0)
+        snprintf(buf, cap, "rank %u on %s was killed by signal %u (%s) before PMIx_Finalize",
+                 here->ranks[slot], here->name, task->sig, strsignal((int)task->sig));
+    else if (task->code == BOOT_CODE_UNKNOWN)
+        snprintf(buf, cap, "rank %u on %s ended without PMIx_Finalize", here->ranks[slot],
+                 here->name);
+    else
+        snprintf(buf, cap, "rank %u on %s ended with exit code %u and without PMIx_Finalize",
+                 here->ranks[slot], here->name, task->code);
+}
+
+/* @return SIGKILL or SIGTERM when all tasks of this node were lost by that signal, else 0. Then the
+ * RM has most likely ended them, and says so itself. */
+static uint32_t common_signal(const struct server *server)
+{
+    uint32_t n = boot_here(&server->boot)->ntasks, sig = server->tasks[0].sig;
+    for (uint32_t k = 0; k < n; k++)
+        if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig)
+            return 0;
+    return (n > 1 || server->boot.nnodes > 1) && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
+}
+
+/* @return whether the task only left, while another one of this node has failed */
+static bool is_follower(const struct server *server, const struct task *task)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    bool failed = false;
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        failed |= task_is_lost(&server->tasks[k]) &&
+                  (server->tasks[k].sig != 0 || server->tasks[k].code != 0);
+    return failed && task->sig == 0 && task->code == 0;
+}
+
+/* The first of the tasks here that are lost, those apart that only left when it failed; or NULL. */
+static const struct task *first_lost(const struct server *server)
+{
+    const struct task *first = NULL;
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task_is_lost(task) && !is_follower(server, task) &&
+            (first == NULL || task->at < first->at))
+            first = task;
+    }
+    return first;
+}
+
+/* How the step ends: as that task did. */
+static struct rm_ending first_loss(const struct server *server, const char *why)
+{
+    const struct task *first = first_lost(server);
+    return first == NULL ? ending_of_host(why) : ending_of_task(first->sig, first->code, why);
+}
+
+/* @return a node whose launcher may reach the user: not this one, nor one that is lost or has left;
+ * or SERVER_NOBODY */
+static uint32_t who_tells(const struct server *server)
+{
+    uint32_t node = 0;
+    while (node < server->boot.nnodes &&
+           (node == server->boot.node || server_has_left(server, node) ||
+            (server->loss != LOSS_NONE && node == server->lost_on)))
+        node++;
+    return node < server->boot.nnodes ? node : SERVER_NOBODY;
+}
+
+/* All tasks of this node were killed, so the terminal may not be reached from here any more: the
+ * server of another node tells the user. Only one does, since the RM may have killed tasks on all
+ * nodes. */
+static void end_for_all(struct server *server, uint32_t sig)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    char who[64], text[384];
+    if (here->ntasks == 1)
+        snprintf(who, sizeof who, "rank %u on", here->ranks[0]);
+    else
+        snprintf(who, sizeof who, "all %u tasks on", here->ntasks);
+    snprintf(text, sizeof text,
+             "%s %s %s killed by signal %u (%s) before PMIx_Finalize; ending the %s", who,
+             here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig),
+             boot_unit(&server->boot));
+    uint32_t teller = who_tells(server);
+    log_write(teller == SERVER_NOBODY ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
+    struct rm_ending ending = ending_of_task(sig, 0, text);
+    server_end_step_through(server, &ending, teller);
+}
+
+/* The user is to read the cause before what came of it, also where this node is first to have the
+ * step ended: the launcher of the lost server may be slower. A launcher that has told its server to
+ * leave may not reach the user any more, so another one says it then. */
+static void end_after_server(struct server *server, uint32_t together, const char *task)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task,
+             boot_unit(&server->boot));
+    log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
+    /* After a server was lost, the status of the tasks here is no cause. But where a task elsewhere
+     * is missing, whose server lives, that task has most likely ended in order: a server tells of
+     * its own losses. Then the status is that of the tasks here. A loss that its server still tells
+     * of weighs more. */
+    struct rm_ending ending = ending_of_host(text);
+    if (server->loss == LOSS_TASK)
+        ending.status = first_loss(server, text).status;
+    if (server->told_to_leave)
+        server_end_step_through(server, &ending, who_tells(server));
+    else
+        server_end_step(server, &ending, NULL);
+}
+
+static bool any_lives(const struct server *server)
+{
+    uint32_t n = boot_here(&server->boot)->ntasks;
+    for (uint32_t k = 0; k < n; k++)
+        if (!task_has_ended(&server->tasks[k]))
+            return true;
+    return false;
+}
+
+/* Where no task lives any more, the launcher may have shut the way to the terminal. */
+static void end_from_afar(struct server *server, uint32_t teller)
+{
+    const struct task *first = first_lost(server);
+    char text[256], why[320];
+    describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
+    snprintf(why, sizeof why, "%s; ending the %s", text, boot_unit(&server->boot));
+    struct rm_ending ending = ending_of_task(first->sig, first->code, why);
+    server_end_step_through(server, &ending, teller);
+}
+
+/* Says which task or server is lost, and ends the step if that is the setting. */
+static void tell(struct server *server)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    uint32_t together = common_signal(server), lost = 0;
+    bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
+    bool after_server = end && server->loss != LOSS_NONE;
+    uint32_t teller =
+        any_lives(server) || first_lost(server) == NULL ? SERVER_NOBODY : who_tells(server);
+    bool afar = end && !after_server && teller != SERVER_NOBODY;
+    bool quiet = server->ending || together != 0 || after_server || afar;
+    char text[256] = "";
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        struct task *task = &server->tasks[k];
+        lost += task_is_lost(task);
+        if (task->state != TASK_LOST)
+            continue;
+        task_move(task, here->ranks[k], TASK_TELL);
+        describe(server, k, text, sizeof text);
+        log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s%s",
+                  text, end && !after_server ? "; ending the " : "",
+                  end && !after_server ? boot_unit(&server->boot) : "");
+        if (end || server->ending)
+            continue;
+        loss_task(server, k, text);
+    }
+    if (after_server && lost > 0)
+        end_after_server(server, together, text);
+    else if (end && together != 0)
+        end_for_all(server, together);
+    else if (afar && lost > 0)
+        end_from_afar(server, teller);
+    else if (end && lost > 0) {
+        struct rm_ending ending = first_loss(server, text);
+        server_end_step(server, &ending, NULL);
+    }
+}
+
+/* The server that was to have the step ended may not have come through to the RM, or be gone with
+ * its node: tasks that live would hang for ever. */
+static void end_again(struct server *server)
+{
+    server->end_again = 0;
+    if (!any_lives(server) || server->rm == NULL)
+        return;
+    struct rm_ending ending = ending_of_host("the step was to end, and tasks of it still run");
+    log_info("%s", ending.why);
+    server->rm_ops->abort(server->rm, &ending);
+}
+
+/* A program that does not use PMIx, or not any more, needs no server. */
+static void end_bereft(struct server *server)
+{
+    server->end_bereft = 0;
+    bool used = false;
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
+        used |= server->tasks[k].state == TASK_CONNECTED;
+    if (!used || server->ending)
+        return;
+    char text[512];
+    snprintf(text, sizeof text, "%s; ending the %s", server->lost, boot_unit(&server->boot));
+    log_error("%s", text);
+    struct rm_ending ending = ending_of_host(text);
+    server_end_step(server, &ending, NULL);
+}
+
+/* Whether libpmix has yet to learn of a loss, though the step goes on. What it hands up without the
+ * lost task it tells the clients of itself (notify/loss.h), so no client here is told before that.
+ */
+static bool libpmix_is_late(const struct server *server, int64_t now)
+{
+    uint32_t n = boot_here(&server->boot)->ntasks;
+    if (server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP || server->ending ||
+        !library_has(server->library, LIBRARY_GONE_IS_AWAITED))
+        return false;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct task *task = &server->tasks[k];
+        if (task->state == TASK_LOST && task->client == CLIENT_KNOWN && now < task->at + JUST_MS)
+            return true;
+    }
+    return false;
+}
+
+void tasks_tick(struct server *server, int64_t now)
+{
+    if (server->end_bereft != 0 && server->end_bereft <= now)
+        end_bereft(server);
+    if (server->end_again != 0 && server->end_again <= now)
+        end_again(server);
+    if (server->report_losses == 0 || server->report_losses > now)
+        return;
+    if (libpmix_is_late(server, now)) {
+        server->report_losses = now + TOGETHER_MS;
+        return;
+    }
+    server->report_losses = 0;
+    tell(server);
+    engine_local_loss(server->engine);
+    server_resume(server);
+}

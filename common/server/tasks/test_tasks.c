@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of what becomes of the step, and of operations, when tasks end.
+ */
+#include "common/server/ending.h"
+#include "common/server/tasks/test_tasks_kit.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pmix_common.h>
+
+static unsigned naborts;
+
+static void a_loss_is_told_at_once(void **state)
+{
+    struct boot_setting unit = {"unit", "job"};
+    tasks_ended(&server, 0, 0, 1);
+    assert_false(tasks_await_cause(&server));
+    ends_after(TOGETHER_MS - 1, 0);
+    ends_after(1, 1);
+    assert_int_equal(nerrors, 1);
+    assert_string_equal(said, "rank 2 on c08 ended with exit code 1 and without PMIx_Finalize; "
+                              "ending the step");
+    again(state);
+    /* the word of the resource manager's users */
+    server.boot.settings = &unit;
+    server.boot.nsettings = 1;
+    tasks_ended(&server, 0, SIGKILL, 0);
+    run(TOGETHER_MS);
+    assert_non_null(strstr(said, "; ending the job"));
+}
+
+/* The step has the status of the first task that failed, whatever its slot; one that only left,
+ * with code 0, gives way to one that failed. */
+static void the_step_ends_as_the_first_lost(void **state)
+{
+    static const struct {
+        uint32_t slot, sig, code, then_sig, then_code;
+        unsigned status;
+    } ends[] = {
+        {0, 0, 3, 0, 5, 3},
+        {1, 0, 3, 0, 5, 3},
+        {1, 0, 255, SIGSEGV, 0, 255},
+        {0, SIGSEGV, 0, SIGKILL, 0, 128 + SIGSEGV},
+        {1, 0, 0, 0, 5, 5},
+        {0, 0, 0, 0, 0, 1},
+        {0, 0, BOOT_CODE_UNKNOWN, 0, 0, 1},
+        {0, SIGKILL, 0, SIGKILL, 0, 128 + SIGKILL},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        tasks_ended(&server, ends[i].slot, ends[i].sig, ends[i].code);
+        now += 2;
+        tasks_ended(&server, 1 - ends[i].slot, ends[i].then_sig, ends[i].then_code);
+        ends_after(TOGETHER_MS, 1);
+        assert_int_equal(status, ends[i].status);
+        again(state);
+    }
+}
+
+/* PMIx_Abort has the status that exit() would have, but no other becomes 0. */
+static void the_step_ends_as_it_was_aborted(void **state)
+{
+    static const int given[] = {0, 1, 7, 127, 128, 255, 256, 263, -1};
+    static const int seen[] = {0, 1, 7, 127, 128, 255, 1, 7, 255};
+    (void)state;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        assert_int_equal(ending_of_abort(given[i], "").status, seen[i]);
+    assert_int_equal(ending_of_abort(7, "").cause, RM_CAUSE_ABORT);
+    assert_true(RM_CAUSE_ABORT < RM_CAUSE_TASK && RM_CAUSE_TASK < RM_CAUSE_HOST);
+    assert_int_equal(ending_of_host("").status, 128 + SIGKILL);
+}
+
+static void abort_step(struct rm *rm, const struct rm_ending *ending)
+{
+    (void)rm;
+    assert_int_equal(ending->cause, RM_CAUSE_HOST);
+    naborts++;
+}
+
+/* The server that has the step ended may not get through: one whose tasks live does it then. */
+static void tasks_that_live_are_ended_again(void **state)
+{
+    static const struct rm_ops ops = {.abort = abort_step};
+    for (uint32_t live = 0; live < 2; live++) {
+        server.rm_ops = &ops;
+        server.rm = (struct rm *)&server; /* never looked into */
+        naborts = 0;
+        tasks_are_to_end(&server);
+        server.ending = true;
+        tasks_ended(&server, 0, SIGKILL, 0);
+        if (live == 0)
+            tasks_ended(&server, 1, SIGKILL, 0);
+        run(9999);
+        assert_int_equal(naborts, 0);
+        run(60000);
+        assert_int_equal(naborts, live);
+        assert_int_equal(tasks_next(&server, now), -1);
+        assert_int_equal(nends, 0);
+        server.rm = NULL;
+        again(state);
+    }
+}
+
+/* Where the step goes on: once libpmix has forgotten the task, too, or does not come to it. */
+static void libpmix_learns_first(void **state)
+{
+    enum { LATE_MS = 1000 };
+    (void)state;
+    server.conf.on_task_loss = CONF_TASK_LOSS_CONTINUE;
+    server.library = 7 << 16;
+    tasks_ended(&server, 0, SIGKILL, 0);
+    run(100);
+    assert_int_equal(nlosses, 0);
+    tasks[0].client = CLIENT_LEAVES;
+    run(TOGETHER_MS);
+    assert_int_equal(nlosses, 1);
+    tasks_ended(&server, 1, SIGKILL, 0);
+    run(LATE_MS - 1);
+    assert_int_equal(nlosses, 1);
+    run(1);
+    assert_int_equal(nlosses, 2);
+}
+
+/* What the tasks have spawned goes on after one that has ended PMIx in order, and after none that
+ * was killed, even where the launcher has not told of its end. Who has not ended so is lost. */
+static void which_have_ended(void **state)
+{
+    assert_false(tasks_one_ended_well(&server)); /* both are connected */
+    tasks_ended(&server, 0, SIGKILL, 0);
+    assert_false(tasks_one_ended_well(&server));
+    server.tasks[1].state = TASK_FINALIZED;
+    assert_true(tasks_one_ended_well(&server));
+    tasks_ended(&server, 1, 0, 3);
+    assert_true(tasks_one_ended_well(&server));
+    again(state);
+    assert_true(tasks_any_lost(&server)); /* both are connected */
+    server.tasks[0].state = server.tasks[1].state = TASK_FINALIZED;
+    assert_false(tasks_any_lost(&server));
+    tasks_ended(&server, 0, 0, 0);
+    assert_false(tasks_any_lost(&server));
+    server.tasks[1].state = TASK_CONNECTED;
+    tasks_ended(&server, 1, SIGKILL, 0);
+    assert_true(tasks_any_lost(&server));
+}
+
+/* What an operation of ranks 2 to 4 fails with, for tasks here: ended, or forgotten by libpmix
+ * whose launcher has not said so yet. */
+static void what_operations_fail_with(void **state)
+{
+    struct signature fence = {.kind = COLL_FENCE}, construct = {.kind = COLL_CONSTRUCT};
+    struct procset gone = {0};
+    (void)state;
+    procset_add(&fence.members, server.boot.nspace, 2, 4);
+    procset_canonical(&fence.members);
+    construct.members = fence.members;
+    assert_int_equal(tasks_status(&server, &fence), 0);
+    tasks[1].client = CLIENT_FORGOTTEN;
+    assert_int_equal(tasks_status(&server, &fence), PMIX_ERR_PROC_TERM_WO_SYNC);
+    assert_int_equal(tasks_status(&server, &construct), PMIX_ERR_PROC_TERM_WO_SYNC);
+    server.library = 7 << 16;
+    assert_int_equal(tasks_status(&server, &construct), PMIX_GROUP_CONSTRUCT_ABORT);
+    tasks_ended(&server, 0, SIGKILL, 0);
+    tasks_gone(&server, &fence, &gone);
+    assert_int_equal(procset_size(&gone), 2);
+    procset_free(&gone);
+    procset_free(&fence.members);
+    procset_add(&fence.members, server.boot.nspace, 4, 5);
+    procset_canonical(&fence.members);
+    assert_int_equal(tasks_status(&server, &fence), 0);
+    procset_free(&fence.members);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_operations_fail_with, begin, end),
+        cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(libpmix_learns_first, begin, end),
+        cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
+        cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
+        cmocka_unit_test_setup_teardown(tasks_that_live_are_ended_again, begin, end),
+        cmocka_unit_test_setup_teardown(which_have_ended, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
