@@ -7,6 +7,7 @@
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 #include "common/util/log.h"
 #include "common/util/mark.h"
 
@@ -82,9 +83,7 @@ static void set_timer(struct rm *rm)
         evtimer_del(rm->timer);
         return;
     }
-    int64_t left = when > now ? when - now : 0;
-    struct timeval tv = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
-    evtimer_add(rm->timer, &tv);
+    event_add_ms(rm->timer, when > now ? when - now : 0);
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *arg)

@@ -9,6 +9,7 @@
 #include "common/server/trees/broadcast.h"
 #include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -350,11 +351,10 @@ void spread_forget(struct spreads *spreads, const char *name)
 
 int64_t spread_next(const struct spreads *spreads)
 {
-    int64_t at = INT64_MAX, now = spreads->env.now(spreads->env.arg);
+    int64_t at = 0;
     for (const struct spread_wait *wait = spreads->waits; wait != NULL; wait = wait->next)
-        if (wait->until < at)
-            at = wait->until;
-    return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
+        at = earlier(at, wait->until);
+    return ms_until(at, spreads->env.now(spreads->env.arg));
 }
 
 /* Goes on without the servers that have not answered: also later groups do. */

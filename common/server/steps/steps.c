@@ -110,8 +110,7 @@ void steps_speak(struct server *server, const struct procset *set)
 int64_t steps_next(const struct server *server)
 {
     int64_t spread = server->spreads != NULL ? spread_next(server->spreads) : -1;
-    int64_t seek = strangers_next(server);
-    return spread < 0 || (seek >= 0 && seek < spread) ? seek : spread;
+    return sooner(spread, strangers_next(server));
 }
 
 void steps_tick(struct server *server)
