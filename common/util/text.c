@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 char *text_format(const char *fmt, ...)
 {
@@ -23,7 +24,13 @@ char *text_append(char *list, const char *between, const char *word)
 {
     if (list == NULL)
         return NULL;
-    char *more = text_format("%s%s%s", list, *list != '\0' ? between : "", word);
-    free(list);
-    return more;
+    size_t len = strlen(list), gap = len > 0 ? strlen(between) : 0, more = strlen(word);
+    char *longer = realloc(list, len + gap + more + 1);
+    if (longer == NULL) {
+        free(list);
+        return NULL;
+    }
+    memcpy(longer + len, between, gap);
+    memcpy(longer + len + gap, word, more + 1);
+    return longer;
 }
