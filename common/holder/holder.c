@@ -3,8 +3,6 @@
  * states. */
 #include "common/holder/private.h"
 
-#include "common/util/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,21 +64,31 @@ void holder_ended(struct holder *holder, const char *nspace, uint32_t rank)
     wire_out_free(&out);
 }
 
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+static int64_t left_of(int64_t when, int64_t now)
+{
+    return when == 0 ? -1 : when > now ? when - now : 0;
+}
+
 int64_t holder_next(const struct holder *holder)
 {
     const struct carry *c;
-    int64_t now = holder_now(holder), ms = ms_until(holder->again, now);
+    int64_t now = holder_now(holder), ms = left_of(holder->again, now);
     if (holder->closing)
         return -1;
     TAILQ_FOREACH (c, &holder->carries, link)
         if (!c->answered)
-            ms = sooner(ms, ms_until(c->deadline, now));
+            ms = sooner(ms, left_of(c->deadline, now));
     if (holder->state == COLLECTS)
-        ms = sooner(ms, ms_until(holder->until, now));
+        ms = sooner(ms, left_of(holder->until, now));
     if (holder->state == HOLDS && holder->env.find != NULL && !holder->asked)
-        ms = sooner(ms, ms_until(holder->check, now));
+        ms = sooner(ms, left_of(holder->check, now));
     if (holder->state == FOLLOWS && store_counts(holder->kept).entries > 0)
-        ms = sooner(ms, ms_until(holder->ping, now));
+        ms = sooner(ms, left_of(holder->ping, now));
     if (holder->state == HOLDS)
         ms = sooner(ms, desk_next(holder, now));
     return ms;

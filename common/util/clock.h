@@ -38,10 +38,4 @@ static inline int64_t ms_until(int64_t at, int64_t now)
     return at == 0 ? -1 : at <= now ? 0 : at - now;
 }
 
-/** @return the shorter one of two waits, of which -1 is for ever. @thread any */
-static inline int64_t sooner(int64_t a, int64_t b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 #endif

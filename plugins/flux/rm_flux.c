@@ -7,7 +7,6 @@
 #include "plugins/flux/rm_flux.h"
 
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 #include "common/util/mark.h"
 
@@ -83,7 +82,9 @@ static void set_timer(struct rm *rm)
         evtimer_del(rm->timer);
         return;
     }
-    event_add_ms(rm->timer, when > now ? when - now : 0);
+    int64_t left = when > now ? when - now : 0;
+    struct timeval tv = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+    evtimer_add(rm->timer, &tv);
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *arg)

@@ -80,10 +80,15 @@ static void some_kill(struct event *event)
         site_end(site, false);
 }
 
-/* The resource manager ends the step of a node that does not come back. */
+/* The resource manager ends the step of a node that does not come back. A step that has not started
+ * yet gets another node. */
 static void end_cut(struct event *event)
 {
-    end_step(event->to->world, event->to->step, false);
+    struct site *site = event->to;
+    if (site->step->listed)
+        end_step(site->world, site->step, false);
+    else
+        site->cut_until = 0;
 }
 
 static void some_cut(struct event *event)

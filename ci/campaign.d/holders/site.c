@@ -2,7 +2,6 @@
 /* One server: its engine, its asks and its end of the holder, wired as common/server/ does it. */
 #include "ci/campaign.d/holders/holders.h"
 
-#include "common/util/clock.h"
 #include "common/util/shared_bytes.h"
 
 #include <stdio.h>
@@ -374,6 +373,11 @@ void site_lost(struct site *site, struct site *gone)
     engine_lost(site->engine, handle);
     asks_lost(site->asks, handle);
     holder_lost(site->holder, handle);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 int64_t site_next(const struct site *site)

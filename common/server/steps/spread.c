@@ -9,7 +9,6 @@
 #include "common/server/trees/broadcast.h"
 #include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -351,10 +350,11 @@ void spread_forget(struct spreads *spreads, const char *name)
 
 int64_t spread_next(const struct spreads *spreads)
 {
-    int64_t at = 0;
+    int64_t at = INT64_MAX, now = spreads->env.now(spreads->env.arg);
     for (const struct spread_wait *wait = spreads->waits; wait != NULL; wait = wait->next)
-        at = earlier(at, wait->until);
-    return ms_until(at, spreads->env.now(spreads->env.arg));
+        if (wait->until < at)
+            at = wait->until;
+    return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
 }
 
 /* Goes on without the servers that have not answered: also later groups do. */

@@ -110,7 +110,8 @@ void steps_speak(struct server *server, const struct procset *set)
 int64_t steps_next(const struct server *server)
 {
     int64_t spread = server->spreads != NULL ? spread_next(server->spreads) : -1;
-    return sooner(spread, strangers_next(server));
+    int64_t seek = strangers_next(server);
+    return spread < 0 || (seek >= 0 && seek < spread) ? seek : spread;
 }
 
 void steps_tick(struct server *server)
