@@ -134,10 +134,9 @@ void expiry_handed_up(const void *cbdata)
 
 static int begin(void **state)
 {
-    static char id[] = "";
+    static char id[] = "", nspace[] = "job.1";
     (void)state;
-    server = (struct server){
-        .boot = {.nspace = (char[]){"job.1"}, .nnodes = 1, .ntasks = 1, .nodes = nodes}};
+    server = (struct server){.boot = {.nspace = nspace, .nnodes = 1, .ntasks = 1, .nodes = nodes}};
     collective = calloc(1, sizeof *collective);
     assert_non_null(collective);
     collective->server = &server;
