@@ -59,6 +59,14 @@ bool server_has_left(const struct server *server, uint32_t node)
     return rm_peer_is_lost(peer.state) || engine_is_lost(server->engine, node);
 }
 
+uint32_t server_first(const struct server *server)
+{
+    uint32_t node = 0;
+    while (node < server->boot.node && server_has_left(server, node))
+        node++;
+    return node;
+}
+
 void server_hold(struct server *server, struct handoff_item *item)
 {
     struct handoff_item **end = &server->held;

@@ -167,4 +167,8 @@ void server_end_step_through(struct server *server, const struct rm_ending *endi
  * @thread the loop's */
 bool server_has_left(const struct server *server, uint32_t node);
 
+/** @return the first server of the step that has not left: it speaks for the step. At most this one
+ * @thread the loop's */
+uint32_t server_first(const struct server *server);
+
 #endif

@@ -23,15 +23,7 @@ static void command(const struct server *server, char *buf, size_t cap)
                  boot->label);
 }
 
-/* All servers of the step may have something to report: the first server that is there shows it. */
-static uint32_t speaker(const struct server *server)
-{
-    uint32_t node = 0;
-    while (node < server->boot.node && server_has_left(server, node))
-        node++;
-    return node;
-}
-
+/* All servers of the step may have something to report: the first one shows it. */
 void stalled(void *arg, uint64_t s, const char *text)
 {
     struct server *server = arg;
@@ -45,7 +37,7 @@ void stalled(void *arg, uint64_t s, const char *text)
     snprintf(line, sizeof line,
              "waiting for %llu s: %s; the %s goes on waiting; to see all of it: %s",
              (unsigned long long)s, text, boot_unit(&server->boot), how);
-    if (speaker(server) == server->boot.node) {
+    if (server_first(server) == server->boot.node) {
         log_error("%s", line);
         return;
     }
@@ -54,7 +46,7 @@ void stalled(void *arg, uint64_t s, const char *text)
                 text); /* Flux's user sees it, too */
     wire_put_u8(&frame, FRAME_STALLED);
     wire_put_str(&frame, line);
-    link_send(server->link, speaker(server), &frame);
+    link_send(server->link, server_first(server), &frame);
 }
 
 void stalled_receive(struct server *server, const void *body, size_t len)

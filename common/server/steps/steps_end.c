@@ -22,10 +22,7 @@
 
 static bool is_first(const struct server *server)
 {
-    uint32_t node = 0;
-    while (node < server->boot.node && server_has_left(server, node))
-        node++;
-    return node == server->boot.node;
+    return server_first(server) == server->boot.node;
 }
 
 /* Says that a namespace has ended. All servers of the step know each namespace that libpmix knows
