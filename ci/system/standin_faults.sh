@@ -142,6 +142,17 @@ kill_broker() {
   done
 }
 
+# The watch of a step of Slurm has a unit test, whose time goes faster: plugins/slurm/test_watch.c.
+server_is_stopped() {
+  local server
+  server=$(pids_of muster-server | head -n 1)
+  kill -STOP "$server"
+  check 'a server is stopped: the user is told' "$(tail -n 3 "$log")" \
+    until_true 150 grep -q "has not answered for 60 s: its process $server there is stopped" "$log"
+  kill -CONT "$server"
+  check 'a server goes on: the user is told' "$(tail -n 3 "$log")" until_true 60 grep -q 'answers again' "$log"
+}
+
 part_kills() {
   start
   kill -9 $step
@@ -154,6 +165,7 @@ part_kills() {
   clean "a node's process is killed"
   [ "$rm" = slurm ] || kill_broker
   start
+  [ "$rm" = slurm ] || server_is_stopped
   kill -9 "$(pids_of muster-server | head -n 1)"
   await 'a server is killed'
   says 'a server is killed' 137 "muster-server of $step_of died on node"

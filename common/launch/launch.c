@@ -220,6 +220,7 @@ static int start_process(struct launch *launch, const struct launcher *launcher,
 #ifdef SYS_pidfd_open
     launch->pidfd = (int)syscall(SYS_pidfd_open, server, 0);
 #endif
+    launch->server = server;
     if (launch->pidfd >= 0)
         fcntl(launch->pidfd, F_SETFD, FD_CLOEXEC);
     if (launcher->at_gate && launcher->at_gate(server, err) < 0)
@@ -318,6 +319,12 @@ bool launch_flush(struct launch *launch)
     return false;
 }
 
+void launch_ask(struct launch *launch)
+{
+    if (silence_asks(&launch->silence, launch->node, launch->server))
+        launch_tell(launch, BOOT_ASKS, 0, 0);
+}
+
 /* By pidfd only: root does not signal a number that may be another process by now. */
 static void force(struct launch *launch)
 {
@@ -351,6 +358,8 @@ static enum launch_state receive(struct launch *launch, bool *stays)
     ssize_t n = recv(launch->control, buf, sizeof(buf), MSG_DONTWAIT);
 
     *stays = n > 0 && memchr(buf, BOOT_SAYS_STAYS, (size_t)n);
+    if (n > 0)
+        silence_ends(&launch->silence, launch->node);
     if (n > 0 && !launch->left && memchr(buf, BOOT_SAYS_LEFT, (size_t)n)) {
         launch->left = true;
         if (launch->on_left)

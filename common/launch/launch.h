@@ -7,6 +7,7 @@
 
 #include "common/launch/identity.h"
 #include "common/launch/relay.h"
+#include "common/launch/silence.h"
 #include "common/transport/wire.h"
 #include "common/util/err.h"
 
@@ -37,17 +38,19 @@ struct launcher {
 
 /** A started server. */
 struct launch {
-    int control;          /**< our end of the control socket, non-blocking; -1: not started */
-    int pidfd;            /**< the server's process; -1 where the kernel has none */
-    struct relay relay;   /**< its standard error */
-    struct wire_out tell; /**< starts and ends of tasks that it has not taken yet */
-    size_t told;          /**< bytes of tell that it has */
-    uint32_t asked;       /**< BOOT_SAYS_SHOW that are not answered in tell yet */
-    bool left;            /**< it has said that it leaves in order */
-    bool used;            /**< it has said that tasks use PMIx */
-    bool forced;          /**< we have killed it */
-    char death[512];      /**< once it has died: launch_death() */
-    int64_t oom_kills;    /**< death_oom_kills() at its start */
+    int control;  /**< our end of the control socket, non-blocking; -1: not started */
+    int pidfd;    /**< the server's process; -1 where the kernel has none */
+    pid_t server; /**< the same, for messages only: the number may be another's by now */
+    struct silence silence;
+    struct relay relay;            /**< its standard error */
+    struct wire_out tell;          /**< starts and ends of tasks that it has not taken yet */
+    size_t told;                   /**< bytes of tell that it has */
+    uint32_t asked;                /**< BOOT_SAYS_SHOW that are not answered in tell yet */
+    bool left;                     /**< it has said that it leaves in order */
+    bool used;                     /**< it has said that tasks use PMIx */
+    bool forced;                   /**< we have killed it */
+    char death[512];               /**< once it has died: launch_death() */
+    int64_t oom_kills;             /**< death_oom_kills() at its start */
     const struct scratch *scratch; /**< the launcher's */
     const char *node;              /**< the launcher's */
     const char *log;               /**< the launcher's */
@@ -73,6 +76,10 @@ void launch_tell_text(struct launch *launch, uint32_t first, const char *text);
 
 /** Sends of them what the server takes now. @return whether there are more. @thread the same */
 bool launch_flush(struct launch *launch);
+
+/** Asks the server whether it still answers; call it each SILENCE_ASK_S. A server that does not
+ * answer is reported, and that it answers again; nothing else is done. @thread the same */
+void launch_ask(struct launch *launch);
 
 /** Tells the server all that is left and to leave, waits for its process to end, and after a bound
  * ends it by force. The bound is 5 s, and longer as long as the server says that it still delivers,

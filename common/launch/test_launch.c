@@ -168,6 +168,66 @@ static void answers_all_at_once(void **state)
     close(ends[1]);
 }
 
+/* A process that is stopped: what the launcher takes for the server. */
+static pid_t stopped_process(void)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    return pid;
+}
+
+/* One question is under way, however often it is time to ask; the user is told once of a server
+ * that does not answer, and once that it answers again. */
+static void tells_of_one_that_is_silent(void **state)
+{
+    struct launch launch = {
+        .pidfd = -1, .relay = {.fd = -1}, .node = "here", .server = stopped_process()};
+    const char here = BOOT_SAYS_HERE;
+    uint32_t record[4];
+    int ends[2];
+
+    (void)state;
+    logged[0] = '\0';
+    log_open(keep, NULL, LOG_LEVEL_DEBUG, NULL);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    launch.control = ends[0];
+    for (unsigned i = 1; i < SILENCE_TOLD; i++)
+        launch_ask(&launch);
+    assert_string_equal(logged, "");
+    for (int i = 0; i < 10; i++)
+        launch_ask(&launch);
+    assert_int_equal(recv(ends[1], record, sizeof(record), MSG_DONTWAIT), RECORD_BYTES);
+    assert_int_equal(ntohl(record[0]), BOOT_ASKS);
+    assert_non_null(strstr(logged, "on node here has not answered for 60 s"));
+    assert_non_null(strstr(logged, "is stopped (state T)"));
+    assert_int_equal(strlen(logged), strcspn(logged, "\n") + 1);
+    kill(launch.server, SIGKILL);
+    assert_int_equal(waitpid(launch.server, NULL, 0), launch.server);
+
+    logged[0] = '\0';
+    assert_int_equal(write(ends[1], &here, 1), 1);
+    assert_int_equal(launch_attend(&launch), LAUNCH_SERVES);
+    assert_string_equal(logged, "muster-server on node here answers again\n");
+    logged[0] = '\0';
+    for (int i = 0; i < 10; i++) {
+        launch_ask(&launch);
+        assert_int_equal(recv(ends[1], record, sizeof(record), MSG_DONTWAIT), RECORD_BYTES);
+        assert_int_equal(write(ends[1], &here, 1), 1);
+        assert_int_equal(launch_attend(&launch), LAUNCH_SERVES);
+    }
+    assert_string_equal(logged, "");
+    wire_out_free(&launch.tell);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A server that waits for its lines to be logged is told so once they are. */
 static void shows_what_it_was_told(void **state)
 {
@@ -254,6 +314,7 @@ int main(void)
         cmocka_unit_test(ends_one_that_closes_its_socket),
         cmocka_unit_test(ends_one_that_is_refused_at_the_gate),
         cmocka_unit_test(answers_all_at_once),
+        cmocka_unit_test(tells_of_one_that_is_silent),
         cmocka_unit_test(shows_what_it_was_told),
         cmocka_unit_test(has_nobodys_home),
         cmocka_unit_test(waits_for_one_that_stays),

@@ -19,12 +19,14 @@
  *                       and the task's own one follows
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *                       { u32 BOOT_SHOWN, u32 n, u32 0 }: n times BOOT_SAYS_SHOW is answered
+ *                       { u32 BOOT_ASKS, u32 0, u32 0 }, now and then: does the server answer?
  *                       closed by slot BOOT_LEAVE
  *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are bound
  *                       u8 BOOT_SAYS_USED, once: a process of the user has connected, so that the
  *                       step is one of PMIx and cannot do without this server any more
  *                       u8 BOOT_SAYS_SHOW: something waits until the plugin has logged the lines
  *                       that the server has written so far
+ *                       u8 BOOT_SAYS_HERE, the answer to BOOT_ASKS
  *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has something
  *                       to deliver, or the step to end. The plugin waits longer for it, within
  *                       BOOT_STAY_MAX_MS
@@ -50,6 +52,7 @@ enum {
     BOOT_LEAVE = 0xfffffffd,
     BOOT_WDIR = 0xfffffffc,
     BOOT_SHOWN = 0xfffffffb,
+    BOOT_ASKS = 0xfffffffa,
     BOOT_CODE_UNKNOWN = 0xffffffff,
     BOOT_NO_NODE = 0xffffffff, /**< boot::node of another step */
     BOOT_TASK_STARTED = 0x80000000,
@@ -59,6 +62,7 @@ enum {
     BOOT_SAYS_LEFT = 2,
     BOOT_SAYS_USED = 3,
     BOOT_SAYS_SHOW = 4,
+    BOOT_SAYS_HERE = 5,
     BOOT_STAY_MS = 1000,      /**< from one BOOT_SAYS_STAYS to the next */
     BOOT_STAY_MAX_MS = 60000, /**< what a server may stay for deliveries */
     BOOT_MAX = 1 << 30,       /**< bytes of a boot message; 65,536 nodes of 256 tasks take 70 MB */

@@ -84,6 +84,7 @@ static void server_died(struct session *s)
 
     unwatch(&s->control);
     unwatch(&s->unsent);
+    unwatch(&s->ask);
     snprintf(note, sizeof(note), "muster-server of job %s died on node %s", s->job.boot.label,
              node_of(s));
     err_set(&s->why, "%s%s", note, s->launch.death);
@@ -126,6 +127,16 @@ static void on_unsent(flux_reactor_t *r, flux_watcher_t *w, int events, void *ar
         flux_watcher_stop(w);
 }
 
+static void on_ask(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
+{
+    struct session *s = arg;
+
+    (void)r, (void)w, (void)events;
+    launch_ask(&s->launch);
+    if (s->unsent && launch_flush(&s->launch))
+        flux_watcher_start(s->unsent);
+}
+
 static int watch(struct session *s, flux_t *h, struct err *err)
 {
     flux_reactor_t *r = flux_get_reactor(h);
@@ -134,10 +145,12 @@ static int watch(struct session *s, flux_t *h, struct err *err)
     s->control = flux_fd_watcher_create(r, control, FLUX_POLLIN, on_control, s);
     s->unsent = flux_fd_watcher_create(r, control, FLUX_POLLOUT, on_unsent, s);
     s->relay = flux_fd_watcher_create(r, s->launch.relay.fd, FLUX_POLLIN, on_relay, s);
-    if (!s->control || !s->unsent || !s->relay)
+    s->ask = flux_timer_watcher_create(r, SILENCE_ASK_S, SILENCE_ASK_S, on_ask, s);
+    if (!s->control || !s->unsent || !s->relay || !s->ask)
         return err_set(err, "the shell cannot watch muster-server");
     flux_watcher_start(s->control);
     flux_watcher_start(s->relay);
+    flux_watcher_start(s->ask);
     return 0;
 }
 
@@ -151,6 +164,7 @@ void session_close(struct session *s, bool tell)
     noticed = !s->control;
     unwatch(&s->control);
     unwatch(&s->unsent);
+    unwatch(&s->ask);
     unwatch(&s->relay);
     if (!launch_end(&s->launch) && tell && !noticed && s->launch.used)
         server_died(s);

@@ -29,6 +29,7 @@ struct session {
     struct parent *parent;                    /**< NULL: no job has started this one */
     uint32_t nended;                          /**< tasks of this node */
     flux_watcher_t *control, *unsent, *relay; /**< NULL: not watched (any more) */
+    flux_watcher_t *ask;                      /**< it is time to ask whether the server answers */
     bool closed;                              /**< the server is gone */
     bool told;                                /**< the server was told where the tasks are bound */
     bool bound_each; /**< the shell binds each task on its own, between fork and exec */

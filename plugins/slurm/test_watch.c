@@ -6,6 +6,7 @@
 #include "plugins/slurm/watch.h"
 
 #include "common/server/boot.h"
+#include "common/util/log.h"
 #include "plugins/slurm/killer.h"
 
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
@@ -137,8 +139,89 @@ static void server_hears_of_last_end(void **state)
     free(in);
 }
 
+/* Time goes as fast as the watch waits for it. */
+static _Atomic bool hurried;
+static _Atomic int64_t gone_ms;
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    if (!hurried || timeout <= 0)
+        return __real_poll(fds, n, timeout);
+    int rc = __real_poll(fds, n, 1);
+    if (rc == 0)
+        gone_ms += timeout;
+    return rc;
+}
+
+int __real_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+    int rc = __real_clock_gettime(id, t);
+    t->tv_sec += gone_ms / 1000;
+    return rc;
+}
+
+static int lines[2]; /* a pipe of what is logged */
+
+static void log_line(void *arg, enum log_level level, const char *text)
+{
+    (void)arg, (void)level;
+    assert_int_equal(write(lines[1], text, strlen(text)), strlen(text));
+}
+
+static void logs(const char *text)
+{
+    char line[1024];
+    ssize_t n = read(lines[0], line, sizeof line - 1);
+    assert_in_range(n, 1, sizeof line - 1);
+    line[n] = '\0';
+    assert_non_null(strstr(line, text));
+}
+
+/* The server takes what it is told and says nothing, and then it does. */
+static void silent_server_is_told_of(void **state)
+{
+    int control[2];
+    struct err err = {0};
+    pthread_t server;
+    uint32_t record[3];
+    void *result;
+    const char here = BOOT_SAYS_HERE, left = BOOT_SAYS_LEFT;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
+    assert_int_equal(pipe(lines) + pipe(idle), 0);
+    log_open(log_line, NULL, LOG_LEVEL_ERROR, NULL);
+    launch = (struct launch){.control = control[0],
+                             .pidfd = -1,
+                             .relay = {.fd = -1},
+                             .oom_kills = -1,
+                             .node = "c07",
+                             .server = getpid()};
+    hurried = true;
+    struct watch *watch = watch_start(
+        &(struct watched){
+            .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
+        &err);
+    assert_non_null(watch);
+    assert_int_equal(recv(control[1], record, sizeof record, 0), RECORD);
+    assert_int_equal(ntohl(record[0]), BOOT_ASKS);
+    logs("muster-server on node c07 has not answered for 60 s");
+    assert_int_equal(send(control[1], &here, 1, 0), 1);
+    logs("muster-server on node c07 answers again");
+    hurried = false;
+    assert_int_equal(send(control[1], &left, 1, 0), 1);
+    assert_int_equal(pthread_create(&server, NULL, serve, &control[1]), 0);
+    watch_stop(watch);
+    assert_int_equal(__real_pthread_join(server, &result), 0);
+    free(result);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(server_hears_of_last_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(server_hears_of_last_end),
+                                       cmocka_unit_test(silent_server_is_told_of)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

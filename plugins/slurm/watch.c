@@ -2,7 +2,8 @@
 /** @file
  * Watches the server and the tasks while the step runs.
  *
- * One thread, woken by what happens and, but for a moment in task_end_of(), by nothing else:
+ * One thread, woken by what happens and, but for a moment in task_end_of() and to ask the server
+ * whether it still answers (silence.h), by nothing else:
  *
  *     eventfd         watch_stop()
  *     control socket  end of file: the server is dead; writable: what it has not taken yet; a byte:
@@ -27,6 +28,7 @@
 #include "plugins/slurm/watch.h"
 
 #include "common/server/boot.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/thread.h"
 #include "plugins/slurm/killer.h"
@@ -105,6 +107,7 @@ struct watch {
     struct pollfd *fds;
     nfds_t nfds;
     bool any;              /* a task was noted */
+    int64_t ask_at;        /* when the server is asked whether it still answers, of now_ms() */
     struct killer *killer; /* in ENDS, once a task was noted */
     pid_t owner;           /* slurmstepd */
 };
@@ -303,6 +306,18 @@ static void tasks_ready(struct watch *watch)
     }
 }
 
+/* Asks the server if it is time to. @return milliseconds until it is time again; -1: never */
+static int ask(struct watch *watch)
+{
+    if (watch->fds[POLL_CONTROL].fd < 0)
+        return -1;
+    if (deadline_left(watch->ask_at) == 0) {
+        launch_ask(watch->launch);
+        watch->ask_at = now_ms() + SILENCE_ASK_S * 1000;
+    }
+    return deadline_left(watch->ask_at);
+}
+
 /* The thread. */
 static void *run(void *arg)
 {
@@ -310,10 +325,12 @@ static void *run(void *arg)
     struct pollfd *fds = watch->fds;
 
     for (;;) {
+        int wait_ms = ask(watch);
+
         fds[POLL_RELAY].fd = watch->launch ? watch->launch->relay.fd : -1;
         if (fds[POLL_CONTROL].fd >= 0)
             fds[POLL_CONTROL].events = launch_flush(watch->launch) ? POLLIN | POLLOUT : POLLIN;
-        if (poll(fds, watch->nfds, -1) < 0)
+        if (poll(fds, watch->nfds, wait_ms) < 0)
             continue;
         if (fds[POLL_STOP].revents)
             return NULL;
@@ -392,6 +409,7 @@ struct watch *watch_start(const struct watched *of, struct err *err)
                             .tasks = {-1, -1},
                             .bound = {-1, -1},
                             .owner = getpid(),
+                            .ask_at = now_ms() + SILENCE_ASK_S * 1000,
                             .ntasks = local_tasks(of->facts, of->launch)};
     if (prepare(watch) < 0) {
         err_set(err, "cannot watch the step on node %s: %s", of->facts->node, strerror(errno));

@@ -63,6 +63,8 @@ static void take_record(struct server *server, const uint32_t *record, const cha
         command_wdir(server->nspace, text);
     else if (slot == BOOT_SHOWN)
         shown_take(server, record[1]);
+    else if (slot == BOOT_ASKS)
+        server_tell_launcher(BOOT_SAYS_HERE); /* one that takes no answer does not need it */
     else if (slot & BOOT_TASK_STARTED)
         task_started(server, slot & ~(uint32_t)BOOT_TASK_STARTED, (pid_t)record[1],
                      record[2] == BOOT_PID_OWN);

@@ -245,7 +245,8 @@ flux_watcher_t *flux_fd_watcher_create(flux_reactor_t *r, int fd, int events, fl
 flux_watcher_t *flux_timer_watcher_create(flux_reactor_t *r, double after, double repeat,
                                           flux_watcher_f cb, void *arg)
 {
-    flux_watcher_t *w = repeat == 0 ? watcher_new(r, -1, 0, cb, arg) : NULL;
+    bool once = repeat == 0, known = once || (repeat >= after && repeat <= after);
+    flux_watcher_t *w = known ? watcher_new(r, -1, once ? 0 : EV_PERSIST, cb, arg) : NULL;
 
     if (!w)
         return NULL;

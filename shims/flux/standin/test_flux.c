@@ -156,27 +156,37 @@ static void on_timer(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
     ++*n;
 }
 
-/* Each of them comes once, but not one that was destroyed. */
+static void on_third(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
+{
+    on_timer(r, w, events, arg);
+    if (*(unsigned *)arg == 3)
+        flux_watcher_stop(w);
+}
+
+/* Each of them comes once, but not one that was destroyed, and one comes until it is stopped. */
 static void test_timers(void **state)
 {
     struct event_base *base = event_base_new();
     flux_reactor_t *r = (flux_reactor_t *)base;
-    unsigned first = 0, second = 0, third = 0;
+    unsigned first = 0, second = 0, third = 0, again = 0;
     flux_watcher_t *timers[] = {flux_timer_watcher_create(r, 0, 0, on_timer, &first),
                                 flux_timer_watcher_create(r, 0.002, 0, on_timer, &second),
-                                flux_timer_watcher_create(r, 0.001, 0, on_timer, &third)};
+                                flux_timer_watcher_create(r, 0.001, 0, on_timer, &third),
+                                flux_timer_watcher_create(r, 0.001, 0.001, on_third, &again)};
 
     (void)state;
-    assert_null(flux_timer_watcher_create(r, 1, 1, on_timer, NULL)); /* which is not needed */
-    for (int i = 0; i < 3; i++)
+    assert_null(flux_timer_watcher_create(r, 1, 2, on_timer, NULL)); /* which is not needed */
+    for (int i = 0; i < 4; i++)
         flux_watcher_start(timers[i]);
     flux_watcher_destroy(timers[2]);
     flux_reactor_run(r, 0); /* until nothing is to come */
     assert_int_equal(first, 1);
     assert_int_equal(second, 1);
     assert_int_equal(third, 0);
+    assert_int_equal(again, 3);
     flux_watcher_destroy(timers[0]);
     flux_watcher_destroy(timers[1]);
+    flux_watcher_destroy(timers[3]);
     event_base_free(base);
 }
 
