@@ -50,7 +50,7 @@ static void finish_all(struct seeks *seeks,
                                        const void *arg),
                        const void *arg)
 {
-    struct seek_wait *wait = LIST_FIRST(&seeks->waits);
+    struct seek_wait *wait = seeks != NULL ? LIST_FIRST(&seeks->waits) : NULL;
     while (wait != NULL) {
         bool over = is_over(seeks, wait, arg);
         struct seek_wait *next = LIST_NEXT(wait, entry);
@@ -71,11 +71,11 @@ static void ask(struct seeks *seeks, struct seek_wait *wait)
 
 void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms)
 {
-    int64_t now = seeks->env.now(seeks->env.arg);
-    if (seeks->closing || knows_all(seeks, wait->set)) {
+    if (seeks == NULL || seeks->closing || knows_all(seeks, wait->set)) {
         wait->done(wait);
         return;
     }
+    int64_t now = seeks->env.now(seeks->env.arg);
     wait->until = now + (ms < SEEK_WAIT_MS ? ms : SEEK_WAIT_MS);
     wait->ask = now + SEEK_SELF_MS;
     LIST_INSERT_HEAD(&seeks->waits, wait, entry);
@@ -109,6 +109,8 @@ int64_t seek_next(const struct seeks *seeks)
 {
     int64_t at = 0;
     const struct seek_wait *wait;
+    if (seeks == NULL)
+        return -1;
     LIST_FOREACH (wait, &seeks->waits, entry)
         at = earlier(at, earlier(wait->until, wait->ask));
     return ms_until(at, seeks->env.now(seeks->env.arg));
@@ -122,6 +124,8 @@ static bool is_late(const struct seeks *seeks, const struct seek_wait *wait, con
 
 void seek_tick(struct seeks *seeks)
 {
+    if (seeks == NULL)
+        return;
     int64_t now = seeks->env.now(seeks->env.arg);
     finish_all(seeks, is_late, &now);
     struct seek_wait *wait = LIST_FIRST(&seeks->waits);

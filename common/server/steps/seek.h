@@ -41,6 +41,7 @@ struct seek_wait {
         struct seek_wait *wait); /**< called once: all are known, or one is not to be had */
 };
 
+/** NULL, of a server whose RM finds no steps, is fine below: no wait is made then. */
 struct seeks;
 
 /** @return NULL when out of memory; @p env is copied */
@@ -60,10 +61,10 @@ void seek_failed(struct seeks *seeks, const char *name);
 int64_t seek_next(const struct seeks *seeks);
 void seek_tick(struct seeks *seeks);
 
-/** Lets all that waits go on. NULL is fine. */
+/** Lets all that waits go on. */
 void seeks_close(struct seeks *seeks);
 
-/** NULL is fine; closed before. */
+/** Closed before. */
 void seeks_free(struct seeks *seeks);
 
 #endif

@@ -110,7 +110,7 @@ void steps_speak(struct server *server, const struct procset *set)
 int64_t steps_next(const struct server *server)
 {
     int64_t spread = server->spreads != NULL ? spread_next(server->spreads) : -1;
-    int64_t seek = strangers_next(server);
+    int64_t seek = seek_next(server->seeks);
     return spread < 0 || (seek >= 0 && seek < spread) ? seek : spread;
 }
 
@@ -118,13 +118,13 @@ void steps_tick(struct server *server)
 {
     if (server->spreads != NULL)
         spread_tick(server->spreads);
-    strangers_tick(server);
+    seek_tick(server->seeks);
 }
 
 void steps_go_on(struct server *server)
 {
     spread_close(server->spreads);
-    strangers_go_on(server);
+    seeks_close(server->seeks);
 }
 
 int steps_open(struct server *server)
@@ -243,7 +243,7 @@ static struct nspace *learn(struct server *server, uint64_t step, const void *bo
     else
         attach(server, ns, handles);
     if (ns != NULL && ns->boot != NULL)
-        strangers_learnt(server);
+        seek_learnt(server->seeks);
     return ns;
 }
 

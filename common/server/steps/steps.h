@@ -100,10 +100,6 @@ int steps_register(struct server *server, const struct procset *set);
  * why not */
 struct registration *steps_registration(struct server *server, const char *name);
 
-/** Waits until this server knows the namespaces of @p wait's set, or one is not to be had: see
- * seek.h. @param ms at most */
-void steps_seek(struct server *server, struct seek_wait *wait, int64_t ms);
-
 /* For strangers.c */
 
 /** Gives handles to the step of a server that the RM has named. @return its namespace, or NULL with

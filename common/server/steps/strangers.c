@@ -87,40 +87,11 @@ int strangers_open(struct server *server)
     return server->seeks != NULL ? 0 : -1;
 }
 
-void steps_seek(struct server *server, struct seek_wait *wait, int64_t ms)
-{
-    if (server->seeks != NULL)
-        seek_begin(server->seeks, wait, ms);
-    else
-        wait->done(wait);
-}
-
-void strangers_learnt(struct server *server)
-{
-    seek_learnt(server->seeks);
-}
-
 void strangers_lost(struct server *server, uint32_t node)
 {
     const struct nspace *ns = nspace_of(server->nspace, node);
-    if (server->seeks != NULL && ns != NULL && ns->foreign != NULL && ns->boot == NULL)
+    if (ns != NULL && ns->foreign != NULL && ns->boot == NULL)
         seek_failed(server->seeks, ns->foreign->name);
-}
-
-int64_t strangers_next(const struct server *server)
-{
-    return server->seeks != NULL ? seek_next(server->seeks) : -1;
-}
-
-void strangers_tick(struct server *server)
-{
-    if (server->seeks != NULL)
-        seek_tick(server->seeks);
-}
-
-void strangers_go_on(struct server *server)
-{
-    seeks_close(server->seeks);
 }
 
 void strangers_close(struct server *server)

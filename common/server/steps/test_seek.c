@@ -176,6 +176,20 @@ static void what_waits_at_the_end_goes_on(void **state)
     assert_int_equal(call.done, 1);
 }
 
+static void without_an_rm_that_finds_steps_none_waits(void **state)
+{
+    struct call call = {.wait = {.set = &call.set, .done = on_done}};
+    (void)state;
+    seek_begin(NULL, &call.wait, SEEK_WAIT_MS);
+    assert_int_equal(call.done, 1);
+    seek_learnt(NULL);
+    seek_failed(NULL, "job.0");
+    assert_int_equal(seek_next(NULL), -1);
+    seek_tick(NULL);
+    seeks_close(NULL);
+    seeks_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +198,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_one_waits_and_then_asks, setup, teardown),
         cmocka_unit_test_setup_teardown(the_callers_deadline_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_at_the_end_goes_on, setup, teardown),
+        cmocka_unit_test(without_an_rm_that_finds_steps_none_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
