@@ -204,7 +204,8 @@ static void take_bytes(struct rm *rm, struct wire_in *in)
     broker_tick(rm, now);
 }
 
-/* The first one counts: later ones are of a module that was loaded anew. */
+/* The first one counts: later ones are of a module that was loaded anew. One that is malformed is
+ * none. */
 static void take_welcome(struct rm *rm, struct wire_in *in)
 {
     uint32_t n = wire_get_count(in, 4), *parents = NULL;
@@ -212,8 +213,12 @@ static void take_welcome(struct rm *rm, struct wire_in *in)
         parents = calloc(n, sizeof *parents);
     for (uint32_t node = 0; node < n && parents != NULL; node++)
         parents[node] = wire_get_u32(in);
-    if (wire_end(in) && (n == 0 || parents != NULL))
-        move(rm, BROKER_WELCOME);
+    if (!wire_end(in) || (n != 0 && parents == NULL)) {
+        log_error("transport: the broker's module accepts this server in a way that it cannot read");
+        free(parents);
+        return;
+    }
+    move(rm, BROKER_WELCOME);
     rm->silent_since = 0;
     if (rm->warned)
         log_warning("muster's module is loaded again in this node's broker");

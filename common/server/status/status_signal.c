@@ -44,9 +44,8 @@ static void write_file(struct status_signal *signal)
     snprintf(fresh, sizeof fresh, "%s.new", path);
     unlink(fresh);
     int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool good = text != NULL && out != NULL && fprintf(out, "%s\n", text) > 0;
-    good = out != NULL && fclose(out) == 0 && good && rename(fresh, path) == 0;
+    bool good = text != NULL && fd >= 0 && dprintf(fd, "%s\n", text) > 0;
+    good = fd >= 0 && close(fd) == 0 && good && rename(fresh, path) == 0;
     if (good) /* the sender of the signal looks for this, whatever the level is */
         log_warning("SIGUSR1: the state is in %s", path);
     else
