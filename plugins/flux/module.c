@@ -99,43 +99,101 @@ struct packet {
     size_t len;
 };
 
-/* @return 0, or -1: it lacks one of them, and was refused */
-static int decode(flux_t *h, const flux_msg_t *msg, struct packet *p)
+static void take_register(struct module *module, const struct packet *p, const flux_msg_t *msg)
 {
-    struct flux_msg_cred cred;
-    p->client.uuid = flux_msg_route_first(msg);
-    if (p->client.uuid == NULL || flux_msg_get_cred(msg, &cred) < 0 ||
-        flux_request_decode_raw(msg, NULL, &p->data, &p->len) < 0) {
-        flux_respond_error(h, msg, EPROTO, NULL);
-        return -1;
-    }
-    p->client.uid = cred.userid;
-    p->owner = (cred.rolemask & FLUX_ROLE_OWNER) != 0;
-    return 0;
+    register_request(module, &p->client, p->owner, msg, p->data, p->len);
 }
 
-/* The handler on_NAME of a request with a packet, which it has in p. */
-#define ON_PACKET(name, call)                                                                      \
-    static void on_##name(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)     \
-    {                                                                                              \
-        struct module *module = arg;                                                               \
-        struct packet p;                                                                           \
-        (void)mh;                                                                                  \
-        if (decode(h, msg, &p) == 0)                                                               \
-            call;                                                                                  \
-    }
+static void take_send(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    directory_send(module->dir, &p->client, p->data, p->len, flux_msg_incref(msg));
+}
 
-ON_PACKET(register, register_request(module, &p.client, p.owner, msg, p.data, p.len))
-ON_PACKET(send, directory_send(module->dir, &p.client, p.data, p.len, flux_msg_incref(msg)))
-ON_PACKET(took, directory_took(module->dir, &p.client, p.data, p.len))
-ON_PACKET(leave, directory_leave(module->dir, &p.client, p.data, p.len))
-ON_PACKET(state, directory_state(module->dir, &p.client, p.data, p.len))
-ON_PACKET(find, find_request(module, &p.client, msg, p.data, p.len))
-ON_PACKET(meet, meet_request(module, &p.client, msg, p.data, p.len))
-ON_PACKET(home, home_request(module, msg, p.data, p.len))
-ON_PACKET(gone, directory_gone(module->dir, p.data, p.len))
-ON_PACKET(disconnect,
-          (checks_cancel(module, &p.client), directory_disconnect(module->dir, &p.client)))
+static void take_took(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    (void)msg;
+    directory_took(module->dir, &p->client, p->data, p->len);
+}
+
+static void take_leave(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    (void)msg;
+    directory_leave(module->dir, &p->client, p->data, p->len);
+}
+
+static void take_state(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    (void)msg;
+    directory_state(module->dir, &p->client, p->data, p->len);
+}
+
+static void take_find(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    find_request(module, &p->client, msg, p->data, p->len);
+}
+
+static void take_meet(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    meet_request(module, &p->client, msg, p->data, p->len);
+}
+
+static void take_home(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    home_request(module, msg, p->data, p->len);
+}
+
+static void take_gone(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    (void)msg;
+    directory_gone(module->dir, p->data, p->len);
+}
+
+static void take_disconnect(struct module *module, const struct packet *p, const flux_msg_t *msg)
+{
+    (void)msg;
+    checks_cancel(module, &p->client);
+    directory_disconnect(module->dir, &p->client);
+}
+
+/* Requests that have a packet. */
+static const struct taker {
+    const char *topic;
+    void (*take)(struct module *module, const struct packet *p, const flux_msg_t *msg);
+} takers[] = {
+    {"muster.send", take_send},   {"muster.took", take_took},
+    {"muster.state", take_state}, {"muster.register", take_register},
+    {"muster.find", take_find},   {"muster.meet", take_meet},
+    {"muster.leave", take_leave}, {"muster.disconnect", take_disconnect},
+    {"muster.gone", take_gone},   {"muster.home", take_home},
+};
+
+/* @return what takes the request, with its packet in @p p, or NULL: it lacks something, and was
+ * refused */
+static const struct taker *decode(flux_t *h, const flux_msg_t *msg, struct packet *p)
+{
+    struct flux_msg_cred cred;
+    const char *topic;
+    p->client.uuid = flux_msg_route_first(msg);
+    if (p->client.uuid != NULL && flux_msg_get_cred(msg, &cred) == 0 &&
+        flux_request_decode_raw(msg, &topic, &p->data, &p->len) == 0) {
+        p->client.uid = cred.userid;
+        p->owner = (cred.rolemask & FLUX_ROLE_OWNER) != 0;
+        for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++)
+            if (strcmp(topic, takers[i].topic) == 0)
+                return &takers[i];
+    }
+    flux_respond_error(h, msg, EPROTO, NULL);
+    return NULL;
+}
+
+static void on_packet(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
+{
+    struct packet p;
+    const struct taker *taker = decode(h, msg, &p);
+    (void)mh;
+    if (taker != NULL)
+        taker->take(arg, &p, msg);
+}
 
 static void on_offline(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, void *arg)
 {
@@ -182,17 +240,17 @@ static void on_stats(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, v
 }
 
 static const struct flux_msg_handler_spec table[] = {
-    {FLUX_MSGTYPE_REQUEST, "register", on_register, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "send", on_send, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "find", on_find, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "meet", on_meet, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "took", on_took, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "leave", on_leave, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "state", on_state, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "disconnect", on_disconnect, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "register", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "send", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "find", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "meet", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "took", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "leave", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "state", on_packet, FLUX_ROLE_USER},
+    {FLUX_MSGTYPE_REQUEST, "disconnect", on_packet, FLUX_ROLE_USER},
     {FLUX_MSGTYPE_REQUEST, "config", on_config, FLUX_ROLE_USER},
-    {FLUX_MSGTYPE_REQUEST, "gone", on_gone, 0},
-    {FLUX_MSGTYPE_REQUEST, "home", on_home, 0},
+    {FLUX_MSGTYPE_REQUEST, "gone", on_packet, 0},
+    {FLUX_MSGTYPE_REQUEST, "home", on_packet, 0},
     {FLUX_MSGTYPE_REQUEST, "config-reload", on_reload, 0},
     {FLUX_MSGTYPE_REQUEST, "stats-get", on_stats, 0},
     {FLUX_MSGTYPE_EVENT, "offline", on_offline, 0},

@@ -214,7 +214,8 @@ static void take_welcome(struct rm *rm, struct wire_in *in)
     for (uint32_t node = 0; node < n && parents != NULL; node++)
         parents[node] = wire_get_u32(in);
     if (!wire_end(in) || (n != 0 && parents == NULL)) {
-        log_error("transport: the broker's module accepts this server in a way that it cannot read");
+        log_error(
+            "transport: the broker's module accepts this server in a way that it cannot read");
         free(parents);
         return;
     }
