@@ -31,8 +31,7 @@ static void a_root_that_tells_some(void **state)
     (void)state;
     for (int which = 0; which < 8; which++) {
         enum coll_kind kind = kinds[which / 4];
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         struct kit_op *op = kit_op(kit, kind, "some", NULL, N);
         struct tree tree = kit_tree(op, 2);
         silence.by = tree.root;

@@ -14,27 +14,44 @@
 
 enum { LEFT = N - 2 };
 
+/* An operation of all, and a way down its tree. */
+struct way {
+    struct kit *kit;
+    struct kit_op *op;
+    uint32_t root, above, last; /* each is above the next one */
+};
+
+static struct way way_of(enum coll_kind kind, const char *id)
+{
+    struct way w = {.kit = silent_kit()};
+    w.op = kit_op(w.kit, kind, id, NULL, N);
+    struct tree tree = kit_tree(w.op, 2);
+    w.root = tree.root;
+    w.above = tree_child(&tree, w.root, 0);
+    w.last = tree_child(&tree, w.above, 0);
+    return w;
+}
+
 /* A construct succeeds, but the release does not reach the last server, which gives up by its
  * deadline. All but the root call again. @return the last server's second call */
-static const struct kit_call *gives_up(struct kit *kit, struct kit_op *op, const struct tree *tree)
+static const struct kit_call *gives_up(const struct way *w)
 {
-    uint32_t above = tree_child(tree, tree->root, 0), last = tree_child(tree, above, 0);
     const struct kit_call *again = NULL;
-    silence.held_to = last;
-    silence.release[above][last] = true;
+    silence.held_to = w->last;
+    silence.release[w->above][w->last] = true;
     for (uint32_t slot = 0; slot < N; slot++)
-        kit_call(kit, op, slot, (struct kit_ask){.timeout = slot == last});
-    loopback_run(kit->net, 1000 + 2 * ENGINE_GRACE_MS);
-    for (const struct kit_call *call = kit->calls; call != NULL; call = call->next) {
+        kit_call(w->kit, w->op, slot, (struct kit_ask){.timeout = slot == w->last});
+    loopback_run(w->kit->net, 1000 + 2 * ENGINE_GRACE_MS);
+    for (const struct kit_call *call = w->kit->calls; call != NULL; call = call->next) {
         assert_int_equal(call->answers, 1);
-        assert_int_equal(call->status, call->slot == last ? LOOPBACK_TIMEOUT : 0);
+        assert_int_equal(call->status, call->slot == w->last ? LOOPBACK_TIMEOUT : 0);
     }
     for (uint32_t slot = 0; slot < N; slot++) {
         const struct kit_call *call =
-            slot == tree->root ? NULL : kit_call(kit, op, slot, (struct kit_ask){0});
-        again = slot == last ? call : again;
+            slot == w->root ? NULL : kit_call(w->kit, w->op, slot, (struct kit_ask){0});
+        again = slot == w->last ? call : again;
     }
-    loopback_run(kit->net, 1000);
+    loopback_run(w->kit->net, 1000);
     assert_int_equal(again->answers, 0);
     return again;
 }
@@ -43,37 +60,30 @@ static const struct kit_call *gives_up(struct kit *kit, struct kit_op *op, const
  * up: it is no answer to the question about the next call. */
 static void a_success_of_a_call_that_was_given_up(void **state)
 {
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
-    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "up", NULL, N);
-    struct tree tree = kit_tree(op, 2);
+    struct way w = way_of(COLL_CONSTRUCT, "up");
     (void)state;
-    const struct kit_call *again = gives_up(kit, op, &tree);
-    loopback_kill(kit->net, tree.root, 0, 500);
-    loopback_kill(kit->net, tree_child(&tree, tree.root, 0), 0, 500);
-    loopback_run(kit->net, 3000);
+    const struct kit_call *again = gives_up(&w);
+    loopback_kill(w.kit->net, w.root, 0, 500);
+    loopback_kill(w.kit->net, w.above, 0, 500);
+    loopback_run(w.kit->net, 3000);
     assert_int_equal(again->answers, 1);
     assert_int_equal(again->status, LOOPBACK_LOST);
-    kit_end(kit);
+    kit_end(w.kit);
 }
 
 /* The success of the call that was given up comes twice, late, and by ways on which the server's
  * own number is not known. */
 static void a_late_success_comes_twice(void **state)
 {
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
-    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "up", NULL, N);
-    struct tree tree = kit_tree(op, 2);
-    uint32_t above = tree_child(&tree, tree.root, 0), last = tree_child(&tree, above, 0);
+    struct way w = way_of(COLL_CONSTRUCT, "up");
     (void)state;
-    const struct kit_call *again = gives_up(kit, op, &tree);
+    const struct kit_call *again = gives_up(&w);
     memset(silence.held, 0, 8); /* the number */
     for (int i = 0; i < 2; i++)
-        engine_take(loopback_engine(kit->net, last), above, FRAME_RELEASE, silence.held,
+        engine_take(loopback_engine(w.kit->net, w.last), w.above, FRAME_RELEASE, silence.held,
                     silence.len);
     assert_int_equal(again->answers, 0);
-    kit_end(kit);
+    kit_end(w.kit);
 }
 
 /* A server says its contribution again, as it hears that the server above had ended the operation
@@ -81,29 +91,26 @@ static void a_late_success_comes_twice(void **state)
  * one. */
 static void a_contribution_after_the_end(void **state)
 {
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
-    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, N);
-    struct tree tree = kit_tree(op, 2);
-    uint32_t above = tree_child(&tree, tree.root, 0), last = tree_child(&tree, above, 0);
+    struct way w = way_of(COLL_FENCE, "");
     (void)state;
-    silence.keep[last] = true;
+    silence.keep[w.last] = true;
     for (int32_t status = -77; status <= 0; status += 77) { /* the servers remember the failure */
-        kit_call_all(kit, op, (struct kit_ask){.status = status});
-        loopback_run(kit->net, 1000);
-        assert_int_equal(kit->calls->status, status);
+        kit_call_all(w.kit, w.op, (struct kit_ask){.status = status});
+        loopback_run(w.kit->net, 1000);
+        assert_int_equal(w.kit->calls->status, status);
     }
-    engine_take(loopback_engine(kit->net, above), last, FRAME_CONTRIB, silence.held, silence.len);
+    engine_take(loopback_engine(w.kit->net, w.above), w.last, FRAME_CONTRIB, silence.held,
+                silence.len);
     for (uint32_t slot = 0; slot < N; slot++)
-        if (slot != last)
-            kit_call(kit, op, slot, (struct kit_ask){0});
-    loopback_run(kit->net, 1000);
-    assert_int_equal(kit->calls->answers, 0);
-    kit_call(kit, op, last, (struct kit_ask){0});
-    loopback_run(kit->net, 1000);
+        if (slot != w.last)
+            kit_call(w.kit, w.op, slot, (struct kit_ask){0});
+    loopback_run(w.kit->net, 1000);
+    assert_int_equal(w.kit->calls->answers, 0);
+    kit_call(w.kit, w.op, w.last, (struct kit_ask){0});
+    loopback_run(w.kit->net, 1000);
     for (uint32_t slot = 0; slot < N; slot++)
-        assert_int_equal(kit->calls->seen[slot], 2);
-    kit_end(kit);
+        assert_int_equal(w.kit->calls->seen[slot], 2);
+    kit_end(w.kit);
 }
 
 /* The root has succeeded, and its word is on its way to a server, below which another one is lost
@@ -111,22 +118,18 @@ static void a_contribution_after_the_end(void **state)
  * failure of the next operation. */
 static void a_loss_after_all_was_said(void **state)
 {
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
-    struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "all", NULL, N);
-    struct tree tree = kit_tree(op, 2);
-    uint32_t above = tree_child(&tree, tree.root, 0), lost = tree_child(&tree, above, 0);
+    struct way w = way_of(COLL_CONSTRUCT, "all");
     (void)state;
-    silence.release[tree.root][above] = true;
-    kit_call_all(kit, op, (struct kit_ask){0});
-    loopback_run(kit->net, 300);
-    loopback_kill(kit->net, lost, LONG_MS, LONG_MS);
-    engine_lost(loopback_engine(kit->net, above), lost);
-    loopback_run(kit->net, 2 * ENGINE_ASK_MS);
-    const struct kit_call *next = kit_call(kit, op, tree.root, (struct kit_ask){0});
-    loopback_run(kit->net, 1000);
+    silence.release[w.root][w.above] = true;
+    kit_call_all(w.kit, w.op, (struct kit_ask){0});
+    loopback_run(w.kit->net, 300);
+    loopback_kill(w.kit->net, w.last, LONG_MS, LONG_MS);
+    engine_lost(loopback_engine(w.kit->net, w.above), w.last);
+    loopback_run(w.kit->net, 2 * ENGINE_ASK_MS);
+    const struct kit_call *next = kit_call(w.kit, w.op, w.root, (struct kit_ask){0});
+    loopback_run(w.kit->net, 1000);
     assert_int_equal(next->answers, 0);
-    kit_end(kit);
+    kit_end(w.kit);
 }
 
 /* A server has given up the try without 6 by its deadline. It has not heard that this try has
@@ -137,8 +140,7 @@ static void a_try_after_one_that_was_given_up(void **state)
     uint32_t shown = 0;
     (void)state;
     for (uint32_t late = 0; late < LEFT; late++) {
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
         struct procset gone = kit_servers(0x60);
@@ -179,8 +181,7 @@ static void an_old_failure_is_not_told(void **state)
     (void)state;
     for (uint32_t i = 0; i < 20; i++) {
         char id[8];
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         snprintf(id, sizeof id, "%u", i);
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
@@ -221,8 +222,7 @@ static void a_try_that_nobody_else_makes(void **state)
 {
     static const uint32_t no46[] = {0, 1, 2, 3, 5};
     struct procset gone46 = kit_servers(0x50), gone56 = kit_servers(0x60), gone = kit_servers(0x70);
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
+    struct kit *kit = silent_kit();
     struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
     struct kit_op *without56 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
     (void)state;

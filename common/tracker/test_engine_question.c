@@ -36,8 +36,7 @@ static void a_success_that_comes_too_late(void **state)
 {
     (void)state;
     for (int two = 0; two < 2; two++) {
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "late", NULL, N);
         struct tree tree = kit_tree(op, 2);
         uint32_t between = tree_child(&tree, tree.root, 0), other = tree_child(&tree, tree.root, 1);
@@ -200,8 +199,7 @@ static void a_question_that_is_not_answered(void **state)
 static void a_bent_question(void **state)
 {
     struct wire_out out = {0};
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
+    struct kit *kit = silent_kit();
     struct kit_op *op = kit_op(kit, COLL_CONSTRUCT, "bent", NULL, N);
     struct tree tree = kit_tree(op, 2);
     uint32_t to = tree_child(&tree, tree.root, 0), from = tree_child(&tree, tree.root, 1);

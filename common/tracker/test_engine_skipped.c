@@ -243,8 +243,7 @@ static void the_next_one_fails_out_of_order(void **state)
     uint32_t shown = 0;
     (void)state;
     for (uint32_t early = 0; early < LEFT; early++) {
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, N - 1);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, "tries", NULL, LEFT);
         struct procset gone = kit_servers(0x60);

@@ -35,6 +35,12 @@ struct loopback_conf silent_net(void)
     return conf;
 }
 
+struct kit *silent_kit(void)
+{
+    struct loopback_conf conf = silent_net();
+    return kit_new(&conf);
+}
+
 void end_silence(struct loopback *net)
 {
     loopback_run(net, 300);
@@ -44,8 +50,7 @@ void end_silence(struct loopback *net)
 
 struct kit *silent_between(struct kit_op **op)
 {
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
+    struct kit *kit = silent_kit();
     *op = kit_op(kit, COLL_CONSTRUCT, "between", NULL, N);
     struct tree tree = kit_tree(*op, 2);
     silence.by = tree_child(&tree, tree.root, 0);

@@ -25,6 +25,9 @@ extern struct silence silence;
 /** @return the loopback of these tests, with nothing kept back yet */
 struct loopback_conf silent_net(void);
 
+/** @return a kit on it */
+struct kit *silent_kit(void);
+
 /** A server between the root and others, silence.by, keeps back what it hears. @param op set to a
  * construct of all */
 struct kit *silent_between(struct kit_op **op);
