@@ -64,11 +64,13 @@ static void read_hello(const uint8_t *data, size_t len)
     FUZZ_CHECK(!hello_read(&own, challenge, hello, &from, &session));
 }
 
-static void receive(void *arg, struct stream *stream, const void *data, size_t len)
+static void receive(void *arg, struct stream *stream, const void *data, size_t len,
+                    struct shared_bytes *whole)
 {
     const unsigned char *p = data;
     (void)arg;
     (void)stream;
+    (void)whole;
     FUZZ_CHECK(len > 0);
     while (len-- > 0) /* all of it can be read */
         over |= *p++ == 0 && over;

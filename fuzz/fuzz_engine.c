@@ -218,7 +218,7 @@ static void raw(struct world *world, struct fuzz_bytes *in)
     void *exact = memcpy(malloc(out.len + 1), out.len > 0 ? (void *)out.data : "", out.len);
     exact = realloc(exact, out.len > 0 ? out.len : 1);
     if (!loopback_dead(world->net, to))
-        link_receive(loopback_link(world->net, to), exact, out.len);
+        link_receive(loopback_link(world->net, to), exact, out.len, NULL);
     free(exact);
     wire_out_free(&out);
 }

@@ -22,10 +22,12 @@ struct receiver {
     bool known;           /* the other step */
 };
 
-static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole)
 {
     struct receiver *receiver = arg;
     struct wire_in in;
+    (void)whole;
     FUZZ_CHECK(from > 0 && from < NODES + 2);
     if (type != TYPE || receiver->raw || from >= NODES) {
         char *copy = malloc(len + 1); /* all of it can be read */
@@ -114,7 +116,7 @@ static void receive(struct link *link, const void *data, size_t len)
     FUZZ_CHECK(exact != NULL);
     if (len > 0)
         memcpy(exact, data, len);
-    link_receive(link, exact, len);
+    link_receive(link, exact, len, NULL);
     free(exact);
 }
 

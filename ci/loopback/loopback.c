@@ -113,11 +113,12 @@ static void run_event(struct loopback *net, struct loopback_event *event)
         return;
     }
     struct loopback_node *to = &net->nodes[event->to];
-    if (!event->lost && !to->dead && !to->told[event->from]) {
-        link_receive(to->link, event->data, event->len);
+    struct shared_bytes *data = shared_bytes_take(event->data, event->len);
+    if (data != NULL && !event->lost && !to->dead && !to->told[event->from]) {
+        link_receive(to->link, data->data, data->len, data);
         set_due(to);
     }
-    free(event->data);
+    shared_bytes_drop(data);
 }
 
 void loopback_run(struct loopback *net, uint64_t ms)

@@ -140,10 +140,11 @@ static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum 
     free(data);
 }
 
-static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole)
 {
     struct loopback_node *node = arg;
-    if (!engine_take(node->engine, from, type, body, len) && type != FRAME_NSPACE)
+    if (!engine_take_shared(node->engine, from, type, body, len, whole) && type != FRAME_NSPACE)
         asks_frame(node->asks, from, type, body, len);
 }
 

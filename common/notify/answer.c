@@ -39,7 +39,7 @@ struct answer answer_info(pmix_info_cbfunc_t callback, void *cbdata)
 /* @thread PMIx's */
 static void release_data(void *data)
 {
-    free(data);
+    shared_bytes_drop(data);
 }
 
 struct infos {
@@ -76,7 +76,7 @@ void answer_status(struct answer *answer, pmix_status_t status)
             answer->callback.op(status, answer->cbdata);
         break;
     case ANSWER_MODEX:
-        answer_data(answer, status, NULL, 0);
+        answer_data(answer, status, NULL);
         break;
     case ANSWER_INFO:
         answer_infos(answer, status, NULL, 0);
@@ -84,13 +84,15 @@ void answer_status(struct answer *answer, pmix_status_t status)
     }
 }
 
-void answer_data(struct answer *answer, pmix_status_t status, char *data, size_t len)
+void answer_data(struct answer *answer, pmix_status_t status, struct shared_bytes *data)
 {
+    const char *bytes = data != NULL ? (const char *)data->data : NULL;
+    size_t len = data != NULL ? data->len : 0;
     give(answer, ANSWER_MODEX);
     if (answer->callback.modex != NULL && !libpmix_is_gone)
-        answer->callback.modex(status, data, len, answer->cbdata, release_data, data);
+        answer->callback.modex(status, bytes, len, answer->cbdata, release_data, data);
     else
-        free(data);
+        release_data(data);
 }
 
 void answer_infos_then(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo,

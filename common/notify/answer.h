@@ -9,6 +9,8 @@
 #ifndef MUSTER_NOTIFY_ANSWER_H
 #define MUSTER_NOTIFY_ANSWER_H
 
+#include "common/util/shared_bytes.h"
+
 #include <pmix_server.h>
 #include <stdbool.h>
 
@@ -33,8 +35,8 @@ struct answer answer_info(pmix_info_cbfunc_t callback, void *cbdata);
 /** Answers with a status alone. @thread any but PMIx's inside the upcall itself */
 void answer_status(struct answer *answer, pmix_status_t status);
 
-/** Answers a modex callback. @param data malloc()ed, taken over; may be NULL */
-void answer_data(struct answer *answer, pmix_status_t status, char *data, size_t len);
+/** Answers a modex callback. @param data taken over: libpmix only reads them; may be NULL */
+void answer_data(struct answer *answer, pmix_status_t status, struct shared_bytes *data);
 
 /** Answers an info callback. @param info from PMIX_INFO_CREATE, taken over; may be NULL */
 void answer_infos(struct answer *answer, pmix_status_t status, pmix_info_t *info, size_t ninfo);

@@ -35,10 +35,11 @@ struct contrib {
     uint32_t flags;
     uint32_t nmissing;
     struct ranges missing;
+    struct engine_entry *entries;
     uint32_t nentries;
     const void *bytes; /* of the entries; borrowed */
     size_t len;
-    struct engine_entry *entries;
+    struct shared_bytes *whole; /* what they are part of */
 };
 
 /* Whether the sender has not heard of a try before, which has failed for good: see tries.c. */
@@ -81,15 +82,14 @@ static bool take_word(struct tracker *t, struct tracker_child *child, struct con
     if (child->said == CHILD_ALL)
         return true;
     bool all = contrib->nmissing == 0 && contrib->status == 0;
-    void *entries = contrib->nentries > 0 ? malloc(contrib->len) : NULL;
+    struct shared_bytes *entries =
+        contrib->nentries > 0 ? shared_bytes_part(contrib->whole, contrib->bytes, contrib->len)
+                              : NULL;
     if (contrib->nentries > 0 && entries == NULL)
         return false;
-    if (entries != NULL)
-        memcpy(entries, contrib->bytes, contrib->len);
-    free(child->entries);
+    shared_bytes_drop(child->entries);
     child->entries = entries;
     child->nentries = contrib->nentries;
-    child->len = contrib->len;
     child->said = all ? CHILD_ALL : CHILD_PART;
     child->flags = contrib->flags;
     child->number = contrib->number;
@@ -159,7 +159,6 @@ static void read_contrib(struct contrib *contrib, struct wire_in *in)
     contrib->flags = wire_get_u32(in);
     contrib->nmissing = wire_get_u32(in);
     ranges_read(&contrib->missing, UINT32_MAX, in);
-    contrib->nentries = wire_get_count(in, ENTRY_BYTES);
     contrib->bytes = in->p;
     contrib->len = in->bad ? 0 : (size_t)(in->end - in->p);
 }
@@ -175,14 +174,14 @@ static struct tracker *settled(struct engine *engine, struct tracker *t,
 
 void contribution_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
 {
-    struct contrib contrib = {0};
+    struct contrib contrib = {.whole = frame->whole};
     uint32_t from = frame->from;
     read_contrib(&contrib, &frame->in);
     t = frame->in.bad ? t : settled(engine, t, frame, &contrib);
     contrib.slot = t == NULL ? TREE_NONE : tracker_slot_of(t, from);
     engine_hear(engine, contrib.heard);
     if (t != NULL)
-        contrib.entries = entries_get(&frame->in, contrib.nentries, t->tree.n);
+        contrib.entries = entries_get(&frame->in, t->tree.n, &contrib.nentries);
     if (contrib.entries == NULL || contrib.slot == TREE_NONE || contrib.slot == t->self)
         log_warning("a contribution of node %u that does not belong here was dropped", from);
     else if (tracker_is_late(engine, t, contrib.known) || is_over(t, contrib.slot, contrib.number))

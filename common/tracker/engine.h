@@ -57,12 +57,18 @@ struct engine_result {
     uint32_t nentries;                  /**< 0 when status is not 0 */
     const struct engine_entry *entries; /**< the contributions that have data, ascending by slot;
                                            borrowed until done() returns */
+    struct shared_bytes *whole;         /**< what their data are part of, for shared_bytes_part();
+                                           NULL: nothing is; borrowed */
     const struct procset *gone;         /**< of a failure: participants and added members that are
                                            known to be lost; of a success: those without whom a
                                            later try has gone on; NULL: none; borrowed */
     const struct procset *members;      /**< all members when some were added or it was a
                                            bootstrap; NULL: those of the signature; borrowed */
 };
+
+/** @return the data of all contributions, one after another, by reference where they came so;
+ * NULL: out of memory */
+struct shared_bytes *engine_result_data(const struct engine_result *result);
 
 /** One local call. The caller owns it, and keeps it until done() was called, exactly once. */
 struct engine_call {
@@ -208,6 +214,11 @@ void engine_cancel_known(struct engine *engine, const void *sig, size_t siglen, 
  * @return whether the type is one of the engine's */
 bool engine_take(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
                  size_t len);
+
+/** The same. @param whole what @p body is part of: the engine holds it where it keeps most of it,
+ * and copies nothing; NULL: nothing is */
+bool engine_take_shared(struct engine *engine, uint32_t from, enum frame_type type,
+                        const void *body, size_t len, struct shared_bytes *whole);
 
 /** A participant of this server has ended: asks local_status() again for what still waits for it.
  */

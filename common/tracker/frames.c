@@ -35,8 +35,14 @@ static const struct row {
 bool engine_take(struct engine *engine, uint32_t from, enum frame_type type, const void *body,
                  size_t len)
 {
+    return engine_take_shared(engine, from, type, body, len, NULL);
+}
+
+bool engine_take_shared(struct engine *engine, uint32_t from, enum frame_type type,
+                        const void *body, size_t len, struct shared_bytes *whole)
+{
     const struct row *row = (size_t)type < sizeof rows / sizeof *rows ? &rows[type] : NULL;
-    struct frame_in frame = {.from = from, .body = body, .len = len};
+    struct frame_in frame = {.from = from, .body = body, .len = len, .whole = whole};
     struct tracker *t = NULL;
     if (row == NULL || row->take == NULL)
         return false;

@@ -234,7 +234,7 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
     struct tracker_release *release = &frame.release;
     struct engine_result *result = &release->result;
     uint64_t number = wire_get_u64(&in->in);
-    bool good = release_read(&frame, in->in.p, (size_t)(in->in.end - in->in.p));
+    bool good = release_read(&frame, &in->in, in->whole);
     t = frame.sig == NULL     ? NULL
         : result->status != 0 ? tracker_get(engine, frame.sig, frame.siglen)
                               : tracker_find(engine, frame.sig, frame.siglen);
@@ -304,7 +304,8 @@ void piece_take(struct engine *engine, struct tracker *t, struct frame_in *frame
     good = t != NULL && t->self != t->tree.root && !coll_traits(t->parts.kind)->is_recoverable &&
            tracker_slot_of(t, frame->from) == tree_giver(&t->tree, t->self) &&
            piece.entries[piece.n - 1].slot < t->tree.n;
-    struct shared_bytes *bytes = good ? shared_bytes_copy(frame->body, frame->len) : NULL;
+    struct shared_bytes *bytes =
+        good ? shared_bytes_part(frame->whole, frame->body, frame->len) : NULL;
     if (!good) {
         log_warning("a piece of a result of node %u that does not belong here was dropped",
                     frame->from);

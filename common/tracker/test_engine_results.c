@@ -192,6 +192,56 @@ static void fifty_at_once(void **state)
     kit_end(kit);
 }
 
+/* A call with much data. */
+struct large_call {
+    struct engine_call call;
+    struct shared_bytes *data; /* of all */
+    bool copied;               /* from what had come */
+    unsigned char own[64 << 10];
+};
+
+static void on_data(struct engine_call *call, const struct engine_result *result)
+{
+    struct large_call *large = (struct large_call *)call;
+    large->data = engine_result_data(result);
+    assert_int_equal(result->nentries, 5);
+    large->copied = large->data == NULL || large->data->data != result->entries[0].data;
+}
+
+/* Each server's caller gets the data as they came, or as the root sends them, and may keep them
+ * longer than the engine does. */
+static void large_data_are_not_copied_for_the_caller(void **state)
+{
+    struct loopback_conf conf = network(5, 2);
+    struct kit *kit = kit_new(&conf);
+    struct kit_op *op = kit_op(kit, COLL_FENCE, "", NULL, 5);
+    struct large_call *calls = calloc(5, sizeof *calls);
+    (void)state;
+    assert_non_null(calls);
+    for (uint32_t i = 0; i < 5; i++) {
+        memset(calls[i].own, (int)i + 1, sizeof calls[i].own);
+        calls[i].call = (struct engine_call){.sig = op->sig,
+                                             .siglen = op->siglen,
+                                             .data = calls[i].own,
+                                             .len = sizeof calls[i].own,
+                                             .done = on_data};
+        engine_call(loopback_engine(kit->net, i), &calls[i].call);
+    }
+    loopback_run(kit->net, 10000);
+    assert_int_equal(kit_trackers(kit), 0);
+    kit_end(kit);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_non_null(calls[i].data);
+        assert_false(calls[i].copied);
+        assert_int_equal(calls[i].data->len, 5 * sizeof calls[i].own);
+        for (uint32_t from = 0; from < 5; from++)
+            assert_memory_equal(calls[i].data->data + from * sizeof calls[i].own, calls[from].own,
+                                sizeof calls[i].own);
+        shared_bytes_drop(calls[i].data);
+    }
+    free(calls);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +252,7 @@ int main(void)
         cmocka_unit_test(calls_made_from_the_answer),
         cmocka_unit_test(one_id_for_two_sets),
         cmocka_unit_test(fifty_at_once),
+        cmocka_unit_test(large_data_are_not_copied_for_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,22 @@ static void check_entry(struct kit_call *call, uint32_t i, const struct engine_e
         kit_fault(call->kit, "op %u: slot %u has other bytes than were given", op->number, i);
 }
 
+/* The same bytes in one piece. */
+static void check_data(struct kit_call *call, const struct engine_result *result)
+{
+    struct shared_bytes *data = engine_result_data(result);
+    size_t at = 0;
+    for (uint32_t i = 0; data != NULL && i < result->nentries; i++) {
+        const struct engine_entry *entry = &result->entries[i];
+        if (at + entry->len > data->len || memcmp(data->data + at, entry->data, entry->len) != 0)
+            kit_fault(call->kit, "op %u: in one piece, entry %u is another", call->op->number, i);
+        at += entry->len;
+    }
+    if (data == NULL || at != data->len)
+        kit_fault(call->kit, "op %u: in one piece, the data are longer", call->op->number);
+    shared_bytes_drop(data);
+}
+
 static void done(struct engine_call *engine_call, const struct engine_result *result)
 {
     struct kit_call *call = (struct kit_call *)engine_call;
@@ -149,6 +165,7 @@ static void done(struct engine_call *engine_call, const struct engine_result *re
     else
         for (uint32_t i = 0; i < result->nentries; i++)
             check_entry(call, i, &result->entries[i]);
+    check_data(call, result);
     if (call->then != NULL)
         call->then(call);
 }

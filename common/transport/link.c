@@ -18,17 +18,13 @@ enum {
     STRANGERS_MAX = 16 << 20, /* bytes of frames whose sender is not known yet */
 };
 
-/* A frame that waits for those before it; without data there is none. */
-struct held {
-    unsigned char *data; /* type byte and body; owned */
-    size_t len;
-};
-
 /* What came from one sender: every number up to low, and some after it. */
 struct window {
     uint64_t low;
     uint32_t nheld, cap;
-    struct held *held; /* at n % cap: number n, low < n <= low + cap; NULL while none is */
+    /* Frames that wait for those before them, type byte and body; at n % cap: number n, low < n <=
+     * low + cap, NULL where none waits. NULL while none does at all. */
+    struct shared_bytes **held;
 };
 
 /* Made with the first frame to or from it: most servers of a large step never meet. */
@@ -142,17 +138,39 @@ static void hand_over(struct link *link, struct peer *peer, struct wire_out *out
         link->env.send(link->env.arg, peer->node, data, len, care);
 }
 
+/* Whether that many bytes are handed over without being copied. */
+static bool is_shared(const struct link *link, size_t len)
+{
+    return len >= SHARED_MIN && link->env.send_shared != NULL;
+}
+
+/* Takes the bytes out of a large frame. @return NULL: it is not large; without memory it fails */
+static struct shared_bytes *take_large(const struct link *link, struct wire_out *frame)
+{
+    size_t len;
+    if (!is_shared(link, frame->len))
+        return NULL;
+    void *data = wire_out_take(frame, &len);
+    struct shared_bytes *bytes = shared_bytes_take(data, len);
+    frame->failed = bytes == NULL;
+    return bytes;
+}
+
 void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
                       struct shared_bytes *body)
 {
     struct wire_out out = {0};
-    bool share = body != NULL && body->len >= SHARED_MIN && link->env.send_shared != NULL;
-    size_t apart = share ? body->len : 0;
     struct peer *peer = peer_at(link, node);
     enum frame_care care = frame->len > 0 ? frame_care((enum frame_type)frame->data[0]) : CARE_MUST;
+    struct shared_bytes *own = body == NULL && !frame->failed ? take_large(link, frame) : NULL;
+    if (own != NULL)
+        body = own;
+    bool share = body != NULL && is_shared(link, body->len);
+    size_t apart = share ? body->len : 0;
     if (peer == NULL) {
         log_error("a frame to node %u could not be built: out of memory", node);
         wire_out_free(frame);
+        shared_bytes_drop(own);
         return;
     }
     wire_reserve(&out, HEADER + frame->len + (body != NULL && !share ? body->len : 0));
@@ -171,28 +189,30 @@ void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
     } else {
         hand_over(link, peer, &out, share ? body : NULL, care);
     }
+    shared_bytes_drop(own);
     wire_out_free(frame);
 }
 
-static void deliver(struct link *link, uint32_t from, const unsigned char *data, size_t len)
+static void deliver(struct link *link, uint32_t from, const unsigned char *data, size_t len,
+                    struct shared_bytes *whole)
 {
-    link->env.deliver(link->env.arg, from, (enum frame_type)data[0], data + 1, len - 1);
+    link->env.deliver(link->env.arg, from, (enum frame_type)data[0], data + 1, len - 1, whole);
 }
 
 /* Delivers the next number if it is held, and counts it as seen either way. */
 static void next(struct link *link, struct window *w, uint32_t from)
 {
-    struct held *at = &w->held[++w->low % w->cap], held = *at;
-    if (held.data == NULL)
+    struct shared_bytes **at = &w->held[++w->low % w->cap], *held = *at;
+    if (held == NULL)
         return;
-    *at = (struct held){0};
+    *at = NULL;
     if (--w->nheld == 0) { /* most peers never need it */
         free(w->held);
         w->held = NULL;
         w->cap = 0;
     }
-    deliver(link, from, held.data, held.len);
-    free(held.data);
+    deliver(link, from, held->data, held->len, held);
+    shared_bytes_drop(held);
 }
 
 /* Makes the window reach to a number, at most WINDOW_MAX after low. */
@@ -203,7 +223,7 @@ static bool widen(struct window *w, uint64_t number)
         cap *= 2;
     if (cap == w->cap)
         return true;
-    struct held *held = calloc(cap, sizeof *held);
+    struct shared_bytes **held = calloc(cap, sizeof(struct shared_bytes *));
     if (held == NULL)
         return false;
     for (uint64_t n = w->low + 1; n <= w->low + w->cap; n++)
@@ -215,28 +235,25 @@ static bool widen(struct window *w, uint64_t number)
 }
 
 /* @return whether that number is held already */
-static bool hold(struct window *w, uint64_t number, const unsigned char *data, size_t len)
+static bool hold(struct window *w, uint64_t number, const unsigned char *data, size_t len,
+                 struct shared_bytes *whole)
 {
-    unsigned char *copy = malloc(len);
-    if (copy == NULL || !widen(w, number)) {
-        log_error("out of memory: a frame of %zu bytes is lost", len);
-        free(copy);
-        return false;
-    }
-    struct held *held = &w->held[number % w->cap];
-    if (held->data != NULL) {
-        free(copy);
+    bool wide = widen(w, number);
+    struct shared_bytes **held = wide ? &w->held[number % w->cap] : NULL;
+    if (wide && *held != NULL)
         return true;
-    }
-    memcpy(copy, data, len);
-    *held = (struct held){copy, len};
-    w->nheld++;
+    if (wide)
+        *held = shared_bytes_part(whole, data, len);
+    if (!wide || *held == NULL)
+        log_error("out of memory: a frame of %zu bytes is lost", len);
+    else
+        w->nheld++;
     return false;
 }
 
 /* Delivers a frame in its turn, unless it was before. */
 static void take(struct link *link, struct peer *peer, uint64_t number, const unsigned char *data,
-                 size_t len)
+                 size_t len, struct shared_bytes *whole)
 {
     struct window *w = peer->window;
     uint32_t from = peer->node;
@@ -253,19 +270,19 @@ static void take(struct link *link, struct peer *peer, uint64_t number, const un
         w->low = number - 1;
     }
     if (number != w->low + 1) {
-        peer->counts.repeated += hold(w, number, data, len);
+        peer->counts.repeated += hold(w, number, data, len, whole);
         return;
     }
     w->low++;
-    deliver(link, from, data, len);
-    while (w->nheld > 0 && w->held[(w->low + 1) % w->cap].data != NULL)
+    deliver(link, from, data, len, whole);
+    while (w->nheld > 0 && w->held[(w->low + 1) % w->cap] != NULL)
         next(link, w, from);
 }
 
 static void free_window(struct window *w)
 {
     for (uint32_t i = 0; w != NULL && i < w->cap; i++)
-        free(w->held[i].data);
+        shared_bytes_drop(w->held[i]);
     if (w != NULL)
         free(w->held);
     free(w);
@@ -289,7 +306,8 @@ static void keep(struct link *link, const void *data, size_t len)
     link->nstrangers += len;
 }
 
-static void receive_one(struct link *link, const void *data, size_t len);
+static void receive_one(struct link *link, const void *data, size_t len,
+                        struct shared_bytes *whole);
 
 /* What has waited for introductions; some of it may go on waiting. */
 static void receive_strangers(struct link *link)
@@ -299,7 +317,7 @@ static void receive_strangers(struct link *link)
     link->nstrangers = 0;
     while (s != NULL) {
         struct stranger *next = s->next;
-        receive_one(link, s->data, s->len);
+        receive_one(link, s->data, s->len, NULL);
         free(s);
         s = next;
     }
@@ -383,7 +401,7 @@ static void refuse(struct link *link, const struct head *head, size_t len)
     link->told |= !named;
 }
 
-static void receive_one(struct link *link, const void *data, size_t len)
+static void receive_one(struct link *link, const void *data, size_t len, struct shared_bytes *whole)
 {
     struct wire_in in;
     struct head head = {0};
@@ -411,18 +429,18 @@ static void receive_one(struct link *link, const void *data, size_t len)
     peer->counts.frames_in++;
     peer->counts.bytes_in += len + 4;
     if (loose) {
-        deliver(link, from, in.p, (size_t)(in.end - in.p));
+        deliver(link, from, in.p, (size_t)(in.end - in.p), whole);
         return;
     }
     if (peer->window == NULL)
         peer->window = calloc(1, sizeof *peer->window);
     if (peer->window != NULL)
-        take(link, peer, head.number, in.p, (size_t)(in.end - in.p));
+        take(link, peer, head.number, in.p, (size_t)(in.end - in.p), whole);
     if (who == SENDER_INTRODUCED)
         receive_strangers(link);
 }
 
-void link_receive(struct link *link, const void *data, size_t len)
+void link_receive(struct link *link, const void *data, size_t len, struct shared_bytes *whole)
 {
     struct wire_in in;
     size_t size;
@@ -433,7 +451,7 @@ void link_receive(struct link *link, const void *data, size_t len)
             log_warning("a cut frame was dropped");
             return;
         }
-        receive_one(link, frame, size);
+        receive_one(link, frame, size, whole);
     }
 }
 

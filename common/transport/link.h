@@ -31,8 +31,10 @@ struct link_env {
     uint64_t step;         /**< tells this step's frames from another's */
     /** Hands bytes to the back end. @param data malloc()ed, taken over */
     void (*send)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
-    /** Takes one new frame. @param body borrowed */
-    void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
+    /** Takes one new frame. @param body borrowed @param whole what it is part of, to be held by
+     * shared_bytes_part(); NULL: nothing is */
+    void (*deliver)(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole);
     /** @return 0 and the handle of a server of another step, -1: it is not known, or 1: its step
      * was known and has ended. NULL: only the own step's servers are heard */
     int (*find)(void *arg, uint64_t step, uint32_t index, uint32_t *node);
@@ -64,8 +66,9 @@ void link_send(struct link *link, uint32_t node, struct wire_out *frame);
 void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
                       struct shared_bytes *body);
 
-/** Takes what the back end received: one or more frames, one after another. */
-void link_receive(struct link *link, const void *data, size_t len);
+/** Takes what was received: one or more frames, one after another. @param data borrowed
+ * @param whole what they are part of; NULL: nothing is, as of the back end */
+void link_receive(struct link *link, const void *data, size_t len, struct shared_bytes *whole);
 
 /** What went between us and one other server. */
 struct link_counts {

@@ -176,7 +176,7 @@ static void several_frames_in_one_buffer(void **state)
         memcpy(all + len, ends.bytes[i], ends.len[i]);
         len += ends.len[i];
     }
-    link_receive(ends.receiver, all, len);
+    link_receive(ends.receiver, all, len, NULL);
     assert_got(0, 5);
 }
 
@@ -188,7 +188,7 @@ static void cut_frames(void **state)
         void *exact = malloc(len > 0 ? len : 1);
         assert_non_null(exact);
         memcpy(exact, ends.bytes[0], len);
-        link_receive(ends.receiver, exact, len);
+        link_receive(ends.receiver, exact, len, NULL);
         free(exact);
     }
     /* a frame whose own length leaves no room for its header or its type */
@@ -196,7 +196,7 @@ static void cut_frames(void **state)
         unsigned char bytes[4 + 20];
         memcpy(bytes, ends.bytes[0], sizeof bytes);
         bytes[3] = (unsigned char)size;
-        link_receive(ends.receiver, bytes, 4 + size);
+        link_receive(ends.receiver, bytes, 4 + size, NULL);
     }
     assert_int_equal(ends.ngot, 0);
     receive(0);
@@ -277,6 +277,40 @@ static void long_bytes_are_not_copied(void **state)
     assert_int_equal(counts.bytes_out, 4 * 25 + 3 + 8191 + 8192 + 100000);
 }
 
+static void keep_large(void *arg, uint32_t node, void *data, size_t len, struct shared_bytes *body,
+                       enum frame_care care)
+{
+    assert_ptr_equal(body->data, *(void **)arg);
+    *(void **)arg = NULL;
+    data = shared_bytes_join(data, &len, body);
+    keep(NULL, node, data, len, care);
+}
+
+/* A large frame that goes to one server is not copied either. */
+static void a_large_frame_is_not_copied(void **state)
+{
+    enum { LARGE = 100000 };
+    static const unsigned char zeros[LARGE];
+    void *at;
+    const struct link_env env = {.arg = &at,
+                                 .nnodes = 3,
+                                 .step = STEP,
+                                 .send = keep,
+                                 .deliver = take,
+                                 .send_shared = keep_large};
+    struct wire_out out = {0};
+    (void)state;
+    link_free(ends.sender);
+    ends.sender = link_new(&env);
+    wire_put_u8(&out, FRAME_ASK);
+    wire_put_raw(&out, zeros, LARGE);
+    at = out.data;
+    link_send(ends.sender, 1, &out);
+    assert_null(at);
+    assert_null(out.data);
+    assert_int_equal(ends.len[0], 24 + 1 + LARGE);
+}
+
 /* What a link holds does not grow with the servers of its step, but with those that it has met. */
 static void many_servers(void **state)
 {
@@ -315,6 +349,7 @@ int main(void)
         LINK_TEST(many_servers),
         LINK_TEST(bytes_that_are_shared),
         LINK_TEST(long_bytes_are_not_copied),
+        LINK_TEST(a_large_frame_is_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ extern struct ends {
 
 /** What a link's environment sends with and delivers to; with others for other tests. */
 void keep(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
-void take(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
+void take(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+          struct shared_bytes *whole);
 
 /** Of a test: opens two ends of one step, sender 0 and receiver 1. */
 int open_ends(void **state);

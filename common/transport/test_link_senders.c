@@ -158,9 +158,9 @@ static bool introduce(void *arg, uint64_t step, const void *body, size_t len)
 }
 
 static void take_foreign(void *arg, uint32_t from, enum frame_type type, const void *body,
-                         size_t len)
+                         size_t len, struct shared_bytes *whole)
 {
-    (void)arg;
+    (void)arg, (void)whole;
     assert_int_equal(from, HANDLE + 1);
     if (ends.ngot == 0)
         assert_int_equal(type, FRAME_NSPACE);

@@ -129,8 +129,7 @@ void wire_in_init(struct wire_in *in, const void *data, size_t len)
     in->bad = false;
 }
 
-/* The next len bytes, or NULL and the cursor is bad from now on. */
-static const unsigned char *take(struct wire_in *in, size_t len)
+const void *wire_get_raw(struct wire_in *in, size_t len)
 {
     const unsigned char *p = in->p;
     if (in->bad || len > (size_t)(in->end - p)) {
@@ -143,13 +142,13 @@ static const unsigned char *take(struct wire_in *in, size_t len)
 
 uint8_t wire_get_u8(struct wire_in *in)
 {
-    const unsigned char *p = take(in, 1);
+    const unsigned char *p = wire_get_raw(in, 1);
     return p != NULL ? p[0] : 0;
 }
 
 uint32_t wire_get_u32(struct wire_in *in)
 {
-    const unsigned char *p = take(in, 4);
+    const unsigned char *p = wire_get_raw(in, 4);
     if (p == NULL)
         return 0;
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
@@ -170,7 +169,7 @@ uint64_t wire_get_u64(struct wire_in *in)
 const void *wire_get_block(struct wire_in *in, size_t *len)
 {
     uint32_t n = wire_get_u32(in);
-    const unsigned char *p = take(in, n);
+    const unsigned char *p = wire_get_raw(in, n);
     *len = p != NULL ? n : 0;
     return p;
 }

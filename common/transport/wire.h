@@ -50,6 +50,8 @@ uint8_t wire_get_u8(struct wire_in *in);
 uint32_t wire_get_u32(struct wire_in *in);
 int32_t wire_get_i32(struct wire_in *in);
 uint64_t wire_get_u64(struct wire_in *in);
+/** @return the next @p len bytes, borrowed, or NULL when bad */
+const void *wire_get_raw(struct wire_in *in, size_t len);
 /** @return a pointer into the borrowed bytes and the length in @p len; NULL and 0 when bad */
 const void *wire_get_block(struct wire_in *in, size_t *len);
 /** Copies a string of at most @p cap - 1 bytes without NUL inside; longer ones make it bad. */

@@ -25,16 +25,9 @@ struct outcome {
 
 static void complete_fence(struct collective *c, const struct engine_result *result)
 {
-    size_t len = 0, at = 0;
-    for (uint32_t i = 0; i < result->nentries; i++)
-        len += result->entries[i].len;
-    char *data = len > 0 ? malloc(len) : NULL;
-    pmix_status_t status = len > 0 && data == NULL ? PMIX_ERR_NOMEM : result->status;
-    for (uint32_t i = 0; data != NULL && i < result->nentries; i++) {
-        memcpy(data + at, result->entries[i].data, result->entries[i].len);
-        at += result->entries[i].len;
-    }
-    answer_data(&c->request.answer, status, data, at);
+    struct shared_bytes *data = result->nentries > 0 ? engine_result_data(result) : NULL;
+    bool lost = result->nentries > 0 && data == NULL;
+    answer_data(&c->request.answer, lost ? PMIX_ERR_NOMEM : result->status, data);
     collective_free(c);
 }
 

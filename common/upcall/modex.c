@@ -31,12 +31,10 @@ static void free_modex(struct modex *m)
 static void on_answer(void *arg, int32_t status, const void *data, size_t len)
 {
     struct modex *m = arg;
-    char *copy = len > 0 ? malloc(len) : NULL;
-    if (copy != NULL)
-        memcpy(copy, data, len);
-    else if (len > 0)
+    struct shared_bytes *copy = len > 0 ? shared_bytes_copy(data, len) : NULL;
+    if (copy == NULL && len > 0)
         status = PMIX_ERR_NOMEM;
-    answer_data(&m->request.answer, status, copy, copy != NULL ? len : 0);
+    answer_data(&m->request.answer, status, copy);
     free_modex(m);
 }
 

@@ -26,10 +26,25 @@ struct shared_bytes *shared_bytes_copy(const void *data, size_t len)
     return shared_bytes_take(copy, len);
 }
 
+struct shared_bytes *shared_bytes_part(struct shared_bytes *whole, const void *data, size_t len)
+{
+    if (whole != NULL && whole->whole != NULL)
+        whole = whole->whole;
+    if (whole == NULL || len < whole->len / 2)
+        return shared_bytes_copy(data, len);
+    struct shared_bytes *part = malloc(sizeof *part);
+    if (part != NULL)
+        *part = (struct shared_bytes){.owners = 1,
+                                      .len = len,
+                                      .data = (unsigned char *)data,
+                                      .whole = shared_bytes_hold(whole)};
+    return part;
+}
+
 struct shared_bytes *shared_bytes_hold(struct shared_bytes *bytes)
 {
     if (bytes != NULL)
-        bytes->owners++;
+        atomic_fetch_add(&bytes->owners, 1);
     return bytes;
 }
 
@@ -49,8 +64,11 @@ void *shared_bytes_join(void *data, size_t *len, const struct shared_bytes *byte
 
 void shared_bytes_drop(struct shared_bytes *bytes)
 {
-    if (bytes == NULL || --bytes->owners > 0)
+    if (bytes == NULL || atomic_fetch_sub(&bytes->owners, 1) > 1)
         return;
-    free(bytes->data);
+    if (bytes->whole != NULL)
+        shared_bytes_drop(bytes->whole);
+    else
+        free(bytes->data);
     free(bytes);
 }

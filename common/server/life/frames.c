@@ -98,7 +98,8 @@ void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_
                     nspace_name(server->nspace, speaker));
 }
 
-void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole)
 {
     struct server *server = arg;
     /* While we say goodbye, others may say it to us alone, and which steps are to hear of it. */
@@ -119,7 +120,7 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     case FRAME_HAVE:
     case FRAME_FELLOWS:
     case FRAME_PIECE:
-        engine_take(server->engine, from, type, body, len);
+        engine_take_shared(server->engine, from, type, body, len, whole);
         return;
     case FRAME_ASK:
     case FRAME_ANSWER:
@@ -160,11 +161,17 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
 }
 
-static void on_receive(void *arg, const void *data, size_t len)
+static void on_receive(void *arg, const void *data, size_t len, struct shared_bytes *whole)
 {
     struct server *server = arg;
-    link_receive(server->link, data, len);
+    link_receive(server->link, data, len, whole);
 }
+
+static void on_native(void *arg, const void *data, size_t len)
+{
+    on_receive(arg, data, len, NULL);
+}
+
 const char *frames_name(void *arg, uint32_t node)
 {
     const struct server *server = arg;
@@ -213,7 +220,7 @@ static void open_direct(struct server *server)
 static int open_backend(struct server *server, struct err *err)
 {
     const struct rm_host host = {
-        .arg = server, .receive = on_receive, .lost = on_lost, .state = status_operations};
+        .arg = server, .receive = on_native, .lost = on_lost, .state = status_operations};
     server->rm = server->rm_ops->open(&server->boot, &server->conf, server->base, &host, err);
     return server->rm == NULL ? err_set(err, "the back end %s does not start", server->rm_ops->name)
                               : 0;

@@ -24,7 +24,8 @@ void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
                           struct shared_bytes *body, enum frame_care care);
 
 /** Hands a frame to the part that it is for. */
-void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len);
+void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole);
 /** Hands on a message that server @p speaker has sent to all servers of the step. */
 void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_t len);
 

@@ -92,9 +92,10 @@ static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum fr
     free(data);
 }
 
-static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len)
+static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole)
 {
-    (void)arg, (void)from, (void)type, (void)body, (void)len;
+    (void)arg, (void)from, (void)type, (void)body, (void)len, (void)whole;
 }
 
 static struct rm_peer peer(struct rm *rm, uint32_t node)

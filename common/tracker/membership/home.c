@@ -233,8 +233,8 @@ void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
     lead.status = wire_get_i32(in);
     lead.announced = wire_get_u8(in);
     lead.flags = wire_get_u32(in);
-    uint32_t n = wire_get_count(in, ENTRY_BYTES);
-    lead.entry = entries_get(in, n, UINT32_MAX);
+    uint32_t n;
+    lead.entry = entries_get(in, UINT32_MAX, &n);
     if (lead.entry == NULL || n != 1 || lead.count == 0 || !is_of(engine, &lead) ||
         entry_added(lead.entry, &lead.added) != 0 || (lead.announced && lead.status == 0))
         log_warning("a malformed call of a leader of node %u was dropped", from);

@@ -29,8 +29,8 @@ void assembly_take(struct engine *engine, struct tracker *t, struct frame_in *fr
     uint32_t flags = wire_get_u32(in);
     struct procset gone = {0};
     procset_read(&gone, in);
-    uint32_t n = wire_get_count(in, ENTRY_BYTES);
-    struct engine_entry *entries = entries_get(in, n, UINT32_MAX);
+    uint32_t n;
+    struct engine_entry *entries = entries_get(in, UINT32_MAX, &n);
     while (a != NULL && at < a->members.n && a->members.v[at].node != from)
         at++;
     if (entries == NULL || a == NULL || at == a->members.n || a->members.v[at].have) {

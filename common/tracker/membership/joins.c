@@ -7,6 +7,7 @@
 #include "common/tracker/membership/private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t joins_fill(struct engine *engine, struct claim *claim)
@@ -35,12 +36,31 @@ uint64_t joins_fill(struct engine *engine, struct claim *claim)
     return n;
 }
 
+/* What the calls that a claim has bring, borrowed from them, by free(); NULL: out of memory. */
+static struct engine_entry *brought(const struct engine *engine, const struct claim *claim,
+                                    uint32_t *n)
+{
+    const struct waiting *w;
+    uint32_t most = 0;
+    TAILQ_FOREACH (w, &engine->membership->joins, all)
+        most += w->claim == claim && w->call->len > 0;
+    struct engine_entry *entries = calloc(most + 1ul, sizeof *entries);
+    *n = 0;
+    TAILQ_FOREACH (w, &engine->membership->joins, all)
+        if (entries != NULL && w->claim == claim && w->call->len > 0) {
+            entries[*n] =
+                (struct engine_entry){.slot = *n, .data = w->call->data, .len = w->call->len};
+            (*n)++;
+        }
+    return entries;
+}
+
 void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
 {
     uint64_t now = engine->env.now(engine->env.arg), left = 0;
     uint32_t timeout = 0, n = 0, flags = 0;
     const struct waiting *w;
-    struct wire_out out = {0}, entries = {0};
+    struct wire_out out = {0};
     struct procset gone = {0};
     if (!claim_move(claim, CLAIM_TELL))
         return;
@@ -49,14 +69,9 @@ void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
     TAILQ_FOREACH (w, &engine->membership->joins, all) {
         if (w->claim != claim)
             continue;
-        struct engine_entry entry = {.slot = n, .data = w->call->data, .len = w->call->len};
         if (status == 0)
             status = w->call->status;
         flags |= w->call->flags;
-        if (entry.len > 0) {
-            entry_put(&entries, &entry);
-            n++;
-        }
         uint64_t end = w->deadline - ENGINE_GRACE_MS;
         if (w->deadline != 0 && (timeout == 0 || end < now + left)) {
             timeout = w->call->timeout;
@@ -78,11 +93,10 @@ void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
     }
     procset_write(&gone, &out);
     procset_free(&gone);
-    wire_put_u32(&out, n);
-    wire_put_raw(&out, entries.data, entries.len);
-    if (entries.failed)
-        out.failed = true;
-    wire_out_free(&entries);
+    struct engine_entry *entries = brought(engine, claim, &n);
+    out.failed |= entries == NULL;
+    entries_put(&out, entries, n);
+    free(entries);
     assembly_send(engine, claim->decider, &out); /* may end it all */
 }
 

@@ -43,8 +43,7 @@ static void send_lead(struct engine *engine, const struct waiting *w, int32_t st
     wire_put_i32(&out, status);
     wire_put_u8(&out, announced);
     wire_put_u32(&out, call->flags);
-    wire_put_u32(&out, 1);
-    entry_put(&out, &entry);
+    entries_put(&out, &entry, 1);
     assembly_send(engine, w->home, &out);
 }
 

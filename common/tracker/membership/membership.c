@@ -36,7 +36,7 @@ struct outcome {
     uint32_t nnumbers;
 };
 
-static bool read_outcome(struct outcome *o, struct wire_in *in)
+static bool read_outcome(struct outcome *o, struct wire_in *in, struct shared_bytes *whole)
 {
     struct release_frame *frame = &o->frame;
     struct tracker_release *release = &frame->release;
@@ -44,7 +44,7 @@ static bool read_outcome(struct outcome *o, struct wire_in *in)
     o->numbers = calloc(o->nnumbers + 1ul, sizeof *o->numbers);
     for (uint32_t i = 0; o->numbers != NULL && i < o->nnumbers; i++)
         o->numbers[i] = wire_get_u64(in);
-    if (in->bad || o->numbers == NULL || !release_read(frame, in->p, (size_t)(in->end - in->p)) ||
+    if (in->bad || o->numbers == NULL || !release_read(frame, in, whole) ||
         signature_read(&o->sig, frame->sig, frame->siglen) != 0)
         return false;
     procset_except(&o->rest, &frame->added, &o->sig.members);
@@ -67,7 +67,7 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *in)
     uint32_t from = in->from;
     (void)t;
     struct engine_call *ended = NULL;
-    if (read_outcome(&o, &in->in)) {
+    if (read_outcome(&o, &in->in, in->whole)) {
         const struct release_frame *frame = &o.frame;
         const struct tracker_release *release = &frame->release;
         for (uint32_t i = 0; i < o.nnumbers; i++)

@@ -65,11 +65,14 @@ struct engine_entry *rollup_entries(const struct tracker *t, uint32_t more, uint
     for (uint32_t i = 0; i < t->nchildren; i++) {
         const struct tracker_child *child = &t->children[i];
         struct wire_in in;
-        wire_in_init(&in, child->entries, child->len);
-        struct engine_entry *some = entries_get(&in, child->nentries, t->tree.n);
-        if (some != NULL)
-            memcpy(entries + *n, some, child->nentries * sizeof *some);
-        *n += some != NULL ? child->nentries : 0;
+        uint32_t count;
+        if (child->entries == NULL)
+            continue;
+        wire_in_init(&in, child->entries->data, child->entries->len);
+        struct engine_entry *some = entries_get(&in, t->tree.n, &count);
+        if (count > 0)
+            memcpy(entries + *n, some, count * sizeof *some);
+        *n += count;
         free(some);
     }
     if (*n > 1)
@@ -114,40 +117,20 @@ static void put_contrib(struct wire_out *out, const struct engine *engine, const
     procset_write(&t->gone, out);
 }
 
-/* All entries of a subtree that is complete. */
-static void put_all(const struct tracker *t, struct wire_out *out)
-{
-    struct engine_entry own;
-    bool any = own_entry(t, &own);
-    uint32_t count = any;
-    size_t len = any ? ENTRY_BYTES + own.len + own.addedlen : 0;
-    for (uint32_t i = 0; i < t->nchildren; i++) {
-        count += t->children[i].nentries;
-        len += t->children[i].len;
-    }
-    wire_reserve(out, 4 + len);
-    wire_put_u32(out, count);
-    if (any)
-        entry_put(out, &own);
-    for (uint32_t i = 0; i < t->nchildren; i++)
-        wire_put_raw(out, t->children[i].entries, t->children[i].len);
-}
-
-/* The members that the contributions here add: they have to be told when the operation fails. */
-static void put_added(const struct tracker *t, struct wire_out *out)
+/* The contributions of our subtree. @param data whether with their data; else what they add alone:
+ * added members have to be told when the operation fails */
+static void put_entries(const struct tracker *t, bool data, struct wire_out *out)
 {
     uint32_t n = 0, count = 0;
     struct engine_entry *entries = rollup_entries(t, 0, &n);
-    size_t at = out->len;
-    wire_put_u32(out, 0);
     for (uint32_t i = 0; i < n; i++) {
-        if (entries[i].addedlen == 0)
-            continue;
-        entries[i].len = 0;
-        entry_put(out, &entries[i]);
-        count++;
+        if (!data)
+            entries[i].len = 0;
+        if (entries[i].len > 0 || entries[i].addedlen > 0)
+            entries[count++] = entries[i];
     }
-    wire_set_u32(out, at, count);
+    out->failed |= entries == NULL;
+    entries_put(out, entries, count);
     free(entries);
 }
 
@@ -181,10 +164,7 @@ void rollup_up(struct engine *engine, struct tracker *t)
     wire_put_u32(&out, nmissing);
     ranges_write(&missing, NAMED_MAX, &out);
     ranges_free(&missing);
-    if (nmissing == 0 && t->status == 0)
-        put_all(t, &out);
-    else
-        put_added(t, &out);
+    put_entries(t, nmissing == 0 && t->status == 0, &out);
     rollup_send(engine, t, t->parent, &out, NULL);
     if (nmissing == 0 && t->status == 0)
         pieces_expect(engine, t);

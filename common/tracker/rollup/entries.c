@@ -1,37 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contributions as all frames have them: u32 slot, block data, block added. A contribution that
- * brings neither is not among them. */
+/* Contributions as all frames have them: u32 count, for each u32 slot, u32 length of its data, u32
+ * length of its added members; then the data of all, and then the added members of all. So the data
+ * of a result are in one piece, as libpmix takes them. A contribution that brings neither is not
+ * among them. */
 #include "common/tracker/rollup/rollup.h"
 
 #include <stdlib.h>
 
-void entry_put(struct wire_out *out, const struct engine_entry *entry)
+void entries_put(struct wire_out *out, const struct engine_entry *entries, uint32_t n)
 {
-    wire_put_u32(out, entry->slot);
-    wire_put_block(out, entry->data, entry->len);
-    wire_put_block(out, entry->added, entry->addedlen);
+    size_t len = 4;
+    for (uint32_t i = 0; i < n; i++) {
+        len += ENTRY_BYTES + entries[i].len + entries[i].addedlen;
+        if (entries[i].len > UINT32_MAX || entries[i].addedlen > UINT32_MAX)
+            out->failed = true;
+    }
+    wire_reserve(out, len);
+    wire_put_u32(out, n);
+    for (uint32_t i = 0; i < n; i++) {
+        wire_put_u32(out, entries[i].slot);
+        wire_put_u32(out, (uint32_t)entries[i].len);
+        wire_put_u32(out, (uint32_t)entries[i].addedlen);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        wire_put_raw(out, entries[i].data, entries[i].len);
+    for (uint32_t i = 0; i < n; i++)
+        wire_put_raw(out, entries[i].added, entries[i].addedlen);
 }
 
-static bool get_entry(struct wire_in *in, uint32_t slots, struct engine_entry *entry)
+struct engine_entry *entries_get(struct wire_in *in, uint32_t slots, uint32_t *n)
 {
-    entry->slot = wire_get_u32(in);
-    entry->data = wire_get_block(in, &entry->len);
-    entry->added = wire_get_block(in, &entry->addedlen);
-    if (entry->slot >= slots)
-        in->bad = true;
-    return !in->bad;
-}
-
-struct engine_entry *entries_get(struct wire_in *in, uint32_t count, uint32_t slots)
-{
+    uint32_t count = wire_get_count(in, ENTRY_BYTES);
     struct engine_entry *entries = calloc(count + 1ul, sizeof *entries);
+    for (uint32_t i = 0; entries != NULL && i < count; i++) {
+        entries[i].slot = wire_get_u32(in);
+        entries[i].len = wire_get_u32(in);
+        entries[i].addedlen = wire_get_u32(in);
+        in->bad |= entries[i].slot >= slots;
+    }
     for (uint32_t i = 0; entries != NULL && i < count; i++)
-        if (!get_entry(in, slots, &entries[i]))
-            break;
+        entries[i].data = wire_get_raw(in, entries[i].len);
+    for (uint32_t i = 0; entries != NULL && i < count; i++)
+        entries[i].added = wire_get_raw(in, entries[i].addedlen);
     if (!wire_end(in)) {
         free(entries);
         entries = NULL;
     }
+    *n = entries != NULL ? count : 0;
     return entries;
 }
 

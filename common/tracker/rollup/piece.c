@@ -47,18 +47,15 @@ bool pieces_add(struct pieces *pieces, struct shared_bytes *bytes, const struct 
     return true;
 }
 
-/* Writes one piece. @param size bytes of the entries */
+/* Writes one piece. */
 static struct shared_bytes *write_piece(const struct tracker *t, uint64_t generation,
-                                        const struct piece *piece, size_t size)
+                                        const struct piece *piece)
 {
     struct wire_out out = {0};
     size_t len;
-    wire_reserve(&out, 4 + t->siglen + 8 + 4 + size);
     wire_put_block(&out, t->sig, t->siglen);
     wire_put_u64(&out, generation);
-    wire_put_u32(&out, piece->n);
-    for (uint32_t i = 0; i < piece->n; i++)
-        entry_put(&out, &piece->entries[i]);
+    entries_put(&out, piece->entries, piece->n);
     bool good = !out.failed;
     void *data = wire_out_take(&out, &len);
     if (good)
@@ -79,7 +76,7 @@ bool pieces_cut(const struct engine *engine, const struct tracker *t,
         piece.n = 0;
         while (at + piece.n < result->nentries && size < engine->env.piece)
             size += ENTRY_BYTES + piece.entries[piece.n++].len;
-        struct shared_bytes *bytes = write_piece(t, release->generation, &piece, size);
+        struct shared_bytes *bytes = write_piece(t, release->generation, &piece);
         good = bytes != NULL && pieces_add(&release->pieces, bytes, &piece);
         shared_bytes_drop(bytes);
     }
@@ -95,8 +92,7 @@ bool piece_read(const void *body, size_t len, struct piece *piece)
     wire_in_init(&in, body, len);
     piece->sig = wire_get_block(&in, &piece->siglen);
     piece->generation = wire_get_u64(&in);
-    piece->n = wire_get_count(&in, ENTRY_BYTES);
-    piece->entries = entries_get(&in, piece->n, UINT32_MAX);
+    piece->entries = entries_get(&in, UINT32_MAX, &piece->n);
     bool good = piece->entries != NULL && piece->n > 0 && piece->generation != 0;
     for (uint32_t i = 0; good && i < piece->n; i++) {
         const struct engine_entry *entry = &piece->entries[i];

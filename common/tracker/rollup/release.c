@@ -10,10 +10,6 @@ static void put_release(const struct tracker_release *release, const void *sig, 
     static const struct procset nobody;
     const struct engine_result *result = &release->result;
     uint32_t n = release->npieced == 0 ? result->nentries : 0;
-    size_t len = siglen + 64;
-    for (uint32_t i = 0; i < n; i++)
-        len += ENTRY_BYTES + result->entries[i].len;
-    wire_reserve(out, len);
     wire_put_block(out, sig, siglen);
     wire_put_u64(out, release->generation);
     wire_put_i32(out, result->status);
@@ -23,9 +19,7 @@ static void put_release(const struct tracker_release *release, const void *sig, 
     procset_write(release->added != NULL ? release->added : &nobody, out);
     procset_write(result->gone != NULL ? result->gone : &nobody, out);
     wire_put_u32(out, release->npieced);
-    wire_put_u32(out, n);
-    for (uint32_t i = 0; i < n; i++)
-        entry_put(out, &result->entries[i]);
+    entries_put(out, result->entries, n);
 }
 
 struct shared_bytes *release_bytes(struct tracker_release *release, const void *sig, size_t siglen)
@@ -33,7 +27,7 @@ struct shared_bytes *release_bytes(struct tracker_release *release, const void *
     struct wire_out out = {0};
     size_t len;
     if (release->bytes == NULL && release->raw != NULL) {
-        release->bytes = shared_bytes_copy(release->raw, release->len);
+        release->bytes = shared_bytes_part(release->result.whole, release->raw, release->len);
     } else if (release->bytes == NULL) {
         put_release(release, sig, siglen, &out);
         if (!out.failed) {
@@ -52,27 +46,25 @@ void release_end(struct tracker_release *release)
     pieces_free(&release->pieces);
 }
 
-bool release_read(struct release_frame *frame, const void *raw, size_t len)
+bool release_read(struct release_frame *frame, struct wire_in *in, struct shared_bytes *whole)
 {
     struct tracker_release *release = &frame->release;
     struct engine_result *result = &release->result;
-    struct wire_in in;
-    wire_in_init(&in, raw, len);
-    frame->sig = wire_get_block(&in, &frame->siglen);
-    release->raw = raw;
-    release->len = len;
-    release->generation = wire_get_u64(&in);
-    result->status = wire_get_i32(&in);
-    result->context_id = wire_get_u64(&in);
-    result->flags = wire_get_u32(&in);
-    release->op = wire_get_u64(&in);
-    procset_read(&frame->added, &in);
+    release->raw = in->p;
+    release->len = (size_t)(in->end - in->p);
+    result->whole = whole;
+    frame->sig = wire_get_block(in, &frame->siglen);
+    release->generation = wire_get_u64(in);
+    result->status = wire_get_i32(in);
+    result->context_id = wire_get_u64(in);
+    result->flags = wire_get_u32(in);
+    release->op = wire_get_u64(in);
+    procset_read(&frame->added, in);
     release->added = &frame->added;
-    procset_read(&frame->gone, &in);
+    procset_read(&frame->gone, in);
     result->gone = frame->gone.nparts > 0 ? &frame->gone : NULL;
-    release->npieced = wire_get_u32(&in);
-    result->nentries = wire_get_count(&in, ENTRY_BYTES);
-    result->entries = frame->entries = entries_get(&in, result->nentries, UINT32_MAX);
+    release->npieced = wire_get_u32(in);
+    result->entries = frame->entries = entries_get(in, UINT32_MAX, &result->nentries);
     bool good = frame->entries != NULL;
     for (uint32_t i = 0; good && i < result->nentries; i++) {
         const struct engine_entry *entry = &frame->entries[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a success brings: the contributions of all, in the form in which they go down. */
+/* What a success brings: the contributions of all, in the form in which they go down and in which
+ * libpmix takes them. So the root copies each once, from where it came to where it is sent from. */
 #include "common/tracker/rollup/rollup.h"
 
 #include <stdlib.h>
@@ -56,10 +57,36 @@ bool result_write(struct engine *engine, const struct tracker *t, const struct r
         result->entries = frame->entries;
         return cut && frame->entries != NULL;
     }
-    const struct shared_bytes *bytes = release_bytes(release, t->sig, t->siglen);
+    struct shared_bytes *bytes = release_bytes(release, t->sig, t->siglen);
+    struct wire_in in;
     free(entries);
     frame->entries = NULL;
-    bool good = bytes != NULL && release_read(frame, bytes->data, bytes->len);
+    if (bytes == NULL)
+        return false;
+    wire_in_init(&in, bytes->data, bytes->len);
+    bool good = release_read(frame, &in, bytes);
     result->entries = frame->entries;
+    result->whole = bytes;
     return good;
+}
+
+struct shared_bytes *engine_result_data(const struct engine_result *result)
+{
+    const struct engine_entry *entries = result->entries;
+    bool apart = false;
+    size_t len = 0;
+    for (uint32_t i = 0; i < result->nentries; i++) {
+        apart |= (const char *)entries[i].data != (const char *)entries[0].data + len;
+        len += entries[i].len;
+    }
+    if (!apart)
+        return shared_bytes_part(result->whole, len > 0 ? entries[0].data : NULL, len);
+    struct wire_out all = {0};
+    wire_reserve(&all, len);
+    for (uint32_t i = 0; i < result->nentries; i++)
+        wire_put_raw(&all, entries[i].data, entries[i].len);
+    if (!all.failed)
+        return shared_bytes_take(wire_out_take(&all, &len), len);
+    wire_out_free(&all);
+    return NULL;
 }

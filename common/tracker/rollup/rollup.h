@@ -10,14 +10,14 @@
 
 /* entries.c: contributions as all frames have them */
 
-enum { ENTRY_BYTES = 12 /* at least */ };
+enum { ENTRY_BYTES = 12 /* besides its data and added members */ };
 
-/** Appends one entry. */
-void entry_put(struct wire_out *out, const struct engine_entry *entry);
+/** Appends entries. */
+void entries_put(struct wire_out *out, const struct engine_entry *entries, uint32_t n);
 /** Reads all entries before any is used: a frame counts as a whole or not at all.
- * @param count what wire_get_count() gave @param slots the slots are less than that
+ * @param slots the slots are less than that @param n how many there are; 0 with NULL
  * @return them, borrowing from the bytes; NULL: malformed, or something is left over */
-struct engine_entry *entries_get(struct wire_in *in, uint32_t count, uint32_t slots);
+struct engine_entry *entries_get(struct wire_in *in, uint32_t slots, uint32_t *n);
 /** Adds the members that an entry adds to @p set. @return 0, or -1 when that makes no sense */
 int entry_added(const struct engine_entry *entry, struct procset *set);
 /** Has server @p node know where @p set's processes are before the next frame. */
@@ -33,8 +33,9 @@ struct shared_bytes *release_bytes(struct tracker_release *release, const void *
 /** Frees the bytes. */
 void release_end(struct tracker_release *release);
 /** Reads a result that came. release_frame_free() it also after an error.
- * @param frame all zero @return whether it makes sense by itself */
-bool release_read(struct release_frame *frame, const void *raw, size_t len);
+ * @param frame all zero @param in from its begin to its end
+ * @param whole as in engine_take_shared() @return whether it makes sense by itself */
+bool release_read(struct release_frame *frame, struct wire_in *in, struct shared_bytes *whole);
 void release_frame_free(struct release_frame *frame);
 /** Unites the signature's members and @p added. @return false: no member was added */
 bool release_members(const struct signature *sig, const struct procset *added,

@@ -153,7 +153,7 @@ void tracker_each(struct engine *engine,
 
 void tracker_clear_child(struct tracker_child *child)
 {
-    free(child->entries);
+    shared_bytes_drop(child->entries);
     ranges_free(&child->missing);
     *child = (struct tracker_child){.slot = child->slot, .call = child->call, .over = child->over};
 }

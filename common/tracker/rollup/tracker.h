@@ -63,8 +63,7 @@ struct tracker_child {
     uint32_t nmissing;     /**< of a part: servers whose contribution is missing there */
     struct ranges missing; /**< their slots, perhaps not all */
     uint32_t nentries;     /**< contributions of its subtree that bring something */
-    void *entries;         /**< their bytes; owned */
-    size_t len;
+    struct shared_bytes *entries; /**< their bytes; held; NULL: there are none */
 };
 
 /** A failure that is remembered: for servers that ask, or for a call that was not made yet. */
@@ -270,7 +269,8 @@ struct frame_in {
     uint32_t from;
     const void *body; /**< without the type; borrowed */
     size_t len;
-    const void *sig; /**< of the operation that it is about, borrowed; NULL: of none */
+    struct shared_bytes *whole; /**< as in engine_take_shared() */
+    const void *sig;            /**< of the operation that it is about, borrowed; NULL: of none */
     size_t siglen;
     struct wire_in in; /**< the rest of the body */
 };

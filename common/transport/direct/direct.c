@@ -197,11 +197,12 @@ void direct_send(struct direct *d, uint32_t node, void *data, size_t len, struct
     peer_send_natively(d, node, data, len, body, care);
 }
 
-static void receive(void *arg, struct stream *stream, const void *data, size_t len)
+static void receive(void *arg, struct stream *stream, const void *data, size_t len,
+                    struct shared_bytes *whole)
 {
     struct direct *d = arg;
     (void)stream;
-    d->env.receive(d->env.arg, data, len);
+    d->env.receive(d->env.arg, data, len, whole);
 }
 
 void direct_forget(struct direct *d, uint32_t node)

@@ -38,8 +38,8 @@ struct direct_env {
     struct event_base *base;
     /** Sends bytes the native way. @param data malloc()ed, taken over */
     void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
-    /** Takes frames. @param data borrowed */
-    void (*receive)(void *arg, const void *data, size_t len);
+    /** Takes frames. @param data borrowed @param whole as in stream_env::receive */
+    void (*receive)(void *arg, const void *data, size_t len, struct shared_bytes *whole);
     /** A server is there. */
     void (*heard)(void *arg, uint32_t node);
     /** What to call a server, and the native way, in messages. */

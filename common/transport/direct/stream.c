@@ -127,7 +127,7 @@ void stream_free(struct stream *s)
         event_free(s->write);
     s->env->sockets->close(s->fd);
     outgoing_free(s->pending);
-    free(s->body);
+    shared_bytes_drop(s->body);
     free(s);
 }
 

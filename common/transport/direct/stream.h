@@ -38,7 +38,7 @@ struct outgoing {
 /** @return its bytes */
 size_t outgoing_len(const struct outgoing *frame);
 
-enum { STREAM_ROOM = 64 << 10 /**< bytes that are read at once */ };
+enum { STREAM_ROOM = 16 << 10 /**< bytes that are read before it is known where they belong */ };
 
 /** What all connections of a server have in common. */
 struct stream_env {
@@ -46,8 +46,10 @@ struct stream_env {
     const struct identity *own;
     const struct sockets *sockets;
     unsigned char *room; /**< STREAM_ROOM bytes */
-    /** Takes frames. It may send, and stream_cut(), but not free. @param data borrowed */
-    void (*receive)(void *arg, struct stream *stream, const void *data, size_t len);
+    /** Takes frames. It may send, and stream_cut(), but not free. @param data borrowed
+     * @param whole what they are part of, to be held by shared_bytes_part(); NULL: nothing is */
+    void (*receive)(void *arg, struct stream *stream, const void *data, size_t len,
+                    struct shared_bytes *whole);
     /** The connection has ended; the owner frees it, with or without what was not delivered. Never
      * called from within another function of this header.
      * @param why one clause; NULL: it ended in order */

@@ -59,7 +59,7 @@ struct stream {
     unsigned char in[RECORD_HEAD]; /**< of the record that is being read */
     size_t have;                   /**< bytes of it */
     struct record record;          /**< once it is whole */
-    unsigned char *body;           /**< owned: one that has not come as a whole; NULL: none */
+    struct shared_bytes *body;     /**< held: one that has not come as a whole; NULL: none */
     size_t got;                    /**< bytes of it */
     uint64_t taken;                /**< DATA records */
     size_t untold;                 /**< bytes of those that the peer was not told of */

@@ -18,7 +18,7 @@ enum {
 static const char FORGED[] = "something that it has not written came in its name";
 
 /* A record is there as a whole. @return whether the next one may be looked at */
-static bool take(struct stream *s, const void *body)
+static bool take(struct stream *s, const void *body, struct shared_bytes *whole)
 {
     const struct record *r = &s->record;
     if (!stream_took(s, r->taken)) {
@@ -39,7 +39,7 @@ static bool take(struct stream *s, const void *body)
             s->ack_by = s->used + STREAM_ACK_MS;
             s->env->due(s->env->arg, s->ack_by);
         }
-        s->env->receive(s->env->arg, s, body, r->len);
+        s->env->receive(s->env->arg, s, body, r->len, whole);
     } else if (r->kind == RECORD_BYE) {
         stream_bye_came(s);
     }
@@ -48,10 +48,10 @@ static bool take(struct stream *s, const void *body)
     return !stream_is_over(s);
 }
 
-static bool take_body(struct stream *s, const void *body)
+static bool take_body(struct stream *s, const void *body, struct shared_bytes *whole)
 {
     if (record_fits(&s->session, &s->record, body))
-        return take(s, body);
+        return take(s, body, whole);
     stream_cut(s, FORGED);
     return false;
 }
@@ -59,12 +59,12 @@ static bool take_body(struct stream *s, const void *body)
 /* Room for a body of which something is missing. */
 static bool begin_body(struct stream *s, const unsigned char *p, size_t len)
 {
-    s->body = malloc(s->record.len);
+    s->body = shared_bytes_take(malloc(s->record.len), s->record.len);
     if (s->body == NULL) {
         stream_cut(s, "memory is used up here");
         return false;
     }
-    memcpy(s->body, p, len);
+    memcpy(s->body->data, p, len);
     s->got = len;
     return true;
 }
@@ -90,7 +90,7 @@ static void consume(struct stream *s, const unsigned char *p, size_t len)
             return;
         }
         s->have = 0;
-        if (n > 0 ? !take_body(s, p) : !take(s, NULL))
+        if (n > 0 ? !take_body(s, p, NULL) : !take(s, NULL, NULL))
             return;
         p += n;
         len -= n;
@@ -105,7 +105,7 @@ static ssize_t read_some(struct stream *s, size_t *room)
     int n = 0;
     *room = STREAM_ROOM;
     if (s->body != NULL) {
-        iov[n++] = (struct iovec){s->body + s->got, s->record.len - s->got};
+        iov[n++] = (struct iovec){s->body->data + s->got, s->record.len - s->got};
         *room += s->record.len - s->got;
     }
     iov[n++] = (struct iovec){s->env->room, STREAM_ROOM};
@@ -137,11 +137,11 @@ void stream_read(struct stream *s)
             rest -= more;
             if (s->got < s->record.len)
                 continue;
-            unsigned char *body = s->body;
+            struct shared_bytes *body = s->body;
             s->body = NULL;
             s->have = 0;
-            bool good = take_body(s, body);
-            free(body);
+            bool good = take_body(s, body->data, body);
+            shared_bytes_drop(body);
             if (!good)
                 return;
         }

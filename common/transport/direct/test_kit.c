@@ -113,8 +113,9 @@ static void native(void *arg, uint32_t node, void *data, size_t len, enum frame_
     evtimer_add(m->event, &tv);
 }
 
-static void receive(void *arg, const void *data, size_t len)
+static void receive(void *arg, const void *data, size_t len, struct shared_bytes *whole)
 {
+    (void)whole;
     take(arg, data, len, true);
 }
 

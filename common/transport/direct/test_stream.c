@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { NENDS = 2, TURNS = 100 };
+enum { NENDS = 2, TURNS = 100, LONG = 100000 };
 
 /* One end of the connection. */
 static struct end {
@@ -28,6 +28,8 @@ static struct end {
 
 static struct event_base *base;
 static unsigned char room[STREAM_ROOM];
+static struct shared_bytes *kept; /* of the last long frame */
+static bool copied;               /* that */
 static unsigned nwarnings;
 static char last[256];
 static int full; /* a socket that takes nothing; -1: none */
@@ -47,12 +49,19 @@ static ssize_t send_or_not(int fd, const struct msghdr *message)
     return -1;
 }
 
-static void on_receive(void *arg, struct stream *stream, const void *data, size_t len)
+static void on_receive(void *arg, struct stream *stream, const void *data, size_t len,
+                       struct shared_bytes *whole)
 {
     struct end *end = arg;
     (void)stream;
-    assert_true(len == 5 && memcmp(data, "frame", 5) == 0);
     end->received++;
+    if (len == LONG) {
+        kept = shared_bytes_part(whole, data, len);
+        copied = kept->data != data;
+        return;
+    }
+    assert_int_equal(len, 5);
+    assert_memory_equal(data, "frame", 5);
 }
 
 static void on_ended(void *arg, struct stream *stream, const char *why)
@@ -135,6 +144,24 @@ static void assert_states(enum stream_state first, enum stream_state second)
 {
     assert_int_equal(ends[0].stream->state, first);
     assert_int_equal(ends[1].stream->state, second);
+}
+
+/* A long body is read into memory of its own, which its receiver may keep. */
+static void a_long_body_is_kept_without_a_copy(void **state)
+{
+    struct outgoing *o = calloc(1, sizeof *o);
+    (void)state;
+    assert_non_null(o);
+    o->data = memset(malloc(LONG), 7, LONG);
+    o->len = LONG;
+    stream_send(ends[0].stream, o);
+    run();
+    assert_int_equal(ends[1].received, 1);
+    assert_false(copied);
+    assert_int_equal(kept->len, LONG);
+    assert_int_equal(kept->data[0], 7);
+    assert_int_equal(kept->data[LONG - 1], 7);
+    shared_bytes_drop(kept);
 }
 
 /* An end that was told to its owner once. @param why NULL: in order */
@@ -292,6 +319,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(closed_after_its_bye, begin, end),
         cmocka_unit_test_setup_teardown(frames_after_the_goodbye, begin, end),
         cmocka_unit_test_setup_teardown(what_cannot_happen, begin, end),
+        cmocka_unit_test_setup_teardown(a_long_body_is_kept_without_a_copy, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
