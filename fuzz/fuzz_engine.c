@@ -217,9 +217,10 @@ static void raw(struct world *world, struct fuzz_bytes *in)
     /* from a block of their exact size, so that a read past their end is seen */
     void *exact = memcpy(malloc(out.len + 1), out.len > 0 ? (void *)out.data : "", out.len);
     exact = realloc(exact, out.len > 0 ? out.len : 1);
+    struct shared_bytes *whole = shared_bytes_take(exact, out.len);
     if (!loopback_dead(world->net, to))
-        link_receive(loopback_link(world->net, to), exact, out.len, NULL);
-    free(exact);
+        link_receive(loopback_link(world->net, to), exact, out.len, whole);
+    shared_bytes_drop(whole);
     wire_out_free(&out);
 }
 

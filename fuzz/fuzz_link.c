@@ -116,8 +116,9 @@ static void receive(struct link *link, const void *data, size_t len)
     FUZZ_CHECK(exact != NULL);
     if (len > 0)
         memcpy(exact, data, len);
-    link_receive(link, exact, len, NULL);
-    free(exact);
+    struct shared_bytes *whole = shared_bytes_take(exact, len);
+    link_receive(link, exact, len, whole);
+    shared_bytes_drop(whole);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
