@@ -86,31 +86,61 @@ static void a_late_success_comes_twice(void **state)
     kit_end(w.kit);
 }
 
+/* The root's word on a fence comes after the deadline of the server below, which has given up. */
+static void gives_up_a_fence(const struct way *w)
+{
+    uint8_t sides[N] = {0};
+    sides[w->root] = 1;
+    for (uint32_t slot = 0; slot < N; slot++)
+        if (slot != w->root)
+            kit_call(w->kit, w->op, slot, (struct kit_ask){.timeout = slot == w->above});
+    loopback_run(w->kit->net, 300);
+    loopback_partition(w->kit->net, sides, loopback_now(w->kit->net) + 2 * ENGINE_GRACE_MS);
+    kit_call(w->kit, w->op, w->root, (struct kit_ask){0});
+    loopback_run(w->kit->net, 1000 + 2 * ENGINE_GRACE_MS);
+    for (const struct kit_call *call = w->kit->calls; call != NULL; call = call->next)
+        if (call->slot == w->above || call->slot == w->root)
+            assert_int_equal(call->status, call->slot == w->above ? LOOPBACK_TIMEOUT : 0);
+}
+
 /* A server says its contribution again, as it hears that the server above had ended the operation
- * before without it. What comes when this operation has succeeded is no contribution to the next
- * one. */
+ * before without it, or the failure of a try before. What comes when this operation has succeeded
+ * is no contribution to the next one. */
 static void a_contribution_after_the_end(void **state)
 {
-    struct way w = way_of(COLL_FENCE, "");
+    enum { FAILED, GIVEN_UP, LATER_TRY, BEFORE };
+    struct procset gone = kit_servers(1u << N);
     (void)state;
-    silence.keep[w.last] = true;
-    for (int32_t status = -77; status <= 0; status += 77) { /* the servers remember the failure */
-        kit_call_all(w.kit, w.op, (struct kit_ask){.status = status});
+    for (int before = FAILED; before < BEFORE; before++) {
+        bool later = before == LATER_TRY;
+        struct way w = way_of(later ? COLL_CONSTRUCT : COLL_FENCE, "end");
+        struct kit_ask ask = {.gone = later ? &gone : NULL};
+        silence.keep[w.last] = true;
+        if (before == FAILED) {
+            kit_call_all(w.kit, w.op, (struct kit_ask){.status = -77});
+            loopback_run(w.kit->net, 1000);
+            assert_int_equal(w.kit->calls->status, -77);
+        } else if (before == GIVEN_UP) {
+            gives_up_a_fence(&w);
+        }
+        kit_call_all(w.kit, w.op, ask);
         loopback_run(w.kit->net, 1000);
-        assert_int_equal(w.kit->calls->status, status);
+        assert_int_equal(w.kit->calls->answers, 1);
+        assert_int_equal(w.kit->calls->status, 0);
+        engine_take(loopback_engine(w.kit->net, w.above), w.last, FRAME_CONTRIB, silence.held,
+                    silence.len);
+        for (uint32_t slot = 0; slot < N; slot++)
+            if (slot != w.last)
+                kit_call(w.kit, w.op, slot, ask);
+        loopback_run(w.kit->net, 1000);
+        assert_int_equal(w.kit->calls->answers, 0);
+        kit_call(w.kit, w.op, w.last, ask);
+        loopback_run(w.kit->net, 1000);
+        for (uint32_t slot = 0; slot < N; slot++)
+            assert_int_equal(w.kit->calls->seen[slot], later ? 1 : 2);
+        kit_end(w.kit);
     }
-    engine_take(loopback_engine(w.kit->net, w.above), w.last, FRAME_CONTRIB, silence.held,
-                silence.len);
-    for (uint32_t slot = 0; slot < N; slot++)
-        if (slot != w.last)
-            kit_call(w.kit, w.op, slot, (struct kit_ask){0});
-    loopback_run(w.kit->net, 1000);
-    assert_int_equal(w.kit->calls->answers, 0);
-    kit_call(w.kit, w.op, w.last, (struct kit_ask){0});
-    loopback_run(w.kit->net, 1000);
-    for (uint32_t slot = 0; slot < N; slot++)
-        assert_int_equal(w.kit->calls->seen[slot], 2);
-    kit_end(w.kit);
+    procset_free(&gone);
 }
 
 /* The root has succeeded, and its word is on its way to a server, below which another one is lost

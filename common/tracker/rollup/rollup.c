@@ -130,6 +130,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     struct later *later = t->data.later;
     struct engine_call *call = t->call;
     uint64_t *counts = result->status == 0 ? engine->counts.done : engine->counts.failed;
+    bool later_try = t->later_try;
     tracker_move(engine, t, TRACKER_END);
     counts[t->parts.kind]++;
     t->call = NULL;
@@ -137,10 +138,10 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     for (uint32_t i = 0; i < t->nchildren; i++)
         t->children[i].over = result->status != 0 ? t->children[i].call : t->children[i].number;
     tracker_clear(t);
-    if (result->status != 0) {
+    if (result->status != 0 || later_try)
         t->failure.at = engine->env.now(engine->env.arg);
+    if (result->status != 0)
         tracker_remember(t, result);
-    }
     engine->up->ended(engine, t, result, call);
     if (result->status != 0 && call == NULL)
         tracker_owe(t, result);

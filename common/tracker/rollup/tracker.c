@@ -213,8 +213,7 @@ void tracker_free(struct engine *engine, struct tracker *t)
 void tracker_tidy(struct engine *engine, struct tracker *t)
 {
     const struct tracker_failure *f = &t->failure;
-    if (t->state == TRACKER_IDLE && t->queue == NULL && f->generation == 0 && f->nowed == 0 &&
-        !f->given_up)
+    if (t->state == TRACKER_IDLE && t->queue == NULL && f->nowed == 0 && f->at == 0)
         tracker_free(engine, t);
 }
 

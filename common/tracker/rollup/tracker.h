@@ -77,11 +77,11 @@ enum { TRACKER_PAST = 4 };
 
 /** What is remembered of a signature's failures. */
 struct tracker_failure {
-    uint64_t generation;       /**< the root's number of the last one; 0: none is remembered */
-    uint64_t at;               /**< when it was learnt, ms */
-    bool given_up;             /**< one ended here without the root's word, which may still come */
-    uint32_t nowed;            /**< local calls that were not made yet: they are answered at once */
-    struct tracker_debt *owed; /**< with these, in this order */
+    uint64_t generation; /**< the root's number of the last one; 0: none is remembered */
+    uint64_t at;         /**< when it was learnt, or a later try has ended here, ms; 0: never */
+    bool given_up;       /**< one ended here without the root's word, which may still come */
+    uint32_t nowed;      /**< local calls that were not made yet: they are answered at once */
+    struct tracker_debt *owed;              /**< with these, in this order */
     struct tracker_debt past[TRACKER_PAST]; /**< the root's last words, the oldest first */
     uint32_t npast;
 };
