@@ -60,7 +60,7 @@ static void stale_release(struct engine *engine, struct tracker *t, uint32_t slo
     if (t->state != TRACKER_IDLE && t->data.decided == 0) /* else what was said counted */
         tracker_restart(engine, t);
     if (later != NULL)
-        tries_answer(engine, later, &release->result);
+        tries_answer(engine, later, t, release->generation, &release->result);
     calls_done(&ended, &release->result);
 }
 

@@ -72,8 +72,11 @@ void tries_end(struct engine *engine, struct tracker *t, const struct engine_res
  * answered with it, by tries_answer(); or NULL */
 struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
                                    const struct engine_result *result);
-/** Answers the call of a later try with the failure of an earlier one. */
-void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result);
+/** Answers the call of a later try with the failure of an earlier one, @p t. If that is for good,
+ * the servers below that have contributed to the later try are told.
+ * @param generation of the failure; 0: it was given up here */
+void tries_answer(struct engine *engine, struct tracker *own, const struct tracker *t,
+                  uint64_t generation, const struct engine_result *result);
 /** @p call, of a later try, is answered with the failure of that generation. If that is for good,
  * what the tries before owe from before it is owed no more: the call has skipped those tries. */
 void tries_forgive(struct engine *engine, const struct tracker *later,

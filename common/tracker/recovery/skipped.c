@@ -54,6 +54,14 @@ static void tell_subtree(struct engine *engine, const struct tracker *later,
     ranges_free(&below);
 }
 
+/* Tells the servers that have contributed to a later try of what has failed @p t for good. */
+static void tell_below(struct engine *engine, const struct tracker *later, const struct tracker *t,
+                       const struct tracker_debt *past)
+{
+    for (uint32_t i = 0; i < later->nchildren; i++)
+        tell_subtree(engine, later, &later->children[i], t, past);
+}
+
 /* Forgets a later try in which no call of ours waits, and tells the servers that have contributed.
  * The tracker may be gone afterwards. */
 static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
@@ -62,8 +70,8 @@ static void forget(struct engine *engine, struct tracker *later, const struct tr
     for (const struct tracker_debt *next = past; next != NULL;
          next = tries_for_good_after(engine, t, next->generation))
         past = next; /* the last one is what was just learnt */
-    for (uint32_t i = 0; i < later->nchildren && past != NULL; i++)
-        tell_subtree(engine, later, &later->children[i], t, past);
+    if (past != NULL)
+        tell_below(engine, later, t, past);
     tracker_restart(engine, later);
     tracker_tidy(engine, later);
 }
@@ -141,16 +149,20 @@ bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before)
     }
     const struct engine_result result = debt_result(&debt);
     tries_forgive(engine, own, own->call, debt.generation, &result);
-    tracker_tidy(engine, t);
-    tries_answer(engine, own, &result);
+    tries_answer(engine, own, t, debt.generation, &result);
     procset_free(&debt.gone);
     return true;
 }
 
-void tries_answer(struct engine *engine, struct tracker *own, const struct engine_result *result)
+void tries_answer(struct engine *engine, struct tracker *own, const struct tracker *t,
+                  uint64_t generation, const struct engine_result *result)
 {
     struct tracker_release release = {.result = *result};
     struct engine_call *ended = NULL;
+    const struct tracker_debt *past =
+        generation != 0 ? tries_for_good_after(engine, t, generation - 1) : NULL;
+    if (past != NULL && past->generation == generation)
+        tell_below(engine, own, t, past);
     log_debug("tracker: others have failed an earlier try for good");
     if (own->assembly != NULL) { /* members have joined the later try */
         struct rollup_more more = {0};

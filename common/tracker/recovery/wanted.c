@@ -75,6 +75,7 @@ void wanted_take(struct engine *engine, struct tracker *t, struct frame_in *fram
     }
     tracker_open(engine, t);
     t->later_try = later_try;
+    engine->retries = engine->retries || later_try;
     if (!tracker_move(engine, t, TRACKER_CHILD))
         return;
     tracker_local_loss(engine, t);

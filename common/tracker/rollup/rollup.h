@@ -121,6 +121,8 @@ const struct tracker_debt *tries_for_good_after(const struct engine *engine,
  * procset_free() it
  * @return whether there are any: then no call here tries @p t, unless it is a first try */
 bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost);
+/** Whether the last call that was made of @p t goes on here in a later try. */
+bool tries_gone_on(const struct engine *engine, const struct tracker *t);
 /** @param later its signature is that of a later try @param recent whether only failures count
  * after which a contribution may still be late
  * @return the generation of the last failure for good of a try before, or 0 */

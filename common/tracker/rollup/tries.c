@@ -79,6 +79,15 @@ bool tries_names_lost(const struct engine *engine, const struct tracker *t, stru
     return known && lost->nparts > 0;
 }
 
+bool tries_gone_on(const struct engine *engine, const struct tracker *t)
+{
+    const struct tracker *later;
+    TAILQ_FOREACH (later, &engine->all, all)
+        if (later->call != NULL && later->call->gone != NULL && later->call->op == t->tried)
+            return true;
+    return false;
+}
+
 uint64_t tries_known(const struct engine *engine, const struct tracker *later, bool recent)
 {
     const struct tracker *t;
