@@ -77,8 +77,9 @@ static void tick(void *arg, struct timer *due, uint64_t now)
         t->flush = now + ENGINE_ASK_MS;
         t->flushed = true;
         rollup_up(engine, t);
-        rollup_ask(engine, t);
-        if (t->state == TRACKER_SENT)
+        if (t->status == 0 || tries_wait_for_all(engine, t))
+            rollup_ask(engine, t);
+        if (t->state == TRACKER_SENT || t->status != 0)
             rollup_want(engine, t, tracker_bringer(t)); /* one that is gone is noticed by that */
         if (t->state == TRACKER_DOUBT)
             doubt_ask(engine, t);

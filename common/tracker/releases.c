@@ -9,9 +9,8 @@
  *  3. it is a failure of a later operation than that whose data are awaited: kept until these came;
  *  4. its sender has taken our call for the one before: we say again what we have;
  *  5. its sender leaves: it is lost to this operation.
- * Else a success with added members is reported (HAVE), the failure of the next operation first
- * ends what waits for the word on an earlier try, and take_release() tells whether it is about a
- * call that was given up, is known already, or answers the call.
+ * Else a success with added members is reported (HAVE), and take_release() tells whether it is
+ * about a call that was given up, is known already, or answers the call.
  */
 #include "common/tracker/frames.h"
 
@@ -144,16 +143,6 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
     calls_done(&ended, result);
 }
 
-/* The failure may be of the operation after the one that waits here and ends with the failure of an
- * earlier try in a moment (rollup/tries.c): then its sender has not counted our call, and the root
- * knew of that failure. Ends what waits. @return whether it did; the tracker may be gone */
-static bool is_next(struct engine *engine, struct tracker *t, uint64_t number,
-                    const struct tracker_release *release)
-{
-    return number == 0 && release->result.status != 0 &&
-           tries_settle(engine, t, release->generation);
-}
-
 /* Tells the decider that a success has come: then servers of added members are told. Also when it
  * is of no use here, as we have given up: they are not to wait for that. */
 static void have(struct engine *engine, const struct tracker *t, uint64_t op)
@@ -271,10 +260,7 @@ void release_take(struct engine *engine, struct tracker *t, struct frame_in *in)
     } else {
         if (result->status == 0 && release->op != 0)
             have(engine, t, release->op);
-        if (is_next(engine, t, number, release))
-            t = tracker_get(engine, frame.sig, frame.siglen);
-        if (t != NULL)
-            take_release(engine, t, slot, number, release);
+        take_release(engine, t, slot, number, release);
     }
     release_frame_free(&frame);
 }

@@ -12,6 +12,56 @@
 
 enum { LEFT = N - 2 };
 
+/* Server 1 knows of two losses, and its try fails. The others know of one loss, and server 0 fails
+ * their try. The try of server 1 is not decided before all have made it. So both failures end as
+ * one, and no failure is left for the next operation. */
+static void two_tries_that_fail_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        char id[8];
+        struct procset gone6 = kit_servers(0x40), gone = kit_servers(0x60);
+        struct kit *kit = silent_kit();
+        const struct kit_call *calls[LEFT], *first[LEFT];
+        snprintf(id, sizeof id, "%u", i);
+        struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
+        struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
+        loopback_local_status(kit->net, 5, -88);
+        calls[1] = kit_call(kit, without_both, 1, (struct kit_ask){.gone = &gone, .status = -78});
+        loopback_run(kit->net, 1000);
+        assert_int_equal(calls[1]->answers, 0);
+        for (uint32_t slot = 0; slot < LEFT; slot++)
+            if (slot != 1)
+                first[slot] =
+                    kit_call(kit, without6, slot,
+                             (struct kit_ask){.gone = &gone6, .status = slot == 0 ? -77 : 0});
+        loopback_run(kit->net, 10000);
+        for (uint32_t slot = 0; slot < LEFT; slot++)
+            if (slot != 1) {
+                assert_int_equal(first[slot]->answers, 1);
+                calls[slot] = kit_call(kit, without_both, slot,
+                                       (struct kit_ask){.gone = &gone,
+                                                        .op = first[slot]->call.op,
+                                                        .status = slot == 0 ? -77 : 0});
+            }
+        loopback_run(kit->net, 2000);
+        for (uint32_t slot = 0; slot < LEFT; slot++) {
+            assert_int_equal(calls[slot]->answers, 1);
+            assert_int_equal(calls[slot]->status, calls[1]->status);
+        }
+        struct kit_op *next = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
+        kit_call_all(kit, next, (struct kit_ask){.gone = &gone});
+        loopback_run(kit->net, 1000);
+        for (const struct kit_call *call = kit->calls; call->op == next; call = call->next) {
+            assert_int_equal(call->answers, 1);
+            assert_int_equal(call->status, 0);
+        }
+        kit_end(kit);
+        procset_free(&gone6);
+        procset_free(&gone);
+    }
+}
+
 /* A server hears from another one that the first try has failed for good, while its call and that
  * of a server below wait in a later try. The server below hears it from no other server. */
 static void what_fails_is_told_below(void **state)
@@ -21,8 +71,7 @@ static void what_fails_is_told_below(void **state)
     for (uint32_t i = 0; i < 20; i++) {
         char id[8];
         struct procset gone = kit_servers(0x60);
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         snprintf(id, sizeof id, "%u", i);
         struct kit_op *all = kit_op(kit, COLL_CONSTRUCT, id, NULL, N);
         struct kit_op *without_both = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
@@ -56,8 +105,7 @@ static void what_fails_is_told_below(void **state)
 static void a_try_that_is_given_up_twice(void **state)
 {
     struct procset gone = {0};
-    struct loopback_conf conf = silent_net();
-    struct kit *kit = kit_new(&conf);
+    struct kit *kit = silent_kit();
     struct kit_op *all = kit_op(kit, COLL_CONSTRUCT, "twice", NULL, N);
     struct tree tree = kit_tree(all, 2);
     uint32_t root = tree.root, here = tree_child(&tree, root, 0), nodes[N], n = 0;
@@ -100,8 +148,7 @@ static void a_loss_that_was_dropped(void **state)
     for (uint32_t i = 0; i < 20; i++) {
         char id[8];
         struct procset gone6 = kit_servers(0x40);
-        struct loopback_conf conf = silent_net();
-        struct kit *kit = kit_new(&conf);
+        struct kit *kit = silent_kit();
         snprintf(id, sizeof id, "%u", i);
         struct kit_op *all = kit_op(kit, COLL_CONSTRUCT, id, NULL, N);
         struct kit_op *without6 = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
@@ -141,6 +188,7 @@ static void a_loss_that_was_dropped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_tries_that_fail_at_once),
         cmocka_unit_test(what_fails_is_told_below),
         cmocka_unit_test(a_try_that_is_given_up_twice),
         cmocka_unit_test(a_loss_that_was_dropped),

@@ -116,15 +116,14 @@ static void the_older_failure_comes_first(void **state)
         struct kit_op *more = kit_op(kit, COLL_CONSTRUCT, id, NULL, N - 1);
         struct kit_op *own = kit_op(kit, COLL_CONSTRUCT, id, NULL, LEFT);
         for (uint32_t slot = 1; slot < LEFT; slot++)
-            kit_call(kit, own, slot,
-                     (struct kit_ask){.status = slot == 1 ? -77 : 0, .gone = &gone});
+            kit_call(kit, own, slot, (struct kit_ask){.timeout = slot == 1, .gone = &gone});
         loopback_run(kit->net, 2000);
         for (uint32_t slot = 1; slot < N - 1; slot++)
             kit_call(kit, more, slot, (struct kit_ask){.status = slot == 1 ? -78 : 0});
         loopback_run(kit->net, 2000);
         const struct kit_call *call = kit_call(kit, own, 0, (struct kit_ask){.gone = &gone});
         assert_int_equal(call->answers, 1);
-        assert_int_equal(call->status, -77);
+        assert_int_equal(call->status, LOOPBACK_TIMEOUT);
         kit_end(kit);
         procset_free(&gone);
     }

@@ -278,14 +278,13 @@ void rollup_progress(struct engine *engine, struct tracker *t)
 {
     bool complete = tracker_is_complete(t);
     int32_t status = t->status;
-    if (t->flush == 0 && !complete)
+    if (t->flush == 0 && (!complete || status != 0))
         t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
     tracker_due(engine, t);
     if (t->self == t->tree.root) {
-        /* One failure is that of all: no server waits for the rest. */
         if (status == 0 && complete && !engine->up->ready(engine, t, &status))
             return; /* added members are awaited, and t may be gone */
-        if (status != 0 || complete)
+        if (complete || (status != 0 && !tries_wait_for_all(engine, t)))
             rollup_decide(engine, t, status);
         return;
     }
@@ -299,7 +298,7 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         if (t->data.decided == 0)
             rollup_tell_root(engine, t, status, t->failure.generation);
         tracker_give_up(engine, t, status);
-    } else if (complete && t->state == TRACKER_GATHER) {
+    } else if (complete && status == 0 && t->state == TRACKER_GATHER) {
         tracker_move(engine, t, TRACKER_COMPLETE);
         t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
         tracker_due(engine, t);

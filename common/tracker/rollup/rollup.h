@@ -114,6 +114,9 @@ bool tries_is_later(const struct tracker *later, const struct tracker *t,
                     const struct procset *gone);
 /** Whether no server tries again after this failure. */
 bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone);
+/** Whether @p t is a later try that ends only when all servers have contributed, although there may
+ * be a failure: neither a loss, nor servers that do not fit together. */
+bool tries_wait_for_all(const struct engine *engine, const struct tracker *t);
 /** @return the first failure for good that is remembered after the generation @p known, or NULL */
 const struct tracker_debt *tries_for_good_after(const struct engine *engine,
                                                 const struct tracker *t, uint64_t known);

@@ -132,7 +132,7 @@ void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t know
 
 void rollup_ask(struct engine *engine, struct tracker *t)
 {
-    for (uint32_t i = 0; i < t->nchildren && t->status == 0; i++) {
+    for (uint32_t i = 0; i < t->nchildren; i++) {
         const struct tracker_child *child = &t->children[i];
         if (child->said == CHILD_NOTHING || ranges_have(&child->missing, child->slot))
             rollup_want(engine, t, child->slot);

@@ -94,7 +94,7 @@ bool tracker_is_complete(const struct tracker *t)
 {
     bool complete = has_own(t);
     for (uint32_t i = 0; i < t->nchildren && complete; i++)
-        complete = t->children[i].said == CHILD_ALL;
+        complete = t->children[i].said != CHILD_NOTHING && t->children[i].nmissing == 0;
     return complete;
 }
 

@@ -6,7 +6,8 @@
  * deadline, or by an error that names no lost process. Every server that took part in it has its
  * answer then, and makes no later try. Another server may have learnt of more losses at once, and
  * so have skipped that try. Its own, later try would wait for calls that no process makes, until
- * the others call for the next operation of that id. So these rules tie a later try to the tries
+ * the others call for the next operation of that id. And two roots might fail two tries of one
+ * operation for good, each for a reason of its own. So these rules tie a later try to the tries
  * before it:
  *
  * 1. A failure for good ends each later try on every server that hears of it. A call that
@@ -21,14 +22,19 @@
  *    contributions that belong to different operations: the failure comes between them.
  * 4. A server tries nothing with processes without which a call of it has gone on, in this or an
  *    earlier operation: they are lost for good, until their namespace has ended. A call that is
- * such a try is answered at once with their loss, and goes on. When others contribute to such a try
- * or ask for it, the server fails it with their loss. Else the others would wait there for that
- * server, and it for them.
+ *    such a try is answered at once with their loss, and goes on. When others contribute to such a
+ *    try or ask for it, the server fails it with their loss. Else the others would wait there for
+ *    that server, and it for them.
+ * 5. The root of a later try fails it for good only when all of its servers have contributed, or at
+ *    the deadline. A server contributes when the try before has failed for it, and not for good. So
+ *    no root has failed that try for good, unless its word was lost with it, and none will: a try
+ *    that a server has skipped never gets all contributions. A loss ends a later try at once, for
+ *    all go on after it. So do servers that do not fit together, since they take no contributions.
  *
  * By rule 4 all tries that a server makes after an operation come after the try with which that
  * operation has ended, in whichever order it learns of losses. So rules 1 to 3 hold for them.
  *
- * This file has 2 to 4; recovery/skipped.c has 1. Nothing of this is sent or looked for while no
+ * This file has 2 to 5; recovery/skipped.c has 1. Nothing of this is sent or looked for while no
  * operation is tried again.
  */
 #include "common/tracker/rollup/rollup.h"
@@ -52,6 +58,12 @@ bool tries_is_later(const struct tracker *later, const struct tracker *t,
 bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone)
 {
     return status == 0 || status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
+}
+
+bool tries_wait_for_all(const struct engine *engine, const struct tracker *t)
+{
+    return t->later_try && t->status != engine->env.codes.library &&
+           failure_is_for_good(engine, t->status, &t->gone);
 }
 
 const struct tracker_debt *tries_for_good_after(const struct engine *engine,
