@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* events: events reach who they are for, wherever they run, once and in their order; and nobody
- * else.
+/* events: events reach the processes that they are for, on any node, once and in their order, and
+ * no other process.
  *
  * Each part ends with a mark: an event of each rank to all, which comes after what that rank has
  * raised before. So when all marks are there, an event that is not will not come.
@@ -17,7 +17,7 @@ enum { MARK, STORM, RANGE, LATE, PAYLOAD, DEFAULTED, HIDDEN, AFFECTED };
 
 static uint64_t marks;
 
-/* Waits for everybody's mark. */
+/* Waits for the mark of each rank. */
 static void sync_marks(struct listener *l)
 {
     marks++;
@@ -25,7 +25,7 @@ static void sync_marks(struct listener *l)
     for (pmix_rank_t r = 0; r < client.size; r++)
         if (r != client.me.rank)
             listen_wait(l, EVENT_CODE(MARK), r, marks);
-    fence_all(false); /* nobody is ahead with the next part */
+    fence_all(false); /* no rank is ahead with the next part */
 }
 
 /* All ranks raise many at once. */
@@ -54,12 +54,13 @@ static void storm(struct listener *l)
     free(next);
 }
 
-/* Who must get what the sender aims at a range; the sender itself is libpmix's own matter. */
-enum who { ALL, NODE, NOBODY, ODD, SECOND };
+/* The ranks that must get what the sender aims at a range. Whether the sender gets it is libpmix's
+ * own matter. */
+enum receivers { ALL, NODE, NONE, ODD, SECOND };
 
-static bool shall_get(enum who who, pmix_rank_t sender)
+static bool shall_get(enum receivers receivers, pmix_rank_t sender)
 {
-    switch (who) {
+    switch (receivers) {
     case ALL:
         return true;
     case NODE:
@@ -68,7 +69,7 @@ static bool shall_get(enum who who, pmix_rank_t sender)
         return client.me.rank % 2 == 1;
     case SECOND:
         return client.me.rank == 1 % client.size;
-    case NOBODY:
+    case NONE:
         break;
     }
     return false;
@@ -121,19 +122,19 @@ static void ranges(struct listener *l, pmix_rank_t sender)
 {
     static const struct {
         uint64_t tag;
-        enum who who;
+        enum receivers receivers;
         const char *what;
     } expected[] = {{PMIX_RANGE_UNDEF + 1, ALL, "undefined range"},
                     {PMIX_RANGE_LOCAL + 1, NODE, "local range"},
                     {PMIX_RANGE_NAMESPACE + 1, ALL, "namespace range"},
                     {PMIX_RANGE_SESSION + 1, ALL, "session range"},
                     {PMIX_RANGE_GLOBAL + 1, ALL, "global range"},
-                    {PMIX_RANGE_PROC_LOCAL + 1, NOBODY, "process range"},
-                    {PMIX_RANGE_RM + 1, NOBODY, "resource manager's range"},
+                    {PMIX_RANGE_PROC_LOCAL + 1, NONE, "process range"},
+                    {PMIX_RANGE_RM + 1, NONE, "resource manager's range"},
                     {101, ODD, "custom range of odd ranks"},
                     {102, SECOND, "custom range of one rank"},
                     {103, ALL, "custom range of all"},
-                    {104, NOBODY, "custom range of an unknown rank"},
+                    {104, NONE, "custom range of an unknown rank"},
                     {105, SECOND, "custom range with an unknown rank"},
                     {106, NODE, "global range that stays local"}};
     step("ranges of rank %u", sender);
@@ -144,12 +145,12 @@ static void ranges(struct listener *l, pmix_rank_t sender)
         return;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         size_t found = 0;
-        pthread_mutex_lock(&l->lock); /* who is ahead raises others */
+        pthread_mutex_lock(&l->lock); /* a rank that is ahead raises others */
         for (size_t k = 0; k < l->n; k++)
             found += l->seen[k].code == EVENT_CODE(RANGE) && l->seen[k].source.rank == sender &&
                      l->seen[k].tag == expected[i].tag;
         pthread_mutex_unlock(&l->lock);
-        CHECK_EQ(found, shall_get(expected[i].who, sender), expected[i].what);
+        CHECK_EQ(found, shall_get(expected[i].receivers, sender), expected[i].what);
     }
 }
 
@@ -246,8 +247,8 @@ static void payload(struct listener *l)
     free(blob);
 }
 
-/* Default handlers get what is not kept from them. Up to 6.1 libpmix's server forgets who has
- * registered one; a process that registers for this code before is not forgotten. */
+/* Default handlers get what is not kept from them. Up to 6.1 libpmix's server forgets which
+ * processes have registered one, but not a process that has registered for this code before. */
 static void defaults(struct listener *l)
 {
     pmix_info_t hidden;
@@ -269,7 +270,7 @@ static void defaults(struct listener *l)
         listen_end(remedy);
 }
 
-/* Who asks for what happens to rank 0 gets nothing else. */
+/* A process that asks for events about rank 0 gets no others. */
 static void affected(struct listener *l)
 {
     const pmix_status_t code = EVENT_CODE(AFFECTED);

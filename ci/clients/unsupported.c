@@ -230,7 +230,7 @@ static void refuse_directives(void)
     }
 }
 
-/* A directive that nobody knows is passed over, or refused if it is required. */
+/* An unknown directive is ignored, or refused if it is required. */
 static void require_unknown(void)
 {
     const bool yes = true;

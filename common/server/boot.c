@@ -8,6 +8,7 @@
  *                    u32  nnodes, then for each: str name, u32 application, u32 ntasks,
  *                         ntasks × u32 rank
  *                    u32  ntasks of the step
+ *                    u32  napps, 0 where the nodes' applications tell all; then napps × u32 tasks
  *                    u32  nsettings, then for each: str key, str value
  *                    str  the RM's name, release and cluster, nodes of the allocation
  *                    u32  nodes of the allocation, slots of the allocation

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Spawns whose output comes here. Private to forward.c and pull.c, which the former calls.
+ * Spawns whose output comes to this server. Private to forward.c, and to pull.c, which forward.c
+ * calls.
  */
 #ifndef MUSTER_UPCALL_FORWARD_PRIVATE_H
 #define MUSTER_UPCALL_FORWARD_PRIVATE_H
@@ -17,8 +18,8 @@ struct heard {
 };
 
 enum forward_state {
-    FORWARD_HELD, /* the call has not been answered */
-    FORWARD_OPEN, /* the call was answered */
+    FORWARD_HELD, /* PMIx_Spawn has not been answered */
+    FORWARD_OPEN, /* PMIx_Spawn was answered */
 };
 
 /* One spawn. */
@@ -29,8 +30,8 @@ struct forward {
     pmix_proc_t parent;
     pmix_nspace_t child;                 /* "": not known yet */
     bool tool;                           /* the parent is a tool: its libpmix prints what comes */
-    pmix_iof_channel_t channels, silent; /* silent: nothing comes of it, for it is merged */
-    /* By PMIx_IOF_pull; no process that may have pulled has gone since. */
+    pmix_iof_channel_t channels, silent; /* silent: a stream that is merged into another one */
+    /* What PMIx_IOF_pull has asked for. forwards_forget_pulls() clears it. */
     pmix_iof_channel_t pulled;     /* of all processes */
     pmix_iof_channel_t *pulled_of; /* of each one; NULL: none was named */
     uint32_t ntasks, nopen;        /* processes; streams that have not ended */
@@ -42,7 +43,7 @@ struct forward {
 
 struct forwards {
     struct server *server;
-    uint64_t last; /* number; PMIx's thread's */
+    uint64_t last; /* number of the last spawn; only PMIx's thread uses it */
     struct forward *list;
     struct piece *pieces;
     struct event *timer;

@@ -34,30 +34,31 @@ struct server *upcall_server(void);
 /** Posts a request. @return PMIX_SUCCESS, which the upcall returns. @thread PMIx's */
 pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item));
 
-/** Has libpmix's own thread call a function, as where what it calls would send from another thread.
- * @thread the loop's */
+/** Has libpmix's own thread call @p then: for callbacks of libpmix that send to a client, which no
+ * other thread may do. @thread the loop's */
 void upcall_call_there(pmix_op_cbfunc_t then, void *arg);
 
-/** @return the task of this node that a process is, or NULL: of another node or step, or a tool.
+/** @return the task that @p proc is, or NULL: it is of another node or step, or a tool.
  * @thread any */
 struct task *upcall_task(const pmix_proc_t *proc);
 
 /* Clients that are lost: forget.c. */
 
-/** Before libpmix is started: it is to tell of closed connections at once, not after a second. */
+/** Has libpmix tell of closed connections at once, not after a second.
+ * @thread the loop's, before libpmix is started */
 void upcall_watch_soon(const struct server *server);
-/** Has libpmix tell of them, and of tools that are gone. @return 0, or -1 with the reason in @p
- * err. @thread the loop's; blocks until libpmix has it */
+/** Registers with libpmix for clients that are lost, and tools that are gone. @return 0, or -1 with
+ * the reason in @p err. @thread the loop's; blocks until libpmix has registered it */
 int upcall_watch_clients(struct err *err);
-/** A client has connected or finalized. @thread PMIx's */
+/** Notes that a client has connected or finalized. @thread PMIx's */
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
-/** The launcher has told that a task has ended. @thread the loop's */
+/** Takes the launcher's word that a task has ended. @thread the loop's */
 void upcall_client_ended(struct server *server, uint32_t slot);
 /** An operation waits for @p members, of which some tasks of this node have ended in order. Has
  * libpmix 7 and newer forget those, or it would not hand up calls of other tasks here that come
  * later. @thread the loop's */
 void upcall_forget_ended(struct server *server, const struct procset *members);
-/** @thread the loop's, after libpmix ended */
+/** Frees what is remembered of clients. @thread the loop's, after libpmix ended */
 void upcall_free_kept(struct server *server);
 
 /** Declares an upcall; its type, and what it takes and returns, are pmix_server.h's. */

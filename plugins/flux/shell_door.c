@@ -33,8 +33,9 @@ int shell_door_open(struct shell_door *door, flux_t *h, uint16_t port, struct er
     door->watcher =
         flux_fd_watcher_create(flux_get_reactor(h), door->door.fd, FLUX_POLLIN, on_knock, door);
     if (!door->watcher) {
+        err_set(err, "the job shell cannot watch a socket: %s", strerror(errno));
         shell_door_close(door);
-        return err_set(err, "the shell cannot watch a door");
+        return -1;
     }
     flux_watcher_start(door->watcher);
     return 0;

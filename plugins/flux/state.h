@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What a server says of its operations, to its broker's module: text of a process of a job's user,
- * of which nothing is believed. @thread all of it: the module's
+ * What a server says of its operations, to its broker's module. The text comes from a process of a
+ * job's user, so the module believes nothing in it. @thread all of it: the module's
  */
 #ifndef MUSTER_FLUX_STATE_H
 #define MUSTER_FLUX_STATE_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 
 /**
- * Reads rm_host.state's text. Of fields that docs/wire.md does not name, or that are of another
- * type, nothing is taken over; texts and lists are cut, and texts made harmless.
+ * Reads rm_host.state's text. It leaves out fields that docs/wire.md does not name or that have
+ * another type, cuts long texts and lists, and masks control characters in texts.
  * @param why set to a literal where it returns NULL
- * @return a new object, or NULL: it makes no sense
+ * @return a new object, or NULL: the text is not such an object
  */
 struct json_object *state_read(const char *text, size_t len, const char **why);
 

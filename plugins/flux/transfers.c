@@ -9,7 +9,11 @@
 #include <string.h>
 
 /* What waits for one server, beyond a message and a window of bytes for each node of its job. */
-enum { FOREIGN_MAX = 1024 /* messages */, FOREIGN_BYTES = 16 << 20 };
+enum {
+    FOREIGN_MAX = 1024, /* messages */
+    FOREIGN_BYTES = 16 << 20,
+    CHAINS_MAX = 1 << 20, /* of the hash of senders */
+};
 
 /* A connection that has messages under way. */
 struct sender {
@@ -26,7 +30,7 @@ int transfers_open(struct transfers *transfers, uint32_t nnodes)
         .max_messages = (uint64_t)nnodes + FOREIGN_MAX,
         .max_bytes = (uint64_t)nnodes * PACKET_WINDOW_BYTES + FOREIGN_BYTES,
     };
-    while (n < transfers->max_messages && n < 1 << 20)
+    while (n < transfers->max_messages && n < CHAINS_MAX)
         n *= 2;
     transfers->end = &transfers->first;
     transfers->mask = (uint32_t)(n - 1);
@@ -40,7 +44,7 @@ void transfers_close(struct transfers *transfers)
     transfers->senders = NULL;
 }
 
-/* FNV-1a. The brokers give out these names, not their users.
+/* By FNV-1a, which is enough: the brokers choose these names, and no user can.
  * @return where the chain has this sender, or would */
 static struct sender **find(struct transfers *transfers, const char *uuid)
 {

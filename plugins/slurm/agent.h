@@ -16,8 +16,8 @@
  * @thread any of srun's */
 void agent_enter(const struct slurm_abi_step_id *step, char ***env);
 
-/** Says with what status the step ends, and stops the agent when the last component has ended.
- * @return 1 to 255, or 0: no server has told it, so that Slurm's status is right
+/** A component has ended. Stops the agent when it was the last one.
+ * @return the status that servers have told, 1 to 255; 0: they have told none, and Slurm's is right
  * @thread any of srun's */
 int agent_leave(void);
 

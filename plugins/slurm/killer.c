@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    STOP_MS = 1000, /* for an answer of slurmctld that is on its way */
-    SAID_MS = 500,
-    SAID_STEP_MS = 5,
+    STOP_MS = 1000,   /* how long killer_stop() waits for slurmctld's answer */
+    SAID_MS = 500,    /* how long a line for the user may take to leave slurmstepd's pipe */
+    SAID_STEP_MS = 5, /* how often the pipe is looked at */
 };
 
 /* All that the thread needs: it may outlive the step's session. */
@@ -45,7 +45,8 @@ static void killer_free(struct killer *killer)
     free(killer);
 }
 
-/* slurmstepd may have had another uid for a moment, see watch.c: another try helps then, too. */
+/* Waits between two tries. A refusal does not count as slurmctld's answer: slurmstepd may have
+ * asked while it had another uid for a moment (watch.c), so the next try may succeed. */
 static bool pause_killer(void *arg, enum step_end_answer answer, unsigned ms)
 {
     const struct killer *killer = arg;

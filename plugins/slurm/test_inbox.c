@@ -101,7 +101,8 @@ static void test_what_has_come_is_read(void **state)
     assert_string_equal(taken, "onetwothree");
 }
 
-/* The plugin hangs: who calls is refused all the same, and nothing is lost unread. */
+/* The plugin hangs, and the name stays: the inbox refuses callers all the same, and reads what has
+ * come before. */
 static void test_a_name_that_stays(void **state)
 {
     (void)state;

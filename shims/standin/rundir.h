@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 /** Removes what killed runs left, makes a directory with one of each node below it, and puts its
- * name into @p step. Of a joined step there is one, which is not ours to remove.
+ * name into @p step. A joined step has the directory of the run that it joins, and does not remove
+ * it.
  * @return 0, or -1 with @p err */
 int rundir_make(struct standin_step *step, struct err *err);
 
@@ -23,15 +24,16 @@ int rundir_make(struct standin_step *step, struct err *err);
 typedef bool rundir_fn(const char *path, void *arg);
 
 /** Calls @p fn for the directories of runs of @p owner below @p tmp, dead ones too, until it
- * returns true. What belongs to another user, or others could write to, is passed over: any user
- * may give a directory in /tmp such a name. @return whether @p fn has returned true. @thread any */
+ * returns true. It passes over what belongs to another user or others could write to, because any
+ * user may give a directory in /tmp such a name. @return whether @p fn has returned true. @thread
+ * any */
 bool rundir_each(const char *tmp, uid_t owner, rundir_fn *fn, void *arg);
 
-/** Removes all of it, if it is still there. */
+/** Removes the run's directory, if it is still there. */
 void rundir_remove(const struct standin_step *step);
 
-/** Removes the directory of a node and, after the last one, the rest: when the first process was
- * killed, the nodes' processes do it. */
+/** Removes the directory of a node and, after the last one, the run's. The processes of the nodes
+ * call it, in case the first process was killed. */
 void rundir_remove_node(const struct standin_step *step, const struct standin_node *node);
 
 #endif

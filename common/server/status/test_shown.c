@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 static struct server server;
-static bool deaf; /* the launcher is */
+static bool deaf; /* the launcher takes no question */
 static unsigned nasked, ndone;
 
 bool server_tell_launcher(unsigned char what)
@@ -79,7 +79,7 @@ static void is_forgotten(void **state)
     assert_null(server.shown);
 }
 
-static void nobody_can_be_asked(void **state)
+static void launcher_cannot_be_asked(void **state)
 {
     struct shown_wait wait = {.done = done, .server = &server};
     (void)state;
@@ -90,7 +90,7 @@ static void nobody_can_be_asked(void **state)
 }
 
 /* It takes the two seconds that the server waits. */
-static void nobody_answers(void **state)
+static void launcher_does_not_answer(void **state)
 {
     struct shown_wait wait = {.done = done, .server = &server};
     (void)state;
@@ -107,8 +107,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(goes_on_when_it_is_shown),
         TEST(is_forgotten),
-        TEST(nobody_can_be_asked),
-        TEST(nobody_answers),
+        TEST(launcher_cannot_be_asked),
+        TEST(launcher_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

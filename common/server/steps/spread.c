@@ -58,7 +58,7 @@ static bool take(struct nodes *nodes, uint32_t node)
     return false;
 }
 
-/* Out of memory, it is not waited for. */
+/* Out of memory it leaves the node out, and no caller waits for that node. */
 static void put(struct nodes *nodes, uint32_t node)
 {
     take(nodes, node);
@@ -177,7 +177,7 @@ static void finish(struct spreads *spreads, struct spread_wait *wait)
     wait->done(wait);
 }
 
-/* done() may do anything here. */
+/* done() may add and end waits, so the walk begins again after each. */
 static void wake(struct spreads *spreads)
 {
     struct spread_wait *wait = spreads->waits;
@@ -298,7 +298,7 @@ void spread_receive(struct spreads *spreads, uint32_t from, const void *body, si
         env->learn(env->arg, name, bytes, reglen);
         if (env->registration(env->arg, name, &reglen) != NULL)
             on_learn(spreads, from, name, speaker);
-        else /* it was refused, and no server is to wait for that */
+        else /* this server has refused it, and no other one is to wait for that */
             say(spreads, name, speaker, WORD_LEARNT, from);
         return;
     }
@@ -357,7 +357,7 @@ int64_t spread_next(const struct spreads *spreads)
     return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
 }
 
-/* Goes on without the servers that have not answered: also later groups do. */
+/* Goes on without the servers that have not answered. So do later groups. */
 static void expire(struct spreads *spreads, struct spread_wait *wait)
 {
     struct spread *s;

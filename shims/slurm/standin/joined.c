@@ -37,37 +37,37 @@ bool joined_is(char **argv)
 enum {
     OPT_TASKS = 256,
     OPT_NODES,
-    OPT_LIST,
-    OPT_HOW,
-    OPT_EACH,
-    OPT_FREE,
-    OPT_MANY,
+    OPT_NODELIST,
+    OPT_DISTRIBUTION,
+    OPT_PER_NODE,
+    OPT_EXACT,
+    OPT_OVERCOMMIT,
     OPT_INPUT,
     OPT_LABEL,
     OPT_OUTPUT,
     OPT_ERROR,
-    OPT_NOTHING
+    OPT_IGNORED
 };
 
 static const struct option options[] = {
     {"ntasks", required_argument, NULL, OPT_TASKS},
     {"nodes", required_argument, NULL, OPT_NODES},
-    {"nodelist", required_argument, NULL, OPT_LIST},
-    {"distribution", required_argument, NULL, OPT_HOW},
-    {"ntasks-per-node", required_argument, NULL, OPT_EACH},
-    {"exact", no_argument, NULL, OPT_FREE},
-    {"overcommit", no_argument, NULL, OPT_MANY},
+    {"nodelist", required_argument, NULL, OPT_NODELIST},
+    {"distribution", required_argument, NULL, OPT_DISTRIBUTION},
+    {"ntasks-per-node", required_argument, NULL, OPT_PER_NODE},
+    {"exact", no_argument, NULL, OPT_EXACT},
+    {"overcommit", no_argument, NULL, OPT_OVERCOMMIT},
     {"input", required_argument, NULL, OPT_INPUT},
     {"label", no_argument, NULL, OPT_LABEL},
     {"output", required_argument, NULL, OPT_OUTPUT},
     {"error", required_argument, NULL, OPT_ERROR},
     /* There is one machine, whose processors and memory all share. */
-    {"jobid", required_argument, NULL, OPT_NOTHING},
-    {"mpi", required_argument, NULL, OPT_NOTHING},
-    {"mem", required_argument, NULL, OPT_NOTHING},
-    {"overlap", no_argument, NULL, OPT_NOTHING},
-    {"immediate", required_argument, NULL, OPT_NOTHING},
-    {"cpu-bind", required_argument, NULL, OPT_NOTHING},
+    {"jobid", required_argument, NULL, OPT_IGNORED},
+    {"mpi", required_argument, NULL, OPT_IGNORED},
+    {"mem", required_argument, NULL, OPT_IGNORED},
+    {"overlap", no_argument, NULL, OPT_IGNORED},
+    {"immediate", required_argument, NULL, OPT_IGNORED},
+    {"cpu-bind", required_argument, NULL, OPT_IGNORED},
     {0},
 };
 
@@ -80,20 +80,20 @@ static void take(struct run *run, struct standin_join *join, const char **list, 
     case OPT_NODES:
         join->nnodes = (uint32_t)strtoul(optarg, NULL, 10);
         break;
-    case OPT_EACH:
+    case OPT_PER_NODE:
         join->per_node = (uint32_t)strtoul(optarg, NULL, 10);
         break;
-    case OPT_LIST:
+    case OPT_NODELIST:
         *list = optarg;
         break;
-    case OPT_HOW:
+    case OPT_DISTRIBUTION:
         if (strcmp(optarg, "cyclic") == 0)
             join->flags |= STANDIN_CYCLIC;
         break;
-    case OPT_FREE:
+    case OPT_EXACT:
         join->flags |= STANDIN_FREE_CPUS;
         break;
-    case OPT_MANY:
+    case OPT_OVERCOMMIT:
         join->flags |= STANDIN_OVERCOMMIT;
         break;
     case OPT_INPUT:
@@ -111,7 +111,8 @@ static void take(struct run *run, struct standin_join *join, const char **list, 
     }
 }
 
-/* "node1,node1,node0", by rank. What is no node of a run gets a number that no run has. */
+/* "node1,node1,node0", by rank. A name that no node can have becomes STANDIN_NODES_MAX, a node that
+ * the first musterrun then refuses. */
 static bool read_list(const char *list, struct standin_join *join, uint32_t *node_of)
 {
     while (join->listed < join->ntasks) {
@@ -167,7 +168,7 @@ static int ask(struct standin_step *step, const struct standin_join *join, uint3
     return 0;
 }
 
-/* Its nodes are those of the job that have a task. */
+/* The nodes of the step are those of the job that have a task. */
 static int lay_out(struct standin_step *step, uint32_t *node_of)
 {
     uint32_t which[STANDIN_NODES_MAX], index[STANDIN_NODES_MAX];
