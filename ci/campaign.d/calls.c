@@ -103,11 +103,14 @@ static void take_back(struct loopback *net, void *arg)
         over(call->caller, false);
 }
 
-/* Those who could wait for ever have a deadline: where frames are lost; where others give up before
- * the word of who decides, and then call for the next operation; where one of whom nobody else
- * knows can be missing: a bootstrap's leader, or the one who alone adds a member; after what may
- * shadow the operation. Such a member is patient, since leaders without a deadline wait for it.
- * Where all shall get one status, members have none: theirs is their own. */
+/* A caller that could wait for ever has a deadline. It could
+ * - where frames are lost;
+ * - where others give up before the decider's word, and then call for the next operation;
+ * - where a process can be missing of which no other one knows: a bootstrap's leader, or the only
+ *   leader that adds a member;
+ * - after what may shadow the operation (is_shadowed()).
+ * A member's deadline is long, since leaders without a deadline wait for the member. Where all
+ * callers shall get one status, members have no deadline, because it would give them another. */
 static uint32_t draw_timeout(struct run *run, const struct caller *caller)
 {
     const struct weather *w = &run->weather;

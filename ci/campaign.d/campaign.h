@@ -76,7 +76,7 @@ struct call {
     unsigned char data[PAYLOAD_MAX];
 };
 
-/** Who calls for an operation: a server for those of its processes that take part, or a process. */
+/** The caller of an operation: a server for those of its processes that take part, or a process. */
 struct caller {
     struct op *op;
     struct proc proc; /**< a plain one's: of the server */
@@ -193,17 +193,17 @@ bool is_gone(const struct run *run, struct proc proc);
 uint32_t decider_of(const struct op *op);
 /** Whether a call for the one may be used for the other at all. */
 bool same_group(const struct op *a, const struct op *b);
-/** Whether a member has ended by its own deadline, as nobody had added it so far. */
+/** Whether a member has ended by its own deadline, as no leader had added it so far. */
 bool own_timeout(const struct call *call);
-/** Whether somebody has not called for an operation of the group before @p op, or may be owed what
- * became of one that it has not waited for. Then that failure may be the answer to a
- * call for @p op: the engine cannot tell which of the two is meant by it (docs/limits.md). */
+/** Whether a caller has not called for an operation of the group before @p op, or may be owed the
+ * failure of one that it has not waited for. Then that failure may be the answer to its call for
+ * @p op: the engine cannot tell for which of the two the call is (docs/limits.md). */
 bool is_shadowed(const struct op *op);
 /** Whether a contribution may come when its caller has given up already, and has called for the
- * next operation of the group: frames take longer than an engine waits for who decides. */
+ * next operation of the group: frames take longer than an engine waits for the decider. */
 bool is_overtaken(const struct op *op);
-/** Whether all callers of an operation have to get one and the same answer. Nobody could promise it
- * where frames vanish or are overtaken; where one takes back its call. */
+/** Whether all callers of an operation have to get the same answer. The engine cannot promise that
+ * where frames vanish or are overtaken, or a caller takes back its call. */
 bool must_agree(const struct op *op);
 
 /* check.c */

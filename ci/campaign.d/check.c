@@ -16,7 +16,7 @@ static struct call *check_entry(struct call *call, const struct engine_entry *en
         memcpy(&number, entry->data, sizeof number);
     if (number >= run->ncalls || entry->len != payload(expected, number) ||
         memcmp(entry->data, expected, entry->len) != 0) {
-        fault(run, "participants", "%s: a contribution that nobody made", call_name(call));
+        fault(run, "participants", "%s: a contribution that no server made", call_name(call));
         return NULL;
     }
     struct call *from = run->calls[number];
@@ -60,7 +60,7 @@ static void check_use(struct call *call)
 {
     for (uint32_t i = 0; i < call->nused; i++) {
         struct call *from = run_of(call)->calls[call->used[i]];
-        /* What a server got that is lost binds nobody. */
+        /* What a lost server got does not bind the others. */
         if (from->used_by == NULL ||
             loopback_dead(run_of(call)->net, from->used_by->caller->proc.rank))
             from->used_by = call;
@@ -134,8 +134,8 @@ static const struct call *call_of(const struct call *call, struct proc proc)
     return NULL;
 }
 
-/* Survival: nobody alive is missing from what went on without the lost, and nobody is in it who
- * had ended before his server's call, or has made none. */
+/* Survival: an operation that went on without the lost has every process that lives, and no process
+ * that had ended before its server's call or whose server has made no call. */
 static void check_survivors(struct call *call)
 {
     struct run *run = run_of(call);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* barrier: a fence without data holds everybody until the last one has come.
+/* barrier: a fence without data holds all ranks until the last one has come.
  *
- * Rank 0 is late by --late ms, then each rank in turn by a random short delay. Everybody notes when
- * it entered and left the fence; afterwards the times are exchanged by a fence with data, and
- * nobody's leaving may precede anybody's entry. CLOCK_MONOTONIC is one clock on one machine; ranks
+ * Rank 0 is late by --late ms, then each rank in turn by a random short delay. Each rank notes when
+ * it entered and left the fence. Then a fence with data exchanges the times: no rank may have left
+ * before every rank had entered. CLOCK_MONOTONIC is one clock on one machine; ranks
  * of another machine (another boot id) are not compared.
  */
 #include "client.h"

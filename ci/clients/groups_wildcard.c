@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* groups_wildcard: a construct over all processes, given by the wildcard rank and without a context
- * id, ends for nobody before all have called. The last rank is late.
+ * id, ends for no rank before all have called. The last rank is late.
  *
  * libpmix 4.2 makes such a group on each node by itself and asks no host, so there only what a
  * node's own processes see is looked at; when the group is destructed, muster says so.

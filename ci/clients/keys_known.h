@@ -49,9 +49,9 @@ extern struct known {
     char *job_id;           /**< or NULL */
 } known;
 
-/** Finds all of it. Collective: a fence of the whole job. Whoever starts the client by another
- * program in the task's place says in KEYS_APP_ARGV and KEYS_WDIR what it was started with; an
- * empty KEYS_APP_ARGV, that there is no such key.
+/** Finds all of it. Collective: a fence of the whole job. A test that starts the client
+ * by another program sets KEYS_APP_ARGV and KEYS_WDIR to that program's arguments and directory; an
+ * empty KEYS_APP_ARGV means that there is no such key.
  * @param app number of the application that we are of */
 void known_find(uint32_t app, char *const *argv);
 

@@ -103,7 +103,7 @@ static void on_invited(pmix_status_t status, pmix_info_t *info, size_t ninfo, vo
     pthread_mutex_unlock(&invited.lock);
 }
 
-/* Rank 0 invites all. Nobody is lost before all others have accepted: libpmix hands a process
+/* Rank 0 invites all. No rank is lost before all others have accepted: libpmix hands a process
  * events once more when it registers for their codes again, as PMIx_Group_join does. */
 static void lead(const pmix_proc_t *procs)
 {
@@ -158,7 +158,7 @@ static void check_told(struct listener *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Whoever is chosen invites by another id: libpmix 7.0.0rc1 takes the first one for known
+/* The leader that is chosen invites by another id: libpmix 7.0.0rc1 takes the first one for known
  * (docs/limits.md). @param procs all ranks but the first leader, @p n of them */
 static void reselect(struct listener *l, const pmix_proc_t *procs, size_t n)
 {

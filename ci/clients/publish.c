@@ -186,7 +186,7 @@ static void partly(void)
     free(key);
 }
 
-/* Who publishes without end gets an error, and can go on once there is room again. */
+/* A process that publishes without end gets an error, and can go on once there is room again. */
 static void bounds(void)
 {
     enum { BIG = 600000 };

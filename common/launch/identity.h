@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Who the job's user is, and how a process becomes that user for good.
+ * The ids of the job's user, and how a process becomes that user for good.
  */
 #ifndef MUSTER_LAUNCH_IDENTITY_H
 #define MUSTER_LAUNCH_IDENTITY_H

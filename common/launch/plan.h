@@ -41,7 +41,7 @@
 #define PLAN_PARENT_ENV "MUSTER_PARENT"
 /** The tasks of each application: "2,3". */
 #define PLAN_APPS_ENV "MUSTER_APPS"
-/** The descriptor of srun's, or who plays it, by which it speaks to the one that started it. */
+/** The descriptor by which srun, or what plays it, speaks to the process that started it. */
 #define PLAN_CHANNEL_ENV "MUSTER_CHANNEL"
 
 #define PLAN_STDOUT 'o'

@@ -59,7 +59,8 @@ void event_group_read(const struct boot *boot, struct event_group *group, pmix_s
         group->what = code == PMIX_GROUP_LEFT            ? EVENT_GROUP_LEFT
                       : code == PMIX_GROUP_MEMBER_FAILED ? EVENT_GROUP_FAILED
                                                          : EVENT_GROUP_FORMED;
-    /* Ours come from whom they are about; what a program says of others is its own affair. */
+    /* The host's own events come from the process that they are about. Others are a program's own
+     * affair. */
     if (group->what == EVENT_GROUP_FAILED &&
         (procset_size(&group->members) != 1 ||
          !procset_has(&group->members, source->nspace, source->rank)))

@@ -169,8 +169,8 @@ static void a_cancel_for_a_loss(void **state)
     kit_end(kit);
 }
 
-/* Who has waited too long here is told at once and may have ended when the others' call comes: that
- * is not why they fail. */
+/* A process here that has waited too long is told at once, and may have ended when the others' call
+ * comes. Its end is not the reason why they fail. */
 static void a_cancel_whose_caller_leaves(void **state)
 {
     struct kit *kit = kit_new(&seven);

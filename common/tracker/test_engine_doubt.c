@@ -158,7 +158,8 @@ static void failures_stay_in_order(void **state)
     }
 }
 
-/* Who decides is asked about what it has failed already: it says so, and fails nothing else. */
+/* The decider is asked about an operation that it has failed already: it says so, and fails nothing
+ * else. */
 static void what_has_failed_fails_once(void **state)
 {
     (void)state;

@@ -283,7 +283,7 @@ static void a_fellow_whose_step_is_forgotten(void **state)
     party_end(&room);
 }
 
-/* Who is known to lead may go on, without the home. */
+/* Leaders that know each other may go on without the home. */
 static void fellows_that_are_not_lost(void **state)
 {
     (void)state;

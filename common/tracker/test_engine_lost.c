@@ -248,8 +248,8 @@ static void who_is_lost_is_named(void **state)
         }
 }
 
-/* Who decides is lost, and some know besides that a process has ended: as others do not, the
- * failure does not name it. */
+/* The decider is lost, and some servers know besides that a process has ended. The failure does not
+ * name that process, because the other servers do not know it. */
 static void what_only_some_know_is_not_named(void **state)
 {
     (void)state;

@@ -207,7 +207,8 @@ static void the_next_failure_waits_for_the_data(void **state)
     }
 }
 
-/* Whoever hands the data on is lost: they come no more, to those behind either. */
+/* The server that hands the data on is lost: the data come no more, to the servers behind it
+ * either. */
 static void who_hands_on_is_lost(void **state)
 {
     struct kit_call *calls[N];

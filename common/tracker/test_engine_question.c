@@ -110,9 +110,9 @@ static void a_success_is_of_one_call(void **state)
     kit_end(kit);
 }
 
-/* Who has the success has called again, and asks about that call: for whom it asks, who lacks the
- * success yet, that is no word on the one before. And it asks again: the word that it waits for was
- * never said, as the other one's own question was answered. */
+/* A server that has the success has called again, and asks about that call. For a server that lacks
+ * the success yet, the question is no word on the call before. And it asks again: the word that it
+ * waits for was never said, since the other server's own question was answered. */
 static void a_question_about_the_next_call(void **state)
 {
     struct loopback_conf conf = silent_net();
@@ -138,8 +138,9 @@ static void a_question_about_the_next_call(void **state)
     kit_end(kit);
 }
 
-/* Who knows of a failure has called again, and is in doubt about that call: it tells the failure to
- * those who lack it, before anything that they could take for a word on theirs. */
+/* A server that knows of a failure has called again, and is in doubt about that call. It tells the
+ * failure to the servers that lack it, before anything that they could take for a word on their own
+ * call. */
 static void a_question_about_what_has_failed(void **state)
 {
     (void)state;

@@ -126,8 +126,8 @@ bool survive_wants(const struct collective *c);
 /** Tries again without the lost. @return whether it does; then the call is the engine's
  */
 bool survive_again(struct collective *c, const struct engine_result *result);
-/** Tells the members here whom the operation went on without (PMIX_GROUP_MEMBER_FAILED), unless
- * they know. */
+/** Tells the members here without which processes the operation went on (PMIX_GROUP_MEMBER_FAILED),
+ * unless they know. */
 void survive_tell(const struct collective *c);
 
 /** Makes a leader's or a member's call. @thread the loop's */

@@ -60,7 +60,8 @@ static void run(struct handoff_item *item)
     bool named = take_name(server, &m->proc);
     if (nspace_node(server->nspace, m->proc.nspace, m->proc.rank, &node) != 0 ||
         (node == server->boot.node && !named)) {
-        log_debug("upcall: direct modex of %s:%u, who is not here", m->proc.nspace, m->proc.rank);
+        log_debug("upcall: direct modex of %s:%u, which is not on this node", m->proc.nspace,
+                  m->proc.rank);
         answer_status(&m->request.answer, PMIX_ERR_NOT_FOUND);
         free_modex(m);
         return;

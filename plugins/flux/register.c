@@ -22,7 +22,7 @@ struct check {
     flux_future_t *future;
     const flux_msg_t *request; /* the server's */
     struct registration reg;   /* of muster.register; its job also of muster.find */
-    bool owner;                /* muster.register: it is the instance's owner who asks */
+    bool owner;                /* muster.register: the instance's owner asks */
 };
 
 static void refuse(struct module *module, const flux_msg_t *request, int errnum, const char *why)

@@ -50,7 +50,8 @@ static void two_users_are_refused(void **state)
     assert_int_equal(streams[0].responses, 1); /* and hears nothing of them */
 }
 
-/* Who has received is told, and who has found whom it may send to, and others are not. */
+/* A server of another job is told of one that is gone if that one has had a message from it, or has
+ * looked for its job on its broker. Others are not told. */
 static void losses_cross_jobs(void **state)
 {
     struct client dead = other_client(2), leaver = client(0);

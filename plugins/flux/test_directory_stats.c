@@ -201,7 +201,7 @@ static void a_server_that_hangs(void **state)
     directory_alarm(dirs[0]); /* of a collection that has ended */
 }
 
-/* Who has not been asked, or not by this connection, says nothing that counts. */
+/* What a server says that was not asked, or not on this connection, does not count. */
 static void answers_of_others(void **state)
 {
     struct client forger = client(0);

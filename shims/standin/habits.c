@@ -188,7 +188,7 @@ static const struct {
     {"tasks-per-node", "give -N NODES -n TASKS"},
     {"cpus-per-task", "musterrun binds no task; leave the option out"},
     {"tag-output", "--label has \"RANK: \" before each line"},
-    {"stdin", "--input says who reads standard input"},
+    {"stdin", "--input says which rank reads standard input"},
     {"time", "--timeout=SECONDS ends the run"},
     {"export", "the whole environment goes to the tasks; -x NAME=VALUE adds to it"},
     {"multi-prog", "give several programs: -n 2 A : -n 6 B"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last words of a server that crashes. It is no child of whom starts it, and older kernels do
- * not tell how others' children end. */
+/* The last words of a server that crashes. It is no child of the process that starts it, and older
+ * kernels do not tell how others' children end. */
 #include "common/server/process/crash.h"
 
 #ifdef MUSTER_SANITIZED

@@ -26,7 +26,8 @@ int32_t tasks_status(const struct server *server, const struct signature *sig);
 /** Adds the participants on this node that have ended to @p gone. */
 void tasks_gone(const struct server *server, const struct signature *sig, struct procset *gone);
 
-/** An operation has failed for @p gone: notes for whom of other nodes tasks here may now end.
+/** An operation has failed for @p gone: notes for which processes of other nodes tasks here may now
+ * end.
  * @param status what it has failed with: PMIX_ERR_LOST_CONNECTION of a lost server's tasks */
 void tasks_bereft(struct server *server, int32_t status, const struct procset *gone);
 

@@ -126,8 +126,9 @@ static void libpmix_learns_first(void **state)
     assert_int_equal(nlosses, 2);
 }
 
-/* What the tasks have spawned goes on after one that has ended PMIx in order, and after none that
- * was killed, even where the launcher has not told of its end. Who has not ended so is lost. */
+/* What the tasks have spawned goes on when a task has ended PMIx in order, but not when it was
+ * killed, even where the launcher has not told of its end. A task that has not ended PMIx in order
+ * is lost. */
 static void which_have_ended(void **state)
 {
     assert_false(tasks_one_ended_well(&server)); /* both are connected */

@@ -2,8 +2,8 @@
 /* Asks servers, directly or through relays, and is a relay for others.
  *
  * ASK_RELAY: u8 topic, u32 seconds that each server has (0: no deadline), u32 count and ranges of
- * the servers to be asked, then the body of the question. Its answer has for each server of whom
- * there is something to say: u32 node, i32 status, block data
+ * the servers to be asked, then the body of the question. Its answer has, for each server that
+ * has answered or was silent for that time: u32 node, i32 status, block data
  */
 #include "common/server/trees/survey.h"
 
@@ -39,7 +39,7 @@ struct relay {
     uint32_t from;
     uint64_t id;
     struct wire_out answer;
-    uint64_t open; /* servers of whom there is no answer yet */
+    uint64_t open; /* servers that have not answered yet */
 };
 
 struct surveys {

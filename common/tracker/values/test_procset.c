@@ -320,7 +320,8 @@ static struct procset ranks(uint32_t first, uint32_t last)
     return set;
 }
 
-/* Who goes on knows the lost that others have added, too: members are told of them all. */
+/* The processes that go on know the lost ones that others have added, too: members are told of all.
+ */
 static void who_goes_on_without_the_lost(void **state)
 {
     struct procset members = ranks(0, 3), added = ranks(6, 7), gone = {0}, lost = ranks(3, 6);

@@ -54,8 +54,8 @@ struct kit {
 
 extern struct kit kit;
 
-/** Those who make and read credentials hang; they can read none. Their threads may outlive a test.
- */
+/** kit_hang: the threads that make and read credentials hang, and may outlive a test. kit_refuse:
+ * they can read no credential. */
 extern _Atomic bool kit_hang, kit_refuse;
 
 /** All defaults: on, at the loopback interface, credentials. */

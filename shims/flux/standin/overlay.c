@@ -23,7 +23,7 @@ static struct port *find_port(struct broker *broker, uint64_t id)
     return port;
 }
 
-/* The neighbour by whom a broker is reached. @return NULL: it is lost */
+/* The neighbour by which a broker is reached. @return NULL: it is lost */
 static struct port *next_hop(struct broker *broker, uint32_t rank)
 {
     bool below = tree_below(rank, broker->rank);
@@ -165,7 +165,7 @@ static void route_later(struct broker *broker, flux_msg_t *msg, unsigned ms)
     overlay_route(broker, msg);
 }
 
-/* A message as from a user who is not the instance's owner: the module there has to refuse it. */
+/* A message as from a user that is not the instance's owner: the module there has to refuse it. */
 static void forge(struct broker *broker, const flux_msg_t *msg)
 {
     flux_msg_t *copy = standin_msg_copy(msg);
