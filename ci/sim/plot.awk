@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Draws results of ci/sim/scale (lines of JSON) as SVG: four panels, each over the number of servers, both
-# axes logarithmic. Lines of a file before.json are dashed.
+# axes logarithmic.
 function value(key,   at) {
   at = index($0, "\"" key "\":")
   return at == 0 ? "" : substr($0, at + length(key) + 3) + 0
@@ -24,21 +24,20 @@ BEGIN {
   split("#1f6fb4 #2a9d55 #b4641f #7a4fb0", colours)
 }
 {
-  old = FILENAME ~ /before/
   for (p = 1; p <= 4; p++) {
     v = value(keys[p])
-    id = old SUBSEP name() SUBSEP p
+    id = name() SUBSEP p
     if (v > 0) points[id] = points[id] " " value("servers") ":" v
   }
 }
-function line(p, id, colour, dashed,   n, i, at, list, xy) {
+function line(p, id, colour,   n, i, at, list, xy) {
   n = split(points[id], list, " ")
   for (i = 1; i <= n; i++) {
     split(list[i], at, ":")
     xy = xy sprintf("%.1f,%.1f ", x_of(p, at[1]), y_of(p, at[2]))
     printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", x_of(p, at[1]), y_of(p, at[2]), colour
   }
-  if (n > 1) printf "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\"%s/>\n", xy, colour, dashed ? " stroke-dasharray=\"5 4\"" : ""
+  if (n > 1) printf "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\"/>\n", xy, colour
 }
 END {
   print "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"860\" height=\"610\" viewBox=\"0 0 860 610\" font-family=\"sans-serif\" font-size=\"12\">"
@@ -52,16 +51,13 @@ END {
     }
     for (n = 1024; n <= 65536; n *= 4)
       text(x_of(p, n), top[p] + height + 16, n, " text-anchor=\"middle\"")
-    for (i = 1; i <= nlines; i++) {
-      line(p, 0 SUBSEP lines[i] SUBSEP p, colours[i], 0)
-      line(p, 1 SUBSEP lines[i] SUBSEP p, colours[i], 1)
-    }
+    for (i = 1; i <= nlines; i++)
+      line(p, lines[i] SUBSEP p, colours[i])
   }
   for (i = 1; i <= nlines; i++) {
     printf "<rect x=\"%d\" y=\"575\" width=\"14\" height=\"4\" fill=\"%s\"/>\n", 70 + (i - 1) * 130, colours[i]
     text(90 + (i - 1) * 130, 581, lines[i])
   }
-  text(600, 581, "dashed: release 0.1.0")
   text(430, 602, "servers of the step", " text-anchor=\"middle\"")
   print "</svg>"
 }
