@@ -213,7 +213,7 @@ more_lines() { [ "$(grep -cE "$1" "$3")" -gt "$2" ]; }
 
 # The server of alice's step on node1, at its socket.
 check_messages() {
-  local uid socket lines node_log=$MUSTER_CI_DIR/log/node1.log wrong='that slurmd did not write so was dropped'
+  local uid socket lines node_log=$MUSTER_CI_DIR/log/node1.log wrong='was dropped: slurmd writes another head'
   uid=$(id -u alice)
   socket=$(new_leftovers "$work/before" | sed -n 's/^socket //p' | grep '/node1/muster\.')
   check 'message: bob cannot connect' 'he can' grep -q '^connect: Permission denied' <(tell "$socket" bob N 1)

@@ -69,7 +69,7 @@ part_faults() {
   clean 'faults of messages'
   run 100 -vv -N4 -n8 --fault=uid:percent=100 "$clients/exchange"
   case $rm in
-    slurm) n='message of [0-9]+ bytes that slurmd did not write so was dropped' ;;
+    slurm) n='message of [0-9]+ bytes was dropped: slurmd writes another head' ;;
     flux) n='a message is refused: the server there is another user' ;;
   esac
   says 'another uid is seen' 0 "$n"

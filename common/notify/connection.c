@@ -152,7 +152,7 @@ int connection_name(struct server *server, struct book_entry *entry)
     if (rc == 0 && !names_add(&server->registered, entry->name))
         rc = err_set(&err, "out of memory");
     if (rc != 0) {
-        log_error("a connection gets no namespace: %s", err.text);
+        log_error("a connection (PMIx_Connect) gets no namespace: %s", err.text);
         entry->name[0] = '\0';
     }
     return rc;

@@ -25,7 +25,8 @@ void child_tell(struct child *child, const struct rm_spawn_news *news)
     spawn_put_news(&out, news);
     if (out.failed ||
         flux_respond_raw(child->children->h, child->request, out.data, (int)out.len) < 0)
-        log_warning("what becomes of job %s is not told: %s", child->label, strerror(errno));
+        log_warning("the server that has spawned job %s cannot be told what becomes of it: %s",
+                    child->label, strerror(errno));
     wire_out_free(&out);
 }
 
@@ -155,7 +156,8 @@ static void on_timer(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
     child_stop_timer(child);
     switch (child->state) {
     case CHILD_OVER:
-        log_warning("the rest of what job %s has printed does not come", child->label);
+        log_warning("the end of what job %s has printed is not shown: it has not come in time",
+                    child->label);
         child_finish(child);
         break;
     case CHILD_SAID:

@@ -188,7 +188,8 @@ static int start_server(struct session *s, const struct launcher *launcher, stru
     int rc = launch_server(&s->launch, launcher, err);
 
     if (known && sched_setaffinity(0, sizeof(cpus), (cpu_set_t *)cpus) < 0)
-        log_warning("the shell cannot be bound again: %s", strerror(errno));
+        log_warning("the job shell cannot be bound to its own processors again: %s",
+                    strerror(errno));
     return rc;
 }
 
@@ -300,5 +301,6 @@ void session_tell_bound(struct session *s)
     if (state == LAUNCH_DIED)
         server_died(s);
     else if (state != LAUNCH_BOUND)
-        log_warning("tasks go on before PMIx knows where they are bound");
+        log_warning(
+            "tasks go on before PMIx knows where they are bound: they may lack PMIX_CPUSET");
 }

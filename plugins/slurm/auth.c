@@ -140,7 +140,7 @@ static bool await(struct question *q, pthread_t thread, int ms)
     pthread_mutex_unlock(&q->lock);
     if (deserted) {
         pthread_detach(thread);
-        log_warning("munged has not answered for %d ms", ms);
+        log_warning("munged has not answered for %d ms: does it hang on this node?", ms);
     } else {
         pthread_join(thread, NULL);
     }

@@ -59,7 +59,7 @@ static void deliver(struct inbox *inbox, struct evbuffer *input)
     wire_in_init(&in, data, len);
     uint32_t uid = wire_get_u32(&in), length = wire_get_u32(&in);
     if (in.bad || uid != getuid() || length != len - HEADER)
-        log_warning("a message of %zu bytes that slurmd did not write so was dropped", len);
+        log_warning("a message of %zu bytes was dropped: slurmd writes another head", len);
     else
         inbox->host->receive(inbox->host->arg, data + HEADER, length);
 }
@@ -68,7 +68,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 {
     struct connection *c = arg;
     if (evbuffer_get_length(bufferevent_get_input(bev)) > (size_t)LENGTH_MAX + HEADER) {
-        log_warning("a message that is too long was dropped");
+        log_warning("a message of slurmd was dropped: it has more than %u bytes",
+                    (unsigned)LENGTH_MAX);
         drop(c);
     }
 }
@@ -79,7 +80,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     if (what & BEV_EVENT_EOF)
         deliver(c->inbox, bufferevent_get_input(bev));
     else
-        log_warning("a message broke off");
+        log_warning("a message of slurmd broke off before its end");
     drop(c);
 }
 
@@ -122,7 +123,7 @@ static void on_refused(struct evconnlistener *listener, void *arg)
     (void)arg;
     if (errno == EMFILE || errno == ENFILE)
         limits_no_descriptors();
-    log_warning("a message cannot be taken: %s", strerror(errno));
+    log_warning("a message of slurmd cannot be accepted: %s", strerror(errno));
 }
 
 struct inbox *inbox_open(int fd, struct event_base *base, const struct rm_host *host)

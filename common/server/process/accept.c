@@ -105,7 +105,9 @@ static void tell_used(void)
     static const unsigned char used = BOOT_SAYS_USED;
     if (!atomic_flag_test_and_set(&told) &&
         send(BOOT_FD_CONTROL, &used, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-        log_warning("the plugin does not take that tasks use PMIx: %s", strerror(errno));
+        log_warning(
+            "the plugin cannot be told that tasks use PMIx, and counts this server as unused: %s",
+            strerror(errno));
 }
 
 /* Has messages not wait for each other. The kernel keeps a small message back until the one before

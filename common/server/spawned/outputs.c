@@ -154,7 +154,7 @@ static ssize_t splice_own(const struct stream *s, const unsigned char *bytes, si
     ssize_t n = splice(way[0], NULL, s->own, NULL, (size_t)whole, SPLICE_F_NONBLOCK);
     int error = errno;
     if (n < whole && read(way[0], rest, sizeof rest) < 0)
-        log_error("a pipe has lost its bytes: %s", strerror(errno));
+        log_error("output of a spawned process is lost: %s", strerror(errno));
     errno = error;
     return n;
 }
