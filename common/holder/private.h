@@ -114,6 +114,8 @@ struct holder {
 
 /* ---- carry.c: requests under way ---- */
 
+/** Remembers question @p id of server @p from, with a copy of @p body.
+ * @return owned by @p holder until carry_answer(), or NULL: out of memory */
 struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const void *body,
                         size_t len);
 /** Tells the asker; introduces publishers first. Frees the carry, now or later. */
@@ -149,6 +151,7 @@ int64_t desk_next(const struct holder *holder, int64_t now);
 
 /* ---- state.c: what is asked of the state ---- */
 
+/** Enters @p state, and logs it. */
 void holder_set_state(struct holder *holder, enum holder_state state);
 /** @return the name of the state of a deputy */
 const char *holder_state_name(const struct holder *holder);
@@ -201,6 +204,7 @@ void leave_inherit(struct holder *holder, struct carry *c);
 
 /* ---- serve.c: requests ---- */
 
+/** Does the requests that are queued, as far as it can be done in this state. */
 void serve_queue(struct holder *holder);
 void serve_answer(struct carry *c, int32_t status, const void *data, size_t len);
 /** Asks the holder whether it knows us. */

@@ -112,6 +112,7 @@ struct store_entry *store_find(const struct store *store, const struct store_loo
 struct store_entry *store_named(const struct store *store, const char *nspace, uint32_t rank,
                                 uint64_t number);
 
+/** Removes and frees @p entry, which is in @p store. */
 void store_remove(struct store *store, struct store_entry *entry);
 
 /** Removes what a process has published. @param keys NULL: all keys @param range of STORE_RANGES:

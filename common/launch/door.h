@@ -47,6 +47,7 @@ void door_tell(const struct door *door, const char *nspace, uint32_t rank,
  * @return the server's port on the loopback interface, or 0: it is not known, or not a user's */
 uint16_t door_port_of(char *const *env);
 
+/** Closes the socket: later connections are refused. */
 void door_close(struct door *door);
 
 #endif

@@ -28,6 +28,8 @@ struct answer {
     void *cbdata;
 };
 
+/** @return an answer that has not been given yet. @param callback NULL: no caller waits for it
+ * @thread any */
 struct answer answer_op(pmix_op_cbfunc_t callback, void *cbdata);
 struct answer answer_modex(pmix_modex_cbfunc_t callback, void *cbdata);
 struct answer answer_info(pmix_info_cbfunc_t callback, void *cbdata);

@@ -26,6 +26,7 @@ struct rm_ending ending_of_abort(int status, const char *why);
 /** @param sig signal number, or 0 @param code exit code, or BOOT_CODE_UNKNOWN */
 struct rm_ending ending_of_task(uint32_t sig, uint32_t code, const char *why);
 
+/** A server was lost: 137, as when SIGKILL has ended a task. */
 struct rm_ending ending_of_host(const char *why);
 
 #endif

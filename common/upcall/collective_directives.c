@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the directives of a collective: what every collective has, and what is required and unknown. */
+/* Reads the directives of a collective: what every collective has, and what is required and
+ * unknown. */
 #include "common/upcall/collective.h"
 
 #include "common/util/log.h"
@@ -49,11 +50,11 @@ static void refuse_unknown(struct collective *c, const pmix_info_t *info)
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
 }
 
-/* libpmix's word on the calls of this node. A loss is what libpmix says, and no fault of a directive. */
+/* libpmix's word on the calls of this node. A loss is what libpmix says, and no fault of a
+ * directive. */
 static void take_local_status(struct collective *c, const pmix_info_t *info)
 {
-    pmix_status_t status =
-        info->value.type == PMIX_STATUS ? info->value.data.status : PMIX_SUCCESS;
+    pmix_status_t status = info->value.type == PMIX_STATUS ? info->value.data.status : PMIX_SUCCESS;
     if (c->call.status == PMIX_SUCCESS)
         c->call.status = status;
     c->lost = c->lost || status != PMIX_SUCCESS;

@@ -46,6 +46,7 @@ int online_watch(struct module *module);
 /** The event by which rank 0 tells it. */
 void online_event(struct module *module, const flux_msg_t *msg);
 
+/** Ends online_watch(). */
 void online_close(struct module *module);
 
 /** Whether it has to be asked how brokers hang together, before a server is accepted. */

@@ -41,6 +41,7 @@ bool execs_owe(const struct server *server);
  * True for 1 s at most. */
 bool execs_await_why(const struct server *server);
 
+/** Closes the socket of the processes, their connections and streams. */
 void execs_close(struct server *server);
 
 #endif

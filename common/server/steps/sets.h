@@ -30,6 +30,7 @@ void sets_delete(struct server *server, const struct nspace *ns);
 /** Has libpmix forget the namespace. */
 void sets_end(struct server *server, const struct nspace *ns);
 
+/** Frees what is known of sets and of registered namespaces. */
 void sets_close(struct server *server);
 
 #endif

@@ -79,6 +79,7 @@ void spread_forget(struct spreads *spreads, const char *name);
 /** @return milliseconds until spread_tick() is due, or -1 for never */
 int64_t spread_next(const struct spreads *spreads);
 
+/** Lets calls go on that have waited for SPREAD_WAIT_MS. */
 void spread_tick(struct spreads *spreads);
 
 /** Lets all that waits go on. NULL is fine. */

@@ -141,6 +141,7 @@ void steps_leave(struct server *server);
  * ended, and its first server that is there tells it */
 void steps_end(struct server *server, bool last);
 
+/** Frees what is known of other steps. */
 void steps_close(struct server *server);
 
 #endif

@@ -65,6 +65,7 @@ struct stream_env {
 struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
                           const struct session *session, void *owner);
 
+/** @return what stream_new() was given */
 void *stream_owner(const struct stream *stream);
 
 /** Whether stream_send() may be called: neither end has said BYE, and nothing is broken. */
