@@ -53,7 +53,7 @@ static unsigned long next_number(struct reader *r, unsigned long max)
     char *end, *text = next(r);
     unsigned long n = strtoul(text, &end, 10);
     if (*text == '\0' || *end != '\0' || n > max)
-        no_plan("the plan in the environment makes no sense");
+        no_plan("the plan in the environment cannot be read");
     return n;
 }
 
@@ -92,7 +92,7 @@ static void read_streams(struct reader *r, unsigned long rank, struct streams *s
     char *end;
     const char *home = next(r), *input = next(r);
     if (strlen(home) > PLAN_HOME_MAX)
-        no_plan("the plan in the environment makes no sense");
+        no_plan("the plan in the environment cannot be read");
     strcpy(streams->home, home);
     streams->input = strcmp(input, PLAN_INPUT_ALL) == 0 ||
                      (*input != '\0' && strtoul(input, &end, 10) == rank && *end == '\0');
@@ -162,7 +162,7 @@ static void change(char *text)
         separator = *text++;
     char *value = strchr(text, '=');
     if (value == NULL)
-        no_plan("the plan in the environment makes no sense");
+        no_plan("the plan in the environment cannot be read");
     *value++ = '\0';
     if (kind == PLAN_SET || kind == PLAN_ADD)
         setenv(text, value, kind == PLAN_SET);
@@ -194,7 +194,7 @@ static void open_pipes(struct pipes *pipes, const struct streams *streams)
     int pair[2];
     size_t n = strspn(home, PLAN_OUTPUTS);
     if (n > PLAN_FDS_MAX / 2)
-        no_plan("the plan in the environment makes no sense");
+        no_plan("the plan in the environment cannot be read");
     *pipes = (struct pipes){.n = (unsigned)n, .input = -1};
     for (size_t i = 0; i < n; i++) {
         if (pipe2(pair, O_CLOEXEC) != 0)

@@ -35,7 +35,7 @@ static void refuse(rm_spawn_fn *news, void *arg, enum rm_spawn_result result, co
     news(arg, &none);
 }
 
-/* No more will come. */
+/* No news will come any more. */
 static void fail(struct rm *rm, struct call *call, enum rm_spawn_result result, const char *text)
 {
     if (call->by != 0)
@@ -49,8 +49,8 @@ void spawns_start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news,
     struct wire_out out = {0};
     if (topic == NULL) {
         refuse(news, arg, RM_SPAWN_REFUSED,
-               "the job's shell starts no other jobs. That of musterrun --rm=flux never does: use "
-               "musterrun, or a real Flux. Of a real Flux, the shell's log says why");
+               "the job's shell starts no other jobs: under musterrun --rm=flux it never does, so "
+               "use --rm=slurm; under Flux the shell's log says why");
         return;
     }
     if (what->input != RM_INPUT_NONE)
@@ -95,7 +95,7 @@ bool spawns_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg)
     }
     wire_in_init(&in, data, len);
     if (!spawn_get_news(&in, &news, text)) {
-        fail(rm, call, RM_SPAWN_FAILED, "what the job's shell says makes no sense");
+        fail(rm, call, RM_SPAWN_FAILED, "the answer of the job's shell cannot be read");
         return true;
     }
     bool runs = news.result == RM_SPAWN_RUNS, ended = news.result == RM_SPAWN_ENDED;

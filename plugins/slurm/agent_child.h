@@ -13,6 +13,7 @@ enum {
     CHILD_TEXT_MAX = 4096 /**< bytes of what srun says before there is a step; the rest is lost */
 };
 
+/** NONE: the entry is free; agent_children.h has the others. */
 enum child_state { CHILD_NONE, CHILD_TRIES, CHILD_BEGINS, CHILD_RUNS, CHILD_ENDS };
 
 struct child {
@@ -33,14 +34,14 @@ struct child {
     int killed;         /**< ENDS: how often */
 };
 
-/** Closes its descriptors, which may be closed. */
+/** Closes those of its descriptors that are open. */
 void child_close(struct child *child);
 
 /** Sends news to a caller, if it is still there. */
 void child_tell_caller(const struct children_env *env, uint64_t caller, enum agent_type type,
                        const struct rm_spawn_news *news);
 void child_tell(struct child *child, enum agent_type type, const struct rm_spawn_news *news);
-/** Says that it has not been started, unless something was said before. */
+/** Tells the caller that the step has not been started, unless the caller was told before. */
 void child_tell_failure(struct child *child, enum rm_spawn_result result, const char *text);
 
 /** Starts srun. @return 0 or an error number */
@@ -48,7 +49,7 @@ int child_try(struct child *child);
 
 /** Tells srun to end. */
 void child_end(struct child *child);
-/** The same was in vain: perhaps tasks ignore SIGTERM. */
+/** Ends it by harder means, after child_end() was in vain: its tasks may ignore SIGTERM. */
 void child_kill_harder(struct child *child);
 
 /** Takes what srun has written to its standard error, and to the channel. */

@@ -2,9 +2,9 @@
 /** @file
  * The steps that srun's agent has started for processes of its own step (PMIx_Spawn).
  *
- * Each is an srun of its own, a child of this one, so its output goes where ours goes, and a Ctrl-C
- * at the terminal reaches it. The plugin in it has an agent, too, and tells us over a socket pair
- * how the step gets on:
+ * Each is an srun of its own, a child of this srun. So its output goes where ours goes, and a
+ * Ctrl-C at the terminal reaches it. The plugin in it has an agent, too, and tells us over a socket
+ * pair how the step gets on:
  *
  *     state    meaning                           what may come
  *
@@ -13,7 +13,8 @@
  *     RUNS     every process runs                its end
  *     ENDS     it was told to end                its end; killed by slurmctld, then srun itself
  *
- * A step ends with the connection of the server that has asked for it, unless that has let it go.
+ * A step ends with the connection of the server that has asked for it, unless that server has let
+ * it go (LET_GO).
  * @thread all of it: the agent's
  */
 #ifndef MUSTER_SLURM_AGENT_CHILDREN_H

@@ -231,7 +231,7 @@ void absent_receive(struct server *server, uint32_t from, const void *body, size
                  a->left[server->boot.node]) &&
                 read_causes(server, &in);
     if (!good)
-        log_warning("a word of servers that have left was dropped: it makes no sense");
+        log_warning("a malformed goodbye was dropped");
     for (struct procset_at at = {0}; good && procset_next(&set, &at);)
         news |= note(server, at.rank);
     procset_free(&set);
