@@ -10,6 +10,7 @@
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/spawn_srun.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const kinds[COLL_KIND_END] = {"",         "fence",   "construct",
                                                  "destruct", "connect", "disconnect"};

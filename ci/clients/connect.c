@@ -19,8 +19,6 @@
 #include "include/muster/pmix.h"
 #include "parts.h"
 
-#include <unistd.h>
-
 enum mode { JOB, LOST, JOBS, RULES };
 static long mode = JOB, rounds = 3, jobs = 2, part = 0;
 

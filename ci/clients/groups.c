@@ -14,7 +14,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static long groups = 1000, batch = 50, same_id, leak, warmup = 100, rss_kib = 512;

@@ -16,7 +16,6 @@
  */
 #include "group.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 

@@ -16,7 +16,6 @@
 #include "group.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 enum { PACE_MS = 250 };
 

@@ -6,7 +6,6 @@
 #include "client.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 /* Keys that some releases' headers lack. */

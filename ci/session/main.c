@@ -4,7 +4,6 @@
 #include "common/util/clock.h"
 #include "common/util/empty_dir.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
  * connects, writes a message and closes, as slurmd does (plugins/slurm/inbox.c reads it). */
 #include "ci/session/session.h"
 #include "common/handoff/handoff.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 #include "plugins/slurm/rm_slurm.h"
 

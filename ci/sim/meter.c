@@ -4,7 +4,6 @@
 
 #include <malloc.h>
 #include <stdlib.h>
-#include <string.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);

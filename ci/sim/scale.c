@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SIZES_MAX = 8, FEWEST = 64, MOST = 1 << 20, RESULTS_MAX = 128 };
 

@@ -6,8 +6,6 @@
  */
 #include "common/holder/private.h"
 
-#include "common/util/log.h"
-
 #include <stdlib.h>
 #include <string.h>
 

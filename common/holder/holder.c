@@ -4,7 +4,6 @@
 #include "common/holder/private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { CHECK_MAX_MS = 300000 };
 

@@ -10,8 +10,6 @@
  */
 #include "common/holder/private.h"
 
-#include <string.h>
-
 enum { HAND_MS = 3000 }; /* for an heir to be found */
 
 static bool outlives(const void *arg, const struct store_entry *e)

@@ -3,7 +3,6 @@
 #include "common/upcall/collective.h"
 
 #include "common/notify/loss.h"
-#include "common/server/steps/meeting.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"

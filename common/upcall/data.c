@@ -6,7 +6,6 @@
 #include "common/nspace/library.h"
 #include "common/server/steps/meeting.h"
 #include "common/upcall/upcall.h"
-#include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdio.h>

@@ -64,7 +64,6 @@ struct served {
     size_t len;
 };
 
-static void ask_library(struct served *s, enum served_state state);
 static void look(struct served *s, enum served_state state);
 
 static void free_served(struct served *s)

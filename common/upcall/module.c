@@ -7,14 +7,12 @@
 #include "common/server/process/rounds.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
-#include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* libpmix gives an upcall no pointer of ours. Set before PMIx_server_init, cleared after
  * PMIx_server_finalize. */

@@ -3,7 +3,6 @@
  * that are not any more. An event, since every module has to know; it says nothing of any job. */
 #include "plugins/flux/module.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <syslog.h>
 

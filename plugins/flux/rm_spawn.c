@@ -8,7 +8,6 @@
 #include "common/util/log.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { SPARE_MS = 15000 /* beyond the time that the shell has */ };
 

@@ -5,7 +5,6 @@
 #include "common/util/log.h"
 #include "plugins/flux/packet.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,15 +7,12 @@
 #include "plugins/slurm/agent_child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     BUSY_MS = 10000, /* when there were no free processors, so long none are asked for */

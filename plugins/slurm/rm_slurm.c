@@ -10,7 +10,6 @@
 #include "common/handoff/handoff.h"
 #include "common/util/clock.h"
 #include "common/util/mark.h"
-#include "common/util/thread.h"
 #include "plugins/slurm/auth.h"
 #include "plugins/slurm/rm_spawn.h"
 #include "shims/slurm/release.h"

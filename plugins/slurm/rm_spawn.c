@@ -4,7 +4,6 @@
 #include "plugins/slurm/rm_spawn.h"
 
 #include "common/launch/spawn_wire.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/thread.h"
 #include "plugins/slurm/agent_call.h"

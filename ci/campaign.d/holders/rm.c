@@ -4,8 +4,6 @@
  * it has told of before. */
 #include "ci/campaign.d/holders/holders.h"
 
-#include <string.h>
-
 enum { ANSWER_MS = 30, GIVE_UP_MS = 200, WRONG_PERCENT = 40 };
 
 struct site *rm_first(struct step *step)

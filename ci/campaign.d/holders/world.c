@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { YOUNG_NAP_MS = 50, TICKS_MAX = 100000 };
 

@@ -19,8 +19,6 @@
 
 #include "common/server/server.h"
 
-struct execs;
-
 /** Begins to listen, where the step is a spawned one. @return 0, or -1 with the reason in @p err */
 int execs_open(struct server *server, struct err *err);
 

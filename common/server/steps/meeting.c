@@ -5,7 +5,6 @@
 #include "common/nspace/foreign.h"
 #include "common/server/steps/steps.h"
 #include "common/util/clock.h"
-#include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdio.h>
