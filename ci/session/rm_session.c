@@ -122,9 +122,9 @@ static void *sender(void *arg)
         int rc = known ? transmit(&addr, m) : ENOENT;
         struct word *w = rc != 0 ? calloc(1, sizeof *w) : NULL;
         if (w != NULL) {
-            *w = (struct word){.item.run = say_lost, .rm = (struct rm *)rm, .node = m->node};
+            *w = (struct word){.rm = (struct rm *)rm, .node = m->node};
             w->error = rc;
-            handoff_post(rm->handoff, &w->item);
+            handoff_post(rm->handoff, &w->item, say_lost);
         }
         free(m->data);
         free(m);
@@ -223,8 +223,8 @@ static void session_rendezvous(struct rm *base, rm_rendezvous_fn *done, void *ar
         done(arg, NULL, "out of memory");
         return;
     }
-    *w = (struct word){.item.run = say_home, .rm = base, .done = done, .arg = arg};
-    handoff_post(of(base)->handoff, &w->item);
+    *w = (struct word){.rm = base, .done = done, .arg = arg};
+    handoff_post(of(base)->handoff, &w->item, say_home);
 }
 
 static void session_resolve(struct rm *base, const char *nspace, rm_rendezvous_fn *done, void *arg)

@@ -59,8 +59,10 @@ struct handoff *handoff_new(struct event_base *base)
 }
 
 /* @return whether the loop has to be woken for it */
-static bool append(struct handoff *handoff, struct handoff_item *item, bool waits)
+static bool append(struct handoff *handoff, struct handoff_item *item, handoff_run_fn *run,
+                   bool waits)
 {
+    item->run = run;
     item->next = NULL;
     pthread_mutex_lock(&handoff->lock);
     bool wake = !waits && !handoff->woken;
@@ -71,17 +73,17 @@ static bool append(struct handoff *handoff, struct handoff_item *item, bool wait
     return wake;
 }
 
-void handoff_post(struct handoff *handoff, struct handoff_item *item)
+void handoff_post(struct handoff *handoff, struct handoff_item *item, handoff_run_fn *run)
 {
     const uint64_t one = 1;
     /* Cannot fail: the counter never comes near its limit. */
-    if (append(handoff, item, false) && write(handoff->fd, &one, sizeof one) < 0)
+    if (append(handoff, item, run, false) && write(handoff->fd, &one, sizeof one) < 0)
         abort();
 }
 
-void handoff_post_behind(struct handoff *handoff, struct handoff_item *item)
+void handoff_post_behind(struct handoff *handoff, struct handoff_item *item, handoff_run_fn *run)
 {
-    append(handoff, item, true);
+    append(handoff, item, run, true);
 }
 
 void handoff_free(struct handoff *handoff)

@@ -10,11 +10,15 @@
 
 #include <event2/event.h>
 
+struct handoff_item;
+
+/** Called on the loop, in the order of posting; owns the item. */
+typedef void handoff_run_fn(struct handoff_item *item);
+
 /** Stands first in whatever is posted. */
 struct handoff_item {
     struct handoff_item *next; /**< the queue's */
-    /** Called on the loop, in the order of posting; owns the item. */
-    void (*run)(struct handoff_item *item);
+    handoff_run_fn *run;       /**< set by posting */
 };
 
 struct handoff;
@@ -23,11 +27,11 @@ struct handoff;
 struct handoff *handoff_new(struct event_base *base);
 
 /** Posts an item, which now belongs to the queue. @thread any */
-void handoff_post(struct handoff *handoff, struct handoff_item *item);
+void handoff_post(struct handoff *handoff, struct handoff_item *item, handoff_run_fn *run);
 
 /** Posts an item that may wait: it does not wake the loop, and runs before whatever is posted next.
  * @thread any */
-void handoff_post_behind(struct handoff *handoff, struct handoff_item *item);
+void handoff_post_behind(struct handoff *handoff, struct handoff_item *item, handoff_run_fn *run);
 
 /** Runs what was posted; the loop does so by itself. @thread the loop's */
 void handoff_run(struct handoff *handoff);

@@ -46,13 +46,13 @@ static struct handoff_item *new_item(struct poster *poster, uint32_t number)
     struct item *item = calloc(1, sizeof *item);
     if (item == NULL)
         abort();
-    *item = (struct item){{NULL, run}, poster, number, 0};
+    *item = (struct item){.poster = poster, .number = number};
     return &item->item;
 }
 
 static void post(struct poster *poster, uint32_t number)
 {
-    handoff_post(poster->handoff, new_item(poster, number));
+    handoff_post(poster->handoff, new_item(poster, number), run);
 }
 
 static void *post_all(void *arg)
@@ -90,7 +90,7 @@ static void repost(struct handoff_item *base)
     struct item *item = (struct item *)base;
     item->poster->ran++;
     if (item->reposts-- > 0)
-        handoff_post(item->poster->handoff, base);
+        handoff_post(item->poster->handoff, base, repost);
     else
         event_base_loopbreak(item->poster->base);
 }
@@ -99,9 +99,9 @@ static void posting_from_the_loop(void **state)
 {
     struct event_base *base = event_base_new();
     struct poster poster = {.handoff = handoff_new(base), .base = base};
-    struct item item = {{NULL, repost}, &poster, 0, 100};
+    struct item item = {.poster = &poster, .reposts = 100};
     (void)state;
-    handoff_post(poster.handoff, &item.item);
+    handoff_post(poster.handoff, &item.item, repost);
     event_base_dispatch(base);
     assert_int_equal(poster.ran, 101);
     handoff_free(poster.handoff);
@@ -138,11 +138,11 @@ static void posting_behind(void **state)
     struct poster poster = {.handoff = handoff_new(base), .base = base, .left = &left};
     (void)state;
     for (uint32_t i = 0; i < 2; i++)
-        handoff_post_behind(poster.handoff, new_item(&poster, i));
+        handoff_post_behind(poster.handoff, new_item(&poster, i), run);
     event_base_loop(base, EVLOOP_NONBLOCK);
     assert_int_equal(poster.ran, 0);
     post(&poster, 2);
-    handoff_post_behind(poster.handoff, new_item(&poster, 3));
+    handoff_post_behind(poster.handoff, new_item(&poster, 3), run);
     event_base_dispatch(base); /* hangs if the item behind has taken the wake */
     assert_int_equal(poster.ran, 4);
     assert_int_equal(poster.wrong, 0);

@@ -36,7 +36,7 @@ pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_
     c->len = data != NULL ? ndata : 0;
     c->request.answer = answer_modex(cbfunc, cbdata);
     collective_directives(c, info, ninfo);
-    return upcall_post(&c->request, collective_run);
+    return upcall_post(&c->request.item, collective_run);
 }
 
 /* What the other servers need of a contribution to a group: endpoint data, group info.
@@ -77,7 +77,7 @@ static pmix_status_t forget_local(const char *group, const pmix_proc_t procs[], 
     struct collective *c = collective_new(COLL_DESTRUCT, group, procs, nprocs);
     if (c != NULL) {
         c->server = upcall_server();
-        upcall_post(&c->request, run_forget);
+        upcall_post(&c->request.item, run_forget);
     }
     return PMIX_OPERATION_SUCCEEDED;
 }
@@ -106,7 +106,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         log_debug("upcall: group \"%s\": libpmix has cancelled the construct here", group);
         c->server = upcall_server();
         c->request.answer = answer_info(cbfunc, cbdata);
-        return upcall_post(&c->request, pending_cancelled);
+        return upcall_post(&c->request.item, pending_cancelled);
     }
     c->server = upcall_server();
     c->request.answer = answer_info(cbfunc, cbdata);
@@ -116,15 +116,15 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
         log_error("group \"%.64s…\": its id has %zu bytes, and may have %d", group, strlen(group),
                   PROCSET_NAME_MAX);
         c->call.status = PMIX_ERR_BAD_PARAM;
-        return upcall_post(&c->request, collective_refuse);
+        return upcall_post(&c->request.item, collective_refuse);
     }
     collective_directives(c, directives, ndirs);
     survive_check(c);
     if (kind == COLL_CONSTRUCT)
         members_read(c, directives, ndirs);
     if (nprocs == 0 && !library_has(c->server->library, LIBRARY_GROUP_ADDS))
-        return upcall_post(&c->request, collective_refuse);
+        return upcall_post(&c->request.item, collective_refuse);
     if (kind == COLL_CONSTRUCT && pack_group(c, directives, ndirs) != 0 && c->call.status == 0)
         c->call.status = PMIX_ERR_PACK_FAILURE;
-    return upcall_post(&c->request, collective_run);
+    return upcall_post(&c->request.item, collective_run);
 }

@@ -72,7 +72,7 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
     change->connected = connected;
     change->since = pullers_now(forwards_pullers(upcall_server()));
     change->request.answer = answer_op(cbfunc, cbdata);
-    return upcall_post(&change->request, run_change);
+    return upcall_post(&change->request.item, run_change);
 }
 
 /* The one thing that is not left to the loop: see command.h. A task's pid is known before it execs,
@@ -182,5 +182,5 @@ pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, co
     a->status = status;
     snprintf(a->text, sizeof a->text, "%s", msg != NULL ? msg : "");
     a->request.answer = answer_op(cbfunc, cbdata);
-    return upcall_post(&a->request, run_abort);
+    return upcall_post(&a->request.item, run_abort);
 }

@@ -131,8 +131,7 @@ static void on_stored(pmix_status_t status, void *arg)
                   PMIx_Error_string(status));
         o->status = status;
     }
-    o->item.run = finish;
-    handoff_post(o->collective->server->handoff, &o->item);
+    upcall_post(&o->item, finish);
 }
 
 /* The host stores the members' data before it answers: LIBRARY_HOST_STORES. */

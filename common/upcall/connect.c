@@ -190,9 +190,9 @@ static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t
         expiry_handed_up(cbdata);
     if (!take_clusters(c)) {
         c->call.status = PMIX_ERR_NOT_SUPPORTED;
-        return upcall_post(&c->request, refuse);
+        return upcall_post(&c->request.item, refuse);
     }
-    return upcall_post(&c->request, collective_run);
+    return upcall_post(&c->request.item, collective_run);
 }
 
 pmix_status_t upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],

@@ -180,8 +180,7 @@ static pmix_status_t end(struct data_directives *d, struct data_request *r, pmix
 {
     data_directives_free(d);
     if (rc == PMIX_SUCCESS) {
-        r->item.run = run;
-        handoff_post(upcall_server()->handoff, &r->item);
+        upcall_post(&r->item, run);
     } else if (r != NULL) {
         free_request(r);
     }

@@ -66,7 +66,7 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
     }
     bool later = !library_has(upcall_server()->library, LIBRARY_EVENT_ANSWER_RACES);
     note->request.answer = later ? answer_op(cbfunc, cbdata) : answer_op(NULL, NULL);
-    rc = upcall_post(&note->request, run_note);
+    rc = upcall_post(&note->request.item, run_note);
     return later ? rc : PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -116,5 +116,5 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
     if (control == NULL)
         return PMIX_ERR_NOMEM;
     control->request.answer = answer_info(cbfunc, cbdata);
-    return upcall_post(&control->request, run_control);
+    return upcall_post(&control->request.item, run_control);
 }

@@ -63,8 +63,7 @@ static void on_kept(pmix_status_t status, char *data, size_t len, void *arg)
             memcpy(kept->data, data, len);
         kept->len = len;
     }
-    kept->item.run = run_kept;
-    handoff_post(upcall_server()->handoff, &kept->item);
+    upcall_post(&kept->item, run_kept);
 }
 
 /* @thread the loop's */
@@ -82,8 +81,7 @@ static void on_forgotten(pmix_status_t status, void *arg)
 {
     struct closed *closed = arg;
     (void)status;
-    closed->item.run = run_forgotten;
-    handoff_post(upcall_server()->handoff, &closed->item);
+    upcall_post(&closed->item, run_forgotten);
 }
 
 /* Once. Any thread's. */
@@ -180,12 +178,11 @@ static void close_client(const pmix_proc_t *proc)
     struct closed *closed = calloc(1, sizeof *closed);
     if (closed == NULL)
         return;
-    closed->item.run = run_closed;
     closed->proc = *proc;
     closed->task = task;
     if (task != NULL)
         upcall_count_client(proc, false);
-    handoff_post(upcall_server()->handoff, &closed->item);
+    upcall_post(&closed->item, run_closed);
     /* A child may be another client. */
     if (task != NULL && task->connected == 0 && is_ending(task->pid))
         forget(proc, task);

@@ -147,8 +147,7 @@ static void on_delivered(pmix_status_t status, void *arg)
 {
     struct piece *p = arg;
     (void)status;
-    p->item.run = run_delivered;
-    handoff_post(upcall_server()->handoff, &p->item);
+    upcall_post(&p->item, run_delivered);
 }
 
 /* Looks whether connections are congested, and notes since when. The timer looks again. */

@@ -87,7 +87,7 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
                    : done < ndata ? PMIX_ERR_PARTIAL_SUCCESS
                                   : PMIX_SUCCESS;
     note->request.answer = answer_op(cbfunc, cbdata);
-    return upcall_post(&note->request, run);
+    return upcall_post(&note->request.item, run);
 }
 
 void upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,

@@ -122,7 +122,7 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
             PMIX_VALUE_GET_NUMBER(rc, &info[i].value, seconds, uint32_t);
             m->timeout = rc == PMIX_SUCCESS ? seconds : 0;
         }
-    return upcall_post(&m->request, run);
+    return upcall_post(&m->request.item, run);
 }
 
 void upcall_describe_modex(const char *node, const void *body, size_t len, char *buf, size_t cap)

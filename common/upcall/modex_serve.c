@@ -150,8 +150,7 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *cbdata)
             s->status = PMIX_ERR_NOMEM;
         s->len = s->data != NULL ? len : 0;
     }
-    s->item.run = run_data;
-    handoff_post(upcall_server()->handoff, &s->item);
+    upcall_post(&s->item, run_data);
 }
 
 /* @thread any */
@@ -235,13 +234,11 @@ static void on_looked(pmix_status_t status, pmix_value_t *value, void *cbdata)
     (void)value;
     pmix_status_t rc = status == PMIX_SUCCESS ? request_data(s) : status;
     if (rc == PMIX_SUCCESS) {
-        s->noted.run = run_noted;
-        handoff_post(upcall_server()->handoff, &s->noted);
+        upcall_post(&s->noted, run_noted);
         return;
     }
     s->status = rc;
-    s->item.run = run_looked;
-    handoff_post(upcall_server()->handoff, &s->item);
+    upcall_post(&s->item, run_looked);
 }
 
 /* Looks for the key in what libpmix has here for other nodes, or for this one. */
@@ -295,8 +292,7 @@ static void on_behind(pmix_status_t status, char *data, size_t len, void *cbdata
 {
     struct behind *behind = cbdata;
     (void)status, (void)data, (void)len;
-    behind->item.run = run_behind;
-    handoff_post(upcall_server()->handoff, &behind->item);
+    upcall_post(&behind->item, run_behind);
 }
 
 void upcall_task_gone(struct server *server, uint32_t rank)

@@ -23,10 +23,9 @@ struct server *upcall_server(void)
     return the_server;
 }
 
-pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item))
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
-    request->item.run = run;
-    handoff_post(the_server->handoff, &request->item);
+    handoff_post(the_server->handoff, item, run);
     return PMIX_SUCCESS;
 }
 

@@ -116,8 +116,7 @@ static void forget(struct handoff_item *item)
 static void on_answered(void *arg)
 {
     struct collective *c = arg;
-    c->request.item.run = forget;
-    handoff_post_behind(c->server->handoff, &c->request.item);
+    handoff_post_behind(c->server->handoff, &c->request.item, forget);
 }
 
 /* libpmix answers all requests of @p c's id but @p c itself, or has done so. */

@@ -286,7 +286,7 @@ pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
     if (copied > 0)
         memcpy(p->data, bo->bytes, copied);
     p->request.answer = answer_op(cbfunc, cbdata);
-    return upcall_post(&p->request, run_push);
+    return upcall_post(&p->request.item, run_push);
 }
 
 /* ---- spawns, and what ends ---- */

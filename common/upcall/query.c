@@ -324,5 +324,5 @@ pmix_status_t upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nque
         return PMIX_ERR_NOMEM;
     }
     q->request.answer = answer_info(cbfunc, cbdata);
-    return upcall_post(&q->request, run);
+    return upcall_post(&q->request.item, run);
 }

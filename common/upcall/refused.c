@@ -84,9 +84,7 @@ static pmix_status_t refuse(const struct refusal *how)
     if (r == NULL)
         return PMIX_ERR_NOMEM;
     *r = *how;
-    r->item.run = run;
-    handoff_post(upcall_server()->handoff, &r->item);
-    return PMIX_SUCCESS;
+    return upcall_post(&r->item, run);
 }
 
 static pmix_status_t refuse_info(enum refused_what what, pmix_info_cbfunc_t cbfunc, void *cbdata)

@@ -414,7 +414,5 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
     s->what.hosts = s->hosts;
     s->what.output = s->output;
     s->what.psets = s->psets;
-    s->item.run = run;
-    handoff_post(s->server->handoff, &s->item);
-    return PMIX_SUCCESS;
+    return upcall_post(&s->item, run);
 }

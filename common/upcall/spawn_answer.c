@@ -36,8 +36,7 @@ static void reply(pmix_status_t status, void *arg)
         r->callback(PMIX_SUCCESS, r->child, r->cbdata);
     if (r->child_keys != NULL)
         register_there(r->child_keys);
-    r->item.run = run_replied;
-    handoff_post(upcall_server()->handoff, &r->item);
+    upcall_post(&r->item, run_replied);
 }
 
 /* libpmix's own thread has to answer:

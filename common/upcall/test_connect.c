@@ -113,9 +113,9 @@ struct server *upcall_server(void)
     return &server;
 }
 
-pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item))
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
-    (void)request, (void)run;
+    (void)item, (void)run;
     return PMIX_ERROR;
 }
 

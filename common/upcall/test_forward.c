@@ -58,10 +58,10 @@ pmix_status_t refused_at_once(enum refused_what what, const char *why)
     return PMIX_ERR_NOT_SUPPORTED;
 }
 
-void handoff_post(struct handoff *handoff, struct handoff_item *item)
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
-    (void)handoff;
-    item->run(item);
+    run(item);
+    return PMIX_SUCCESS;
 }
 
 static int answered; /* the last answer's status, or NOTHING */

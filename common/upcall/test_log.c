@@ -28,11 +28,11 @@ struct server *upcall_server(void)
     return &server;
 }
 
-pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item))
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
     assert_null(posted);
-    request->item.run = run;
-    posted = &request->item;
+    posted = item;
+    posted->run = run;
     return PMIX_SUCCESS;
 }
 

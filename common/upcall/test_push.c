@@ -28,9 +28,9 @@ struct server *upcall_server(void)
     return &server;
 }
 
-pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item))
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
-    run(&request->item);
+    run(item);
     return PMIX_SUCCESS;
 }
 

@@ -39,10 +39,10 @@ bool answer_wanted(void)
     return true;
 }
 
-void handoff_post(struct handoff *handoff, struct handoff_item *item)
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
-    (void)handoff;
-    item->run(item);
+    run(item);
+    return PMIX_SUCCESS;
 }
 
 void refused_tell(enum refused_what what, const char *of, const char *why)

@@ -67,9 +67,7 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
     tool->since = pullers_now(forwards_pullers(upcall_server()));
     tool->cbfunc = cbfunc;
     tool->cbdata = cbdata;
-    tool->item.run = run;
-    handoff_post(upcall_server()->handoff, &tool->item);
-    return PMIX_SUCCESS;
+    return upcall_post(&tool->item, run);
 }
 
 void upcall_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t cbfunc,

@@ -31,8 +31,8 @@ void upcall_close(void);
 /** The server that upcalls post to. @thread PMIx's */
 struct server *upcall_server(void);
 
-/** Posts a request. @return PMIX_SUCCESS, which the upcall returns. @thread PMIx's */
-pmix_status_t upcall_post(struct request *request, void (*run)(struct handoff_item *item));
+/** Posts an item to the loop. @return PMIX_SUCCESS, which an upcall returns. @thread any */
+pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run);
 
 /** Has libpmix's own thread call @p then: for callbacks of libpmix that send to a client, which no
  * other thread may do. @thread the loop's */

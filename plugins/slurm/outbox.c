@@ -106,8 +106,7 @@ static void lose(struct rm *rm, struct peer *peer, int rc)
         return;
     drop_queue(rm, peer);
     peer->loss = (struct loss){.rm = rm, .peer = peer, .rc = rc};
-    peer->loss.item.run = run_loss;
-    handoff_post(rm->handoff, &peer->loss.item);
+    handoff_post(rm->handoff, &peer->loss.item, run_loss);
 }
 
 /* Takes as much of the queue as makes one message. @thread a sender's, locked */

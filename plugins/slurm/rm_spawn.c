@@ -186,7 +186,7 @@ static void *reach(void *arg)
 {
     struct call *call = arg;
     call->fd = agent_call_open(call->spawns->agent, &call->frame, CALL_MS, &call->err);
-    handoff_post(call->spawns->handoff, &call->item);
+    handoff_post(call->spawns->handoff, &call->item, reached);
     return NULL;
 }
 
@@ -202,8 +202,7 @@ static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *ar
     if (call == NULL)
         return NULL;
     s->ncalls++;
-    *call = (struct call){
-        .item.run = reached, .spawns = s, .next = s->calls, .fd = -1, .news = news, .arg = arg};
+    *call = (struct call){.spawns = s, .next = s->calls, .fd = -1, .news = news, .arg = arg};
     s->calls = call;
     return call;
 }

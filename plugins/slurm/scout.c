@@ -323,8 +323,7 @@ static void *run(void *arg)
             look_at_clock(rm, q);
         else
             look(rm, q);
-        q->item.run = q->what == FIND_TIME ? answer_time : answer;
-        handoff_post(rm->handoff, &q->item);
+        handoff_post(rm->handoff, &q->item, q->what == FIND_TIME ? answer_time : answer);
         pthread_mutex_lock(&rm->lock);
     }
     pthread_mutex_unlock(&rm->lock);

@@ -167,12 +167,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
 static struct handoff_item *item; /* an answer on its way to the loop */
 
-void handoff_post(struct handoff *handoff, struct handoff_item *one)
+void handoff_post(struct handoff *handoff, struct handoff_item *one, handoff_run_fn *run)
 {
     (void)handoff;
     pthread_mutex_lock(&lock);
     assert_null(item);
     item = one;
+    item->run = run;
     pthread_cond_signal(&posted);
     pthread_mutex_unlock(&lock);
 }
