@@ -6,6 +6,7 @@
  */
 #include "common/conf/conf_file.h"
 #include "common/conf/conf_text.h"
+#include "common/util/io_all.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -57,25 +58,6 @@ static int check_file(const char *path, int fd, uid_t trusted_uid, struct err *e
         return err_set(err, "%s: group or others may write it (mode %04o); chmod go-w it", name,
                        (unsigned)(st.st_mode & 07777));
     return 0;
-}
-
-/* Reads up to size bytes. @return how many, or -1 */
-static ssize_t read_all(int fd, char *buf, size_t size)
-{
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = read(fd, buf + len, size - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
 }
 
 static int read_fd(const char *path, int fd, char **text, size_t *len, struct err *err)

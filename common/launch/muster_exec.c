@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* muster-exec: becomes the program of one process of a spawned step (plan.h). */
 #include "common/launch/plan.h"
-#include "common/util/send_all.h"
+#include "common/util/io_all.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

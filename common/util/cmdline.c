@@ -4,7 +4,8 @@
  */
 #include "common/util/cmdline.h"
 
-#include <errno.h>
+#include "common/util/io_all.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,41 +28,22 @@ static int open_cmdline(pid_t pid)
     return fd;
 }
 
-/* @return how many bytes it has, or cap when it has that many or more; 0 also for an error */
-static size_t read_up_to(int fd, char *data, size_t cap)
-{
-    size_t len = 0;
-
-    while (len < cap) {
-        ssize_t n = read(fd, data + len, cap - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return 0;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return len;
-}
-
 char *cmdline_read(pid_t pid, size_t max)
 {
     int fd = pid > 0 ? open_cmdline(pid) : -1;
     char *text = fd >= 0 ? malloc(max + 2) : NULL;
-    size_t len = text ? read_up_to(fd, text, max + 2) : 0;
+    ssize_t len = text ? read_all(fd, text, max + 2) : 0;
 
     if (fd >= 0)
         close(fd);
     /* Each argument ends with a NUL, unless the process has written something else there. */
     if (len > 0 && text[len - 1] == '\0')
         len--;
-    if (len == 0 || len > max) {
+    if (len <= 0 || (size_t)len > max) {
         free(text);
         return NULL;
     }
-    for (size_t i = 0; i < len; i++) {
+    for (ssize_t i = 0; i < len; i++) {
         if (text[i] == '\0')
             text[i] = ' ';
     }

@@ -2,8 +2,8 @@
 /* The agent of a spawned step's srun, and the agent that has started that srun. */
 #include "plugins/slurm/agent_parent.h"
 
+#include "common/util/io_all.h"
 #include "common/util/log.h"
-#include "common/util/send_all.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/spawn_srun.h"
 

@@ -6,8 +6,8 @@
 #include "plugins/slurm/agent_children.h"
 
 #include "common/util/clock.h"
+#include "common/util/io_all.h"
 #include "common/util/log.h"
-#include "common/util/send_all.h"
 #include "plugins/slurm/spawn_srun.h"
 
 #include <dirent.h>

@@ -15,10 +15,9 @@
 #include "common/server/steps/sets.h"
 #include "common/server/tasks/tasks.h"
 #include "common/upcall/upcall.h"
+#include "common/util/io_all.h"
 #include "common/util/log_syslog.h"
-#include "common/util/send_all.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,32 +32,17 @@ enum {
     LEAVE_MS = 1000,   /* for libpmix to end */
 };
 
-static int read_all(int fd, void *data, size_t len)
-{
-    char *p = data;
-    while (len > 0) {
-        ssize_t n = read(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* The launcher waits with a deadline of its own, and ends us when it passes. */
 static int read_boot(struct boot *boot, struct err *err)
 {
     unsigned char head[4];
     struct wire_in in;
-    if (read_all(BOOT_FD_CONTROL, head, sizeof head) != 0)
+    if (read_all(BOOT_FD_CONTROL, head, sizeof head) != (ssize_t)sizeof head)
         return err_set(err, "no boot message came");
     wire_in_init(&in, head, sizeof head);
     uint32_t len = wire_get_u32(&in);
     void *data = len <= BOOT_MAX ? malloc(len + 1) : NULL;
-    int rc = data == NULL || read_all(BOOT_FD_CONTROL, data, len) != 0
+    int rc = data == NULL || read_all(BOOT_FD_CONTROL, data, len) != (ssize_t)len
                  ? err_set(err, "the boot message is cut or too long")
                  : boot_read(boot, data, len, err);
     free(data);

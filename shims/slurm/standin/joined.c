@@ -2,7 +2,7 @@
 /* musterrun as the srun of a spawned step. */
 #include "shims/slurm/standin/joined.h"
 
-#include "common/util/send_all.h"
+#include "common/util/io_all.h"
 #include "shims/standin/layout.h"
 
 #include <ctype.h>

@@ -3,8 +3,8 @@
  * The functions of Slurm that ask a slurmd or slurmctld to do something: a request to the socket
  * that SLURM_CONF names, where musterrun plays the slurmd of this node (slurmd.c).
  */
+#include "common/util/io_all.h"
 #include "common/util/local.h"
-#include "common/util/send_all.h"
 #include "shims/slurm/slurm_raw.h"
 #include "shims/slurm/standin/slurm_standin.h"
 

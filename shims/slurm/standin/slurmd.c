@@ -4,8 +4,8 @@
  */
 #include "shims/slurm/standin/slurmd.h"
 
+#include "common/util/io_all.h"
 #include "common/util/local.h"
-#include "common/util/send_all.h"
 #include "shims/slurm/slurm_abi.h"
 #include "shims/slurm/standin/credentials.h"
 #include "shims/slurm/standin/runs.h"

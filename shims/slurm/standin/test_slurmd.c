@@ -5,7 +5,7 @@
  */
 #include "shims/slurm/standin/slurmd.h"
 
-#include "common/util/send_all.h"
+#include "common/util/io_all.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
