@@ -36,7 +36,7 @@ struct talk {
 
 static const char *here(const struct talk *talk)
 {
-    return talk->boot->nodes[talk->boot->node].name;
+    return boot_here(talk->boot)->name;
 }
 
 /* The server's own words say best why it is gone. */
@@ -221,7 +221,7 @@ int handshake(struct launch *launch, const struct boot *boot, struct task_env *e
     struct talk talk = {.launch = launch, .boot = boot, .env = env, .err = err};
     talk.deadline = now_ms() + handshake_patience(boot);
 
-    env->nslots = boot->nodes[boot->node].ntasks;
+    env->nslots = boot_here(boot)->ntasks;
     env->strings = calloc(env->nslots ? env->nslots : 1, sizeof(*env->strings));
     if (!env->strings) {
         env->nslots = 0;

@@ -138,14 +138,11 @@ void connection_close(struct server *server, const char *id, const struct procse
 
 int connection_name(struct server *server, struct book_entry *entry)
 {
-    const struct boot_node *here = boot_here(&server->boot);
     uint64_t size = procset_size(&entry->members);
     struct err err = {0};
-    uint32_t nlocal = 0;
     if (!book_name(entry))
         return 0;
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        nlocal += procset_has(&entry->members, server->boot.nspace, here->ranks[k]);
+    uint32_t nlocal = server_members_here(server, &entry->members);
     int rc = size > PMIX_RANK_VALID - nlocal
                  ? err_set(&err, "it has too many processes")
                  : register_connection(entry->name, (uint32_t)size, nlocal, &err);

@@ -67,16 +67,6 @@ void event_group_read(const struct boot *boot, struct event_group *group, pmix_s
         group->what = EVENT_NO_GROUP;
 }
 
-/* A server that hosts none of the members is not told when the group ends. */
-static bool has_local(const struct server *server, const struct procset *members)
-{
-    const struct boot_node *here = boot_here(&server->boot);
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        if (procset_has(members, server->boot.nspace, here->ranks[k]))
-            return true;
-    return false;
-}
-
 static void leave(struct server *server, const struct event_group *group)
 {
     for (uint32_t i = 0; i < server->registry->n; i++) {
@@ -88,7 +78,7 @@ static void leave(struct server *server, const struct event_group *group)
             procset_free(&rest);
             continue;
         }
-        if (has_local(server, &rest)) {
+        if (server_members_here(server, &rest) > 0) { /* only such a server is told of the end */
             procset_free(&e->members);
             e->members = rest;
         } else {
@@ -107,7 +97,8 @@ bool event_group_note(struct server *server, const struct event_group *group)
     if (group->what == EVENT_GROUP_LEFT) {
         leave(server, group);
         steps_group_ended(server);
-    } else if (group->what == EVENT_GROUP_FORMED && has_local(server, &group->members)) {
+    } else if (group->what == EVENT_GROUP_FORMED &&
+               server_members_here(server, &group->members) > 0) {
         registry_add(server->registry, REGISTRY_GROUP, group->id, &group->members);
     }
     return true;

@@ -114,7 +114,7 @@ static int *new_packages(uint32_t ntasks)
 
 void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid)
 {
-    const struct boot_node *here = &ns->boot->nodes[ns->boot->node];
+    const struct boot_node *here = boot_here(ns->boot);
     pmix_proc_t proc;
     if (slot >= here->ntasks || pid <= 0)
         return;
@@ -131,7 +131,7 @@ void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid)
 
 void binding_complete(const struct nspace *ns)
 {
-    const struct boot_node *here = &ns->boot->nodes[ns->boot->node];
+    const struct boot_node *here = boot_here(ns->boot);
     pmix_proc_t proc;
     for (uint32_t k = 0; ns->packages != NULL && k < here->ntasks; k++) {
         pmix_value_t value = {.type = PMIX_UINT16};

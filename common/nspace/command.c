@@ -17,7 +17,7 @@
 static void describe(struct infos *list, const struct nspace *ns, const char *key, const char *text)
 {
     struct infos array = {0};
-    infos_u32(&array, PMIX_APPNUM, ns->boot->nodes[ns->boot->node].app);
+    infos_u32(&array, PMIX_APPNUM, boot_here(ns->boot)->app);
     infos_str(&array, key, text);
     infos_array(list, PMIX_APP_INFO_ARRAY, &array);
 }
@@ -53,7 +53,7 @@ static void on_registered(pmix_status_t status, void *arg)
 
 static void register_argv(const struct nspace *ns, const char *argv)
 {
-    const struct boot_node *here = &ns->boot->nodes[ns->boot->node];
+    const struct boot_node *here = boot_here(ns->boot);
     struct infos *list = calloc(1, sizeof *list);
     pmix_nspace_t name; /* libpmix copies the full buffer */
     pmix_status_t rc = PMIX_ERR_NOMEM;

@@ -35,7 +35,7 @@ static int make_dir(char *path, struct err *err)
 /* PMIX_NSDIR and each PMIX_PROCDIR; they go when the server's directory goes. */
 static int make_dirs(const struct boot *boot, struct err *err)
 {
-    const struct boot_node *here = &boot->nodes[boot->node];
+    const struct boot_node *here = boot_here(boot);
     int rc = make_dir(keys_nspace_dir(boot), err);
     for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
         rc = make_dir(keys_proc_dir(boot, here->ranks[k]), err);
@@ -55,7 +55,7 @@ static int register_client(const char *nspace, uint32_t rank, struct err *err)
 
 static int register_clients(const struct boot *boot, struct err *err)
 {
-    const struct boot_node *here = &boot->nodes[boot->node];
+    const struct boot_node *here = boot_here(boot);
     int rc = 0;
     for (uint32_t k = 0; k < here->ntasks && rc == 0; k++)
         rc = register_client(boot->nspace, here->ranks[k], err);
@@ -146,7 +146,7 @@ int register_namespace(const struct nspace *ns, const struct psets *psets, struc
 {
     const struct boot *boot = ns->boot;
     if (make_dirs(boot, err) != 0 ||
-        register_keys(register_prepare(ns, psets, false), boot->nodes[boot->node].ntasks, err) != 0)
+        register_keys(register_prepare(ns, psets, false), boot_here(boot)->ntasks, err) != 0)
         return -1;
     return register_clients(boot, err);
 }
@@ -208,7 +208,7 @@ int register_environment(const struct nspace *ns, uint32_t slot, char ***env, st
 {
     pmix_proc_t proc;
     *env = NULL;
-    PMIX_LOAD_PROCID(&proc, ns->boot->nspace, ns->boot->nodes[ns->boot->node].ranks[slot]);
+    PMIX_LOAD_PROCID(&proc, ns->boot->nspace, boot_here(ns->boot)->ranks[slot]);
     pmix_status_t rc = PMIx_server_setup_fork(&proc, env);
     if (rc != PMIX_SUCCESS || *env == NULL)
         return err_set(err, "libpmix makes no environment for rank %u: %s", proc.rank,

@@ -59,6 +59,21 @@ bool server_has_left(const struct server *server, uint32_t node)
     return rm_peer_is_lost(peer.state) || engine_is_lost(server->engine, node);
 }
 
+void server_learn(struct server *server, uint32_t node, enum rm_fact fact)
+{
+    if (server->rm_ops->learn != NULL && server->rm != NULL)
+        server->rm_ops->learn(server->rm, node, fact);
+}
+
+uint32_t server_members_here(const struct server *server, const struct procset *set)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        n += procset_has(set, server->boot.nspace, here->ranks[k]);
+    return n;
+}
+
 uint32_t server_first(const struct server *server)
 {
     uint32_t node = 0;

@@ -167,6 +167,13 @@ void server_end_step_through(struct server *server, const struct rm_ending *endi
  * @thread the loop's */
 bool server_has_left(const struct server *server, uint32_t node);
 
+/** Tells the RM's back end what this server has learnt of another one, where it asks for that.
+ * @thread the loop's */
+void server_learn(struct server *server, uint32_t node, enum rm_fact fact);
+
+/** @return how many processes of this node are in a set @thread the loop's */
+uint32_t server_members_here(const struct server *server, const struct procset *set);
+
 /** @return the first server of the step that has not left: it speaks for the step. At most this one
  * @thread the loop's */
 uint32_t server_first(const struct server *server);

@@ -132,10 +132,7 @@ static bool has_removed(const struct collective *c)
  * does not say so of a destruct that tells of lost members by events. */
 static uint32_t lacking_calls(const struct collective *c)
 {
-    const struct boot_node *here = boot_here(&c->server->boot);
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
+    uint32_t n = server_members_here(c->server, &c->all);
     bool known = c->role == COLLECTIVE_PARTICIPANTS && coll_traits(c->kind)->is_group &&
                  (survive_wants(c) || c->apart) &&
                  library_has(c->server->library, LIBRARY_GROUP_COUNTS) && c->ncalls < n;

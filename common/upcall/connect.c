@@ -47,11 +47,7 @@ static void on_known(struct spread_wait *wait)
 
 static bool is_of_this_node(const struct collective *c)
 {
-    const struct boot_node *here = &c->server->boot.nodes[c->server->boot.node];
-    uint64_t n = 0;
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        n += procset_has(&c->all, c->server->boot.nspace, here->ranks[k]);
-    return n == procset_size(&c->all);
+    return server_members_here(c->server, &c->all) == procset_size(&c->all);
 }
 
 void connect_begin(struct collective *c)

@@ -129,13 +129,13 @@ void upcall_client_ended(struct server *server, uint32_t slot)
     pmix_proc_t proc;
     if (task->connected > 0 || !task_is_lost(task) || server->told_to_leave || server->ending)
         return;
-    PMIX_LOAD_PROCID(&proc, server->boot.nspace, server->boot.nodes[server->boot.node].ranks[slot]);
+    PMIX_LOAD_PROCID(&proc, server->boot.nspace, boot_here(&server->boot)->ranks[slot]);
     forget(&proc, task);
 }
 
 void upcall_forget_ended(struct server *server, const struct procset *members)
 {
-    const struct boot_node *here = &server->boot.nodes[server->boot.node];
+    const struct boot_node *here = boot_here(&server->boot);
     if (!library_has(server->library, LIBRARY_GONE_IS_AWAITED) || server->told_to_leave ||
         server->ending)
         return;
@@ -221,8 +221,7 @@ int upcall_watch_clients(struct err *err)
 
 void upcall_free_kept(struct server *server)
 {
-    for (uint32_t k = 0; server->tasks != NULL && k < server->boot.nodes[server->boot.node].ntasks;
-         k++) {
+    for (uint32_t k = 0; server->tasks != NULL && k < boot_here(&server->boot)->ntasks; k++) {
         free(server->tasks[k].data);
         free(server->tasks[k].kept);
     }

@@ -171,7 +171,7 @@ static int describe(struct job *job, flux_t *h, struct err *err)
 /* The table [muster]; its "tmpdir" is ours to heed, the rest the server's. */
 static int ask_module(struct job *job, flux_t *h, struct err *err)
 {
-    const char *node = job->boot.nodes[job->boot.node].name, *conf = NULL, *tmpdir = NULL;
+    const char *node = boot_here(&job->boot)->name, *conf = NULL, *tmpdir = NULL;
     flux_future_t *f = flux_rpc(h, "muster.config", NULL, FLUX_NODEID_ANY, 0);
     int rc = 0;
 

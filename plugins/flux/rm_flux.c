@@ -41,8 +41,8 @@ static void miss_module(struct rm *rm, int64_t now)
     if (!raise_idle(rm) || rm->raise.state == RAISE_DONE)
         return;
     char why[768];
-    snprintf(why, sizeof why, "%s is cut off from the other nodes: %s",
-             rm->boot->nodes[rm->boot->node].name, rm->refused.text);
+    snprintf(why, sizeof why, "%s is cut off from the other nodes: %s", boot_here(rm->boot)->name,
+             rm->refused.text);
     log_error("%s; ending the job", why);
     raise_begin(rm, &(struct rm_ending){RM_CAUSE_HOST, CUT_OFF_STATUS, why});
 }

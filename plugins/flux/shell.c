@@ -162,7 +162,7 @@ static int on_task_exit(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *
                                                 "exitcode", &code) < 0)
         return 0;
     session_tell(session, (uint32_t)slot, (uint32_t)sig, sig != 0 ? 0 : (uint32_t)code);
-    if (++session->nended == session->job.boot.nodes[session->job.boot.node].ntasks)
+    if (++session->nended == boot_here(&session->job.boot)->ntasks)
         children_tasks_ended(session->children);
     return 0;
 }

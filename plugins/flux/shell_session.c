@@ -54,7 +54,7 @@ static void end_job(const struct session *s, const char *note)
 
 static const char *node_of(const struct session *s)
 {
-    return s->job.boot.nodes[s->job.boot.node].name;
+    return boot_here(&s->job.boot)->name;
 }
 
 /* A task asks for PMIx, and there is no server. */
@@ -206,7 +206,7 @@ static int start(struct session *s, flux_shell_t *shell, struct err *err)
     if (scratch_make(&s->scratch, s->job.parent_key, s->job.parent, s->job.siblings, boot->label,
                      &s->user, err) < 0)
         return -1;
-    launcher.node = boot->nodes[boot->node].name;
+    launcher.node = boot_here(boot)->name;
     boot->tmpdir = strdup(s->scratch.path);
     if (!boot->tmpdir)
         return err_set(err, "out of memory");

@@ -64,7 +64,7 @@ static int add_node(struct facts *facts, const struct slurm_abi_step_layout *lay
         return err_set(err,
                        "node %s is in components %u and %u of step %u.%u: muster serves one "
                        "component on a node",
-                       facts->node, boot->nodes[boot->node].app, app, facts->job, facts->step);
+                       facts->node, boot_here(boot)->app, app, facts->job, facts->step);
     boot->node = boot->nnodes - 1;
     return 0;
 }

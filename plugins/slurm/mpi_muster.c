@@ -309,7 +309,7 @@ static int send_to_door(const struct slurm_abi_task_info *task, char ***env, con
 static bool is_ours(const struct slurm_abi_task_info *task, uint32_t slot)
 {
     const struct boot *boot = &session->facts.boot;
-    const struct boot_node *node = &boot->nodes[boot->node];
+    const struct boot_node *node = boot_here(boot);
 
     return slot < node->ntasks && task->ntasks == boot->ntasks &&
            node->ranks[slot] == task->gtaskid;

@@ -115,7 +115,7 @@ struct watch {
 /* Without a server the layout may be unknown too, and any one note is enough. */
 static uint32_t local_tasks(const struct facts *facts, const struct launch *launch)
 {
-    return launch ? facts->boot.nodes[facts->boot.node].ntasks : 1;
+    return launch ? boot_here(&facts->boot)->ntasks : 1;
 }
 
 static void report_end(struct watch *watch, uint32_t slot, uint32_t sig, uint32_t code)

@@ -188,9 +188,7 @@ static void on_lost(void *arg, uint32_t node, const char *why)
 
 static void on_heard(void *arg, uint32_t node)
 {
-    const struct server *server = arg;
-    if (server->rm_ops->learn != NULL && server->rm != NULL)
-        server->rm_ops->learn(server->rm, node, RM_HEARD);
+    server_learn(arg, node, RM_HEARD);
 }
 
 /* A step of one node needs no connections. */

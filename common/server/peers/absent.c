@@ -206,8 +206,7 @@ static bool note(struct server *server, uint32_t node)
         return false;
     a->left[node] = true;
     a->nleft++;
-    if (server->rm_ops->learn != NULL && server->rm != NULL)
-        server->rm_ops->learn(server->rm, node, RM_LEFT);
+    server_learn(server, node, RM_LEFT);
     if (server->leaving)
         return true; /* nothing waits here any more */
     describe(a, node, why, sizeof why);
@@ -248,8 +247,7 @@ void absent_heard(struct server *server, uint32_t from, enum frame_type type)
     if (a->heard[from])
         return;
     a->heard[from] = true;
-    if (server->rm_ops->learn != NULL && server->rm != NULL)
-        server->rm_ops->learn(server->rm, from, RM_HEARD);
+    server_learn(server, from, RM_HEARD);
     if (a->nleft > 0 && !a->left[from] && type != FRAME_ABSENT && !server->told_to_leave)
         send_all(server, from);
 }

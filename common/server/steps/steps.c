@@ -263,7 +263,7 @@ bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len)
 static void tell_of_parent(struct server *server, const char *name)
 {
     const struct boot *boot = &server->boot;
-    const struct boot_node *here = &boot->nodes[boot->node];
+    const struct boot_node *here = boot_here(boot);
     char parent[PROCSET_NAME_MAX + 1];
     struct procset set = {0};
     uint32_t rank;
