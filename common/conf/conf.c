@@ -27,14 +27,12 @@ struct given {
 static int fail_unknown(const struct conf_text *t, const struct conf_key *key,
                         const struct conf_row *section, struct err *err)
 {
-    const struct conf_row *row;
     char shown[CONF_SHOWN], full[2 * CONF_SHOWN], known[256] = "";
-
     conf_text_show(shown, key->name, key->len);
     snprintf(full, sizeof(full), "%s%s%s", section ? section->key : "", section ? "." : "", shown);
     if (memchr(key->name, '\\', key->len))
         return conf_text_fail_key(t, key->at, full, err, "unknown; keys are written without \\");
-    row = conf_row_nearest(section, key->name, key->len);
+    const struct conf_row *row = conf_row_nearest(section, key->name, key->len);
     if (row)
         return conf_text_fail_key(t, key->at, full, err, "unknown; did you mean \"%s\"?", row->key);
     row = conf_row_elsewhere(key->name, key->len);
@@ -47,7 +45,6 @@ static int fail_unknown(const struct conf_text *t, const struct conf_key *key,
             (int)(conf_row_leaf(row) - row->key - 1), row->key, conf_row_leaf(row));
     for (row = conf_rows; row->key; row++) {
         size_t used = strlen(known);
-
         if (conf_row_in(row, section))
             snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
                      conf_row_leaf(row));
@@ -60,7 +57,6 @@ static const struct conf_row *take_key(const struct conf_text *t, const struct c
                                        struct err *err)
 {
     const struct conf_row *row = conf_row_find(section, key->name, key->len);
-
     if (!row) {
         fail_unknown(t, key, section, err);
         return NULL;
@@ -100,10 +96,8 @@ static void take_keys(const struct conf_text *t, struct given *given, struct rep
 {
     struct conf_key key = {0};
     const struct conf_row *top = NULL, *row;
-
     while (conf_text_next_key(t, &key)) {
         struct err err = {0};
-
         if (key.depth == 1)
             row = top = take_key(t, &key, NULL, given, &err);
         else if (key.depth == 2 && top && top->kind == CONF_SECTION)
@@ -120,7 +114,6 @@ static void show_value(const struct conf_text *t, size_t at, char out[static CON
 {
     char shown[CONF_SHOWN];
     size_t len;
-
     switch (t->buf[at]) {
     case '{':
         strcpy(out, "an object");
@@ -144,7 +137,6 @@ static int fail_value(const struct conf_text *t, size_t at, size_t value_at,
 {
     char shown[CONF_SHOWN + 16], range[96], example[96];
     bool number = row->kind == CONF_NUMBER;
-
     show_value(t, value_at, shown);
     conf_row_range(row, range, sizeof(range));
     conf_row_example(row, example, sizeof(example));
@@ -164,7 +156,6 @@ static bool take_value(const struct conf_text *t, size_t at, const struct conf_r
         return json_object_is_type(value, json_type_object);
     case CONF_NUMBER: {
         int64_t n = json_object_get_int64(value);
-
         if (!json_object_is_type(value, json_type_int) || !conf_row_takes(row, n))
             return false;
         conf_row_set(row, conf, (int)n);
@@ -175,7 +166,6 @@ static bool take_value(const struct conf_text *t, size_t at, const struct conf_r
             return false;
         for (const struct conf_word *w = row->words; w->word; w++) {
             size_t len = strlen(w->word);
-
             if (len == (size_t)json_object_get_string_len(value) &&
                 !memcmp(w->word, json_object_get_string(value), len)) {
                 conf_row_set(row, conf, w->value);
@@ -198,7 +188,6 @@ static void take_values(const struct conf_text *t, const struct given *given,
         const struct conf_row *row = given->keys[i].row, *section = given->keys[i].section;
         struct json_object *in = root, *value = NULL;
         struct err err = {0};
-
         if (section)
             json_object_object_get_ex(root, section->key, &in);
         json_object_object_get_ex(in, conf_row_leaf(row), &value);
@@ -219,7 +208,6 @@ int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t
     struct given given = {0};
     struct err err = {0};
     struct conf_text t;
-
     if (conf_text_open(&t, name, text, len, &err) == 0) {
         root = conf_json_parse(&t, &err);
         if (root) {

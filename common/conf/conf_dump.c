@@ -8,7 +8,6 @@ static void dump_value(const struct conf_row *row, const struct conf *conf, FILE
 {
     const char *quote = row->kind == CONF_NUMBER ? "" : "\"";
     char value[CONF_PATH_SIZE];
-
     conf_row_show(row, conf, value, sizeof(value));
     fprintf(out, "%s%s%s", quote, value, quote);
 }
@@ -16,7 +15,6 @@ static void dump_value(const struct conf_row *row, const struct conf *conf, FILE
 static void dump_comment(const struct conf_row *row, const char *indent, FILE *out)
 {
     char range[96];
-
     fprintf(out, "%s// %s\n", indent, row->help);
     if (row->kind == CONF_SECTION)
         return;
@@ -31,12 +29,10 @@ static void dump_comment(const struct conf_row *row, const char *indent, FILE *o
 void conf_dump(const struct conf *conf, const struct conf_sources *sources, FILE *out)
 {
     const struct conf_row *section = NULL;
-
     fprintf(out, "// Settings of muster. A key that is left out has its default.\n{\n");
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         bool more = row[1].key && (!section || conf_row_in(row + 1, section));
         const char *indent = section ? "        " : "    ";
-
         dump_comment(row, indent, out);
         if (sources && sources->of[row - conf_rows] != CONF_DEFAULT)
             fprintf(out, "%s// by: %s\n", indent,

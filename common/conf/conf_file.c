@@ -19,7 +19,6 @@ static int open_file(const char *path, uid_t trusted_uid, int *fd, struct err *e
 {
     const char *name = conf_text_short_name(path);
     struct stat st;
-
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd >= 0)
         return 0;
@@ -42,7 +41,6 @@ static int check_file(const char *path, int fd, uid_t trusted_uid, struct err *e
 {
     const char *name = conf_text_short_name(path);
     struct stat st;
-
     if (fstat(fd, &st) < 0)
         return err_set(err, "%s: cannot be examined: %s", name, strerror(errno));
     if (!S_ISREG(st.st_mode))
@@ -64,12 +62,10 @@ static int read_fd(const char *path, int fd, char **text, size_t *len, struct er
 {
     const char *name = conf_text_short_name(path);
     size_t size = CONF_FILE_MAX + 1; /* one more, so that its reader sees a file too large */
-    ssize_t n;
-
     *text = malloc(size);
     if (!*text)
         return err_set(err, "%s: out of memory", name);
-    n = read_all(fd, *text, size);
+    ssize_t n = read_all(fd, *text, size);
     if (n >= 0) {
         *len = (size_t)n;
         return 0;
@@ -82,7 +78,6 @@ static int read_fd(const char *path, int fd, char **text, size_t *len, struct er
 int conf_file_read(const char *path, uid_t trusted_uid, char **text, size_t *len, struct err *err)
 {
     int fd, rc;
-
     *text = NULL;
     *len = 0;
     if (open_file(path, trusted_uid, &fd, err) < 0)
@@ -99,7 +94,6 @@ int conf_file_read(const char *path, uid_t trusted_uid, char **text, size_t *len
 static int find_tmpdir(const struct conf_text *t, char *tmpdir, struct err *err)
 {
     struct conf_key key = {0};
-
     while (conf_text_next_key(t, &key)) {
         if (key.depth != 1 || key.len != strlen("tmpdir") || memcmp(key.name, "tmpdir", key.len))
             continue;
@@ -119,10 +113,8 @@ int conf_file_tmpdir(const char *path, uid_t trusted_uid, char tmpdir[static CON
     struct conf_text t;
     size_t len;
     char *text;
-    int rc;
-
     memset(tmpdir, 0, CONF_PATH_SIZE);
-    rc = conf_file_read(path, trusted_uid, &text, &len, err);
+    int rc = conf_file_read(path, trusted_uid, &text, &len, err);
     if (rc == 0 && text)
         rc = conf_text_open(&t, path, text, len, err);
     if (rc == 0 && text) {

@@ -30,7 +30,6 @@ static size_t skip_blanks(const struct conf_text *t, size_t at)
 static const char *expected_at(const struct conf_text *t, enum json_tokener_error code, size_t at)
 {
     size_t before = at;
-
     while (before > 0 && conf_text_is_blank(t->buf[before - 1]))
         before--;
     if (isdigit((unsigned char)t->buf[at]) || (t->buf[at] && strchr("+-.", t->buf[at])))
@@ -54,7 +53,6 @@ static int fail_found(const struct conf_text *t, size_t at, const char *expected
     unsigned char c = (unsigned char)t->buf[at];
     size_t end = at;
     char found[CONF_SHOWN];
-
     if (c >= 0x80)
         return conf_text_fail_at(t, at, err, "found a character that is not ASCII, expected %s",
                                  expected);
@@ -99,10 +97,6 @@ static int explain(const struct conf_text *t, enum json_tokener_error code, size
 struct json_object *conf_json_parse(const struct conf_text *t, struct err *err)
 {
     size_t start = skip_blanks(t, 0), end;
-    struct json_object *root;
-    struct json_tokener *tok;
-    enum json_tokener_error code;
-
     if (start == t->len) {
         err_set(err, "%s: holds no settings; write {} for the defaults, or remove the file",
                 conf_text_short_name(t->name));
@@ -113,14 +107,14 @@ struct json_object *conf_json_parse(const struct conf_text *t, struct err *err)
                           "the settings are not an object; put them between '{' and '}'");
         return NULL;
     }
-    tok = json_tokener_new();
+    struct json_tokener *tok = json_tokener_new();
     if (!tok) {
         err_set(err, "%s: out of memory", conf_text_short_name(t->name));
         return NULL;
     }
     json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
-    root = json_tokener_parse_ex(tok, t->buf, (int)t->len);
-    code = json_tokener_get_error(tok);
+    struct json_object *root = json_tokener_parse_ex(tok, t->buf, (int)t->len);
+    enum json_tokener_error code = json_tokener_get_error(tok);
     end = json_tokener_get_parse_end(tok);
     json_tokener_free(tok);
     if (code == json_tokener_continue || (code != json_tokener_success && end >= t->len)) {

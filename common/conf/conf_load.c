@@ -12,10 +12,8 @@ int conf_load_all(struct conf *conf, const char *path, uid_t trusted_uid, conf_r
     struct conf loaded;
     size_t len;
     char *text;
-    int rc;
-
     conf_defaults(&loaded);
-    rc = conf_file_read(path, trusted_uid, &text, &len, &err);
+    int rc = conf_file_read(path, trusted_uid, &text, &len, &err);
     if (rc < 0)
         report(arg, err.text);
     else if (text)

@@ -130,18 +130,15 @@ _Static_assert(sizeof(conf_rows) / sizeof(conf_rows[0]) <= CONF_ROWS_MAX, "raise
 const char *conf_row_leaf(const struct conf_row *row)
 {
     const char *dot = strrchr(row->key, '.');
-
     return dot ? dot + 1 : row->key;
 }
 
 bool conf_row_in(const struct conf_row *row, const struct conf_row *section)
 {
     const char *leaf = conf_row_leaf(row);
-    size_t len;
-
     if (!section)
         return leaf == row->key;
-    len = strlen(section->key);
+    size_t len = strlen(section->key);
     return leaf == row->key + len + 1 && !strncmp(row->key, section->key, len);
 }
 
@@ -163,19 +160,16 @@ const struct conf_row *conf_row_find(const struct conf_row *section, const char 
 size_t conf_row_distance(const char *known, const char *name, size_t len)
 {
     size_t cost[33], known_len = strlen(known);
-
     if (known_len > 32 || len > known_len + 2)
         return 99;
     for (size_t j = 0; j <= known_len; j++)
         cost[j] = j;
     for (size_t i = 1; i <= len; i++) {
         size_t diagonal = cost[0];
-
         cost[0] = i;
         for (size_t j = 1; j <= known_len; j++) {
             int a = tolower((unsigned char)name[i - 1]), b = tolower((unsigned char)known[j - 1]);
             size_t best = diagonal + (a != b);
-
             diagonal = cost[j];
             if (best > cost[j] + 1)
                 best = cost[j] + 1;
@@ -192,11 +186,9 @@ const struct conf_row *conf_row_nearest(const struct conf_row *section, const ch
 {
     const struct conf_row *nearest = NULL;
     size_t least = 3;
-
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         size_t far =
             conf_row_in(row, section) ? conf_row_distance(conf_row_leaf(row), name, len) : 99;
-
         if (far < least) {
             least = far;
             nearest = row;
@@ -220,7 +212,6 @@ append(char *out, size_t size, const char *fmt, ...)
 {
     size_t used = strlen(out);
     va_list ap;
-
     va_start(ap, fmt);
     vsnprintf(out + used, size - used, fmt, ap);
     va_end(ap);
@@ -244,7 +235,6 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size)
     case CONF_WORD:
         for (const struct conf_word *w = row->words; w->word; w++) {
             const char *join = w == row->words ? "" : w[1].word ? ", " : " or ";
-
             append(out, size, "%s\"%s\"", join, w->word);
         }
         break;
@@ -300,7 +290,6 @@ void conf_row_example(const struct conf_row *row, char *out, size_t size)
 int conf_row_get(const struct conf_row *row, const struct conf *conf)
 {
     int value;
-
     memcpy(&value, (const char *)conf + row->offset, sizeof(value));
     return value;
 }
@@ -351,7 +340,6 @@ void conf_mark(struct conf_sources *sources, const struct conf *before, const st
 {
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         char was[CONF_PATH_SIZE], is[CONF_PATH_SIZE];
-
         conf_row_show(row, before, was, sizeof(was));
         conf_row_show(row, after, is, sizeof(is));
         if (strcmp(was, is) != 0)
@@ -365,7 +353,6 @@ void conf_walk(const struct conf *conf, const struct conf_sources *sources, conf
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         enum conf_source from = (enum conf_source)sources->of[row - conf_rows];
         char value[CONF_PATH_SIZE];
-
         if (from == CONF_DEFAULT)
             continue;
         conf_row_show(row, conf, value, sizeof(value));
@@ -379,6 +366,5 @@ const char *conf_source_name(enum conf_source source)
                                         [CONF_FILE] = "muster.json",
                                         [CONF_RM] = "resource manager",
                                         [CONF_STEP] = "step"};
-
     return names[source];
 }

@@ -31,7 +31,6 @@ static void spell(const struct conf_row *row, bool is_option, char out[static CO
 static const struct conf_row *find(const struct given *given)
 {
     char spelt[CONF_STEP_NAME_SIZE];
-
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         spell(row, given->is_option, spelt);
         if (strlen(spelt) == given->len && memcmp(spelt, given->key, given->len) == 0)
@@ -45,15 +44,12 @@ static const struct conf_row *find_near(const struct given *given)
 {
     const struct conf_row *nearest = NULL;
     size_t least = NEAR + 1;
-
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         char spelt[CONF_STEP_NAME_SIZE];
-        size_t far;
-
         if (row->step == 0)
             continue;
         spell(row, given->is_option, spelt);
-        far = conf_row_distance(spelt, given->key, given->len);
+        size_t far = conf_row_distance(spelt, given->key, given->len);
         if (far < least) {
             least = far;
             nearest = row;
@@ -66,7 +62,6 @@ bool conf_step_concerns(const char *name, size_t len)
 {
     const size_t before = strlen(CONF_STEP_ENV);
     struct given given = {false, name + before, len - before};
-
     if (len <= before || len >= CONF_STEP_NAME_SIZE || memcmp(name, CONF_STEP_ENV, before) != 0)
         return false;
     return find(&given) || find_near(&given);
@@ -75,7 +70,6 @@ bool conf_step_concerns(const char *name, size_t len)
 bool conf_step_name(unsigned i, char name[static CONF_STEP_NAME_SIZE])
 {
     char spelt[CONF_STEP_NAME_SIZE];
-
     if (i >= CONF_KEYS_MAX || !conf_rows[i].key)
         return false;
     spell(&conf_rows[i], false, spelt);
@@ -88,7 +82,6 @@ static int fail_unknown(const char *name, const struct given *given, struct err 
     const struct conf_row *near = find_near(given);
     const char *before = given->is_option ? CONF_STEP_OPTION : CONF_STEP_ENV;
     char shown[CONF_SHOWN], spelt[CONF_STEP_NAME_SIZE], known[256] = "";
-
     conf_text_show(shown, name, strlen(name));
     if (near) {
         spell(near, given->is_option, spelt);
@@ -96,7 +89,6 @@ static int fail_unknown(const char *name, const struct given *given, struct err 
     }
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         size_t used = strlen(known);
-
         if (row->step != 0)
             snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", row->key);
     }
@@ -108,7 +100,6 @@ static bool read_value(const struct conf_row *row, const char *text, int *value)
 {
     char *end;
     long n;
-
     if (row->kind == CONF_WORD) {
         for (const struct conf_word *w = row->words; w->word; w++) {
             if (strcmp(w->word, text) == 0) {
@@ -128,7 +119,6 @@ static int fail_value(const struct conf_row *row, const char *name, const char *
 {
     char shown[CONF_SHOWN], range[96];
     int example = row->def ? row->def : 60;
-
     conf_text_show(shown, text, strlen(text));
     conf_row_range(row, range, sizeof(range));
     if (row->kind == CONF_WORD)
@@ -142,7 +132,6 @@ static int set(struct conf *conf, const struct conf_row *row, const char *name, 
                struct err *err)
 {
     int most = row->step, value;
-
     if (!read_value(row, text, &value))
         return fail_value(row, name, text, err);
     if (most < conf_row_get(row, conf))
@@ -161,11 +150,9 @@ int conf_step_set(struct conf *conf, const char *name, const char *value, struct
     bool is_option = strncmp(name, CONF_STEP_OPTION, strlen(CONF_STEP_OPTION)) == 0;
     const char *key = name + strlen(is_option ? CONF_STEP_OPTION : CONF_STEP_ENV);
     struct given given = {is_option, key, strlen(key)};
-    const struct conf_row *row;
-
     if (!is_option && value[0] == '\0')
         return 0;
-    row = find(&given);
+    const struct conf_row *row = find(&given);
     if (!row)
         return fail_unknown(name, &given, err);
     if (conf->step_settings == CONF_STEP_FORBID)

@@ -15,14 +15,12 @@
 const char *conf_text_short_name(const char *name)
 {
     size_t len = strlen(name), most = 160;
-
     return len > most ? name + len - most : name;
 }
 
 void conf_text_show(char out[static CONF_SHOWN], const char *s, size_t len)
 {
     size_t most = CONF_SHOWN - 4, n = len < most ? len : most;
-
     for (size_t i = 0; i < n; i++)
         out[i] = s[i] >= ' ' && s[i] <= '~' ? s[i] : '?';
     strcpy(out + n, len > most ? "..." : "");
@@ -36,7 +34,6 @@ bool conf_text_is_blank(char c)
 unsigned conf_text_line(const struct conf_text *t, size_t at)
 {
     unsigned line = 1;
-
     for (size_t i = 0; i < at; i++)
         line += t->buf[i] == '\n';
     return line;
@@ -46,7 +43,6 @@ unsigned conf_text_line(const struct conf_text *t, size_t at)
 static unsigned column_of(const struct conf_text *t, size_t at)
 {
     unsigned column = 1;
-
     for (size_t i = at; i > 0 && t->text[i - 1] != '\n'; i--)
         column += (t->text[i - 1] & 0xc0) != 0x80;
     return column;
@@ -56,7 +52,6 @@ int conf_text_fail_at(const struct conf_text *t, size_t at, struct err *err, con
 {
     char what[320];
     va_list ap;
-
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
@@ -69,7 +64,6 @@ int conf_text_fail_key(const struct conf_text *t, size_t at, const char *key, st
 {
     char what[320];
     va_list ap;
-
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
@@ -81,7 +75,6 @@ int conf_text_fail_key(const struct conf_text *t, size_t at, const char *key, st
 static size_t utf8_len(const unsigned char *s, size_t left)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
     if (s[0] > 0xf4 || n > left)
         return 0;
     for (size_t i = 1; i < n; i++) {
@@ -97,7 +90,6 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 static int check_bytes(const struct conf_text *t, struct err *err)
 {
     const unsigned char *s = (const unsigned char *)t->buf;
-
     for (size_t i = 0, n; i < t->len; i += n) {
         n = utf8_len(s + i, t->len - i);
         if (n == 0)
@@ -124,7 +116,6 @@ size_t conf_text_string_end(const struct conf_text *t, size_t at)
 static bool take_plain(const struct conf_text *t, size_t at, char *out)
 {
     size_t len = conf_text_string_end(t, at) - at;
-
     if (at >= t->len || t->buf[at] != '"' || len < 2 || t->buf[at + len - 1] != '"')
         return false;
     len -= 2; /* the quotes */
@@ -149,7 +140,6 @@ bool conf_text_place(const struct conf_text *t, size_t at, char *out)
 {
     char base[CONF_PATH_SIZE], *slash, *end;
     struct in6_addr room;
-
     if (!take_plain(t, at, out))
         return false;
     if (strpbrk(out, ":/") == NULL && out[strspn(out, "0123456789.")] != '\0')
@@ -171,7 +161,6 @@ static int check_string(const struct conf_text *t, size_t at, size_t end, struct
 {
     for (size_t i = at + 1; i < end; i++) {
         unsigned char c = (unsigned char)t->buf[i];
-
         if (c == '\n' || c == '\r')
             break;
         if (c < ' ')
@@ -191,7 +180,6 @@ static int blank_comment(const struct conf_text *t, size_t *at, struct err *err)
     bool block = t->buf[*at + 1] == '*';
     const char *last = strstr(t->buf + *at + 2, block ? "*/" : "\n");
     size_t end = last ? (size_t)(last - t->buf) : t->len;
-
     if (block && !last)
         return conf_text_fail_at(t, *at, err,
                                  "the comment that begins here does not end; close it by '*/'");
@@ -207,7 +195,6 @@ static int blank_comments(const struct conf_text *t, struct err *err)
     for (size_t at = 0; at < t->len;) {
         if (t->buf[at] == '"') {
             size_t end = conf_text_string_end(t, at);
-
             if (check_string(t, at, end, err) < 0)
                 return -1;
             at = end;
@@ -255,7 +242,6 @@ bool conf_text_next_key(const struct conf_text *t, struct conf_key *key)
 {
     while (key->next < t->len) {
         size_t at = key->next, end = at + 1, colon;
-
         if (t->buf[at] == '{' || t->buf[at] == '[')
             key->depth++;
         else if (t->buf[at] == '}' || t->buf[at] == ']')

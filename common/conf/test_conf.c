@@ -46,7 +46,6 @@ static void test_defaults(void **state)
 {
     struct conf conf, empty;
     struct err err;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(conf.log_level, LOG_LEVEL_WARNING);
@@ -77,7 +76,6 @@ static void test_every_key(void **state)
 {
     struct conf conf;
     struct err err;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
@@ -105,7 +103,6 @@ static void write_setting(const struct conf_row *row, const char *value, char *t
 {
     const char *leaf = conf_row_leaf(row);
     int section = (int)(leaf - row->key);
-
     if (section == 0)
         snprintf(text, size, "{\"%s\": %s}", leaf, value);
     else
@@ -120,12 +117,10 @@ static void test_every_row(void **state)
         char text[128], shown[32];
         struct conf conf;
         struct err err;
-
         conf_defaults(&conf);
         for (int i = -1; row->kind == CONF_NUMBER && i <= 2; i++) {
             int value = i < 1 ? row->min + i : row->max + i - 1;
             int rc = i == -1 || i == 2 ? -1 : 0;
-
             snprintf(shown, sizeof(shown), "%d", value);
             write_setting(row, shown, text, sizeof(text));
             assert_int_equal(parse(&conf, text, strlen(text), &err), rc);
@@ -148,7 +143,6 @@ static void test_overlay(void **state)
     const char *wrong = "{\"tree_arity\": 8, \"stall_report\": -1}";
     struct conf conf, before;
     struct err err;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
@@ -166,12 +160,10 @@ static void try_copy(const char *text, size_t len)
     char *copy = malloc(len ? len : 1); /* no NUL behind it: reading on is seen */
     struct conf conf;
     struct err err;
-    int rc;
-
     assert_non_null(copy);
     memcpy(copy, text, len);
     conf_defaults(&conf);
-    rc = parse(&conf, copy, len, &err);
+    int rc = parse(&conf, copy, len, &err);
     assert_int_equal(rc, err.text[0] ? -1 : 0);
     free(copy);
 }
@@ -186,7 +178,6 @@ static void test_truncated(void **state)
 static void test_flipped(void **state)
 {
     char text[sizeof(sample)];
-
     (void)state;
     for (size_t i = 0; i < strlen(sample); i++) {
         for (int byte = 0; byte < 256; byte++) {
@@ -202,11 +193,9 @@ static void test_garbled(void **state)
 {
     static const char signs[] = "{}[]\"\\:,/*'\n\t 0-.";
     uint32_t seed = 1;
-
     (void)state;
     for (int round = 0; round < 20000; round++) {
         char text[sizeof(sample)];
-
         memcpy(text, sample, sizeof(text));
         for (int i = 0; i < 1 + round % 8; i++) {
             seed = seed * 1664525 + 1013904223;
@@ -221,7 +210,6 @@ static char *dump(const struct conf *conf)
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-
     assert_non_null(out);
     conf_dump(conf, NULL, out);
     assert_int_equal(fclose(out), 0);
@@ -232,12 +220,10 @@ static void test_dump_is_read_back(void **state)
 {
     struct conf conf, again;
     struct err err;
-    char *text;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(parse(&conf, sample, strlen(sample), &err), 0);
-    text = dump(&conf);
+    char *text = dump(&conf);
     conf_defaults(&again);
     assert_int_equal(parse(&again, text, strlen(text), &err), 0);
     assert_same(&conf, &again);
@@ -249,10 +235,8 @@ static void read_source(const char *name, char *text, size_t size)
 {
     static const char here[] = __FILE__, below[] = "common/conf/test_conf.c";
     char path[sizeof(here) + 64];
-    FILE *in;
-
     snprintf(path, sizeof(path), "%.*s%s", (int)(strlen(here) - strlen(below)), here, name);
-    in = fopen(path, "r");
+    FILE *in = fopen(path, "r");
     if (!in)
         fail_msg("%s: cannot be opened; run the test where it was compiled", path);
     text[fread(text, 1, size - 1, in)] = '\0';
@@ -264,7 +248,6 @@ static void test_example(void **state)
 {
     struct conf conf;
     char text[8192], *expected;
-
     (void)state;
     read_source("docs/muster.json.example", text, sizeof(text));
     conf_defaults(&conf);
@@ -278,7 +261,6 @@ static void test_man_page(void **state)
 {
     char text[32768], *to = text;
     unsigned rows = 0, found = 0;
-
     (void)state;
     read_source("man/muster.json.5", text, sizeof(text));
     for (const char *from = text; *from != '\0'; from++) { /* roff's \- is a - */
@@ -288,7 +270,6 @@ static void test_man_page(void **state)
     *to = '\0';
     for (const struct conf_row *row = conf_rows; row->key; row++) {
         char range[96], entry[256];
-
         conf_row_range(row, range, sizeof(range));
         if (row->kind == CONF_SECTION)
             continue;

@@ -47,7 +47,6 @@ static int remove_files(void **state)
 static void write_file(const char *name, const char *text, mode_t mode)
 {
     FILE *out = fopen(name, "w");
-
     assert_non_null(out);
     fputs(text, out);
     assert_int_equal(fclose(out), 0);
@@ -60,7 +59,6 @@ static void refuse(uid_t trusted_uid, const char *message)
     char expected[600];
     struct conf conf = {.tree_arity = 77};
     struct err err = {0};
-
     snprintf(expected, sizeof(expected), "%s%s", path, message);
     assert_int_equal(conf_load(&conf, path, trusted_uid, &err), -1);
     assert_string_equal(err.text, expected);
@@ -77,7 +75,6 @@ static void test_missing(void **state)
 {
     struct conf conf, defaults;
     struct err err = {0};
-
     (void)state;
     conf_defaults(&defaults);
     memset(&conf, 0x55, sizeof(conf));
@@ -93,7 +90,6 @@ static void test_file_over_defaults(void **state)
 {
     struct conf conf = {.tree_arity = 77};
     struct err err = {0};
-
     (void)state;
     write_file(path, "{\"stall_report\": 5}\n", 0644);
     assert_int_equal(conf_load(&conf, path, geteuid(), &err), 0);
@@ -105,7 +101,6 @@ static void test_link(void **state)
 {
     struct conf conf;
     struct err err = {0};
-
     (void)state;
     write_file(other, "{\"stall_report\": 5}\n", 0644);
     assert_int_equal(symlink(other, path), 0);
@@ -149,11 +144,9 @@ static void test_writable(void **state)
 
 static void test_too_large(void **state)
 {
-    FILE *out;
-
     (void)state;
     write_file(path, "{}", 0644);
-    out = fopen(path, "a");
+    FILE *out = fopen(path, "a");
     assert_non_null(out);
     for (int i = 0; i < CONF_FILE_MAX; i++)
         putc('\n', out);
@@ -169,7 +162,6 @@ static void test_owner(void **state)
     struct conf conf;
     struct err err = {0};
     char message[200];
-
     (void)state;
     write_file(path, "{}", 0644);
     if (geteuid() == 0)
@@ -189,7 +181,6 @@ static void test_not_readable(void **state)
     uid_t uid = geteuid() == 0 ? 1234 : geteuid();
     bool was_root = geteuid() == 0;
     char message[200];
-
     (void)state;
     write_file(path, "{}", 0);
     assert_int_equal(chmod(dir, 0755), 0);
@@ -257,17 +248,15 @@ static void test_tmpdir_in_anything(void **state)
         "{\"a\": [{}], \"tmpdir\" : \"/x\", /* */ \"b\": {\"tmpdir\": \"\\n\"}}";
     static const char signs[] = "{}[]\"\\:,/*\n ";
     char copy[sizeof(text)], tmpdir[CONF_PATH_SIZE];
-
     (void)state;
     for (size_t i = 0; i < strlen(text); i++) {
         for (size_t k = 0; k < sizeof(signs); k++) { /* with the NUL, which cuts it */
             struct err err = {0};
-            int rc;
 
             memcpy(copy, text, sizeof(text));
             copy[i] = signs[k];
             write_file(path, copy, 0644);
-            rc = conf_file_tmpdir(path, geteuid(), tmpdir, &err);
+            int rc = conf_file_tmpdir(path, geteuid(), tmpdir, &err);
             assert_int_equal(rc, err.text[0] ? -1 : 0);
             assert_true(rc < 0 || tmpdir[0] == '/' || tmpdir[0] == '\0');
         }

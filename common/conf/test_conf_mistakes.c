@@ -161,7 +161,6 @@ static void test_mistakes(void **state)
         struct conf conf, before;
         char expected[600];
         struct err err;
-
         conf_defaults(&conf);
         before = conf;
         snprintf(expected, sizeof(expected), "muster.json%s", mistakes[i].message);
@@ -174,7 +173,6 @@ static void test_mistakes(void **state)
 static void collect(void *arg, const char *mistake)
 {
     char *all = arg;
-
     snprintf(all + strlen(all), 2000 - strlen(all), "%s\n", mistake);
 }
 
@@ -186,7 +184,6 @@ static void test_all_mistakes(void **state)
         "\"timeouts\": {\"peer\": 0, \"fense\": 1, \"get\": 5},\n\"tmpdir\": 3}";
     char all[2000] = "";
     struct conf conf, before;
-
     (void)state;
     conf_defaults(&conf);
     before = conf;
@@ -211,7 +208,6 @@ static void test_twice_hides_values(void **state)
     static const char text[] = "{\"timeouts\": {\"get\": -1},\n\"timeouts\": {}, \"tmpdir\": 3}";
     char all[2000] = "";
     struct conf conf;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
@@ -224,7 +220,6 @@ static void test_long_path(void **state)
     char text[400], path[CONF_PATH_SIZE + 1] = "/";
     struct conf conf;
     struct err err;
-
     (void)state;
     memset(path + 1, 'p', CONF_PATH_SIZE - 1);
     conf_defaults(&conf);
@@ -241,7 +236,6 @@ static void test_bytes(void **state)
     char name[1000], *large = calloc(1, CONF_FILE_MAX + 1);
     struct conf conf;
     struct err err;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(parse(&conf, "{}\n\0", 4, &err), -1);
@@ -269,7 +263,6 @@ static void test_huge_number(void **state)
     const char *text = "{\"tree_arity\": 99999999999999999999999}";
     struct conf conf;
     struct err err;
-
     (void)state;
     conf_defaults(&conf);
     assert_int_equal(parse(&conf, text, strlen(text), &err), -1);

@@ -27,7 +27,6 @@ static void test_right(void **state)
     conf_defaults(&conf);
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
         struct err err = {0};
-
         assert_int_equal(conf_step_set(&conf, given[i].name, given[i].value, &err), 0);
         assert_string_equal(err.text, "");
     }
@@ -84,7 +83,6 @@ static void test_mistakes(void **state)
     before = conf;
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
         struct err err = {0};
-
         assert_int_equal(conf_step_set(&conf, mistakes[i].name, mistakes[i].value, &err), -1);
         assert_string_equal(err.text, mistakes[i].message);
         assert_memory_equal(&conf, &before, sizeof(conf));
@@ -95,7 +93,6 @@ static void test_admin(void **state)
 {
     struct conf conf;
     struct err err = {0};
-
     (void)state;
     conf_defaults(&conf);
     conf.log_level = LOG_LEVEL_DEBUG; /* what all have */
@@ -135,7 +132,6 @@ static void test_environment(void **state)
                           NULL};
     static char *many[1000];
     struct boot boot = {0};
-
     (void)state;
     memset(wide + strlen(wide), '9', sizeof(wide) - strlen(wide) - 1);
     own_settings(&boot, NULL);
@@ -153,7 +149,6 @@ static void test_environment(void **state)
 static void keep(void *arg, const char *key, const char *value, enum conf_source from)
 {
     char *text = arg;
-
     strcat(strcat(strcat(text, key), "="), value);
     strcat(strcat(strcat(text, " "), conf_source_name(from)), ";");
 }
@@ -165,7 +160,6 @@ static void test_sources(void **state)
     static const char file[] = "{\"tree_arity\": 4, \"on_task_loss\": \"continue\"}";
     char text[256] = "";
     struct err err = {0};
-
     (void)state;
     conf_defaults(&conf);
     before = conf;

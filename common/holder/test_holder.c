@@ -80,10 +80,9 @@ static void test_unanswered(void **state)
 static void test_ends(void **state)
 {
     int32_t status = 1;
-    struct site *first;
     (void)state;
     open_world(3, 2);
-    first = site(1, 0);
+    struct site *first = site(1, 0);
     publish(first, STORE_APP, &status);
     world_run(world, 2000);
     assert_int_equal(held_by(site(0, 0)), 1);

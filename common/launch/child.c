@@ -12,7 +12,6 @@ void child_default_signals(void)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
     sigset_t none;
-
     for (int sig = 1; sig < NSIG; sig++)
         sigaction(sig, &action, NULL);
     sigemptyset(&none);
@@ -22,7 +21,6 @@ void child_default_signals(void)
 void child_close_from(unsigned first)
 {
     struct rlimit files = {.rlim_cur = 65536};
-
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, first, ~0U, 0) == 0)
         return;

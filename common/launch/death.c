@@ -43,7 +43,6 @@ enum {
 bool death_status(int pidfd, int *status)
 {
     struct pidfd_exit info = {.mask = PIDFD_EXIT_MASK};
-
     if (ioctl(pidfd, PIDFD_EXIT_GET, &info) < 0)
         return false;
     *status = info.status;
@@ -56,7 +55,6 @@ int64_t death_oom_kills(void)
     FILE *in = fopen("/proc/vmstat", "re");
     char key[64];
     int64_t value, found = -1;
-
     while (in && found < 0 && fscanf(in, "%63s %" SCNd64, key, &value) == 2) {
         if (strcmp(key, "oom_kill") == 0)
             found = value;
@@ -72,7 +70,6 @@ append(char *buf, size_t cap, const char *fmt, ...)
 {
     size_t used = strlen(buf);
     va_list ap;
-
     snprintf(buf + used, cap - used, "%s", used > 0 ? "; " : " (");
     used = strlen(buf);
     va_start(ap, fmt);
@@ -88,7 +85,6 @@ static bool find_status(int pidfd, int *sig, int *code)
     struct pollfd reaped = {pidfd, 0, 0};
     siginfo_t info = {0};
     int status;
-
     if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
         info.si_pid != 0) {
         *sig = info.si_code == CLD_EXITED ? 0 : info.si_status;
@@ -106,7 +102,6 @@ static bool find_status(int pidfd, int *sig, int *code)
 static void append_status(const struct launch *launch, char *buf, size_t cap)
 {
     int sig, code;
-
     if (launch->pidfd < 0 || !find_status(launch->pidfd, &sig, &code))
         return;
     if (sig != 0 && !launch->forced)
@@ -120,7 +115,6 @@ void launch_death(const struct launch *launch, char *buf, size_t cap)
     const struct relay *relay = &launch->relay;
     int64_t kills = death_oom_kills();
     char room[256] = "";
-
     buf[0] = '\0';
     append_status(launch, buf, cap);
     if (launch->scratch && scratch_lacks_room(launch->scratch, room, sizeof(room)))

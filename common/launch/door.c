@@ -63,11 +63,9 @@ bool door_knocked(struct door *door, uid_t user)
 {
     for (int i = 0; i < STRANGERS_MAX && door->fd >= 0 && door->guest < 0; i++) {
         int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC);
-        enum owner owner;
-
         if (fd < 0)
             return lacks(errno);
-        owner = owner_by(fd, user);
+        enum owner owner = owner_by(fd, user);
         if (owner == OWNER_US || (owner == OWNER_GONE && lacks(errno)))
             door->guest = fd;
         else
@@ -80,7 +78,6 @@ void door_tell(const struct door *door, const char *nspace, uint32_t rank,
                void (*set)(void *arg, const char *key, const char *value), void *arg)
 {
     char value[512];
-
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
         set(arg, rest[i][0], rest[i][1]);
     snprintf(value, sizeof(value), "muster.%.400s.0" URI_SCHEME "%u", nspace, door->port);
@@ -95,12 +92,10 @@ void door_tell(const struct door *door, const char *nspace, uint32_t rank,
 uint16_t door_port_of(char *const *env)
 {
     const char *port = NULL;
-    unsigned long n;
-
     for (; env && *env && !port; env++)
         if (strncmp(*env, "PMIX_SERVER_URI", strlen("PMIX_SERVER_URI")) == 0)
             port = strstr(*env, URI_SCHEME);
-    n = port ? strtoul(port + strlen(URI_SCHEME), NULL, 10) : 0;
+    unsigned long n = port ? strtoul(port + strlen(URI_SCHEME), NULL, 10) : 0;
     return n >= PORT_OF_USERS && n <= UINT16_MAX ? (uint16_t)n : 0;
 }
 

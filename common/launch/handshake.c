@@ -44,7 +44,6 @@ static int server_gone(struct talk *talk)
 {
     struct relay *relay = &talk->launch->relay;
     char why[512];
-
     relay_drain(relay);
     if (relay->last_error[0] != '\0')
         return err_set(talk->err, "muster-server did not start on node %s: %s", here(talk),
@@ -61,7 +60,6 @@ static int wait_ready(struct talk *talk, short events)
         struct pollfd fds[] = {{talk->launch->control, events, 0},
                                {talk->launch->relay.fd, POLLIN, 0}};
         int left = deadline_left(talk->deadline);
-
         if (left == 0)
             return err_set(talk->err, "muster-server was not ready within %d s on node %s",
                            handshake_patience(talk->boot) / 1000, here(talk));
@@ -77,11 +75,9 @@ static int wait_ready(struct talk *talk, short events)
 static int send_all(struct talk *talk, const unsigned char *data, size_t len)
 {
     while (len > 0) {
-        ssize_t n;
-
         if (wait_ready(talk, POLLOUT) < 0)
             return -1;
-        n = send(talk->launch->control, data, len, MSG_NOSIGNAL);
+        ssize_t n = send(talk->launch->control, data, len, MSG_NOSIGNAL);
         if (n > 0) {
             data += n;
             len -= (size_t)n;
@@ -95,13 +91,10 @@ static int send_all(struct talk *talk, const unsigned char *data, size_t len)
 static int recv_all(struct talk *talk, void *buf, size_t len)
 {
     unsigned char *p = buf;
-
     while (len > 0) {
-        ssize_t n;
-
         if (wait_ready(talk, POLLIN) < 0)
             return -1;
-        n = recv(talk->launch->control, p, len, 0);
+        ssize_t n = recv(talk->launch->control, p, len, 0);
         if (n > 0) {
             p += n;
             len -= (size_t)n;
@@ -116,7 +109,6 @@ static int send_boot(struct talk *talk)
 {
     struct wire_out out = {0};
     int rc;
-
     wire_put_u32(&out, 0);
     boot_write(talk->boot, &out);
     if (out.failed || out.len - 4 > BOOT_MAX) {
@@ -133,7 +125,6 @@ static int recv_u32(struct talk *talk, uint32_t *value)
 {
     unsigned char raw[4];
     struct wire_in in;
-
     if (recv_all(talk, raw, sizeof(raw)) < 0)
         return -1;
     wire_in_init(&in, raw, sizeof(raw));
@@ -146,7 +137,6 @@ static char *recv_text(struct talk *talk)
 {
     uint32_t len;
     char *text;
-
     if (recv_u32(talk, &len) < 0)
         return NULL;
     talk->total += len;
@@ -165,14 +155,12 @@ static char *recv_text(struct talk *talk)
 /* Takes over text. */
 static int add_string(struct talk *talk, uint32_t slot, char *text)
 {
-    char **list;
     size_t n = 0;
-
     if (slot >= talk->env->nslots || text[0] == '=' || !strchr(text, '=')) {
         free(text);
         return err_set(talk->err, "muster-server on node %s answers with nonsense", here(talk));
     }
-    list = talk->env->strings[slot];
+    char **list = talk->env->strings[slot];
     while (list && list[n])
         n++;
     list = n < BOOT_ENV_COUNT ? realloc(list, (n + 2) * sizeof(*list)) : NULL;
@@ -190,13 +178,11 @@ static int recv_answer(struct talk *talk)
 {
     for (;;) {
         uint32_t slot;
-        char *text;
-
         if (recv_u32(talk, &slot) < 0)
             return -1;
         if (slot == BOOT_READY)
             return 0;
-        text = recv_text(talk);
+        char *text = recv_text(talk);
         if (!text)
             return -1;
         if (slot == BOOT_FAILED) {

@@ -59,7 +59,6 @@ static void *child_fails(int err, const char *what)
     char line[256];
     int n = snprintf(line, sizeof(line), "<3>cannot start %s: %s: %s\n", MUSTER_SERVER_PATH, what,
                      strerror(errno));
-
     if (n > 0 && write(err, line, (size_t)n) < 0)
         _exit(2);
     _exit(1);
@@ -73,7 +72,6 @@ static void place_descriptors(const struct start *start)
     int control = fcntl(start->control, F_DUPFD, FD_FIRST_FREE);
     int listener = start->listener < 0 ? -1 : fcntl(start->listener, F_DUPFD, FD_FIRST_FREE);
     int err = fcntl(start->err, F_DUPFD, FD_FIRST_FREE);
-
     if (null < 0 || control < 0 || err < 0 || (listener < 0 && start->listener >= 0))
         child_fails(start->err, "descriptors");
     if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
@@ -87,7 +85,6 @@ static void set_limits(void)
 {
     struct rlimit limit;
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
     /* The launcher may be exempt from the OOM killer; a user's process must not be. */
     if (fd >= 0) {
         if (write(fd, "0", 1) < 0)
@@ -100,7 +97,6 @@ static void set_limits(void)
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         rlim_t max = limit.rlim_max;
-
         /* A connection a task and a peer, however few the launcher may have. */
         limit.rlim_cur = limit.rlim_max = max < FILES_WANTED ? FILES_WANTED : max;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0) { /* we are not root */
@@ -116,7 +112,6 @@ static void become_server(const struct start *start)
 {
     char *argv[] = {(char *)(uintptr_t)MUSTER_SERVER_PATH, NULL};
     char gate;
-
     setsid();
     child_default_signals();
     place_descriptors(start);
@@ -156,7 +151,6 @@ static int make_env(struct start *start, const char *const *more, struct err *er
     const char *muster = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
     size_t n = 0, nmore = 0;
     bool failed = false;
-
     while (more && more[nmore])
         nmore++;
     start->env = calloc(ENV_OURS + nmore + 1, sizeof(*start->env));
@@ -179,7 +173,6 @@ static pid_t fork_server(const struct start *start)
     pid_t child, server = -1;
     ssize_t n;
     int ends[2];
-
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
     child = fork();
@@ -214,7 +207,6 @@ static int start_process(struct launch *launch, const struct launcher *launcher,
                          struct start *start, int control, int err_read, struct err *err)
 {
     pid_t server = fork_server(start);
-
     if (server < 0)
         return err_set(err, "cannot fork on node %s: %s", launch->node, strerror(errno));
 #ifdef SYS_pidfd_open
@@ -239,7 +231,6 @@ int launch_server(struct launch *launch, const struct launcher *launcher, struct
 {
     struct start start = {.user = launcher->user, .listener = launcher->listener};
     int control[2] = {-1, -1}, pipes[2] = {-1, -1}, rc = -1;
-
     *launch = (struct launch){.control = -1,
                               .pidfd = -1,
                               .relay = {.fd = -1},
@@ -309,7 +300,6 @@ bool launch_flush(struct launch *launch)
     while (has_more(launch)) {
         ssize_t n = send(launch->control, launch->tell.data + launch->told,
                          launch->tell.len - launch->told, MSG_DONTWAIT | MSG_NOSIGNAL);
-
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -341,7 +331,6 @@ static void force(struct launch *launch)
 static void show(struct launch *launch, const char *bytes, size_t n)
 {
     uint32_t asked = 0;
-
     for (size_t i = 0; i < n; i++)
         asked += bytes[i] == BOOT_SAYS_SHOW;
     if (asked == 0)
@@ -356,7 +345,6 @@ static enum launch_state receive(struct launch *launch, bool *stays)
 {
     char buf[256];
     ssize_t n = recv(launch->control, buf, sizeof(buf), MSG_DONTWAIT);
-
     *stays = n > 0 && memchr(buf, BOOT_SAYS_STAYS, (size_t)n);
     if (n > 0)
         silence_ends(&launch->silence, launch->node);
@@ -377,9 +365,7 @@ enum launch_state launch_attend(struct launch *launch)
 {
     bool stays;
     enum launch_state state = receive(launch, &stays);
-
     struct pollfd end = {launch->pidfd, POLLIN, 0};
-
     if (state != LAUNCH_DIED)
         return state;
     relay_drain(&launch->relay);
@@ -445,13 +431,11 @@ static void close_all(struct launch *launch)
 
 bool launch_end(struct launch *launch)
 {
-    bool ended;
-
     if (launch->control < 0)
         return true;
     /* The end of file alone would say that the launcher was killed. */
     launch_tell(launch, BOOT_LEAVE, 0, 0);
-    ended = wait_for_end(launch, LEAVE_MS, BOOT_STAY_MAX_MS);
+    bool ended = wait_for_end(launch, LEAVE_MS, BOOT_STAY_MAX_MS);
     if (!ended) {
         log_error("muster-server on node %s did not leave within %d s and is %s", launch->node,
                   LEAVE_MS / 1000, launch->pidfd >= 0 ? "killed" : "left behind");
@@ -475,12 +459,10 @@ void launch_kill(struct launch *launch)
 
 void launch_die_with(pid_t launcher)
 {
-    pid_t parent;
-
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         log_debug("a task may outlive its launcher: %s", strerror(errno));
     /* It may have died before. 0: it is outside of a pid namespace of ours. */
-    parent = getppid();
+    pid_t parent = getppid();
     if (parent != launcher && parent != 0)
         raise(SIGKILL);
 }

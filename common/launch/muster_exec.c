@@ -139,12 +139,11 @@ static void join_value(const char *name, const char *value, char separator, bool
 {
     const char *old = getenv(name);
     char *text;
-    int rc;
     if (old == NULL || *old == '\0') {
         setenv(name, value, 1);
         return;
     }
-    rc = asprintf(&text, "%s%c%s", before ? value : old, separator, before ? old : value);
+    int rc = asprintf(&text, "%s%c%s", before ? value : old, separator, before ? old : value);
     if (rc < 0)
         no_plan("out of memory");
     setenv(name, text, 1);

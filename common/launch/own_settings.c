@@ -18,7 +18,6 @@ enum {
 static void take_psets(struct boot *boot, const char *value)
 {
     char text[BOOT_PSETS_MAX + 2];
-
     snprintf(text, sizeof(text), "%s", value);
     if (text[0] != '\0')
         boot_replace(boot, BOOT_PSETS, text);
@@ -28,10 +27,8 @@ void own_settings(struct boot *boot, char *const *env)
 {
     char name[CONF_STEP_NAME_SIZE], value[VALUE_SIZE];
     unsigned n = 0;
-
     for (char *const *e = env; e && *e && n < MOST; e++) {
         size_t len = strcspn(*e, "=");
-
         if (len == strlen(BOOT_PSETS_ENV) && strncmp(*e, BOOT_PSETS_ENV "=", len + 1) == 0)
             take_psets(boot, *e + len + 1);
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))

@@ -37,7 +37,6 @@ void relay_mask(char *text)
 static enum log_level take_level(const char **text)
 {
     const char *p = *text;
-
     if (p[0] != '<' || p[1] < '0' || p[1] > '7' || p[2] != '>')
         return LOG_LEVEL_INFO;
     *text = p + 3;
@@ -71,11 +70,9 @@ static void keep(char *to, size_t cap, const char *text)
 static void finish_line(struct relay *relay)
 {
     const char *text = relay->line;
-    enum log_level level;
-
     relay->line[relay->used] = '\0';
     relay->used = 0;
-    level = take_level(&text);
+    enum log_level level = take_level(&text);
     if (*text == '\0')
         return;
     if (now_ms() - relay->window >= WINDOW_MS) {
@@ -107,7 +104,6 @@ bool relay_read(struct relay *relay)
 {
     char buf[4096];
     ssize_t n;
-
     if (relay->fd < 0)
         return false;
     do {

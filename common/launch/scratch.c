@@ -56,7 +56,6 @@ static int open_parent(const char *key, const char *tmpfs, const struct identity
 {
     int fd = open(tmpfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
-
     if (fd < 0 || fstat(fd, &st) < 0) {
         err_set(err, "cannot open the directory %s=%s: %s", key, tmpfs, strerror(errno));
     } else if (user->drop && (st.st_uid != 0 || ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
@@ -79,7 +78,6 @@ static void wait_bounded(pid_t pid, int64_t deadline)
 {
     struct timespec nap = {.tv_nsec = 1000000};
     bool killed = false;
-
     while (waitpid(pid, NULL, WNOHANG) == 0) {
         if (deadline_left(deadline) == 0 && killed) {
             log_warning("process %d, which removes a directory, hangs in the kernel", (int)pid);
@@ -98,14 +96,12 @@ static void wait_bounded(pid_t pid, int64_t deadline)
 static int remove_tree(int parent, const char *name, int dir, const struct identity *user,
                        int64_t deadline)
 {
-    pid_t pid;
-
     /* Most servers leave it empty. */
     if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
         return 0;
     if (errno != ENOTEMPTY)
         return -1;
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         if (identity_become(user) == 0)
             empty_dir(dir);
@@ -121,7 +117,6 @@ static bool is_ours(const char *name)
 {
     static const char before[] = "muster.";
     const char *random = strrchr(name, '.');
-
     return strncmp(name, before, sizeof(before) - 1) == 0 && random > name + sizeof(before) - 1 &&
            strlen(random + 1) == 8 && strspn(random + 1, "0123456789abcdef") == 8;
 }
@@ -133,7 +128,6 @@ static bool is_local(int fd)
                                           0x58465342 /* xfs */,       0x9123683e /* btrfs */,
                                           0x794c7630 /* overlayfs */, 0x2fc12fc1 /* zfs */};
     struct statfs fs;
-
     for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < sizeof(types) / sizeof(types[0]); i++) {
         if ((unsigned long)fs.f_type == types[i])
             return true;
@@ -161,7 +155,6 @@ static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
 {
     int fd = open_here(parent, name);
     struct stat st;
-
     if (fd < 0)
         return;
     /* Its content can harm its owner alone: with this mode only the owner can have put it here, for
@@ -169,7 +162,6 @@ static void sweep_one(int parent, const char *name, bool drop, int64_t deadline)
     if (fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0700 && (drop || st.st_uid == geteuid()) &&
         flock(fd, LOCK_EX | LOCK_NB) == 0) {
         struct identity owner = {.uid = st.st_uid, .gid = st.st_gid, .drop = drop};
-
         remove_tree(parent, name, fd, &owner, deadline);
     }
     close(fd);
@@ -180,7 +172,6 @@ static void sweep(int parent, bool drop, int64_t deadline)
 {
     DIR *dir = fdopendir(parent);
     struct dirent *entry;
-
     while (dir && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
         if (is_ours(entry->d_name))
             sweep_one(parent, entry->d_name, drop, deadline);
@@ -194,12 +185,10 @@ static void sweep_siblings(int where, const char *siblings, bool drop, int64_t d
 {
     DIR *dir = fdopendir(where);
     struct dirent *entry;
-
     while (dir && deadline_left(deadline) > 0 && (entry = readdir(dir))) {
         int fd = strncmp(entry->d_name, siblings, strlen(siblings)) == 0
                      ? open_here(where, entry->d_name)
                      : -1;
-
         if (fd >= 0)
             sweep(fd, drop, deadline);
     }
@@ -211,8 +200,6 @@ static void sweep_siblings(int where, const char *siblings, bool drop, int64_t d
 static void sweep_aside(int parent, const char *siblings, bool drop)
 {
     pid_t pid = is_local(parent) ? fork() : -1;
-    int fd;
-
     if (pid > 0)
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
@@ -225,7 +212,7 @@ static void sweep_aside(int parent, const char *siblings, bool drop)
     alarm(SWEEP_S);
     log_open(NULL, NULL, LOG_LEVEL_ERROR, NULL);
     /* not the launcher's own place in it */
-    fd = openat(parent, siblings ? ".." : ".", O_RDONLY | O_DIRECTORY);
+    int fd = openat(parent, siblings ? ".." : ".", O_RDONLY | O_DIRECTORY);
     if (fd >= 0 && dup2(fd, STDERR_FILENO + 1) >= 0) {
         child_close_from(STDERR_FILENO + 2);
         if (siblings)
@@ -241,7 +228,6 @@ static int make_dir(int parent, const char *label, char *name, size_t cap)
 {
     for (int i = 0; i < NAME_TRIES; i++) {
         uint32_t random;
-
         if (getrandom(&random, sizeof(random), 0) != sizeof(random))
             return -1;
         snprintf(name, cap, "muster.%s.%08x", label, random);
@@ -259,7 +245,6 @@ static int give_dir(int parent, const char *name, const struct identity *user)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
-
     if (fd < 0) {
         errno = errno == ENOENT ? EAGAIN : errno;
         return -1;
@@ -282,16 +267,13 @@ static int make_and_give(int parent, const char *label, const struct identity *u
                          size_t cap)
 {
     for (int i = 0; i < NAME_TRIES; i++) {
-        int fd;
-
         if (make_dir(parent, label, name, cap) < 0)
             return -1;
-        fd = give_dir(parent, name, user);
+        int fd = give_dir(parent, name, user);
         if (fd >= 0)
             return fd;
         if (errno != EAGAIN) {
             int saved_errno = errno;
-
             unlinkat(parent, name, AT_REMOVEDIR);
             errno = saved_errno;
             return -1;
@@ -305,7 +287,6 @@ static bool lacks_room(int fd, unsigned long long least, const char *key, const 
 {
     struct statvfs fs;
     unsigned long long kib;
-
     if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0) /* 0: it does not count */
         return false;
     kib = (unsigned long long)fs.f_bavail * fs.f_frsize / 1024;
@@ -330,7 +311,6 @@ bool scratch_lacks_room(const struct scratch *scratch, char *buf, size_t cap)
 static int check_room(int parent, const char *key, const char *tmpfs, struct err *err)
 {
     char lacks[512];
-
     if (!lacks_room(parent, LEAST_KIB, key, tmpfs, strlen(tmpfs), lacks, sizeof(lacks)))
         return 0;
     return err_set(err,
@@ -343,7 +323,6 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
                  const char *label, const struct identity *user, struct err *err)
 {
     char name[128];
-
     scratch->path = NULL;
     scratch->key = key;
     scratch->dir = -1;
@@ -375,7 +354,6 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
 bool scratch_is_seen(const struct scratch *scratch)
 {
     struct stat it, named;
-
     if (fstat(scratch->dir, &it) < 0 || it.st_nlink == 0)
         return true;
     return stat(scratch->path, &named) == 0 && named.st_dev == it.st_dev &&
@@ -384,11 +362,9 @@ bool scratch_is_seen(const struct scratch *scratch)
 
 void scratch_remove(struct scratch *scratch, const struct identity *user)
 {
-    const char *name;
-
     if (!scratch->path)
         return;
-    name = strrchr(scratch->path, '/') + 1;
+    const char *name = strrchr(scratch->path, '/') + 1;
     if (remove_tree(scratch->parent, name, scratch->dir, user, now_ms() + REMOVE_MS) < 0 &&
         errno != ENOENT) /* many servers take it along */
         log_warning("cannot remove %s: %s", scratch->path, strerror(errno));

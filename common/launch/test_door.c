@@ -28,7 +28,6 @@ static int knock(const struct door *door)
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct pollfd waits = {door->fd, POLLIN, 0};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
     if (door->guest < 0)
@@ -40,7 +39,6 @@ static int knock(const struct door *door)
 static bool is_cut(int fd, int ms)
 {
     struct pollfd end = {fd, POLLIN, 0};
-
     return poll(&end, 1, ms) == 1;
 }
 
@@ -48,7 +46,6 @@ static struct door open_door(void)
 {
     struct door door;
     struct err err = {0};
-
     assert_int_equal(door_open(&door, 0, &err), 0);
     return door;
 }
@@ -57,7 +54,6 @@ static void user_is_kept_waiting(void **state)
 {
     struct door door = open_door();
     int first, second;
-
     (void)state;
     assert_false(door_knocked(&door, geteuid()));
     first = knock(&door);
@@ -76,7 +72,6 @@ static void others_are_cut(void **state)
 {
     struct door door = open_door();
     int fd = knock(&door);
-
     (void)state;
     assert_false(door_knocked(&door, geteuid() + 1));
     assert_true(is_cut(fd, SOON_MS));
@@ -92,7 +87,6 @@ struct told {
 static void set(void *arg, const char *key, const char *value)
 {
     struct told *told = arg;
-
     told->n++;
     if (strcmp(key, "PMIX_SERVER_URI41") == 0)
         snprintf(told->uri, sizeof(told->uri), "%s=%s", key, value);
@@ -107,7 +101,6 @@ static void tasks_are_told_of_it(void **state)
     struct door door = open_door();
     struct told told = {0};
     char *env[] = {told.uri, NULL};
-
     (void)state;
     door_tell(&door, "slurm.1.0", 7, set, &told);
     assert_string_equal(told.nspace, "slurm.1.0");
@@ -122,7 +115,6 @@ static void takes_the_place_of_a_server(void **state)
     struct err err = {0};
     uint16_t port = server.port;
     int client = knock(&server);
-
     (void)state;
     assert_int_equal(door_open(&door, port, &err), -1);
     assert_true(door_knocked(&server, geteuid()));
@@ -157,7 +149,6 @@ static void only_ports_of_users(void **state)
     assert_int_equal(door_port_of(NULL), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[64], *env[] = {text, NULL};
-
         snprintf(text, sizeof(text), "%s", cases[i].uri);
         assert_int_equal(door_port_of(env), cases[i].port);
     }

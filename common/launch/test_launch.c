@@ -37,7 +37,6 @@ static char logged[1024];
 static void keep(void *arg, enum log_level level, const char *text)
 {
     size_t used = strlen(logged);
-
     (void)arg;
     (void)level;
     snprintf(logged + used, sizeof(logged) - used, "%s\n", text);
@@ -62,7 +61,6 @@ static bool has_ended(int fd)
 {
     struct pollfd end = {fd, POLLIN, 0};
     int n = poll(&end, 1, END_MS);
-
     close(fd);
     return n == 1;
 }
@@ -71,7 +69,6 @@ static void tells_all_before_the_end(void **state)
 {
     struct launch launch;
     char total[32];
-
     (void)state;
     start(&launch, "HOW=counts");
     for (uint32_t i = 0; i < RECORDS; i++)
@@ -86,13 +83,11 @@ static void ends_one_that_closes_its_socket(void **state)
 {
     struct launch launch;
     struct pollfd control;
-    int process;
-
     (void)state;
     start(&launch, "HOW=closes");
     if (launch.pidfd < 0)
         skip(); /* a kernel before 5.3 */
-    process = dup(launch.pidfd);
+    int process = dup(launch.pidfd);
     control = (struct pollfd){launch.control, POLLIN, 0};
     assert_int_equal(poll(&control, 1, END_MS), 1);
     assert_int_equal(launch_attend(&launch), LAUNCH_DIED);
@@ -233,7 +228,6 @@ static void shows_what_it_was_told(void **state)
 {
     struct launch launch;
     struct pollfd control;
-
     (void)state;
     start(&launch, "HOW=shows");
     control = (struct pollfd){launch.control, POLLIN, 0};
@@ -248,7 +242,6 @@ static void shows_what_it_was_told(void **state)
 static void has_nobodys_home(void **state)
 {
     struct launch launch;
-
     (void)state;
     start(&launch, "HOW=home");
     launch_end(&launch);
@@ -259,7 +252,6 @@ static void has_nobodys_home(void **state)
 static void waits_for_one_that_stays(void **state)
 {
     struct launch launch;
-
     (void)state;
     start(&launch, "HOW=stays");
     launch_end(&launch);
@@ -270,7 +262,6 @@ static void waits_for_one_that_stays(void **state)
 static void knows_one_that_died_from_one_that_left(void **state)
 {
     struct launch launch;
-
     (void)state;
     start(&launch, "HOW=home");
     assert_false(launch_end(&launch));
@@ -282,13 +273,11 @@ static void knows_one_that_died_from_one_that_left(void **state)
 static void ends_one_that_does_not_leave(void **state)
 {
     struct launch launch;
-    int process;
-
     (void)state;
     start(&launch, "HOW=stuck");
     if (launch.pidfd < 0)
         skip(); /* a kernel before 5.3 */
-    process = dup(launch.pidfd);
+    int process = dup(launch.pidfd);
     assert_true(launch_end(&launch)); /* it has not died by itself */
     assert_true(has_ended(process));
     assert_non_null(strstr(logged, "did not leave within 5 s and is killed"));
@@ -299,7 +288,6 @@ static void has_more_patience_with_a_large_step(void **state)
     const struct boot small = {.nnodes = 4, .ntasks = 8},
                       large = {.nnodes = 65536, .ntasks = 65536};
     const struct boot bound = {.nnodes = UINT32_MAX, .ntasks = UINT32_MAX};
-
     (void)state;
     assert_in_range(handshake_patience(&small), 30000, 30100);
     assert_in_range(handshake_patience(&large), 150000, 200000);

@@ -22,7 +22,6 @@ static char logged[1024];
 static void keep(void *arg, enum log_level level, const char *text)
 {
     size_t used = strlen(logged);
-
     (void)arg;
     snprintf(logged + used, sizeof(logged) - used, "%d %s\n", (int)level, text);
 }
@@ -35,7 +34,6 @@ static void levels(void **state)
         "<3>an error\n<4>a warning\n<7>a debug line\n<9>no level\n<3>\033[31mred\n";
     struct relay relay;
     int ends[2];
-
     (void)state;
     log_open(keep, NULL, LOG_LEVEL_DEBUG, NULL);
     assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
@@ -55,6 +53,5 @@ static void levels(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(levels)};
-
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

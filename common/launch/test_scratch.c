@@ -35,7 +35,6 @@ static struct identity user;
 static char *path_of(const char *name)
 {
     static char path[512];
-
     snprintf(path, sizeof(path), "%s/%s", tmpfs, name);
     return path;
 }
@@ -43,7 +42,6 @@ static char *path_of(const char *name)
 static bool exists(const char *name)
 {
     struct stat st;
-
     return lstat(path_of(name), &st) == 0;
 }
 
@@ -51,11 +49,9 @@ static bool exists(const char *name)
 static void leave(const char *name)
 {
     char file[600];
-    int fd;
-
     assert_int_equal(mkdir(path_of(name), 0700), 0);
     snprintf(file, sizeof(file), "%s/file", path_of(name));
-    fd = open(file, O_CREAT | O_WRONLY, 0600);
+    int fd = open(file, O_CREAT | O_WRONLY, 0600);
     assert_true(fd >= 0);
     close(fd);
     if (user.drop) {
@@ -68,7 +64,6 @@ static void leave(const char *name)
 static void await_sweep(void)
 {
     unsigned n = 0;
-
     while (wait(NULL) > 0)
         n++;
     assert_int_equal(n, 1);
@@ -77,7 +72,6 @@ static void await_sweep(void)
 static void make(struct scratch *scratch)
 {
     struct err err = {0};
-
     if (scratch_make(scratch, "TmpFS", tmpfs, NULL, "4711.0", &user, &err) < 0)
         fail_msg("%s", err.text);
     await_sweep();
@@ -88,7 +82,6 @@ static void make(struct scratch *scratch)
 static void make_until_gone(const char *name)
 {
     struct scratch scratch;
-
     for (int i = 0; i < SWEEPS && exists(name); i++) {
         make(&scratch);
         scratch_remove(&scratch, &user);
@@ -118,7 +111,6 @@ static void made_and_removed(void **state)
 {
     struct scratch scratch;
     struct stat st;
-
     (void)state;
     make(&scratch);
     assert_int_equal(stat(scratch.path, &st), 0);
@@ -132,7 +124,6 @@ static void seen_by_its_path(void **state)
 {
     struct scratch scratch;
     char moved[600];
-
     (void)state;
     make(&scratch);
     assert_true(scratch_is_seen(&scratch));
@@ -161,7 +152,6 @@ static void left_beside_is_swept(void **state)
     struct scratch scratch;
     struct err err = {0};
     char own[600];
-
     (void)state;
     assert_int_equal(mkdir(path_of("job-1"), 0755), 0);
     leave("job-1/muster.4710.3.0000abcd");
@@ -188,17 +178,13 @@ static void left_beside_is_swept(void **state)
 static void left_deep_is_swept(void **state)
 {
     char name[] = "muster.4710.3.0000abcd";
-    int dir;
-
     (void)state;
     assert_int_equal(mkdir(path_of(name), 0700), 0);
-    dir = open(path_of(name), O_RDONLY | O_DIRECTORY);
+    int dir = open(path_of(name), O_RDONLY | O_DIRECTORY);
     for (int i = 0; i < DEPTH; i++) {
         const char *level = i == 0 ? "deep.0.0" : "d";
-        int sub;
-
         assert_int_equal(mkdirat(dir, level, 0700), 0);
-        sub = openat(dir, level, O_RDONLY | O_DIRECTORY);
+        int sub = openat(dir, level, O_RDONLY | O_DIRECTORY);
         assert_true(sub >= 0);
         if (user.drop)
             assert_int_equal(fchown(sub, SOMEBODY, SOMEBODY), 0);
@@ -215,7 +201,6 @@ static void locked_is_left_alone(void **state)
 {
     struct scratch first, second;
     char name[64];
-
     (void)state;
     make(&first);
     snprintf(name, sizeof(name), "%s", strrchr(first.path, '/') + 1);
@@ -232,7 +217,6 @@ static void others_are_left_alone(void **state)
     static const char *const names[] = {"muster.4711.0", "muster.4711.0.0000abcd.old",
                                         "muster.0000abcd", "other"};
     struct scratch scratch;
-
     (void)state;
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(mkdir(path_of(names[i]), 0700), 0);
@@ -256,7 +240,6 @@ static void writable_by_others_is_left_alone(void **state)
 {
     static const mode_t modes[] = {0770, 0707, 02770, 0755};
     struct scratch scratch;
-
     (void)state;
     leave("muster.4710.3.0000abcd");
     for (size_t i = 0; i < 4; i++) {

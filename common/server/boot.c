@@ -100,9 +100,8 @@ static bool name_ok(const char *s)
 static int read_version(struct wire_in *in, bool same, struct err *err)
 {
     char version[64];
-    uint32_t protocol;
     wire_get_str(in, version, sizeof version);
-    protocol = wire_get_u32(in);
+    uint32_t protocol = wire_get_u32(in);
     if (in->bad)
         return err_set(err, "the boot message has no version");
     if (same && (strcmp(version, MUSTER_VERSION) != 0 || protocol != FRAME_PROTOCOL))
@@ -171,7 +170,6 @@ static int read_nodes(struct boot *boot, struct wire_in *in, struct err *err)
 static int check_ranks(const struct boot *boot, struct err *err)
 {
     uint64_t total = 0;
-    unsigned char *seen;
     int rc = 0;
     for (uint32_t i = 0; i < boot->nnodes; i++)
         total += boot->nodes[i].ntasks;
@@ -179,7 +177,7 @@ static int check_ranks(const struct boot *boot, struct err *err)
         return err_set(err, "the boot message has %llu ranks for %u tasks",
                        (unsigned long long)total, boot->ntasks);
     /* total ranks were in the message, so this is no larger than what was received */
-    seen = calloc(boot->ntasks, 1);
+    unsigned char *seen = calloc(boot->ntasks, 1);
     if (seen == NULL)
         return err_set(err, "out of memory");
     for (uint32_t i = 0; i < boot->nnodes && rc == 0; i++) {
@@ -391,11 +389,10 @@ const char *boot_setting(const struct boot *boot, const char *key)
 bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank)
 {
     const char *text = boot_setting(boot, "parent");
-    unsigned long number;
     char *end;
     if (text == NULL || *text < '0' || *text > '9')
         return false;
-    number = strtoul(text, &end, 10);
+    unsigned long number = strtoul(text, &end, 10);
     if (number >= UINT32_MAX || *end != ' ' || end[1] == '\0' || strlen(end + 1) > NAME_MAX_LEN)
         return false;
     *rank = (uint32_t)number;
@@ -441,10 +438,9 @@ void boot_set(struct boot *boot, const char *key, const char *value)
 void boot_replace(struct boot *boot, const char *key, const char *value)
 {
     for (uint32_t i = 0; i < boot->nsettings; i++) {
-        char *copy;
         if (strcmp(boot->settings[i].key, key) != 0)
             continue;
-        copy = strdup(value);
+        char *copy = strdup(value);
         if (copy != NULL) {
             free(boot->settings[i].value);
             boot->settings[i].value = copy;

@@ -40,10 +40,8 @@ static bool refused(const struct boot *boot)
     struct wire_out out = {0};
     struct boot read;
     struct err err = {0};
-    int rc;
-
     boot_write(boot, &out);
-    rc = boot_read(&read, out.data, out.len, &err);
+    int rc = boot_read(&read, out.data, out.len, &err);
     assert_true((rc < 0) == (err.text[0] != '\0'));
     boot_free(&read);
     wire_out_free(&out);
@@ -55,7 +53,6 @@ static void round_trip(void **state)
     struct boot boot = sample(), read;
     struct wire_out out = {0};
     struct err err = {0};
-
     (void)state;
     boot_write(&boot, &out);
     assert_int_equal(boot_read(&read, out.data, out.len, &err), 0);
@@ -90,14 +87,12 @@ static void every_truncation_is_refused(void **state)
 {
     struct boot boot = sample(), read;
     struct wire_out out = {0};
-
     (void)state;
     boot_write(&boot, &out);
     for (size_t len = 0; len < out.len; len++) {
         /* a block of just that size, so that a sanitizer sees a read behind it */
         unsigned char *copy = malloc(len ? len : 1);
         struct err err = {0};
-
         memcpy(copy, out.data, len);
         assert_int_equal(boot_read(&read, copy, len, &err), -1);
         assert_true(err.text[0] != '\0');
@@ -114,12 +109,10 @@ static void bit_flips_do_no_harm(void **state)
 {
     struct boot boot = sample(), read;
     struct wire_out out = {0};
-
     (void)state;
     boot_write(&boot, &out);
     for (size_t bit = 0; bit < out.len * 8; bit++) {
         struct err err = {0};
-
         out.data[bit / 8] ^= (unsigned char)(1U << bit % 8);
         if (boot_read(&read, out.data, out.len, &err) == 0) {
             assert_true(read.node < read.nnodes);
@@ -139,12 +132,10 @@ static void oversized_counts_are_refused(void **state)
     struct boot boot = sample(), read;
     struct wire_out out = {0};
     struct err err = {0};
-    size_t at;
-
     (void)state;
     boot_write(&boot, &out);
     /* behind version, protocol, four strings, run and node stands the number of nodes */
-    at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 12;
+    size_t at = 4 + strlen(MUSTER_VERSION) + 4 + 4 + 4 + 4 + 12 + 4 + 6 + 4 + 25 + 12;
     assert_memory_equal(out.data + at, "\0\0\0\2", 4);
     wire_set_u32(&out, at, 0xffffffff);
     assert_int_equal(boot_read(&read, out.data, out.len, &err), -1);
@@ -162,7 +153,6 @@ static void nonsense_is_refused(void **state)
     struct boot_node bad[2];
     struct boot boot = sample();
     char nspace[300];
-
     (void)state;
     assert_false(refused(&boot));
     boot.node = 2;
@@ -209,7 +199,6 @@ static void applications(void **state)
     struct boot boot = sample(), read;
     struct wire_out out = {0};
     struct err err = {0};
-
     (void)state;
     boot.nodes = three;
     boot.nnodes = 3;
@@ -232,7 +221,6 @@ static void applications_out_of_order_are_refused(void **state)
     uint32_t r0[] = {0, 1}, r1[] = {2, 4}, r2[] = {3};
     struct boot_node three[] = {{"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 1}, {"c09", 1, r2, 0, 1}};
     struct boot boot = sample();
-
     (void)state;
     boot.nodes = three;
     boot.nnodes = 3;
@@ -260,7 +248,6 @@ static void another_version_is_refused(void **state)
     struct boot boot = sample(), read;
     struct wire_out out = {0};
     struct err err = {0};
-
     (void)state;
     boot_write(&boot, &out);
     out.data[4] ^= 1;

@@ -12,7 +12,6 @@
 static inline int64_t now_ms(void)
 {
     struct timespec t;
-
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
@@ -21,7 +20,6 @@ static inline int64_t now_ms(void)
 static inline int deadline_left(int64_t deadline)
 {
     int64_t left = deadline - now_ms();
-
     return left > 0 ? (int)left : 0;
 }
 

@@ -17,10 +17,8 @@ static int open_cmdline(pid_t pid)
 {
     char path[32];
     struct stat st;
-    int fd;
-
     snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_uid != geteuid())) {
         close(fd);
         return -1;
@@ -33,7 +31,6 @@ char *cmdline_read(pid_t pid, size_t max)
     int fd = pid > 0 ? open_cmdline(pid) : -1;
     char *text = fd >= 0 ? malloc(max + 2) : NULL;
     ssize_t len = text ? read_all(fd, text, max + 2) : 0;
-
     if (fd >= 0)
         close(fd);
     /* Each argument ends with a NUL, unless the process has written something else there. */

@@ -30,7 +30,6 @@ static void move_up(struct walk *walk, int from, const char *name)
 {
     char to[64];
     int rc;
-
     do {
         snprintf(to, sizeof(to), "deep.%u.%u", walk->round, walk->names++);
         rc = renameat(from, name, walk->top, to);
@@ -42,7 +41,6 @@ static void empty_tree(struct walk *walk, int fd, int depth)
 {
     DIR *dir = fdopendir(fd);
     struct dirent *entry;
-
     if (!dir) {
         close(fd);
         return;
@@ -50,8 +48,6 @@ static void empty_tree(struct walk *walk, int fd, int depth)
     rewinddir(dir);
     while ((entry = readdir(dir))) {
         const char *name = entry->d_name;
-        int sub;
-
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
         if (unlinkat(fd, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
@@ -62,7 +58,7 @@ static void empty_tree(struct walk *walk, int fd, int depth)
             move_up(walk, fd, name);
             continue;
         }
-        sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (sub >= 0)
             empty_tree(walk, sub, depth + 1);
         unlinkat(fd, name, AT_REMOVEDIR);
@@ -73,10 +69,8 @@ static void empty_tree(struct walk *walk, int fd, int depth)
 void empty_dir(int fd)
 {
     struct walk walk = {.top = fd};
-
     for (; walk.round < ROUNDS_MAX; walk.round++) {
         int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
         walk.names = walk.moved = 0;
         if (copy >= 0)
             empty_tree(&walk, copy, 0);

@@ -11,7 +11,6 @@ int err_set(struct err *err, const char *fmt, ...)
 {
     if (err->text[0] == '\0') {
         va_list ap;
-
         va_start(ap, fmt);
         vsnprintf(err->text, sizeof(err->text), fmt, ap);
         va_end(ap);

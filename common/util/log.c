@@ -36,7 +36,6 @@ static size_t printable(const unsigned char *p)
 {
     unsigned char low = 0x80, high = 0xbf;
     size_t len;
-
     if (p[0] < 0x80)
         return p[0] >= 0x20 && p[0] != 0x7f;
     if (p[0] >= 0xc2 && p[0] <= 0xdf)
@@ -76,10 +75,8 @@ static size_t printable(const unsigned char *p)
 void log_mask(char *text)
 {
     unsigned char *p = (unsigned char *)text;
-
     while (*p != '\0') {
         size_t len = printable(p);
-
         if (len == 0)
             *p = '?';
         p += len > 0 ? len : 1;
@@ -91,7 +88,6 @@ static void trim_cut(char *text, size_t len)
 {
     unsigned char *p = (unsigned char *)text;
     size_t lead = len;
-
     while (lead > 0 && len - lead < 3 && is_continuation(p[lead - 1]))
         lead--;
     if (lead > 0 && p[lead - 1] >= 0xc0 && printable(p + lead - 1) == 0)
@@ -102,7 +98,6 @@ void log_stderr(void *arg, enum log_level level, const char *text)
 {
     char line[TEXT_MAX + 16];
     int len = snprintf(line, sizeof(line), "<%d>%s\n", (int)level, text);
-
     (void)arg;
     /* One write, so that lines of several threads or processes do not mix. */
     while (write(STDERR_FILENO, line, (size_t)len) < 0 && errno == EINTR)
@@ -132,7 +127,6 @@ void log_write(enum log_level level, const char *fmt, ...)
     char text[TEXT_MAX + 1], *line;
     int saved_errno = errno, used = 0, n;
     va_list ap;
-
     if (!log_wants(level))
         return;
     if (out.prefix[0] != '\0')

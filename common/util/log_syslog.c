@@ -21,11 +21,9 @@ static int connect_to(const char *path)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
     snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
         int saved = errno;
-
         close(fd);
         errno = saved;
         return -1;
@@ -44,7 +42,6 @@ int log_syslog_open(struct log_syslog *syslog, const char *path, const char *nam
 static int send_line(struct log_syslog *syslog, const char *line, size_t len)
 {
     int fresh, rc;
-
     if (send(syslog->fd, line, len, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
         return 0;
     if (errno != ECONNREFUSED && errno != ENOTCONN && errno != ECONNRESET)
@@ -66,12 +63,10 @@ void log_syslog(void *arg, enum log_level level, const char *text)
     char line[1200], when[32] = "";
     time_t now = time(NULL);
     struct tm tm;
-    int len;
-
     if (localtime_r(&now, &tm))
         strftime(when, sizeof(when), "%b %e %T", &tm);
-    len = snprintf(line, sizeof(line), "<%d>%s %s[%d]: %s", LOG_DAEMON | (int)level, when,
-                   syslog->name, (int)getpid(), text);
+    int len = snprintf(line, sizeof(line), "<%d>%s %s[%d]: %s", LOG_DAEMON | (int)level, when,
+                       syslog->name, (int)getpid(), text);
     if (len >= (int)sizeof(line))
         len = (int)sizeof(line) - 1;
     if (send_line(syslog, line, (size_t)len) < 0 || level <= LOG_LEVEL_ERROR)

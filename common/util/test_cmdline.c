@@ -30,7 +30,6 @@ static struct child start_child(char *const argv[], int (*before)(void))
     int input[2], ready[2];
     char byte;
     struct child child;
-
     assert_int_equal(pipe(input), 0);
     assert_int_equal(pipe(ready), 0);
     child.pid = fork();
@@ -58,7 +57,6 @@ static struct child start_child(char *const argv[], int (*before)(void))
 static void end_child(struct child *child)
 {
     int status;
-
     close(child->input);
     assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
 }
@@ -71,7 +69,6 @@ static void joins_the_arguments(void **state)
 {
     struct child child = start_child(arguments, NULL);
     char *text = cmdline_read(child.pid, MAX);
-
     (void)state;
     assert_non_null(text);
     assert_string_equal(text, JOINED);
@@ -83,7 +80,6 @@ static void has_a_bound(void **state)
 {
     struct child child = start_child(arguments, NULL);
     char *text = cmdline_read(child.pid, strlen(JOINED));
-
     (void)state;
     assert_non_null(text);
     assert_string_equal(text, JOINED);
@@ -97,7 +93,6 @@ static void finds_none_of_a_process_that_ended(void **state)
 {
     struct child child = start_child(arguments, NULL);
     siginfo_t info;
-
     (void)state;
     close(child.input);
     child.input = -1;
@@ -122,25 +117,20 @@ static int hide(void)
 
 static void finds_none_of_another_user(void **state)
 {
-    struct child child;
-
     (void)state;
     if (geteuid() != 0)
         skip();
-    child = start_child(arguments, become_nobody);
+    struct child child = start_child(arguments, become_nobody);
     assert_null(cmdline_read(child.pid, MAX));
     end_child(&child);
 }
 
 static void finds_none_of_one_with_other_rights(void **state)
 {
-    struct child child;
-    pid_t reader;
     int status;
-
     (void)state;
-    child = start_child(NULL, hide);
-    reader = fork();
+    struct child child = start_child(NULL, hide);
+    pid_t reader = fork();
     if (reader == 0) {
         if (geteuid() == 0 && setuid(65534) != 0)
             _exit(2);

@@ -85,7 +85,6 @@ static void hostile_bytes_are_masked(void **state)
 static void long_text_is_cut(void **state)
 {
     char text[3000];
-
     (void)state;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
@@ -105,7 +104,6 @@ static void default_sink_writes_a_line(void **state)
 {
     char line[64] = "";
     int ends[2], saved = dup(STDERR_FILENO);
-
     (void)state;
     assert_int_equal(pipe(ends), 0);
     log_open(NULL, NULL, LOG_LEVEL_INFO, "p");
@@ -122,7 +120,6 @@ static void default_sink_writes_a_line(void **state)
 static void first_error_wins(void **state)
 {
     struct err err = {0};
-
     (void)state;
     assert_int_equal(err_set(&err, "first %d", 1), -1);
     assert_int_equal(err_set(&err, "second"), -1);

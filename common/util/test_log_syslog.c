@@ -26,7 +26,6 @@ static int listen_here(void)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-
     snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -56,7 +55,6 @@ static void assert_next(int fd, const char *expected)
 {
     char text[2000] = "", *from, *to;
     ssize_t n = read(fd, text, sizeof(text) - 1);
-
     if (!expected) {
         assert_int_equal(n, -1);
         return;
@@ -74,7 +72,6 @@ static void lines(void **state)
     struct log_syslog syslog;
     struct err err = {0};
     int fd = listen_here();
-
     (void)state;
     assert_int_equal(log_syslog_open(&syslog, path, "test", &err), 0);
     log_open(log_syslog, &syslog, LOG_LEVEL_INFO, "4711.0 c07");
@@ -96,7 +93,6 @@ static void syslog_starts_anew(void **state)
     struct log_syslog syslog;
     struct err err = {0};
     int fd = listen_here();
-
     (void)state;
     assert_int_equal(log_syslog_open(&syslog, path, "test", &err), 0);
     log_open(log_syslog, &syslog, LOG_LEVEL_INFO, NULL);
@@ -120,7 +116,6 @@ static void a_full_socket(void **state)
     struct err err = {0};
     int fd = listen_here(), size = 2048, i;
     char text[256];
-
     (void)state;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
     assert_int_equal(log_syslog_open(&syslog, path, "test", &err), 0);
@@ -138,7 +133,6 @@ static void no_syslog(void **state)
     struct log_syslog syslog;
     struct err err = {0};
     char expected[128];
-
     (void)state;
     snprintf(expected, sizeof(expected), "cannot connect to %s: No such file or directory", path);
     assert_int_equal(log_syslog_open(&syslog, path, "test", &err), -1);

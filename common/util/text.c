@@ -13,7 +13,6 @@ char *text_format(const char *fmt, ...)
 {
     char *text;
     va_list ap;
-
     va_start(ap, fmt);
     int n = vasprintf(&text, fmt, ap);
     va_end(ap);

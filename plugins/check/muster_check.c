@@ -53,11 +53,9 @@ struct options {
 static pid_t start(char *const argv[], FILE **out)
 {
     int fds[2];
-    pid_t pid;
-
     if (pipe(fds) < 0)
         return -1;
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         dup2(fds[1], STDOUT_FILENO);
         close(fds[0]);
@@ -76,7 +74,6 @@ static pid_t start(char *const argv[], FILE **out)
 static int wait_for(pid_t pid)
 {
     int status;
-
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
@@ -142,7 +139,6 @@ static char *value_of(const char *line, const char *key, const char *option)
     size_t len = strlen(key);
     const char *value = strchr(line, '=');
     char *text = NULL;
-
     if (strncmp(line, key, len) != 0 || line[len] != ' ' || value == NULL)
         return NULL;
     value += 1 + strspn(value + 1, " ");
@@ -159,7 +155,6 @@ static void read_configuration(struct node_places *places)
     size_t cap = 0;
     FILE *in = NULL;
     pid_t pid = start(argv, &in);
-
     while (in != NULL && getline(&line, &cap, in) >= 0) {
         if ((found = value_of(line, "PluginDir", "--plugins=")) != NULL)
             places->plugins = found;
@@ -183,17 +178,14 @@ static int collect(const struct options *options, struct report *report)
     char *text = NULL;
     size_t cap = 0;
     FILE *in = NULL;
-    pid_t pid;
-    int status;
-
     build_line(&line, options);
-    pid = start(line.argv, &in);
+    pid_t pid = start(line.argv, &in);
     while (in != NULL && getline(&text, &cap, in) >= 0)
         report_add(report, text);
     free(text);
     if (in != NULL)
         fclose(in);
-    status = pid > 0 ? wait_for(pid) : 127;
+    int status = pid > 0 ? wait_for(pid) : 127;
     if (status != 0)
         report_fault(report, "%s ended with status %d; a node without a row has not answered",
                      line.argv[0], status);
@@ -208,9 +200,6 @@ static void try_step(const struct options *options, struct report *report)
     char nodes[32], *text = NULL, last[512] = "";
     size_t cap = 0;
     FILE *in = NULL;
-    pid_t pid;
-    int status;
-
     snprintf(nodes, sizeof nodes, "-N%u", report_nodes(report));
     add(&line, "timeout");
     add(&line, "90");
@@ -226,13 +215,13 @@ static void try_step(const struct options *options, struct report *report)
     add(&line, "/bin/sh");
     add(&line, "-c");
     add(&line, "exec true");
-    pid = start(line.argv, &in);
+    pid_t pid = start(line.argv, &in);
     while (in != NULL && getline(&text, &cap, in) >= 0)
         snprintf(last, sizeof last, "%s", text);
     free(text);
     if (in != NULL)
         fclose(in);
-    status = pid > 0 ? wait_for(pid) : 127;
+    int status = pid > 0 ? wait_for(pid) : 127;
     if (status != 0)
         report_fault(report,
                      "a step under muster ended with status %d: where the lines above name a node, "
@@ -245,7 +234,6 @@ static void try_step(const struct options *options, struct report *report)
 static bool takes(const char *arg, const char *name, const char **value)
 {
     size_t len = strlen(name);
-
     if (strncmp(arg, name, len) != 0)
         return false;
     *value = arg + len;
@@ -256,7 +244,6 @@ static bool takes(const char *arg, const char *name, const char **value)
 static int read_options(struct options *options, int argc, char **argv)
 {
     struct node_places *places = &options->places;
-
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             fputs(usage, stdout);
@@ -289,10 +276,8 @@ static int read_options(struct options *options, int argc, char **argv)
 static int one_node(const struct options *options)
 {
     struct node_places places = options->places;
-    json_object *node;
-
     places.flux = options->flux;
-    node = node_look(&places);
+    json_object *node = node_look(&places);
     puts(json_object_to_json_string_ext(node, JSON_C_TO_STRING_PLAIN));
     json_object_put(node);
     return fflush(stdout) != 0;
@@ -302,7 +287,6 @@ static int one_node(const struct options *options)
 static bool is_task(void)
 {
     const char *nodes = getenv("SLURM_STEP_NUM_NODES"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
-
     return (nodes != NULL && atoi(nodes) > 1) || (tasks != NULL && atoi(tasks) > 1);
 }
 
@@ -312,7 +296,6 @@ int main(int argc, char **argv)
                                   getenv("FLUX_URI") != NULL && getenv("SLURM_STEP_ID") == NULL};
     struct report report = {0};
     int done = read_options(&options, argc, argv);
-
     if (done != 0)
         return done - 1;
     if (options.node)

@@ -48,14 +48,12 @@ static bool read_mark(const char *path, char version[VERSION_MAX])
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
     char *map = MAP_FAILED, *at = NULL;
-
     if (fd >= 0)
         errno = 0;
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map != MAP_FAILED) {
         char *end = map + st.st_size;
-
         errno = 0;
         at = memmem(map, (size_t)st.st_size, MARK_PREFIX, strlen(MARK_PREFIX));
         if (at != NULL) {
@@ -73,7 +71,6 @@ static bool read_mark(const char *path, char version[VERSION_MAX])
 static void look_at_file(struct look *look, const char *key, const char *path, const char *where)
 {
     char version[VERSION_MAX];
-
     put(look, key, "-");
     if (path == NULL) {
         fault(look,
@@ -94,7 +91,6 @@ static void look_at_file(struct look *look, const char *key, const char *path, c
 static char *find_plugin(const char *dirs)
 {
     char *copy = strdup(dirs), *rest = copy, *dir, *path = NULL;
-
     while (path == NULL && rest != NULL && (dir = strsep(&rest, ":")) != NULL) {
         path = text_format("%s/%s", dir, strrchr(CHECK_SLURM_PLUGIN, '/') + 1);
         if (path != NULL && access(path, F_OK) != 0) {
@@ -109,7 +105,6 @@ static char *find_plugin(const char *dirs)
 static void look_at_plugins(struct look *look)
 {
     const struct node_places *places = look->places;
-
     if (places->flux) {
         look_at_file(look, "plugin", CHECK_FLUX_SHELL_PLUGIN, NULL);
         look_at_file(look, "module", CHECK_FLUX_MODULE, NULL);
@@ -117,7 +112,6 @@ static void look_at_plugins(struct look *look)
     } else {
         char *path =
             places->plugins == NULL ? strdup(CHECK_SLURM_PLUGIN) : find_plugin(places->plugins);
-
         look_at_file(look, "plugin", path, places->plugins);
         look_at_file(look, "backend", MUSTER_BACKEND_DIR "/rm_slurm.so", NULL);
         free(path);
@@ -131,19 +125,16 @@ static int ask_server(const char *options, char **said)
     char *command = text_format("exec env -i " MUSTER_SERVER_PATH " %s 2>&1", options);
     FILE *in = command == NULL ? NULL : popen(command, "re");
     size_t cap = 0;
-    ssize_t n;
-    int status;
-
     *said = NULL;
     free(command);
     if (in == NULL)
         return -1;
-    n = getdelim(said, &cap, '\0', in);
+    ssize_t n = getdelim(said, &cap, '\0', in);
     if (n < 0) {
         free(*said);
         *said = strdup("");
     }
-    status = pclose(in);
+    int status = pclose(in);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -152,7 +143,6 @@ static void look_at_server(struct look *look)
 {
     char *said, version[VERSION_MAX] = "", libpmix[VERSION_MAX] = "";
     int status = ask_server("--version", &said);
-
     put(look, "server", "-");
     put(look, "libpmix", "-");
     if (status != 0 || said == NULL ||
@@ -177,7 +167,6 @@ static void look_at_server(struct look *look)
 static void settings_faults(struct look *look, char *said)
 {
     char *line, *rest = said;
-
     while ((line = strsep(&rest, "\n")) != NULL)
         if (line[0] != '\0')
             fault(look, text_format("settings: %s", line));
@@ -187,7 +176,6 @@ static void settings_faults(struct look *look, char *said)
 static void find_tmpdir(const char *said, char *tmpdir, size_t cap)
 {
     const char *at = strstr(said, "\"tmpdir\": \"");
-
     tmpdir[0] = '\0';
     if (at != NULL) {
         at += strlen("\"tmpdir\": \"");
@@ -201,7 +189,6 @@ static void look_at_settings(struct look *look, char *tmpdir, size_t cap)
     char *said, digits[16];
     uint32_t hash = 2166136261U;
     int status = ask_server("--check --print", &said);
-
     tmpdir[0] = '\0';
     put(look, "settings", "-");
     if (status == 0 && said != NULL) {
@@ -224,7 +211,6 @@ static char *expand(const char *path)
     size_t len;
     FILE *to = open_memstream(&out, &len);
     const char *node = getenv("SLURMD_NODENAME");
-
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     for (; to != NULL && *path != '\0'; path++) {
@@ -242,7 +228,6 @@ static void look_at_spool(struct look *look)
 {
     char *path = look->places->spool != NULL ? expand(look->places->spool) : NULL, mode[16];
     struct stat st;
-
     put(look, "spool", "-");
     if (path != NULL && stat(path, &st) == 0) {
         snprintf(mode, sizeof mode, "%04o", (unsigned)(st.st_mode & 07777));
@@ -266,7 +251,6 @@ static void look_at_tmpdir(struct look *look, const char *chosen)
     const char *tmpfs = look->places->tmpfs != NULL ? look->places->tmpfs : "/tmp";
     char *path = expand(chosen[0] != '\0' ? chosen : tmpfs);
     struct statvfs fs;
-
     put(look, "tmpdir", path != NULL ? path : "-");
     if (path == NULL || statvfs(path, &fs) != 0) {
         fault(look, text_format("tmpdir: %s: %s; make it, or set tmpdir in " MUSTER_CONF_PATH, path,
@@ -286,7 +270,6 @@ json_object *node_look(const struct node_places *places)
     struct look look = {places, json_object_new_object(), json_object_new_array()};
     const char *name = getenv("SLURMD_NODENAME");
     char host[256] = "", tmpdir[4096];
-
     gethostname(host, sizeof host - 1);
     put(&look, "node", name != NULL ? name : host);
     put(&look, "muster", MUSTER_VERSION);

@@ -32,7 +32,6 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 static const char *cell(json_object *node, const char *key)
 {
     json_object *value;
-
     return json_object_object_get_ex(node, key, &value) ? json_object_get_string(value) : "-";
 }
 
@@ -45,7 +44,6 @@ static json_object *node_at(const struct report *report, size_t i)
 static json_object *nodes_of(struct report *report, const char *text)
 {
     json_object *fault, *nodes;
-
     if (report->faults == NULL)
         report->faults = json_object_new_array();
     for (size_t i = 0; i < json_object_array_length(report->faults); i++) {
@@ -66,7 +64,6 @@ void report_fault(struct report *report, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
-
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -76,7 +73,6 @@ void report_fault(struct report *report, const char *fmt, ...)
 void report_add(struct report *report, const char *line)
 {
     json_object *node = line[0] == '{' ? json_tokener_parse(line) : NULL, *faults, *name;
-
     if (node == NULL || !json_object_object_get_ex(node, "node", &name) ||
         !json_object_object_get_ex(node, "faults", &faults) ||
         !json_object_is_type(faults, json_type_array)) {
@@ -89,7 +85,6 @@ void report_add(struct report *report, const char *line)
     json_object_array_add(report->nodes, node);
     for (size_t i = 0; i < json_object_array_length(faults); i++) {
         const char *text = json_object_get_string(json_object_array_get_idx(faults, i));
-
         json_object_array_add(nodes_of(report, text), json_object_get(name));
     }
 }
@@ -109,11 +104,9 @@ static const char *usual(const struct report *report, const char *key)
 {
     const char *best = "-";
     unsigned most = 0;
-
     for (unsigned i = 0; i < report_nodes(report); i++) {
         const char *value = cell(node_at(report, i), key);
         unsigned n = 0;
-
         if (strcmp(value, "-") == 0 || (most > 0 && strcmp(value, best) == 0))
             continue;
         for (unsigned k = 0; k < report_nodes(report); k++)
@@ -130,12 +123,10 @@ void report_compare(struct report *report)
 {
     for (size_t c = 0; c < COLUMNS; c++) {
         const char *most = usual(report, columns[c].key);
-
         for (unsigned i = 0; columns[c].same != NULL && i < report_nodes(report); i++) {
             json_object *node = node_at(report, i);
             const char *value = cell(node, columns[c].key);
             char text[512];
-
             if (strcmp(value, most) == 0 || strcmp(value, "-") == 0)
                 continue;
             snprintf(text, sizeof text, "%s: %s, and %s on most nodes; %s", columns[c].key, value,
@@ -149,7 +140,6 @@ void report_compare(struct report *report)
 static int by_name(const void *a, const void *b)
 {
     json_object *const *x = a, *const *y = b;
-
     return strverscmp(cell(*x, "node"), cell(*y, "node"));
 }
 
@@ -164,7 +154,6 @@ static bool same_row(json_object *a, json_object *b)
 static void print_text(const char *text, int width)
 {
     char copy[512];
-
     snprintf(copy, sizeof copy, "%s", text);
     log_mask(copy);
     printf("%-*s", width, copy);
@@ -181,7 +170,6 @@ static bool is_first(const struct report *report, unsigned i)
 static void print_row(const struct report *report, unsigned i, const int *width)
 {
     unsigned n = 0, shown = 0;
-
     for (unsigned k = i; k < report_nodes(report); k++)
         n += same_row(node_at(report, k), node_at(report, i));
     printf("%5u  ", n);
@@ -201,10 +189,8 @@ static void print_row(const struct report *report, unsigned i, const int *width)
 static void print_fault(json_object *fault)
 {
     json_object *nodes = NULL;
-    size_t n;
-
     json_object_object_get_ex(fault, "nodes", &nodes);
-    n = json_object_array_length(nodes);
+    size_t n = json_object_array_length(nodes);
     for (size_t i = 0; i < n; i++) {
         print_text(json_object_get_string(json_object_array_get_idx(nodes, i)), 0);
         fputs(i + 1 < n ? "," : ": ", stdout);
@@ -216,14 +202,12 @@ static void print_fault(json_object *fault)
 void report_table(struct report *report)
 {
     int width[COLUMNS];
-
     if (report->nodes != NULL) {
         json_object_array_sort(report->nodes, by_name);
         for (size_t c = 0; c < COLUMNS; c++) {
             width[c] = (int)strlen(columns[c].title);
             for (unsigned i = 0; i < report_nodes(report); i++) {
                 int len = (int)strnlen(cell(node_at(report, i), columns[c].key), CELL_MAX);
-
                 width[c] = len > width[c] ? len : width[c];
             }
         }
@@ -244,7 +228,6 @@ void report_table(struct report *report)
 void report_json(struct report *report)
 {
     json_object *all = json_object_new_object();
-
     if (report->nodes != NULL)
         json_object_array_sort(report->nodes, by_name);
     json_object_object_add(all, "version", json_object_new_int(MUSTER_JSON_VERSION));

@@ -21,7 +21,6 @@ enum {
 void child_tell(struct child *child, const struct rm_spawn_news *news)
 {
     struct wire_out out = {0};
-
     spawn_put_news(&out, news);
     if (out.failed ||
         flux_respond_raw(child->children->h, child->request, out.data, (int)out.len) < 0)
@@ -66,7 +65,6 @@ void child_set_timer(struct child *child, double seconds)
 void child_forget(struct child *child)
 {
     struct child **at = &child->children->list;
-
     while (*at != child)
         at = &(*at)->next;
     *at = child->next;
@@ -90,7 +88,6 @@ static uint32_t shell_status(int status)
 void child_finish(struct child *child)
 {
     struct children *c = child->children;
-
     if (child->state == CHILD_SAID)
         return;
     child->state = CHILD_SAID;
@@ -125,15 +122,13 @@ static bool look(struct child *child)
 
 void child_end(struct child *child, const char *why)
 {
-    flux_future_t *f;
-
     if (child->state >= CHILD_ENDS)
         return;
     child->state = CHILD_ENDS;
     child_stop_timer(child);
     if (child->id == 0)
         return; /* not yet */
-    f = flux_job_raise(child->children->h, child->id, "cancel", 0, why);
+    flux_future_t *f = flux_job_raise(child->children->h, child->id, "cancel", 0, why);
     if (f)
         flux_future_destroy(f); /* where it has ended there is none to end */
     else
@@ -151,7 +146,6 @@ static void on_timer(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
 {
     struct child *child = arg;
     char text[256];
-
     (void)r, (void)w, (void)events;
     child_stop_timer(child);
     switch (child->state) {
@@ -190,7 +184,6 @@ static void on_timer(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
 static void on_output_ended(void *arg)
 {
     struct child *child = arg;
-
     child->prints = false;
     look(child);
 }
@@ -198,7 +191,6 @@ static void on_output_ended(void *arg)
 static void begin_output(struct child *child)
 {
     const struct rm_spawn *what = &child->order.what;
-
     if (child->prints)
         return;
     child->output = (struct child_output){.h = child->children->h,
@@ -216,7 +208,6 @@ static void take_exception(struct child *child, json_t *event)
 {
     const char *type = "", *note = "";
     int severity = 1;
-
     if (json_unpack(event, "{s:{s:s s:i s?s}}", "context", "type", &type, "severity", &severity,
                     "note", &note) < 0 ||
         severity != 0 || child->words[0] != '\0')
@@ -234,7 +225,6 @@ static void take_exception(struct child *child, json_t *event)
 static void take_event(struct child *child, json_t *event)
 {
     const char *name;
-
     if (json_unpack(event, "{s:s}", "name", &name) < 0)
         return;
     if (strcmp(name, "alloc") == 0 && child->state == CHILD_QUEUED) {
@@ -255,8 +245,6 @@ static void on_event(flux_future_t *f, void *arg)
 {
     struct child *child = arg;
     const char *text;
-    json_t *event;
-
     if (flux_job_event_watch_get(f, &text) < 0) {
         if (errno != ENODATA)
             log_warning("job %s is not watched any more: %s", child->label, strerror(errno));
@@ -267,7 +255,7 @@ static void on_event(flux_future_t *f, void *arg)
             child_set_timer(child, OUTPUT_S);
         return;
     }
-    event = json_loads(text, 0, NULL);
+    json_t *event = json_loads(text, 0, NULL);
     if (event) {
         take_event(child, event);
         json_delete(event);
@@ -278,7 +266,6 @@ static void on_event(flux_future_t *f, void *arg)
 void child_watch(struct child *child)
 {
     struct children *c = child->children;
-
     child->events = flux_job_event_watch(c->h, child->id, "eventlog", 0);
     if (child->events && flux_future_then(child->events, -1., on_event, child) == 0)
         return;

@@ -28,7 +28,6 @@ static void look(struct child_output *o)
 static void on_commit(flux_future_t *f, void *arg)
 {
     struct child_output *o = arg;
-
     if (flux_future_get(f, NULL) < 0)
         log_warning("output of job %s is lost: %s", o->label, flux_future_error_string(f));
     flux_future_destroy(f);
@@ -41,7 +40,6 @@ static void append(struct child_output *o, const char *text)
 {
     flux_kvs_txn_t *txn = flux_kvs_txn_create();
     flux_future_t *f = NULL;
-
     if (txn != NULL && flux_kvs_txn_put(txn, FLUX_KVS_APPEND, "output", text) == 0)
         f = flux_kvs_commit(o->h, NULL, 0, txn);
     flux_kvs_txn_destroy(txn);
@@ -62,7 +60,6 @@ static char *make_event(const struct child_output *o, const char *stream, const 
     char *text = NULL, *tagged = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     if (out == NULL)
         return NULL;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -91,11 +88,9 @@ static void take_event(struct child_output *o, json_t *event)
     const char *name, *stream, *rank, *data = NULL, *encoding = NULL, *message = NULL;
     const char *component = "";
     int level = 0;
-
     if (json_unpack(event, "{s:s s:{s:s s:s s?s s?s}}", "name", &name, "context", "stream", &stream,
                     "rank", &rank, "data", &data, "encoding", &encoding) == 0) {
         char *text = data != NULL ? make_event(o, stream, rank, data, encoding) : NULL;
-
         if (text != NULL)
             append(o, text);
         free(text);
@@ -110,8 +105,6 @@ static void on_event(flux_future_t *f, void *arg)
 {
     struct child_output *o = arg;
     const char *text;
-    json_t *event;
-
     if (flux_job_event_watch_get(f, &text) < 0) {
         if (errno != ENODATA)
             log_warning("what job %s prints is not shown any more: %s", o->label, strerror(errno));
@@ -120,7 +113,7 @@ static void on_event(flux_future_t *f, void *arg)
         look(o);
         return;
     }
-    event = json_loads(text, 0, NULL);
+    json_t *event = json_loads(text, 0, NULL);
     if (event != NULL) {
         take_event(o, event);
         json_delete(event);

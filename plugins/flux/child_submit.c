@@ -21,7 +21,6 @@ struct members {
 static void add(struct members *m, const char *key, char *text)
 {
     struct jobspec_member *more = realloc(m->list, (m->n + 1) * sizeof(*more));
-
     if (more)
         m->list = more;
     if (!more || !text) {
@@ -46,13 +45,11 @@ static char *own_options(json_t *options)
     size_t len;
     const char *sep = "";
     FILE *out = open_memstream(&text, &len);
-
     if (!out)
         return NULL;
     fputc('{', out);
     for (void *i = json_object_iter(options); i; i = json_object_iter_next(options, i)) {
         char *value = json_dumps(json_object_iter_value(i), JSON_ENCODE_ANY);
-
         if (value && strcmp(json_object_iter_key(i), "pset") != 0) {
             fputs(sep, out);
             json_text(out, json_object_iter_key(i));
@@ -74,7 +71,6 @@ static void take_members(struct members *m, json_t *object)
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
         const char *key = json_object_iter_key(i);
         json_t *value = json_object_iter_value(i);
-
         add(m, key,
             strcmp(key, "muster") == 0 ? own_options(value) : json_dumps(value, JSON_ENCODE_ANY));
     }
@@ -88,7 +84,6 @@ char *child_jobspec(flux_shell_t *shell, const struct rm_spawn *what, const char
     json_t *variables = NULL, *of_shell = NULL;
     const char *pmi = NULL;
     char *text = NULL;
-
     if (flux_shell_info_unpack(shell, "{s:{s:{s:{s:s s?F s?s s?s s?o s?{s?o}}}}}", "jobspec",
                                "attributes", "system", "cwd", &parent.cwd, "duration",
                                &parent.duration, "queue", &parent.queue, "bank", &parent.bank,

@@ -33,11 +33,9 @@ static void not_started(struct child *child, enum rm_spawn_result result, const 
 static void on_submit(flux_future_t *f, void *arg)
 {
     struct child *child = arg;
-
     child->submit = NULL;
     if (flux_job_submit_get_id(f, &child->id) < 0) {
         char text[512];
-
         snprintf(text, sizeof(text), "Flux refuses the job: %s", flux_future_error_string(f));
         flux_future_destroy(f);
         not_started(child,
@@ -62,17 +60,14 @@ static int submit(struct child *child, struct err *err)
 {
     struct children *c = child->children;
     char channel[sizeof(c->channel) + 16];
-    char *spec;
-
     snprintf(channel, sizeof(channel), "%u %s", child->number, c->channel);
-    spec = child_jobspec(c->shell, &child->order.what, channel, c->nnodes, err);
+    char *spec = child_jobspec(c->shell, &child->order.what, channel, c->nnodes, err);
     if (!spec)
         return -1;
     child->submit = flux_job_submit(c->h, spec, URGENCY, 0);
     free(spec);
     if (!child->submit || flux_future_then(child->submit, -1., on_submit, child) < 0) {
         const char *why = strerror(errno);
-
         /* A job that could not be signed was not sent: its future has the reason, and no reactor.
          */
         if (child->submit && flux_future_wait_for(child->submit, 0.) == 0)
@@ -91,7 +86,6 @@ static bool from_own(flux_t *h, const flux_msg_t *msg, struct wire_in *in)
     struct flux_msg_cred cred;
     const void *data = NULL;
     size_t len = 0;
-
     if (flux_msg_get_cred(msg, &cred) < 0 || cred.userid != getuid() ||
         flux_request_decode_raw(msg, NULL, &data, &len) < 0) {
         flux_respond_error(h, msg, EPERM, "it is for muster-server of the job's user");
@@ -107,7 +101,6 @@ static void on_asked(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, v
     struct child *child;
     struct wire_in in;
     struct err err = {0};
-
     (void)mh;
     if (!from_own(h, msg, &in))
         return;
@@ -135,12 +128,10 @@ static void on_started(flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
     struct rm_spawn_news news = {0};
     char text[SPAWN_TEXT_MAX];
     struct wire_in in;
-    uint32_t number;
-
     (void)mh;
     if (!from_own(h, msg, &in))
         return;
-    number = wire_get_u32(&in);
+    uint32_t number = wire_get_u32(&in);
     if (!spawn_get_news(&in, &news, text) || news.result == RM_SPAWN_ENDED)
         return;
     while (child && child->number != number)
@@ -168,7 +159,6 @@ struct children *children_open(flux_shell_t *shell, struct boot *boot, uint64_t 
     struct children *c;
     char topic[sizeof(c->channel) - 16], id[JOBID_SIZE];
     uint32_t rank;
-
     if (!flux_shell_service_register || !flux_job_submit || !flux_kvs_commit || !json_loads)
         return NULL;
     c = calloc(1, sizeof(*c));

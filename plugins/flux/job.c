@@ -32,14 +32,12 @@ enum { MODULE_S = 5 /* for its answer */ };
 static int name_nodes(struct boot *boot, const int *brokers)
 {
     bool twice = false;
-
     for (uint32_t i = 0; i < boot->nnodes && !twice; i++) {
         for (uint32_t k = 0; k < i && !twice; k++)
             twice = strcmp(boot->nodes[i].name, boot->nodes[k].name) == 0;
     }
     for (uint32_t i = 0; i < boot->nnodes && twice; i++) {
         char *name = text_format("%s_%d", boot->nodes[i].name, brokers[i]);
-
         if (!name)
             return -1;
         free(boot->nodes[i].name);
@@ -54,7 +52,6 @@ static int read_ranks(struct boot_node *node, const char *text, uint32_t ntasks,
     struct idset ids = {0};
     uint32_t n = 0;
     int rc = idset_parse(&ids, text, ntasks);
-
     for (uint32_t rank = 0; rc == 0 && rank < ntasks; rank++) {
         if (idset_has(&ids, rank) && n++ < node->ntasks)
             node->ranks[n - 1] = rank;
@@ -72,7 +69,6 @@ static int read_node(struct boot *boot, flux_shell_t *shell, uint32_t i, int *br
     struct boot_node *node = &boot->nodes[i];
     const char *name, *ids;
     int ntasks, cores;
-
     if (flux_shell_rank_info_unpack(shell, (int)i, "{s:s s:i s:i s:s s:{s:i}}", "name", &name,
                                     "broker_rank", broker, "ntasks", &ntasks, "taskids", &ids,
                                     "resources", "ncores", &cores) < 0)
@@ -94,7 +90,6 @@ static bool list_nodes(struct boot *boot, const int *brokers)
     size_t ranks_len, names_len;
     FILE *to_ranks = open_memstream(&ranks, &ranks_len);
     FILE *to_names = open_memstream(&names, &names_len);
-
     for (uint32_t i = 0; to_ranks && to_names && i < boot->nnodes; i++) {
         fprintf(to_ranks, "%s%d", i > 0 ? "," : "", brokers[i]);
         fprintf(to_names, "%s%s", i > 0 ? "," : "", boot->nodes[i].name);
@@ -117,7 +112,6 @@ static int read_nodes(struct job *job, flux_shell_t *shell, int size, struct err
 {
     struct boot *boot = &job->boot;
     int *brokers = calloc((size_t)size, sizeof(*brokers)), rc = 0;
-
     boot->nodes = calloc((size_t)size, sizeof(*boot->nodes));
     if (!brokers || !boot->nodes)
         rc = err_set(err, "out of memory");
@@ -134,7 +128,6 @@ static int read_nodes(struct job *job, flux_shell_t *shell, int size, struct err
 static int set_library(struct boot *boot, struct err *err)
 {
     Dl_info info = {0};
-
     /* The server loads the same libflux-core, to speak as this broker does. */
     if (dladdr((void *)(uintptr_t)flux_rpc, &info) == 0 || !info.dli_fname)
         return err_set(err, "cannot find the file that libflux-core was loaded from");
@@ -148,7 +141,6 @@ static int describe(struct job *job, flux_t *h, struct err *err)
     struct boot *boot = &job->boot;
     const char *uri = flux_attr_get(h, "local-uri");
     char id[JOBID_SIZE];
-
     if (!uri)
         return err_set(err, "the broker does not tell of itself: %s", strerror(errno));
     jobid_write(job->id, id);
@@ -174,7 +166,6 @@ static int ask_module(struct job *job, flux_t *h, struct err *err)
     const char *node = boot_here(&job->boot)->name, *conf = NULL, *tmpdir = NULL;
     flux_future_t *f = flux_rpc(h, "muster.config", NULL, FLUX_NODEID_ANY, 0);
     int rc = 0;
-
     errno = f ? 0 : errno;
     if (!f || flux_future_wait_for(f, MODULE_S) < 0)
         rc = err_set(err, "the broker on node %s does not say whether it has muster's module: %s",
@@ -208,7 +199,6 @@ static int find_parent(struct job *job, flux_shell_t *shell, struct err *err)
     const char *path = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
     const char *own = flux_shell_getenv(shell, "FLUX_JOB_TMPDIR");
     char tmpdir[CONF_PATH_SIZE] = "";
-
     if (job->parent)
         return 0;
     if (!job->table_has_tmpdir &&
@@ -228,10 +218,8 @@ static char *join(const json_t *command)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     for (size_t i = 0; out && i < json_array_size(command); i++) {
         const char *argument = json_string_value(json_array_get(command, i));
-
         fprintf(out, "%s%s", i > 0 ? " " : "", argument ? argument : "");
     }
     if (!out || fclose(out) != 0 || len > BOOT_ARGV_MAX) {
@@ -246,7 +234,6 @@ static int read_command(struct job *job, flux_shell_t *shell, struct err *err)
 {
     json_t *command;
     char wdir[BOOT_WDIR_MAX], *argv;
-
     if (flux_shell_info_unpack(shell, "{s:{s:[{s:o}]}}", "jobspec", "tasks", "command", &command) <
         0)
         return err_set(err, "the shell does not tell what the job runs: %s", strerror(errno));
@@ -264,7 +251,6 @@ static void read_limit(struct boot *boot, flux_shell_t *shell)
 {
     double end = 0;
     char text[32];
-
     if (flux_shell_info_unpack(shell, "{s?{s?{s?F}}}", "R", "execution", "expiration", &end) < 0 ||
         end <= 0)
         return;
@@ -277,7 +263,6 @@ int job_read(struct job *job, flux_shell_t *shell, struct err *err)
     flux_t *h = flux_shell_get_flux(shell);
     long long id;
     int rank, size, ntasks;
-
     *job = (struct job){0};
     if (flux_shell_info_unpack(shell, "{s:I s:i s:i s:i}", "jobid", &id, "rank", &rank, "size",
                                &size, "ntasks", &ntasks) < 0 ||

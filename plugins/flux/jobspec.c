@@ -54,7 +54,6 @@ static int compare_hosts(const void *a, const void *b)
     const struct host *one = a, *other = b;
     size_t len = one->len < other->len ? one->len : other->len;
     int rc = memcmp(one->name, other->name, len);
-
     return rc != 0 ? rc : (one->len > other->len) - (one->len < other->len);
 }
 
@@ -68,7 +67,6 @@ static struct host *list_hosts(const char *hosts, uint32_t *n)
 {
     uint32_t commas = 0;
     struct host *list;
-
     for (const char *p = hosts; *p != '\0'; p++)
         commas += *p == ',';
     list = calloc((size_t)commas + 2, sizeof(*list));
@@ -84,7 +82,6 @@ static int shape_of_hosts(const char *hosts, struct shape *shape, struct err *er
     uint32_t n, runs = 0, same = 0;
     struct host *list = list_hosts(hosts, &n);
     int rc = 0;
-
     if (list == NULL)
         return err_set(err, "out of memory");
     for (uint32_t i = 0; i < n; i++)
@@ -126,7 +123,6 @@ static void put_resources(FILE *out, const struct rm_spawn *what, const struct s
 {
     static const char slot[] = "{\"type\":\"slot\",\"count\":%u,\"label\":\"task\",\"with\":["
                                "{\"type\":\"core\",\"count\":1}]}";
-
     fputs("\"resources\":[", out);
     if (shape->nodes > 0)
         fprintf(out, "{\"type\":\"node\",\"count\":%u,\"with\":[", shape->nodes);
@@ -159,7 +155,6 @@ static void put_env(FILE *out, const struct jobspec_parent *parent, const struct
 {
     char text[300];
     bool first = true;
-
     fputs("\"environment\":{", out);
     for (size_t i = 0; i < parent->nenv; i++) {
         if (is_of(parent->env[i].key, dropped_env, sizeof(dropped_env) / sizeof(*dropped_env),
@@ -187,11 +182,9 @@ static void put_output(FILE *out, const struct rm_spawn *what)
 {
     static const char *const streams[] = {"stdout", "stderr"};
     static const char *const endings[] = {".out", ".err"};
-
     fputs(",\"output\":{", out);
     for (int i = 0; i < (what->merge ? 1 : 2); i++) {
         char *path = NULL;
-
         if (asprintf(&path, "%s.{{taskid}}%s", what->output, what->merge ? "" : endings[i]) < 0)
             return; /* what is cut is refused */
         fprintf(out, "%s\"%s\":{\"type\":\"file\",\"path\":", i > 0 ? "," : "", streams[i]);
@@ -206,7 +199,6 @@ static void put_options(FILE *out, const struct jobspec_parent *parent, const st
                         const struct shape *shape)
 {
     const char *sep = "";
-
     fputs("\"shell\":{\"options\":{", out);
     for (size_t i = 0; i < parent->noptions; i++) {
         if (is_of(parent->options[i].key, dropped_options,
@@ -233,14 +225,11 @@ static void put_constraints(FILE *out, const struct rm_spawn *what)
 {
     const char *p = what->hosts;
     struct host host, last = {0};
-
     fputs("\"constraints\":{\"hostlist\":[", out);
     for (; next_host(&p, &host); last = host) {
-        char *text;
-
         if (is_host(&host, &last))
             continue;
-        text = strndup(host.name, host.len);
+        char *text = strndup(host.name, host.len);
         if (text == NULL)
             return; /* what is cut is refused */
         fputs(last.len > 0 ? "," : "", out);
@@ -279,11 +268,9 @@ char *jobspec_make(const struct jobspec_parent *parent, const struct rm_spawn *w
     struct shape shape;
     char *text = NULL;
     size_t len;
-    FILE *out;
-
     if (find_shape(parent, what, &shape, err) < 0)
         return NULL;
-    out = open_memstream(&text, &len);
+    FILE *out = open_memstream(&text, &len);
     if (out != NULL) {
         fputs("{\"version\":1,", out);
         put_resources(out, what, &shape);

@@ -7,7 +7,6 @@ void json_text(FILE *out, const char *text)
     fputc('"', out);
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
-
         if (c < ' ')
             fprintf(out, "\\u%04x", c);
         else if (c == '"' || c == '\\')

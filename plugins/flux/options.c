@@ -16,7 +16,6 @@ static void take_variable(struct boot *boot, flux_shell_t *shell, const char *na
 {
     const char *value = flux_shell_getenv(shell, name);
     char *text = NULL;
-
     if (value && asprintf(&text, "%s=%s", name, value) >= 0)
         own_settings(boot, (char *[]){text, NULL});
     free(text);
@@ -25,7 +24,6 @@ static void take_variable(struct boot *boot, flux_shell_t *shell, const char *na
 static void take_variables(struct boot *boot, flux_shell_t *shell)
 {
     char name[CONF_STEP_NAME_SIZE];
-
     for (unsigned i = 0; conf_step_name(i, name); i++)
         take_variable(boot, shell, name);
     take_variable(boot, shell, BOOT_PSETS_ENV);
@@ -35,7 +33,6 @@ int options_take(struct boot *boot, flux_shell_t *shell, struct err *err)
 {
     json_t *options = NULL;
     char *text;
-
     take_variables(boot, shell);
     switch (flux_shell_getopt_unpack(shell, "muster", "o", &options)) {
     case 0:

@@ -23,10 +23,8 @@ struct parent {
 static void end_own(struct parent *p)
 {
     char note[320];
-    flux_future_t *f;
-
     snprintf(note, sizeof(note), "job %s, which has spawned this one, has ended", p->label);
-    f = flux_job_raise(p->h, p->own, "cancel", 0, note);
+    flux_future_t *f = flux_job_raise(p->h, p->own, "cancel", 0, note);
     if (f == NULL)
         log_error("%s, and this one cannot be ended: %s", note, strerror(errno));
     else
@@ -40,7 +38,6 @@ static bool is_end(const char *text)
     const char *name = "";
     int severity = 1;
     bool end = false;
-
     if (event == NULL)
         return false;
     if (json_unpack(event, "{s:s s?{s?i}}", "name", &name, "context", "severity", &severity) == 0)
@@ -55,7 +52,6 @@ static void on_event(flux_future_t *f, void *arg)
     struct parent *p = arg;
     const char *text;
     int rc = flux_job_event_watch_get(f, &text);
-
     if (rc == 0 && !is_end(text)) {
         flux_future_reset(f);
         return;
@@ -72,7 +68,6 @@ static void on_event(flux_future_t *f, void *arg)
 static struct parent *watch(flux_t *h, uint64_t own, uint64_t id, const char *label)
 {
     struct parent *p = calloc(1, sizeof(*p));
-
     if (p == NULL)
         return NULL;
     p->h = h;
@@ -95,7 +90,6 @@ struct parent *parent_open(flux_shell_t *shell, struct boot *boot, uint64_t job)
     char nspace[256];
     uint32_t rank;
     uint64_t id;
-
     if (text == NULL || flux_job_event_watch == NULL)
         return NULL;
     boot_set(boot, "parent", text);

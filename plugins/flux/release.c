@@ -9,7 +9,6 @@ enum { OLDEST_MAJOR = 0, OLDEST_MINOR = 83 };
 int release_check(struct err *err)
 {
     int major, minor, patch;
-
     flux_core_version(&major, &minor, &patch);
     if (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
         return 0;

@@ -39,7 +39,6 @@ static struct session *session;
 static void shell_sink(void *arg, enum log_level level, const char *text)
 {
     int to = FLUX_SHELL_TRACE;
-
     (void)arg;
     if (level <= LOG_LEVEL_ERROR)
         to = FLUX_SHELL_ERROR;
@@ -54,7 +53,6 @@ static void shell_sink(void *arg, enum log_level level, const char *text)
 static bool names(const char *list, const char *name)
 {
     size_t len;
-
     for (const char *p = list; p && *p != '\0'; p += len + (p[len] == ',')) {
         len = strcspn(p, ",");
         if (len == strlen(name) && strncmp(p, name, len) == 0)
@@ -79,7 +77,6 @@ static int on_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
     flux_shell_t *shell = flux_plugin_get_shell(p);
     const char *pmi = NULL;
     struct err err = {0};
-
     (void)topic, (void)args, (void)data;
     /* Not earlier: the shell's initrc may set it. */
     if (flux_shell_getopt_unpack(shell, "pmi", "s", &pmi) < 0 || !names(pmi, NAME))
@@ -108,7 +105,6 @@ static int on_task_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *
 {
     flux_shell_task_t *task = flux_shell_current_task(flux_plugin_get_shell(p));
     int slot;
-
     (void)topic, (void)args, (void)data;
     if (!session)
         return 0;
@@ -122,10 +118,8 @@ static int on_task_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *
     session_tell_bound(session);
     for (char **e = session->env.strings[slot]; e && *e; e++) {
         char *value = strchr(*e, '=');
-        int rc;
-
         *value = '\0';
-        rc = flux_cmd_setenvf(flux_shell_task_cmd(task), 1, *e, "%s", value + 1);
+        int rc = flux_cmd_setenvf(flux_shell_task_cmd(task), 1, *e, "%s", value + 1);
         *value = '=';
         if (rc < 0)
             return -1;
@@ -144,7 +138,6 @@ static int on_task_exec(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *
 static int on_task_fork(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, void *data)
 {
     int slot, pid;
-
     (void)topic, (void)args, (void)data;
     if (session && flux_shell_task_info_unpack(flux_shell_current_task(flux_plugin_get_shell(p)),
                                                "{s:i s:i}", "localid", &slot, "pid", &pid) == 0)
@@ -155,7 +148,6 @@ static int on_task_fork(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *
 static int on_task_exit(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, void *data)
 {
     int slot, sig = 0, code = -1; /* BOOT_CODE_UNKNOWN */
-
     (void)topic, (void)args, (void)data;
     if (!session || flux_shell_task_info_unpack(flux_shell_current_task(flux_plugin_get_shell(p)),
                                                 "{s:i s?i s?i}", "localid", &slot, "signaled", &sig,

@@ -17,7 +17,6 @@ static void unwatch(struct shell_door *door)
 static void on_knock(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
 {
     struct shell_door *door = arg;
-
     (void)r, (void)w, (void)events;
     if (!door_knocked(&door->door, door->user))
         return;
@@ -50,7 +49,6 @@ static void set_env(void *arg, const char *key, const char *value)
 int shell_door_tell(const struct shell_door *door, const char *nspace, flux_shell_task_t *task)
 {
     int rank;
-
     if (flux_shell_task_info_unpack(task, "{s:i}", "rank", &rank) < 0 || rank < 0) {
         log_error("the shell does not tell which task it starts");
         return -1;

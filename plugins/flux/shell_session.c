@@ -42,9 +42,8 @@ static void unwatch(flux_watcher_t **watcher)
 static void end_job(const struct session *s, const char *note)
 {
     const struct boot *boot = &s->job.boot;
-    flux_future_t *f;
-
-    f = flux_rpc_pack(s->h, "job-manager.raise", FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE,
+    flux_future_t *f =
+        flux_rpc_pack(s->h, "job-manager.raise", FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE,
                       "{s:I s:s s:i s:s s:i}", "id", (int64_t)s->job.id, "type", "exec", "severity",
                       0, "note", note, "wait_status", LOST_STATUS << 8);
     if (!f)
@@ -62,7 +61,6 @@ static void knocked(void *arg)
 {
     const struct session *s = arg;
     char note[320];
-
     log_error("a task on node %s asks for PMIx, and cannot have it: ending the job: %s", node_of(s),
               s->why.text);
     snprintf(note, sizeof(note), "%.300s", s->why.text);
@@ -81,7 +79,6 @@ static void server_died(struct session *s)
     uint16_t port = s->env.nslots > 0 ? door_port_of(s->env.strings[0]) : 0;
     struct err err = {0};
     char note[320];
-
     unwatch(&s->control);
     unwatch(&s->unsent);
     unwatch(&s->ask);
@@ -100,7 +97,6 @@ static void server_died(struct session *s)
 static void on_control(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
 {
     struct session *s = arg;
-
     (void)r, (void)w, (void)events;
     if (launch_attend(&s->launch) == LAUNCH_DIED)
         server_died(s);
@@ -111,7 +107,6 @@ static void on_control(flux_reactor_t *r, flux_watcher_t *w, int events, void *a
 static void on_relay(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
 {
     struct session *s = arg;
-
     (void)r, (void)w, (void)events;
     relay_read(&s->launch.relay);
     if (s->launch.relay.fd < 0)
@@ -121,7 +116,6 @@ static void on_relay(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg
 static void on_unsent(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
 {
     struct session *s = arg;
-
     (void)r, (void)events;
     if (!launch_flush(&s->launch))
         flux_watcher_stop(w);
@@ -141,7 +135,6 @@ static int watch(struct session *s, flux_t *h, struct err *err)
 {
     flux_reactor_t *r = flux_get_reactor(h);
     int control = s->launch.control;
-
     s->control = flux_fd_watcher_create(r, control, FLUX_POLLIN, on_control, s);
     s->unsent = flux_fd_watcher_create(r, control, FLUX_POLLOUT, on_unsent, s);
     s->relay = flux_fd_watcher_create(r, s->launch.relay.fd, FLUX_POLLIN, on_relay, s);
@@ -156,12 +149,10 @@ static int watch(struct session *s, flux_t *h, struct err *err)
 
 void session_close(struct session *s, bool tell)
 {
-    bool noticed;
-
     if (s->closed)
         return;
     s->closed = true;
-    noticed = !s->control;
+    bool noticed = !s->control;
     unwatch(&s->control);
     unwatch(&s->unsent);
     unwatch(&s->ask);
@@ -186,7 +177,6 @@ static int start_server(struct session *s, const struct launcher *launcher, stru
     bool known = sched_getaffinity(0, sizeof(cpus), (cpu_set_t *)cpus) >= 0 &&
                  sched_setaffinity(0, sizeof(cpus_before), (cpu_set_t *)cpus_before) == 0;
     int rc = launch_server(&s->launch, launcher, err);
-
     if (known && sched_setaffinity(0, sizeof(cpus), (cpu_set_t *)cpus) < 0)
         log_warning("the job shell cannot be bound to its own processors again: %s",
                     strerror(errno));
@@ -200,7 +190,6 @@ static int start(struct session *s, flux_shell_t *shell, struct err *err)
                                 .user = &s->user,
                                 .scratch = &s->scratch,
                                 .listener = -1};
-
     s->parent = parent_open(shell, boot, s->job.id);
     s->children = children_open(shell, boot, s->job.id);
     if (scratch_make(&s->scratch, s->job.parent_key, s->job.parent, s->job.siblings, boot->label,
@@ -224,7 +213,6 @@ static int start(struct session *s, flux_shell_t *shell, struct err *err)
 static bool runs_without(struct session *s)
 {
     struct err err = {0};
-
     if (boot_spawned(&s->job.boot)) /* s->parent is node 0's alone */
         return false;
     if (open_door(s, 0, &err) < 0) {
@@ -240,7 +228,6 @@ static bool runs_without(struct session *s)
 static bool binds_each(flux_shell_t *shell)
 {
     const char *how = NULL;
-
     return flux_shell_getopt_unpack(shell, "cpu-affinity", "s", &how) == 1 && how &&
            (strstr(how, "per-task") || strstr(how, "map:"));
 }
@@ -248,7 +235,6 @@ static bool binds_each(flux_shell_t *shell)
 struct session *session_new(flux_shell_t *shell)
 {
     struct session *s = calloc(1, sizeof(*s));
-
     if (!s)
         return NULL;
     s->owner = getpid();
@@ -287,7 +273,6 @@ void session_tell_bound(struct session *s)
     int64_t deadline = now_ms() + BOUND_MS;
     struct pollfd control = {s->launch.control, POLLIN, 0};
     enum launch_state state = LAUNCH_SERVES;
-
     if (s->told || s->bound_each)
         return;
     s->told = true;

@@ -19,7 +19,6 @@ static void set_slots(struct boot *boot, uint32_t *next, const char *name, uint3
 {
     for (uint32_t i = 0; i < boot->nnodes; i++) {
         uint32_t at = (*next + i) % boot->nnodes;
-
         if (strcmp(boot->nodes[at].name, name) == 0) {
             boot->nodes[at].slots = slots;
             *next = at + 1;
@@ -49,13 +48,11 @@ static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, voi
     char *text = NULL, *name;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     if (!out)
         return -1;
     fputs(to->nodes, out);
     while ((name = slurm_abi_hostlist_shift(hosts))) {
         uint32_t slots = next_slots(alloc, &group, &rep);
-
         fprintf(out, "%s%s", to->nnodes > 0 ? "," : "", name);
         set_slots(boot, &next, name, slots);
         to->nnodes++;
@@ -75,7 +72,6 @@ static int ask(struct boot *boot, uint32_t job, struct err *err)
     struct slurm_abi_allocation *alloc = NULL;
     void *hosts = NULL;
     int rc = 1;
-
     if (slurm_abi_allocation_lookup(job, &alloc) != SLURM_ABI_SUCCESS || !alloc)
         log_warning("slurmctld does not tell of the allocation of job %u: %s; programs will not "
                     "find its nodes and slots",
@@ -96,7 +92,6 @@ static int ask(struct boot *boot, uint32_t job, struct err *err)
 static void forget(struct boot *boot)
 {
     struct boot_allocation *to = &boot->allocation;
-
     to->nodes[0] = '\0';
     to->nnodes = to->slots = 0;
     for (uint32_t i = 0; i < boot->nnodes; i++)
@@ -106,7 +101,6 @@ static void forget(struct boot *boot)
 static char *cluster_name(void)
 {
     char *name = slurm_abi_cluster_name();
-
     return name ? name : strdup("");
 }
 
@@ -115,7 +109,6 @@ static char *version(void)
     uint32_t number = slurm_abi_version();
     char *text;
     int n = asprintf(&text, "%u.%02u.%u", number >> 16, number >> 8 & 255, number & 255);
-
     return n < 0 ? NULL : text;
 }
 
@@ -123,7 +116,6 @@ int allocation_read(struct boot *boot, const uint32_t *jobs, uint32_t njobs, str
 {
     struct boot_allocation *to = &boot->allocation;
     int rc = 0;
-
     to->rm = strdup("slurm");
     to->rm_version = version();
     to->cluster = cluster_name();

@@ -22,7 +22,6 @@ static bool line_of(const char *file, const char *begin, char *rest, size_t cap)
     FILE *in = fopen(file, "re");
     char line[PATH_MAX];
     bool found = false;
-
     while (in && !found && fgets(line, sizeof(line), in)) {
         found = strncmp(line, begin, strlen(begin)) == 0;
         if (found)
@@ -40,7 +39,6 @@ static bool find_dir(const char *cgroup, char *dir, size_t cap)
     FILE *in = setmntent("/proc/self/mounts", "re");
     struct mntent *entry;
     bool found = false;
-
     while (in && !found && (entry = getmntent(in))) {
         if (strcmp(entry->mnt_type, "cgroup2") != 0)
             continue;
@@ -56,7 +54,6 @@ static bool find_dir(const char *cgroup, char *dir, size_t cap)
 static const char *cut(char *path)
 {
     char *slash = strrchr(path, '/');
-
     if (!slash)
         return NULL;
     *slash = '\0';
@@ -66,7 +63,6 @@ static const char *cut(char *path)
 bool cgroup_scope(char *path)
 {
     const char *name = cut(path);
-
     if (!name || strcmp(name, "slurm") != 0)
         return false;
     name = cut(path);
@@ -79,12 +75,10 @@ bool cgroup_scope(char *path)
 static bool move_to(const char *scope, const char *leaf, const char *pid)
 {
     char path[3 * PATH_MAX];
-    bool moved;
     int fd, saved;
-
     snprintf(path, sizeof(path), "%s/%s/cgroup.procs", scope, leaf);
     fd = open(path, O_WRONLY | O_CLOEXEC);
-    moved = fd >= 0 && write(fd, pid, strlen(pid)) == (ssize_t)strlen(pid);
+    bool moved = fd >= 0 && write(fd, pid, strlen(pid)) == (ssize_t)strlen(pid);
     saved = errno;
     if (fd >= 0)
         close(fd);
@@ -95,7 +89,6 @@ static bool move_to(const char *scope, const char *leaf, const char *pid)
 int cgroup_leave_step(pid_t pid, struct err *err)
 {
     char cgroup[PATH_MAX], scope[2 * PATH_MAX], number[32];
-
     if (!line_of("/proc/self/cgroup", "0::", cgroup, sizeof(cgroup)) || !cgroup_scope(cgroup))
         return 0;
     if (!find_dir(cgroup, scope, sizeof(scope)))

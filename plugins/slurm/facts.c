@@ -47,12 +47,10 @@ static bool parse_step_socket(const char *path, struct facts *facts)
 {
     const char *base = strrchr(path, '/'), *ids = strrchr(path, '_');
     char rest;
-    int n;
-
     if (path[0] != '/' || !base || !ids || ids <= base + 1)
         return false;
     facts->component = SLURM_ABI_NO_VAL;
-    n = sscanf(ids + 1, "%u.%u.%u%c", &facts->job, &facts->step, &facts->component, &rest);
+    int n = sscanf(ids + 1, "%u.%u.%u%c", &facts->job, &facts->step, &facts->component, &rest);
     if (n != 3 && (n != 2 || strspn(ids + 1, "0123456789.") != strlen(ids + 1)))
         return false;
     facts->spool = strndup(path, (size_t)(base - path));
@@ -66,7 +64,6 @@ static bool listening_path(int fd, char *path, size_t cap)
     struct sockaddr_un addr = {0};
     socklen_t len = sizeof(addr), size;
     int listening = 0;
-
     if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0 || addr.sun_family != AF_UNIX)
         return false;
     size = sizeof(listening);
@@ -82,7 +79,6 @@ static bool listening_path(int fd, char *path, size_t cap)
 static void speak_as(const struct facts *facts)
 {
     char prefix[128];
-
     snprintf(prefix, sizeof(prefix), "%u.%u %s", facts->jobs[0], facts->step, facts->node);
     log_prefix(prefix);
 }
@@ -93,7 +89,6 @@ static int find_self(struct facts *facts, struct err *err)
     DIR *dir = opendir("/proc/self/fd");
     struct dirent *entry;
     bool found = false;
-
     while (dir && !found && (entry = readdir(dir))) {
         if (entry->d_name[0] != '.' && listening_path(atoi(entry->d_name), path, sizeof(path)))
             found = parse_step_socket(path, facts);
@@ -123,11 +118,9 @@ static void free_passwd(struct passwd *pw)
 static int find_groups(struct identity *user, const char *name)
 {
     int n = 32;
-
     for (int tries = 0; tries < 3; tries++) {
         gid_t *groups = realloc(user->groups, (size_t)n * sizeof(*groups));
         int cap = n;
-
         if (!groups)
             return -1;
         user->groups = groups;
@@ -150,7 +143,6 @@ static int find_user(struct facts *facts, struct err *err)
     struct passwd *pw = NULL;
     uint16_t version = 0;
     int fd = slurm_abi_stepd_connect(facts->spool, facts->node, &id, &version), rc = 0;
-
     if (fd < 0)
         return err_set(err, "cannot connect to slurmstepd of %u.%u on node %s: %s", facts->job,
                        facts->step, facts->node, strerror(errno));
@@ -181,14 +173,11 @@ static int find_user(struct facts *facts, struct err *err)
 static char *conf_value(const char *text, const char *key)
 {
     size_t len = strlen(key);
-
     for (const char *line = text; line; line = strchr(line, '\n')) {
-        const char *p;
-
         line += *line == '\n';
         if (strncmp(line, key, len) != 0)
             continue;
-        p = line + len + strspn(line + len, " ");
+        const char *p = line + len + strspn(line + len, " ");
         if (strncmp(p, "= /", 3) == 0)
             return strndup(p + 2, strcspn(p + 2, "\n"));
     }
@@ -201,7 +190,6 @@ static char *expand(const char *path, const char *node)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     if (!out)
         return NULL;
     for (; *path != '\0'; path++) {
@@ -221,7 +209,6 @@ static int check_template(const struct facts *facts, const char *template, struc
 {
     char *here = expand(template, facts->node);
     int rc = 0;
-
     if (!here)
         return err_set(err, "out of memory");
     if (facts->boot.nnodes > 1 && strcmp(here, facts->spool) != 0)
@@ -239,13 +226,11 @@ static char *ask_template(struct err *err)
     char *text = NULL, *template;
     void *conf = NULL;
     size_t len;
-    FILE *out;
-
     if (slurm_abi_load_conf(0, &conf) != SLURM_ABI_SUCCESS || !conf) {
         err_set(err, "cannot get slurm.conf from slurmctld: %s", slurm_abi_strerror(errno));
         return NULL;
     }
-    out = open_memstream(&text, &len);
+    FILE *out = open_memstream(&text, &len);
     if (out) {
         slurm_abi_print_conf(out, conf);
         fclose(out);
@@ -262,7 +247,6 @@ static char *ask_template(struct err *err)
 static char *find_template(const struct facts *facts, struct err *err)
 {
     char host[256] = "", *template;
-
     gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
     if (strstr(facts->spool, facts->node) || (host[0] != '\0' && strstr(facts->spool, host)))
@@ -282,7 +266,6 @@ static int find_tmpfs(struct facts *facts, struct err *err)
 {
     const char *path = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
     char tmpdir[CONF_PATH_SIZE], *tmpfs;
-
     if (conf_file_tmpdir(path ? path : MUSTER_CONF_PATH, path ? getuid() : 0, tmpdir, err) < 0)
         return -1;
     if (tmpdir[0] != '\0') {
@@ -306,7 +289,6 @@ static char *list_jobs(const struct facts *facts)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     for (uint32_t i = 0; out && i < facts->njobs; i++)
         fprintf(out, "%s%u", i > 0 ? "," : "", facts->jobs[i]);
     if (out)
@@ -317,12 +299,10 @@ static char *list_jobs(const struct facts *facts)
 /* How users run muster-status on a node of the step; what musterrun plays has no srun. */
 static void set_ask(struct facts *facts)
 {
-    char *ask;
-
     if (strcmp(facts->boot.allocation.cluster, "musterrun") == 0)
         return;
-    ask = text_format("srun --jobid=%u --overlap --mpi=none -N1 -n1 muster-status %s",
-                      facts->jobs[0], facts->boot.label);
+    char *ask = text_format("srun --jobid=%u --overlap --mpi=none -N1 -n1 muster-status %s",
+                            facts->jobs[0], facts->boot.label);
     if (ask)
         boot_set(&facts->boot, "ask", ask);
     free(ask);
@@ -335,7 +315,6 @@ static int describe(struct facts *facts, const char *template, struct err *err)
     char *address = text_format("%s/" FACTS_SOCKET, template, facts->jobs[0], facts->step,
                                 facts->runs[0].first);
     Dl_info info = {0};
-
     speak_as(facts);
     snprintf(step, sizeof(step), "%u", facts->step);
     boot->session = text_format("%u", facts->jobs[0]);
@@ -379,7 +358,6 @@ int facts_read(struct facts *facts, char *const *env, struct err *err)
 {
     char *template = NULL;
     int rc = -1;
-
     *facts = (struct facts){0};
     if (find_self(facts, err) == 0 && find_runs(facts, err) == 0 && find_user(facts, err) == 0 &&
         find_tmpfs(facts, err) == 0 && layout_read(facts, env, err) == 0 &&

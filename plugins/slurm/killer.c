@@ -52,7 +52,6 @@ static bool pause_killer(void *arg, enum step_end_answer answer, unsigned ms)
     const struct killer *killer = arg;
     struct pollfd stop = {killer->stop, POLLIN, 0};
     uint64_t one = 1;
-
     if (answer != STEP_END_REFUSED && write(killer->asked, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
     return poll(&stop, 1, (int)ms) > 0;
@@ -61,7 +60,6 @@ static bool pause_killer(void *arg, enum step_end_answer answer, unsigned ms)
 static void stuck(void *arg, const char *why)
 {
     const struct killer *killer = arg;
-
     log_error("cannot end step %u.%u from node %s yet: %s; its tasks hang until that works, or: "
               "scancel %u.%u",
               killer->jobs[0], killer->step, killer->node, why, killer->jobs[0], killer->step);
@@ -74,7 +72,6 @@ static void let_it_be_said(const struct killer *killer)
 {
     struct pollfd stop = {killer->stop, POLLIN, 0};
     int waiting;
-
     for (int ms = 0; ms < SAID_MS; ms += SAID_STEP_MS)
         if (ioctl(STDERR_FILENO, FIONREAD, &waiting) != 0 || waiting == 0 ||
             poll(&stop, 1, SAID_STEP_MS) > 0)
@@ -95,7 +92,6 @@ static void *run(void *arg)
                                  .stuck = stuck,
                                  .arg = killer};
     uint64_t one = 1;
-
     let_it_be_said(killer);
     if (step_end(&end) && write(killer->asked, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
@@ -106,7 +102,6 @@ struct killer *killer_start(const struct facts *facts)
 {
     struct killer *killer = calloc(1, sizeof(*killer));
     int rc = ENOMEM;
-
     if (killer) {
         memcpy(killer->jobs, facts->jobs, sizeof(killer->jobs));
         memcpy(killer->runs, facts->runs, sizeof(killer->runs));
@@ -132,7 +127,6 @@ void killer_stop(struct killer *killer, unsigned wait_s)
 {
     struct pollfd asked;
     uint64_t one = 1;
-
     if (!killer)
         return;
     asked = (struct pollfd){killer->asked, POLLIN, 0};

@@ -52,7 +52,6 @@ static int add_node(struct facts *facts, const struct slurm_abi_step_layout *lay
 {
     struct boot *boot = &facts->boot;
     struct boot_node *node = &boot->nodes[boot->nnodes++];
-
     *node = (struct boot_node){.app = app};
     if (fill_node(node, slurm_abi_hostlist_shift(hosts), layout->tids[i], layout->tasks[i],
                   boot->ntasks) < 0)
@@ -76,16 +75,14 @@ static int add_layout(struct facts *facts, const struct slurm_abi_step_layout *l
 {
     struct boot *boot = &facts->boot;
     struct boot_node *nodes;
-    void *hosts;
     int rc = 0;
-
     if (!layout->node_list || !layout->tasks || !layout->tids || layout->node_cnt == 0)
         return err_set(err, "the layout of step %u.%u that slurmctld gives has no nodes",
                        facts->job, facts->step);
     nodes = realloc(boot->nodes, ((size_t)boot->nnodes + layout->node_cnt) * sizeof(*nodes));
     if (nodes)
         boot->nodes = nodes;
-    hosts = slurm_abi_hostlist_create(layout->node_list);
+    void *hosts = slurm_abi_hostlist_create(layout->node_list);
     if (!nodes || !hosts)
         rc = err_set(err, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < layout->node_cnt; i++)
@@ -101,7 +98,6 @@ static struct slurm_abi_step_layout *ask_layout(const struct facts *facts, uint3
                                                 uint32_t component)
 {
     struct slurm_abi_step_id id = slurm_abi_step_id(job, facts->step, component);
-
     return slurm_abi_step_layout_get(&id);
 }
 
@@ -117,13 +113,11 @@ static int read_components(struct facts *facts, struct err *err)
 {
     for (uint32_t app = 0;; app++) {
         struct slurm_abi_step_layout *layout = ask_layout(facts, facts->job, app);
-        int rc;
-
         if (!layout && app > 0 && errno == SLURM_ABI_INVALID_JOB_ID)
             return 0;
         if (!layout)
             return no_layout(facts, facts->job, err);
-        rc = add_layout(facts, layout, app, err);
+        int rc = add_layout(facts, layout, app, err);
         slurm_abi_step_layout_free(layout);
         if (rc < 0)
             return -1;
@@ -134,7 +128,6 @@ static int read_components(struct facts *facts, struct err *err)
 static uint32_t env_number(char *const *env, const char *name)
 {
     size_t len = strlen(name);
-
     for (; env && *env; env++) {
         if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
             return (uint32_t)strtoul(*env + len + 1, NULL, 10);
@@ -146,7 +139,6 @@ static uint32_t env_number(char *const *env, const char *name)
 static struct slurm_abi_step_records *ask_record(const struct facts *facts, uint32_t job)
 {
     struct slurm_abi_step_records *records = NULL;
-
     if (slurm_abi_get_step(job, facts->step, &records) != SLURM_ABI_SUCCESS)
         return NULL;
     if (records && records->count == 1 && records->steps && records->steps->step_id.job_id == job &&
@@ -172,7 +164,6 @@ static bool same_srun(const struct facts *facts, const struct slurm_abi_step_rec
 static uint32_t guess_job(char *const *env, uint32_t i)
 {
     char name[48];
-
     if (env_number(env, "SLURM_JOB_ID_HET_GROUP_0") == 0)
         return env_number(env, "SLURM_JOB_ID") + i;
     snprintf(name, sizeof(name), "SLURM_JOB_ID_HET_GROUP_%u", i);
@@ -187,13 +178,11 @@ static int find_jobs(struct facts *facts, char *const *env, uint32_t ntasks, str
     uint32_t jobs[FACTS_JOBS_MAX], njobs = 0, counted = 0;
     uint32_t last = 0, misses = 0;
     bool found = false;
-
     if (!own)
         return err_set(err, "node %s cannot get the record of step %u.%u from slurmctld: %s",
                        facts->node, facts->job, facts->step, slurm_abi_strerror(errno));
     for (uint32_t i = 0; i < FACTS_JOBS_MAX && counted < ntasks && misses < MISSES_MAX; i++) {
         uint32_t job = guess_job(env, i);
-
         if (job <= last) /* none, or not behind the one before as slurmctld numbers them */
             break;
         last = job;
@@ -220,11 +209,9 @@ static int find_jobs(struct facts *facts, char *const *env, uint32_t ntasks, str
 static int read_jobs(struct facts *facts, char *const *env, uint32_t ntasks, struct err *err)
 {
     int rc = find_jobs(facts, env, ntasks, err);
-
     for (uint32_t app = 0; rc == 0 && app < facts->njobs; app++) {
         struct slurm_abi_step_layout *layout =
             ask_layout(facts, facts->jobs[app], SLURM_ABI_NO_VAL);
-
         rc = layout ? add_layout(facts, layout, app, err) : no_layout(facts, facts->jobs[app], err);
         if (layout)
             slurm_abi_step_layout_free(layout);
@@ -242,13 +229,11 @@ int layout_read(struct facts *facts, char *const *env, struct err *err)
 {
     uint32_t ntasks = env_number(env, "SLURM_STEP_NUM_TASKS");
     int rc;
-
     facts->boot.node = UINT32_MAX;
     if (facts->component != SLURM_ABI_NO_VAL) {
         rc = read_components(facts, err);
     } else {
         struct slurm_abi_step_layout *own = ask_layout(facts, facts->job, SLURM_ABI_NO_VAL);
-
         if (!own)
             return no_layout(facts, facts->job, err);
         rc = ntasks > own->task_cnt ? read_jobs(facts, env, ntasks, err)

@@ -31,10 +31,8 @@ static int check_spool(const struct facts *facts, struct err *err)
     char *path = strdup(facts->spool);
     int rc = path ? 0 : err_set(err, "out of memory");
     struct stat st;
-
     for (char *p = path; rc == 0 && p && *p != '\0';) {
         char *end = p + 1 + strcspn(p + 1, "/"), saved = *end;
-
         *end = '\0';
         if (stat(path, &st) < 0)
             rc = err_set(err, "cannot look at %s on node %s: %s", path, facts->node,
@@ -66,7 +64,6 @@ static int is_stale(const char *path)
 {
     struct sockaddr_un addr;
     int fd, stale;
-
     if (fill_address(&addr, path) < 0)
         return 0;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -92,11 +89,9 @@ static void sweep(const char *spool)
 {
     DIR *dir = opendir(spool);
     struct dirent *entry;
-
     while (dir && (entry = readdir(dir))) {
         char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
         struct stat st;
-
         if (snprintf(path, sizeof(path), "%s/%s", spool, entry->d_name) >= (int)sizeof(path))
             continue;
         if (lstat(path, &st) == 0 && may_be_left(entry->d_name, &st) && is_stale(path) &&
@@ -111,9 +106,6 @@ static void sweep(const char *spool)
 static int make_socket(struct listener *listener, const char *birth, const struct identity *user)
 {
     struct sockaddr_un addr;
-    mode_t mask;
-    int rc;
-
     if (fill_address(&addr, birth) < 0) {
         errno = ENAMETOOLONG;
         return -1;
@@ -122,15 +114,14 @@ static int make_socket(struct listener *listener, const char *birth, const struc
     if (listener->fd < 0)
         return -1;
     unlink(birth);
-    mask = umask(0177); /* 0600 from its birth */
-    rc = bind(listener->fd, (struct sockaddr *)&addr, sizeof(addr));
+    mode_t mask = umask(0177); /* 0600 from its birth */
+    int rc = bind(listener->fd, (struct sockaddr *)&addr, sizeof(addr));
     umask(mask);
     if (rc < 0)
         return -1;
     if ((user->drop && lchown(birth, user->uid, user->gid) < 0) ||
         listen(listener->fd, BACKLOG) < 0 || rename(birth, listener->path) < 0) {
         int saved_errno = errno;
-
         unlink(birth);
         errno = saved_errno;
         return -1;
@@ -143,7 +134,6 @@ int listener_open(struct listener *listener, const struct facts *facts, struct e
     char birth[sizeof(listener->path)];
     int n = snprintf(listener->path, sizeof(listener->path), "%s/" FACTS_SOCKET, facts->spool,
                      facts->jobs[0], facts->step, facts->runs[0].first);
-
     listener->fd = -1;
     if (n >= (int)sizeof(listener->path)) {
         listener->path[0] = '\0';

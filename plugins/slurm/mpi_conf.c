@@ -17,7 +17,6 @@
 static size_t find_key(const char *line, const char **key)
 {
     size_t len;
-
     for (const char *p = line; *p != '\0' && *p != '#'; p += len) {
         p += strspn(p, " \t\r\n");
         len = strcspn(p, " \t\r\n=#");
@@ -38,7 +37,6 @@ int mpi_conf_check(struct err *err)
     unsigned at = 0;
     size_t cap = 0, len;
     int rc = 0;
-
     while (in && rc == 0 && getline(&line, &cap, in) >= 0) {
         at++;
         len = find_key(line, &key);

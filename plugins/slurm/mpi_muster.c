@@ -118,7 +118,6 @@ void mpi_p_conf_options(void **options, int *count)
 void mpi_p_conf_set(void *table)
 {
     struct err err = {0};
-
     (void)table;
     if (mpi_conf_check(&err) < 0)
         log_error("%s", err.text);
@@ -129,7 +128,6 @@ void *mpi_p_client_prelaunch(const struct slurm_abi_step_info *step, char ***env
 {
     static char none;
     struct slurm_abi_step_id id = slurm_abi_step_of(step);
-
     agent_enter(&id, env);
     return &none; /* anything but NULL, which is an error */
 }
@@ -174,12 +172,10 @@ static int start_server(struct session *s, struct err *err)
                                 .at_gate = cgroup_leave_step,
                                 .on_left = hide_socket,
                                 .arg = &s->listener};
-    int rc;
-
     if (conf && asprintf(&setting, "SLURM_CONF=%s", conf) < 0)
         return err_set(err, "out of memory");
     env[0] = setting;
-    rc = launch_server(&s->launch, &launcher, err);
+    int rc = launch_server(&s->launch, &launcher, err);
     free(setting);
     return rc;
 }
@@ -190,7 +186,6 @@ static void take_plan(struct boot *boot, char *const *env)
 {
     const char *parent = agent_env_value(env, PLAN_PARENT_ENV);
     const char *apps = agent_env_value(env, PLAN_APPS_ENV);
-
     if (parent)
         boot_set(boot, "parent", parent);
     if (parent && apps)
@@ -200,14 +195,12 @@ static void take_plan(struct boot *boot, char *const *env)
 static int session_start(struct session *s, char *const *env, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
-    char *agent;
-
     if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
         scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, NULL, boot->label,
                      &s->facts.user, err) < 0 ||
         listener_open(&s->listener, &s->facts, err) < 0)
         return -1;
-    agent = agent_find(env);
+    char *agent = agent_find(env);
     if (agent)
         boot_set(boot, "agent", agent);
     free(agent);
@@ -236,7 +229,6 @@ static int session_start(struct session *s, char *const *env, struct err *err)
 static void run_without(struct session *s)
 {
     struct err err = {0};
-
     log_error("%s", s->refusal.text);
     if (s->listener.path[0] == '\0' && s->facts.runs[0].first != 0 &&
         listener_open(&s->listener, &s->facts, &err) < 0)
@@ -254,7 +246,6 @@ int mpi_p_slurmstepd_prefork(const void *step, char ***env)
 {
     struct session *s = calloc(1, sizeof(*s));
     struct err err = {0};
-
     (void)step;
     if (!s)
         return SLURM_ABI_ERROR;
@@ -291,7 +282,6 @@ static int send_to_door(const struct slurm_abi_task_info *task, char ***env, con
 {
     const struct session *s = session;
     char nspace[64];
-
     if (!s->watch || s->door.fd < 0 || agent_env_value(*env, PLAN_PARENT_ENV))
         return refuse(task, why);
     if (task->ltaskid == 0)
@@ -310,7 +300,6 @@ static bool is_ours(const struct slurm_abi_task_info *task, uint32_t slot)
 {
     const struct boot *boot = &session->facts.boot;
     const struct boot_node *node = boot_here(boot);
-
     return slot < node->ntasks && task->ntasks == boot->ntasks &&
            node->ranks[slot] == task->gtaskid;
 }
@@ -321,7 +310,6 @@ static bool is_ours(const struct slurm_abi_task_info *task, uint32_t slot)
 static bool can_serve(const struct slurm_abi_task_info *task, struct err *err)
 {
     const struct facts *facts = &session->facts;
-
     if (session->refusal.text[0] != '\0')
         err_set(err, "%s", session->refusal.text);
     else if (!is_ours(task, (uint32_t)task->ltaskid))
@@ -346,14 +334,12 @@ int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
 {
     uint32_t slot = (uint32_t)task->ltaskid;
     struct err why = {0};
-
     if (!session)
         return SLURM_ABI_ERROR;
     if (!can_serve(task, &why))
         return send_to_door(task, env, why.text);
     for (char **p = session->env.strings[slot]; p && *p; p++) {
         char *value = strchr(*p, '=');
-
         *value++ = '\0'; /* this process's own copy */
         slurm_abi_env_overwrite(env, *p, value);
     }
@@ -365,7 +351,6 @@ int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
 int fini(void)
 {
     struct session *s = session;
-
     if (!s || s->owner != getpid())
         return SLURM_ABI_SUCCESS;
     session = NULL;

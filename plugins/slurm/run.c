@@ -20,7 +20,6 @@
 int step_run_read(uint32_t job, uint32_t step, struct step_run *run)
 {
     struct slurm_abi_step_records *records = NULL;
-
     *run = (struct step_run){0};
     if (slurm_abi_get_step(job, step, &records) != SLURM_ABI_SUCCESS) {
         if (errno == SLURM_ABI_INVALID_JOB_ID)
@@ -30,7 +29,6 @@ int step_run_read(uint32_t job, uint32_t step, struct step_run *run)
     for (uint32_t i = 0; records && i < records->count; i++) {
         const struct slurm_abi_step_record *record = &records->steps[i];
         uint64_t start = (uint64_t)record->start_time;
-
         if (record->step_id.job_id != job || record->step_id.step_id != step)
             continue;
         if (run->first == 0 || start < run->first)
@@ -50,7 +48,6 @@ int step_run_kill(uint32_t job, uint32_t step, const struct step_run *run, bool 
 {
     struct step_run now;
     int rc = step_run_read(job, step, &now);
-
     if (rc < 0 && errno != ENOENT)
         return -1;
     if (rc == 0 && now.first >= run->first && now.first <= run->last)
@@ -64,7 +61,6 @@ char *step_run_list(const struct step_run *runs, uint32_t n)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     for (uint32_t i = 0; out && i < n; i++)
         fprintf(out, "%s%" PRIu64 "-%" PRIu64, i > 0 ? "," : "", runs[i].first, runs[i].last);
     if (out)
@@ -76,7 +72,6 @@ struct step_run step_run_next(const char **list)
 {
     struct step_run run = {0};
     int len = 0;
-
     if (sscanf(*list, "%" SCNu64 "-%" SCNu64 "%n", &run.first, &run.last, &len) != 2)
         return (struct step_run){0};
     *list += len + ((*list)[len] == ',');

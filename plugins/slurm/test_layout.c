@@ -42,7 +42,6 @@ static const struct record *find(uint32_t job, uint32_t component)
 static uint32_t count_nodes(const char *nodes)
 {
     uint32_t n = 1;
-
     for (; *nodes != '\0'; nodes++)
         n += *nodes == ',';
     return n;
@@ -55,7 +54,6 @@ struct slurm_abi_step_layout *slurm_abi_step_layout_get(const struct slurm_abi_s
     static uint32_t *tids[TASKS_MAX];
     const struct record *r = find(id->job_id, id->step_het_comp);
     struct slurm_abi_step_layout *layout;
-
     assert_int_equal(id->step_id, STEP);
     if (!r)
         return NULL;
@@ -79,7 +77,6 @@ static struct slurm_abi_step_records *get_records(uint32_t job)
 {
     struct slurm_abi_step_records *found = calloc(1, sizeof(*found) + sizeof(*found->steps));
     const struct record *r = find(job, NONE);
-
     asked++;
     assert_non_null(found);
     if (!r)
@@ -111,7 +108,6 @@ void slurm_abi_free_steps(struct slurm_abi_step_records *found)
 void *slurm_abi_hostlist_create(const char *hostlist)
 {
     char **list = malloc(sizeof(*list));
-
     assert_non_null(list);
     *list = strdup(hostlist);
     assert_non_null(*list);
@@ -121,7 +117,6 @@ void *slurm_abi_hostlist_create(const char *hostlist)
 char *slurm_abi_hostlist_shift(void *hostlist)
 {
     char **list = hostlist, *rest = *list, *name;
-
     name = strndup(rest, strcspn(rest, ","));
     *list = strdup(rest + strcspn(rest, ",") + (strchr(rest, ',') ? 1 : 0));
     free(rest);
@@ -161,10 +156,8 @@ static void done(struct facts *facts)
 static void check_nodes(const struct facts *facts, const char *expected)
 {
     char text[200] = "";
-
     for (uint32_t i = 0; i < facts->boot.nnodes; i++) {
         const struct boot_node *node = &facts->boot.nodes[i];
-
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%u:%u", i > 0 ? " " : "",
                  node->name, node->app, node->ranks[0]);
     }
@@ -177,7 +170,6 @@ static void one_component(void **state)
     char *const env[] = {"SLURM_STEP_NUM_TASKS=2", "SLURM_JOB_ID_HET_GROUP_0=8", NULL};
     struct facts facts;
     struct err err;
-
     (void)state;
     records = one;
     assert_int_equal(read_as(&facts, 7, NONE, "b", env, &err), 0);
@@ -201,7 +193,6 @@ static void numbered_components(void **state)
                              {0}};
     struct facts facts;
     struct err err;
-
     (void)state;
     records = three;
     assert_int_equal(read_as(&facts, 7, 1, "c", NULL, &err), 0);
@@ -269,7 +260,6 @@ static void strangers_are_not_joined(void **state)
     struct record strangers[] = {good, good, good, good, good};
     struct facts facts;
     struct err err;
-
     (void)state;
     records = two;
     assert_int_equal(read_as(&facts, 7, NONE, "a", env, &err), 0);
@@ -310,7 +300,6 @@ static void nonsense_in_the_environment(void **state)
                          NULL};
     struct facts facts;
     struct err err;
-
     (void)state;
     records = one;
     assert_int_equal(read_as(&facts, 7, NONE, "a", sane, &err), 0);

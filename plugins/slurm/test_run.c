@@ -118,7 +118,6 @@ static bool end_run(struct step_run run, uint64_t begun, bool fails)
                                  .fails = fails,
                                  .pause = pause_test,
                                  .stuck = stuck};
-
     pauses = told = 0;
     return step_end(&end);
 }
@@ -216,7 +215,6 @@ static void a_run_that_is_not_known(void **state)
 static void own_run_is_killed(void **state)
 {
     struct step_run run;
-
     (void)state;
     slurmctld_has(1, 1000, 0);
     assert_int_equal(step_run_read(JOB, STEP, &run), 0);
@@ -228,7 +226,6 @@ static void own_run_is_killed(void **state)
 static void later_run_is_left_alone(void **state)
 {
     struct step_run run;
-
     (void)state;
     slurmctld_has(1, 1000, 0);
     assert_int_equal(step_run_read(JOB, STEP, &run), 0);
@@ -246,7 +243,6 @@ static void later_run_is_left_alone(void **state)
 static void components_are_of_one_run(void **state)
 {
     struct step_run run;
-
     (void)state;
     slurmctld_has(2, 1000, 1002);
     assert_int_equal(step_run_read(JOB, STEP, &run), 0);
@@ -262,7 +258,6 @@ static void components_are_of_one_run(void **state)
 static void no_record_is_no_step(void **state)
 {
     struct step_run run = {1000, 1000};
-
     (void)state;
     slurmctld_has(0, 0, 0);
     assert_int_equal(step_run_kill(JOB, STEP, &run, true), -1);
@@ -283,11 +278,9 @@ static void list(void **state)
     const struct step_run runs[] = {{1000, 1002}, {UINT64_MAX, UINT64_MAX}};
     char *text = step_run_list(runs, 2);
     const char *at = text;
-    struct step_run run;
-
     (void)state;
     assert_non_null(text);
-    run = step_run_next(&at);
+    struct step_run run = step_run_next(&at);
     assert_memory_equal(&run, &runs[0], sizeof(run));
     run = step_run_next(&at);
     assert_memory_equal(&run, &runs[1], sizeof(run));

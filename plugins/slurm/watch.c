@@ -135,7 +135,6 @@ static void task_ended(struct watch *watch, uint32_t slot, int pidfd)
 static void task_started(struct watch *watch, const struct task_note *note)
 {
     int pidfd = -1;
-
     if (note->slot >= watch->ntasks || watch->noted[note->slot] || note->pid <= 0)
         return;
     watch->noted[note->slot] = true;
@@ -187,7 +186,6 @@ static bool read_note(int fd, struct task_note *note)
 static void read_notes(struct watch *watch)
 {
     struct task_note note;
-
     while (read_note(watch->tasks[0], &note)) {
         watch->any = true;
         if (note.slot == SLOT_REFUSED)
@@ -221,7 +219,6 @@ static bool take_its_place(struct watch *watch)
 {
     uint16_t port = watch->of.env->nslots > 0 ? door_port_of(watch->of.env->strings[0]) : 0;
     struct err err = {0};
-
     if (port != 0 && door_open(&watch->place, port, &err) == 0) {
         watch->fds[POLL_PLACE].fd = watch->place.fd;
         return true;
@@ -239,7 +236,6 @@ static void say_death(const struct watch *watch, char *buf, size_t cap)
 static void server_died(struct watch *watch)
 {
     char died[sizeof(watch->launch->death) + 256];
-
     watch->fds[POLL_CONTROL].fd = -1;
     tasks_bound(watch);
     listener_close(watch->of.listener);
@@ -260,7 +256,6 @@ static void look_at_door(struct watch *watch, int at, struct door *door)
 {
     const char *why = watch->of.why;
     char died[sizeof(watch->launch->death) + 256];
-
     if (watch->fds[at].revents == 0)
         return;
     read_notes(watch); /* that of the task that knocks is there */
@@ -323,7 +318,6 @@ static void *run(void *arg)
 {
     struct watch *watch = arg;
     struct pollfd *fds = watch->fds;
-
     for (;;) {
         int wait_ms = ask(watch);
 
@@ -369,7 +363,6 @@ static void watch_free(struct watch *watch)
 static int prepare(struct watch *watch)
 {
     size_t n = watch->ntasks;
-
     watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (watch->stop < 0 || pipe2(watch->tasks, O_CLOEXEC | O_NONBLOCK) < 0 ||
         pipe2(watch->bound, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -393,8 +386,6 @@ static int prepare(struct watch *watch)
 struct watch *watch_start(const struct watched *of, struct err *err)
 {
     struct watch *watch = calloc(1, sizeof(*watch));
-    int rc;
-
     if (!watch) {
         err_set(err, "out of memory");
         return NULL;
@@ -416,7 +407,7 @@ struct watch *watch_start(const struct watched *of, struct err *err)
         watch_free(watch);
         return NULL;
     }
-    rc = thread_start(&watch->thread, run, watch);
+    int rc = thread_start(&watch->thread, run, watch);
     if (rc != 0) {
         err_set(err, "cannot start a thread on node %s: %s", of->facts->node, strerror(rc));
         watch_free(watch);
@@ -431,7 +422,6 @@ static void wait_bound(const struct watch *watch)
 {
     struct pollfd fd = {watch->bound[0], POLLIN, 0};
     char byte;
-
     if (poll(&fd, 1, BOUND_MS) != 1 || read(watch->bound[0], &byte, 1) != 1)
         log_debug("a task on node %s goes on before PMIx knows of all", watch->facts->node);
 }
@@ -439,7 +429,6 @@ static void wait_bound(const struct watch *watch)
 void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
 {
     struct task_note note = {.slot = slot, .pid = pid};
-
     /* Our parent is slurmstepd's main thread, which ends last. */
     launch_die_with(watch->owner);
     if (slot == 0 && getcwd(note.wdir, sizeof(note.wdir)))
@@ -455,7 +444,6 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
 void watch_unserved(const struct watch *watch)
 {
     struct task_note note = {.slot = SLOT_UNSERVED, .pid = getpid(), .uid = getuid()};
-
     launch_die_with(watch->owner); /* while it waits at the door, which closes then */
     if (write(watch->tasks[1], &note, NOTE_HEAD) < 0)
         log_debug("a task on node %s is not noted: %s", watch->facts->node, strerror(errno));
@@ -464,7 +452,6 @@ void watch_unserved(const struct watch *watch)
 void watch_refused(const struct watch *watch)
 {
     struct task_note note = {.slot = SLOT_REFUSED, .pid = getpid()};
-
     if (write(watch->tasks[1], &note, NOTE_HEAD) < 0)
         log_error("the step is not ended: %s; end it with scancel", strerror(errno));
 }
@@ -482,7 +469,6 @@ void watch_stop(struct watch *watch)
 {
     uint64_t one = 1;
     unsigned wait_s = 0;
-
     if (!watch)
         return;
     if (write(watch->stop, &one, sizeof(one)) < 0)

@@ -27,7 +27,6 @@ const struct slurm_release *slurm_release_known(unsigned i)
 const struct slurm_release *slurm_release(void)
 {
     long api = slurm_abi_api_version() >> 16;
-
     for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (known[i]->api == api)
             return known[i];
@@ -69,7 +68,6 @@ void slurm_abi_free_conf(void *conf)
 static void *make(size_t size)
 {
     void *made = calloc(1, size);
-
     if (!made)
         errno = ENOMEM;
     return made;
@@ -79,7 +77,6 @@ static void *make(size_t size)
 static void *filled(void *made, int rc)
 {
     int saved = errno;
-
     if (rc == 0)
         return made;
     free(made);
@@ -90,7 +87,6 @@ static void *filled(void *made, int rc)
 struct slurm_abi_step_layout *slurm_abi_step_layout_get(const struct slurm_abi_step_id *step_id)
 {
     struct slurm_abi_step_layout *layout = make(sizeof(*layout));
-
     return layout ? filled(layout, slurm_release()->layout_get(step_id, layout)) : NULL;
 }
 

@@ -38,7 +38,6 @@ static uint32_t plugin_version_of(const char *path, int mode)
     const uint32_t *version = type == NULL ? NULL : dlsym(object, "plugin_version");
     /* SPANK plugins need to match in the release only. */
     uint32_t found = version == NULL || strcmp(type, "spank") == 0 ? 0 : *version;
-
     if (object != NULL)
         dlclose(object);
     return found;
@@ -54,12 +53,10 @@ static bool is_of(uint32_t version, uint32_t release)
 static uint32_t loaded_version(const struct link_map *own, uint32_t release)
 {
     const struct link_map *map = own;
-
     while (map->l_prev != NULL)
         map = map->l_prev;
     for (; map != NULL; map = map->l_next) {
         uint32_t version = map == own ? 0 : plugin_version_of(map->l_name, RTLD_NOLOAD);
-
         if (is_of(version, release))
             return version;
     }
@@ -72,13 +69,10 @@ static uint32_t version_in(const char *dir, int len, uint32_t release)
     static const char *const names[] = {"select_cons_tres.so", "select_linear.so", "auth_munge.so",
                                         "cred_munge.so",       "mpi_pmi2.so",      "auth_none.so"};
     char path[4096];
-
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        uint32_t version;
-
         if (snprintf(path, sizeof(path), "%.*s/%s", len, dir, names[i]) >= (int)sizeof(path))
             continue;
-        version = plugin_version_of(path, RTLD_LOCAL);
+        uint32_t version = plugin_version_of(path, RTLD_LOCAL);
         if (is_of(version, release))
             return version;
     }
@@ -88,7 +82,6 @@ static uint32_t version_in(const char *dir, int len, uint32_t release)
 static uint32_t beside_version(const char *file, uint32_t release)
 {
     const char *slash = strrchr(file, '/');
-
     return slash == NULL ? 0 : version_in(file, (int)(slash - file), release);
 }
 
@@ -97,7 +90,6 @@ static char *plugin_dirs(char *line)
 {
     static const char key[] = "PluginDir";
     char *value = line + strspn(line, " \t");
-
     if (strncasecmp(value, key, strlen(key)) != 0)
         return NULL;
     value += strlen(key);
@@ -119,10 +111,8 @@ static uint32_t configured_version(uint32_t release)
     FILE *in = named != NULL || path != NULL ? fopen(named != NULL ? named : path, "re") : NULL;
     uint32_t found = 0;
     size_t cap = 0;
-
     while (in != NULL && found == 0 && getline(&line, &cap, in) >= 0) {
         char *rest = plugin_dirs(line), *dir;
-
         while (found == 0 && rest != NULL && (dir = strsep(&rest, ":")) != NULL)
             found = dir[0] == '/' ? version_in(dir, (int)strlen(dir), release) : 0;
     }
@@ -137,7 +127,6 @@ static void list_known(char *text, size_t cap)
 {
     const struct slurm_release *known;
     size_t at = 0;
-
     for (unsigned i = 0; at < cap && (known = slurm_release_known(i)) != NULL; i++)
         at += (size_t)snprintf(text + at, cap - at, "%s%u.%02u", i == 0 ? "" : ", ",
                                known->number >> 8, known->number & 0xff);
@@ -146,7 +135,6 @@ static void list_known(char *text, size_t cap)
 static void say_unknown(const char *own, uint32_t version)
 {
     char known[128] = "", this[64];
-
     list_known(known, sizeof(known));
     if (version != 0)
         snprintf(this, sizeof(this), "%u.%02u.%u", PRINTED(version));
@@ -164,7 +152,6 @@ static __attribute__((constructor)) void find_version(void)
     uint32_t number = release == NULL ? 0 : release->number, found;
     struct link_map *own;
     Dl_info info, slurm;
-
     if (dladdr1(__extension__(void *) find_version, &info, (void **)&own, RTLD_DL_LINKMAP) == 0 ||
         dladdr((void *)(uintptr_t)slurm_abi_api_version, &slurm) == 0)
         return;

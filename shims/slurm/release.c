@@ -34,7 +34,6 @@ static int stepd_connect(const char *directory, const char *node,
                          const struct slurm_abi_step_id *id, uint16_t *protocol)
 {
     struct slurm_raw_step_id raw = raw_id(id);
-
     return slurm_raw_stepd_connect(directory, node, &raw, protocol);
 }
 
@@ -42,7 +41,6 @@ static char *cluster_name(void)
 {
     const struct slurm_raw_conf *conf = slurm_raw_conf_lock();
     char *name = conf && conf->cluster_name ? strdup(conf->cluster_name) : NULL;
-
     slurm_raw_conf_unlock();
     return name;
 }
@@ -51,7 +49,6 @@ static char *auth_info(void)
 {
     const struct slurm_raw_conf *conf = slurm_raw_conf_lock();
     char *info = conf && conf->authinfo ? strdup(conf->authinfo) : NULL;
-
     slurm_raw_conf_unlock();
     return info;
 }
@@ -60,7 +57,6 @@ static int layout_get(const struct slurm_abi_step_id *id, struct slurm_abi_step_
 {
     struct slurm_raw_step_id asked = raw_id(id);
     struct slurm_raw_step_layout *raw = slurm_raw_step_layout_get(&asked);
-
     if (!raw)
         return -1;
     *layout = (struct slurm_abi_step_layout){.node_cnt = raw->node_cnt,
@@ -91,7 +87,6 @@ static int ask_steps(uint32_t job, uint32_t step, struct slurm_raw_step_records 
 static int get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records *records)
 {
     struct slurm_raw_step_records *raw = NULL;
-
     if (ask_steps(job, step, &raw) != SLURM_ABI_SUCCESS)
         return -1;
     *records = (struct slurm_abi_step_records){.now = raw ? raw->last_update : 0, .raw = raw};
@@ -106,7 +101,6 @@ static int get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records *
     records->count = raw->count;
     for (uint32_t i = 0; i < raw->count; i++) {
         const struct slurm_raw_step_record *from = &raw->steps[i];
-
         records->steps[i] = (struct slurm_abi_step_record){.step_id = our_id(&from->step_id),
                                                            .num_tasks = from->num_tasks,
                                                            .user_id = from->user_id,

@@ -157,7 +157,6 @@ static void test_step(void **state)
     const struct slurm_raw_step_info step = {.step_id = slurm_raw_step_id(JOB, STEP, HET)};
     struct slurm_abi_step_id id = release->step_of((const void *)&step);
     uint16_t protocol = 0;
-
     (void)state;
     assert_int_equal(id.job_id, JOB);
     assert_int_equal(id.step_id, STEP);
@@ -170,7 +169,6 @@ static void test_layout(void **state)
 {
     struct slurm_abi_step_id id = slurm_abi_step_id(JOB, STEP, HET);
     struct slurm_abi_step_layout got;
-
     (void)state;
     layout.node_cnt = 1;
     layout.task_cnt = 1;
@@ -190,7 +188,6 @@ static void test_layout(void **state)
 static void test_record(void **state)
 {
     struct slurm_abi_step_records got;
-
     (void)state;
     record = (struct slurm_raw_step_record){.step_id = slurm_raw_step_id(JOB, STEP, HET),
                                             .num_tasks = 8,
@@ -217,7 +214,6 @@ static void test_record(void **state)
 static void test_allocation(void **state)
 {
     struct slurm_abi_allocation got;
-
     (void)state;
     allocation.num_cpu_groups = 1;
     allocation.cpus_per_node = tasks;
@@ -247,7 +243,6 @@ static void test_kill(void **state)
 static void test_conf(void **state)
 {
     char *found = release->cluster_name();
-
     (void)state;
     assert_string_equal(found, cluster);
     free(found);

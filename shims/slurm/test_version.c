@@ -52,7 +52,6 @@ long slurm_abi_api_version(void)
 void slurm_abi_error(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     vsnprintf(said, sizeof(said), fmt, ap);
     va_end(ap);
@@ -71,7 +70,6 @@ int slurm_abi_forward_data(char **nodelist, char *address, uint32_t len, const c
 char *slurm_abi_extra_conf_path(const char *name)
 {
     char *path;
-
     assert_true(asprintf(&path, "%s/none/%s", directory, name) > 0);
     return path;
 }
@@ -85,11 +83,9 @@ void slurm_abi_xfree(void **p)
 static void *load(const char *name)
 {
     char path[PATH_MAX];
-    void *file;
-
     snprintf(path, sizeof(path), "%s/%s", directory, name);
     assert_null(dlopen(path, RTLD_LAZY | RTLD_NOLOAD));
-    file = dlopen(path, RTLD_LAZY);
+    void *file = dlopen(path, RTLD_LAZY);
     if (!file)
         fail_msg("%s", dlerror());
     return file;
@@ -98,13 +94,10 @@ static void *load(const char *name)
 /* As Slurm of that libslurm does it. @return the version that the plugin says */
 static uint32_t version_under(long number)
 {
-    uint32_t found;
-    void *file;
-
     api = number;
     said[0] = '\0';
-    file = load("mpi_muster.so");
-    found = *(const uint32_t *)dlsym(file, "plugin_version");
+    void *file = load("mpi_muster.so");
+    uint32_t found = *(const uint32_t *)dlsym(file, "plugin_version");
     dlclose(file);
     return found;
 }
@@ -120,7 +113,6 @@ static void test_beside(void **state)
 static void test_loaded_before(void **state)
 {
     void *file = load("test_plugin.so");
-
     (void)state;
     assert_int_equal(version_under(API_24_11), 0x180b04);
     assert_string_equal(said, "");
@@ -132,7 +124,6 @@ static void test_loaded_before(void **state)
 static void test_spank_loaded_before(void **state)
 {
     void *spank = load("test_spank.so"), *file;
-
     (void)state;
     assert_int_equal(version_under(API_24_11), 0x180b63);
     file = load("test_plugin.so");
@@ -152,10 +143,8 @@ static void test_micro_not_found(void **state)
 static void configured(const char *dir, const char *line, uint32_t expected)
 {
     char path[PATH_MAX];
-    FILE *out;
-
     snprintf(path, sizeof(path), "%s/slurm.conf", dir);
-    out = fopen(path, "w");
+    FILE *out = fopen(path, "w");
     assert_non_null(out);
     fprintf(out, "ClusterName=x\n#PluginDir=/nowhere\nPluginDirs=/nowhere\n");
     fprintf(out, line, dir);
@@ -170,7 +159,6 @@ static void configured(const char *dir, const char *line, uint32_t expected)
 static void test_plugin_dir(void **state)
 {
     char dir[] = "/tmp/muster-test-version.XXXXXX", plugin[PATH_MAX], target[PATH_MAX];
-
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(plugin, sizeof(plugin), "%s/auth_munge.so", dir);

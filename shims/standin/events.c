@@ -47,7 +47,6 @@ static void add_status(struct launcher *launcher, int status)
 static void kill_later(struct launcher *launcher, int64_t ms)
 {
     int64_t when = now_ms() + ms;
-
     if (launcher->kill_at == 0 || when < launcher->kill_at)
         launcher->kill_at = when;
 }
@@ -57,7 +56,6 @@ static void kill_later(struct launcher *launcher, int64_t ms)
 static int by_number(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
-
     return *x < *y ? -1 : *x > *y;
 }
 
@@ -66,11 +64,9 @@ static void name_tasks(struct alike *alike, char *text, size_t cap)
 {
     size_t at = (size_t)snprintf(text, cap, alike->n == 1 ? "task " : "tasks ");
     uint32_t next;
-
     qsort(alike->ranks, alike->n, sizeof(*alike->ranks), by_number);
     for (uint32_t i = 0; i < alike->n; i = next) {
         const char *comma = i == 0 ? "" : ",";
-
         for (next = i + 1; next < alike->n && alike->ranks[next] == alike->ranks[next - 1] + 1;)
             next++;
         if (cap - at < 32) {
@@ -87,7 +83,6 @@ static void tell_alike(struct launcher *launcher)
 {
     struct alike *alike = &launcher->alike;
     char tasks[256];
-
     if (alike->n == 0)
         return;
     name_tasks(alike, tasks, sizeof(tasks));
@@ -102,7 +97,6 @@ static void tell_alike(struct launcher *launcher)
 static void add_alike(struct launcher *launcher, uint32_t rank, int status)
 {
     struct alike *alike = &launcher->alike;
-
     if (alike->n > 0 && alike->status != status)
         tell_alike(launcher);
     if (alike->n == 0)
@@ -115,7 +109,6 @@ static void task_ended(struct launcher *launcher, uint32_t rank, int status)
 {
     bool killed = WIFSIGNALED(status);
     int code = killed ? SIGNAL_BASE + WTERMSIG(status) : WEXITSTATUS(status);
-
     add_status(launcher, code);
     if (++launcher->ended == launcher->run->step.ntasks)
         launcher->run->rm->ended(launcher->run, false);
@@ -130,7 +123,6 @@ static void node_gone(struct launcher *launcher, uint32_t n)
 {
     struct launched *node = &launcher->nodes[n];
     int64_t notice = 0;
-
     close(node->control);
     node->control = -1;
     launcher->live--;
@@ -138,7 +130,6 @@ static void node_gone(struct launcher *launcher, uint32_t n)
         return;
     for (unsigned i = 0; i < launcher->run->faults->n; i++) {
         const struct fault *fault = &launcher->run->faults->list[i];
-
         if (fault->kind == FAULT_DIE && fault->count > 0 && fault->notice > notice)
             notice = fault->notice;
     }
@@ -151,7 +142,6 @@ static void control_ready(struct launcher *launcher, uint32_t n)
 {
     struct report report;
     ssize_t len = recv(launcher->nodes[n].control, &report, sizeof(report), MSG_DONTWAIT);
-
     /* Reset: it left without having read a signal; what it said before still comes. */
     if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
@@ -180,7 +170,6 @@ static void die(struct launcher *launcher, unsigned i)
 {
     struct fault *fault = &launcher->run->faults->list[i];
     uint32_t n = fault->node < 0 ? 0 : (uint32_t)fault->node;
-
     launcher->die_at[i] = 0;
     if (fault->count > 0 || n >= launcher->run->step.nnodes || launcher->nodes[n].control < 0)
         return;
@@ -192,7 +181,6 @@ static void die(struct launcher *launcher, unsigned i)
 static void events_ready(struct launcher *launcher)
 {
     struct run_event event;
-
     while (read(launcher->events[0], &event, sizeof(event)) == sizeof(event)) {
         if (event.what == EVENT_DIE) {
             die(launcher, (unsigned)event.value);
@@ -229,7 +217,6 @@ static void on_signal(struct launcher *launcher, int sig)
 static void signals_ready(struct launcher *launcher)
 {
     struct signalfd_siginfo info;
-
     while (read(launcher->signals, &info, sizeof(info)) == sizeof(info))
         on_signal(launcher, (int)info.ssi_signo);
 }
@@ -237,7 +224,6 @@ static void signals_ready(struct launcher *launcher)
 static int next_deadline(const struct launcher *launcher)
 {
     int64_t first = launcher->kill_at;
-
     if (launcher->alike.until != 0 && (first == 0 || launcher->alike.until < first))
         first = launcher->alike.until;
     if (launcher->timeout_at != 0 && (first == 0 || launcher->timeout_at < first))
@@ -251,7 +237,6 @@ static int next_deadline(const struct launcher *launcher)
 static void check_deadlines(struct launcher *launcher)
 {
     int64_t now = now_ms();
-
     for (unsigned i = 0; i < launcher->run->faults->n; i++)
         if (launcher->die_at[i] != 0 && launcher->die_at[i] <= now)
             die(launcher, i);
@@ -276,7 +261,6 @@ static void serve_once(struct launcher *launcher, int timeout)
     uint32_t nnodes = launcher->run->step.nnodes;
     struct pollfd *fds = launcher->fds;
     nfds_t n = 0, nio;
-
     fds[n++] = (struct pollfd){launcher->signals, POLLIN, 0};
     fds[n++] = (struct pollfd){launcher->events[0], POLLIN, 0};
     for (uint32_t i = 0; i < nnodes; i++)
@@ -297,15 +281,13 @@ static void serve_once(struct launcher *launcher, int timeout)
 
 void launcher_serve(struct launcher *launcher)
 {
-    int64_t drained;
-
     while (launcher->live > 0)
         serve_once(launcher, next_deadline(launcher));
     tell_alike(launcher);
     launcher->run->rm->ended(launcher->run, true);
     /* What killed nodes left is ours now, and may hold outputs. */
     procs_kill_children(NULL, 0, LEFT_MS);
-    drained = now_ms() + DRAIN_MS;
+    int64_t drained = now_ms() + DRAIN_MS;
     while (!io_done(launcher->run->io) && deadline_left(drained) > 0)
         serve_once(launcher, deadline_left(drained));
     io_finish(launcher->run->io);

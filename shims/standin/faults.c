@@ -44,7 +44,6 @@ static bool has_word(const char *list, const char *word, size_t len)
 {
     for (const char *p = list; *p != '\0'; p += strspn(p, " ")) {
         size_t n = strcspn(p, " ");
-
         if (n == len && strncmp(p, word, len) == 0)
             return true;
         p += n;
@@ -58,14 +57,12 @@ static int set_key(struct fault *fault, const char *text, size_t len, struct err
     size_t name_len = strcspn(text, "=,");
     const struct key *key = keys;
     char *end;
-    long value;
-
     while (key->name && (strlen(key->name) != name_len || strncmp(key->name, text, name_len) != 0))
         key++;
     if (!key->name || !has_word(kind->keys, text, name_len) || name_len >= len)
         return err_set(err, "--fault=%s: \"%.*s\" is none of: %s, each with =NUMBER", kind->name,
                        (int)len, text, kind->keys);
-    value = strtol(text + name_len + 1, &end, 10);
+    long value = strtol(text + name_len + 1, &end, 10);
     if (!isdigit((unsigned char)text[name_len + 1]) || end != text + len || value < key->min ||
         value > key->max)
         return err_set(err, "--fault=%s: %s has to be %ld to %ld", kind->name, key->name, key->min,
@@ -107,14 +104,12 @@ int faults_add(struct faults *faults, const char *text, struct err *err)
 struct verdict faults_judge(struct faults *faults, uint32_t from, uint32_t to, uint64_t number)
 {
     struct verdict verdict = {0};
-
     for (unsigned i = 0; i < faults->n; i++) {
         struct fault *fault = &faults->list[i];
         uint64_t dice =
             faults_mix(faults_mix(faults_mix(faults_mix(faults->seed + i) + number) + from) +
                        to); /* the same each run */
         unsigned delay = (unsigned)(dice / 100 % (uint64_t)fault->ms) + 1;
-
         if (fault->kind >= FAULT_CUT || (fault->node != FAULT_ANY && fault->node != (long)to) ||
             (long)(dice % 100) >= fault->percent)
             continue;
@@ -136,7 +131,6 @@ struct verdict faults_judge(struct faults *faults, uint32_t from, uint32_t to, u
 int faults_count(struct faults *faults)
 {
     uint64_t total = __atomic_add_fetch(&faults->total, 1, __ATOMIC_RELAXED);
-
     for (unsigned i = 0; i < faults->n; i++)
         if (faults->list[i].kind == FAULT_DIE && faults->list[i].message == (long)total)
             return (int)i;
@@ -155,7 +149,6 @@ bool faults_direct_write(const struct faults *faults, uint32_t node, const char 
 {
     struct faults_direct ask = {.seed = faults_mix(faults->seed + node)};
     char path[4096];
-
     for (unsigned i = 0; i < faults->n; i++)
         if (faults->list[i].kind >= FAULT_CUT)
             ask.percent[faults->list[i].kind - FAULT_CUT] = faults->list[i].percent;
@@ -173,7 +166,6 @@ bool faults_direct_write(const struct faults *faults, uint32_t node, const char 
 void faults_direct_read(struct faults *faults, const char *beside)
 {
     char path[4096];
-
     if (snprintf(path, sizeof(path), "%s" FAULTS_DIRECT_DONE, beside) >= (int)sizeof(path))
         return;
     FILE *in = fopen(path, "re");

@@ -20,7 +20,6 @@ static bool add_host(struct hosts *hosts, const char *slots)
 {
     char *end = NULL;
     long n = slots == NULL ? 0 : strtol(slots, &end, 10);
-
     if (hosts->n == sizeof hosts->slots / sizeof *hosts->slots)
         return false;
     if (slots != NULL &&
@@ -34,10 +33,8 @@ bool hosts_read(struct hosts *hosts, const char *list)
 {
     char *copy = strdup(list), *rest = copy, *host;
     bool right = copy != NULL;
-
     while (right && (host = strsep(&rest, ",")) != NULL) {
         char *slots = strchr(host, ':');
-
         if (slots != NULL)
             *slots++ = '\0';
         right = host[0] != '\0' && add_host(hosts, slots);
@@ -53,10 +50,8 @@ int hosts_read_file(struct hosts *hosts, const char *path, struct err *err)
     unsigned at = 0;
     size_t cap = 0;
     int rc = in == NULL ? err_set(err, "--hostfile: %s: %s", path, strerror(errno)) : 0;
-
     while (rc == 0 && getline(&line, &cap, in) >= 0) {
         char *word, *slots = NULL, *name, *save;
-
         at++;
         line[strcspn(line, "#\n")] = '\0';
         name = strtok_r(line, " \t", &save);
@@ -84,10 +79,8 @@ int hosts_place(const struct hosts *hosts, uint32_t ntasks, char **list)
     uint32_t placed = 0;
     size_t len;
     FILE *out = open_memstream(list, &len);
-
     for (uint32_t h = 0; out != NULL && h < hosts->n; h++) {
         long n = hosts->slots[h] == 0 ? 1 : hosts->slots[h];
-
         for (; n > 0 && (ntasks == 0 || placed < ntasks); n--)
             fprintf(out, "%s%u", placed++ == 0 ? "" : ",", h);
     }
@@ -103,17 +96,14 @@ static int read_count(char **argv, long *count)
 {
     static const char *const names[] = {"-n", "-np", "--np", "--ntasks"};
     char *end = NULL;
-
     for (size_t i = 0; argv[0] != NULL && i < sizeof names / sizeof *names; i++) {
         size_t len = strlen(names[i]);
-        const char *value;
         int used = 0;
-
         if (strcmp(argv[0], names[i]) == 0)
             used = 2;
         else if (strncmp(argv[0], names[i], len) == 0 && argv[0][len] == '=')
             used = 1;
-        value = used == 2 ? argv[1] : argv[0] + len + 1;
+        const char *value = used == 2 ? argv[1] : argv[0] + len + 1;
         if (used == 0 || value == NULL)
             continue;
         *count = strtol(value, &end, 10);
@@ -127,7 +117,6 @@ static int read_count(char **argv, long *count)
 int programs_read(struct run *run, char **argv, long first, struct err *err)
 {
     long count = first;
-
     for (run->nprograms = 0;; run->nprograms++) {
         if (run->nprograms == RUN_PROGRAMS_MAX)
             return err_set(err, "more than %d programs", RUN_PROGRAMS_MAX);
@@ -159,7 +148,6 @@ int programs_read(struct run *run, char **argv, long first, struct err *err)
 char **program_of(const struct run *run, uint32_t rank)
 {
     unsigned i = 0;
-
     for (; i + 1 < run->nprograms && rank >= run->programs[i].count; i++)
         rank -= run->programs[i].count;
     return run->programs[i].argv;
@@ -199,7 +187,6 @@ void option_unknown(const char *given, const struct option *known)
 {
     size_t dashes = strspn(given, "-"), len = strcspn(given + dashes, "="), best = EDITS_MAX + 1;
     const char *name = given + dashes, *nearest = NULL;
-
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         if (len != strlen(foreign[i].name) || strncmp(name, foreign[i].name, len) != 0)
             continue;
@@ -208,7 +195,6 @@ void option_unknown(const char *given, const struct option *known)
     }
     for (; known->name != NULL; known++) {
         size_t far = conf_row_distance(known->name, name, len);
-
         if (len > 2 && far < best) {
             best = far;
             nearest = known->name;

@@ -57,7 +57,6 @@ static void close_pipes(struct io *io)
 {
     for (uint32_t rank = 0; rank < io->ntasks; rank++) {
         struct task_io *task = &io->tasks[rank];
-
         for (int i = 0; i < 2; i++) {
             shut(&task->in[i]);
             shut(&task->out[0].ends[i]);
@@ -71,7 +70,6 @@ static int open_file(const char *file, uint32_t rank)
 {
     char path[4096];
     size_t n = 0;
-
     for (const char *p = file; *p != '\0' && n < sizeof(path) - 16; p++) {
         if (p[0] == '%' && p[1] == 't') {
             n += (size_t)snprintf(path + n, 16, "%u", rank);
@@ -89,7 +87,6 @@ static int open_files(struct io *io, const char *const files[2], struct err *err
     for (int which = 0; which < 2; which++) {
         bool each = files[which] && strstr(files[which], "%t");
         int fd = which == 0 ? STDOUT_FILENO : STDERR_FILENO;
-
         for (uint32_t rank = 0; rank < io->ntasks; rank++) {
             if (files[which] && (each || rank == 0)) {
                 /* one that takes both is written by both at one place */
@@ -110,7 +107,6 @@ struct io *io_open(uint32_t ntasks, long input, bool label, const char *const fi
                    struct err *err)
 {
     struct io *io = calloc(1, sizeof(*io));
-
     if (io)
         io->tasks = calloc(ntasks, sizeof(*io->tasks));
     if (!io || !io->tasks) {
@@ -139,7 +135,6 @@ void io_keep(struct io *io, const struct standin_node *node)
     for (uint32_t rank = 0, slot = 0; rank < io->ntasks; rank++) {
         struct task_io *task = &io->tasks[rank];
         bool ours = slot < node->ntasks && node->ranks[slot] == rank;
-
         shut(&task->in[1]);
         shut(&task->out[0].ends[0]);
         shut(&task->out[1].ends[0]);
@@ -156,7 +151,6 @@ int io_become(struct io *io, uint32_t rank)
 {
     struct task_io *task = &io->tasks[rank];
     int in = task->in[0] >= 0 ? task->in[0] : open("/dev/null", O_RDONLY | O_CLOEXEC);
-
     return in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(task->out[0].ends[1], STDOUT_FILENO) < 0 ||
                    dup2(task->out[1].ends[1], STDERR_FILENO) < 0
                ? -1
@@ -167,7 +161,6 @@ void io_pass(struct io *io, const struct standin_node *node)
 {
     for (uint32_t slot = 0; slot < node->ntasks; slot++) {
         struct task_io *task = &io->tasks[node->ranks[slot]];
-
         shut(&task->in[0]);
         shut(&task->out[0].ends[1]);
         shut(&task->out[1].ends[1]);
@@ -178,7 +171,6 @@ void io_parent(struct io *io)
 {
     for (uint32_t rank = 0; rank < io->ntasks; rank++) {
         struct task_io *task = &io->tasks[rank];
-
         shut(&task->in[0]);
         for (int i = 0; i < 2; i++)
             shut(&task->out[i].ends[1]);
@@ -194,7 +186,6 @@ nfds_t io_max(const struct io *io)
 static bool wants_input(const struct io *io)
 {
     bool any = false;
-
     for (uint32_t rank = 0; rank < io->ntasks; rank++) {
         if (io->tasks[rank].in[1] < 0)
             continue;
@@ -209,11 +200,9 @@ static bool wants_input(const struct io *io)
 nfds_t io_poll(struct io *io, struct pollfd *fds)
 {
     nfds_t n = 0;
-
     fds[n++] = (struct pollfd){wants_input(io) ? STDIN_FILENO : -1, POLLIN, 0};
     for (uint32_t rank = 0; rank < io->ntasks; rank++) {
         struct task_io *task = &io->tasks[rank];
-
         fds[n++] = (struct pollfd){task->taken < io->len ? task->in[1] : -1, POLLOUT, 0};
         for (int i = 0; i < 2; i++)
             fds[n++] = (struct pollfd){task->out[i].ends[0], POLLIN, 0};
@@ -225,10 +214,8 @@ static void write_out(int fd, const char *data, size_t len)
 {
     while (len > 0) {
         ssize_t n = write(fd, data, len);
-
         if (n < 0 && errno == EAGAIN) {
             struct pollfd wait = {fd, POLLOUT, 0};
-
             poll(&wait, 1, -1);
         } else if (n < 0 && errno != EINTR) {
             return; /* it is not read any more; the tasks go on, as under srun */
@@ -244,7 +231,6 @@ static void write_line(uint32_t rank, struct out *out, int fd)
 {
     char text[LINE_BYTES + 32];
     size_t n = (size_t)snprintf(text, sizeof(text), "%u: ", rank);
-
     memcpy(text + n, out->line, out->used);
     n += out->used;
     text[n++] = '\n';
@@ -270,7 +256,6 @@ static void read_output(struct io *io, uint32_t rank, int which)
     int fd = out->fd;
     char data[CHUNK];
     ssize_t n = read(out->ends[0], data, sizeof(data));
-
     if (n > 0 && io->label) {
         add_lines(rank, out, fd, data, (size_t)n);
     } else if (n > 0) {
@@ -291,7 +276,6 @@ static void shut_inputs(struct io *io)
 static void read_input(struct io *io)
 {
     ssize_t n = read(STDIN_FILENO, io->chunk, sizeof(io->chunk));
-
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n <= 0) {
@@ -307,7 +291,6 @@ static void read_input(struct io *io)
 static void write_input(struct io *io, struct task_io *task)
 {
     ssize_t n = write(task->in[1], io->chunk + task->taken, io->len - task->taken);
-
     if (n > 0) {
         task->taken += (size_t)n;
     } else if (errno != EINTR && errno != EAGAIN) {
@@ -321,7 +304,6 @@ void io_ready(struct io *io, const struct pollfd *fds, nfds_t n)
     for (nfds_t i = 1; i < n; i++) {
         uint32_t rank = (uint32_t)((i - 1) / 3);
         int which = (int)((i - 1) % 3);
-
         if (!fds[i].revents)
             continue;
         if (which == 0)

@@ -42,11 +42,9 @@ static void close_spare(const struct launcher *launcher)
 static int fork_node(struct launcher *launcher, uint32_t n, struct err *err)
 {
     int ends[2];
-    pid_t pid;
-
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_set(err, "socketpair: %s", strerror(errno));
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         for (uint32_t i = 0; i < n; i++)
             close(launcher->nodes[i].control);
@@ -73,7 +71,6 @@ static int open_signals(struct launcher *launcher)
     static const int ours[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     struct sigaction found;
     sigset_t set;
-
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
         if (sigaction(ours[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
@@ -89,7 +86,6 @@ static int open_signals(struct launcher *launcher)
 static int copy_env(struct run *run, struct err *err)
 {
     size_t n = 0;
-
     while (environ[n])
         n++;
     run->env = calloc(n + 1, sizeof(*run->env));
@@ -102,7 +98,6 @@ static int copy_env(struct run *run, struct err *err)
 static void raise_limits(struct run *run)
 {
     struct rlimit files;
-
     if (getrlimit(RLIMIT_NOFILE, &run->files) < 0)
         return;
     files = run->files;
@@ -113,7 +108,6 @@ static void raise_limits(struct run *run)
 static int prepare(struct launcher *launcher, struct err *err)
 {
     struct run *run = launcher->run;
-
     /* libpmix's server crashes without: it looks for the home directory */
     if (!getpwuid(geteuid()))
         return err_set(err, "uid %u has no entry in the user database, and libpmix needs one",
@@ -140,7 +134,6 @@ static uint32_t start(struct launcher *launcher, struct err *err)
     const struct run *run = launcher->run;
     int64_t now = now_ms();
     int rc = 0;
-
     for (uint32_t n = 0; rc == 0 && n < run->step.nnodes; n++)
         rc = fork_node(launcher, n, err);
     io_parent(run->io);
@@ -172,10 +165,8 @@ static void *closing_run(void *arg)
     struct launcher *launcher = closing->launcher;
     struct pollfd fds[] = {{closing->stop, POLLIN, 0}, {launcher->signals, POLLIN, 0}};
     struct signalfd_siginfo info;
-
     while (fds[0].revents == 0) {
         int ms = launcher->timeout_at != 0 ? deadline_left(launcher->timeout_at) : -1;
-
         if (ms == 0) {
             say_error("--timeout: %g s are over; what the tasks have spawned is ended",
                       (double)launcher->run->timeout / 1000);
@@ -187,7 +178,6 @@ static void *closing_run(void *arg)
             continue;
         while (read(launcher->signals, &info, sizeof(info)) == sizeof(info)) {
             int sig = (int)info.ssi_signo;
-
             if (sig != SIGCHLD && (sig != SIGINT || info.ssi_code != SI_KERNEL))
                 procs_signal_group(sig == SIGINT ? SIGTERM : sig);
         }
@@ -202,7 +192,6 @@ static int close_rm(struct launcher *launcher)
     bool looks =
         closing.stop >= 0 && pthread_create(&closing.thread, NULL, closing_run, &closing) == 0;
     int status = launcher->run->rm->close(launcher->run);
-
     if (looks && write(closing.stop, &one, sizeof(one)) == sizeof(one))
         pthread_join(closing.thread, NULL);
     if (closing.stop >= 0)
@@ -214,7 +203,6 @@ static int close_rm(struct launcher *launcher)
 static int run_in_dir(struct launcher *launcher, struct err *err)
 {
     struct run *run = launcher->run;
-
     if (prepare(launcher, err) < 0 || run->rm->open(run, launcher->events[1], err) < 0)
         return -1;
     if (start(launcher, err) > 0)
@@ -229,7 +217,6 @@ int launcher_run(struct run *run)
 {
     struct launcher launcher = {.run = run, .given = -1};
     struct err err = {0};
-
     say_describe(&run->step, NULL);
     if (open_spare(&launcher, &err) == 0 && rundir_make(&run->step, &err) == 0) {
         run_in_dir(&launcher, &err);

@@ -8,7 +8,6 @@
 void layout_deal(const struct standin_step *step, long plane, uint32_t *node_of)
 {
     uint32_t each = step->ntasks / step->nnodes, more = step->ntasks % step->nnodes;
-
     for (uint32_t rank = 0; rank < step->ntasks; rank++) {
         if (plane > 0)
             node_of[rank] = rank / (uint32_t)plane % step->nnodes;
@@ -37,7 +36,6 @@ int layout_nodes(struct standin_step *step, const uint32_t *node_of, const uint3
     for (uint32_t n = 0; n < step->nnodes; n++) {
         struct standin_node *node = &step->nodes[n];
         uint32_t slot = 0;
-
         snprintf(node->name, sizeof(node->name), "node%u", which ? which[n] : n);
         node->ranks = calloc(node->ntasks, sizeof(*node->ranks));
         if (!node->ranks)

@@ -23,7 +23,6 @@ int main(int argc, char **argv)
 {
     static struct run run;
     int status, fd;
-
     do { /* 0 to 2 are taken from here on, also if the caller had closed them */
         fd = open("/dev/null", O_RDWR);
     } while (fd >= 0 && fd <= STDERR_FILENO);

@@ -21,7 +21,6 @@ enum { STRAYS_MS = 5000 /* for what tasks leave behind, once killed, to be gone 
 int node_open(struct node *node, struct run *run, uint32_t index, int control)
 {
     sigset_t children;
-
     *node = (struct node){
         .run = run, .here = &run->step.nodes[index], .index = index, .control = control};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -39,7 +38,6 @@ int node_open(struct node *node, struct run *run, uint32_t index, int control)
 static void report(struct node *node, int what, uint32_t rank, int status)
 {
     struct report record = {.what = what, .rank = rank, .status = status};
-
     if (node->control >= 0 &&
         send(node->control, &record, sizeof(record), MSG_NOSIGNAL) != sizeof(record))
         say_debug("musterrun does not listen any more");
@@ -63,7 +61,6 @@ static void be_owned(pid_t owner)
 pid_t node_fork(struct node *node, uint32_t slot)
 {
     pid_t self = getpid(), pid = fork();
-
     if (pid == 0) {
         be_owned(self);
     } else if (pid < 0) {
@@ -93,7 +90,6 @@ void node_control_ready(struct node *node)
 {
     int32_t sig;
     ssize_t n = recv(node->control, &sig, sizeof(sig), 0);
-
     if (n == sizeof(sig)) {
         signal_tasks(node, sig);
     } else if (n == 0 || errno != EINTR) {
@@ -108,7 +104,6 @@ void node_children_ready(struct node *node)
     struct signalfd_siginfo info;
     int status;
     pid_t pid;
-
     if (read(node->children, &info, sizeof(info)) < 0)
         return;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -134,7 +129,6 @@ static bool launcher_is_gone(const struct node *node)
 {
     int32_t sig;
     ssize_t n;
-
     if (node->control < 0)
         return true;
     do {

@@ -122,7 +122,6 @@ static const struct standin_rm *find_rm(const char *name)
 static bool number(const char *text, long min, long max, long *value)
 {
     char *end;
-
     *value = strtol(text, &end, 10);
     return isdigit((unsigned char)*text) && *end == '\0' && *value >= min && *value <= max;
 }
@@ -146,7 +145,6 @@ static int distribution(struct numbers *numbers, const char *value)
 static int setopt(struct numbers *numbers, const char *value)
 {
     struct run *run = numbers->run;
-
     if (strncmp(value, "muster.", 7) != 0 || !strchr(value, '=') ||
         run->noptions == RUN_OPTIONS_MAX)
         return plan_wrong("-o", value, "muster.KEY=VALUE, as muster.json(5) has them");
@@ -158,7 +156,6 @@ static int setopt(struct numbers *numbers, const char *value)
 static int conf(struct numbers *numbers, const char *value)
 {
     char node[8] = "";
-
     snprintf(node, sizeof(node), "%.*s", (int)strcspn(value, "="), value);
     numbers->conf = strchr(value, '=');
     if (!number(node, 0, NODES_MAX - 1, &numbers->conf_node) || !numbers->conf ||
@@ -205,7 +202,6 @@ static int hosts(struct numbers *numbers, const char *value)
 static int hostfile(struct numbers *numbers, const char *value)
 {
     struct err err = {0};
-
     if (hosts_read_file(&numbers->hosts, value, &err) == 0)
         return -1;
     fprintf(stderr, "musterrun: %s\n", err.text);
@@ -215,7 +211,6 @@ static int hostfile(struct numbers *numbers, const char *value)
 static int fault(struct numbers *numbers, const char *value)
 {
     struct err err = {0};
-
     if (faults_add(numbers->run->faults, value, &err) == 0)
         return -1;
     fprintf(stderr, "musterrun: %s; see musterrun(1)\n", err.text);
@@ -338,7 +333,6 @@ static const char *mpirun_option(int option, char **argv)
 static int no_option(int option, char **argv)
 {
     const char *given = argv[optind - 1];
-
     if (option == ':')
         fprintf(stderr, "musterrun: %s needs a value; see --help\n", given);
     else
@@ -350,7 +344,6 @@ int options_read(struct run *run, int argc, char **argv)
 {
     struct numbers numbers = {.run = run, .seed = 1};
     int option, status = -1;
-
     run->input = IO_INPUT_ALL;
     for (size_t i = 0; i < sizeof(rms) / sizeof(*rms); i++) {
         run->rm = rms[i];
@@ -363,7 +356,6 @@ int options_read(struct run *run, int argc, char **argv)
     while (status < 0 &&
            (option = getopt_long(argc, argv, "+:N:n:li:Kvm:o:x:D:H:w:hV", options, NULL)) != -1) {
         const char *number = mpirun_option(option, argv);
-
         status = option == '?' || option == ':'
                      ? no_option(option, argv)
                      : take(&numbers, option == 'w' ? 'H' : option, number ? number : optarg);

@@ -22,10 +22,8 @@ static uint32_t read_nodes(const char *list, uint32_t *node_of)
 {
     uint32_t ntasks = 0;
     char *end = NULL;
-
     do {
         unsigned long node = isdigit((unsigned char)*list) ? strtoul(list, &end, 10) : NODES_MAX;
-
         if (node >= NODES_MAX || ntasks == TASKS_MAX || (*end != ',' && *end != '\0'))
             return 0;
         node_of[ntasks++] = (uint32_t)node;
@@ -62,7 +60,6 @@ static int finish(struct run *run, const struct numbers *numbers)
     static uint32_t node_of[TASKS_MAX];
     struct standin_step *step = &run->step;
     int status = count(step, numbers, node_of);
-
     if (status >= 0)
         return status;
     step->job = (uint32_t)getpid(); /* no other run has it at the same time */
@@ -116,7 +113,6 @@ static int settle(struct run *run, struct numbers *numbers, char **argv)
 {
     struct err err = {0};
     char *list;
-
     if (programs_read(run, argv, numbers->tasks, &err) < 0) {
         fprintf(stderr, "musterrun: %s\n", err.text);
         return EXIT_USAGE;
@@ -142,6 +138,5 @@ static int settle(struct run *run, struct numbers *numbers, char **argv)
 int plan(struct numbers *numbers, char **programs)
 {
     int status = settle(numbers->run, numbers, programs);
-
     return status >= 0 ? status : finish(numbers->run, numbers);
 }

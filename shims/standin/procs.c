@@ -23,23 +23,19 @@ enum { BATCH = 256, TREE_MAX = 16384 };
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[512];
-    const char *end;
     pid_t parent = 0;
     char state;
-    ssize_t n;
-    int fd;
-
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    n = read(fd, text, sizeof(text) - 1);
+    ssize_t n = read(fd, text, sizeof(text) - 1);
     close(fd);
     if (n <= 0)
         return 0;
     text[n] = '\0';
     /* the name in parentheses may hold anything */
-    end = strrchr(text, ')');
+    const char *end = strrchr(text, ')');
     if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2 || state == 'Z')
         return 0;
     return parent;
@@ -50,7 +46,6 @@ size_t procs_children(pid_t parent, pid_t *list, size_t cap)
     DIR *dir = opendir("/proc");
     struct dirent *entry;
     size_t n = 0;
-
     while (dir && (entry = readdir(dir))) {
         if (!isdigit((unsigned char)entry->d_name[0]) || parent_of(entry->d_name) != parent)
             continue;
@@ -67,13 +62,11 @@ size_t procs_children(pid_t parent, pid_t *list, size_t cap)
 static size_t stop_tree(pid_t root, pid_t *all, size_t n)
 {
     pid_t list[BATCH];
-    size_t children;
-
     if (n == TREE_MAX)
         return n;
     kill(root, SIGSTOP);
     all[n++] = root;
-    children = procs_children(root, list, BATCH);
+    size_t children = procs_children(root, list, BATCH);
     for (size_t i = 0; i < children && i < BATCH; i++)
         n = stop_tree(list[i], all, n);
     return n;
@@ -83,7 +76,6 @@ void procs_kill_tree(pid_t root)
 {
     pid_t *all = calloc(TREE_MAX, sizeof(*all));
     size_t n = all ? stop_tree(root, all, 0) : 0;
-
     for (size_t i = 0; i < n; i++)
         kill(all[i], SIGKILL);
     free(all);
@@ -92,7 +84,6 @@ void procs_kill_tree(pid_t root)
 void procs_reap(void)
 {
     siginfo_t info;
-
     for (;;) {
         info.si_pid = 0;
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0 ||
@@ -105,7 +96,6 @@ void procs_signal_group(int sig)
 {
     pid_t list[BATCH];
     size_t n = procs_children(getpid(), list, BATCH);
-
     for (size_t i = 0; i < n && i < BATCH; i++)
         if (getpgid(list[i]) == getpgrp())
             kill(list[i], sig);
@@ -124,10 +114,8 @@ void procs_kill_children(const pid_t *keep, size_t nkeep, int ms)
     const struct timespec nap = {.tv_nsec = 2000000};
     int64_t deadline = now_ms() + ms;
     pid_t list[BATCH];
-
     for (;;) {
         size_t n = procs_children(getpid(), list, BATCH), others = 0;
-
         for (size_t i = 0; i < n && i < BATCH; i++) {
             if (is_kept(list[i], keep, nkeep) || getpgid(list[i]) == getpgrp())
                 continue;

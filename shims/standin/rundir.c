@@ -25,7 +25,6 @@ static void remove_tree(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
-
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid())
         empty_dir(fd);
     else if (fd >= 0)
@@ -38,11 +37,9 @@ bool rundir_each(const char *tmp, uid_t owner, rundir_fn *fn, void *arg)
     DIR *dir = opendir(tmp);
     struct dirent *entry;
     bool found = false;
-
     while (dir && !found && (entry = readdir(dir))) {
         char path[512];
         struct stat st;
-
         if (strncmp(entry->d_name, "musterrun.", 10) != 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s", tmp, entry->d_name);
@@ -59,11 +56,9 @@ bool rundir_each(const char *tmp, uid_t owner, rundir_fn *fn, void *arg)
 static bool sweep(const char *path, void *arg)
 {
     char lock[520];
-    int fd;
-
     (void)arg;
     snprintf(lock, sizeof(lock), "%s/lock", path);
-    fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -77,14 +72,12 @@ static bool sweep(const char *path, void *arg)
 static int make_locked(struct standin_step *step, const char *tmp)
 {
     char birth[sizeof(step->dir)], lock[sizeof(step->dir) + 8];
-    int fd;
-
     snprintf(birth, sizeof(birth), "%s/.musterrun.XXXXXX", tmp);
     if (!mkdtemp(birth))
         return -1;
     snprintf(lock, sizeof(lock), "%s/lock", birth);
     snprintf(step->dir, sizeof(step->dir), "%s/%s", tmp, strrchr(birth, '/') + 2);
-    fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(birth, step->dir) == 0)
         return 0;
     step->dir[0] = '\0';
@@ -97,7 +90,6 @@ static int make_nodes(const struct standin_step *step)
 {
     for (uint32_t n = 0; n < step->nnodes; n++) {
         char path[sizeof(step->dir) + 80];
-
         snprintf(path, sizeof(path), "%s/%s", step->dir, step->nodes[n].name);
         if (mkdir(path, 0700) < 0)
             return -1;
@@ -135,7 +127,6 @@ void rundir_remove(const struct standin_step *step)
 void rundir_remove_node(const struct standin_step *step, const struct standin_node *node)
 {
     char path[sizeof(step->dir) + 80];
-
     if (step->joined)
         return;
     snprintf(path, sizeof(path), "%s/%s", step->dir, node->name);

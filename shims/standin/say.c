@@ -21,12 +21,10 @@ void say(int level, const char *fmt, va_list ap)
 {
     static const char *const marks[] = {"error: ", "", "debug: "};
     char line[2048];
-    int n;
-
     if (step && step->verbose < level)
         return;
-    n = snprintf(line, sizeof(line), "musterrun: %s%s%s", here ? here->name : "", here ? ": " : "",
-                 marks[level]);
+    int n = snprintf(line, sizeof(line), "musterrun: %s%s%s", here ? here->name : "",
+                     here ? ": " : "", marks[level]);
     n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
     if (n > (int)sizeof(line) - 2)
         n = (int)sizeof(line) - 2;
@@ -38,7 +36,6 @@ void say(int level, const char *fmt, va_list ap)
 void say_error(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     say(SAY_ERROR, fmt, ap);
     va_end(ap);
@@ -47,7 +44,6 @@ void say_error(const char *fmt, ...)
 void say_info(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     say(SAY_INFO, fmt, ap);
     va_end(ap);
@@ -56,7 +52,6 @@ void say_info(const char *fmt, ...)
 void say_debug(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     say(SAY_DEBUG, fmt, ap);
     va_end(ap);

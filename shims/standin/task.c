@@ -17,7 +17,6 @@ void task_setenv(char ***env, const char *name, const char *fmt, ...)
     size_t len = strlen(name), n = 0;
     char *value, *entry, **more;
     va_list ap;
-
     va_start(ap, fmt);
     if (vasprintf(&value, fmt, ap) < 0 || asprintf(&entry, "%s=%s", name, value) < 0)
         _exit(ENOMEM);
@@ -50,7 +49,6 @@ void task_exec(struct run *run, uint32_t rank)
 {
     char **argv = program_of(run, rank);
     int err;
-
     if (run->wdir && chdir(run->wdir) < 0) {
         err = errno;
         say_error("--wdir: %s: %s", run->wdir, strerror(err));

@@ -18,7 +18,6 @@ static void takes_kinds_and_keys(void **state)
 {
     struct faults faults = {0};
     struct err err = {0};
-
     (void)state;
     assert_int_equal(faults_add(&faults, "late:percent=7,ms=30,node=2", &err), 0);
     assert_int_equal(faults_add(&faults, "die:message=9", &err), 0);
@@ -41,7 +40,6 @@ static void tells_servers(void **state)
     struct faults faults = {.seed = 5};
     struct faults_direct ask;
     struct err err = {0};
-
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(beside, sizeof(beside), "%s/node", dir);
@@ -99,7 +97,6 @@ static void refuses_mistakes(void **state)
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
         struct faults faults = {0};
         struct err err = {0};
-
         assert_int_equal(faults_add(&faults, mistakes[i].text, &err), -1);
         if (!strstr(err.text, mistakes[i].says))
             fail_msg("\"%s\": expected \"%s\", found \"%s\"", mistakes[i].text, mistakes[i].says,
@@ -112,7 +109,6 @@ static void takes_so_many(void **state)
 {
     struct faults faults = {0};
     struct err err = {0};
-
     (void)state;
     for (int i = 0; i < FAULTS_MAX; i++)
         assert_int_equal(faults_add(&faults, "late", &err), 0);
@@ -124,7 +120,6 @@ static struct faults make(const char *text, uint64_t seed)
 {
     struct faults faults = {.seed = seed};
     struct err err = {0};
-
     assert_int_equal(faults_add(&faults, text, &err), 0);
     return faults;
 }
@@ -134,7 +129,6 @@ static void judge_all(struct faults *faults, bool reverse, unsigned late[16][100
 {
     for (uint32_t i = 0; i < 16; i++) {
         uint32_t pair = reverse ? 15 - i : i;
-
         for (uint64_t number = 1; number <= 100; number++)
             late[pair][number - 1] = faults_judge(faults, pair / 4, pair % 4, number).late;
     }
@@ -145,7 +139,6 @@ static void a_seed_repeats_itself(void **state)
     struct faults first = make("late:percent=50,ms=1000", 5), again = first,
                   other = make("late:percent=50,ms=1000", 6);
     static unsigned a[16][100], b[16][100], c[16][100];
-
     (void)state;
     judge_all(&first, false, a);
     judge_all(&again, true, b);
@@ -170,7 +163,6 @@ static void percent_is_kept(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
         struct faults faults = make(rates[i].text, 1);
-
         judge_all(&faults, false, late);
         assert_in_range(faults.list[0].count, rates[i].min, rates[i].max);
         for (uint32_t pair = 0; pair < 16; pair++)
@@ -183,15 +175,13 @@ static void faults_come_together(void **state)
 {
     struct faults faults = {.seed = 1};
     struct err err = {0};
-    struct verdict verdict;
-
     (void)state;
     assert_int_equal(faults_add(&faults, "late:percent=100", &err), 0);
     assert_int_equal(faults_add(&faults, "lost:percent=100", &err), 0);
     assert_int_equal(faults_add(&faults, "uid:percent=100", &err), 0);
     assert_int_equal(faults_add(&faults, "duplicate:percent=100", &err), 0);
     assert_int_equal(faults_add(&faults, "die:after=1", &err), 0);
-    verdict = faults_judge(&faults, 0, 1, 1);
+    struct verdict verdict = faults_judge(&faults, 0, 1, 1);
     assert_true(verdict.late > 0 && verdict.duplicate > 0 && verdict.lost && verdict.forged);
     assert_false(verdict.refused);
     assert_int_equal(faults.list[4].count, 0); /* its count is of nodes that died */

@@ -83,14 +83,13 @@ static int read_options(struct server *server, struct err *err)
 static int read_step(struct server *server, struct err *err)
 {
     const struct conf before = server->conf;
-    int rc;
     for (uint32_t i = 0; i < server->boot.nsettings; i++) {
         const struct boot_setting *given = &server->boot.settings[i];
         if (strncmp(given->key, CONF_STEP_ENV, strlen(CONF_STEP_ENV)) == 0 &&
             conf_step_set(&server->conf, given->key, given->value, err) != 0)
             return -1;
     }
-    rc = read_options(server, err);
+    int rc = read_options(server, err);
     conf_mark(&server->sources, &before, &server->conf, CONF_STEP);
     return rc;
 }

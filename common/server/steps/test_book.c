@@ -60,11 +60,10 @@ static void those_of_a_process(void **state)
 {
     struct book book = {0};
     struct procset one = set_of("a", 3, "b"), two = set_of("a", 1, NULL);
-    const struct book_entry *c;
     (void)state;
     book_open(&book, "one", &one, 0);
     book_open(&book, "two", &two, 0);
-    c = book_next(&book, NULL, "a", 0);
+    const struct book_entry *c = book_next(&book, NULL, "a", 0);
     assert_string_equal(c->id, "two");
     c = book_next(&book, c, "a", 0);
     assert_string_equal(c->id, "one");

@@ -34,7 +34,6 @@ static int make_socket(const struct run *run, const struct standin_node *here, c
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
     snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s/broker", run->step.dir, here->name);
     snprintf(uri, cap, "local://%s", addr.sun_path);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(fd, 64) == 0)
@@ -48,7 +47,6 @@ static int make_socket(const struct run *run, const struct standin_node *here, c
 static void keep_own(struct run *run, uint32_t rank)
 {
     struct flux_run *flux = run->state;
-
     close(flux->done[0]);
     for (uint32_t i = 0; i < run->step.nnodes; i++) {
         close(flux->life[i][1]);
@@ -65,7 +63,6 @@ static void keep_own(struct run *run, uint32_t rank)
 static void keep_nothing(struct run *run, uint32_t rank, int listener)
 {
     struct flux_run *flux = run->state;
-
     close(listener);
     close(flux->done[1]);
     close(flux->events);
@@ -80,7 +77,6 @@ static void keep_nothing(struct run *run, uint32_t rank, int listener)
 static pid_t fork_shell(struct run *run, uint32_t rank, int control, int listener, const char *uri)
 {
     pid_t self = getpid(), pid = fork();
-
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -99,7 +95,6 @@ static void end_if_alone(struct broker *broker)
 static void on_life(evutil_socket_t fd, short what, void *arg)
 {
     struct broker *broker = arg;
-
     (void)fd;
     (void)what;
     broker->ending = true;
@@ -110,7 +105,6 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 {
     struct broker *broker = arg;
     struct signalfd_siginfo info;
-
     (void)what;
     if (read(fd, &info, sizeof(info)) > 0 && waitpid(broker->shell, NULL, WNOHANG) > 0)
         broker->shell = 0;
@@ -121,7 +115,6 @@ static void on_client(evutil_socket_t fd, short what, void *arg)
 {
     struct broker *broker = arg;
     int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-
     (void)what;
     if (client >= 0 && !overlay_join(broker, PORT_CLIENT, client, 0))
         say_error("a client cannot be served");
@@ -130,7 +123,6 @@ static void on_client(evutil_socket_t fd, short what, void *arg)
 static int watch(struct broker *broker, int fd, short what, event_callback_fn call)
 {
     struct event *event = event_new(broker->handle.base, fd, what, call, broker);
-
     return event ? event_add(event, NULL) : -1;
 }
 
@@ -140,7 +132,6 @@ static int open_overlay(struct broker *broker)
     uint32_t n = broker->run->step.nnodes;
     bool good = broker->rank == 0 ||
                 overlay_join(broker, PORT_PARENT, flux->tree[broker->rank][1], 0) != NULL;
-
     for (uint32_t i = 1; good && i < n; i++)
         if (tree_parent(i) == broker->rank)
             good = overlay_join(broker, PORT_CHILD, flux->tree[i][0], i) != NULL;
@@ -155,7 +146,6 @@ static int open_broker(struct broker *broker, const char *uri)
 {
     uint32_t n = broker->run->step.nnodes;
     sigset_t children;
-
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     broker->children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -19,7 +19,6 @@ static void (*sink)(int level, const char *text);
 static flux_t *handle_new(const char *uri)
 {
     flux_t *h = calloc(1, sizeof(*h));
-
     if (!h)
         return NULL;
     h->fd = -1;
@@ -38,7 +37,6 @@ static flux_t *handle_new(const char *uri)
 flux_t *standin_handle(const struct standin_broker *broker)
 {
     flux_t *h = handle_new(broker->uri);
-
     if (h) {
         h->broker = broker;
         h->base = broker->base;
@@ -52,7 +50,6 @@ static int connect_to(const char *uri)
     static const char scheme[] = "local://";
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd, saved;
-
     if (sscanf(uri, "fd://%d", &fd) == 1)
         return fcntl(fd, F_SETFL, O_NONBLOCK) == 0 ? fd : -1;
     if (strncmp(uri, scheme, strlen(scheme)) != 0 ||
@@ -75,7 +72,6 @@ static int connect_to(const char *uri)
 flux_t *flux_open_ex(const char *uri, int flags, flux_error_t *error)
 {
     flux_t *h = handle_new(uri);
-
     (void)flags;
     if (h)
         h->fd = connect_to(uri);
@@ -90,7 +86,6 @@ flux_t *flux_open_ex(const char *uri, int flags, flux_error_t *error)
 void flux_close(flux_t *h)
 {
     int saved = errno;
-
     if (!h)
         return;
     if (h->fd >= 0)
@@ -118,7 +113,6 @@ static int write_out(flux_t *h, struct evbuffer *out)
 {
     while (evbuffer_get_length(out) > 0) {
         struct pollfd ready = {h->fd, POLLOUT, 0};
-
         if (evbuffer_write(out, h->fd) >= 0)
             continue;
         if (errno != EAGAIN && errno != EINTR)
@@ -130,20 +124,17 @@ static int write_out(flux_t *h, struct evbuffer *out)
 
 int flux_send(flux_t *h, const flux_msg_t *msg, int flags)
 {
-    struct evbuffer *out;
-    int rc;
-
     (void)flags;
     if (h->broker)
         return h->broker->send(h->broker->arg, msg);
-    out = evbuffer_new();
+    struct evbuffer *out = evbuffer_new();
     if (!out || standin_msg_put(out, msg) < 0) {
         if (out)
             evbuffer_free(out);
         errno = ENOMEM;
         return -1;
     }
-    rc = write_out(h, out);
+    int rc = write_out(h, out);
     evbuffer_free(out);
     return rc;
 }
@@ -153,8 +144,6 @@ flux_msg_t *flux_recv(flux_t *h, struct flux_match match, int flags)
     for (;;) {
         flux_msg_t *msg = standin_msg_take(h->in);
         struct pollfd ready = {h->fd, POLLIN, 0};
-        int n;
-
         if (msg && (msg->head.type & match.typemask) != 0)
             return msg;
         if (!msg && errno != EAGAIN)
@@ -162,7 +151,7 @@ flux_msg_t *flux_recv(flux_t *h, struct flux_match match, int flags)
         flux_msg_destroy(msg);
         if (msg)
             continue;
-        n = evbuffer_read(h->in, h->fd, -1);
+        int n = evbuffer_read(h->in, h->fd, -1);
         if (n > 0)
             continue;
         if (n == 0)
@@ -222,7 +211,6 @@ int flux_log(flux_t *h, int level, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
-
     (void)h;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);

@@ -13,7 +13,6 @@
 flux_msg_t *standin_msg_new(int type, const char *topic, const void *data, size_t len)
 {
     flux_msg_t *msg = calloc(1, sizeof(*msg));
-
     if (!msg)
         return NULL;
     msg->refs = 1;
@@ -38,7 +37,6 @@ flux_msg_t *standin_msg_new(int type, const char *topic, const void *data, size_
 flux_msg_t *standin_msg_copy(const flux_msg_t *msg)
 {
     flux_msg_t *copy = standin_msg_new(msg->head.type, msg->topic, msg->data, msg->head.data_len);
-
     if (copy)
         copy->head = msg->head;
     return copy;
@@ -47,7 +45,6 @@ flux_msg_t *standin_msg_copy(const flux_msg_t *msg)
 flux_msg_t *standin_msg_answer(const flux_msg_t *request, int errnum, const void *data, size_t len)
 {
     flux_msg_t *msg = standin_msg_new(FLUX_MSGTYPE_RESPONSE, request->topic, data, len);
-
     if (!msg)
         return NULL;
     msg->head.errnum = errnum;
@@ -60,7 +57,6 @@ flux_msg_t *standin_msg_answer(const flux_msg_t *request, int errnum, const void
 int standin_msg_put(struct evbuffer *out, const flux_msg_t *msg)
 {
     struct msg_head head = msg->head;
-
     head.flags = msg->data ? head.flags | 1U << 31 : head.flags;
     return evbuffer_add(out, &head, sizeof(head)) == 0 &&
                    evbuffer_add(out, msg->topic, head.topic_len) == 0 &&
@@ -73,8 +69,6 @@ flux_msg_t *standin_msg_take(struct evbuffer *in)
 {
     struct msg_head head;
     flux_msg_t *msg;
-    char *topic;
-
     errno = EAGAIN;
     if (evbuffer_copyout(in, &head, sizeof(head)) != (ssize_t)sizeof(head))
         return NULL;
@@ -85,7 +79,7 @@ flux_msg_t *standin_msg_take(struct evbuffer *in)
     if (evbuffer_get_length(in) < sizeof(head) + head.topic_len + head.data_len)
         return NULL;
     msg = calloc(1, sizeof(*msg));
-    topic = malloc(head.topic_len + 1);
+    char *topic = malloc(head.topic_len + 1);
     if (msg && topic && head.flags >> 31)
         msg->data = malloc(head.data_len + 1);
     if (!msg || !topic || (head.flags >> 31 && !msg->data)) {
@@ -111,7 +105,6 @@ flux_msg_t *standin_msg_take(struct evbuffer *in)
 struct json_object *standin_msg_json(const flux_msg_t *msg)
 {
     flux_msg_t *its = (flux_msg_t *)msg;
-
     if (!its->json && its->data)
         its->json = json_tokener_parse(its->data);
     if (!its->json)
@@ -122,7 +115,6 @@ struct json_object *standin_msg_json(const flux_msg_t *msg)
 bool standin_msg_is_of(const flux_msg_t *msg, const char *service)
 {
     size_t len = strlen(service);
-
     return strncmp(msg->topic, service, len) == 0 && msg->topic[len] == '.';
 }
 
@@ -136,7 +128,6 @@ void flux_msg_decref(const flux_msg_t *msg)
 {
     flux_msg_t *its = (flux_msg_t *)msg;
     int saved = errno;
-
     if (!its || --its->refs > 0)
         return;
     json_object_put(its->json);
@@ -201,7 +192,6 @@ int flux_msg_get_matchtag(const flux_msg_t *msg, uint32_t *matchtag)
 const char *flux_msg_route_first(const flux_msg_t *msg)
 {
     flux_msg_t *its = (flux_msg_t *)msg;
-
     if (its->head.nroutes == 0)
         return NULL;
     snprintf(its->uuid, sizeof(its->uuid), "%016llx", (unsigned long long)its->head.routes[0]);

@@ -17,7 +17,6 @@
 static struct port *find_port(struct broker *broker, uint64_t id)
 {
     struct port *port = broker->ports;
-
     while (port && port->id != id)
         port = port->next;
     return port;
@@ -27,7 +26,6 @@ static struct port *find_port(struct broker *broker, uint64_t id)
 static struct port *next_hop(struct broker *broker, uint32_t rank)
 {
     bool below = tree_below(rank, broker->rank);
-
     for (struct port *port = broker->ports; port; port = port->next)
         if ((below && port->kind == PORT_CHILD && tree_below(rank, port->rank)) ||
             (!below && port->kind == PORT_PARENT))
@@ -53,7 +51,6 @@ static void route_request(struct broker *broker, const flux_msg_t *msg)
     uint32_t to = msg->head.nodeid;
     bool any = to == (uint32_t)FLUX_NODEID_ANY;
     struct port *port = NULL;
-
     if (any || to == broker->rank) {
         if (standin_serves(broker->module, msg)) {
             standin_deliver(broker->module, msg);
@@ -80,11 +77,9 @@ static void route_request(struct broker *broker, const flux_msg_t *msg)
 static void route_response(struct broker *broker, flux_msg_t *msg)
 {
     struct port *port;
-    uint64_t id;
-
     if (msg->head.nroutes == 0)
         return;
-    id = msg->head.routes[--msg->head.nroutes];
+    uint64_t id = msg->head.routes[--msg->head.nroutes];
     if (id == broker->module_id) {
         standin_deliver(broker->module, msg);
     } else {
@@ -121,7 +116,6 @@ int overlay_send(void *arg, const flux_msg_t *msg)
 {
     struct broker *broker = arg;
     struct waiting *waiting = calloc(1, sizeof(*waiting));
-
     if (waiting)
         waiting->msg = standin_msg_copy(msg);
     if (!waiting || !waiting->msg) {
@@ -142,7 +136,6 @@ int overlay_send(void *arg, const flux_msg_t *msg)
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct waiting *waiting = arg;
-
     (void)fd;
     (void)what;
     overlay_route(waiting->broker, waiting->msg);
@@ -154,7 +147,6 @@ static void route_later(struct broker *broker, flux_msg_t *msg, unsigned ms)
 {
     struct timeval after = {.tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000};
     struct waiting *waiting = msg ? calloc(1, sizeof(*waiting)) : NULL;
-
     if (waiting) {
         *waiting = (struct waiting){.broker = broker, .msg = msg};
         if (event_base_once(broker->handle.base, -1, EV_TIMEOUT, on_late, waiting, &after) == 0)
@@ -169,7 +161,6 @@ static void route_later(struct broker *broker, flux_msg_t *msg, unsigned ms)
 static void forge(struct broker *broker, const flux_msg_t *msg)
 {
     flux_msg_t *copy = standin_msg_copy(msg);
-
     if (copy) {
         copy->head.userid++;
         copy->head.rolemask = FLUX_ROLE_USER;
@@ -200,7 +191,6 @@ static void route_with_faults(struct broker *broker, flux_msg_t *msg)
     struct verdict verdict = faults_judge(faults, broker->rank, to, ++broker->counts[to]);
     int dies = faults_count(faults);
     struct run_event event = {.what = EVENT_DIE, .value = dies};
-
     if (dies >= 0 &&
         write(((struct flux_run *)broker->run->state)->events, &event, sizeof(event)) < 0)
         say_error("cannot tell musterrun: %s", strerror(errno));
@@ -226,13 +216,11 @@ static void route_with_faults(struct broker *broker, flux_msg_t *msg)
 void overlay_drain(evutil_socket_t fd, short what, void *arg)
 {
     struct broker *broker = arg;
-
     (void)fd;
     (void)what;
     while (broker->sent) {
         struct waiting *waiting = broker->sent;
         flux_msg_t *msg = waiting->msg;
-
         broker->sent = waiting->next;
         if (!broker->sent)
             broker->sent_tail = &broker->sent;
@@ -246,7 +234,6 @@ void overlay_drain(evutil_socket_t fd, short what, void *arg)
 static void leave(struct port *port)
 {
     struct port **at = &port->broker->ports;
-
     while (*at != port)
         at = &(*at)->next;
     *at = port->next;
@@ -290,7 +277,6 @@ static void take(struct port *port, flux_msg_t *msg)
 static void lose_parent(struct broker *broker)
 {
     struct pollfd life = {broker->life, POLLIN, 0};
-
     if (broker->ending || poll(&life, 1, 0) > 0)
         return;
     say_error("the broker has lost its parent in the tree");
@@ -303,7 +289,6 @@ static void on_gone(struct bufferevent *stream, short what, void *arg)
     struct port *port = arg;
     struct broker *broker = port->broker;
     flux_msg_t *msg = NULL;
-
     (void)stream;
     (void)what;
     if (port->kind == PORT_PARENT) {
@@ -329,7 +314,6 @@ static void on_bytes(struct bufferevent *stream, void *arg)
 {
     struct port *port = arg;
     flux_msg_t *msg;
-
     while ((msg = standin_msg_take(bufferevent_get_input(stream))))
         take(port, msg);
     if (errno != EAGAIN)
@@ -341,7 +325,6 @@ struct port *overlay_join(struct broker *broker, int kind, int fd, uint32_t rank
     struct port *port = calloc(1, sizeof(*port));
     struct ucred cred;
     socklen_t len = sizeof(cred);
-
     if (port && evutil_make_socket_nonblocking(fd) == 0 &&
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
         port->stream = bufferevent_socket_new(broker->handle.base, fd, BEV_OPT_CLOSE_ON_FREE);

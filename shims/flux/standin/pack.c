@@ -25,10 +25,8 @@ static struct json_object *pack(const char **fmt, struct args *args);
 static struct json_object *pack_object(const char **fmt, struct args *args)
 {
     struct json_object *object = json_object_new_object(), *value;
-
     while (object && next(fmt) == 's') {
         const char *key = va_arg(args->ap, const char *);
-
         value = pack(fmt, args);
         if (!value || json_object_object_add(object, key, value) < 0) {
             json_object_put(object);
@@ -41,16 +39,13 @@ static struct json_object *pack_object(const char **fmt, struct args *args)
 static struct json_object *pack_array(const char **fmt, struct args *args)
 {
     struct json_object *array = json_object_new_array();
-
     while (array) {
-        struct json_object *value;
-
         *fmt += strspn(*fmt, " ,:");
         if (**fmt == ']') {
             ++*fmt;
             return array;
         }
-        value = pack(fmt, args);
+        struct json_object *value = pack(fmt, args);
         if (!value || json_object_array_add(array, value) < 0) {
             json_object_put(array);
             return NULL;
@@ -81,10 +76,8 @@ static struct json_object *pack(const char **fmt, struct args *args)
 struct json_object *standin_vpack(const char *fmt, va_list ap)
 {
     struct args args;
-    struct json_object *json;
-
     va_copy(args.ap, ap);
-    json = pack(&fmt, &args);
+    struct json_object *json = pack(&fmt, &args);
     va_end(args.ap);
     return json;
 }
@@ -96,12 +89,10 @@ static bool unpack_object(struct json_object *json, bool present, const char **f
                           struct args *args)
 {
     bool good = !present || json_object_is_type(json, json_type_object);
-
     while (next(fmt) == 's') {
         const char *key = va_arg(args->ap, const char *);
         bool optional = **fmt == '?', found;
         struct json_object *value = NULL;
-
         *fmt += optional;
         found = present && good && json_object_object_get_ex(json, key, &value);
         good &= found || optional || !present;
@@ -115,7 +106,6 @@ static bool unpack_array(struct json_object *json, bool present, const char **fm
                          struct args *args)
 {
     bool good = !present || json_object_is_type(json, json_type_array), found;
-
     for (size_t i = 0; *fmt += strspn(*fmt, " ,:"), **fmt != ']' && **fmt != '\0'; i++) {
         found = present && good && i < json_object_array_length(json);
         good &= found || !present;
@@ -127,14 +117,12 @@ static bool unpack_array(struct json_object *json, bool present, const char **fm
 
 static bool unpack(struct json_object *json, bool present, const char **fmt, struct args *args)
 {
-    void *to;
     char what = next(fmt);
-
     if (what == '{')
         return unpack_object(json, present, fmt, args);
     if (what == '[')
         return unpack_array(json, present, fmt, args);
-    to = va_arg(args->ap, void *);
+    void *to = va_arg(args->ap, void *);
     if (!present)
         return true;
     switch (what) {
@@ -162,10 +150,8 @@ static bool unpack(struct json_object *json, bool present, const char **fmt, str
 int standin_vunpack(struct json_object *json, const char *fmt, va_list ap)
 {
     struct args args;
-    bool good;
-
     va_copy(args.ap, ap);
-    good = unpack(json, true, &fmt, &args);
+    bool good = unpack(json, true, &fmt, &args);
     va_end(args.ap);
     if (!good)
         errno = EPROTO;

@@ -20,8 +20,6 @@ static int play_open(struct run *run, int events, struct err *err)
 {
     uint32_t n = run->step.nnodes;
     struct flux_run *flux = calloc(1, sizeof(*flux));
-    bool good;
-
     if (flux) {
         flux->tree = calloc(n, sizeof(*flux->tree));
         flux->life = calloc(n, sizeof(*flux->life));
@@ -29,7 +27,7 @@ static int play_open(struct run *run, int events, struct err *err)
     }
     if (!flux || !flux->tree || !flux->life)
         return err_set(err, "out of memory");
-    good = pipe2(flux->done, O_CLOEXEC) == 0;
+    bool good = pipe2(flux->done, O_CLOEXEC) == 0;
     for (uint32_t rank = 0; good && rank < n; rank++)
         good = pipe2(flux->life[rank], O_CLOEXEC) == 0 &&
                (rank == 0 ||
@@ -41,7 +39,6 @@ static int play_open(struct run *run, int events, struct err *err)
 static int play_start(struct run *run, struct err *err)
 {
     struct flux_run *flux = run->state;
-
     (void)err;
     close(flux->done[1]);
     flux->done[1] = -1;
@@ -61,7 +58,6 @@ static void play_ended(struct run *run, bool nodes)
     struct flux_run *flux = run->state;
     int64_t deadline = now_ms() + BROKERS_MS;
     struct pollfd done = {flux->done[0], POLLIN, 0};
-
     if (!nodes)
         return;
     if (flux->done[1] >= 0) /* not all could be started */
@@ -77,7 +73,6 @@ static void play_ended(struct run *run, bool nodes)
 static int play_close(struct run *run)
 {
     struct flux_run *flux = run->state;
-
     close(flux->done[0]);
     free(flux->tree);
     free(flux->life);

@@ -15,7 +15,6 @@ static flux_future_t *request(flux_t *h, flux_msg_t *msg, uint32_t nodeid, int f
 {
     flux_future_t *f = msg ? calloc(1, sizeof(*f)) : NULL;
     int rc = -1;
-
     if (f) {
         msg->head.nodeid = nodeid;
         if (flags & FLUX_RPC_NORESPONSE) {
@@ -54,16 +53,13 @@ flux_future_t *flux_rpc_raw(flux_t *h, const char *topic, const void *data, size
 flux_future_t *flux_rpc_pack(flux_t *h, const char *topic, uint32_t nodeid, int flags,
                              const char *fmt, ...)
 {
-    struct json_object *json;
-    flux_future_t *f;
     va_list ap;
-
     va_start(ap, fmt);
-    json = standin_vpack(fmt, ap);
+    struct json_object *json = standin_vpack(fmt, ap);
     va_end(ap);
     if (!json)
         return NULL;
-    f = flux_rpc(h, topic, json_object_to_json_string(json), nodeid, flags);
+    flux_future_t *f = flux_rpc(h, topic, json_object_to_json_string(json), nodeid, flags);
     json_object_put(json);
     return f;
 }
@@ -71,7 +67,6 @@ flux_future_t *flux_rpc_pack(flux_t *h, const char *topic, uint32_t nodeid, int 
 void future_take(flux_t *h, const flux_msg_t *response)
 {
     flux_future_t *f = h->futures;
-
     while (f && (f->matchtag == FLUX_MATCHTAG_NONE || f->matchtag != response->head.matchtag))
         f = f->next;
     if (!f)
@@ -103,7 +98,6 @@ void flux_future_reset(flux_future_t *f)
 void flux_future_destroy(flux_future_t *f)
 {
     flux_future_t **at;
-
     if (!f)
         return;
     for (at = &f->h->futures; *at && *at != f; at = &(*at)->next)
@@ -117,7 +111,6 @@ void flux_future_destroy(flux_future_t *f)
 static double now(void)
 {
     struct timespec t;
-
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
@@ -127,12 +120,10 @@ int flux_future_wait_for(flux_future_t *f, double timeout)
 {
     const struct flux_match responses = {.typemask = FLUX_MSGTYPE_RESPONSE};
     double end = now() + timeout;
-
     while (!f->response) {
         struct pollfd ready = {f->h->fd, POLLIN, 0};
         flux_msg_t *msg = flux_recv(f->h, responses, FLUX_O_NONBLOCK);
         double left = end - now();
-
         if (msg) {
             future_take(f->h, msg);
             flux_msg_destroy(msg);
@@ -160,7 +151,6 @@ int flux_rpc_get(flux_future_t *f, const char **s)
 {
     const void *data;
     size_t len;
-
     if (flux_rpc_get_raw(f, &data, &len) < 0)
         return -1;
     if (s)
@@ -170,17 +160,14 @@ int flux_rpc_get(flux_future_t *f, const char **s)
 
 int flux_rpc_get_unpack(flux_future_t *f, const char *fmt, ...)
 {
-    struct json_object *json;
     va_list ap;
-    int rc;
-
     if (flux_rpc_get(f, NULL) < 0)
         return -1;
-    json = standin_msg_json(f->response);
+    struct json_object *json = standin_msg_json(f->response);
     if (!json)
         return -1;
     va_start(ap, fmt);
-    rc = standin_vunpack(json, fmt, ap);
+    int rc = standin_vunpack(json, fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -188,7 +175,6 @@ int flux_rpc_get_unpack(flux_future_t *f, const char *fmt, ...)
 const char *flux_future_error_string(flux_future_t *f)
 {
     const char *text;
-
     if (!f->response || f->response->head.errnum == 0)
         return "Success";
     return flux_response_decode_error(f->response, &text) == 0 ? text
@@ -209,7 +195,6 @@ struct flux_watcher {
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
     flux_watcher_t *w = arg;
-
     (void)fd;
     w->call(w->reactor, w,
             (what & EV_READ ? FLUX_POLLIN : 0) | (what & EV_WRITE ? FLUX_POLLOUT : 0), w->arg);
@@ -219,7 +204,6 @@ static flux_watcher_t *watcher_new(flux_reactor_t *r, int fd, short what, flux_w
                                    void *arg)
 {
     flux_watcher_t *w = calloc(1, sizeof(*w));
-
     if (!w)
         return NULL;
     *w = (flux_watcher_t){.reactor = r, .call = cb, .arg = arg};
@@ -234,7 +218,6 @@ flux_watcher_t *flux_fd_watcher_create(flux_reactor_t *r, int fd, int events, fl
                                        void *arg)
 {
     short what = EV_PERSIST;
-
     if (events & FLUX_POLLIN)
         what |= EV_READ;
     if (events & FLUX_POLLOUT)
@@ -247,7 +230,6 @@ flux_watcher_t *flux_timer_watcher_create(flux_reactor_t *r, double after, doubl
 {
     bool once = repeat == 0, known = once || (repeat >= after && repeat <= after);
     flux_watcher_t *w = known ? watcher_new(r, -1, once ? 0 : EV_PERSIST, cb, arg) : NULL;
-
     if (!w)
         return NULL;
     w->timed = true;

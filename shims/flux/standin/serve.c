@@ -13,7 +13,6 @@
 static void handler_free(flux_msg_handler_t *handler)
 {
     flux_msg_handler_t **at = &handler->h->handlers;
-
     while (*at && *at != handler)
         at = &(*at)->next;
     if (*at)
@@ -26,7 +25,6 @@ static flux_msg_handler_t *handler_new(flux_t *h, const char *service,
                                        const struct flux_msg_handler_spec *spec, void *arg)
 {
     flux_msg_handler_t *handler = calloc(1, sizeof(*handler));
-
     if (!handler)
         return NULL;
     if (asprintf(&handler->topic, "%s%s%s", service ? service : "", service ? "." : "",
@@ -46,12 +44,10 @@ int flux_msg_handler_addvec_ex(flux_t *h, const char *service_name,
                                const struct flux_msg_handler_spec tab[], void *arg,
                                flux_msg_handler_t **hp[])
 {
-    flux_msg_handler_t **handlers;
     size_t n = 0;
-
     while (tab[n].typemask != 0)
         n++;
-    handlers = calloc(n + 1, sizeof(flux_msg_handler_t *));
+    flux_msg_handler_t **handlers = calloc(n + 1, sizeof(flux_msg_handler_t *));
     for (size_t i = 0; handlers && i < n; i++) {
         handlers[i] = handler_new(h, service_name, &tab[i], arg);
         if (handlers[i])
@@ -87,7 +83,6 @@ bool standin_serves(const flux_t *h, const flux_msg_t *msg)
 {
     for (flux_msg_handler_t *handler = h->handlers; handler; handler = handler->next) {
         size_t len = strcspn(handler->topic, ".");
-
         if (strncmp(handler->topic, msg->topic, len) == 0 && msg->topic[len] == '.')
             return true;
     }
@@ -107,13 +102,11 @@ static bool wanted(const flux_t *h, const flux_msg_t *msg)
 
 void standin_deliver(flux_t *h, const flux_msg_t *msg)
 {
-    flux_msg_handler_t *handler;
-
     if (msg->head.type == FLUX_MSGTYPE_RESPONSE) {
         future_take(h, msg);
         return;
     }
-    handler = find(h, msg);
+    flux_msg_handler_t *handler = find(h, msg);
     if (msg->head.type == FLUX_MSGTYPE_EVENT) {
         if (handler && wanted(h, msg) && allowed(handler, msg))
             handler->spec.cb(h, handler, msg, handler->arg);
@@ -131,13 +124,10 @@ void standin_deliver(flux_t *h, const flux_msg_t *msg)
 
 static int answer(flux_t *h, const flux_msg_t *request, int errnum, const void *data, size_t len)
 {
-    flux_msg_t *msg;
-    int rc;
-
     if ((request->head.flags & MSG_NORESPONSE) != 0)
         return 0;
-    msg = standin_msg_answer(request, errnum, data, len);
-    rc = msg ? flux_send(h, msg, 0) : -1;
+    flux_msg_t *msg = standin_msg_answer(request, errnum, data, len);
+    int rc = msg ? flux_send(h, msg, 0) : -1;
     flux_msg_destroy(msg);
     return rc;
 }
@@ -173,14 +163,12 @@ int flux_event_unpack(const flux_msg_t *msg, const char **topic, const char *fmt
 {
     struct json_object *json = standin_msg_json(msg);
     va_list ap;
-    int rc;
-
     if (topic)
         *topic = msg->topic;
     if (!json)
         return -1;
     va_start(ap, fmt);
-    rc = standin_vunpack(json, fmt, ap);
+    int rc = standin_vunpack(json, fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -191,7 +179,6 @@ flux_future_t *flux_event_publish_pack(flux_t *h, const char *topic, int flags, 
     struct json_object *payload, *event = json_object_new_object();
     flux_future_t *f = NULL;
     va_list ap;
-
     va_start(ap, fmt);
     payload = standin_vpack(fmt, ap);
     va_end(ap);
@@ -221,10 +208,8 @@ int flux_set_conf_new(flux_t *h, const flux_conf_t *conf)
 int flux_conf_unpack(const flux_conf_t *conf, flux_error_t *error, const char *fmt, ...)
 {
     va_list ap;
-    int rc;
-
     va_start(ap, fmt);
-    rc = standin_vunpack(conf->table, fmt, ap);
+    int rc = standin_vunpack(conf->table, fmt, ap);
     va_end(ap);
     if (rc < 0 && error)
         snprintf(error->text, sizeof(error->text), "a setting is missing or of another type");
@@ -234,7 +219,6 @@ int flux_conf_unpack(const flux_conf_t *conf, flux_error_t *error, const char *f
 void flux_conf_decref(const flux_conf_t *conf)
 {
     flux_conf_t *its = (flux_conf_t *)conf;
-
     if (!its || --its->refs > 0)
         return;
     json_object_put(its->table);
@@ -244,7 +228,6 @@ void flux_conf_decref(const flux_conf_t *conf)
 int flux_module_config_request_decode(const flux_msg_t *msg, flux_conf_t **conf)
 {
     struct json_object *json = standin_msg_json(msg);
-
     if (!json)
         return -1;
     *conf = calloc(1, sizeof(**conf));
@@ -258,7 +241,6 @@ int flux_module_config_request_decode(const flux_msg_t *msg, flux_conf_t **conf)
 char *json_dumps(const json_t *json, size_t flags)
 {
     struct json_object *object = (struct json_object *)json;
-
     (void)flags;
     if (!json_object_is_type(object, json_type_object) &&
         !json_object_is_type(object, json_type_array))

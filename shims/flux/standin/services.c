@@ -25,7 +25,6 @@ static void tell_online(struct broker *broker, const flux_msg_t *request)
     size_t len;
     FILE *out = open_memstream(&text, &len);
     const char *comma = "";
-
     if (!out) {
         overlay_answer(broker, request, ENOMEM, NULL);
         return;
@@ -46,7 +45,6 @@ static void tell_online(struct broker *broker, const flux_msg_t *request)
 static void groups_get(struct broker *broker, const flux_msg_t *msg)
 {
     struct waiting *watcher = calloc(1, sizeof(*watcher));
-
     if (!watcher || !flux_msg_is_streaming(msg)) {
         free(watcher);
         overlay_answer(broker, msg, EPROTO, NULL);
@@ -61,7 +59,6 @@ static void groups_get(struct broker *broker, const flux_msg_t *msg)
 static struct json_object *show_broker(uint32_t rank, uint32_t size)
 {
     struct json_object *broker = json_object_new_object(), *children = json_object_new_array();
-
     for (uint32_t below = 2 * rank + 1; below <= 2 * rank + 2 && below < size; below++)
         json_object_array_add(children, show_broker(below, size));
     json_object_object_add(broker, "rank", json_object_new_int64(rank));
@@ -72,7 +69,6 @@ static struct json_object *show_broker(uint32_t rank, uint32_t size)
 static void overlay_topology(struct broker *broker, const flux_msg_t *msg)
 {
     struct json_object *json = show_broker(0, broker->run->step.nnodes);
-
     overlay_answer(broker, msg, 0, json_object_to_json_string(json));
     json_object_put(json);
 }
@@ -81,7 +77,6 @@ static void overlay_topology(struct broker *broker, const flux_msg_t *msg)
 static void overlay_lost(struct broker *broker, const flux_msg_t *msg)
 {
     uint32_t lost;
-
     if (msg->head.data_len != sizeof(lost))
         return;
     memcpy(&lost, msg->data, sizeof(lost));
@@ -94,15 +89,13 @@ static void overlay_lost(struct broker *broker, const flux_msg_t *msg)
 static void event_pub(struct broker *broker, const flux_msg_t *msg)
 {
     struct json_object *json = standin_msg_json(msg), *topic, *payload;
-    const char *text;
     flux_msg_t *event;
-
     if (!json || !json_object_object_get_ex(json, "topic", &topic) ||
         !json_object_object_get_ex(json, "payload", &payload)) {
         overlay_answer(broker, msg, EPROTO, NULL);
         return;
     }
-    text = json_object_to_json_string(payload);
+    const char *text = json_object_to_json_string(payload);
     event =
         standin_msg_new(FLUX_MSGTYPE_EVENT, json_object_get_string(topic), text, strlen(text) + 1);
     if (event) {
@@ -116,7 +109,6 @@ static void event_pub(struct broker *broker, const flux_msg_t *msg)
 static void tell_run(const struct broker *broker, int what, int32_t value)
 {
     struct run_event event = {.what = what, .value = value};
-
     if (write(((struct flux_run *)broker->run->state)->events, &event, sizeof(event)) < 0)
         say_error("cannot tell musterrun: %s", strerror(errno));
 }
@@ -126,7 +118,6 @@ static void tell_run(const struct broker *broker, int what, int32_t value)
 static void end_job(struct broker *broker, struct json_object *wait_status)
 {
     int status = json_object_get_int(wait_status);
-
     if (wait_status && !broker->raised)
         tell_run(broker, EVENT_STATUS, status == 0 ? 1 : WEXITSTATUS(status));
     broker->raised = true;
@@ -138,7 +129,6 @@ static void job_raise(struct broker *broker, const flux_msg_t *msg)
 {
     struct json_object *json = standin_msg_json(msg), *id, *type, *severity, *note,
                        *wait_status = NULL;
-
     if (!json || !json_object_object_get_ex(json, "id", &id) ||
         !json_object_object_get_ex(json, "type", &type) ||
         !json_object_object_get_ex(json, "severity", &severity) ||

@@ -18,7 +18,6 @@ struct flux_shell the_shell;
 int shell_call(const char *topic, struct shell_task *task)
 {
     struct flux_plugin *plugin = &the_shell.plugin;
-
     the_shell.current = task;
     for (unsigned i = 0; i < plugin->n; i++)
         if (strcmp(plugin->handlers[i].topic, topic) == 0)
@@ -34,7 +33,6 @@ static struct json_object *describe_node(const struct standin_node *node, uint32
     char *ids = NULL;
     size_t len;
     FILE *out = open_memstream(&ids, &len);
-
     if (!json || !resources || !out)
         _exit(ENOMEM);
     for (uint32_t i = 0; i < node->ntasks; i++)
@@ -56,7 +54,6 @@ static struct json_object *describe_spec(char *const *argv)
 {
     struct json_object *spec = json_object_new_object(), *tasks = json_object_new_array();
     struct json_object *task = json_object_new_object(), *command = json_object_new_array();
-
     if (!spec || !tasks || !task || !command)
         _exit(ENOMEM);
     for (; *argv; argv++)
@@ -71,7 +68,6 @@ static struct json_object *describe_spec(char *const *argv)
 static struct json_object *describe_resources(const struct standin_step *step)
 {
     struct json_object *r = json_object_new_object(), *execution = json_object_new_object();
-
     if (!r || !execution)
         _exit(ENOMEM);
     json_object_object_add(execution, "expiration", json_object_new_double((double)step->end));
@@ -84,7 +80,6 @@ static void add_option(struct json_object *options, const char *text)
 {
     char *copy = strdup(text + strlen("muster.")), *key = copy, *value, *dot;
     struct json_object *in = options, *group;
-
     if (!copy)
         _exit(ENOMEM);
     value = strchr(copy, '=');
@@ -107,7 +102,6 @@ static void add_option(struct json_object *options, const char *text)
 static struct json_object *describe_options(const struct run *run)
 {
     struct json_object *options = run->noptions > 0 ? json_object_new_object() : NULL;
-
     for (unsigned i = 0; options && i < run->noptions; i++)
         add_option(options, run->options[i]);
     return options;
@@ -116,7 +110,6 @@ static struct json_object *describe_options(const struct run *run)
 static void describe_job(struct flux_shell *shell)
 {
     const struct standin_step *step = &shell->node.run->step;
-
     shell->info = json_object_new_object();
     shell->ranks = json_object_new_array();
     shell->pmi = json_object_new_string("muster");
@@ -140,7 +133,6 @@ static char **copy_env(char **env)
 {
     size_t n = 0;
     char **copy;
-
     while (env[n])
         n++;
     copy = calloc(n + 1, sizeof(*copy));
@@ -163,7 +155,6 @@ static void set_env(struct flux_shell *shell, struct shell_task *task, const cha
 {
     const struct standin_step *step = &shell->node.run->step;
     char ***env = &task->cmd.env, id[JOBID_SIZE];
-
     jobid_write(step->job, id);
     *env = copy_env(shell->node.run->env);
     task_setenv(env, "FLUX_URI", "%s", uri);
@@ -182,7 +173,6 @@ static int start_tasks(struct flux_shell *shell, const char *uri)
 {
     for (uint32_t slot = 0; slot < shell->node.here->ntasks; slot++) {
         struct shell_task *task = &shell->tasks[slot];
-
         *task = (struct shell_task){.slot = slot, .rank = shell->node.here->ranks[slot]};
         set_env(shell, task, uri);
         if (shell_call("task.init", task) < 0) {
@@ -209,7 +199,6 @@ static int start_tasks(struct flux_shell *shell, const char *uri)
 static void on_task_ended(struct node *node, uint32_t slot, int status)
 {
     struct shell_task *task = &the_shell.tasks[slot];
-
     (void)node;
     task->ended = true;
     task->status = status;
@@ -221,7 +210,6 @@ static void on_task_ended(struct node *node, uint32_t slot, int status)
 static void on_control(evutil_socket_t fd, short what, void *arg)
 {
     struct event **control = arg;
-
     (void)fd;
     (void)what;
     node_control_ready(&the_shell.node);
@@ -244,7 +232,6 @@ static void serve(struct flux_shell *shell)
 {
     struct event_base *base = standin_base(shell->h);
     struct event *control, *children;
-
     control = event_new(base, shell->node.control, EV_READ | EV_PERSIST, on_control, &control);
     children = event_new(base, shell->node.children, EV_READ | EV_PERSIST, on_children, base);
     if (!control || !children || event_add(control, NULL) < 0 || event_add(children, NULL) < 0)
@@ -277,7 +264,6 @@ static int open_shell(struct flux_shell *shell, struct run *run, uint32_t rank, 
                       const char *uri)
 {
     flux_error_t error;
-
     if (node_open(&shell->node, run, rank, control) < 0)
         return -1;
     shell->node.task_ended = on_task_ended;
@@ -298,7 +284,6 @@ void shell_run(struct run *run, uint32_t rank, int control, const char *uri)
 {
     struct flux_shell *shell = &the_shell;
     int status = 1;
-
     if (open_shell(shell, run, rank, control, uri) == 0 && shell_call("shell.init", NULL) == 0) {
         node_keep_children(&shell->node);
         status = start_tasks(shell, uri) < 0;

@@ -49,8 +49,6 @@ flux_t *flux_shell_get_flux(flux_shell_t *shell)
 int flux_shell_getopt_unpack(flux_shell_t *shell, const char *name, const char *fmt, ...)
 {
     va_list ap;
-    int rc;
-
     struct json_object *option = strcmp(name, "pmi") == 0      ? shell->pmi
                                  : strcmp(name, "muster") == 0 ? shell->muster
                                                                : NULL;
@@ -58,7 +56,7 @@ int flux_shell_getopt_unpack(flux_shell_t *shell, const char *name, const char *
     if (!option)
         return 0;
     va_start(ap, fmt);
-    rc = standin_vunpack(option, fmt, ap);
+    int rc = standin_vunpack(option, fmt, ap);
     va_end(ap);
     return rc < 0 ? -1 : 1;
 }
@@ -66,10 +64,8 @@ int flux_shell_getopt_unpack(flux_shell_t *shell, const char *name, const char *
 int flux_shell_info_unpack(flux_shell_t *shell, const char *fmt, ...)
 {
     va_list ap;
-    int rc;
-
     va_start(ap, fmt);
-    rc = standin_vunpack(shell->info, fmt, ap);
+    int rc = standin_vunpack(shell->info, fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -77,14 +73,12 @@ int flux_shell_info_unpack(flux_shell_t *shell, const char *fmt, ...)
 int flux_shell_rank_info_unpack(flux_shell_t *shell, int shell_rank, const char *fmt, ...)
 {
     va_list ap;
-    int rc;
-
     if (shell_rank < 0 || (size_t)shell_rank >= json_object_array_length(shell->ranks)) {
         errno = EINVAL;
         return -1;
     }
     va_start(ap, fmt);
-    rc = standin_vunpack(json_object_array_get_idx(shell->ranks, (size_t)shell_rank), fmt, ap);
+    int rc = standin_vunpack(json_object_array_get_idx(shell->ranks, (size_t)shell_rank), fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -92,7 +86,6 @@ int flux_shell_rank_info_unpack(flux_shell_t *shell, int shell_rank, const char 
 const char *flux_shell_getenv(flux_shell_t *shell, const char *name)
 {
     size_t len = strlen(name);
-
     if (strcmp(name, "FLUX_JOB_TMPDIR") == 0)
         return shell->tmpdir;
     for (char **e = shell->node.run->env; *e; e++)
@@ -106,7 +99,6 @@ void flux_shell_log(const char *component, int level, const char *file, int line
 {
     char text[1024];
     va_list ap;
-
     (void)file;
     (void)line;
     va_start(ap, fmt);
@@ -125,7 +117,6 @@ void flux_shell_fatal(const char *component, const char *file, int line, int err
 {
     char text[1024];
     va_list ap;
-
     (void)component;
     (void)file;
     (void)line;
@@ -151,7 +142,6 @@ json_t *json_array_get(const json_t *array, size_t index)
 const char *json_string_value(const json_t *string)
 {
     struct json_object *json = (struct json_object *)(uintptr_t)string;
-
     return json_object_is_type(json, json_type_string) ? json_object_get_string(json) : NULL;
 }
 
@@ -166,8 +156,6 @@ int flux_shell_task_info_unpack(flux_shell_task_t *task, const char *fmt, ...)
 {
     struct json_object *json = json_object_new_object();
     va_list ap;
-    int rc;
-
     if (!json)
         return -1;
     json_object_put(the_shell.asked);
@@ -181,7 +169,7 @@ int flux_shell_task_info_unpack(flux_shell_task_t *task, const char *fmt, ...)
     else if (task->ended)
         json_object_object_add(json, "exitcode", json_object_new_int(WEXITSTATUS(task->status)));
     va_start(ap, fmt);
-    rc = standin_vunpack(json, fmt, ap);
+    int rc = standin_vunpack(json, fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -196,8 +184,6 @@ int flux_cmd_setenvf(flux_cmd_t *cmd, int overwrite, const char *name, const cha
     size_t len = strlen(name);
     char *value;
     va_list ap;
-    int n;
-
     for (char **e = cmd->env; !overwrite && *e; e++) {
         if (strncmp(*e, name, len) == 0 && (*e)[len] == '=') {
             errno = EEXIST;
@@ -205,7 +191,7 @@ int flux_cmd_setenvf(flux_cmd_t *cmd, int overwrite, const char *name, const cha
         }
     }
     va_start(ap, fmt);
-    n = vasprintf(&value, fmt, ap);
+    int n = vasprintf(&value, fmt, ap);
     va_end(ap);
     if (n < 0)
         return -1;

@@ -14,11 +14,9 @@
 
 static struct json_object *pack(const char *fmt, ...)
 {
-    struct json_object *json;
     va_list ap;
-
     va_start(ap, fmt);
-    json = standin_vpack(fmt, ap);
+    struct json_object *json = standin_vpack(fmt, ap);
     va_end(ap);
     return json;
 }
@@ -26,10 +24,8 @@ static struct json_object *pack(const char *fmt, ...)
 static int unpack(struct json_object *json, const char *fmt, ...)
 {
     va_list ap;
-    int rc;
-
     va_start(ap, fmt);
-    rc = standin_vunpack(json, fmt, ap);
+    int rc = standin_vunpack(json, fmt, ap);
     va_end(ap);
     return rc;
 }
@@ -38,7 +34,6 @@ static void test_pack(void **state)
 {
     struct json_object *json = pack("{s:I s:[sss] s:i, s:{s:s}}", "id", 1LL << 40, "attrs", "a",
                                     "b", "c", "n", -3, "in", "text", "a \"quote\"");
-
     (void)state;
     assert_non_null(json);
     assert_string_equal(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN),
@@ -56,7 +51,6 @@ static void test_unpack(void **state)
     int n = 0, inner = 0, after = 0;
     long long big = 0;
     struct json_object *object = NULL;
-
     (void)state;
     assert_int_equal(unpack(json, "{s:s s:i s:I s:{s:i} s?o}", "name", &name, "n", &n, "big", &big,
                             "in", "n", &inner, "in", &object),
@@ -90,7 +84,6 @@ static void test_bytes(void **state)
     const void *data;
     size_t len;
     char byte;
-
     (void)state;
     msg->head.routes[msg->head.nroutes++] = 0x100000002;
     assert_int_equal(standin_msg_put(out, msg), 0);
@@ -124,7 +117,6 @@ static void test_bad_bytes(void **state)
 {
     struct evbuffer *in = evbuffer_new();
     struct msg_head head = {.type = FLUX_MSGTYPE_REQUEST, .nroutes = ROUTES_MAX + 1};
-
     (void)state;
     evbuffer_add(in, &head, sizeof(head));
     assert_null(standin_msg_take(in));
@@ -149,7 +141,6 @@ static void test_tree(void **state)
 static void on_timer(flux_reactor_t *r, flux_watcher_t *w, int events, void *arg)
 {
     unsigned *n = arg;
-
     (void)r;
     (void)w;
     (void)events;
@@ -173,7 +164,6 @@ static void test_timers(void **state)
                                 flux_timer_watcher_create(r, 0.002, 0, on_timer, &second),
                                 flux_timer_watcher_create(r, 0.001, 0, on_timer, &third),
                                 flux_timer_watcher_create(r, 0.001, 0.001, on_third, &again)};
-
     (void)state;
     assert_null(flux_timer_watcher_create(r, 1, 2, on_timer, NULL)); /* which is not needed */
     for (int i = 0; i < 4; i++)

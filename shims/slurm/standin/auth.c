@@ -19,7 +19,6 @@ struct credential {
 void *slurm_abi_auth_create(int index, char *info, uid_t reader, void *data, int len)
 {
     struct credential *cred = calloc(1, sizeof *cred);
-
     (void)index;
     (void)info;
     if (cred != NULL &&
@@ -48,7 +47,6 @@ int slurm_abi_auth_pack(void *cred, struct slurm_abi_buffer *buffer, uint16_t pr
 void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
 {
     struct credential *cred = NULL;
-
     (void)protocol;
     if (buffer->size - buffer->processed >= STANDIN_TOKEN &&
         (cred = calloc(1, sizeof *cred)) != NULL)
@@ -59,7 +57,6 @@ void *slurm_abi_auth_unpack(struct slurm_abi_buffer *buffer, uint16_t protocol)
 int slurm_abi_auth_verify(void *cred, char *info)
 {
     struct credential *c = cred;
-
     (void)info;
     return standin_ask_credential(c->token, &c->uid, c->data, &c->len) == 0 ? SLURM_ABI_SUCCESS
                                                                             : SLURM_ABI_ERROR;
@@ -73,7 +70,6 @@ uid_t slurm_abi_auth_get_uid(void *cred)
 int slurm_abi_auth_get_data(void *cred, char **data, uint32_t *len)
 {
     const struct credential *c = cred;
-
     *len = c->len;
     *data = malloc(c->len + 1);
     if (*data == NULL)
@@ -85,7 +81,6 @@ int slurm_abi_auth_get_data(void *cred, char **data, uint32_t *len)
 struct slurm_abi_buffer *slurm_abi_buffer_new(uint32_t size)
 {
     struct slurm_abi_buffer *buffer = calloc(1, sizeof *buffer);
-
     if (buffer != NULL && (buffer->head = calloc(1, size + 1)) == NULL) {
         free(buffer);
         buffer = NULL;

@@ -30,7 +30,6 @@ void standin_describe(const struct standin_step *its, const struct standin_node 
 void slurm_abi_error(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     say(SAY_ERROR, fmt, ap);
     va_end(ap);
@@ -39,7 +38,6 @@ void slurm_abi_error(const char *fmt, ...)
 void slurm_abi_info(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     say(SAY_INFO, fmt, ap);
     va_end(ap);
@@ -48,7 +46,6 @@ void slurm_abi_info(const char *fmt, ...)
 void slurm_abi_debug(const char *fmt, ...)
 {
     va_list ap;
-
     va_start(ap, fmt);
     say(SAY_DEBUG, fmt, ap);
     va_end(ap);
@@ -85,18 +82,15 @@ int slurm_raw_stepd_connect(const char *directory, const char *nodename,
                             struct slurm_raw_step_id *id, uint16_t *protocol_version)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int fd;
-
     *protocol_version = 1;
     if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s_%u.%u", directory, nodename,
                  id->job_id, id->step_id) >= (int)sizeof(addr.sun_path)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
         int saved_errno = errno;
-
         close(fd);
         errno = saved_errno;
         return -1;
@@ -116,7 +110,6 @@ struct passwd *slurm_abi_stepd_getpw(int fd, uint16_t protocol_version, int mode
 {
     const struct passwd *known = getpwuid(uid);
     struct passwd *pw = calloc(1, sizeof(*pw));
-
     (void)fd;
     (void)protocol_version;
     (void)mode;
@@ -144,7 +137,6 @@ void slurm_abi_xfree(void **p)
 char *slurm_abi_get_tmp_fs(const char *node)
 {
     char *path;
-
     return step && asprintf(&path, "%s/%s/tmp", step->dir, node) >= 0 ? path : NULL;
 }
 
@@ -152,7 +144,6 @@ const struct slurm_raw_conf *slurm_raw_conf_lock(void)
 {
     static char name[] = STANDIN_CLUSTER;
     static const struct slurm_raw_conf conf = {.cluster_name = name};
-
     return &conf;
 }
 
@@ -164,7 +155,6 @@ void slurm_raw_conf_unlock(void)
 char *slurm_abi_extra_conf_path(const char *name)
 {
     char *path;
-
     return step && asprintf(&path, "%s/%s", step->dir, name) >= 0 ? path : NULL;
 }
 
@@ -198,7 +188,6 @@ static char *list_names(void)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     for (uint32_t n = 0; out && n < step->nnodes; n++)
         fprintf(out, "%s%s", n ? "," : "", step->nodes[n].name);
     if (out)
@@ -212,7 +201,6 @@ static int list_steps(struct slurm_raw_step_records **records)
     char *text, *line, *rest;
     uint32_t n = 1, i = 0;
     int rc = standin_ask_steps(NULL, &text);
-
     if (rc != 0) {
         errno = rc;
         return SLURM_ABI_ERROR;
@@ -232,7 +220,6 @@ static int list_steps(struct slurm_raw_step_records **records)
         uint32_t job, number;
         long long start;
         int at = 0;
-
         if (sscanf(line, "%u %u %lld %n", &job, &number, &start, &at) == 3 && at > 0)
             (*records)->steps[i++] = (struct slurm_raw_step_record){
                 .start_time = (time_t)start,
@@ -251,13 +238,11 @@ static struct slurm_raw_step_layout *other_layout(struct slurm_raw_step_id *id)
 {
     struct slurm_raw_step_records *records;
     struct slurm_raw_step_layout *layout = NULL;
-
     if (list_steps(&records) != SLURM_ABI_SUCCESS)
         return NULL;
     errno = SLURM_ABI_INVALID_JOB_ID;
     for (uint32_t i = 0; i < records->count; i++) {
         const struct slurm_raw_step_record *record = &records->steps[i];
-
         if (record->step_id.job_id != id->job_id || record->step_id.step_id != id->step_id ||
             !(layout = calloc(1, sizeof(*layout))))
             continue;
@@ -273,7 +258,6 @@ static struct slurm_raw_step_layout *other_layout(struct slurm_raw_step_id *id)
 struct slurm_raw_step_layout *slurm_raw_step_layout_get(struct slurm_raw_step_id *id)
 {
     struct slurm_raw_step_layout *layout;
-
     if (!step || id->job_id != step->job || id->step_id != step->step)
         return other_layout(id);
     layout = calloc(1, sizeof(*layout));
@@ -286,7 +270,6 @@ struct slurm_raw_step_layout *slurm_raw_step_layout_get(struct slurm_raw_step_id
     layout->tids = calloc(step->nnodes, sizeof(*layout->tids));
     for (uint32_t n = 0; layout->tasks && layout->tids && n < step->nnodes; n++) {
         const struct standin_node *node = &step->nodes[n];
-
         layout->tids[n] = calloc(node->ntasks, sizeof(uint32_t));
         if (!layout->tids[n])
             continue;
@@ -311,7 +294,6 @@ static char *list_job_nodes(void)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     for (uint32_t n = 0; out && n < step->job_nodes; n++)
         fprintf(out, "%snode%u", n ? "," : "", n);
     if (out)
@@ -322,7 +304,6 @@ static char *list_job_nodes(void)
 static struct slurm_raw_allocation *allocation_new(void)
 {
     struct slurm_raw_allocation *allocation = calloc(1, sizeof(*allocation));
-
     if (!allocation)
         return NULL;
     allocation->node_cnt = step->job_nodes;
@@ -356,7 +337,6 @@ static int get_record(uint32_t job, uint32_t step_id, struct slurm_raw_step_reco
     int64_t times[] = {step ? step->start : 0, 0};
     int rc = step ? job != step->job || step_id != step->step ? SLURM_ABI_INVALID_JOB_ID : 0
                   : standin_ask_record(job, step_id, times);
-
     *records = NULL;
     if (rc == 0 && !(*records = calloc(1, sizeof(**records) + sizeof(*(*records)->steps))))
         rc = ENOMEM;
@@ -420,7 +400,6 @@ struct hostlist {
 void *slurm_abi_hostlist_create(const char *hostlist)
 {
     struct hostlist *list = calloc(1, sizeof(*list));
-
     if (list)
         list->rest = list->text = strdup(hostlist);
     return list;
@@ -430,14 +409,12 @@ char *slurm_abi_hostlist_shift(void *hostlist)
 {
     struct hostlist *list = hostlist;
     const char *name = list->rest ? strsep(&list->rest, ",") : NULL;
-
     return name ? strdup(name) : NULL;
 }
 
 void slurm_abi_hostlist_destroy(void *hostlist)
 {
     struct hostlist *list = hostlist;
-
     free(list->text);
     free(list);
 }
@@ -447,7 +424,6 @@ int slurm_abi_env_overwrite(char ***env, const char *name, const char *value)
 {
     size_t n = 0, len = strlen(name);
     char *entry, **grown;
-
     if (asprintf(&entry, "%s=%s", name, value) < 0)
         return 0;
     for (; *env && (*env)[n]; n++) {

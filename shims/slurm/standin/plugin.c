@@ -27,7 +27,6 @@ static int look_up(struct plugin *plugin, void *file, const char *path, struct e
 
     for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
         void *symbol = dlsym(file, symbols[i].name);
-
         if (!symbol)
             return err_set(err, "%s has no %s", path, symbols[i].name);
         memcpy(symbols[i].to, &symbol, sizeof(symbol));
@@ -38,13 +37,10 @@ static int look_up(struct plugin *plugin, void *file, const char *path, struct e
 int plugin_load(struct plugin *plugin, const char *path, struct err *err)
 {
     void *file = dlopen(path, RTLD_LAZY);
-    const uint32_t *version;
-    const char *type;
-
     if (!file)
         return err_set(err, "cannot load the plugin: %s", dlerror());
-    type = dlsym(file, "plugin_type");
-    version = dlsym(file, "plugin_version");
+    const char *type = dlsym(file, "plugin_type");
+    const uint32_t *version = dlsym(file, "plugin_version");
     if (!type || strncmp(type, "mpi/", 4) != 0 || !version)
         return err_set(err, "%s is no MPI plugin for Slurm", path);
     if (*version != STANDIN_VERSION)

@@ -27,7 +27,6 @@ static struct sockaddr_un slurmd = {.sun_family = AF_UNIX};
 void slurm_abi_init(const char *conf)
 {
     const char *path = conf ? conf : getenv("SLURM_CONF");
-
     snprintf(slurmd.sun_path, sizeof(slurmd.sun_path), "%s", path ? path : "");
 }
 
@@ -41,12 +40,10 @@ static int connect_slurmd(const char *other)
 {
     const struct timeval timeout = {.tv_sec = other ? RUN_TIMEOUT_S : TIMEOUT_S};
     struct sockaddr_un addr = slurmd;
-    int fd;
-
     if (other &&
         snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", other) >= (int)sizeof(addr.sun_path))
         return -1;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 &&
         (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
          setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
@@ -64,12 +61,10 @@ static int ask(const char *other, const struct standin_head *head, const char *n
 {
     int fd = connect_slurmd(other);
     int32_t answer = STANDIN_CONNECTION_ERROR;
-    bool sent;
-
     if (fd < 0)
         return STANDIN_CONNECTION_ERROR;
     errno = 0;
-    sent = send_all(fd, head, sizeof(*head));
+    bool sent = send_all(fd, head, sizeof(*head));
     if (sent && head->kind == STANDIN_FORWARD)
         sent = send_all(fd, name, head->forward.name_len) &&
                send_all(fd, address, head->forward.address_len) &&
@@ -96,7 +91,6 @@ int standin_ask_record(uint32_t job, uint32_t step, int64_t times[2])
 {
     struct standin_head head = {.kind = STANDIN_RECORD, .record = {job, step}};
     int rc = ask(NULL, &head, NULL, NULL, NULL, times, 2 * sizeof(*times));
-
     return rc == STANDIN_CONNECTION_ERROR ? SLURM_ABI_INVALID_JOB_ID : rc;
 }
 
@@ -105,7 +99,6 @@ int standin_ask_steps(const char *other, char **text)
     const struct standin_head head = {.kind = other ? STANDIN_RUN_STEPS : STANDIN_STEPS};
     int32_t len = 0;
     int fd = connect_slurmd(other), rc = STANDIN_CONNECTION_ERROR;
-
     *text = NULL;
     if (fd < 0)
         return rc;
@@ -125,7 +118,6 @@ int standin_ask_steps(const char *other, char **text)
 int standin_ask_token(uint32_t reader, const void *data, uint32_t len, unsigned char *token)
 {
     struct standin_head head = {.kind = STANDIN_TOKEN_NEW, .make = {reader, len}};
-
     return ask(NULL, &head, NULL, NULL, data, token, STANDIN_TOKEN);
 }
 
@@ -133,10 +125,8 @@ int standin_ask_credential(const unsigned char *token, uint32_t *uid, void *data
 {
     struct standin_head head = {.kind = STANDIN_TOKEN_READ};
     struct standin_credential found;
-    int rc;
-
     memcpy(head.read.token, token, STANDIN_TOKEN);
-    rc = ask(NULL, &head, NULL, NULL, NULL, &found, sizeof(found));
+    int rc = ask(NULL, &head, NULL, NULL, NULL, &found, sizeof(found));
     if (rc == 0) {
         *uid = found.uid;
         *len = found.len <= STANDIN_CREDENTIAL_MAX ? found.len : 0;
@@ -149,7 +139,6 @@ int standin_ask_run_credential(const char *other, uint32_t node, const unsigned 
                                struct standin_credential *found)
 {
     struct standin_head head = {.kind = STANDIN_RUN_TOKEN, .read.node = node};
-
     memcpy(head.read.token, token, STANDIN_TOKEN);
     return ask(other, &head, NULL, NULL, NULL, found, sizeof(*found));
 }
@@ -159,7 +148,6 @@ static int kill_tasks(uint32_t job, uint32_t step, uint16_t sig)
 {
     struct standin_head head = {.kind = STANDIN_KILL, .kill = {job, step, sig}};
     int rc = ask(NULL, &head, NULL, NULL, NULL, NULL, 0);
-
     if (rc == 0)
         return SLURM_ABI_SUCCESS;
     errno = rc == STANDIN_CONNECTION_ERROR ? SLURM_ABI_ALREADY_DONE : rc;

@@ -64,7 +64,6 @@ static int deliver(const struct job *job, uid_t uid)
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     uint32_t head[2] = {htonl(uid), htonl(job->len)};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
-
     if (fd < 0)
         return errno;
     memcpy(addr.sun_path, job->address, sizeof(addr.sun_path));
@@ -81,14 +80,12 @@ static int deliver(const struct job *job, uid_t uid)
 static void nap(unsigned ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-
     nanosleep(&t, NULL);
 }
 
 static void tell(struct slurmd *slurmd, int what, int32_t value)
 {
     struct run_event event = {.what = what, .value = value};
-
     if (write(slurmd->events, &event, sizeof(event)) < 0)
         say_error("cannot tell the main thread: %s", strerror(errno));
 }
@@ -97,13 +94,11 @@ static void tell(struct slurmd *slurmd, int what, int32_t value)
 static struct verdict judge(struct job *job)
 {
     struct slurmd *slurmd = job->slurmd;
-    struct verdict verdict;
-    int dies;
-
     pthread_mutex_lock(&slurmd->lock);
-    verdict = faults_judge(slurmd->faults, job->node, job->to,
-                           ++slurmd->sent[job->node * slurmd->step->nnodes + job->to]);
-    dies = faults_count(slurmd->faults);
+    struct verdict verdict =
+        faults_judge(slurmd->faults, job->node, job->to,
+                     ++slurmd->sent[job->node * slurmd->step->nnodes + job->to]);
+    int dies = faults_count(slurmd->faults);
     if (dies >= 0)
         tell(slurmd, EVENT_DIE, dies);
     pthread_mutex_unlock(&slurmd->lock);
@@ -113,7 +108,6 @@ static struct verdict judge(struct job *job)
 static void forward(struct job *job)
 {
     struct verdict verdict = {0};
-
     if (!job->elsewhere)
         verdict = judge(job);
     if (verdict.refused) {
@@ -138,11 +132,9 @@ static void forward(struct job *job)
 static bool expand(struct job *job, const char *name, const char *address)
 {
     size_t used = 0;
-
     for (const char *p = address; *p != '\0'; p++) {
         bool is_name = p[0] == '%' && (p[1] == 'n' || p[1] == 'h');
         size_t len = is_name ? strlen(name) : 1;
-
         if (used + len >= sizeof(job->address))
             return false;
         memcpy(job->address + used, is_name ? name : p, len);
@@ -158,7 +150,6 @@ static int read_message(struct job *job, const struct standin_head *head)
 {
     const struct standin_step *step = job->slurmd->step;
     char name[STANDIN_NAME_MAX + 1] = "", address[STANDIN_ADDRESS_MAX + 1] = "";
-
     if (head->forward.name_len > STANDIN_NAME_MAX ||
         head->forward.address_len > STANDIN_ADDRESS_MAX ||
         head->forward.data_len > STANDIN_DATA_MAX)
@@ -183,7 +174,6 @@ static int read_message(struct job *job, const struct standin_head *head)
 static void serve_forward(struct job *job, const struct standin_head *head)
 {
     int rc = read_message(job, head);
-
     if (rc == 0)
         forward(job);
     else if (rc > 0)
@@ -194,7 +184,6 @@ static void serve_kill(struct job *job, const struct standin_head *head)
 {
     struct slurmd *slurmd = job->slurmd;
     int rc = 0;
-
     pthread_mutex_lock(&slurmd->lock);
     if (head->kill.job != slurmd->step->job || head->kill.step != slurmd->step->step)
         rc = steps_signal(slurmd->steps, head->kill.job, head->kill.step,
@@ -213,7 +202,6 @@ static void serve_record(struct job *job, const struct standin_head *head)
     uint32_t number = head->record.step == SLURM_ABI_NO_VAL ? step->step : head->record.step;
     int64_t times[] = {0, step->end};
     int32_t code = steps_start_of(job->slurmd->steps, head->record.job, number, &times[0]);
-
     if (send_all(job->fd, &code, sizeof(code)) && code == 0)
         send_all(job->fd, times, sizeof(times));
 }
@@ -223,15 +211,13 @@ static void serve_steps(struct job *job, bool all)
     char *own = steps_list(job->slurmd->steps), *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    int32_t len;
-
     if (own && out)
         fputs(own, out);
     if (own && out && all)
         runs_list(job->slurmd->step, out);
     if (out)
         fclose(out);
-    len = (int32_t)size;
+    int32_t len = (int32_t)size;
     if (send_all(job->fd, &len, sizeof(len)) && len > 0)
         send_all(job->fd, text, (size_t)len);
     free(own);
@@ -245,9 +231,7 @@ static void serve_join(struct job *job, const struct standin_head *head)
     const struct standin_join *join = &head->join;
     struct standin_joined joined;
     uint32_t *node_of;
-    int32_t code;
     char byte;
-
     if (join->ntasks == 0 || join->ntasks > STANDIN_TASKS_MAX ||
         (join->listed != 0 && join->listed != join->ntasks))
         return;
@@ -256,7 +240,7 @@ static void serve_join(struct job *job, const struct standin_head *head)
         free(node_of);
         return;
     }
-    code = steps_add(job->slurmd->steps, join, node_of, job->fd, &joined);
+    int32_t code = steps_add(job->slurmd->steps, join, node_of, job->fd, &joined);
     if (send_all(job->fd, &code, sizeof(code)) && code == 0 &&
         send_all(job->fd, &joined, sizeof(joined)) &&
         send_all(job->fd, step->cpus, step->job_nodes * sizeof(*step->cpus)) &&
@@ -273,7 +257,6 @@ static void serve_token_new(struct job *job, const struct standin_head *head)
     char data[STANDIN_CREDENTIAL_MAX];
     unsigned char token[STANDIN_TOKEN];
     int32_t code = head->make.len > sizeof(data) ? EMSGSIZE : 0;
-
     if (code == 0 && !recv_all(job->fd, data, head->make.len))
         return;
     if (code == 0)
@@ -288,7 +271,6 @@ static void serve_token_read(struct job *job, const struct standin_head *head)
     uint32_t node = head->kind == STANDIN_RUN_TOKEN ? head->read.node : job->node;
     const unsigned char *token = head->read.token;
     int32_t code = credentials_read(job->uid, node, token, &found.uid, found.data, &found.len);
-
     if (code != 0 && head->kind == STANDIN_TOKEN_READ && job->uid == geteuid())
         code = runs_read_credential(job->slurmd->step, node, token, &found);
     if (send_all(job->fd, &code, sizeof(code)) && code == 0)
@@ -307,7 +289,6 @@ static void *serve(void *arg)
     struct standin_head head;
     struct ucred cred;
     socklen_t len = sizeof(cred);
-
     if (getsockopt(job->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
         recv_all(job->fd, &head, sizeof(head)) && may_ask(head.kind, cred.uid)) {
         job->uid = cred.uid;
@@ -338,7 +319,6 @@ static void take(struct slurmd *slurmd, uint32_t node)
     struct job *job = calloc(1, sizeof(*job));
     int fd = accept4(slurmd->fds[node].fd, NULL, NULL, SOCK_CLOEXEC);
     pthread_t thread;
-
     if (fd < 0 || !job) {
         free(job);
         if (fd >= 0)
@@ -355,7 +335,6 @@ static void take(struct slurmd *slurmd, uint32_t node)
 _Noreturn static void *run(void *arg)
 {
     struct slurmd *slurmd = arg;
-
     for (;;) {
         if (poll(slurmd->fds, slurmd->step->nnodes, -1) < 0)
             continue;
@@ -375,7 +354,6 @@ static int listen_on(const struct standin_step *step, const struct standin_node 
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     slurmd_path(step, node, addr.sun_path, sizeof(addr.sun_path));
     if (fd >= 0 &&
         (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, SOMAXCONN) < 0)) {
@@ -388,7 +366,6 @@ static int listen_on(const struct standin_step *step, const struct standin_node 
 struct slurmd *slurmd_open(const struct standin_step *step, struct faults *faults, struct err *err)
 {
     struct slurmd *slurmd = calloc(1, sizeof(*slurmd));
-
     if (slurmd) {
         slurmd->step = step;
         slurmd->faults = faults;
@@ -420,10 +397,8 @@ void slurmd_leave(struct slurmd *slurmd)
 int slurmd_start(struct slurmd *slurmd, int events, struct err *err)
 {
     pthread_t thread;
-    int rc;
-
     slurmd->events = events;
-    rc = pthread_create(&thread, NULL, run, slurmd);
+    int rc = pthread_create(&thread, NULL, run, slurmd);
     if (rc != 0)
         return err_set(err, "cannot start a thread: %s", strerror(rc));
     pthread_detach(thread);

@@ -15,10 +15,9 @@ static void *prelaunch(struct run *run, const struct plugin *plugin)
         .het_job_id = SLURM_ABI_NO_VAL,
         .step_id = slurm_raw_step_id(run->step.job, run->step.step, SLURM_ABI_NO_VAL),
     };
-    void *state;
 
     info.step_layout = slurm_raw_step_layout_get(&info.step_id);
-    state = info.step_layout ? plugin->prelaunch(&info, &run->env) : NULL;
+    void *state = info.step_layout ? plugin->prelaunch(&info, &run->env) : NULL;
     if (info.step_layout)
         slurm_raw_step_layout_free(info.step_layout);
     return state;
@@ -28,7 +27,6 @@ static int srun_open(struct run *run, int events, struct err *err)
 {
     struct slurm_run *slurm = calloc(1, sizeof(*slurm));
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-
     if (!slurm)
         return err_set(err, "out of memory");
     run->state = slurm;
@@ -49,7 +47,6 @@ static int srun_open(struct run *run, int events, struct err *err)
 static int srun_start(struct run *run, struct err *err)
 {
     struct slurm_run *slurm = run->state;
-
     return slurm->slurmd ? slurmd_start(slurm->slurmd, slurm->events, err)
                          : joined_start(slurm->events, err);
 }
@@ -57,7 +54,6 @@ static int srun_start(struct run *run, struct err *err)
 static void srun_ended(struct run *run, bool nodes)
 {
     struct slurm_run *slurm = run->state;
-
     (void)nodes;
     if (slurm->slurmd)
         slurmd_ended(slurm->slurmd);
@@ -68,7 +64,6 @@ static int srun_close(struct run *run)
 {
     struct slurm_run *slurm = run->state;
     int status = slurm->plugin.client_fini(slurm->client);
-
     slurm->plugin.fini();
     if (run->step.joined)
         joined_clean(&run->step);

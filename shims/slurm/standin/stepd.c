@@ -27,7 +27,6 @@ static int make_socket(const struct node *node)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     if (!stepd_path(&node->run->step, node->here, addr.sun_path, sizeof(addr.sun_path))) {
         errno = ENAMETOOLONG;
         return -1;
@@ -44,7 +43,6 @@ static int prepare(struct node *node)
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
     void *options = NULL;
     int noptions = 0;
-
     slurmd_path(&run->step, node->here, path, sizeof(path));
     /* The server that the plugin starts inherits it. */
     if (make_socket(node) < 0 || setenv("SLURM_CONF", path, 1) < 0 ||
@@ -67,7 +65,6 @@ static void serve(struct node *node)
 {
     while (node->running > 0) {
         struct pollfd fds[] = {{node->control, POLLIN, 0}, {node->children, POLLIN, 0}};
-
         if (poll(fds, 2, -1) < 0)
             continue;
         if (fds[1].revents)
@@ -83,7 +80,6 @@ void stepd_run(struct run *run, uint32_t index, int control)
     struct node node;
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
     int status = 1;
-
     setpgid(0, 0);
     standin_describe(&run->step, &run->step.nodes[index]);
     if (slurm->slurmd)

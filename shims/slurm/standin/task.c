@@ -15,12 +15,10 @@ static char *list_nodes(const struct standin_step *step, bool tasks)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
-
     if (!out)
         _exit(ENOMEM);
     for (uint32_t n = 0, same; n < step->nnodes; n += same) {
         const char *comma = n > 0 ? "," : "";
-
         for (same = 1; tasks && n + same < step->nnodes; same++)
             if (step->nodes[n + same].ntasks != step->nodes[n].ntasks)
                 break;
@@ -44,7 +42,6 @@ static void set_step(char ***env, const struct standin_step *step)
                                         "SLURM_STEP_NODELIST"};
     static const char *const per_node[] = {"SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE"};
     char *names = list_nodes(step, false), *tasks = list_nodes(step, true);
-
     task_setenv(env, "SLURM_JOB_ID", "%u", step->job);
     task_setenv(env, "SLURM_JOBID", "%u", step->job);
     task_setenv(env, "SLURM_STEP_ID", "%u", step->step);
@@ -68,7 +65,6 @@ static void set_task(char ***env, const struct standin_node *node, uint32_t inde
     char *ranks = NULL;
     size_t len;
     FILE *out = open_memstream(&ranks, &len);
-
     if (!out)
         _exit(ENOMEM);
     for (uint32_t i = 0; i < node->ntasks; i++)
@@ -105,7 +101,6 @@ static void call_hook(struct run *run, uint32_t index, uint32_t slot)
 void task_run(struct node *node, uint32_t slot)
 {
     struct run *run = node->run;
-
     task_open(node, slot);
     set_step(&run->env, &run->step);
     set_task(&run->env, node->here, node->index, slot);
