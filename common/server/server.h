@@ -110,7 +110,6 @@ struct server {
     struct broadcasts *broadcasts; /**< what servers say to all: broadcast.h */
     struct absent *absent;         /**< absent.c: all that have, and why */
     struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
-    struct homeless *homeless;     /**< steps.c: calls that wait for their home */
     LIST_HEAD(, spawn) spawns;     /**< upcall/spawn.c: steps that processes here have asked for */
     struct forwards *forwards;     /**< upcall/forward.c: what those print */
     struct shown_wait *shown;      /**< shown.h: the first one asked first */
@@ -124,6 +123,7 @@ struct server {
     struct time_left time_left;
     int64_t kept_until;         /**< steps_known.c: when it looks for what to forget, ms; 0: not */
     LIST_HEAD(, sought) sought; /**< steps.c: namespaces that the RM looks for */
+    LIST_HEAD(, homeless) homeless; /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;
     struct direct *direct;       /**< NULL: there are no direct connections */

@@ -23,7 +23,7 @@ enum piece_state {
 
 struct piece {
     struct handoff_item item;
-    struct piece *next;
+    LIST_ENTRY(piece) entry;
     enum piece_state state;
     uint32_t from; /* the server that asks */
     uint64_t question, number, offset;
@@ -37,9 +37,10 @@ struct piece {
 
 static struct forward *find(const struct forwards *all, uint64_t number)
 {
-    struct forward *f = all->list;
-    while (f != NULL && f->number != number)
-        f = f->next;
+    struct forward *f;
+    LIST_FOREACH (f, &all->list, entry)
+        if (f->number == number)
+            break;
     return f;
 }
 
@@ -66,14 +67,6 @@ static void free_forward(struct forward *f)
     free(f);
 }
 
-static void take_piece(struct forwards *all, struct piece *piece)
-{
-    struct piece **at = &all->pieces;
-    while (*at != piece)
-        at = &(*at)->next;
-    *at = piece->next;
-}
-
 static void reply(struct forwards *all, uint32_t from, uint64_t question, pmix_status_t status)
 {
     asks_reply(all->server->asks, from, question, status, NULL, 0);
@@ -82,7 +75,7 @@ static void reply(struct forwards *all, uint32_t from, uint64_t question, pmix_s
 /* Frees the piece: the server that has sent it now sends the next one. */
 static void answer(struct forwards *all, struct piece *p, pmix_status_t status)
 {
-    take_piece(all, p);
+    LIST_REMOVE(p, entry);
     reply(all, p->from, p->question, status);
     free(p);
 }
@@ -90,15 +83,11 @@ static void answer(struct forwards *all, struct piece *p, pmix_status_t status)
 /* Frees the forward; pieces that are held for it are refused. */
 static void end(struct forwards *all, struct forward *f)
 {
-    struct forward **at = &all->list;
-    struct piece *next;
-    while (*at != f)
-        at = &(*at)->next;
     pthread_mutex_lock(&all->lock);
-    *at = f->next;
+    LIST_REMOVE(f, entry);
     pthread_mutex_unlock(&all->lock);
-    for (struct piece *p = all->pieces; p != NULL; p = next) {
-        next = p->next;
+    for (struct piece *p = LIST_FIRST(&all->pieces), *next; p != NULL; p = next) {
+        next = LIST_NEXT(p, entry);
         if (p->number == f->number && p->state == PIECE_HELD)
             answer(all, p, PMIX_ERR_NOT_FOUND);
     }
@@ -192,11 +181,12 @@ static bool deliver(struct forwards *all, struct forward *f, struct piece *p)
 /* @return a piece that is held, though its forward is open, or NULL */
 static struct piece *find_held(struct forwards *all, bool wanted_too, struct forward **f)
 {
-    for (struct piece *p = all->pieces; p != NULL; p = p->next)
+    struct piece *p;
+    LIST_FOREACH (p, &all->pieces, entry)
         if (p->state == PIECE_HELD && (*f = find(all, p->number)) != NULL &&
             (*f)->state == FORWARD_OPEN && (wanted_too || !is_wanted(all, *f, p)))
-            return p;
-    return NULL;
+            break;
+    return p;
 }
 
 static void deliver_held(struct forwards *all)
@@ -243,10 +233,11 @@ static struct piece *read_piece(const struct forwards *all, const void *body, si
 
 static bool is_under_way(const struct forwards *all, uint32_t from, uint64_t question)
 {
-    const struct piece *p = all->pieces;
-    while (p != NULL && (p->from != from || p->question != question))
-        p = p->next;
-    return p != NULL;
+    const struct piece *p;
+    LIST_FOREACH (p, &all->pieces, entry)
+        if (p->from == from && p->question == question)
+            return true;
+    return false;
 }
 
 void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
@@ -266,8 +257,7 @@ void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body
     }
     p->from = from;
     p->question = id;
-    p->next = all->pieces;
-    all->pieces = p;
+    LIST_INSERT_HEAD(&all->pieces, p, entry);
     if (f->state == FORWARD_OPEN)
         deliver(all, f, p);
 }
@@ -281,8 +271,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     deliver_held(all);
     bool again = all->pass_from != 0 && congested(all);
-    for (struct forward *f = all->list, *next; f != NULL; f = next) {
-        next = f->next;
+    for (struct forward *f = LIST_FIRST(&all->list), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, entry);
         if (f->then != NULL && now >= f->until)
             end(all, f);
         else if (f->then != NULL)
@@ -310,14 +300,14 @@ void forwards_free(struct server *server)
     struct forwards *all = server->forwards;
     if (all == NULL)
         return;
-    while (all->pieces != NULL) {
-        struct piece *p = all->pieces;
-        all->pieces = p->next;
+    while (!LIST_EMPTY(&all->pieces)) {
+        struct piece *p = LIST_FIRST(&all->pieces);
+        LIST_REMOVE(p, entry);
         free(p);
     }
-    while (all->list != NULL) {
-        struct forward *f = all->list;
-        all->list = f->next;
+    while (!LIST_EMPTY(&all->list)) {
+        struct forward *f = LIST_FIRST(&all->list);
+        LIST_REMOVE(f, entry);
         free_forward(f);
     }
     if (all->timer != NULL)
@@ -356,8 +346,7 @@ int forwards_add(struct server *server, uint64_t number, const pmix_proc_t *pare
     if (strchr(streams, PLAN_STDERR) != NULL)
         f->channels |= PMIX_FWD_STDERR_CHANNEL;
     pthread_mutex_lock(&all->lock);
-    f->next = all->list;
-    all->list = f;
+    LIST_INSERT_HEAD(&all->list, f, entry);
     pthread_mutex_unlock(&all->lock);
     return 0;
 }
@@ -406,8 +395,8 @@ void forwards_parent_gone(struct server *server, const char *nspace, uint32_t ra
     struct forwards *all = server->forwards;
     if (pullers_gone(&all->pullers, nspace, rank))
         forwards_forget_pulls(all);
-    for (struct forward *f = all->list, *next; f != NULL; f = next) {
-        next = f->next;
+    for (struct forward *f = LIST_FIRST(&all->list), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, entry);
         if (f->parent.rank != rank || strcmp(f->parent.nspace, nspace) != 0)
             continue;
         log_debug("%s rank %u, which has spawned %s, takes its output no more", nspace, rank,
@@ -418,8 +407,10 @@ void forwards_parent_gone(struct server *server, const char *nspace, uint32_t ra
 
 void forwards_nspace_ended(struct forwards *forwards, const char *nspace)
 {
-    for (struct forward *f = forwards != NULL ? forwards->list : NULL, *next; f != NULL; f = next) {
-        next = f->next;
+    if (forwards == NULL)
+        return;
+    for (struct forward *f = LIST_FIRST(&forwards->list), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, entry);
         if (f->state == FORWARD_OPEN && strcmp(f->child, nspace) == 0)
             end(forwards, f);
     }

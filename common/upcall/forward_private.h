@@ -10,6 +10,7 @@
 #include "common/upcall/pullers.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 /* A stream of one process. */
 struct heard {
@@ -24,7 +25,7 @@ enum forward_state {
 
 /* One spawn. */
 struct forward {
-    struct forward *next;
+    LIST_ENTRY(forward) entry;
     uint64_t number;
     enum forward_state state;
     pmix_proc_t parent;
@@ -44,8 +45,8 @@ struct forward {
 struct forwards {
     struct server *server;
     uint64_t last; /* number of the last spawn; only PMIx's thread uses it */
-    struct forward *list;
-    struct piece *pieces;
+    LIST_HEAD(, forward) list;
+    LIST_HEAD(, piece) pieces;
     struct event *timer;
     int64_t pass_from; /* when the congestion has lasted too long, ms; 0: there is none */
     struct pullers pullers;

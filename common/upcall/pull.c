@@ -10,7 +10,8 @@
 void forwards_forget_pulls(struct forwards *all)
 {
     pthread_mutex_lock(&all->lock);
-    for (struct forward *f = all->list; f != NULL; f = f->next) {
+    struct forward *f;
+    LIST_FOREACH (f, &all->list, entry) {
         f->pulled = 0;
         free(f->pulled_of);
         f->pulled_of = NULL;
@@ -33,10 +34,10 @@ static struct forward *find_child(struct forwards *all, const pmix_proc_t *proc,
                                   pmix_iof_channel_t channels)
 {
     const pmix_iof_channel_t none = PMIX_FWD_STDDIAG_CHANNEL; /* there is no such stream */
-    struct forward *f = all->list;
-    while (f != NULL &&
-           (f->child[0] == '\0' || strncmp(f->child, proc->nspace, PMIX_MAX_NSLEN) != 0))
-        f = f->next;
+    struct forward *f;
+    LIST_FOREACH (f, &all->list, entry)
+        if (f->child[0] != '\0' && strncmp(f->child, proc->nspace, PMIX_MAX_NSLEN) == 0)
+            break;
     bool has = f != NULL && (channels & (f->channels | f->silent)) != 0 &&
                (channels & ~(f->channels | f->silent | none)) == 0;
     return has && has_place(f, proc->rank) ? f : NULL;

@@ -343,7 +343,8 @@ static void put_together(json_object *to, struct server *server)
                 connections = {server, json_object_new_array(), 0, STATUS_LIST_MAX, 0};
     for (uint32_t i = 0; i < server->psets.n; i++)
         put_named(&sets, server->psets.sets[i].name, &server->psets.sets[i].members);
-    for (const struct book_entry *c = server->book.open; c != NULL; c = c->next)
+    const struct book_entry *c;
+    LIST_FOREACH (c, &server->book.open, link)
         put_named(&connections, c->id, &c->members);
     put_list(to, "psets", &sets);
     put_list(to, "connections", &connections);

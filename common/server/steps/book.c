@@ -9,36 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct book_entry *find(struct book_entry *list, const char *id,
+static struct book_entry *find(const struct book_list *list, const char *id,
                                const struct procset *members)
 {
-    struct book_entry *c = list;
-    while (c != NULL && (strcmp(c->id, id) != 0 || !procset_equal(&c->members, members)))
-        c = c->next;
+    struct book_entry *c;
+    LIST_FOREACH (c, list, link)
+        if (strcmp(c->id, id) == 0 && procset_equal(&c->members, members))
+            break;
     return c;
 }
 
 struct book_entry *book_find(const struct book *book, const char *id, const struct procset *members)
 {
-    return find(book->open, id, members);
+    return find(&book->open, id, members);
 }
 
-static void put(struct book_entry **list, struct book_entry *entry)
+static void take_closed(struct book *book, struct book_entry *entry)
 {
-    entry->next = *list;
-    *list = entry;
-}
-
-static void take(struct book_entry **list, const struct book_entry *entry)
-{
-    while (*list != entry)
-        list = &(*list)->next;
-    *list = entry->next;
-}
-
-static void take_closed(struct book *book, const struct book_entry *entry)
-{
-    take(&book->closed, entry);
+    LIST_REMOVE(entry, link);
     book->nclosed--;
 }
 
@@ -58,13 +46,12 @@ struct book_entry *book_open(struct book *book, const char *id, const struct pro
 {
     struct book_entry *c = book_find(book, id, members);
     if (c == NULL) {
-        c = find(book->closed, id, members);
+        c = find(&book->closed, id, members);
         if (c == NULL && (c = entry_new(id, members)) == NULL)
             return NULL;
         if (c->name[0] != '\0')
             take_closed(book, c);
-        put(&book->open, c);
-        book->n++;
+        LIST_INSERT_HEAD(&book->open, c, link);
     }
     c->directives = directives;
     return c;
@@ -82,19 +69,21 @@ bool book_name(struct book_entry *entry)
     return true;
 }
 
-static const struct book_entry *named(const struct book_entry *list, const char *name)
+static const struct book_entry *named(const struct book_list *list, const char *name)
 {
-    while (list != NULL && (list->name[0] == '\0' || strcmp(list->name, name) != 0))
-        list = list->next;
-    return list;
+    const struct book_entry *c;
+    LIST_FOREACH (c, list, link)
+        if (c->name[0] != '\0' && strcmp(c->name, name) == 0)
+            break;
+    return c;
 }
 
 const struct book_entry *book_named(const struct book *book, const char *name, bool *is_open)
 {
-    const struct book_entry *c = named(book->open, name);
+    const struct book_entry *c = named(&book->open, name);
     if (is_open != NULL)
         *is_open = c != NULL;
-    return c != NULL ? c : named(book->closed, name);
+    return c != NULL ? c : named(&book->closed, name);
 }
 
 bool book_expand(const struct book *book, struct procset *set, const char *name, uint32_t rank,
@@ -117,24 +106,23 @@ bool book_close(struct book *book, const char *id, const struct procset *members
     struct book_entry *c = book_find(book, id, members);
     if (c == NULL)
         return false;
-    take(&book->open, c);
-    book->n--;
+    LIST_REMOVE(c, link);
     if (c->name[0] == '\0') {
         book_drop(c);
         return true;
     }
-    put(&book->closed, c);
+    LIST_INSERT_HEAD(&book->closed, c, link);
     book->nclosed++;
     return true;
 }
 
 struct book_entry *book_take_oldest(struct book *book)
 {
-    struct book_entry *c = book->closed;
+    struct book_entry *c = LIST_FIRST(&book->closed);
     if (book->nclosed <= BOOK_CLOSED_MAX)
         return NULL;
-    while (c->next != NULL)
-        c = c->next;
+    while (LIST_NEXT(c, link) != NULL)
+        c = LIST_NEXT(c, link);
     take_closed(book, c);
     return c;
 }
@@ -142,33 +130,29 @@ struct book_entry *book_take_oldest(struct book *book)
 const struct book_entry *book_next(const struct book *book, const struct book_entry *after,
                                    const char *nspace, uint32_t rank)
 {
-    const struct book_entry *c = after == NULL ? book->open : after->next;
+    const struct book_entry *c = after == NULL ? LIST_FIRST(&book->open) : LIST_NEXT(after, link);
     while (c != NULL && !procset_has(&c->members, nspace, rank))
-        c = c->next;
+        c = LIST_NEXT(c, link);
     return c;
 }
 
-static struct book_entry *take_of(struct book_entry **list, const char *nspace)
+static struct book_entry *find_of(const struct book_list *list, const char *nspace)
 {
-    struct book_entry *c = *list;
-    while (c != NULL && !procset_has_of(&c->members, nspace))
-        c = c->next;
-    if (c != NULL)
-        take(list, c);
+    struct book_entry *c;
+    LIST_FOREACH (c, list, link)
+        if (procset_has_of(&c->members, nspace))
+            break;
     return c;
 }
 
 struct book_entry *book_take(struct book *book, const char *nspace, bool *was_open)
 {
-    struct book_entry *c = take_of(&book->open, nspace);
+    struct book_entry *c = find_of(&book->open, nspace);
     *was_open = c != NULL;
-    if (c != NULL) {
-        book->n--;
-        return c;
-    }
-    c = take_of(&book->closed, nspace);
     if (c != NULL)
-        book->nclosed--;
+        LIST_REMOVE(c, link);
+    else if ((c = find_of(&book->closed, nspace)) != NULL)
+        take_closed(book, c);
     return c;
 }
 
@@ -180,10 +164,12 @@ void book_drop(struct book_entry *entry)
 
 void book_free(struct book *book)
 {
-    struct book_entry *c;
-    while ((c = book->open != NULL ? book->open : book->closed) != NULL) {
-        take(c == book->open ? &book->open : &book->closed, c);
-        book_drop(c);
-    }
-    book->n = book->nclosed = 0;
+    struct book_list *const lists[] = {&book->open, &book->closed};
+    for (int i = 0; i < 2; i++)
+        while (!LIST_EMPTY(lists[i])) {
+            struct book_entry *c = LIST_FIRST(lists[i]);
+            LIST_REMOVE(c, link);
+            book_drop(c);
+        }
+    book->nclosed = 0;
 }

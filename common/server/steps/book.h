@@ -18,6 +18,8 @@
 
 #include "common/tracker/values/procset.h"
 
+#include <sys/queue.h>
+
 /** Directives of the connect, by any of its participants. Contributions carry them to all servers,
  * from ENGINE_WANT_OWN on. */
 enum {
@@ -30,17 +32,19 @@ enum {
 enum { BOOK_CLOSED_MAX = 64 /**< connections of one job have no end otherwise */ };
 
 struct book_entry {
-    struct book_entry *next;
+    LIST_ENTRY(book_entry) link;
     char id[PROCSET_NAME_MAX + 1];
     struct procset members; /**< canonical */
     uint32_t directives;
     char name[PROCSET_NAME_MAX + 1]; /**< "": none */
 };
 
+/** The newest first. */
+LIST_HEAD(book_list, book_entry);
+
 struct book {
-    struct book_entry *open; /**< the newest first */
-    uint32_t n;
-    struct book_entry *closed; /**< closed ones that have a name; the newest first */
+    struct book_list open;
+    struct book_list closed; /**< those that have a name */
     uint32_t nclosed;
 };
 

@@ -9,6 +9,7 @@
 #include "common/server/trees/broadcast.h"
 #include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ struct nodes {
 };
 
 struct spread {
-    struct spread *next;
+    LIST_ENTRY(spread) entry;
     char name[PROCSET_NAME_MAX + 1];
     uint32_t speaker;
     enum spread_state state;
@@ -43,8 +44,8 @@ struct spread {
 
 struct spreads {
     struct spread_env env;
-    struct spread *all;
-    struct spread_wait *waits;
+    LIST_HEAD(, spread) all;
+    LIST_HEAD(, spread_wait) waits;
     bool closing;
 };
 
@@ -71,9 +72,10 @@ static void put(struct nodes *nodes, uint32_t node)
 
 static struct spread *find(const struct spreads *spreads, const char *name, uint32_t speaker)
 {
-    struct spread *s = spreads->all;
-    while (s != NULL && (s->speaker != speaker || strcmp(s->name, name) != 0))
-        s = s->next;
+    struct spread *s;
+    LIST_FOREACH (s, &spreads->all, entry)
+        if (s->speaker == speaker && strcmp(s->name, name) == 0)
+            break;
     return s;
 }
 
@@ -84,16 +86,13 @@ static struct spread *add(struct spreads *spreads, const char *name, uint32_t sp
         return NULL;
     snprintf(s->name, sizeof s->name, "%s", name);
     s->speaker = speaker;
-    s->next = spreads->all;
-    return spreads->all = s;
+    LIST_INSERT_HEAD(&spreads->all, s, entry);
+    return s;
 }
 
-static void drop(struct spreads *spreads, struct spread *s)
+static void drop(struct spread *s)
 {
-    struct spread **at = &spreads->all;
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
+    LIST_REMOVE(s, entry);
     free(s->below.v);
     free(s->above.v);
     free(s);
@@ -101,7 +100,8 @@ static void drop(struct spreads *spreads, struct spread *s)
 
 static bool is_everywhere(const struct spreads *spreads, const char *name)
 {
-    for (const struct spread *s = spreads->all; s != NULL; s = s->next)
+    const struct spread *s;
+    LIST_FOREACH (s, &spreads->all, entry)
         if (s->state == SPREAD_EVERYWHERE && strcmp(s->name, name) == 0)
             return true;
     return false;
@@ -168,25 +168,22 @@ static bool is_ready(const struct spreads *spreads, const struct procset *set)
     return true;
 }
 
-static void finish(struct spreads *spreads, struct spread_wait *wait)
+static void finish(struct spread_wait *wait)
 {
-    struct spread_wait **at = &spreads->waits;
-    while (*at != wait)
-        at = &(*at)->next;
-    *at = wait->next;
+    LIST_REMOVE(wait, entry);
     wait->done(wait);
 }
 
 /* done() may add and end waits, so the walk begins again after each. */
 static void wake(struct spreads *spreads)
 {
-    struct spread_wait *wait = spreads->waits;
+    struct spread_wait *wait = LIST_FIRST(&spreads->waits);
     while (wait != NULL) {
         bool ready = is_ready(spreads, wait->set);
-        struct spread_wait *next = wait->next;
+        struct spread_wait *next = LIST_NEXT(wait, entry);
         if (ready)
-            finish(spreads, wait);
-        wait = ready ? spreads->waits : next;
+            finish(wait);
+        wait = ready ? LIST_FIRST(&spreads->waits) : next;
     }
 }
 
@@ -257,8 +254,7 @@ void spread_await(struct spreads *spreads, struct spread_wait *wait)
         return;
     }
     wait->until = env->now(env->arg) + SPREAD_WAIT_MS;
-    wait->next = spreads->waits;
-    spreads->waits = wait;
+    LIST_INSERT_HEAD(&spreads->waits, wait, entry);
 }
 
 /* ---- frames ---- */
@@ -315,12 +311,12 @@ void spread_receive(struct spreads *spreads, uint32_t from, const void *body, si
 void spread_lost(struct spreads *spreads, uint32_t node)
 {
     const struct spread_env *env = &spreads->env;
-    struct spread *s, *next;
-    for (s = spreads->all; s != NULL; s = next) {
+    struct spread_wait *wait;
+    for (struct spread *s = LIST_FIRST(&spreads->all), *next; s != NULL; s = next) {
         const struct tree tree = {.n = env->nnodes, .root = s->speaker, .arity = env->arity};
-        next = s->next;
+        next = LIST_NEXT(s, entry);
         if (s->speaker == node && s->state != SPREAD_EVERYWHERE) {
-            drop(spreads, s);
+            drop(s);
         } else if (take(&s->below, node)) {
             say_below(spreads, s, WORD_LEARN, node);
             try_complete(spreads, s);
@@ -328,20 +324,19 @@ void spread_lost(struct spreads *spreads, uint32_t node)
             say_below(spreads, s, WORD_EVERYWHERE, node); /* it may not have passed that on */
         }
     }
-    for (struct spread_wait *wait = spreads->waits; wait != NULL; wait = wait->next)
+    LIST_FOREACH (wait, &spreads->waits, entry)
         spread_speak(spreads, wait->set);
     wake(spreads);
 }
 
 void spread_forget(struct spreads *spreads, const char *name)
 {
-    struct spread *s, *next;
     if (spreads == NULL)
         return;
-    for (s = spreads->all; s != NULL; s = next) {
-        next = s->next;
+    for (struct spread *s = LIST_FIRST(&spreads->all), *next; s != NULL; s = next) {
+        next = LIST_NEXT(s, entry);
         if (strcmp(s->name, name) == 0)
-            drop(spreads, s);
+            drop(s);
     }
     wake(spreads);
 }
@@ -350,11 +345,11 @@ void spread_forget(struct spreads *spreads, const char *name)
 
 int64_t spread_next(const struct spreads *spreads)
 {
-    int64_t at = INT64_MAX, now = spreads->env.now(spreads->env.arg);
-    for (const struct spread_wait *wait = spreads->waits; wait != NULL; wait = wait->next)
-        if (wait->until < at)
-            at = wait->until;
-    return at == INT64_MAX ? -1 : at <= now ? 0 : at - now;
+    int64_t at = 0;
+    const struct spread_wait *wait;
+    LIST_FOREACH (wait, &spreads->waits, entry)
+        at = earlier(at, wait->until);
+    return ms_until(at, spreads->env.now(spreads->env.arg));
 }
 
 /* Goes on without the servers that have not answered. So do later groups. */
@@ -371,20 +366,20 @@ static void expire(struct spreads *spreads, struct spread_wait *wait)
         if (s != NULL)
             set_everywhere(spreads, s);
     }
-    finish(spreads, wait);
+    finish(wait);
     wake(spreads);
 }
 
 void spread_tick(struct spreads *spreads)
 {
     int64_t now = spreads->env.now(spreads->env.arg);
-    struct spread_wait *wait = spreads->waits;
+    struct spread_wait *wait = LIST_FIRST(&spreads->waits);
     while (wait != NULL) {
         bool over = wait->until <= now;
-        struct spread_wait *next = wait->next;
+        struct spread_wait *next = LIST_NEXT(wait, entry);
         if (over)
             expire(spreads, wait);
-        wait = over ? spreads->waits : next;
+        wait = over ? LIST_FIRST(&spreads->waits) : next;
     }
 }
 
@@ -401,15 +396,15 @@ void spread_close(struct spreads *spreads)
     if (spreads == NULL)
         return;
     spreads->closing = true;
-    while (spreads->waits != NULL)
-        finish(spreads, spreads->waits);
+    while (!LIST_EMPTY(&spreads->waits))
+        finish(LIST_FIRST(&spreads->waits));
 }
 
 void spread_free(struct spreads *spreads)
 {
     if (spreads == NULL)
         return;
-    while (spreads->all != NULL)
-        drop(spreads, spreads->all);
+    while (!LIST_EMPTY(&spreads->all))
+        drop(LIST_FIRST(&spreads->all));
     free(spreads);
 }

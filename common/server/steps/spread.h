@@ -26,6 +26,8 @@
 #include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"
 
+#include <sys/queue.h>
+
 enum { SPREAD_WAIT_MS = 10000 };
 
 struct spread_env {
@@ -47,7 +49,7 @@ struct spread_env {
 
 /** Waits until all servers of the step know the namespaces of @p set. */
 struct spread_wait {
-    struct spread_wait *next;               /**< spread.c's */
+    LIST_ENTRY(spread_wait) entry;          /**< spread.c's */
     const struct procset *set;              /**< stays put until done() */
     int64_t until;                          /**< spread.c's: ms */
     void (*done)(struct spread_wait *wait); /**< called once; may free it */

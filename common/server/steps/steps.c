@@ -17,7 +17,7 @@
 
 /* A call that waits for its home to be named. */
 struct homeless {
-    struct homeless *next;
+    LIST_ENTRY(homeless) entry;
     struct server *server;
     uint64_t call;
     char id[PROCSET_NAME_MAX + 1];
@@ -303,10 +303,7 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
 static void on_home(void *arg, uint32_t node, const char *why)
 {
     struct homeless *h = arg;
-    struct homeless **at = &h->server->homeless;
-    while (*at != h)
-        at = &(*at)->next;
-    *at = h->next;
+    LIST_REMOVE(h, entry);
     if (node == ENGINE_NO_HOME)
         log_error("group \"%s\" bootstrap: there is no server where its leaders could meet: %s",
                   h->id, why != NULL ? why : "the resource manager names one that is not there");
@@ -325,8 +322,7 @@ void steps_home(void *arg, const char *id, uint64_t call)
     h->server = server;
     h->call = call;
     snprintf(h->id, sizeof h->id, "%s", id);
-    h->next = server->homeless;
-    server->homeless = h;
+    LIST_INSERT_HEAD(&server->homeless, h, entry);
     holder_where(server->holder, on_home, h);
 }
 
@@ -344,9 +340,9 @@ void steps_close(struct server *server)
 {
     spread_free(server->spreads);
     strangers_close(server);
-    while (server->homeless != NULL) {
-        struct homeless *h = server->homeless;
-        server->homeless = h->next;
+    while (!LIST_EMPTY(&server->homeless)) {
+        struct homeless *h = LIST_FIRST(&server->homeless);
+        LIST_REMOVE(h, entry);
         free(h);
     }
 }
