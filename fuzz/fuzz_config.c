@@ -28,7 +28,7 @@ static void check_again(const struct conf *conf)
     char *text = dump(conf, &len);
     memset(&again, 0, sizeof again);
     conf_defaults(&again);
-    FUZZ_CHECK(conf_parse(&again, "dump", text, len, &err) == 0);
+    FUZZ_CHECK(conf_parse(&again, "dump", text, len, conf_keep_first, &err) == 0);
     FUZZ_CHECK(memcmp(&again, conf, sizeof again) == 0);
     free(text);
 }
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     memset(&conf, 0, sizeof conf);
     conf_defaults(&conf);
     memcpy(&before, &conf, sizeof conf);
-    if (conf_parse(&conf, "muster.json", (const char *)data, len, &err) == 0) {
+    if (conf_parse(&conf, "muster.json", (const char *)data, len, conf_keep_first, &err) == 0) {
         FUZZ_CHECK(err.text[0] == '\0');
         if (memcmp(&conf, &before, sizeof conf) != 0)
             check_again(&conf);

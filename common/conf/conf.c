@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Settings from text: each key of the text has its row, each value is checked against it.
+ * Settings from text, or a file: each key of the text has its row, each value is checked against
+ * it.
  *
  * Order: the text is checked and parsed; then its keys, in the order in which they stand, are
  * looked up in the table (unknown, escaped and second ones are errors, which json-c would not
  * tell); only then values are taken, so that a value is surely that of the key's only place.
  */
 #include "common/conf/conf.h"
+#include "common/conf/conf_file.h"
 #include "common/conf/conf_json.h"
 #include "common/conf/conf_schema.h"
 #include "common/conf/conf_text.h"
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 
 /** The keys that the text gives, in its order. */
@@ -161,18 +164,15 @@ static bool take_value(const struct conf_text *t, size_t at, const struct conf_r
         conf_row_set(row, conf, (int)n);
         return true;
     }
-    case CONF_WORD:
-        if (!json_object_is_type(value, json_type_string))
+    case CONF_WORD: {
+        int n;
+        if (!json_object_is_type(value, json_type_string) ||
+            !conf_row_read_word(row, json_object_get_string(value),
+                                (size_t)json_object_get_string_len(value), &n))
             return false;
-        for (const struct conf_word *w = row->words; w->word; w++) {
-            size_t len = strlen(w->word);
-            if (len == (size_t)json_object_get_string_len(value) &&
-                !memcmp(w->word, json_object_get_string(value), len)) {
-                conf_row_set(row, conf, w->value);
-                return true;
-            }
-        }
-        return false;
+        conf_row_set(row, conf, n);
+        return true;
+    }
     case CONF_PATH:
         return conf_text_path(t, at, conf_row_path(row, conf));
     case CONF_PLACE:
@@ -199,8 +199,8 @@ static void take_values(const struct conf_text *t, const struct given *given,
     }
 }
 
-int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t len,
-                   conf_report_fn *fn, void *arg)
+int conf_parse(struct conf *conf, const char *name, const char *text, size_t len,
+               conf_report_fn *fn, void *arg)
 {
     struct report to = {fn, arg, false};
     struct json_object *root = NULL;
@@ -225,12 +225,25 @@ int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t
     return to.any ? -1 : 0;
 }
 
-static void keep_first(void *arg, const char *mistake)
+int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, conf_report_fn *fn, void *arg)
 {
-    err_set(arg, "%s", mistake);
+    struct err err = {0};
+    struct conf loaded;
+    size_t len;
+    char *text;
+    conf_defaults(&loaded);
+    int rc = conf_file_read(path, trusted_uid, &text, &len, &err);
+    if (rc < 0)
+        fn(arg, err.text);
+    else if (text)
+        rc = conf_parse(&loaded, path, text, len, fn, arg);
+    free(text);
+    if (rc == 0)
+        *conf = loaded;
+    return rc;
 }
 
-int conf_parse(struct conf *conf, const char *name, const char *text, size_t len, struct err *err)
+void conf_keep_first(void *arg, const char *mistake)
 {
-    return conf_parse_all(conf, name, text, len, keep_first, err);
+    err_set(arg, "%s", mistake);
 }

@@ -109,6 +109,9 @@ typedef void conf_value_fn(void *arg, const char *key, const char *value, enum c
 /** Takes one mistake: one line with its place and the remedy. @param arg as given */
 typedef void conf_report_fn(void *arg, const char *mistake);
 
+/** Takes the first one into the struct err @p arg. */
+conf_report_fn conf_keep_first;
+
 /** Sets every field to its default. @thread any */
 void conf_defaults(struct conf *conf);
 
@@ -123,15 +126,13 @@ void conf_defaults(struct conf *conf);
  * @param conf        set on success, else untouched
  * @param path        the file
  * @param trusted_uid who may own the file, besides root; 0: root only
- * @param err         what is wrong and what to do, led by @p path and the line
- * @return 0, or -1 with @p err set
+ * @param report      takes what is wrong and what to do, led by @p path and the line: see
+ *                    conf_parse()
+ * @return 0, or -1 when there was any mistake
  * @thread any
  */
-int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, struct err *err);
-
-/** As conf_load(), but reports every mistake. @return 0, or -1 when there was any */
-int conf_load_all(struct conf *conf, const char *path, uid_t trusted_uid, conf_report_fn *report,
-                  void *arg);
+int conf_load(struct conf *conf, const char *path, uid_t trusted_uid, conf_report_fn *report,
+              void *arg);
 
 /**
  * Reads settings from text: JSON in UTF-8, one object, with comments as in C.
@@ -143,18 +144,13 @@ int conf_load_all(struct conf *conf, const char *path, uid_t trusted_uid, conf_r
  * @param name  what to call the text in messages, as a file name
  * @param text  borrowed for the call; needs no NUL at its end
  * @param len   of @p text in bytes, at most CONF_FILE_MAX
- * @return 0, or -1 with @p err set
+ * @param report takes every mistake: the first of syntax; else all of keys, and if no key stands
+ *               twice, all of values
+ * @return 0, or -1 when there was any mistake
  * @thread any
  */
-int conf_parse(struct conf *conf, const char *name, const char *text, size_t len, struct err *err);
-
-/**
- * As conf_parse(), but reports every mistake: the first of syntax; else all of keys, and if no key
- * stands twice, all of values.
- * @return 0, or -1 when there was any
- */
-int conf_parse_all(struct conf *conf, const char *name, const char *text, size_t len,
-                   conf_report_fn *report, void *arg);
+int conf_parse(struct conf *conf, const char *name, const char *text, size_t len,
+               conf_report_fn *report, void *arg);
 
 /** Notes that all values in which @p after differs from @p before are from @p from. @thread any */
 void conf_mark(struct conf_sources *sources, const struct conf *before, const struct conf *after,

@@ -315,6 +315,15 @@ void conf_row_show(const struct conf_row *row, const struct conf *conf, char *ou
         append(out, size, "%s", (const char *)conf + row->offset);
 }
 
+bool conf_row_read_word(const struct conf_row *row, const char *word, size_t len, int *value)
+{
+    const struct conf_word *w = row->words;
+    while (w->word && !same(w->word, word, len))
+        w++;
+    *value = w->value;
+    return w->word != NULL;
+}
+
 const char *conf_row_word(const struct conf_row *row, int value)
 {
     for (const struct conf_word *w = row->words; w->word; w++) {

@@ -91,6 +91,9 @@ void conf_row_show(const struct conf_row *row, const struct conf *conf, char *ou
 /** How many edits @p name is away from @p known, case aside; 99 for a name that is far longer. */
 size_t conf_row_distance(const char *known, const char *name, size_t len);
 
+/** Finds the value that a word of @p len bytes stands for. @return whether there is such a word */
+bool conf_row_read_word(const struct conf_row *row, const char *word, size_t len, int *value);
+
 /** The word that stands for @p value; "?" for none, which only a caller's mistake brings. */
 const char *conf_row_word(const struct conf_row *row, int value);
 

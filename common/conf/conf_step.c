@@ -100,15 +100,8 @@ static bool read_value(const struct conf_row *row, const char *text, int *value)
 {
     char *end;
     long n;
-    if (row->kind == CONF_WORD) {
-        for (const struct conf_word *w = row->words; w->word; w++) {
-            if (strcmp(w->word, text) == 0) {
-                *value = w->value;
-                return true;
-            }
-        }
-        return false;
-    }
+    if (row->kind == CONF_WORD)
+        return conf_row_read_word(row, text, strlen(text), value);
     n = strtol(text, &end, 10); /* of what is too large LONG_MAX, which is out of range, too */
     *value = (int)n;
     return isdigit((unsigned char)text[0]) && *end == '\0' && conf_row_takes(row, n);

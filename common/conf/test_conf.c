@@ -34,7 +34,7 @@ static const char sample[] =
 static int parse(struct conf *conf, const char *text, size_t len, struct err *err)
 {
     *err = (struct err){0};
-    return conf_parse(conf, "muster.json", text, len, err);
+    return conf_parse(conf, "muster.json", text, len, conf_keep_first, err);
 }
 
 static void assert_same(const struct conf *a, const struct conf *b)

@@ -60,7 +60,7 @@ static void refuse(uid_t trusted_uid, const char *message)
     struct conf conf = {.tree_arity = 77};
     struct err err = {0};
     snprintf(expected, sizeof(expected), "%s%s", path, message);
-    assert_int_equal(conf_load(&conf, path, trusted_uid, &err), -1);
+    assert_int_equal(conf_load(&conf, path, trusted_uid, conf_keep_first, &err), -1);
     assert_string_equal(err.text, expected);
     assert_int_equal(conf.tree_arity, 77);
 }
@@ -78,10 +78,10 @@ static void test_missing(void **state)
     (void)state;
     conf_defaults(&defaults);
     memset(&conf, 0x55, sizeof(conf));
-    assert_int_equal(conf_load(&conf, path, 0, &err), 0);
+    assert_int_equal(conf_load(&conf, path, 0, conf_keep_first, &err), 0);
     assert_memory_equal(&conf, &defaults, sizeof(conf));
     memset(&conf, 0x55, sizeof(conf));
-    assert_int_equal(conf_load(&conf, "/nowhere/at/all/muster.json", 0, &err), 0);
+    assert_int_equal(conf_load(&conf, "/nowhere/at/all/muster.json", 0, conf_keep_first, &err), 0);
     assert_memory_equal(&conf, &defaults, sizeof(conf));
     assert_string_equal(err.text, "");
 }
@@ -92,7 +92,7 @@ static void test_file_over_defaults(void **state)
     struct err err = {0};
     (void)state;
     write_file(path, "{\"stall_report\": 5}\n", 0644);
-    assert_int_equal(conf_load(&conf, path, geteuid(), &err), 0);
+    assert_int_equal(conf_load(&conf, path, geteuid(), conf_keep_first, &err), 0);
     assert_int_equal(conf.stall_report, 5);
     assert_int_equal(conf.tree_arity, 16);
 }
@@ -104,7 +104,7 @@ static void test_link(void **state)
     (void)state;
     write_file(other, "{\"stall_report\": 5}\n", 0644);
     assert_int_equal(symlink(other, path), 0);
-    assert_int_equal(conf_load(&conf, path, geteuid(), &err), 0);
+    assert_int_equal(conf_load(&conf, path, geteuid(), conf_keep_first, &err), 0);
     assert_int_equal(conf.stall_report, 5);
     unlink(other);
     refuse(geteuid(), ": a symbolic link that leads nowhere; correct or remove it");
@@ -172,7 +172,7 @@ static void test_owner(void **state)
     snprintf(message, sizeof(message),
              ": belongs to uid %u, must belong to root or uid 4321; chown it", (unsigned)owner);
     refuse(4321, message);
-    assert_int_equal(conf_load(&conf, path, owner, &err), 0);
+    assert_int_equal(conf_load(&conf, path, owner, conf_keep_first, &err), 0);
 }
 
 /* Root reads everything, so as root this is done as another. */

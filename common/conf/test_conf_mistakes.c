@@ -15,7 +15,7 @@
 static int parse(struct conf *conf, const char *text, size_t len, struct err *err)
 {
     *err = (struct err){0};
-    return conf_parse(conf, "muster.json", text, len, err);
+    return conf_parse(conf, "muster.json", text, len, conf_keep_first, err);
 }
 
 static void assert_same(const struct conf *a, const struct conf *b)
@@ -187,7 +187,7 @@ static void test_all_mistakes(void **state)
     (void)state;
     conf_defaults(&conf);
     before = conf;
-    assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
+    assert_int_equal(conf_parse(&conf, "muster.json", text, strlen(text), collect, all), -1);
     assert_string_equal(
         all,
         "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
@@ -210,7 +210,7 @@ static void test_twice_hides_values(void **state)
     struct conf conf;
     (void)state;
     conf_defaults(&conf);
-    assert_int_equal(conf_parse_all(&conf, "muster.json", text, strlen(text), collect, all), -1);
+    assert_int_equal(conf_parse(&conf, "muster.json", text, strlen(text), collect, all), -1);
     assert_string_equal(all, "muster.json line 2: key \"timeouts\": given twice, first on line 1; "
                              "remove one of the two\n");
 }
@@ -252,7 +252,7 @@ static void test_bytes(void **state)
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     err = (struct err){0};
-    assert_int_equal(conf_parse(&conf, name, "{\"tree_arity\": 1}", 17, &err), -1);
+    assert_int_equal(conf_parse(&conf, name, "{\"tree_arity\": 1}", 17, conf_keep_first, &err), -1);
     assert_non_null(strstr(err.text, "n line 1: key \"tree_arity\": 1 is out of range; give 2 to "
                                      "1024, for example \"tree_arity\": 16"));
 }

@@ -163,7 +163,7 @@ static void test_sources(void **state)
     (void)state;
     conf_defaults(&conf);
     before = conf;
-    assert_int_equal(conf_parse(&conf, "f", file, strlen(file), &err), 0);
+    assert_int_equal(conf_parse(&conf, "f", file, strlen(file), conf_keep_first, &err), 0);
     conf_mark(&sources, &before, &conf, CONF_FILE);
     before = conf;
     assert_int_equal(conf_step_set(&conf, "MUSTER_ON_TASK_LOSS", "end-step", &err), 0);

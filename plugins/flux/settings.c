@@ -15,7 +15,7 @@ static int check(const char *text, struct err *err)
     struct err mistake = {0};
     const char *what = mistake.text;
     conf_defaults(&conf);
-    if (conf_parse(&conf, "[muster]", text, strlen(text), &mistake) == 0)
+    if (conf_parse(&conf, "[muster]", text, strlen(text), conf_keep_first, &mistake) == 0)
         return 0;
     if (strncmp(what, place, strlen(place)) == 0)
         return err_set(err, "[muster]: %s", what + strlen(place));

@@ -135,7 +135,7 @@ static int check(const char *given, bool print)
         return 1;
     }
     conf_defaults(&defaults);
-    if (conf_load_all(&conf, path, given != NULL ? getuid() : 0, print_mistake, &mistakes) == 0) {
+    if (conf_load(&conf, path, given != NULL ? getuid() : 0, print_mistake, &mistakes) == 0) {
         conf_mark(&sources, &defaults, &conf, CONF_FILE);
         check_tmpdir(path, conf.tmpdir, &mistakes);
         check_environment(&conf, &sources, &mistakes);

@@ -18,7 +18,7 @@ static int read_file(struct server *server, struct err *err)
     struct conf defaults;
     conf_defaults(&defaults);
     if (conf_load(&server->conf, path != NULL ? path : MUSTER_CONF_PATH,
-                  path != NULL ? getuid() : 0, err) != 0)
+                  path != NULL ? getuid() : 0, conf_keep_first, err) != 0)
         return -1;
     conf_mark(&server->sources, &defaults, &server->conf, CONF_FILE);
     return 0;
@@ -30,7 +30,8 @@ static int read_rm(struct server *server, struct err *err)
     struct conf before = server->conf;
     if (text == NULL)
         return 0;
-    if (conf_parse(&server->conf, "the resource manager's settings", text, strlen(text), err) != 0)
+    if (conf_parse(&server->conf, "the resource manager's settings", text, strlen(text),
+                   conf_keep_first, err) != 0)
         return -1;
     conf_mark(&server->sources, &before, &server->conf, CONF_RM);
     return 0;
