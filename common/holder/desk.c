@@ -6,6 +6,7 @@
  */
 #include "common/holder/private.h"
 
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -57,16 +58,13 @@ static int64_t end_of(const struct client *client)
     return client->gone != 0 ? client->gone + NEXT_DEPUTY_MS : client->heard + SILENCE_MS;
 }
 
-int64_t desk_next(const struct holder *holder, int64_t now)
+int64_t desk_next(const struct holder *holder)
 {
     const struct client *client;
-    int64_t ms = -1;
-    TAILQ_FOREACH (client, &holder->clients, link) {
-        int64_t left = end_of(client) - now;
-        if (ms < 0 || left < ms)
-            ms = left > 0 ? left : 0;
-    }
-    return ms;
+    int64_t at = 0;
+    TAILQ_FOREACH (client, &holder->clients, link)
+        at = earlier(at, end_of(client));
+    return at;
 }
 
 void desk_tick(struct holder *holder, int64_t now)

@@ -3,6 +3,8 @@
  * states. */
 #include "common/holder/private.h"
 
+#include "common/util/clock.h"
+
 #include <stdlib.h>
 
 enum { CHECK_MAX_MS = 300000 };
@@ -63,34 +65,24 @@ void holder_ended(struct holder *holder, const char *nspace, uint32_t rank)
     wire_out_free(&out);
 }
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
-static int64_t left_of(int64_t when, int64_t now)
-{
-    return when == 0 ? -1 : when > now ? when - now : 0;
-}
-
 int64_t holder_next(const struct holder *holder)
 {
     const struct carry *c;
-    int64_t now = holder_now(holder), ms = left_of(holder->again, now);
+    int64_t at = holder->again;
     if (holder->closing)
         return -1;
     TAILQ_FOREACH (c, &holder->carries, link)
         if (!c->answered)
-            ms = sooner(ms, left_of(c->deadline, now));
+            at = earlier(at, c->deadline);
     if (holder->state == COLLECTS)
-        ms = sooner(ms, left_of(holder->until, now));
+        at = earlier(at, holder->until);
     if (holder->state == HOLDS && holder->env.find != NULL && !holder->asked)
-        ms = sooner(ms, left_of(holder->check, now));
+        at = earlier(at, holder->check);
     if (holder->state == FOLLOWS && store_counts(holder->kept).entries > 0)
-        ms = sooner(ms, left_of(holder->ping, now));
+        at = earlier(at, holder->ping);
     if (holder->state == HOLDS)
-        ms = sooner(ms, desk_next(holder, now));
-    return ms;
+        at = earlier(at, desk_next(holder));
+    return ms_until(at, holder_now(holder));
 }
 
 /* A request whose time is over, or that waits for a holder in vain. @return whether there was one

@@ -147,7 +147,8 @@ struct client *desk_client(struct holder *holder, uint32_t node);
 bool desk_take(struct store *store, struct wire_in *in);
 /** Ends what only living steps have. */
 void desk_tick(struct holder *holder, int64_t now);
-int64_t desk_next(const struct holder *holder, int64_t now);
+/** @return when desk_tick() is due, ms; 0: never */
+int64_t desk_next(const struct holder *holder);
 
 /* ---- state.c: what is asked of the state ---- */
 

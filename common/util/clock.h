@@ -29,6 +29,12 @@ static inline int64_t earlier(int64_t a, int64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
+/** @return the shorter one of two waits, of which -1 is for ever. @thread any */
+static inline int64_t shorter(int64_t a, int64_t b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 /** @return milliseconds from @p now until a point in time: 0 if that is over, -1 if it is 0, which
  * is never. @thread any */
 static inline int64_t ms_until(int64_t at, int64_t now)

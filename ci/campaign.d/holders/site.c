@@ -2,6 +2,7 @@
 /* One server: its engine, its asks and its end of the holder, wired as common/server/ does it. */
 #include "ci/campaign.d/holders/holders.h"
 
+#include "common/util/clock.h"
 #include "common/util/shared_bytes.h"
 
 #include <stdio.h>
@@ -375,15 +376,10 @@ void site_lost(struct site *site, struct site *gone)
     holder_lost(site->holder, handle);
 }
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 int64_t site_next(const struct site *site)
 {
-    return sooner(holder_next(site->holder),
-                  sooner(engine_next(site->engine), asks_next(site->asks)));
+    return shorter(holder_next(site->holder),
+                   shorter(engine_next(site->engine), asks_next(site->asks)));
 }
 
 void site_tick(struct site *site)

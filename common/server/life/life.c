@@ -64,21 +64,16 @@ int server_open(struct server *server, struct err *err)
     return execs_open(server, err);
 }
 
-static int64_t earliest(int64_t a, int64_t b)
-{
-    return a < 0 ? b : b < 0 || a < b ? a : b;
-}
-
 void server_run(struct server *server)
 {
     evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base)) {
-        int64_t now = now_ms(), ms = earliest(engine_next(server->engine), asks_next(server->asks));
-        ms = earliest(ms, earliest(absent_next(server, now), stranded_next(server, now)));
-        ms = earliest(ms, earliest(steps_next(server), holder_next(server->holder)));
-        ms = earliest(ms, earliest(departed_next(server, now), tasks_next(server, now)));
-        ms = earliest(ms, earliest(steps_kept_next(server, now), time_left_next(server, now)));
+        int64_t now = now_ms(), ms = shorter(engine_next(server->engine), asks_next(server->asks));
+        ms = shorter(ms, shorter(absent_next(server, now), stranded_next(server, now)));
+        ms = shorter(ms, shorter(steps_next(server), holder_next(server->holder)));
+        ms = shorter(ms, shorter(departed_next(server, now), tasks_next(server, now)));
+        ms = shorter(ms, shorter(steps_kept_next(server, now), time_left_next(server, now)));
         if (!loop_turn(server->base, server->timer, ms))
             break;
     }

@@ -109,9 +109,8 @@ void steps_speak(struct server *server, const struct procset *set)
 
 int64_t steps_next(const struct server *server)
 {
-    int64_t spread = server->spreads != NULL ? spread_next(server->spreads) : -1;
-    int64_t seek = seek_next(server->seeks);
-    return spread < 0 || (seek >= 0 && seek < spread) ? seek : spread;
+    return shorter(server->spreads != NULL ? spread_next(server->spreads) : -1,
+                   seek_next(server->seeks));
 }
 
 void steps_tick(struct server *server)
