@@ -2,14 +2,9 @@
 /** @file
  * Settings: every key, defaults, overlay, broken input, the dump and the example file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/conf/conf.h"
 #include "common/conf/conf_schema.h"
-#include <cmocka.h>
+#include "common/util/test_cmocka.h"
 #include <stdlib.h>
 #include <string.h>
 

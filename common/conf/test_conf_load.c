@@ -2,13 +2,8 @@
 /** @file
  * Settings from a file: missing, links, what is no file, who owns and may write it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/conf/conf_file.h"
-#include <cmocka.h>
+#include "common/util/test_cmocka.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -2,13 +2,8 @@
 /** @file
  * Settings: every mistake with its exact message.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/conf/conf.h"
-#include <cmocka.h>
+#include "common/util/test_cmocka.h"
 #include <stdlib.h>
 #include <string.h>
 

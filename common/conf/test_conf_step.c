@@ -2,14 +2,9 @@
 /** @file
  * Settings of one step: names, values, bounds, and what the admin forbids.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/conf/conf_step.h"
 #include "common/launch/own_settings.h"
-#include <cmocka.h>
+#include "common/util/test_cmocka.h"
 #include <string.h>
 
 static void test_right(void **state)

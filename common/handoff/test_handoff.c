@@ -4,14 +4,12 @@
  */
 #include "common/handoff/handoff.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { THREADS = 8, ITEMS = 5000 };
 

@@ -4,13 +4,11 @@
  */
 #include "common/holder/test_holder_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A waiting lookup and a publisher that does nothing more outlive the holder. */
 static void outlives(bool in_order)

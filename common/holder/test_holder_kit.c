@@ -2,13 +2,11 @@
 /* What processes of the steps ask, and how servers end. */
 #include "common/holder/test_holder_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct world *world;
 uint32_t requests, answered;

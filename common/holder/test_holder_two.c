@@ -5,13 +5,11 @@
  */
 #include "common/holder/test_holder_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A question that waits is asked again. Once it is answered it is not done a second time: what was
  * unpublished since stays so. */

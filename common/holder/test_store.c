@@ -5,13 +5,11 @@
  */
 #include "common/holder/store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint64_t numbers;
 

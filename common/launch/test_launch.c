@@ -8,13 +8,12 @@
 #include "common/launch/handshake.h"
 #include "common/server/boot.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,8 +22,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     RECORDS = 200000, /* more than a socket takes at once */

@@ -5,17 +5,14 @@
 #include "common/launch/relay.h"
 
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char logged[1024];
 

@@ -5,11 +5,10 @@
 #include "common/launch/scratch.h"
 
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,8 +19,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     SOMEBODY = 65533, /* a uid that owns nothing else */

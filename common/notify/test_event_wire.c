@@ -2,12 +2,10 @@
 /* The body of an event between servers. */
 #include "common/notify/event_wire.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct wire_out written(uint32_t ninfo, const void *infos, size_t len, const char *nspace)
 {

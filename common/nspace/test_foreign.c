@@ -5,13 +5,11 @@
  */
 #include "common/nspace/foreign.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { STEPS = 3, NODES = 2 };
 

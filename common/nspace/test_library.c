@@ -5,14 +5,11 @@
 #include "common/nspace/library.h"
 
 #include "common/nspace/built.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint32_t release(unsigned major, unsigned minor, unsigned micro)
 {

@@ -4,13 +4,11 @@
  */
 #include "common/nspace/nspace.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Three nodes with tasks, one without; the ranks are placed cyclically. */
 static uint32_t r0[] = {0, 3, 6}, r1[] = {1, 4}, r3[] = {2, 5};

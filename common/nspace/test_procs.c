@@ -4,11 +4,10 @@
  */
 #include "common/nspace/procs.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <pmix.h>
 
 static uint32_t r0[] = {0, 2}, r1[] = {1};

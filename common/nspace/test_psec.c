@@ -4,12 +4,11 @@
  */
 #include "common/nspace/psec.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 /* @param list what libpmix has @param wanted what a task is told */

@@ -4,11 +4,9 @@
  */
 #include "common/nspace/registry.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
+#include "common/util/test_cmocka.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 static struct procset set_of(uint32_t first, uint32_t last)
 {

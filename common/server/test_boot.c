@@ -3,14 +3,11 @@
  * Tests of the boot message: what is written is read, and nothing else is.
  */
 #include "common/server/boot.h"
+#include "common/util/test_cmocka.h"
 #include "muster_version.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint32_t ranks0[] = {0, 2}, ranks1[] = {1, 3, 4};
 static struct boot_node nodes[] = {{"c07", 2, ranks0, 8, 0}, {"c08", 3, ranks1, 16, 0}};

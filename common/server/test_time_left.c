@@ -5,12 +5,10 @@
  */
 #include "common/server/time_left.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { QUERY_S = 10 };
 

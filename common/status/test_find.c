@@ -5,11 +5,10 @@
 #include "common/server/status/status.h"
 #include "common/status/find.h"
 #include "common/util/empty_dir.h"
+#include "common/util/test_cmocka.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char dir[] = "/tmp/muster-test.XXXXXX";
 

@@ -4,14 +4,11 @@
  */
 #include "common/status/find.h"
 #include "common/status/words.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* @return the words for a state, or NULL when it is none; the caller frees them */
 static char *words(const char *text)

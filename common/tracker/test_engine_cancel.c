@@ -4,12 +4,9 @@
  */
 #include "common/tracker/recovery/recovery.h"
 #include "common/tracker/test_kit.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { N = 7 };
 

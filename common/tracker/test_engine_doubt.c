@@ -6,14 +6,11 @@
 #include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
 #include "common/tracker/test_silence.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void assert_left(const struct kit *kit, int32_t status)
 {

@@ -4,12 +4,10 @@
  */
 #include "common/tracker/test_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 7 };
 

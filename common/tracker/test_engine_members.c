@@ -4,14 +4,11 @@
  */
 #include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 6 };
 

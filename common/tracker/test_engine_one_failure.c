@@ -3,12 +3,9 @@
  * Tests of failures of several tries of one operation: each server has one of them, the same one.
  */
 #include "common/tracker/test_silence.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { LEFT = N - 2 };
 

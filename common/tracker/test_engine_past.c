@@ -5,12 +5,10 @@
  */
 #include "common/tracker/test_silence.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LEFT = N - 2 };
 

@@ -8,13 +8,10 @@
  */
 #include "common/tracker/rollup/rollup.h"
 #include "common/tracker/test_kit.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 8, LINK_HEAD = 4 + 8 + 4 + 8, STATUS = -7, NOBODY = 0x7fffffff };
 

@@ -4,13 +4,11 @@
  */
 #include "common/tracker/test_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct loopback_conf network(uint32_t nnodes, uint32_t arity)
 {

@@ -4,13 +4,10 @@
  */
 #include "common/tracker/rollup/rollup.h"
 #include "common/tracker/test_silence.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LEFT = N - 2 };
 

@@ -4,11 +4,9 @@
  */
 #include "common/tracker/test_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
+#include "common/util/test_cmocka.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 static const struct loopback_conf three = {.nnodes = 3, .arity = 2, .seed = 1, .delay_max = 5};
 

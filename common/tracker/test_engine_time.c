@@ -5,13 +5,10 @@
 #include "common/tracker/recovery/recovery.h"
 #include "common/tracker/test_kit.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 7, LATENCY_MS = 1000 };
 

@@ -5,13 +5,10 @@
  */
 #include "common/tracker/membership/private.h"
 #include "common/tracker/test_party.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 7, LEFT = N - 2, LONG_MS = 3600000 };
 

@@ -4,13 +4,10 @@
  */
 #include "common/tracker/recovery/recovery.h"
 #include "common/tracker/test_kit.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { HEADER = 4 + 8 + 4 + 8 };
 

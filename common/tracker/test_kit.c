@@ -6,14 +6,11 @@
 #include "common/tracker/test_kit.h"
 
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void sink(void *arg, enum log_level level, const char *text)
 {

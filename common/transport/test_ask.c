@@ -5,13 +5,10 @@
 #include "ci/loopback/loopback.h"
 #include "common/transport/ask.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A loopback of three servers; those asked answer at once, or keep the question. */
 static struct {

@@ -7,12 +7,9 @@
 #define MUSTER_TRANSPORT_TEST_LINK_KIT_H
 
 #include "common/transport/link.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { FRAMES = 3000, MANY = 1024, WINDOW_MAX = 1 << 20, STEP = 99 };
 

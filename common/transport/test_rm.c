@@ -2,10 +2,7 @@
 /* Tests of how a server comes to be given up. */
 #include "common/transport/rm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "common/util/test_cmocka.h"
 
 /* What a back end hears of a server, and where that is then. */
 static void lives_of_peers(void **state)

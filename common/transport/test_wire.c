@@ -4,12 +4,10 @@
  */
 #include "common/transport/wire.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void fields_round_trip(void **state)
 {

@@ -8,12 +8,9 @@
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/upcall.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static uint32_t r0[] = {0};
 static struct boot_node nodes[] = {{"c01", 1, r0, 0, 0}};

@@ -6,16 +6,13 @@
 #include "common/holder/holder.h"
 #include "common/server/steps/meeting.h"
 #include "common/upcall/upcall.h"
+#include "common/util/test_cmocka.h"
 
 #include <pmix.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { OLD = 0x040202, NEW = 0x070000, INFOS = 8 };
 

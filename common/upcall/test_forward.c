@@ -10,15 +10,12 @@
 #include "common/upcall/pullers.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
+#include "common/util/test_cmocka.h"
 
 #include <pmix_server.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { NOTHING = 77, FROM = 3, TASKS = 2 };
 

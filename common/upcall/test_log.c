@@ -7,14 +7,11 @@
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <pmix.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct server server;
 static const pmix_proc_t me = {.nspace = "job.1", .rank = 3};

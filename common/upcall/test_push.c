@@ -7,14 +7,11 @@
 #include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
+#include "common/util/test_cmocka.h"
 
 #include <pmix_server.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { NOTHING = 77, BASE = 10, NODES = 2, TASKS = 4, ASKED_MAX = 8 };
 

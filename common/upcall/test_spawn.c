@@ -10,14 +10,12 @@
 #include "common/upcall/push.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/spawn.h"
+#include "common/util/test_cmocka.h"
 
 #include <pmix_server.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

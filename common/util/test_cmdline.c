@@ -4,17 +4,15 @@
  */
 #include "common/util/cmdline.h"
 
-#include <setjmp.h>
+#include "common/util/test_cmocka.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MAX = 64 };
 

@@ -4,12 +4,10 @@
  */
 #include "common/util/names.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 static void what_was_added_is_there(void **state)
 {

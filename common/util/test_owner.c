@@ -4,13 +4,11 @@
  */
 #include "common/util/owner.h"
 #include "common/util/owner_private.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>

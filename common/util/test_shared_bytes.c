@@ -3,12 +3,9 @@
  * Tests of what is held of bytes that have several owners.
  */
 #include "common/util/shared_bytes.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A part that is most of the whole is held in it, and lives as long as its last owner; also a part
  * of a part. */

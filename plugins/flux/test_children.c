@@ -3,17 +3,15 @@
  * Tests of what a server is told of a job that it has spawned: the job's log and the word of its
  * server come different ways, and so in any order. The test plays Flux, and the output.
  */
+#include "common/util/test_cmocka.h"
 #include "plugins/flux/child.h"
 #include "plugins/flux/child_submit.h"
 #include "plugins/flux/children.h"
 #include "shims/flux/shell_jobs_abi.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,15 +6,12 @@
 #ifndef MUSTER_FLUX_TEST_DIRECTORY_KIT_H
 #define MUSTER_FLUX_TEST_DIRECTORY_KIT_H
 
+#include "common/util/test_cmocka.h"
 #include "plugins/flux/directory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 enum { BROKERS = 3, JOB = 4711, OTHER = 4712, OWNER = 1000 };
 

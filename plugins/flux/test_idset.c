@@ -2,12 +2,10 @@
 /* Sets of broker ranks. */
 #include "plugins/flux/idset.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static void reads(void **state)
 {

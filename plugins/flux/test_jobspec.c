@@ -2,14 +2,12 @@
 /* The jobspec of a spawned job: its shape on nodes, its environment, what it takes over. */
 #include "plugins/flux/jobspec.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char *plan[] = {"1", "3", "", "1", "/bin/\"x\"\n", "x", "0"};
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Job ids as people write them, and the directories of jobs. */
 #include "common/nspace/nspace.h"
+#include "common/util/test_cmocka.h"
 #include "plugins/flux/jobid.h"
 #include "plugins/flux/place.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* As flux-job(1) writes them. */
 static void all_forms(void **state)

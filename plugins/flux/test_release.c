@@ -2,14 +2,11 @@
 /* A Flux that is too old is refused, with a sentence. */
 #include "plugins/flux/release.h"
 
+#include "common/util/test_cmocka.h"
 #include "shims/flux/flux_abi.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int release[3];
 

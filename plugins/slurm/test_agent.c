@@ -7,6 +7,7 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
@@ -17,15 +18,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { WAIT_MS = 20000, FLOOD = 200 };
 

@@ -4,13 +4,11 @@
  */
 #include "plugins/slurm/cgroup.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static void steps(void **state)
 {

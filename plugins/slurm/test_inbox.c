@@ -6,9 +6,8 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/server/process/limits.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <event2/event.h>
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};

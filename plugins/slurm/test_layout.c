@@ -5,15 +5,12 @@
  */
 #include "plugins/slurm/layout.h"
 
+#include "common/util/test_cmocka.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A step on record: one task on each of its nodes. */
 struct record {

@@ -2,16 +2,13 @@
 /* Slurm's functions for credentials, and a table in munged's place. */
 #include "plugins/slurm/test_munge.h"
 
+#include "common/util/test_cmocka.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { CREDENTIALS = 64, DATA_MAX = 128 };
 

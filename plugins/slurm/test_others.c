@@ -5,13 +5,10 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/server/boot.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { BASE = 100 };
 

@@ -6,15 +6,12 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/util/clock.h"
+#include "common/util/test_cmocka.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { NODES = 4, WAIT_MS = 30000, ROUNDS = 20 };
 

@@ -5,9 +5,9 @@
  */
 #include "plugins/slurm/own_program.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char dir[] = "/tmp/test_own_program.XXXXXX", copy[64];
 

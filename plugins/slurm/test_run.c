@@ -4,17 +4,14 @@
  */
 #include "plugins/slurm/step_end.h"
 
+#include "common/util/test_cmocka.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { JOB = 7, STEP = 3 };
 

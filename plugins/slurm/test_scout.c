@@ -6,17 +6,14 @@
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/server/boot.h"
+#include "common/util/test_cmocka.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { JOB = 7, STARTED = 1000, NOW = 5000, BATCH = 0xfffffffb, STEPS_MAX = 16, FOUND_MAX = 8 };
 

@@ -8,20 +8,17 @@
 #include "common/util/clock.h"
 #include "common/util/io_all.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 #include "plugins/slurm/spawn_srun.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { WAIT_MS = 30000, CALLER = 7, JOB = 4711, STEP = 3 };
 

@@ -7,15 +7,13 @@
 
 #include "common/server/boot.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 #include "plugins/slurm/killer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>

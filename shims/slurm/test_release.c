@@ -3,17 +3,14 @@
  * Tests of one Slurm release: what its functions are called with, and what comes out of its
  * structures. Compiled once for each, like release.c; slurmctld is played here.
  */
+#include "common/util/test_cmocka.h"
 #include "shims/slurm/release.h"
 #include "shims/slurm/slurm_raw.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { JOB = 7, STEP = 3, HET = 2, TOLD = 1 << 10 /* tasks do not count as failed */ };
 

@@ -6,16 +6,14 @@
  */
 #include "shims/slurm/slurm_abi.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <dlfcn.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define EXPORT __attribute__((visibility("default")))
 

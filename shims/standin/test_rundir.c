@@ -2,16 +2,14 @@
 /* Tests of rundir.c: whose directories count as runs. */
 #include "shims/standin/rundir.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct seen {
     char text[256];

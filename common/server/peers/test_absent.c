@@ -9,14 +9,11 @@
 #include "common/server/steps/steps.h"
 #include "common/server/trees/test_frames.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { MANY = 300, ARITY = 3 };
 

@@ -10,14 +10,11 @@
 #include "common/server/tasks/tasks.h"
 #include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { NNODES = 3, FOREIGN = 4 /* a handle of another step's server */ };
 

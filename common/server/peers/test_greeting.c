@@ -7,15 +7,12 @@
 #include "common/nspace/foreign.h"
 #include "common/server/server.h"
 #include "common/server/steps/steps.h"
+#include "common/util/test_cmocka.h"
 #include "muster_version.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { NODES = 3, FOREIGN = NODES /* the handle of another step's first server */ };
 

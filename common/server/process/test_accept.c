@@ -4,14 +4,12 @@
  */
 #include "common/server/boot.h"
 #include "common/server/process/limits.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

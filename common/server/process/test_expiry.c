@@ -5,13 +5,12 @@
  */
 #include "common/server/process/expiry.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <string.h>

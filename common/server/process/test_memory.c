@@ -4,15 +4,13 @@
  */
 #include "common/server/process/limits.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { BOUND_MIB = 32, MIB = 1 << 20, BLOCK = 1 << 18, WELL = 7 };
 

@@ -5,10 +5,9 @@
 #include "common/server/process/overdue.h"
 
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { HANGS_MS = 20, LONG_MS = 3600 * 1000, STOPPED = 7 };
 

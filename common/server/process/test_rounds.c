@@ -4,12 +4,11 @@
  */
 #include "common/server/process/rounds.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <time.h>

@@ -5,17 +5,15 @@
  */
 #include "common/server/process/share.h"
 
-#include <setjmp.h>
+#include "common/util/test_cmocka.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { HELD = 64 << 20, NOBODY = 65534 };
 

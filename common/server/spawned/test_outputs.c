@@ -5,13 +5,11 @@
 #include "common/server/spawned/outputs.h"
 
 #include "common/transport/wire.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

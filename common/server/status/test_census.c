@@ -5,14 +5,13 @@
  */
 #include "common/server/status/census.h"
 
-#include <setjmp.h>
+#include "common/util/test_cmocka.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <pmix_common.h>
 
 enum { NTASKS = 7 };

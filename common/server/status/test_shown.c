@@ -5,13 +5,10 @@
 #include "common/server/status/shown.h"
 
 #include "common/server/server.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 static struct server server;
 static bool deaf; /* the launcher takes no question */

@@ -4,14 +4,11 @@
  */
 #include "common/server/status/status.h"
 #include "common/server/status/test_status_kit.h"
+#include "common/util/test_cmocka.h"
 #include "muster_version.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void an_idle_server(void **state)
 {

@@ -8,14 +8,11 @@
 #include "common/server/trees/survey.h"
 
 #include "common/server/status/status.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint64_t clock_of(void *arg)
 {

@@ -6,12 +6,11 @@
 #include "common/server/status/test_status_kit.h"
 #include "common/util/empty_dir.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* What a client got. */
 struct client {

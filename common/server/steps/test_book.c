@@ -4,13 +4,11 @@
  */
 #include "common/server/steps/book.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct procset set_of(const char *nspace, uint32_t last, const char *other)
 {

@@ -5,12 +5,10 @@
  */
 #include "common/server/steps/seek.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct seeks *seeks;
 static int64_t now;

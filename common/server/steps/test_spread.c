@@ -6,14 +6,11 @@
 #include "common/server/steps/spread.h"
 
 #include "common/server/trees/test_frames.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 40, ARITY = 3 };
 

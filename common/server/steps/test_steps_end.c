@@ -16,14 +16,11 @@
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/util/clock.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { OTHERS = 2 /* servers of the other step */ };
 

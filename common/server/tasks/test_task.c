@@ -2,12 +2,9 @@
 /* Tests of the life of a task: what libpmix and the launcher tell of it, in any order. */
 #include "common/server/tasks/task.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static unsigned nwarnings;
 static char last[256];

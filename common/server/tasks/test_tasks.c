@@ -4,14 +4,12 @@
  */
 #include "common/server/ending.h"
 #include "common/server/tasks/test_tasks_kit.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <pmix_common.h>
 
 static unsigned naborts;

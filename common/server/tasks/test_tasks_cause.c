@@ -5,13 +5,12 @@
  */
 #include "common/server/tasks/test_tasks_kit.h"
 
-#include <setjmp.h>
+#include "common/util/test_cmocka.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <pmix_common.h>
 
 /* What a task of another node has done is said by that node's server; those here that end for it

@@ -4,14 +4,12 @@
 
 #include "common/notify/loss.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
 #include <pmix_common.h>
 
 static uint32_t r0[] = {0, 1}, r1[] = {2, 3}, r2[] = {4, 5};

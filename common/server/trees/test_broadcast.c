@@ -7,14 +7,11 @@
 
 #include "common/server/trees/test_frames.h"
 #include "common/transport/frame.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 40, LARGE = 4000, ARITY = 3, SPEAKER = 7 };
 

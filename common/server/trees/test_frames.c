@@ -3,13 +3,10 @@
 #include "common/server/trees/test_frames.h"
 
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct test_frame *frames;
 uint32_t nframes;

@@ -6,15 +6,12 @@
 #include "common/server/trees/survey.h"
 
 #include "common/server/trees/test_frames.h"
+#include "common/util/test_cmocka.h"
 
 #include <pmix_common.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 1000, FEW = 4, TIMEOUT_S = 5, WHO = 7, PART = 32 };
 

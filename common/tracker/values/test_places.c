@@ -4,13 +4,10 @@
  */
 #include "common/tracker/values/places.h"
 #include "common/tracker/values/ranges.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 enum { MAX = 60, ROUNDS = 2000 };
 

@@ -6,13 +6,10 @@
 #include "ci/loopback/loopback.h"
 #include "common/tracker/values/retry.h"
 #include "common/tracker/values/signature.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { NAMES = 3, RANKS = 64 };
 

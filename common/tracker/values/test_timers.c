@@ -4,11 +4,9 @@
  */
 #include "common/tracker/values/timers.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "common/util/test_cmocka.h"
 
-#include <cmocka.h>
+#include <stddef.h>
 
 enum { MAX = 40, ROUNDS = 20000 };
 

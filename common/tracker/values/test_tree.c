@@ -4,13 +4,11 @@
  */
 #include "common/tracker/values/tree.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX = 70 };
 

@@ -6,14 +6,11 @@
 #include "common/transport/direct/test_kit.h"
 
 #include "common/util/clock.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LONG_MS = 20000 };
 

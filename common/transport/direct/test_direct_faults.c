@@ -6,17 +6,14 @@
 #include "common/transport/direct/test_kit.h"
 
 #include "common/util/clock.h"
+#include "common/util/test_cmocka.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { LONG_MS = 20000, FRAMES = 6, SIZE = 40 };
 

@@ -3,14 +3,12 @@
  */
 #include "common/transport/direct/test_kit.h"
 
+#include "common/util/test_cmocka.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct proxied {
     struct proxied *next;

@@ -5,12 +5,10 @@
  */
 #include "common/transport/direct/announce.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "common/util/test_cmocka.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The vectors of SipHash's authors, for texts of 0, 1, 2, ... bytes. */
 static void tags_are_siphash(void **state)

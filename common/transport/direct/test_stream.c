@@ -5,15 +5,12 @@
  */
 #include "common/transport/direct/stream_private.h"
 #include "common/util/log.h"
+#include "common/util/test_cmocka.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NENDS = 2, TURNS = 100, LONG = 100000 };
 

@@ -2,15 +2,13 @@
 /** @file
  * The stand-in for libflux-core by itself: formats, messages as bytes, job ids, the tree.
  */
+#include "common/util/test_cmocka.h"
 #include "shims/flux/standin/flux.h"
 #include "shims/flux/standin/play.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct json_object *pack(const char *fmt, ...)
 {

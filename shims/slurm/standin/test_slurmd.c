@@ -6,14 +6,12 @@
 #include "shims/slurm/standin/slurmd.h"
 
 #include "common/util/io_all.h"
+#include "common/util/test_cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
