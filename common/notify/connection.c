@@ -108,7 +108,7 @@ static void end(struct server *server, struct book_entry *entry)
 {
     if (entry->name[0] != '\0') {
         names_remove(&server->registered, entry->name);
-        register_connection_end(entry->name);
+        register_end(entry->name);
     }
     book_drop(entry);
 }

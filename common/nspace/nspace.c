@@ -95,10 +95,9 @@ int nspace_node(const struct nspace *own, const char *name, uint32_t rank, uint3
     return 0;
 }
 
-/* Whether a part of a set is the whole namespace, and each of its servers hosts some of it. */
-static bool is_all(const struct nspace *ns, const struct procset_part *part)
+bool nspace_is_whole(const struct nspace *ns, const struct procset_part *part)
 {
-    return ns->all_host && part->ranks.n == 1 && part->ranks.v[0].first == 0 &&
+    return part->ranks.n == 1 && part->ranks.v[0].first == 0 &&
            part->ranks.v[0].last == ns->boot->ntasks - 1;
 }
 
@@ -106,7 +105,7 @@ static bool is_all(const struct nspace *ns, const struct procset_part *part)
 static int add_servers(const struct nspace *ns, const struct procset_part *part,
                        struct places *places)
 {
-    if (is_all(ns, part))
+    if (ns->all_host && nspace_is_whole(ns, part))
         return places_add(places, ns->base, ns->nnodes);
     bool *here = calloc(ns->nnodes, sizeof *here);
     int rc = here == NULL ? -1 : 0;

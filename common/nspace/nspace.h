@@ -44,6 +44,9 @@ struct nspace *nspace_new(const struct boot *boot);
 /** Sets node_of and local_of by @p boot. @return 0, or -1 when out of memory */
 int nspace_place(struct nspace *ns, const struct boot *boot);
 
+/** @return whether a part of a set is all of @p ns, of which all is known */
+bool nspace_is_whole(const struct nspace *ns, const struct procset_part *part);
+
 /* All of these take the own namespace and look at the others, too. */
 
 /** @return the namespace of that name of which all is known, or NULL */

@@ -24,22 +24,17 @@ bool procs_load(pmix_info_t *info, const char *key, const struct procset *set)
     return true;
 }
 
-static bool is_whole(const struct nspace *own, const struct procset_part *part)
-{
-    const struct nspace *ns = nspace_find(own, part->nspace);
-    return ns != NULL && part->ranks.n == 1 && part->ranks.v[0].first == 0 &&
-           part->ranks.v[0].last == ns->boot->ntasks - 1;
-}
-
 bool procs_load_range(pmix_info_t *info, const struct nspace *own, const struct procset *set)
 {
     struct procset brief = {0};
     bool good = true;
     for (uint32_t i = 0; i < set->nparts && good; i++) {
         const struct procset part = {.nparts = 1, .parts = &set->parts[i]};
-        good = (is_whole(own, part.parts) ? procset_add(&brief, part.parts->nspace,
-                                                        PMIX_RANK_WILDCARD, PMIX_RANK_WILDCARD)
-                                          : procset_unite(&brief, &part)) == 0;
+        const struct nspace *ns = nspace_find(own, part.parts->nspace);
+        good =
+            (ns != NULL && nspace_is_whole(ns, part.parts)
+                 ? procset_add(&brief, part.parts->nspace, PMIX_RANK_WILDCARD, PMIX_RANK_WILDCARD)
+                 : procset_unite(&brief, &part)) == 0;
     }
     procset_canonical(&brief);
     good = good && procs_load(info, PMIX_EVENT_CUSTOM_RANGE, &brief);

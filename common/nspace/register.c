@@ -127,8 +127,7 @@ static int judge(pmix_status_t rc, const char *name, struct err *err)
     return err_set(err, "libpmix does not register namespace %s: %s", name, PMIx_Error_string(rc));
 }
 
-/* Frees @p r. @param nlocal processes of it on this node */
-static int register_keys(struct registration *r, uint32_t nlocal, struct err *err)
+int register_keys(struct registration *r, uint32_t nlocal, struct err *err)
 {
     if (r == NULL || r->list.failed) {
         if (r != NULL)
@@ -151,11 +150,6 @@ int register_namespace(const struct nspace *ns, const struct psets *psets, struc
     return register_clients(boot, err);
 }
 
-int register_foreign(struct registration *r, struct err *err)
-{
-    return register_keys(r, 0, err);
-}
-
 /* @thread PMIx's */
 static void on_registered(pmix_status_t status, void *arg)
 {
@@ -174,16 +168,11 @@ void register_there(struct registration *r)
         on_registered(rc, r);
 }
 
-static void deregister(const char *nspace)
+void register_end(const char *nspace)
 {
     pmix_nspace_t name;
     PMIX_LOAD_NSPACE(name, nspace);
     PMIx_server_deregister_nspace(name, NULL, NULL);
-}
-
-void register_end(const struct nspace *ns)
-{
-    deregister(ns->boot->nspace);
 }
 
 int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct err *err)
@@ -197,11 +186,6 @@ int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct
     for (uint32_t k = 0; k < nlocal && rc == 0; k++)
         rc = register_client(name, PMIX_RANK_VALID - 1 - k, err);
     return rc;
-}
-
-void register_connection_end(const char *name)
-{
-    deregister(name);
 }
 
 int register_environment(const struct nspace *ns, uint32_t slot, char ***env, struct err *err)

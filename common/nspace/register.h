@@ -25,22 +25,24 @@ struct registration;
  * members of groups here, and their keys are found (PMIx_server_register_nspace with no local
  * process).
  * @param session libpmix knows the namespace's session
- * @return what register_foreign() or register_there() takes, or NULL: out of memory
+ * @return what register_keys() or register_there() takes, or NULL: out of memory
  * @thread any
  */
 struct registration *register_prepare(const struct nspace *ns, const struct psets *psets,
                                       bool session);
 
 /** Registers it, and frees @p r. @param r NULL: there was no memory
+ * @param nlocal of its processes on this node
  * @return 0, or -1 with the reason in @p err
  * @thread any but PMIx's; blocks until libpmix is done */
-int register_foreign(struct registration *r, struct err *err);
+int register_keys(struct registration *r, uint32_t nlocal, struct err *err);
 
 /** The same, next after what libpmix was last told there. Logs a failure. @thread PMIx's */
 void register_there(struct registration *r);
 
-/** Ends that (PMIx_server_deregister_nspace). @thread the loop's */
-void register_end(const struct nspace *ns);
+/** Has libpmix forget the namespace of another step, or the name of a connection
+ * (PMIx_server_deregister_nspace). @thread the loop's */
+void register_end(const char *nspace);
 
 /**
  * Registers a connection's name as a namespace of its members, ranked from 0 on, so that libpmix
@@ -55,9 +57,6 @@ void register_end(const struct nspace *ns);
  * @thread any but PMIx's; blocks until libpmix is done
  */
 int register_connection(const char *name, uint32_t size, uint32_t nlocal, struct err *err);
-
-/** Ends that. @thread the loop's */
-void register_connection_end(const char *name);
 
 /**
  * Defines a process set (PMIx_server_define_process_set): libpmix tells its clients by an event, or

@@ -24,18 +24,6 @@ static struct registry_entry *find(struct registry *registry, enum registry_kind
     return NULL;
 }
 
-static int copy_set(struct procset *to, const struct procset *from)
-{
-    struct wire_out out = {0};
-    struct wire_in in;
-    procset_write(from, &out);
-    wire_in_init(&in, out.data, out.len);
-    procset_read(to, &in);
-    int rc = out.failed || in.bad ? -1 : 0;
-    wire_out_free(&out);
-    return rc;
-}
-
 void registry_add(struct registry *registry, enum registry_kind kind, const char *id,
                   const struct procset *members)
 {
@@ -52,7 +40,7 @@ void registry_add(struct registry *registry, enum registry_kind kind, const char
     struct registry_entry *e = &registry->entries[registry->n];
     *e = (struct registry_entry){.kind = kind};
     strcpy(e->id, id);
-    if (copy_set(&e->members, members) == 0)
+    if (procset_unite(&e->members, members) == 0)
         registry->n++;
     else
         procset_free(&e->members);

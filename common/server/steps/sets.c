@@ -63,7 +63,7 @@ int sets_register(struct server *server, const struct nspace *ns, struct registr
     read_foreign(&psets, ns);
     struct registration *r = register_prepare(ns, &psets, session);
     if (later == NULL)
-        rc = register_foreign(r, err);
+        rc = register_keys(r, 0, err);
     else if ((*later = r) == NULL)
         rc = err_set(err, "out of memory");
     if (rc == 0 && !names_add(&server->registered, ns->boot->nspace))
@@ -92,7 +92,7 @@ void sets_delete(struct server *server, const struct nspace *ns)
 void sets_end(struct server *server, const struct nspace *ns)
 {
     names_remove(&server->registered, ns->boot->nspace);
-    register_end(ns);
+    register_end(ns->boot->nspace);
 }
 
 void sets_close(struct server *server)
