@@ -6,6 +6,7 @@
 #include "common/nspace/foreign.h"
 
 #include "common/util/states.h"
+#include "common/util/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,12 +89,9 @@ static char **name_servers(const char *name, const struct boot *boot, uint32_t n
     char **names = calloc(nnodes, sizeof *names);
     bool good = names != NULL;
     for (uint32_t i = 0; i < nnodes && good; i++) {
-        int n = boot != NULL ? asprintf(&names[i], "%s/%s", name, boot->nodes[i].name)
-                             : asprintf(&names[i], "%s/%u", name, i);
-        if (n < 0) {
-            names[i] = NULL;
-            good = false;
-        }
+        names[i] = boot != NULL ? text_format("%s/%s", name, boot->nodes[i].name)
+                                : text_format("%s/%u", name, i);
+        good = names[i] != NULL;
     }
     if (good)
         return names;

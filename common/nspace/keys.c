@@ -5,6 +5,7 @@
 #include "common/nspace/keys.h"
 
 #include "common/nspace/maps.h"
+#include "common/util/text.h"
 
 #include <pmix.h>
 #include <pmix_server.h>
@@ -15,14 +16,12 @@
 
 char *keys_nspace_dir(const struct boot *boot)
 {
-    char *path;
-    return asprintf(&path, "%s/nspace", boot->tmpdir) < 0 ? NULL : path;
+    return text_format("%s/nspace", boot->tmpdir);
 }
 
 char *keys_proc_dir(const struct boot *boot, uint32_t rank)
 {
-    char *path;
-    return asprintf(&path, "%s/nspace/%u", boot->tmpdir, rank) < 0 ? NULL : path;
+    return text_format("%s/nspace/%u", boot->tmpdir, rank);
 }
 
 void keys_server_name(char *name, const struct boot *boot)

@@ -5,6 +5,8 @@
  */
 #include "common/nspace/foreign.h"
 
+#include "common/util/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,18 +159,6 @@ static bool is_several(const struct signature *sig, const char *name, const stru
     return n > 1;
 }
 
-/* Appends what fits; once something did not, the text ends in "..." for good. */
-static void append(char *buf, size_t cap, const char *text)
-{
-    size_t len = strlen(buf);
-    if (len >= 3 && strcmp(buf + len - 3, "...") == 0)
-        return;
-    if (len + strlen(text) + 4 <= cap)
-        strcpy(buf + len, text);
-    else if (len + 4 <= cap)
-        strcpy(buf + len, "...");
-}
-
 void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
                     uint32_t n, char *buf, size_t cap)
 {
@@ -182,17 +172,17 @@ void nspace_missing(const struct nspace *own, const struct signature *sig, const
             continue;
         const struct boot_node *node = &ns->boot->nodes[nodes[i] - ns->base];
         const char *before = "";
-        append(buf, cap, buf[0] != '\0' ? ", " : "");
-        append(buf, cap, is_several(sig, ns->boot->nspace, node) ? "ranks " : "rank ");
+        text_fit(buf, cap, buf[0] != '\0' ? ", " : "");
+        text_fit(buf, cap, is_several(sig, ns->boot->nspace, node) ? "ranks " : "rank ");
         for (uint32_t k = 0; k < node->ntasks; k++) {
             if (!procset_has(&sig->members, ns->boot->nspace, node->ranks[k]))
                 continue;
             snprintf(text, sizeof text, "%s%u", before, node->ranks[k]);
-            append(buf, cap, text);
+            text_fit(buf, cap, text);
             before = ",";
         }
-        append(buf, cap, " on ");
-        append(buf, cap, nspace_name(own, nodes[i]));
+        text_fit(buf, cap, " on ");
+        text_fit(buf, cap, nspace_name(own, nodes[i]));
     }
 }
 

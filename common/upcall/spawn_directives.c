@@ -6,6 +6,8 @@
  */
 #include "common/upcall/spawn.h"
 
+#include "common/util/text.h"
+
 #include <ctype.h>
 #include <pmix.h>
 #include <stdarg.h>
@@ -91,12 +93,9 @@ static bool take_unless(const struct directive *d)
 static void change(struct spawn_wants *wants, char kind, const char *separator, const char *name,
                    const char *value)
 {
-    char *text;
-    if (asprintf(&text, "%c%s%s%s%s", kind, separator, name, value != NULL ? "=" : "",
-                 value != NULL ? value : "") < 0) {
-        wants->changes.failed = true;
-        return;
-    }
+    char *text = text_format("%c%s%s%s%s", kind, separator, name, value != NULL ? "=" : "",
+                             value != NULL ? value : "");
+    wants->changes.failed |= text == NULL;
     plan_add(&wants->changes, text);
     free(text);
 }
@@ -130,8 +129,8 @@ static bool take_prefix(const struct directive *d)
     if (prefix == NULL)
         return false;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        char *path;
-        if (asprintf(&path, "%s/%s", prefix, below[i][1]) < 0)
+        char *path = text_format("%s/%s", prefix, below[i][1]);
+        if (path == NULL)
             return false;
         change(d->wants, PLAN_PREPEND, ":", below[i][0], path);
         free(path);

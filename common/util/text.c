@@ -33,3 +33,14 @@ char *text_append(char *list, const char *between, const char *word)
     memcpy(longer + len + gap, word, more + 1);
     return longer;
 }
+
+bool text_fit(char *buf, size_t cap, const char *text)
+{
+    size_t len = strlen(buf);
+    if (len >= 3 && strcmp(buf + len - 3, "...") == 0)
+        return false;
+    bool fits = len + strlen(text) + sizeof "..." <= cap;
+    if (fits || len + sizeof "..." <= cap)
+        strcpy(buf + len, fits ? text : "...");
+    return fits;
+}

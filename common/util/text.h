@@ -5,6 +5,9 @@
 #ifndef MUSTER_UTIL_TEXT_H
 #define MUSTER_UTIL_TEXT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /** @return what printf() would write, malloc()ed, or NULL when out of memory. @thread any */
 char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -12,5 +15,9 @@ char *text_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * is NULL again @param between stands before the word, unless it is the first one
  * @return the list with the word, malloc()ed, or NULL when out of memory. @thread any */
 char *text_append(char *list, const char *between, const char *word);
+
+/** Appends what fits into @p cap bytes. A text that was cut ends in "...", and takes no more.
+ * @return whether it fitted. @thread any */
+bool text_fit(char *buf, size_t cap, const char *text);
 
 #endif

@@ -6,6 +6,7 @@
 #include "plugins/slurm/allocation.h"
 
 #include "common/util/log.h"
+#include "common/util/text.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
@@ -107,9 +108,7 @@ static char *cluster_name(void)
 static char *version(void)
 {
     uint32_t number = slurm_abi_version();
-    char *text;
-    int n = asprintf(&text, "%u.%02u.%u", number >> 16, number >> 8 & 255, number & 255);
-    return n < 0 ? NULL : text;
+    return text_format("%u.%02u.%u", number >> 16, number >> 8 & 255, number & 255);
 }
 
 int allocation_read(struct boot *boot, const uint32_t *jobs, uint32_t njobs, struct err *err)

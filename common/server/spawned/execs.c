@@ -8,6 +8,7 @@
 #include "common/util/event_ms.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
+#include "common/util/text.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -60,11 +61,9 @@ struct execs {
 
 char *execs_env(const struct server *server)
 {
-    char *text;
-    if (server->execs == NULL ||
-        asprintf(&text, PLAN_SOCKET_ENV "=%s/" PLAN_SOCKET, server->boot.tmpdir) < 0)
-        return NULL;
-    return text;
+    return server->execs == NULL
+               ? NULL
+               : text_format(PLAN_SOCKET_ENV "=%s/" PLAN_SOCKET, server->boot.tmpdir);
 }
 
 /* ---- what is told ---- */

@@ -8,6 +8,7 @@
 #include "common/server/server.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/text.h"
 #include "muster_version.h"
 
 #include <inttypes.h>
@@ -73,15 +74,6 @@ static void put_list(json_object *to, const char *key, struct list *list)
     put_number(to, omitted, list->n - list->max);
 }
 
-/* Appends what fits; a text that was cut ends in "...". @return false when it was cut */
-static bool append(char *buf, size_t cap, const char *text)
-{
-    size_t len = strlen(buf);
-    bool fits = len + strlen(text) + sizeof "..." <= cap;
-    strcpy(buf + len, fits ? text : "...");
-    return fits;
-}
-
 /* The participants on a node: "0-3,5". Ranks of a node ascend. */
 static void ranks_of(const struct nspace *ns, const struct signature *sig, uint32_t node, char *buf,
                      size_t cap)
@@ -102,7 +94,7 @@ static void ranks_of(const struct nspace *ns, const struct signature *sig, uint3
         }
         snprintf(text, sizeof text, first == last ? "%s%u" : "%s%u-%u", buf[0] == '\0' ? "" : ",",
                  first, last);
-        more = append(buf, cap, text);
+        more = text_fit(buf, cap, text);
     }
 }
 
