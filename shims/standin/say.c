@@ -17,7 +17,7 @@ void say_describe(const struct standin_step *its, const struct standin_node *nod
     here = node;
 }
 
-void say(int level, const char *fmt, va_list ap)
+void say_list(int level, const char *fmt, va_list ap)
 {
     static const char *const marks[] = {"error: ", "", "debug: "};
     char line[2048];
@@ -33,26 +33,10 @@ void say(int level, const char *fmt, va_list ap)
         errno = 0; /* standard error is closed */
 }
 
-void say_error(const char *fmt, ...)
+void say(int level, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(SAY_ERROR, fmt, ap);
-    va_end(ap);
-}
-
-void say_info(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    say(SAY_INFO, fmt, ap);
-    va_end(ap);
-}
-
-void say_debug(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    say(SAY_DEBUG, fmt, ap);
+    say_list(level, fmt, ap);
     va_end(ap);
 }

@@ -16,10 +16,11 @@ enum { SAY_ERROR = 0, SAY_INFO = 1, SAY_DEBUG = 2 };
 void say_describe(const struct standin_step *step, const struct standin_node *here);
 
 /** A line with the node's name, unless the step is less verbose than that. @param level SAY_ */
-void say(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+void say_list(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-void say_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void say_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void say_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define say_error(...) say(SAY_ERROR, __VA_ARGS__)
+#define say_info(...) say(SAY_INFO, __VA_ARGS__)
+#define say_debug(...) say(SAY_DEBUG, __VA_ARGS__)
 
 #endif

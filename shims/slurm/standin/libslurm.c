@@ -31,7 +31,7 @@ void slurm_abi_error(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(SAY_ERROR, fmt, ap);
+    say_list(SAY_ERROR, fmt, ap);
     va_end(ap);
 }
 
@@ -39,7 +39,7 @@ void slurm_abi_info(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(SAY_INFO, fmt, ap);
+    say_list(SAY_INFO, fmt, ap);
     va_end(ap);
 }
 
@@ -47,7 +47,7 @@ void slurm_abi_debug(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(SAY_DEBUG, fmt, ap);
+    say_list(SAY_DEBUG, fmt, ap);
     va_end(ap);
 }
 
