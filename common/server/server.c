@@ -5,6 +5,7 @@
 
 #include "common/server/ending.h"
 #include "common/server/trees/broadcast.h"
+#include "common/util/clock.h"
 
 #include <sys/socket.h>
 
@@ -72,6 +73,24 @@ uint32_t server_members_here(const struct server *server, const struct procset *
     for (uint32_t k = 0; k < here->ntasks; k++)
         n += procset_has(set, server->boot.nspace, here->ranks[k]);
     return n;
+}
+
+int64_t server_now(void *arg)
+{
+    (void)arg;
+    return now_ms();
+}
+
+bool server_is_lost(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return engine_is_lost(server->engine, node);
+}
+
+int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
+{
+    const struct server *server = arg;
+    return nspace_node(server->nspace, nspace, rank, node);
 }
 
 uint32_t server_first(const struct server *server)

@@ -174,6 +174,16 @@ void server_learn(struct server *server, uint32_t node, enum rm_fact fact);
 /** @return how many processes of this node are in a set @thread the loop's */
 uint32_t server_members_here(const struct server *server, const struct procset *set);
 
+/* Entries of the environments that parts of a server are given; @p arg is the server. @thread the
+ * loop's */
+
+/** @return now_ms() */
+int64_t server_now(void *arg);
+/** @return whether the engine counts a server as lost */
+bool server_is_lost(void *arg, uint32_t node);
+/** @return 0 and the server of a process, or -1 when there is no such process */
+int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
+
 /** @return the first server of the step that has not left: it speaks for the step. At most this one
  * @thread the loop's */
 uint32_t server_first(const struct server *server);

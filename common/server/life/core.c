@@ -42,12 +42,6 @@ static int members_on(void *arg, const struct procset *set, uint32_t node, struc
     return nspace_members_on(server->nspace, set, node, there);
 }
 
-static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
-{
-    struct server *server = arg;
-    return nspace_node(server->nspace, nspace, rank, node);
-}
-
 static int32_t local_status(void *arg, const struct signature *sig)
 {
     int32_t status = tasks_status(arg, sig);
@@ -56,12 +50,6 @@ static int32_t local_status(void *arg, const struct signature *sig)
         stranded_note(arg, sig);
     }
     return status;
-}
-
-static bool is_lost(void *arg, uint32_t node)
-{
-    const struct server *server = arg;
-    return engine_is_lost(server->engine, node);
 }
 
 static int32_t left_status(void *arg, enum coll_kind kind)
@@ -129,7 +117,7 @@ static struct engine_env engine_env(struct server *server)
         .now = clock_of,
         .stalled = stalled,
         .servers = servers_of,
-        .node_of = node_of,
+        .node_of = server_node_of,
         .members_on = members_on,
         .local_status = local_status,
         .local_gone = local_gone,
@@ -204,7 +192,7 @@ static struct broadcast_env broadcast_env(struct server *server)
         .self = boot->node,
         .nnodes = boot->nnodes,
         .arity = (uint32_t)server->conf.tree_arity,
-        .is_lost = is_lost,
+        .is_lost = server_is_lost,
         .send = frames_send_shared,
         .deliver = frames_deliver_said,
     };

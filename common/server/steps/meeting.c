@@ -4,18 +4,11 @@
 
 #include "common/nspace/foreign.h"
 #include "common/server/steps/steps.h"
-#include "common/util/clock.h"
 
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t clock_of(void *arg)
-{
-    (void)arg;
-    return now_ms();
-}
 
 static bool is_lost(void *arg, uint32_t node)
 {
@@ -105,12 +98,6 @@ static int server_at(void *arg, const char *nspace, uint32_t index, uint32_t *no
         return -1;
     *node = ns->base + index;
     return 0;
-}
-
-static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
-{
-    const struct server *server = arg;
-    return nspace_node(server->nspace, nspace, rank, node);
 }
 
 /* ---- publishers are introduced to the own step ---- */
@@ -206,14 +193,14 @@ int meeting_open(struct server *server)
                   .unreach = PMIX_ERR_UNREACH,
                   .bad = PMIX_ERR_BAD_PARAM,
                   .lost = PMIX_ERR_LOST_CONNECTION},
-        .now = clock_of,
+        .now = server_now,
         .is_lost = is_lost,
         .others = others,
         .ask = ask,
         .reply = reply,
         .nspace = nspace_at,
         .server = server_at,
-        .node_of = node_of,
+        .node_of = server_node_of,
         .acquaint = steps_acquaint,
         .settle = settle,
     };

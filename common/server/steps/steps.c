@@ -30,18 +30,6 @@ static bool is_own(const struct server *server, uint32_t node)
 
 /* ---- what all of the own step has to know ---- */
 
-static int64_t clock_of(void *arg)
-{
-    (void)arg;
-    return now_ms();
-}
-
-static bool is_lost(void *arg, uint32_t node)
-{
-    const struct server *server = arg;
-    return engine_is_lost(server->engine, node);
-}
-
 static void send_own(void *arg, uint32_t node, struct wire_out *frame)
 {
     const struct server *server = arg;
@@ -78,8 +66,8 @@ static struct spreads *open_spreads(struct server *server)
                                    .self = server->boot.node,
                                    .nnodes = server->boot.nnodes,
                                    .arity = (uint32_t)server->conf.tree_arity,
-                                   .now = clock_of,
-                                   .is_lost = is_lost,
+                                   .now = server_now,
+                                   .is_lost = server_is_lost,
                                    .send = send_own,
                                    .registration = registration,
                                    .learn = learn_for_all,
