@@ -157,9 +157,12 @@ int agent_call_open(const char *text, const struct wire_out *frame, int ms, stru
     return fd;
 }
 
-static int call(const char *address, const struct wire_out *frame, int ms, struct err *err)
+/* @param frame freed @param begin of agent_frame_begin() */
+static int call(const char *address, struct wire_out *frame, size_t begin, int ms, struct err *err)
 {
+    agent_frame_end(frame, begin);
     int fd = agent_call_open(address, frame, ms, err);
+    wire_out_free(frame);
     if (fd < 0)
         return -1;
     close(fd);
@@ -172,10 +175,7 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
     size_t begin = agent_frame_begin(&frame, AGENT_STATUS);
     wire_put_u32(&frame, ending->cause);
     wire_put_u32(&frame, ending->status);
-    agent_frame_end(&frame, begin);
-    int rc = call(address, &frame, ms, err);
-    wire_out_free(&frame);
-    return rc;
+    return call(address, &frame, begin, ms, err);
 }
 
 int agent_call_say(const char *address, const char *text, int ms, struct err *err)
@@ -183,8 +183,5 @@ int agent_call_say(const char *address, const char *text, int ms, struct err *er
     struct wire_out frame = {0};
     size_t begin = agent_frame_begin(&frame, AGENT_SAY);
     wire_put_block(&frame, text, strnlen(text, AGENT_TEXT_MAX - 1));
-    agent_frame_end(&frame, begin);
-    int rc = call(address, &frame, ms, err);
-    wire_out_free(&frame);
-    return rc;
+    return call(address, &frame, begin, ms, err);
 }

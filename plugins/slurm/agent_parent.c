@@ -12,6 +12,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* @param frame freed @param begin of agent_frame_begin() */
+static void send_up(int fd, struct wire_out *frame, size_t begin)
+{
+    agent_frame_end(frame, begin);
+    if (frame->failed || !send_all(fd, frame->data, frame->len))
+        log_debug("the agent that has started this srun does not listen");
+    wire_out_free(frame);
+}
+
 int agent_parent_take(const struct slurm_abi_step_id *step)
 {
     const char *text = getenv(PLAN_CHANNEL_ENV);
@@ -29,10 +38,7 @@ int agent_parent_take(const struct slurm_abi_step_id *step)
     size_t begin = agent_frame_begin(&out, AGENT_LAUNCHED);
     wire_put_u32(&out, step->job_id);
     wire_put_u32(&out, step->step_id);
-    agent_frame_end(&out, begin);
-    if (out.failed || !send_all(SPAWN_FD_CHANNEL, out.data, out.len))
-        log_debug("the agent that has started this srun does not listen");
-    wire_out_free(&out);
+    send_up(SPAWN_FD_CHANNEL, &out, begin);
     return SPAWN_FD_CHANNEL;
 }
 
@@ -43,9 +49,6 @@ bool agent_parent_tell(int parent, const struct wire_in *body)
         return false;
     size_t begin = agent_frame_begin(&out, AGENT_STARTED);
     wire_put_raw(&out, body->p, (size_t)(body->end - body->p));
-    agent_frame_end(&out, begin);
-    if (out.failed || !send_all(parent, out.data, out.len))
-        log_debug("the agent that has started this srun does not listen");
-    wire_out_free(&out);
+    send_up(parent, &out, begin);
     return true;
 }

@@ -190,10 +190,13 @@ static void *reach(void *arg)
     return NULL;
 }
 
-/* @return 0 or an error number: nothing comes of it */
-static int start_call(struct call *call)
+/* @param begin of agent_frame_begin() */
+static void start_call(struct call *call, size_t begin)
 {
-    return call->frame.failed ? ENOMEM : thread_start(&call->thread, reach, call);
+    agent_frame_end(&call->frame, begin);
+    int rc = call->frame.failed ? ENOMEM : thread_start(&call->thread, reach, call);
+    if (rc != 0)
+        fail(call, RM_SPAWN_FAILED, strerror(rc));
 }
 
 static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *arg)
@@ -222,10 +225,7 @@ void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_
     call->timeout = what->timeout;
     size_t begin = agent_frame_begin(&call->frame, AGENT_SPAWN);
     spawn_put(&call->frame, what, s->boot->allocation.slots > s->boot->ntasks);
-    agent_frame_end(&call->frame, begin);
-    int rc = start_call(call);
-    if (rc != 0)
-        fail(call, RM_SPAWN_FAILED, strerror(rc));
+    start_call(call, begin);
 }
 
 void spawns_let_go(struct slurm_spawns *s)
@@ -247,10 +247,7 @@ void spawns_started(struct slurm_spawns *s, const struct rm_spawn_news *news)
         return;
     size_t begin = agent_frame_begin(&call->frame, AGENT_STARTED);
     spawn_put_news(&call->frame, news);
-    agent_frame_end(&call->frame, begin);
-    int rc = start_call(call);
-    if (rc != 0)
-        fail(call, RM_SPAWN_FAILED, strerror(rc));
+    start_call(call, begin);
 }
 
 bool spawns_close(struct slurm_spawns *s, int64_t by)
