@@ -71,9 +71,16 @@ static pid_t start(char *const argv[], FILE **out)
     return pid;
 }
 
-static int wait_for(pid_t pid)
+/* Ends what start() began, when its output has been read. @param line of getline(), freed
+ * @return its exit status; 127: it was not started */
+static int end(pid_t pid, FILE *in, char *line)
 {
     int status;
+    free(line);
+    if (in != NULL)
+        fclose(in);
+    if (pid <= 0)
+        return 127;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
@@ -163,11 +170,7 @@ static void read_configuration(struct node_places *places)
         else if ((found = value_of(line, "TmpFS", "--tmpfs=")) != NULL)
             places->tmpfs = found;
     }
-    free(line);
-    if (in != NULL)
-        fclose(in);
-    if (pid > 0)
-        wait_for(pid);
+    end(pid, in, line);
 }
 
 /* ---- the nodes' answers ---- */
@@ -182,10 +185,7 @@ static int collect(const struct options *options, struct report *report)
     pid_t pid = start(line.argv, &in);
     while (in != NULL && getline(&text, &cap, in) >= 0)
         report_add(report, text);
-    free(text);
-    if (in != NULL)
-        fclose(in);
-    int status = pid > 0 ? wait_for(pid) : 127;
+    int status = end(pid, in, text);
     if (status != 0)
         report_fault(report, "%s ended with status %d; a node without a row has not answered",
                      line.argv[0], status);
@@ -197,7 +197,7 @@ static int collect(const struct options *options, struct report *report)
 static void try_step(const struct options *options, struct report *report)
 {
     struct line line = {.n = 0};
-    char nodes[32], *text = NULL, last[512] = "";
+    char nodes[32], *text = NULL;
     size_t cap = 0;
     FILE *in = NULL;
     snprintf(nodes, sizeof nodes, "-N%u", report_nodes(report));
@@ -217,11 +217,8 @@ static void try_step(const struct options *options, struct report *report)
     add(&line, "exec true");
     pid_t pid = start(line.argv, &in);
     while (in != NULL && getline(&text, &cap, in) >= 0)
-        snprintf(last, sizeof last, "%s", text);
-    free(text);
-    if (in != NULL)
-        fclose(in);
-    int status = pid > 0 ? wait_for(pid) : 127;
+        ; /* its errors stand on the terminal */
+    int status = end(pid, in, text);
     if (status != 0)
         report_fault(report,
                      "a step under muster ended with status %d: where the lines above name a node, "
