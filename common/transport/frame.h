@@ -8,7 +8,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 7
+#define FRAME_PROTOCOL 8
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
@@ -40,6 +40,8 @@ enum frame_type {
                              server/spawned/execs.h */
     FRAME_FELLOWS = 25, /**< the leaders of a bootstrap, from its home to the leaders' servers */
     FRAME_PIECE = 26,   /**< a part of a result's data, from the server that hands them on */
+    FRAME_ABORT = 27,   /**< some processes of the step are to be killed, to all: see
+                             server/tasks/abort.h */
     FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */
 };
 

@@ -6,6 +6,7 @@
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
 #include "common/server/process/rounds.h"
+#include "common/server/tasks/abort.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
@@ -129,55 +130,83 @@ struct abort {
     struct request request;
     uint32_t rank;
     int status;
+    struct procset set; /* empty: the whole namespace */
     char text[TEXT_MAX];
 };
+
+/* "" for the whole namespace. */
+static void describe_aborted(const struct procset *set, const struct boot *boot, char *buf,
+                             size_t cap)
+{
+    uint64_t n = procset_size(set);
+    buf[0] = '\0';
+    if (n == 1)
+        snprintf(buf, cap, " for rank %u", set->parts[0].ranks.v[0].first);
+    else if (n > 1)
+        snprintf(buf, cap, " for %u of %u processes", (unsigned)n, boot->ntasks);
+}
 
 /* @thread the loop's */
 static void run_abort(struct handoff_item *item)
 {
     struct abort *a = (struct abort *)item;
     struct server *server = upcall_server();
-    char why[2 * TEXT_MAX];
-    snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d%s%s", a->rank,
-             boot_here(&server->boot)->name, a->status, a->text[0] != '\0' ? ": " : "", a->text);
-    log_error("%s; ending %s %s", why, boot_unit(&server->boot), server->boot.label);
-    struct rm_ending ending = ending_of_abort(a->status, why);
-    server_end_step(server, &ending, NULL);
+    char why[2 * TEXT_MAX], whom[64];
+    describe_aborted(&a->set, &server->boot, whom, sizeof whom);
+    snprintf(why, sizeof why, "rank %u on %s called PMIx_Abort with status %d%s%s%s", a->rank,
+             boot_here(&server->boot)->name, a->status, whom, a->text[0] != '\0' ? ": " : "",
+             a->text);
+    /* Where the step ends for each task that is lost, it does for these, with the status. */
+    if (whom[0] != '\0' && server->conf.on_task_loss == CONF_TASK_LOSS_CONTINUE) {
+        log_error("%s; killing what it names", why);
+        abort_some(server, &a->set);
+    } else {
+        log_error("%s; ending %s %s", why, boot_unit(&server->boot), server->boot.label);
+        struct rm_ending ending = ending_of_abort(a->status, why);
+        server_end_step(server, &ending, NULL);
+    }
     answer_status(&a->request.answer, PMIX_SUCCESS);
+    procset_free(&a->set);
     free(a);
 }
 
-/* Whether the processes to abort are the whole namespace: the step ends as one. */
-static bool is_all(const struct server *server, const pmix_proc_t procs[], size_t nprocs)
+/* @param set set to the processes to abort; empty: the whole namespace
+ * @return 0, or -1: they are not all of this step */
+static int aborted(const struct boot *boot, const pmix_proc_t procs[], size_t nprocs,
+                   struct procset *set)
 {
-    struct procset set = {0};
-    bool all = procs == NULL || nprocs == 0;
-    for (size_t i = 0; i < nprocs && !all; i++) {
-        if (procs[i].rank == PMIX_RANK_WILDCARD)
-            all = strcmp(procs[i].nspace, server->boot.nspace) == 0;
-        else
-            procset_add(&set, procs[i].nspace, procs[i].rank, procs[i].rank);
+    bool all = procs == NULL || nprocs == 0, ours = true;
+    for (size_t i = 0; !all && ours && i < nprocs; i++) {
+        ours = strcmp(procs[i].nspace, boot->nspace) == 0;
+        all = ours && procs[i].rank == PMIX_RANK_WILDCARD;
+        ours = ours && (all || (procs[i].rank < boot->ntasks &&
+                                procset_add(set, boot->nspace, procs[i].rank, procs[i].rank) == 0));
     }
-    procset_canonical(&set);
-    all = all || procset_size(&set) >= server->boot.ntasks;
-    procset_free(&set);
-    return all;
+    procset_canonical(set);
+    if (all || procset_size(set) >= boot->ntasks) {
+        procset_free(set);
+        *set = (struct procset){0};
+    }
+    return ours ? 0 : -1;
 }
 
 pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, const char msg[],
                            pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t cbfunc,
                            void *cbdata)
 {
+    const struct boot *boot = &upcall_server()->boot;
     (void)object;
-    if (!is_all(upcall_server(), procs, nprocs)) {
-        log_error("rank %u: PMIx_Abort of some of the processes is not supported: a %s is ended "
-                  "as a whole; give no processes, or all",
-                  proc->rank, boot_unit(&upcall_server()->boot));
-        return PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED;
-    }
     struct abort *a = calloc(1, sizeof *a);
     if (a == NULL)
         return PMIX_ERR_NOMEM;
+    if (aborted(boot, procs, nprocs, &a->set) != 0) {
+        log_error("rank %u: PMIx_Abort is not supported for processes of another %s, nor for ranks "
+                  "that there are not",
+                  proc->rank, boot_unit(boot));
+        procset_free(&a->set);
+        free(a);
+        return PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED;
+    }
     a->rank = proc->rank;
     a->status = status;
     snprintf(a->text, sizeof a->text, "%s", msg != NULL ? msg : "");

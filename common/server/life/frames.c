@@ -13,6 +13,7 @@
 #include "common/server/status/stalled.h"
 #include "common/server/status/status.h"
 #include "common/server/steps/steps.h"
+#include "common/server/tasks/abort.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
@@ -91,6 +92,8 @@ void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_
         on_ending(server, speaker, bytes + 1, len - 1);
     else if (bytes[0] == FRAME_LEAVING)
         steps_ended(server, speaker, bytes + 1, len - 1);
+    else if (bytes[0] == FRAME_ABORT)
+        abort_receive(server, bytes + 1, len - 1);
     else if (bytes[0] == FRAME_CANCEL)
         engine_take(server->engine, speaker, FRAME_CANCEL, bytes + 1, len - 1);
     else
@@ -155,6 +158,7 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
         return;
     case FRAME_ENDING: /* only said to all */
     case FRAME_CANCEL:
+    case FRAME_ABORT:
     case FRAME_GREETING: /* not ahead of a first frame */
         break;
     }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Some processes of the step are aborted (PMIx_Abort), and the step goes on without them: each
+ * server kills those of its own node. What follows is what follows when a task is lost (tasks.h).
+ */
+#ifndef MUSTER_SERVER_ABORT_H
+#define MUSTER_SERVER_ABORT_H
+
+#include "common/server/server.h"
+
+/** Has the tasks of the step that are in @p set killed, on all nodes. @thread the loop's */
+void abort_some(struct server *server, const struct procset *set);
+
+/** Takes another server's word of it. @thread the loop's */
+void abort_receive(struct server *server, const void *body, size_t len);
+
+#endif
