@@ -15,8 +15,6 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
-#include <string.h>
-
 /* ---- it becomes known to libpmix ---- */
 
 /* @param later as in sets_register() */
@@ -64,10 +62,9 @@ static bool has_group(const struct server *server, const struct nspace *ns)
 {
     const struct registry *registry = server->registry;
     for (uint32_t i = 0; i < registry->n; i++)
-        for (uint32_t k = 0; k < registry->entries[i].members.nparts; k++)
-            if (registry->entries[i].kind == REGISTRY_GROUP &&
-                strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
-                return true;
+        if (registry->entries[i].kind == REGISTRY_GROUP &&
+            procset_has_of(&registry->entries[i].members, ns->foreign->name))
+            return true;
     return false;
 }
 
@@ -145,6 +142,7 @@ void steps_replace(struct server *server, const char *name, uint64_t run)
     if (ns == NULL || !foreign_has_ended(ns) || ns->foreign->run == run)
         return;
     log_debug("namespace %s is of another run of its step now", name);
+    registry_end_of(server->registry, name);
     forget(server, ns);
 }
 
