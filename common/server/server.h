@@ -21,6 +21,7 @@
 
 #include <sys/queue.h>
 
+struct server;
 struct status;
 struct absent;
 struct stranded;
@@ -64,7 +65,18 @@ struct time_left {
     bool asked; /**< there is one to come */
 };
 
+/** What tells libpmix's clients (notify/, upcall/), and stands behind the folders that say it. */
+struct server_hooks {
+    /** The task in @p slot of this node is lost, and the step goes on. @param text for people */
+    void (*task_lost)(struct server *server, uint32_t slot, const char *text);
+    /** So are the tasks of node @p node, with its server. @param why one clause */
+    void (*server_lost)(struct server *server, uint32_t node, const char *why);
+    /** The step of another namespace has ended. */
+    void (*nspace_ended)(struct server *server, const char *nspace);
+};
+
 struct server {
+    const struct server_hooks *hooks; /**< life/core.c's; called on the loop */
     struct conf conf;
     struct conf_sources sources; /**< of conf */
     struct boot boot;

@@ -4,6 +4,8 @@
  * this server. */
 #include "common/server/life/core.h"
 
+#include "common/notify/connection.h"
+#include "common/notify/loss.h"
 #include "common/server/life/frames.h"
 #include "common/server/peers/absent.h"
 #include "common/server/peers/greeting.h"
@@ -17,6 +19,7 @@
 #include "common/server/trees/broadcast.h"
 #include "common/server/trees/survey.h"
 #include "common/upcall/forward.h"
+#include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 
@@ -198,6 +201,19 @@ static struct broadcast_env broadcast_env(struct server *server)
     };
 }
 
+static void nspace_ended(struct server *server, const char *nspace)
+{
+    connection_nspace_ended(server, nspace);
+    forwards_nspace_ended(server->forwards, nspace);
+    pushes_nspace_ended(server, nspace);
+}
+
+static const struct server_hooks hooks = {
+    .task_lost = loss_task,
+    .server_lost = loss_server,
+    .nspace_ended = nspace_ended,
+};
+
 int core_open(struct server *server, struct err *err)
 {
     const struct boot *boot = &server->boot;
@@ -205,6 +221,7 @@ int core_open(struct server *server, struct err *err)
     const struct engine_env engine = engine_env(server);
     const struct ask_env asks = ask_env(server);
     const struct link_env link = link_env(server);
+    server->hooks = &hooks;
     server->broadcasts = broadcast_new(&broadcast);
     server->nspace = nspace_new(boot);
     server->registry = registry_new();

@@ -7,7 +7,6 @@
 
 #include "common/server/trees/broadcast.h"
 
-#include "common/notify/loss.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
 #include "common/util/clock.h"
@@ -82,7 +81,7 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
     asks_lost(server->asks, node);
     /* Of one that ended in order, the tasks that were lost have been told. */
     if (!server->ending && news && how == DIED)
-        loss_server(server, node, why);
+        server->hooks->server_lost(server, node, why);
     if (own)
         broadcast_lost(server->broadcasts, node);
     steps_tidy(server, node);

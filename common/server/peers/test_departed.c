@@ -4,7 +4,6 @@
  * once, or after its last messages. The test plays the loop, and the parts of the server that
  * departed.c calls.
  */
-#include "common/notify/loss.h"
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
@@ -102,17 +101,18 @@ void steps_tidy(struct server *s, uint32_t node)
     (void)s, (void)node;
 }
 
-void loss_server(struct server *s, uint32_t node, const char *why)
+static void server_lost(struct server *s, uint32_t node, const char *why)
 {
     (void)s, (void)node, (void)why;
     ntold++;
 }
 
-/* What tasks.c calls. */
-void loss_task(struct server *s, uint32_t slot, const char *text)
+static void task_lost(struct server *s, uint32_t slot, const char *text)
 {
     (void)s, (void)slot, (void)text;
 }
+
+static const struct server_hooks hooks = {.task_lost = task_lost, .server_lost = server_lost};
 
 void engine_local_loss(struct engine *engine)
 {
@@ -168,7 +168,8 @@ static int begin(void **state)
     for (uint32_t i = 0; i <= FOREIGN; i++)
         peers[i] = RM_PEER_LOST;
     said[0] = why_ended[0] = '\0';
-    server = (struct server){.rm_ops = &ops,
+    server = (struct server){.hooks = &hooks,
+                             .rm_ops = &ops,
                              .boot = {.nspace = "slurm.4711.0",
                                       .label = "4711.0",
                                       .node = 2,

@@ -5,15 +5,12 @@
  * said to all of the own step: str namespace of another step that has ended
  */
 #include "common/holder/holder.h"
-#include "common/notify/connection.h"
 #include "common/nspace/foreign.h"
 #include "common/server/spawned/streams.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
 #include "common/server/steps/strangers.h"
 #include "common/server/trees/broadcast.h"
-#include "common/upcall/forward.h"
-#include "common/upcall/push.h"
 #include "common/util/log.h"
 
 #include <string.h>
@@ -53,9 +50,7 @@ void steps_tidy(struct server *server, uint32_t node)
         tell_own(server, ns);
     if (ns->foreign->state == FOREIGN_REGISTERED)
         sets_delete(server, ns);
-    connection_nspace_ended(server, ns->foreign->name);
-    forwards_nspace_ended(server->forwards, ns->foreign->name);
-    pushes_nspace_ended(server, ns->foreign->name);
+    server->hooks->nspace_ended(server, ns->foreign->name);
     steps_keep(server, ns);
 }
 

@@ -5,7 +5,6 @@
  * steps_end.c and steps_known.c call.
  */
 #include "common/holder/holder.h"
-#include "common/notify/connection.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/registry.h"
 #include "common/server/spawned/streams.h"
@@ -13,8 +12,6 @@
 #include "common/server/steps/steps.h"
 #include "common/server/steps/strangers.h"
 #include "common/server/trees/broadcast.h"
-#include "common/upcall/forward.h"
-#include "common/upcall/push.h"
 #include "common/util/clock.h"
 #include "common/util/test_cmocka.h"
 
@@ -41,7 +38,7 @@ static struct boot other_boot = {
 
 static struct server server;
 static struct nspace *own, *other;
-static unsigned nsets, nconnections, noutputs, ninputs, nspreads, nends; /* that were ended */
+static unsigned nsets, ntold, nspreads, nends; /* that were ended */
 static unsigned nforgotten, nregistered;
 static char last_forgotten[PROCSET_NAME_MAX + 1];
 
@@ -81,23 +78,13 @@ int sets_register(struct server *s, const struct nspace *ns, struct registration
     return 0;
 }
 
-void connection_nspace_ended(struct server *s, const char *nspace)
+static void nspace_ended(struct server *s, const char *nspace)
 {
     (void)s, (void)nspace;
-    nconnections++;
+    ntold++;
 }
 
-void forwards_nspace_ended(struct forwards *forwards, const char *nspace)
-{
-    (void)forwards, (void)nspace;
-    noutputs++;
-}
-
-void pushes_nspace_ended(struct server *s, const char *nspace)
-{
-    (void)s, (void)nspace;
-    ninputs++;
-}
+static const struct server_hooks hooks = {.nspace_ended = nspace_ended};
 
 /* libpmix is to forget it. */
 void sets_end(struct server *s, const struct nspace *ns)
@@ -180,12 +167,12 @@ static struct nspace *learn(unsigned step, uint64_t run)
 static int open_server(void **state)
 {
     (void)state;
-    server = (struct server){.boot = own_boot, .registry = registry_new()};
+    server = (struct server){.hooks = &hooks, .boot = own_boot, .registry = registry_new()};
     server.nspace = own = nspace_new(&server.boot);
     assert_non_null(own);
     other = learn(0, 0);
     assert_non_null(other);
-    nsets = nconnections = noutputs = ninputs = nspreads = nends = nforgotten = nregistered = 0;
+    nsets = ntold = nspreads = nends = nforgotten = nregistered = 0;
     return 0;
 }
 
@@ -236,15 +223,13 @@ static void test_last_server(void **state)
 {
     (void)state;
     lose(1);
-    assert_int_equal(nconnections + noutputs + ninputs + nsets + nspreads, 0);
+    assert_int_equal(ntold + nsets + nspreads, 0);
     assert_int_equal(steps_kept_next(&server, now_ms()), -1);
     assert_false(steps_has_ended(&server, "slurm.9.0"));
     lose(0);
     lose(0);
     assert_int_equal(nsets, 1);
-    assert_int_equal(nconnections, 1);
-    assert_int_equal(noutputs, 1);
-    assert_int_equal(ninputs, 1);
+    assert_int_equal(ntold, 1);
     assert_int_equal(nspreads, 1);
     assert_true(steps_has_ended(&server, "slurm.9.0"));
     assert_true(steps_kept_next(&server, now_ms()) > STEPS_KEEP_MS / 2);

@@ -5,7 +5,6 @@
  */
 #include "common/server/tasks/tasks.h"
 
-#include "common/notify/loss.h"
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
 #include "common/util/clock.h"
@@ -350,7 +349,7 @@ static void tell(struct server *server)
                   end && !after_server ? boot_unit(&server->boot) : "");
         if (end || server->ending)
             continue;
-        loss_task(server, k, text);
+        server->hooks->task_lost(server, k, text);
     }
     if (after_server && lost > 0)
         end_after_server(server, together, text);

@@ -2,7 +2,6 @@
 /* Plays the loop, and the parts of the server that tasks.c calls. */
 #include "common/server/tasks/test_tasks_kit.h"
 
-#include "common/notify/loss.h"
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 
@@ -66,11 +65,13 @@ void server_resume(struct server *s)
     (void)s;
 }
 
-void loss_task(struct server *s, uint32_t slot, const char *text)
+static void task_lost(struct server *s, uint32_t slot, const char *text)
 {
     (void)s, (void)slot, (void)text;
     nlosses++;
 }
+
+static const struct server_hooks hooks = {.task_lost = task_lost};
 
 void engine_local_loss(struct engine *engine)
 {
@@ -96,7 +97,8 @@ int begin(void **state)
     departed = BOOT_NO_NODE;
     memset(tasks, 0, sizeof tasks);
     tasks[0].state = tasks[1].state = TASK_CONNECTED;
-    server = (struct server){.tasks = tasks,
+    server = (struct server){.hooks = &hooks,
+                             .tasks = tasks,
                              .boot = {.nspace = "slurm.4711.0",
                                       .label = "4711.0",
                                       .node = 1,
