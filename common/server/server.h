@@ -65,12 +65,15 @@ struct time_left {
     bool asked; /**< there is one to come */
 };
 
-/** What tells libpmix's clients (notify/, upcall/), and stands behind the folders that say it. */
+/** What stands behind the folders that say it: above all what tells libpmix's clients (notify/,
+ * upcall/). */
 struct server_hooks {
     /** The task in @p slot of this node is lost, and the step goes on. @param text for people */
     void (*task_lost)(struct server *server, uint32_t slot, const char *text);
     /** So are the tasks of node @p node, with its server. @param why one clause */
     void (*server_lost)(struct server *server, uint32_t node, const char *why);
+    /** A server of another step has ended with it, as another server says: departed_ended(). */
+    void (*server_ended)(struct server *server, uint32_t node);
     /** The step of another namespace has ended. */
     void (*nspace_ended)(struct server *server, const char *nspace);
 };

@@ -8,6 +8,7 @@
 #include "common/notify/loss.h"
 #include "common/server/life/frames.h"
 #include "common/server/peers/absent.h"
+#include "common/server/peers/departed.h"
 #include "common/server/peers/greeting.h"
 #include "common/server/spawned/streams.h"
 #include "common/server/status/stalled.h"
@@ -211,6 +212,7 @@ static void nspace_ended(struct server *server, const char *nspace)
 static const struct server_hooks hooks = {
     .task_lost = loss_task,
     .server_lost = loss_server,
+    .server_ended = departed_ended,
     .nspace_ended = nspace_ended,
 };
 

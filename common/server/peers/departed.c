@@ -20,7 +20,12 @@
  * then, or with a server that passes them on. */
 enum { STILL_HEARD_MS = 250 };
 
-enum how { DIED, LEFT, ABSENT /* left, and a task had failed before PMIx_Init */ };
+enum how {
+    DIED,
+    LEFT,
+    ABSENT, /* left, and a task had failed before PMIx_Init */
+    ENDED,  /* with its step, another one */
+};
 
 /* One that has ended in order, and whose last messages may still come. */
 struct departure {
@@ -54,6 +59,10 @@ static void find_missing(void *arg, const struct engine_view *view)
 
 static void gone(struct server *server, uint32_t node, enum how how, const char *why)
 {
+    if (how == ENDED) {
+        steps_lose(server, node);
+        return;
+    }
     bool own = node < server->boot.nnodes;
     struct wait wait = {.node = node};
     engine_walk(server->engine, find_missing, &wait);
@@ -126,6 +135,11 @@ void departed(void *arg, uint32_t node, const char *why)
 void departed_left(struct server *server, uint32_t node, bool early, const char *why)
 {
     leave(server, node, early ? ABSENT : LEFT, why);
+}
+
+void departed_ended(struct server *server, uint32_t node)
+{
+    leave(server, node, ENDED, "");
 }
 
 int64_t departed_next(const struct server *server, int64_t now)

@@ -20,6 +20,9 @@ void departed(void *arg, uint32_t node, const char *why);
  * before PMIx_Init: the user is told when an operation waits for it, now or later */
 void departed_left(struct server *server, uint32_t node, bool early, const char *why);
 
+/** A server of another step has ended with its step. It is lost as soon as departed_next() says. */
+void departed_ended(struct server *server, uint32_t node);
+
 /** @return milliseconds until departed_tick() is due, or -1 for never */
 int64_t departed_next(const struct server *server, int64_t now);
 void departed_tick(struct server *server, int64_t now);

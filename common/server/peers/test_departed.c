@@ -101,6 +101,11 @@ void steps_tidy(struct server *s, uint32_t node)
     (void)s, (void)node;
 }
 
+void steps_lose(struct server *s, uint32_t node)
+{
+    engine_lost(s->engine, node);
+}
+
 static void server_lost(struct server *s, uint32_t node, const char *why)
 {
     (void)s, (void)node, (void)why;
@@ -264,6 +269,21 @@ static void test_a_loss_of_another_step_counts_at_once(void **state)
     assert_int_equal(nsaid_again, 0);
 }
 
+/* Another server of that step says that all have ended: the results of this one may come later. */
+static void test_one_that_ended_with_its_step_is_heard_to_the_end(void **state)
+{
+    (void)state;
+    departed_ended(&server, FOREIGN);
+    departed_ended(&server, FOREIGN); /* by another way */
+    run_until(now + 249);
+    assert_int_equal(nfailed, 0);
+    run_until(now + 1);
+    assert_int_equal(nfailed, 1);
+    assert_int_equal(failed[0], FOREIGN);
+    assert_int_equal(departed_next(&server, now), -1);
+    assert_int_equal(ntold, 0);
+}
+
 static void test_one_that_left_is_heard_to_the_end(void **state)
 {
     (void)state;
@@ -339,6 +359,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_loss_counts_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_died_ends_the_step, begin, end),
         cmocka_unit_test_setup_teardown(test_a_loss_of_another_step_counts_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_that_ended_with_its_step_is_heard_to_the_end,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_is_heard_to_the_end, begin, end),
         cmocka_unit_test_setup_teardown(test_one_that_left_and_is_awaited_is_an_error, begin, end),
         cmocka_unit_test_setup_teardown(test_one_without_tasks_is_told_of_when_needed, begin, end),

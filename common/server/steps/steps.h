@@ -53,6 +53,9 @@ void steps_ended(struct server *server, uint32_t speaker, const void *body, size
 /** A server is lost. @return whether that is news: it has not left in order */
 bool steps_lost(struct server *server, uint32_t node);
 
+/** A server of another step is gone, and nothing of it is under way: what waits for it fails. */
+void steps_lose(struct server *server, uint32_t node);
+
 /** A server is gone, and the engine knows it: what waits for it here goes on. Its namespace has
  * ended when it was the last one of another step. */
 void steps_tidy(struct server *server, uint32_t node);

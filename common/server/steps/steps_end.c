@@ -65,7 +65,7 @@ bool steps_lost(struct server *server, uint32_t node)
     return true;
 }
 
-static void lose(struct server *server, uint32_t from)
+void steps_lose(struct server *server, uint32_t from)
 {
     steps_lost(server, from);
     engine_lost(server->engine, from);
@@ -74,11 +74,12 @@ static void lose(struct server *server, uint32_t from)
     steps_tidy(server, from);
 }
 
+/* Another server says so: the last messages of these may come after its word. */
 static void lose_step(struct server *server, const struct nspace *ns)
 {
     for (uint32_t i = 0; i < ns->nnodes; i++)
         if (!foreign_gone(ns, ns->base + i))
-            lose(server, ns->base + i);
+            server->hooks->server_ended(server, ns->base + i);
 }
 
 void steps_leaving(struct server *server, uint32_t from, const void *body, size_t len)
@@ -93,13 +94,11 @@ void steps_leaving(struct server *server, uint32_t from, const void *body, size_
     }
     log_debug("muster-server on %s leaves, for its step ends%s", nspace_name(server->nspace, from),
               all ? "; it is the last one" : "");
-    if (!all) {
-        lose(server, from);
-        return;
-    }
-    if (!is_first(server)) /* else it does so in steps_tidy() */
+    if (all && !is_first(server)) /* else it does so in steps_tidy() */
         tell_own(server, ns);
-    lose_step(server, ns);
+    if (all)
+        lose_step(server, ns);
+    steps_lose(server, from);
 }
 
 void steps_ended(struct server *server, uint32_t speaker, const void *body, size_t len)
@@ -118,7 +117,7 @@ void steps_ended(struct server *server, uint32_t speaker, const void *body, size
 void steps_refuse(struct server *server, uint32_t from)
 {
     steps_tell(server, server->nspace, from);
-    lose(server, from);
+    steps_lose(server, from);
 }
 
 /* ---- our own end ---- */
