@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of the watch over tasks: what the server hears of them. The test plays slurmstepd, the
- * server and the task; the killer is not needed.
+ * Tests of the watch over tasks: what the server hears of them, and whom the door is for. The test
+ * plays slurmstepd, the server and the task; the killer is not needed.
  */
 #include "plugins/slurm/watch.h"
 
+#include "common/launch/door.h"
 #include "common/server/boot.h"
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -217,9 +219,60 @@ static void silent_server_is_told_of(void **state)
     free(result);
 }
 
+/* Something of the user's connects to the door: before a task was sent there it is no task. */
+static void door_is_for_unserved_tasks(void **state)
+{
+    int control[2], knock = socket(AF_INET, SOCK_STREAM, 0);
+    struct err err = {0};
+    const char left = BOOT_SAYS_LEFT;
+    pthread_t server;
+    pid_t task;
+    void *result;
+    char byte;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
+    assert_int_equal(pipe(lines) + pipe(busy) + pipe(idle), 0);
+    log_open(log_line, NULL, LOG_LEVEL_ERROR, NULL);
+    assert_int_equal(door_open(&door, 0, &err), 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(door.port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    facts.user.uid = getuid();
+    launch = (struct launch){.control = control[0],
+                             .pidfd = -1,
+                             .relay = {.fd = -1},
+                             .oom_kills = -1,
+                             .node = "c07",
+                             .on_left = on_left};
+    struct watch *watch = watch_start(
+        &(struct watched){
+            .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
+        &err);
+    assert_non_null(watch);
+    assert_int_equal(connect(knock, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(control[1], &left, 1, 0), 1);
+    assert_int_equal(read(busy[0], &byte, 1), 1); /* the watch looks at doors before */
+    assert_int_equal(poll(&(struct pollfd){lines[0], POLLIN, 0}, 1, 0), 0);
+    assert_int_equal(write(idle[1], "", 1), 1);
+    task = fork();
+    if (task == 0) {
+        watch_unserved(watch);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(task, NULL, 0), task);
+    logs("a task on node c07 asks for PMIx");
+    assert_int_equal(pthread_create(&server, NULL, serve, &control[1]), 0);
+    watch_stop(watch);
+    assert_int_equal(__real_pthread_join(server, &result), 0);
+    free(result);
+    close(knock);
+    door_close(&door);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(server_hears_of_last_end),
-                                       cmocka_unit_test(silent_server_is_told_of)};
+                                       cmocka_unit_test(silent_server_is_told_of),
+                                       cmocka_unit_test(door_is_for_unserved_tasks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
  *     task pipe       a task says its pid, from the hook that runs in it before it execs; the first
  *                     one also where it is, for slurmstepd has gone there to fork
  *     pidfds          a task ended
- *     doors           a task asks for PMIx, and no server serves it (door.h)
+ *     doors           a task asks for PMIx, and no server serves it (door.h); not looked at before
+ *                     a task was sent there
  *
  * A program that never calls PMIx runs on without a server:
  *
@@ -183,6 +184,15 @@ static bool read_note(int fd, struct task_note *note)
     return note->len == 0 || read(fd, note->wdir, note->len) == (ssize_t)note->len;
 }
 
+/* Whatever connects to the door before a task was sent there is no task: the user may look for a
+ * free port. */
+static void task_unserved(struct watch *watch, const struct task_note *note)
+{
+    watch->guest = note->uid;
+    if (watch->state != ENDS)
+        watch->fds[POLL_DOOR].fd = watch->of.door->fd;
+}
+
 static void read_notes(struct watch *watch)
 {
     struct task_note note;
@@ -191,7 +201,7 @@ static void read_notes(struct watch *watch)
         if (note.slot == SLOT_REFUSED)
             move(watch, ENDS);
         else if (note.slot == SLOT_UNSERVED)
-            watch->guest = note.uid;
+            task_unserved(watch, &note);
         else if (watch->launch)
             task_started(watch, &note);
         end_step(watch);
@@ -378,7 +388,7 @@ static int prepare(struct watch *watch)
         (struct pollfd){watch->launch ? watch->launch->control : -1, POLLIN, 0};
     watch->fds[POLL_RELAY] = (struct pollfd){-1, POLLIN, 0};
     watch->fds[POLL_TASKS] = (struct pollfd){watch->tasks[0], POLLIN, 0};
-    watch->fds[POLL_DOOR] = (struct pollfd){watch->of.door->fd, POLLIN, 0};
+    watch->fds[POLL_DOOR] = (struct pollfd){-1, POLLIN, 0};
     watch->fds[POLL_PLACE] = (struct pollfd){-1, POLLIN, 0};
     return 0;
 }
