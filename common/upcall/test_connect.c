@@ -110,6 +110,12 @@ struct server *upcall_server(void)
     return &server;
 }
 
+/* The node has rank 0 alone. */
+uint32_t server_members_here(const struct server *s, const struct procset *set)
+{
+    return procset_has(set, s->boot.nspace, 0);
+}
+
 pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
 {
     (void)item, (void)run;
