@@ -27,10 +27,7 @@ static struct registry_entry *find(struct registry *registry, enum registry_kind
 void registry_add(struct registry *registry, enum registry_kind kind, const char *id,
                   const struct procset *members)
 {
-    struct registry_entry *known = find(registry, kind, id, members);
-    if (known != NULL)
-        known->over = false; /* it is made anew */
-    if (strlen(id) > PROCSET_NAME_MAX || known != NULL)
+    if (strlen(id) > PROCSET_NAME_MAX || find(registry, kind, id, members) != NULL)
         return;
     if (registry->n == registry->cap) {
         uint32_t cap = registry->cap > 0 ? 2 * registry->cap : 8;
@@ -89,13 +86,6 @@ void registry_notify(struct registry *registry, const char *id, const struct pro
     struct registry_entry *e = registry_group(registry, id, members);
     if (e != NULL)
         e->notify = true;
-}
-
-void registry_end_of(struct registry *registry, const char *nspace)
-{
-    for (uint32_t i = 0; i < registry->n; i++)
-        registry->entries[i].over |= registry->entries[i].kind == REGISTRY_GROUP &&
-                                     procset_has_of(&registry->entries[i].members, nspace);
 }
 
 void registry_remove(struct registry *registry, enum registry_kind kind, const char *id,

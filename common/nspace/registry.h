@@ -21,7 +21,6 @@ struct registry_entry {
     char id[PROCSET_NAME_MAX + 1];
     struct procset members; /**< canonical */
     bool notify;            /**< a group's: members are told of others that go without leaving */
-    bool over;              /**< a group's: see registry_end_of() */
     bool ends; /**< a group's: libpmix tells those here of the lost when a destruct succeeds */
 };
 
@@ -57,10 +56,6 @@ struct registry_entry *registry_group(struct registry *registry, const char *id,
 
 /** Has the members of a group told when one goes (PMIX_GROUP_NOTIFY_TERMINATION). */
 void registry_notify(struct registry *registry, const char *id, const struct procset *members);
-
-/** The processes that @p nspace names have ended, and the name is that of others from now on: the
- * groups with such members are over. */
-void registry_end_of(struct registry *registry, const char *nspace);
 
 /** Removes an entry, if there is one. */
 void registry_remove(struct registry *registry, enum registry_kind kind, const char *id,

@@ -151,31 +151,6 @@ static void malformed_bytes(void **state)
     registry_free(c);
 }
 
-static bool is_over(struct registry *registry, const char *id, const struct procset *members)
-{
-    return registry_group(registry, id, members)->over;
-}
-
-/* A group whose members are those of another run now, until it is made anew. */
-static void a_groups_members_are_others(void **state)
-{
-    struct registry *registry = registry_new();
-    struct procset set = set_of(0, 3), more = set_of(0, 3);
-    (void)state;
-    assert_int_equal(procset_add(&more, "other", 5, 6), 0);
-    procset_canonical(&more);
-    registry_add(registry, REGISTRY_GROUP, "a", &set);
-    registry_add(registry, REGISTRY_GROUP, "a", &more);
-    registry_end_of(registry, "other");
-    assert_false(is_over(registry, "a", &set));
-    assert_true(is_over(registry, "a", &more));
-    registry_add(registry, REGISTRY_GROUP, "a", &more);
-    assert_false(is_over(registry, "a", &more));
-    procset_free(&set);
-    procset_free(&more);
-    registry_free(registry);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,7 +160,6 @@ int main(void)
         cmocka_unit_test(an_id_that_is_too_long),
         cmocka_unit_test(merging),
         cmocka_unit_test(malformed_bytes),
-        cmocka_unit_test(a_groups_members_are_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,15 +264,6 @@ static void take_name(struct collective *c)
     }
 }
 
-/* Whether it is about a group with members of a run of a step that has ended, where the step has
- * another run now: the members' names are those of processes which know of no group. */
-static bool is_over(const struct collective *c)
-{
-    const struct registry_entry *e =
-        c->kind == COLL_DESTRUCT ? registry_group(c->server->registry, c->id, &c->all) : NULL;
-    return e != NULL && e->over;
-}
-
 void collective_run(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
@@ -291,10 +282,7 @@ void collective_run(struct handoff_item *item)
         collective_free(c);
         return;
     }
-    bool over = ready && is_over(c);
-    if (over)
-        failed.status = PMIX_ERR_LOST_CONNECTION; /* as before there was another run */
-    if (!ready || over) {
+    if (!ready) {
         collective_complete(c, &failed);
         return;
     }

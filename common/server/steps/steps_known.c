@@ -15,6 +15,8 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
+#include <string.h>
+
 /* ---- it becomes known to libpmix ---- */
 
 /* @param later as in sets_register() */
@@ -62,9 +64,10 @@ static bool has_group(const struct server *server, const struct nspace *ns)
 {
     const struct registry *registry = server->registry;
     for (uint32_t i = 0; i < registry->n; i++)
-        if (registry->entries[i].kind == REGISTRY_GROUP &&
-            procset_has_of(&registry->entries[i].members, ns->foreign->name))
-            return true;
+        for (uint32_t k = 0; k < registry->entries[i].members.nparts; k++)
+            if (registry->entries[i].kind == REGISTRY_GROUP &&
+                strcmp(registry->entries[i].members.parts[k].nspace, ns->foreign->name) == 0)
+                return true;
     return false;
 }
 
@@ -142,7 +145,6 @@ void steps_replace(struct server *server, const char *name, uint64_t run)
     if (ns == NULL || !foreign_has_ended(ns) || ns->foreign->run == run)
         return;
     log_debug("namespace %s is of another run of its step now", name);
-    registry_end_of(server->registry, name);
     forget(server, ns);
 }
 
