@@ -176,11 +176,13 @@ static int aborted(const struct boot *boot, const pmix_proc_t procs[], size_t np
                    struct procset *set)
 {
     bool all = procs == NULL || nprocs == 0, ours = true;
-    for (size_t i = 0; !all && ours && i < nprocs; i++) {
+    for (size_t i = 0; procs != NULL && ours && i < nprocs; i++) {
         ours = strcmp(procs[i].nspace, boot->nspace) == 0;
-        all = ours && procs[i].rank == PMIX_RANK_WILDCARD;
-        ours = ours && (all || (procs[i].rank < boot->ntasks &&
-                                procset_add(set, boot->nspace, procs[i].rank, procs[i].rank) == 0));
+        if (procs[i].rank == PMIX_RANK_WILDCARD)
+            all = true;
+        else
+            ours = ours && procs[i].rank < boot->ntasks &&
+                   procset_add(set, boot->nspace, procs[i].rank, procs[i].rank) == 0;
     }
     procset_canonical(set);
     if (all || procset_size(set) >= boot->ntasks) {

@@ -24,8 +24,10 @@
 static void task_started(struct server *server, uint32_t slot, pid_t pid, bool own)
 {
     uint32_t ntasks = boot_here(&server->boot)->ntasks;
-    if (own && slot < ntasks)
+    if (own && slot < ntasks) {
         server->tasks[slot].pid = pid;
+        abort_started(server, slot);
+    }
     if (server->ntold >= ntasks)
         return;
     binding_learn(server->nspace, slot, pid);

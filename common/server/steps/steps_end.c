@@ -94,10 +94,10 @@ void steps_leaving(struct server *server, uint32_t from, const void *body, size_
     }
     log_debug("muster-server on %s leaves, for its step ends%s", nspace_name(server->nspace, from),
               all ? "; it is the last one" : "");
-    if (all && !is_first(server)) /* else it does so in steps_tidy() */
-        tell_own(server, ns);
-    if (all)
+    if (all) {
+        tell_own(server, ns); /* at once: we may leave before all of its servers count as lost */
         lose_step(server, ns);
+    }
     steps_lose(server, from);
 }
 

@@ -11,15 +11,25 @@
 
 /* The launcher reaps a task and tells of its end within milliseconds: until then the number is no
  * other process's. */
+void abort_started(struct server *server, uint32_t slot)
+{
+    struct task *task = &server->tasks[slot];
+    pid_t pid = task->pid;
+    if (task->aborted && pid > 0 && !task_has_ended(task) && kill(pid, SIGKILL) != 0)
+        log_warning("rank %u cannot be aborted: %s", boot_here(&server->boot)->ranks[slot],
+                    strerror(errno));
+}
+
+/* A task that the launcher has not told of yet is killed when it does. */
 static void kill_here(struct server *server, const struct procset *set)
 {
     const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++) {
-        struct task *task = &server->tasks[k];
-        pid_t pid = task->pid;
-        if (pid > 0 && !task_has_ended(task) &&
-            procset_has(set, server->boot.nspace, here->ranks[k]) && kill(pid, SIGKILL) != 0)
-            log_warning("rank %u cannot be aborted: %s", here->ranks[k], strerror(errno));
+        if (task_has_ended(&server->tasks[k]) ||
+            !procset_has(set, server->boot.nspace, here->ranks[k]))
+            continue;
+        server->tasks[k].aborted = true;
+        abort_started(server, k);
     }
 }
 

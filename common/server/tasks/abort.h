@@ -11,6 +11,10 @@
 /** Has the tasks of the step that are in @p set killed, on all nodes. @thread the loop's */
 void abort_some(struct server *server, const struct procset *set);
 
+/** The launcher has told of the process of task @p slot: it is killed if it is to be aborted.
+ * @thread the loop's */
+void abort_started(struct server *server, uint32_t slot);
+
 /** Takes another server's word of it. @thread the loop's */
 void abort_receive(struct server *server, const void *body, size_t len);
 

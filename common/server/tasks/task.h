@@ -43,6 +43,7 @@ struct task {
     uint32_t sig, code; /**< how it ended */
     int64_t at;         /**< when, now_ms() */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
+    bool aborted;       /**< PMIx_Abort has named it, and the step goes on: we kill it */
 
     /* used by upcall/forget.c */
     _Atomic unsigned connected;       /**< its connections to libpmix; PMIx's thread counts */

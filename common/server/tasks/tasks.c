@@ -128,7 +128,7 @@ bool tasks_all_killed(const struct server *server)
 {
     uint32_t n = boot_here(&server->boot)->ntasks;
     for (uint32_t k = 0; k < n; k++)
-        if (server->tasks[k].sig == 0)
+        if (server->tasks[k].sig == 0 || server->tasks[k].aborted)
             return false;
     return true;
 }
@@ -208,13 +208,14 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
                  here->ranks[slot], here->name, task->code);
 }
 
-/* @return SIGKILL or SIGTERM when all tasks of this node were lost by that signal, else 0. Then the
- * RM has most likely ended them, and says so itself. */
+/* @return SIGKILL or SIGTERM when all tasks of this node were lost by that signal, and none because
+ * it was aborted, else 0. Then the RM has most likely ended them, and says so itself. */
 static uint32_t common_signal(const struct server *server)
 {
     uint32_t n = boot_here(&server->boot)->ntasks, sig = server->tasks[0].sig;
     for (uint32_t k = 0; k < n; k++)
-        if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig)
+        if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig ||
+            server->tasks[k].aborted)
             return 0;
     return (n > 1 || server->boot.nnodes > 1) && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
 }

@@ -70,6 +70,11 @@ struct engine_entry *rollup_entries(const struct tracker *t, uint32_t more, uint
             continue;
         wire_in_init(&in, child->entries->data, child->entries->len);
         struct engine_entry *some = entries_get(&in, t->tree.n, &count);
+        if (some == NULL) { /* out of memory: the bytes were checked when they came */
+            free(entries);
+            *n = 0;
+            return NULL;
+        }
         if (count > 0)
             memcpy(entries + *n, some, count * sizeof *some);
         *n += count;
