@@ -9,6 +9,7 @@
 #include "common/server/spawned/execs.h"
 #include "common/server/status/shown.h"
 #include "common/server/steps/meeting.h"
+#include "common/server/tasks/abort.h"
 #include "common/server/tasks/tasks.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
