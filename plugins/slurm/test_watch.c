@@ -85,28 +85,37 @@ static void *serve(void *arg)
     return arg;
 }
 
-/* A task is killed, and slurmstepd is faster than the watch. */
-static void server_hears_of_last_end(void **state)
+/* A watch of a server that is this process, with the sockets between it and the server.
+ * @param left called when the server has said that it leaves, or NULL */
+static struct watch *begin_watch(int control[2], void (*left)(void *arg))
 {
-    int control[2];
     struct err err = {0};
-    pthread_t server;
-    void *result;
-    char byte;
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
-    assert_int_equal(pipe(busy) + pipe(idle), 0);
     launch = (struct launch){.control = control[0],
                              .pidfd = -1,
                              .relay = {.fd = -1},
                              .oom_kills = -1,
                              .node = "c07",
-                             .on_left = on_left};
+                             .server = getpid(),
+                             .on_left = left};
     struct watch *watch = watch_start(
         &(struct watched){
             .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
         &err);
     assert_non_null(watch);
+    return watch;
+}
+
+/* A task is killed, and slurmstepd is faster than the watch. */
+static void server_hears_of_last_end(void **state)
+{
+    int control[2];
+    pthread_t server;
+    void *result;
+    char byte;
+    (void)state;
+    assert_int_equal(pipe(busy) + pipe(idle), 0);
+    struct watch *watch = begin_watch(control, on_left);
     pid_t task = fork();
     if (task == 0) {
         watch_task(watch, 0, getpid());
@@ -185,27 +194,15 @@ static void logs(const char *text)
 static void silent_server_is_told_of(void **state)
 {
     int control[2];
-    struct err err = {0};
     pthread_t server;
     uint32_t record[3];
     void *result;
     const char here = BOOT_SAYS_HERE, left = BOOT_SAYS_LEFT;
     (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
     assert_int_equal(pipe(lines) + pipe(idle), 0);
     log_open(log_line, NULL, LOG_LEVEL_ERROR, NULL);
-    launch = (struct launch){.control = control[0],
-                             .pidfd = -1,
-                             .relay = {.fd = -1},
-                             .oom_kills = -1,
-                             .node = "c07",
-                             .server = getpid()};
     hurried = true;
-    struct watch *watch = watch_start(
-        &(struct watched){
-            .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
-        &err);
-    assert_non_null(watch);
+    struct watch *watch = begin_watch(control, NULL);
     assert_int_equal(recv(control[1], record, sizeof record, 0), RECORD);
     assert_int_equal(ntohl(record[0]), BOOT_ASKS);
     logs("muster-server on node c07 has not answered for 60 s");
@@ -230,7 +227,6 @@ static void door_is_for_unserved_tasks(void **state)
     void *result;
     char byte;
     (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, control), 0);
     assert_int_equal(pipe(lines) + pipe(busy) + pipe(idle), 0);
     log_open(log_line, NULL, LOG_LEVEL_ERROR, NULL);
     assert_int_equal(door_open(&door, 0, &err), 0);
@@ -238,17 +234,7 @@ static void door_is_for_unserved_tasks(void **state)
                              .sin_port = htons(door.port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     facts.user.uid = getuid();
-    launch = (struct launch){.control = control[0],
-                             .pidfd = -1,
-                             .relay = {.fd = -1},
-                             .oom_kills = -1,
-                             .node = "c07",
-                             .on_left = on_left};
-    struct watch *watch = watch_start(
-        &(struct watched){
-            .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
-        &err);
-    assert_non_null(watch);
+    struct watch *watch = begin_watch(control, on_left);
     assert_int_equal(connect(knock, (struct sockaddr *)&to, sizeof to), 0);
     assert_int_equal(send(control[1], &left, 1, 0), 1);
     assert_int_equal(read(busy[0], &byte, 1), 1); /* the watch looks at doors before */
