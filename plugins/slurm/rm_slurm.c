@@ -4,7 +4,8 @@
  * bytes from them over the socket that the plugin made (inbox.c), the step's end (ender.c).
  *
  * slurmd on the receiving side connects to the socket as the sender's uid, so SO_PEERCRED vouches
- * for it; the socket's mode refuses all other users (docs/design.md, "Messages through slurmd"). */
+ * for it; the socket's mode refuses all other users (docs/transport.md, "Messages through slurmd").
+ */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/handoff/handoff.h"
