@@ -99,7 +99,6 @@ static void put_result(struct fuzz_bytes *in, const struct wire_out *sig, struct
     wire_put_u64(out, what >> 2);
     wire_put_u32(out, what >> 3 & 1); /* flags */
     wire_put_u64(out, what >> 4);     /* assembly */
-    wire_put_u32(out, what * 100u);   /* age */
     put_set(in, out);
     put_set(in, out);
     wire_put_u32(out, what & 0x80 ? 2 : 0); /* that come in pieces */

@@ -395,8 +395,8 @@ static void a_success_after_giving_up(void **state)
     party_end(&room);
 }
 
-/* Leader a0 of two adds b3, and has 2 s. @return its call */
-static struct party *adds_b3(struct party_room *room, bool boots)
+/* Leader a1 of two comes too late for the others' deadline of 2 s. */
+static void fail_by_time(struct party_room *room, bool boots)
 {
     struct procset set = party_set("a0 a1"), added = party_set("b3");
     struct party *first = boots
@@ -405,21 +405,8 @@ static struct party *adds_b3(struct party_room *room, bool boots)
                                                  (struct party_ask){.added = &added, .timeout = 2});
     procset_free(&set);
     procset_free(&added);
-    return first;
-}
-
-/* The other leader, a1, calls. @return its call */
-static struct party *leads_late(struct party_room *room, bool boots)
-{
-    return boots ? party_boots(room, 1, 2, "", 0) : leads(room, 1, "a0 a1", "", 0);
-}
-
-/* Leader a1 comes too late for the other's deadline. */
-static void fail_by_time(struct party_room *room, bool boots)
-{
-    struct party *first = adds_b3(room, boots);
     loopback_run(room->kit->net, 3000);
-    struct party *late = leads_late(room, boots);
+    struct party *late = boots ? party_boots(room, 1, 2, "", 0) : leads(room, 1, "a0 a1", "", 0);
     loopback_run(room->kit->net, 1000);
     party_assert(first, LOOPBACK_TIMEOUT);
     party_assert(late, LOOPBACK_TIMEOUT);
@@ -430,7 +417,8 @@ static void succeed(struct party_room *room, bool boots, bool nameless)
 {
     struct party *all[] = {boots ? party_boots(room, 0, 2, "b3", 0)
                                  : leads(room, 0, "a0 a1", "b3", 0),
-                           leads_late(room, boots), party_joins(room, b(3), nameless)};
+                           boots ? party_boots(room, 1, 2, "", 0) : leads(room, 1, "a0 a1", "", 0),
+                           party_joins(room, b(3), nameless)};
     loopback_run(room->kit->net, 1000);
     for (int i = 0; i < 3; i++)
         party_assert(all[i], 0);
@@ -454,59 +442,6 @@ static void a_failure_after_giving_up(void **state)
         assert_int_equal(member->answers, 1);
         assert_int_equal(member->status, dropped ? 0 : LOOPBACK_TIMEOUT);
         succeed(&room, boots, nameless);
-        party_end(&room);
-    }
-}
-
-/* The word on that failure comes late: the member has called for the next construct by then. Its
- * leaders have had the failure, so they call for the next one, too. */
-static void a_failure_after_calling_again(void **state)
-{
-    (void)state;
-    for (int how = 0; how < 8; how++) {
-        bool boots = how & 1, nameless = how & 2, dropped = how & 4;
-        struct party_room room = room_of();
-        struct loopback *net = room.kit->net;
-        const uint8_t sides[N] = {[3] = 1};
-        struct party *first = adds_b3(&room, boots);
-        struct party *member =
-            party_join(&room, "g", b(3), (struct party_ask){.nameless = nameless, .timeout = 1});
-        loopback_run(net, 500);
-        if (dropped) {
-            assert_true(engine_withdraw(loopback_engine(net, 3), &member->call));
-            member->answers = 1; /* by the library */
-        }
-        loopback_run(net, 1000);
-        loopback_partition(net, sides, loopback_now(net) + 950);
-        loopback_run(net, 600);
-        struct party *late = leads_late(&room, boots);
-        loopback_run(net, 200);
-        party_assert(first, LOOPBACK_TIMEOUT);
-        party_assert(late, LOOPBACK_TIMEOUT);
-        succeed(&room, boots, nameless);
-        party_end(&room);
-    }
-}
-
-/* The construct that fails began after the member had given up: the member's next call is for it,
- * although it was made just before the failure. */
-static void a_failure_of_what_began_later(void **state)
-{
-    (void)state;
-    for (int how = 0; how < 4; how++) {
-        bool boots = how & 1, nameless = how & 2;
-        struct party_room room = room_of();
-        struct loopback *net = room.kit->net;
-        struct party *member =
-            party_join(&room, "g", b(3), (struct party_ask){.nameless = nameless, .timeout = 1});
-        loopback_run(net, 1500);
-        party_assert(member, LOOPBACK_TIMEOUT);
-        struct party *first = adds_b3(&room, boots);
-        loopback_run(net, 1500);
-        member = party_joins(&room, b(3), nameless);
-        loopback_run(net, 1000);
-        party_assert(first, LOOPBACK_TIMEOUT);
-        party_assert(member, LOOPBACK_TIMEOUT);
         party_end(&room);
     }
 }
@@ -549,8 +484,6 @@ int main(void)
         cmocka_unit_test(a_failure_of_a_bootstrap_is_forgotten),
         cmocka_unit_test(a_success_after_giving_up),
         cmocka_unit_test(a_failure_after_giving_up),
-        cmocka_unit_test(a_failure_after_calling_again),
-        cmocka_unit_test(a_failure_of_what_began_later),
         cmocka_unit_test(a_debt_after_giving_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

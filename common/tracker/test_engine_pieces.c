@@ -239,7 +239,7 @@ static void a_loss_is_handed_on(void **state)
     wire_put_block(&release, world.op->sig, world.op->siglen);
     wire_put_u64(&release, 0);
     wire_put_i32(&release, LOOPBACK_LOST);
-    for (int i = 0; i < 9; i++) /* context id, flags, assembly, age, nobody twice, pieces */
+    for (int i = 0; i < 8; i++) /* context id, flags, assembly, nobody twice, pieces, entries */
         wire_put_u32(&release, 0);
     wire_put_u32(&release, 0);
     engine_take(loopback_engine(world.kit->net, third), world.child[2], FRAME_RELEASE, release.data,

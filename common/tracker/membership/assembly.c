@@ -204,8 +204,7 @@ void assembly_detach(struct engine *engine, struct tracker *t, bool fails, struc
 
 void assembly_decide(struct engine *engine, struct assembly *a, int32_t status)
 {
-    struct tracker_release release = {
-        .generation = ++engine->generations, .op = a->op, .age = release_age(engine, a->opened)};
+    struct tracker_release release = {.generation = ++engine->generations, .op = a->op};
     struct engine_result *result = &release.result;
     struct rollup_more more = {0};
     assembly_remove(engine, a);

@@ -179,11 +179,8 @@ void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, con
         members_on(engine, release->added, engine->env.self, &local);
         if (local.nparts > 0)
             claim = claim_new(engine, decider, release->op, id, &local);
-        if (claim != NULL) {
-            uint64_t now = engine->env.now(engine->env.arg);
+        if (claim != NULL)
             keep_sig(claim, frame->sig, frame->siglen);
-            quit_returned(engine, claim, now > release->age ? now - release->age : 0);
-        }
         procset_free(&local);
     }
     if (claim != NULL && !claim_is_over(claim))

@@ -21,12 +21,11 @@ struct lead {
     struct engine_entry *entry;
 };
 
-/* Tells the server of one leader alone how its call ends, and those of @p added.
- * @param opened when the construct began, ms */
-static void answer(struct engine *engine, const struct lead *lead, int32_t status, uint64_t opened,
+/* Tells the server of one leader alone how its call ends, and those of @p added. */
+static void answer(struct engine *engine, const struct lead *lead, int32_t status,
                    const struct procset *added)
 {
-    struct tracker_release release = {.result.status = status, .age = release_age(engine, opened)};
+    struct tracker_release release = {.result.status = status};
     struct assembly *a = assembly_new(engine, lead->id, NULL);
     struct assembly_part *part = a != NULL ? parts_add(&a->leaders, lead->from) : NULL;
     if (a != NULL)
@@ -51,14 +50,13 @@ static bool is_late(struct engine *engine, const struct lead *lead)
     if (f == NULL)
         return false;
     int32_t status = f->status;
-    uint64_t opened = f->opened;
     procset_unite(&f->answered, &lead->leader);
     procset_unite(&f->told, &f->answered); /* a leader does not call as a member */
     procset_except(&added, &lead->added, &f->told);
     procset_unite(&f->told, &added);
     if (--f->left == 0)
         missed_free(engine, f);
-    answer(engine, lead, status, opened, &added);
+    answer(engine, lead, status, &added);
     procset_free(&added);
     return true;
 }
@@ -225,7 +223,7 @@ void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
     lead.count = wire_get_u32(in);
     if (lead.count == 0 && wire_end(in)) {
         if (home_take_back(engine, from, lead.number, &lead.leader))
-            answer(engine, &lead, engine->env.codes.closing, 0, &lead.added); /* empty */
+            answer(engine, &lead, engine->env.codes.closing, &lead.added); /* empty */
         procset_free(&lead.leader);
         return;
     }

@@ -44,7 +44,6 @@ void missed_keep(struct engine *engine, const struct assembly *a, int32_t status
     }
     memcpy(f->id, a->id, sizeof f->id);
     f->status = status;
-    f->opened = a->opened;
     f->left = a->count - have;
     procset_unite(&f->answered, &a->leading);
     procset_unite(&f->told, &a->added);

@@ -59,7 +59,6 @@ struct missed {
     struct timer due; /**< to be forgotten */
     char id[PROCSET_NAME_MAX + 1];
     int32_t status;
-    uint64_t opened;         /**< when the first leader called, ms */
     uint64_t left;           /**< leaders that had not called */
     struct procset answered; /**< leaders that had */
     struct procset told;     /**< added members whose servers know */
@@ -262,12 +261,8 @@ void debt_forgive(struct engine *engine, uint32_t decider, const struct engine_c
 /** Notes that the call of a member or a leader has ended: nothing is owed to it for a construct
  * that fails. */
 void quit_note(struct engine *engine, const struct engine_call *call);
-/** It calls again, for another construct: what it had quit is forgotten soon. */
+/** It calls again, for another construct: what it had quit is forgotten. */
 void quit_returns(struct engine *engine, const struct engine_call *call);
-/** Takes from what a failed construct owes the members that had quit it, and have just called
- * again.
- * @param began when the construct began, ms */
-void quit_returned(struct engine *engine, struct claim *claim, uint64_t began);
 /** Takes from what a construct that has ended owes the members that had quit. */
 void quit_settle(struct engine *engine, struct claim *claim);
 

@@ -16,7 +16,6 @@ static void put_release(const struct tracker_release *release, const void *sig, 
     wire_put_u64(out, result->context_id);
     wire_put_u32(out, result->flags);
     wire_put_u64(out, release->op);
-    wire_put_u32(out, release->age);
     procset_write(release->added != NULL ? release->added : &nobody, out);
     procset_write(result->gone != NULL ? result->gone : &nobody, out);
     wire_put_u32(out, release->npieced);
@@ -40,12 +39,6 @@ struct shared_bytes *release_bytes(struct tracker_release *release, const void *
     return release->bytes;
 }
 
-uint32_t release_age(const struct engine *engine, uint64_t opened)
-{
-    uint64_t age = opened != 0 ? engine->env.now(engine->env.arg) - opened : 0;
-    return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
-}
-
 void release_end(struct tracker_release *release)
 {
     shared_bytes_drop(release->bytes);
@@ -66,7 +59,6 @@ bool release_read(struct release_frame *frame, struct wire_in *in, struct shared
     result->context_id = wire_get_u64(in);
     result->flags = wire_get_u32(in);
     release->op = wire_get_u64(in);
-    release->age = wire_get_u32(in);
     procset_read(&frame->added, in);
     release->added = &frame->added;
     procset_read(&frame->gone, in);

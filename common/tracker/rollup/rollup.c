@@ -196,8 +196,7 @@ static void say_soon(struct engine *engine, struct tracker *t)
 
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
 {
-    struct tracker_release release = {.generation = ++engine->generations,
-                                      .age = release_age(engine, t->opened)};
+    struct tracker_release release = {.generation = ++engine->generations};
     struct release_frame frame = {0};
     struct rollup_more more = {0};
     struct decided *d = NULL;

@@ -30,9 +30,6 @@ void entry_acquaint(const struct engine *engine, uint32_t node, const struct eng
 /** @return the bytes of a result, made when they are not there; the release's. NULL: out of memory
  * @param sig of the operation */
 struct shared_bytes *release_bytes(struct tracker_release *release, const void *sig, size_t siglen);
-/** @return how long ago an operation began, as a result says it, ms @param opened ms; 0: not known
- */
-uint32_t release_age(const struct engine *engine, uint64_t opened);
 /** Frees the bytes. */
 void release_end(struct tracker_release *release);
 /** Reads a result that came. release_frame_free() it also after an error.

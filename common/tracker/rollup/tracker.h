@@ -119,7 +119,6 @@ struct tracker_release {
                             root's word */
     uint64_t op;         /**< the root's number of its assembly; 0: no member was added */
     const struct procset *added;
-    uint32_t age; /**< of the operation when it was decided, ms; 0: not known */
     struct engine_result result;
     const void *raw;            /**< the bytes as they came, borrowed; NULL: none came */
     size_t len;                 /**< of raw */
