@@ -143,6 +143,23 @@ static void never(void)
     fence_all(false);
 }
 
+/* A member of "boot.late" calls again. The word on the failure may come behind that call, which is
+ * then answered with the failure (docs/limits.md): the next call after that is for the others'. */
+static void join_again(struct group_ask ask)
+{
+    struct group_call call;
+    group_begin(&call, "boot.late", &client.me, 0, ask);
+    pmix_status_t status = group_end(&call);
+    if (status == PMIX_ERR_TIMEOUT) {
+        printf("groups_bootstrap: rank %u got the failure for its second call\n", client.me.rank);
+        group_begin(&call, "boot.late", &client.me, 0, ask);
+        status = group_end(&call);
+    }
+    CHECK_OK(status, "boot.late");
+    group_check_members(&call.result, everybody, client.size);
+    group_result_free(&call.result);
+}
+
 /* One leader of two does not call, and the added members give up before the other does. That call
  * of theirs was of the construct that fails: with all there, the id works again. */
 static void give_up(void)
@@ -162,7 +179,10 @@ static void give_up(void)
     }
     step("the same id with all of them");
     ask.timeout = 0;
-    form("boot.late", first || last, ask, everybody, client.size);
+    if (first || last)
+        form("boot.late", true, ask, everybody, client.size);
+    else
+        join_again(ask);
     group_destruct("boot.late");
     free(added);
 }

@@ -100,10 +100,15 @@ struct engine_codes {
     int32_t timeout; /**< the deadline passed */
     int32_t lost;    /**< a server that takes part is gone */
     int32_t invalid; /**< the participants are not known here */
-    int32_t library; /**< servers that do not fit together: PMIx library or tree differ */
+    int32_t library; /**< servers that do not fit together: PMIx library or tree differ. The root
+                        tells each server itself, past those between, so this may overtake the
+                        result before it: no call's own failure has it, see ENGINE_MISFIT */
     int32_t closing; /**< this server is leaving */
     int32_t count;   /**< leaders of a bootstrap disagree on their number */
 };
+
+/** For engine_codes::library where calls may fail with any status of PMIx: none of them. */
+enum { ENGINE_MISFIT = INT32_MIN };
 
 /** What a server has as large, few and piece, where it has direct connections.
  * docs/performance.md says why. */

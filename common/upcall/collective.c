@@ -92,7 +92,10 @@ static uint32_t default_timeout(const struct server *server, enum coll_kind kind
 static void on_done(struct engine_call *call, const struct engine_result *result)
 {
     struct collective *c = (struct collective *)((char *)call - offsetof(struct collective, call));
-    collective_complete(c, result);
+    struct engine_result told = *result;
+    if (told.status == ENGINE_MISFIT)
+        told.status = PMIX_ERR_NOT_SUPPORTED;
+    collective_complete(c, &told);
 }
 
 int collective_prepare(struct collective *c)

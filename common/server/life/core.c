@@ -115,7 +115,7 @@ static struct engine_env engine_env(struct server *server)
         .codes = {.timeout = PMIX_ERR_TIMEOUT,
                   .lost = PMIX_ERR_LOST_CONNECTION,
                   .invalid = PMIX_ERR_NOT_FOUND,
-                  .library = PMIX_ERR_NOT_SUPPORTED,
+                  .library = ENGINE_MISFIT,
                   .closing = PMIX_ERR_UNREACH,
                   .count = PMIX_ERR_BAD_PARAM},
         .now = clock_of,
