@@ -179,7 +179,8 @@ static void on_sought(struct seek_wait *wait)
 static bool seek(struct collective *c)
 {
     bool known = true;
-    if (c->state != COLLECTIVE_NEW || coll_traits(c->kind)->is_group)
+    if (c->state != COLLECTIVE_NEW || c->kind == COLL_DESTRUCT ||
+        c->role != COLLECTIVE_PARTICIPANTS)
         return false;
     for (size_t i = 0; i < c->nprocs; i++) {
         known = known && (nspace_find(c->server->nspace, c->procs[i].nspace) != NULL ||
