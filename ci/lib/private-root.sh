@@ -59,7 +59,7 @@ make_accounts() {
 }
 
 make_root() {
-  local path system
+  local path system opt
   # There it would hide the root's own, or not be ours to cover.
   for path in "${keep[@]}"; do
     for system in /usr/bin /usr/lib /etc /var/lib /opt /run /dev /proc /sys; do
@@ -72,7 +72,10 @@ make_root() {
   [ -z "$cgroup" ] || cgroups_mount "$root/sys/fs/cgroup"
   if [ -n "$build" ]; then
     # A tmpfs, so as to have the mount point, over what the machine has.
-    [ -n "$root" ] || cover /opt 755 /opt/*/
+    shopt -s nullglob
+    opt=(/opt/*/)
+    shopt -u nullglob
+    [ -n "$root" ] || cover /opt 755 "${opt[@]}"
     mkdir -p "$dir/muster" "$root/opt/muster"
     mount -n --bind "$dir/muster" "$root/opt/muster"
   fi
