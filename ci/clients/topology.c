@@ -36,11 +36,11 @@ int main(int argc, char **argv)
         {"shared", &shared, "whether it must be shared with others", NULL}, {0}};
     client_init("topology", options, argc, argv);
     bool was_shared = is_shared();
-    if (shared && LIBPMIX < 50000)
-        return client_skip("libpmix does not look for the hardware in PMIx_Init before 5.0");
     pmix_topology_t pmix = {0};
     step("PMIx_Load_topology");
     CHECK_OK(PMIx_Load_topology(&pmix), "PMIx_Load_topology");
+    if (LIBPMIX < 50000) /* it has not looked in PMIx_Init */
+        was_shared = is_shared();
     CHECK(!shared || was_shared, "expected hardware that the server has found, found none");
     hwloc_topology_t own, theirs = pmix.topology;
     step("hwloc");

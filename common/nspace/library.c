@@ -143,12 +143,6 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .from = RELEASE(7, 0),
          .meaning = "an operation, a fence too, waits for a participant that was gone before the "
                     "first local call; upcall/forget.c has libpmix forget it"},
-    [LIBRARY_SEEKS_TOPOLOGY] =
-        {.name = "SEEKS_TOPOLOGY",
-         .fault = true,
-         .from = RELEASE(5, 0),
-         .meaning = "each client looks for the hardware in PMIx_Init; nspace/topology.c shares "
-                    "what the server has found"},
     [LIBRARY_UNLOADED_LEAKS] =
         {.name = "UNLOADED_LEAKS",
          .fault = true,

@@ -5,7 +5,6 @@
  */
 #include "common/nspace/topology.h"
 
-#include "common/nspace/library.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -192,11 +191,11 @@ static void offer(hwloc_topology_t t, const struct boot *boot, char *path, uint6
         log_debug("tasks find the node's hardware in %s, %zu bytes", path, len);
 }
 
-void topology_share(const struct topology *t, const struct boot *boot, uint32_t library, pid_t pid)
+void topology_share(const struct topology *t, const struct boot *boot, pid_t pid)
 {
     size_t len = 0;
     char *path = NULL;
-    if (t == NULL || !library_has(library, LIBRARY_SEEKS_TOPOLOGY))
+    if (t == NULL)
         return;
     hwloc_topology_t view = view_of(t->pmix.topology, pid);
     uint64_t at =

@@ -33,8 +33,7 @@ void topology_info(struct topology *t, pmix_info_t *info);
 
 /** Has this node's clients find the hardware that task @p pid may use, in a file in boot::tmpdir.
  * Where that cannot be, it is logged, and clients look by themselves.
- * @param library libpmix's version as in struct server
  * @thread the loop's, before the first client connects */
-void topology_share(const struct topology *t, const struct boot *boot, uint32_t library, pid_t pid);
+void topology_share(const struct topology *t, const struct boot *boot, pid_t pid);
 
 #endif

@@ -35,7 +35,7 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
     if (++server->ntold != ntasks)
         return;
     binding_complete(server->nspace);
-    topology_share(server->topology, &server->boot, server->library, pid);
+    topology_share(server->topology, &server->boot, pid);
     if (!server_tell_launcher(BOOT_SAYS_BOUND))
         log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
 }
