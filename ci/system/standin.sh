@@ -197,16 +197,25 @@ part_mistakes() {
   says 'a wrong fault' 2 '"when=3" is none of: percent ms node'
   run 30 --plugin=/nonexistent.so true
   says 'no plugin' 1 'cannot load the plugin: /nonexistent.so'
-  (ulimit -n 30 && exec "${musterrun[@]}" -n60 true) >"$log" 2>&1
+  (close_inherited && ulimit -n 30 && exec "${musterrun[@]}" -n60 true) >"$log" 2>&1
   status=$?
   says 'too few descriptors' 1 'cannot make the pipes of 60 tasks: Too many open files'
   # first musterrun lacks them, then the plugin in slurmstepd or the job shell, then the server
   for n in 8 {12..24} 28 32 64; do
-    (ulimit -n "$n" && exec timeout -k 5 100 "${musterrun[@]}" -N1 -n1 "$clients/start") >"$log" 2>&1 </dev/null
+    (close_inherited && ulimit -n "$n" && exec timeout -k 5 100 "${musterrun[@]}" -N1 -n1 "$clients/start") >"$log" 2>&1 </dev/null
     status=$?
     says "$n descriptors" "[1-9]|$killed" 'Too many open files|it may open [0-9]+ files, and needs 65'
   done
   clean mistakes
+}
+
+# What this shell has inherited counts too, and differs from one caller to the next.
+close_inherited() {
+  local fd
+  for fd in "/proc/$BASHPID/fd"/*; do
+    fd=${fd##*/}
+    [ "$fd" -le 2 ] || eval "exec $fd>&-"
+  done
 }
 
 # Its servers are found by no more than being there.

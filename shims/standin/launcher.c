@@ -105,13 +105,25 @@ static void raise_limits(struct run *run)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* libpmix's server crashes without an entry for its user: it looks for the home directory. */
+static int find_self(struct err *err)
+{
+    errno = 0;
+    if (getpwuid(geteuid()) != NULL)
+        return 0;
+    /* the values that getpwuid(3) names for "not there" */
+    if (errno == 0 || errno == ENOENT || errno == ESRCH || errno == EBADF || errno == EPERM)
+        return err_set(err, "uid %u has no entry in the user database, and libpmix needs one",
+                       geteuid());
+    return err_set(err, "cannot look for uid %u in the user database: %s", geteuid(),
+                   strerror(errno));
+}
+
 static int prepare(struct launcher *launcher, struct err *err)
 {
     struct run *run = launcher->run;
-    /* libpmix's server crashes without: it looks for the home directory */
-    if (!getpwuid(geteuid()))
-        return err_set(err, "uid %u has no entry in the user database, and libpmix needs one",
-                       geteuid());
+    if (find_self(err) < 0)
+        return -1;
     raise_limits(run);
     launcher->nodes = calloc(run->step.nnodes, sizeof(*launcher->nodes));
     launcher->alike.ranks = calloc(run->step.ntasks, sizeof(*launcher->alike.ranks));

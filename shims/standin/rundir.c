@@ -80,9 +80,13 @@ static int make_locked(struct standin_step *step, const char *tmp)
     int fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(birth, step->dir) == 0)
         return 0;
+    int why = errno;
     step->dir[0] = '\0';
+    if (fd >= 0)
+        close(fd);
     unlink(lock);
     rmdir(birth);
+    errno = why;
     return -1;
 }
 

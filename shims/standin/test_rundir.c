@@ -4,10 +4,12 @@
 
 #include "common/util/test_cmocka.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,6 +82,23 @@ static void the_search_ends(void **state)
     assert_false(rundir_each("/nonexistent", geteuid(), note, &seen));
 }
 
+/* The reason of the failure is told, not that of the cleaning up after it. */
+static void too_few_descriptors(void **state)
+{
+    struct standin_step step = {0};
+    struct rlimit had, none;
+    struct err err = {0};
+    assert_int_equal(setenv("TMPDIR", *state, 1), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+    none = had;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int rc = rundir_make(&step, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
+    assert_int_equal(rc, -1);
+    assert_non_null(strstr(err.text, strerror(EMFILE)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +106,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_of_another_user, make_tmp, remove_tmp),
         cmocka_unit_test_setup_teardown(what_is_no_run, make_tmp, remove_tmp),
         cmocka_unit_test_setup_teardown(the_search_ends, make_tmp, remove_tmp),
+        cmocka_unit_test_setup_teardown(too_few_descriptors, make_tmp, remove_tmp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
