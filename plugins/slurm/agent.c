@@ -12,9 +12,10 @@
  *     known       send frames until it has been silent for KNOWN_MS, or as long as a step runs that
  *                 it has started (agent_children.h)
  *
- * A stranger becomes known by the secret, which looks cheap and keeps munged out of the reach of
- * other users, and by a credential that says that it is a process of srun's own user, and of this
- * step. One thread does everything.
+ * A stranger becomes known by a proof that it knows the secret, which looks cheap and keeps munged
+ * out of the reach of other users, and by a credential that says that its point is of a process of
+ * srun's own user, and of this step. The agent's own credential says the same of the agent's point.
+ * From then on all frames are sealed (agent_line.h). One thread does everything.
  */
 #include "plugins/slurm/agent.h"
 
@@ -57,9 +58,10 @@ enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
 
 struct caller {
     enum caller_state state;
-    int fd;        /* -1: no caller */
-    uint64_t id;   /* never the same twice */
-    int64_t until; /* now_ms() when it is cut off, unless it has started a step */
+    int fd;                 /* -1: no caller */
+    uint64_t id;            /* never the same twice */
+    int64_t until;          /* now_ms() when it is cut off, unless it has started a step */
+    struct agent_line line; /* of a known caller: what it says and is told is sealed */
     struct wire_out in, out;
 };
 
@@ -90,6 +92,7 @@ static void cut(struct agent *a, struct caller *caller)
 {
     uint64_t id = caller->id;
     close(caller->fd);
+    agent_line_close(&caller->line);
     wire_out_free(&caller->in);
     wire_out_free(&caller->out);
     *caller = (struct caller){.fd = -1};
@@ -140,14 +143,23 @@ static void send_out(struct caller *caller)
     caller->out.len -= (size_t)n;
 }
 
-static void answer(struct caller *caller, uint32_t type, enum agent_result result)
+/* What cannot be sealed, or kept until it can be sent, is the last that the caller is told. */
+static void send_frame(struct caller *caller, const struct wire_out *frame)
 {
-    size_t begin = agent_frame_begin(&caller->out, AGENT_ANSWER);
-    wire_put_u32(&caller->out, type);
-    wire_put_u32(&caller->out, result);
-    agent_frame_end(&caller->out, begin);
+    caller->out.failed |= !agent_line_put(&caller->line, frame, &caller->out);
     if (!caller->out.failed)
         send_out(caller);
+}
+
+static void answer(struct caller *caller, uint32_t type, enum agent_result result)
+{
+    struct wire_out frame = {0};
+    size_t begin = agent_frame_begin(&frame, AGENT_ANSWER);
+    wire_put_u32(&frame, type);
+    wire_put_u32(&frame, result);
+    agent_frame_end(&frame, begin);
+    send_frame(caller, &frame);
+    wire_out_free(&frame);
 }
 
 /* children_env.tell */
@@ -155,11 +167,8 @@ static void tell_caller(void *arg, uint64_t id, const struct wire_out *frame)
 {
     struct agent *a = arg;
     for (int i = 0; i < CALLERS_MAX; i++)
-        if (a->callers[i].fd >= 0 && a->callers[i].id == id) {
-            wire_put_raw(&a->callers[i].out, frame->data, frame->len);
-            if (!a->callers[i].out.failed)
-                send_out(&a->callers[i]);
-        }
+        if (a->callers[i].fd >= 0 && a->callers[i].id == id)
+            send_frame(&a->callers[i], frame);
 }
 
 /* children_env.kill */
@@ -172,15 +181,23 @@ static void kill_step(void *arg, uint32_t job, uint32_t step)
 }
 
 /* @return whether the caller may stay */
+static bool take_hello(struct agent *a, struct caller *caller, struct agent_frame *frame)
+{
+    if (frame->type != AGENT_HELLO ||
+        !agent_hello_take(&a->hellos, &a->self, &frame->body, &caller->line, &caller->out))
+        return false;
+    caller->state = CALLER_KNOWN;
+    caller->until = now_ms() + KNOWN_MS;
+    if (!caller->out.failed)
+        send_out(caller);
+    return !caller->out.failed;
+}
+
+/* Of a known caller. @return whether it may stay */
 static bool take_frame(struct agent *a, struct caller *caller, struct agent_frame *frame)
 {
     enum agent_result result = AGENT_UNKNOWN;
-    if (caller->state == CALLER_STRANGER) {
-        if (frame->type != AGENT_HELLO || !agent_hello_take(&a->hellos, &a->self, &frame->body))
-            return false;
-        caller->state = CALLER_KNOWN;
-        result = AGENT_TAKEN;
-    } else if (frame->type == AGENT_STATUS) {
+    if (frame->type == AGENT_STATUS) {
         result = take_status(&frame->body);
     } else if (frame->type == AGENT_SAY) {
         result = take_line(a, &frame->body);
@@ -206,12 +223,16 @@ static bool take_frames(struct agent *a, struct caller *caller)
     size_t at = 0;
     for (;;) {
         struct agent_frame frame;
-        size_t max = caller->state == CALLER_STRANGER ? AGENT_STRANGER_MAX : AGENT_FRAME_MAX;
-        int found = agent_frame_read(caller->in.data + at, caller->in.len - at, max, &frame);
-        if (found < 0 || (found > 0 && !take_frame(a, caller, &frame)))
-            return false;
+        bool stranger = caller->state == CALLER_STRANGER;
+        unsigned char *data = caller->in.data + at;
+        int found = stranger
+                        ? agent_frame_read(data, caller->in.len - at, AGENT_STRANGER_MAX, &frame)
+                        : agent_line_read(&caller->line, data, caller->in.len - at, &frame);
         if (found == 0)
             break;
+        if (found < 0 ||
+            !(stranger ? take_hello(a, caller, &frame) : take_frame(a, caller, &frame)))
+            return false;
         at += frame.len;
     }
     memmove(caller->in.data, caller->in.data + at, caller->in.len - at);

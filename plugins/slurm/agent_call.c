@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* muster-server's calls to the agent in srun: HELLO and one frame at once, two answers. */
+/* muster-server's calls to the agent in srun: HELLO and WELCOME, one frame and its answer. */
 #include "plugins/slurm/agent_call.h"
 
 #include "common/util/clock.h"
@@ -10,11 +10,10 @@
 #include <netdb.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ANSWERS = 2, ANSWER_BYTES = AGENT_HEAD + 8 };
+enum { ANSWER_BYTES = SEAL_HEAD + AGENT_HEAD + 8 + SEAL_TAG };
 
 static int wait_ready(int fd, short events, int64_t by)
 {
@@ -77,83 +76,130 @@ static int send_all_by(int fd, const unsigned char *data, size_t len, int64_t by
     return 0;
 }
 
-static int read_answers(int fd, int64_t by, struct err *err)
+/* @return 0 when all @p len bytes have come */
+static int read_all_by(int fd, unsigned char *bytes, size_t len, int64_t by, struct err *err)
 {
-    unsigned char bytes[ANSWERS * ANSWER_BYTES];
-    size_t have = 0;
-    while (have < sizeof bytes) {
+    for (size_t have = 0; have < len;) {
         if (wait_ready(fd, POLLIN, by) != 0)
             return err_set(err, "no answer: %s", strerror(errno));
-        ssize_t n = recv(fd, bytes + have, sizeof bytes - have, 0);
+        ssize_t n = recv(fd, bytes + have, len - have, 0);
         if (n == 0 || (n < 0 && errno == ECONNRESET))
             return err_set(err, "it takes us for a stranger");
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             return err_set(err, "%s", strerror(errno));
         have += n > 0 ? (size_t)n : 0;
     }
-    for (size_t at = 0; at < sizeof bytes; at += ANSWER_BYTES) {
-        struct agent_frame frame;
-        if (agent_frame_read(bytes + at, ANSWER_BYTES, ANSWER_BYTES, &frame) != 1 ||
-            frame.type != AGENT_ANSWER)
-            return err_set(err, "its answer is none");
-        wire_get_u32(&frame.body);
-        uint32_t result = wire_get_u32(&frame.body);
-        if (result != AGENT_TAKEN)
-            return err_set(err, "it has refused that: %u", result);
-    }
     return 0;
 }
 
-static int put_hello(const struct agent_address *address, int ms, struct wire_out *out)
+static int put_hello(const struct agent_address *address, const struct agent_line *line, int ms,
+                     struct wire_out *out)
 {
     struct wire_out payload = {0};
-    unsigned char nonce[AGENT_NONCE];
+    unsigned char proof[SEAL_PROOF];
     size_t begin = agent_frame_begin(out, AGENT_HELLO);
-    if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce)
-        return -1;
-    agent_payload(address, nonce, &payload);
-    wire_put_raw(out, address->secret, sizeof address->secret);
-    wire_put_raw(out, nonce, sizeof nonce);
-    bool made = !payload.failed && auth_write(out, getuid(), payload.data, payload.len, ms);
+    agent_payload(address, line->point, NULL, &payload);
+    bool made = !payload.failed && line->ops->prove(address->secret, sizeof address->secret,
+                                                    payload.data, payload.len, proof);
+    if (made) {
+        wire_put_raw(out, proof, sizeof proof);
+        wire_put_raw(out, line->point, SEAL_POINT);
+        made = auth_write(out, getuid(), payload.data, payload.len, ms);
+    }
     agent_frame_end(out, begin);
     wire_out_free(&payload);
-    return made ? 0 : -1;
+    return made && !out->failed ? 0 : -1;
 }
 
-/* @param out HELLO, then the frame @return the socket, or -1 */
-static int talk(const struct agent_address *address, const struct wire_out *out, int64_t by,
+/* The agent's point, and its credential, which says whose that is. */
+static int read_welcome(int fd, const struct agent_address *address, struct agent_line *line,
+                        int64_t by, struct err *err)
+{
+    unsigned char bytes[AGENT_STRANGER_MAX];
+    struct agent_frame frame;
+    struct wire_out payload = {0};
+    if (read_all_by(fd, bytes, AGENT_HEAD, by, err) != 0)
+        return -1;
+    if (agent_frame_read(bytes, AGENT_HEAD, sizeof bytes, &frame) < 0 ||
+        read_all_by(fd, bytes + AGENT_HEAD, frame.len - AGENT_HEAD, by, err) != 0 ||
+        agent_frame_read(bytes, frame.len, sizeof bytes, &frame) != 1 ||
+        frame.type != AGENT_WELCOME)
+        return err_set(err, "its answer is none");
+    const unsigned char *point = wire_get_raw(&frame.body, SEAL_POINT);
+    if (point == NULL)
+        return err_set(err, "its answer is none");
+    agent_payload(address, line->point, point, &payload);
+    bool good = !payload.failed &&
+                auth_read(&frame.body, getuid(), payload.data, payload.len, deadline_left(by)) &&
+                agent_line_agree(line, SEAL_CALLER, address, point);
+    wire_out_free(&payload);
+    return good ? 0 : err_set(err, "it is not srun: its credential is not of this step's user");
+}
+
+static int read_answer(int fd, struct agent_line *line, int64_t by, struct err *err)
+{
+    unsigned char bytes[ANSWER_BYTES];
+    struct agent_frame frame;
+    if (read_all_by(fd, bytes, sizeof bytes, by, err) != 0)
+        return -1;
+    if (agent_line_read(line, bytes, sizeof bytes, &frame) != 1 || frame.type != AGENT_ANSWER)
+        return err_set(err, "its answer is none");
+    wire_get_u32(&frame.body);
+    uint32_t result = wire_get_u32(&frame.body);
+    return result == AGENT_TAKEN ? 0 : err_set(err, "it has refused that: %u", result);
+}
+
+/* @return 0, or -1: the agent has not taken the frame */
+static int give(int fd, struct agent_line *line, const struct wire_out *frame, int64_t by,
                 struct err *err)
+{
+    struct wire_out out = {0};
+    int rc = -1;
+    if (!agent_line_put(line, frame, &out))
+        err_set(err, "out of memory");
+    else if (send_all_by(fd, out.data, out.len, by) != 0)
+        err_set(err, "%s", strerror(errno));
+    else
+        rc = read_answer(fd, line, by, err);
+    wire_out_free(&out);
+    return rc;
+}
+
+/* The credential was made before: munged takes its time, and the agent gives a place in which a
+ * caller says nothing to the next one. @return the socket, or -1 */
+static int talk(const struct agent_address *address, const struct wire_out *hello,
+                const struct wire_out *frame, struct agent_line *line, int64_t by, struct err *err)
 {
     int fd = connect_agent(address, by);
     if (fd < 0)
         return err_set(err, "address %s port %s: %s", address->host, address->port,
                        strerror(errno));
-    if (send_all_by(fd, out->data, out->len, by) != 0)
+    if (send_all_by(fd, hello->data, hello->len, by) != 0)
         err_set(err, "%s", strerror(errno));
-    else if (read_answers(fd, by, err) == 0)
+    else if (read_welcome(fd, address, line, by, err) == 0 && give(fd, line, frame, by, err) == 0)
         return fd;
     close(fd);
     return -1;
 }
 
-/* The credential is made first: munged takes its time, and the agent gives a place in which a
- * caller says nothing to the next one. */
-int agent_call_open(const char *text, const struct wire_out *frame, int ms, struct err *err)
+int agent_call_open(const char *text, const struct wire_out *frame, int ms, struct agent_line *line,
+                    struct err *err)
 {
     struct agent_address address;
-    struct wire_out out = {0};
+    struct wire_out hello = {0};
     int64_t by = now_ms() + ms;
     int fd = -1;
     if (text == NULL || !agent_address_read(text, &address))
         return err_set(err, "it has not said where it listens");
-    if (put_hello(&address, ms, &out) != 0)
+    if (!agent_line_open(line, err))
+        err_set(err, "no key can be made");
+    else if (put_hello(&address, line, ms, &hello) != 0)
         err_set(err, "no credential can be made");
-    else {
-        wire_put_raw(&out, frame->data, frame->len);
-        fd = frame->failed || out.failed ? err_set(err, "out of memory")
-                                         : talk(&address, &out, by, err);
-    }
-    wire_out_free(&out);
+    else
+        fd = talk(&address, &hello, frame, line, by, err);
+    wire_out_free(&hello);
+    if (fd < 0)
+        agent_line_close(line);
     return fd;
 }
 
@@ -161,10 +207,12 @@ int agent_call_open(const char *text, const struct wire_out *frame, int ms, stru
 static int call(const char *address, struct wire_out *frame, size_t begin, int ms, struct err *err)
 {
     agent_frame_end(frame, begin);
-    int fd = agent_call_open(address, frame, ms, err);
+    struct agent_line line = {0};
+    int fd = agent_call_open(address, frame, ms, &line, err);
     wire_out_free(frame);
     if (fd < 0)
         return -1;
+    agent_line_close(&line);
     close(fd);
     return 0;
 }

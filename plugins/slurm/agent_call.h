@@ -8,6 +8,7 @@
 #include "common/transport/rm.h"
 #include "common/transport/wire.h"
 #include "common/util/err.h"
+#include "plugins/slurm/agent_line.h"
 
 /**
  * Tells the agent how the step ends.
@@ -22,9 +23,11 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
  * Otherwise as agent_call_status(). */
 int agent_call_say(const char *address, const char *text, int ms, struct err *err);
 
-/** Gives the agent one frame, and stays: what it says next can be read from the socket.
- * @param frame with its head @return a non-blocking socket, or -1 with the reason in @p err
+/** Gives the agent one frame, and stays: what it says next can be read from the socket, by @p line.
+ * @param frame with its head @param line zero; open when a socket is returned, for
+ * agent_line_close() @return a non-blocking socket, or -1 with the reason in @p err
  * @thread one that may wait */
-int agent_call_open(const char *address, const struct wire_out *frame, int ms, struct err *err);
+int agent_call_open(const char *address, const struct wire_out *frame, int ms,
+                    struct agent_line *line, struct err *err);
 
 #endif

@@ -14,52 +14,88 @@ enum {
     MUNGE_MS = 2000,      /* for munged to say what a credential holds */
 };
 
-static bool is_secret(const struct agent_address *self, struct wire_in *in)
+/* It shows that the caller knows the secret, which looks cheap and keeps strangers from munged. */
+static bool is_proof(const struct seal_ops *ops, const struct agent_address *self,
+                     const struct wire_out *payload, const unsigned char *proof)
 {
-    unsigned char differs = 0;
-    for (size_t i = 0; i < sizeof self->secret; i++)
-        differs |= wire_get_u8(in) ^ self->secret[i];
-    return !in->bad && differs == 0;
+    unsigned char right[SEAL_PROOF];
+    return ops->prove(self->secret, sizeof self->secret, payload->data, payload->len, right) &&
+           ops->is_same(proof, right, sizeof right);
 }
 
-/* Of callers that are known. */
-static bool is_used(const struct agent_hellos *h, const unsigned char *nonce)
+/* Of callers that are known. Slurm may take a credential twice: it does where it was built for
+ * several slurmds on a node. But each is for a point, which is taken once. */
+static bool is_used(const struct agent_hellos *h, const unsigned char *point)
 {
     for (size_t i = 0; i < h->n; i++)
-        if (memcmp(h->nonces[i], nonce, AGENT_NONCE) == 0)
+        if (memcmp(h->points[i], point, SEAL_POINT) == 0)
             return true;
     return h->n == HELLOS_MAX;
 }
 
-static bool remember(struct agent_hellos *h, const unsigned char *nonce)
+static bool remember(struct agent_hellos *h, const unsigned char *point)
 {
-    unsigned char(*more)[AGENT_NONCE] = realloc(h->nonces, (h->n + 1) * sizeof *more);
+    unsigned char(*more)[SEAL_POINT] = realloc(h->points, (h->n + 1) * sizeof *more);
     if (more == NULL)
         return false;
-    h->nonces = more;
-    memcpy(h->nonces[h->n++], nonce, AGENT_NONCE);
+    h->points = more;
+    memcpy(h->points[h->n++], point, SEAL_POINT);
     return true;
 }
 
-bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in)
+/* @param line open @return whether the caller is of this step */
+static bool is_known(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
+                     struct agent_line *line)
 {
     struct wire_out payload = {0};
-    unsigned char nonce[AGENT_NONCE];
-    bool known = is_secret(self, in);
-    for (size_t i = 0; i < sizeof nonce; i++)
-        nonce[i] = wire_get_u8(in);
-    agent_payload(self, nonce, &payload);
-    known = known && !in->bad && !is_used(h, nonce) &&
-            auth_read(in, getuid(), payload.data, payload.len, MUNGE_MS) && remember(h, nonce);
+    const unsigned char *proof = wire_get_raw(in, SEAL_PROOF);
+    const unsigned char *point = wire_get_raw(in, SEAL_POINT);
+    if (point == NULL || proof == NULL)
+        return false;
+    agent_payload(self, point, NULL, &payload);
+    bool known = !payload.failed && is_proof(line->ops, self, &payload, proof) &&
+                 !is_used(h, point) &&
+                 auth_read(in, getuid(), payload.data, payload.len, MUNGE_MS) &&
+                 agent_line_agree(line, SEAL_ACCEPTOR, self, point) && remember(h, point);
     wire_out_free(&payload);
+    return known;
+}
+
+/* @return whether munged has made a credential for it */
+static bool welcome(const struct agent_hellos *h, const struct agent_address *self,
+                    const struct agent_line *line, struct wire_out *out)
+{
+    struct wire_out payload = {0};
+    size_t begin = agent_frame_begin(out, AGENT_WELCOME);
+    agent_payload(self, h->points[h->n - 1], line->point, &payload);
+    wire_put_raw(out, line->point, SEAL_POINT);
+    bool made = !payload.failed && auth_write(out, getuid(), payload.data, payload.len, MUNGE_MS);
+    agent_frame_end(out, begin);
+    wire_out_free(&payload);
+    return made;
+}
+
+bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
+                      struct agent_line *line, struct wire_out *out)
+{
+    struct err err = {0};
+    if (!agent_line_open(line, &err)) {
+        log_error("nobody can tell srun how the step ends, or spawn: %s", err.text);
+        return false;
+    }
+    bool known = is_known(h, self, in, line);
     if (!known)
         log_write(h->refused++ == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
                   "a caller of srun's agent is not of this step, and was cut off; more of them are "
                   "logged at debug");
+    if (known && !welcome(h, self, line, out)) {
+        log_warning("munged makes no credential for a caller of srun's agent, which is cut off");
+        known = false;
+    }
     return known;
 }
 
 void agent_hello_free(struct agent_hellos *h)
 {
-    free(h->nonces);
+    free(h->points);
 }

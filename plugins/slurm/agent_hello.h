@@ -6,18 +6,20 @@
 #ifndef MUSTER_SLURM_AGENT_HELLO_H
 #define MUSTER_SLURM_AGENT_HELLO_H
 
-#include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/agent_line.h"
 
 /** Callers that were taken, and how many were not; all zero at first. */
 struct agent_hellos {
-    unsigned char (*nonces)[AGENT_NONCE]; /**< owned */
+    unsigned char (*points)[SEAL_POINT]; /**< owned */
     size_t n;
     unsigned refused;
 };
 
-/** Takes the body of an AGENT_HELLO. The first one that is not right is logged.
+/** Takes the body of an AGENT_HELLO, and answers it. The first one that is not right is logged.
+ * @param line zero; open when the caller was taken @param out the WELCOME is appended
  * @return whether the caller is of this step, and is no repetition of another one */
-bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in);
+bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
+                      struct agent_line *line, struct wire_out *out);
 
 void agent_hello_free(struct agent_hellos *h);
 

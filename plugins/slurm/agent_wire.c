@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Makes a credential of muster's useless for anything else, and the other way round. */
-#define PURPOSE "muster agent"
+#define CALLER_PURPOSE "muster agent: caller"
+#define AGENT_PURPOSE "muster agent: srun"
 
 /* By slurmd, of the connection that the launch came over. */
 #define HOST_ENV "SLURM_SRUN_COMM_HOST"
@@ -45,13 +46,14 @@ void agent_frame_end(struct wire_out *out, size_t begin)
         wire_set_u32(out, begin + AGENT_HEAD - 4, (uint32_t)(out->len - begin - AGENT_HEAD));
 }
 
-void agent_payload(const struct agent_address *address, const unsigned char *nonce,
-                   struct wire_out *out)
+void agent_payload(const struct agent_address *address, const unsigned char *caller,
+                   const unsigned char *agent, struct wire_out *out)
 {
-    wire_put_str(out, PURPOSE);
+    wire_put_str(out, agent == NULL ? CALLER_PURPOSE : AGENT_PURPOSE);
     wire_put_str(out, address->label);
-    wire_put_raw(out, address->secret, sizeof address->secret);
-    wire_put_raw(out, nonce, AGENT_NONCE);
+    wire_put_raw(out, caller, SEAL_POINT);
+    if (agent != NULL)
+        wire_put_raw(out, agent, SEAL_POINT);
 }
 
 void agent_env_write(const struct agent_address *address, char *text, size_t cap)

@@ -10,23 +10,26 @@
 #ifndef MUSTER_SLURM_AGENT_WIRE_H
 #define MUSTER_SLURM_AGENT_WIRE_H
 
+#include "common/transport/seal/seal.h"
 #include "common/transport/wire.h"
 
 /** What a caller says. AGENT_ANSWER and AGENT_ENDED come from the agent; AGENT_STARTED comes from a
  * spawned step's server to its own agent, from that to the agent that has started it, and from
  * there to the server that has asked for it. */
 enum agent_type {
-    AGENT_HELLO =
-        1, /**< raw secret, raw nonce, u32 protocol of Slurm, block credential; the first frame */
-    AGENT_STATUS = 2,   /**< u32 cause (enum rm_cause), u32 exit status: how the step ends */
-    AGENT_SAY = 3,      /**< str: a line for the user's terminal */
-    AGENT_ANSWER = 4,   /**< u32 type of the frame that is answered, u32 enum agent_result */
-    AGENT_SPAWN = 5,    /**< a step that is to be started: spawn_wire.h */
-    AGENT_LET_GO = 6,   /**< nothing: steps that this caller has asked for may go on without it */
-    AGENT_STARTED = 7,  /**< news of a spawned step: spawn_wire.h */
-    AGENT_ENDED = 8,    /**< the same, once, afterwards: it has ended */
+    AGENT_HELLO = 1,   /**< raw proof, raw point, u32 protocol of Slurm, block credential; the first
+                            frame, in clear */
+    AGENT_STATUS = 2,  /**< u32 cause (enum rm_cause), u32 exit status: how the step ends */
+    AGENT_SAY = 3,     /**< str: a line for the user's terminal */
+    AGENT_ANSWER = 4,  /**< u32 type of the frame that is answered, u32 enum agent_result */
+    AGENT_SPAWN = 5,   /**< a step that is to be started: spawn_wire.h */
+    AGENT_LET_GO = 6,  /**< nothing: steps that this caller has asked for may go on without it */
+    AGENT_STARTED = 7, /**< news of a spawned step: spawn_wire.h */
+    AGENT_ENDED = 8,   /**< the same, once, afterwards: it has ended */
     AGENT_LAUNCHED = 9, /**< u32 job, u32 step: from the agent of a spawned step's srun to the agent
                              that has started that: there is a step now */
+    AGENT_WELCOME = 10, /**< raw point, u32 protocol of Slurm, block credential: the answer to
+                           HELLO, in clear; all other frames are records (agent_line.h) */
 };
 
 enum agent_result {
@@ -36,10 +39,9 @@ enum agent_result {
 };
 
 enum {
-    AGENT_VERSION = 2,
+    AGENT_VERSION = 3,
     AGENT_HEAD = 12,           /**< bytes before a body */
     AGENT_SECRET = 16,         /**< bytes of what only the step's own processes know */
-    AGENT_NONCE = 16,          /**< bytes that are different in each HELLO */
     AGENT_STRANGER_MAX = 4096, /**< bytes of a whole frame, until the caller is known */
     AGENT_FRAME_MAX = 8 << 20, /**< and then */
     AGENT_TEXT_MAX = 512,      /**< bytes of a line for the terminal */
@@ -72,10 +74,10 @@ int agent_frame_read(const void *data, size_t len, size_t max, struct agent_fram
 size_t agent_frame_begin(struct wire_out *out, enum agent_type type);
 void agent_frame_end(struct wire_out *out, size_t begin);
 
-/** Appends what a caller's credential has to hold. Slurm may take a credential twice: it does where
- * it was built for several slurmds on a node. So each holds a nonce, which the agent takes once. */
-void agent_payload(const struct agent_address *address, const unsigned char *nonce,
-                   struct wire_out *out);
+/** Appends what a credential has to hold. @param caller the caller's point @param agent the
+ * agent's; NULL: it is the caller's credential */
+void agent_payload(const struct agent_address *address, const unsigned char *caller,
+                   const unsigned char *agent, struct wire_out *out);
 
 /** Writes the value of AGENT_ENV. @param text at least 128 bytes */
 void agent_env_write(const struct agent_address *address, char *text, size_t cap);

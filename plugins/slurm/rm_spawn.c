@@ -37,6 +37,7 @@ struct call {
     pthread_t thread;
     struct wire_out frame;
     int fd; /* -1: the agent was not reached, why is in err */
+    struct agent_line line;
     struct err err;
     struct event *event;
     struct evbuffer *in;
@@ -83,6 +84,7 @@ static void call_free(struct call *call)
         evbuffer_free(call->in);
     if (call->fd >= 0)
         close(call->fd);
+    agent_line_close(&call->line);
     wire_out_free(&call->frame);
     free(call);
 }
@@ -138,8 +140,8 @@ static void on_agent(evutil_socket_t fd, short what, void *arg)
     for (;;) {
         struct agent_frame frame;
         size_t len = evbuffer_get_length(call->in);
-        const void *data = evbuffer_pullup(call->in, -1);
-        int found = len == 0 ? 0 : agent_frame_read(data, len, AGENT_FRAME_MAX, &frame);
+        unsigned char *data = evbuffer_pullup(call->in, -1);
+        int found = len == 0 ? 0 : agent_line_read(&call->line, data, len, &frame);
         if (found < 0) {
             fail(call, RM_SPAWN_FAILED, "what srun says of the spawned step makes no sense");
             return;
@@ -185,7 +187,7 @@ static void reached(struct handoff_item *item)
 static void *reach(void *arg)
 {
     struct call *call = arg;
-    call->fd = agent_call_open(call->spawns->agent, &call->frame, CALL_MS, &call->err);
+    call->fd = agent_call_open(call->spawns->agent, &call->frame, CALL_MS, &call->line, &call->err);
     handoff_post(call->spawns->handoff, &call->item, reached);
     return NULL;
 }
@@ -232,11 +234,14 @@ void spawns_let_go(struct slurm_spawns *s)
 {
     struct wire_out frame = {0};
     agent_frame_end(&frame, agent_frame_begin(&frame, AGENT_LET_GO));
-    for (struct call *call = s->calls; call != NULL; call = call->next)
-        if (call->state == CALL_RUNS && !frame.failed &&
-            send(call->fd, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
-                (ssize_t)frame.len)
+    for (struct call *call = s->calls; call != NULL; call = call->next) {
+        struct wire_out out = {0};
+        if (call->state == CALL_RUNS &&
+            (!agent_line_put(&call->line, &frame, &out) ||
+             send(call->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)out.len))
             log_warning("srun does not hear that a spawned step may go on");
+        wire_out_free(&out);
+    }
     wire_out_free(&frame);
 }
 

@@ -9,6 +9,7 @@
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/slurm/agent_call.h"
+#include "plugins/slurm/agent_line.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
 #include "plugins/slurm/test_munge.h"
@@ -166,17 +167,23 @@ static size_t say(struct wire_out *out, bool hangs_up)
 static void put_hello(struct wire_out *out, const struct agent_address *at, const char *label)
 {
     struct agent_address in = *at;
-    struct wire_out payload = {0};
+    struct wire_out payload = {0}, vouched = {0};
+    struct agent_line line;
+    struct err err = {0};
+    unsigned char proof[SEAL_PROOF];
     size_t from = agent_frame_begin(out, AGENT_HELLO);
+    assert_true(agent_line_open(&line, &err));
+    agent_payload(&in, line.point, NULL, &payload);
     snprintf(in.label, sizeof in.label, "%s", label);
-    static unsigned char nonce[AGENT_NONCE];
-    nonce[0]++;
-    agent_payload(&in, nonce, &payload);
-    wire_put_raw(out, at->secret, sizeof at->secret);
-    wire_put_raw(out, nonce, sizeof nonce);
-    assert_true(auth_write(out, getuid(), payload.data, payload.len, 20000));
+    agent_payload(&in, line.point, NULL, &vouched);
+    assert_true(line.ops->prove(at->secret, sizeof at->secret, payload.data, payload.len, proof));
+    wire_put_raw(out, proof, sizeof proof);
+    wire_put_raw(out, line.point, sizeof line.point);
+    assert_true(auth_write(out, getuid(), vouched.data, vouched.len, 20000));
     agent_frame_end(out, from);
     wire_out_free(&payload);
+    wire_out_free(&vouched);
+    agent_line_close(&line);
 }
 
 static void put_status(struct wire_out *out, uint32_t type, uint32_t cause, uint32_t status)
@@ -301,7 +308,7 @@ static void a_credential_is_good_once(void **state)
     assert_true(agent_address_read(address, &at));
     put_hello(&out, &at, at.label);
     wire_put_raw(&again, out.data, out.len);
-    assert_int_equal(say(&out, false), AGENT_HEAD + 8);
+    assert_true(say(&out, false) > AGENT_HEAD + SEAL_POINT);
     assert_int_equal(say(&again, true), 0);
     munge.takes_twice = false;
     agent_leave();
@@ -330,6 +337,7 @@ static int flooding[FLOOD];
 
 static void flood(void)
 {
+    munge.while_asked = NULL; /* the agent asks, too */
     for (int i = 0; i < FLOOD; i++)
         flooding[i] = stranger();
 }
@@ -340,42 +348,227 @@ static void strangers_do_not_push_a_server_out(void **state)
     (void)state;
     munge.while_asked = flood;
     assert_int_equal(tell(RM_CAUSE_ABORT, 7), 0);
-    munge.while_asked = NULL;
     assert_int_equal(agent_leave(), 7);
     for (int i = 0; i < FLOOD; i++)
         close(flooding[i]);
 }
 
+/* A caller that is known. @return its socket */
+static int known(struct agent_line *line)
+{
+    struct wire_out frame = {0};
+    struct err err = {0};
+    agent_frame_end(&frame, agent_frame_begin(&frame, AGENT_LET_GO));
+    int fd = agent_call_open(address, &frame, WAIT_MS, line, &err);
+    assert_int_not_equal(fd, -1);
+    wire_out_free(&frame);
+    return fd;
+}
+
+static void leave(int fd, struct agent_line *line)
+{
+    close(fd);
+    agent_line_close(line);
+}
+
+static ssize_t next(int fd, void *bytes, size_t len)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&poller, 1, WAIT_MS), 1);
+    return recv(fd, bytes, len, 0);
+}
+
+static void send_sealed(int fd, struct agent_line *line, struct wire_out *frame)
+{
+    struct wire_out out = {0};
+    assert_true(agent_line_put(line, frame, &out));
+    assert_int_equal(send(fd, out.data, out.len, MSG_NOSIGNAL), out.len);
+    wire_out_free(&out);
+    wire_out_free(frame);
+}
+
+/* @return what the agent says of the frame */
+static uint32_t result(int fd, struct agent_line *line, struct wire_out *frame)
+{
+    unsigned char bytes[SEAL_HEAD + AGENT_HEAD + 8 + SEAL_TAG];
+    struct agent_frame answer;
+    send_sealed(fd, line, frame);
+    assert_int_equal(next(fd, bytes, sizeof bytes), sizeof bytes);
+    assert_int_equal(agent_line_read(line, bytes, sizeof bytes, &answer), 1);
+    assert_int_equal(answer.type, AGENT_ANSWER);
+    wire_get_u32(&answer.body);
+    return wire_get_u32(&answer.body);
+}
+
 /* A caller of a later muster may say what we do not know, or more than we know. */
 static void unknown_frames_are_skipped(void **state)
 {
-    struct agent_address at;
-    struct wire_out out = {0};
+    struct agent_line line = {0};
+    struct wire_out frame = {0};
     (void)state;
-    assert_true(agent_address_read(address, &at));
-    put_hello(&out, &at, at.label);
-    put_status(&out, 77, 1, 2);
-    size_t from = agent_frame_begin(&out, AGENT_STATUS);
-    wire_put_u32(&out, RM_CAUSE_TASK);
-    wire_put_u32(&out, 11);
-    wire_put_str(&out, "of a later version");
-    agent_frame_end(&out, from);
-    assert_int_equal(say(&out, false), 3 * (AGENT_HEAD + 8));
+    int fd = known(&line);
+    put_status(&frame, 77, 1, 2);
+    assert_int_equal(result(fd, &line, &frame), AGENT_UNKNOWN);
+    size_t from = agent_frame_begin(&frame, AGENT_STATUS);
+    wire_put_u32(&frame, RM_CAUSE_TASK);
+    wire_put_u32(&frame, 11);
+    wire_put_str(&frame, "of a later version");
+    agent_frame_end(&frame, from);
+    assert_int_equal(result(fd, &line, &frame), AGENT_TAKEN);
+    leave(fd, &line);
     assert_int_equal(agent_leave(), 11);
 }
 
 static void a_frame_is_bounded(void **state)
 {
-    struct agent_address at;
+    struct agent_line line = {0};
     struct wire_out out = {0};
+    char byte;
+    (void)state;
+    int fd = known(&line);
+    wire_put_u32(&out, AGENT_FRAME_MAX + 1);
+    assert_int_equal(send(fd, out.data, out.len, MSG_NOSIGNAL), out.len);
+    assert_int_equal(next(fd, &byte, 1), 0);
+    wire_out_free(&out);
+    leave(fd, &line);
+    agent_leave();
+}
+
+/* A record that holds no whole frame, or more than one. */
+static void a_record_is_a_frame(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        struct agent_line line = {0};
+        struct wire_out frame = {0};
+        char byte;
+        int fd = known(&line);
+        put_status(&frame, AGENT_STATUS, RM_CAUSE_ABORT, 5);
+        if (more)
+            wire_put_u32(&frame, 0);
+        else
+            frame.len--;
+        send_sealed(fd, &line, &frame);
+        assert_int_equal(next(fd, &byte, 1), 0);
+        leave(fd, &line);
+    }
+    assert_int_equal(agent_leave(), 0);
+}
+
+/* ---- somebody on the way ---- */
+
+enum way {
+    PASSES,   /* and only listens */
+    CHANGES,  /* a bit of what the caller says after HELLO */
+    REPLACES, /* that by a status in clear, as it was in version 2 */
+    ANSWERS,  /* in the place of the agent, as another user */
+};
+
+static struct {
+    enum way way;
+    int listener;
+    const char *seeks;
+    bool found; /* it can be read */
+} spy;
+
+static int accept_one(void)
+{
+    struct pollfd poller = {.fd = spy.listener, .events = POLLIN};
+    assert_int_equal(poll(&poller, 1, WAIT_MS), 1);
+    return accept4(spy.listener, NULL, NULL, SOCK_CLOEXEC);
+}
+
+/* A WELCOME to the caller whose HELLO this is. */
+static void answer_as_another(int caller, const unsigned char *hello)
+{
+    struct agent_address at;
+    struct agent_line line;
+    struct wire_out out = {0}, payload = {0};
+    struct err err = {0};
+    assert_true(agent_address_read(address, &at));
+    assert_true(agent_line_open(&line, &err));
+    size_t from = agent_frame_begin(&out, AGENT_WELCOME);
+    agent_payload(&at, hello + AGENT_HEAD + SEAL_PROOF, line.point, &payload);
+    wire_put_raw(&out, line.point, SEAL_POINT);
+    munge.writer++;
+    assert_true(auth_write(&out, getuid(), payload.data, payload.len, WAIT_MS));
+    munge.writer--;
+    agent_frame_end(&out, from);
+    assert_int_equal(send(caller, out.data, out.len, MSG_NOSIGNAL), out.len);
+    wire_out_free(&out);
+    wire_out_free(&payload);
+    agent_line_close(&line);
+}
+
+/* What the caller says, of which the first is HELLO. @return how much is to go to the agent */
+static size_t spoil(unsigned char *bytes, size_t len, bool first)
+{
+    struct wire_out status = {0};
+    spy.found |= memmem(bytes, len, spy.seeks, strlen(spy.seeks)) != NULL;
+    if (first || spy.way == PASSES)
+        return len;
+    if (spy.way == CHANGES) {
+        bytes[len - 1] ^= 1;
+        return len;
+    }
+    put_status(&status, AGENT_STATUS, RM_CAUSE_ABORT, 66);
+    memcpy(bytes, status.data, status.len);
+    len = status.len;
+    wire_out_free(&status);
+    return len;
+}
+
+/* The thread. */
+static void *stand_between(void *arg)
+{
+    unsigned char bytes[4096];
+    bool first = true;
+    int caller = accept_one(), there = stranger();
+    struct pollfd both[] = {{caller, POLLIN, 0}, {there, POLLIN, 0}};
+    while (poll(both, 2, WAIT_MS) > 0) {
+        bool says = both[0].revents != 0;
+        ssize_t n = recv(says ? caller : there, bytes, sizeof bytes, 0);
+        if (n <= 0)
+            break;
+        if (says && first && spy.way == ANSWERS)
+            answer_as_another(caller, bytes);
+        else if (send(says ? there : caller, bytes,
+                      says ? spoil(bytes, (size_t)n, first) : (size_t)n, MSG_NOSIGNAL) < 0)
+            break;
+        first &= !says;
+    }
+    close(caller);
+    close(there);
+    return arg;
+}
+
+static void somebody_on_the_way(void **state)
+{
+    static const char text[] = "the step ends since rank 5 was lost";
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct agent_address at;
+    char by_spy[128];
+    socklen_t len = sizeof in;
     (void)state;
     assert_true(agent_address_read(address, &at));
-    put_hello(&out, &at, at.label);
-    wire_put_u32(&out, 77);
-    wire_put_u32(&out, AGENT_VERSION);
-    wire_put_u32(&out, AGENT_FRAME_MAX);
-    assert_int_equal(say(&out, true), AGENT_HEAD + 8);
-    agent_leave();
+    spy.seeks = text;
+    spy.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(spy.listener, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(listen(spy.listener, 1), 0);
+    getsockname(spy.listener, (struct sockaddr *)&in, &len);
+    snprintf(by_spy, sizeof by_spy, "127.0.0.1 %u%s", ntohs(in.sin_port),
+             strchr(strchr(address, ' '), ':'));
+    for (spy.way = PASSES; spy.way <= ANSWERS; spy.way++) {
+        struct err err = {0};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, stand_between, NULL), 0);
+        assert_int_equal(agent_call_say(by_spy, text, WAIT_MS, &err), spy.way == PASSES ? 0 : -1);
+        pthread_join(thread, NULL);
+        assert_int_equal(nshown, 1);
+    }
+    close(spy.listener);
+    assert_false(spy.found);
+    assert_int_equal(agent_leave(), 0);
 }
 
 /* What several servers say the same is shown once, and harmless. */
@@ -484,6 +677,8 @@ int main(void)
         AGENT_TEST(strangers_do_not_push_a_server_out),
         AGENT_TEST(unknown_frames_are_skipped),
         AGENT_TEST(a_frame_is_bounded),
+        AGENT_TEST(a_record_is_a_frame),
+        AGENT_TEST(somebody_on_the_way),
         AGENT_TEST(a_line_for_the_terminal),
         AGENT_TEST(munged_hangs),
         AGENT_TEST(who_does_not_answer),

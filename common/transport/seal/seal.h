@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A sealed connection: what two ends say to each other once each has the other's public point, so
+ * that nobody between them can read, change, repeat or leave out a record.
+ *
+ * All of it is libcrypto's: key agreement by ECDH on the curve P-256, keys by HKDF with SHA-256,
+ * and AES-256-GCM for the records, all of which a FIPS provider has. Both ends make a key pair for
+ * this connection alone. Who the other end is does not follow from its point: the caller has that
+ * vouched for, and then gives it to seal_ops::agree.
+ *
+ * A record is u32 length of the body, the body as AES-256-GCM encrypts it, and its tag of 16 bytes.
+ * The nonce is the number of the record in its direction, from 0, in 12 bytes; the length is
+ * authenticated, too. Integers are big-endian.
+ *
+ * libcrypto is large, and few steps need it. So this is a shared object of its own, seal.so, which
+ * its users load when they first need it (seal_load.h). It needs nothing of muster.
+ */
+#ifndef MUSTER_TRANSPORT_SEAL_H
+#define MUSTER_TRANSPORT_SEAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    SEAL_POINT = 65, /**< bytes of a public point, uncompressed */
+    SEAL_PROOF = 32, /**< bytes of a proof */
+    SEAL_HEAD = 4,   /**< bytes of a record before its body */
+    SEAL_TAG = 16,   /**< and behind it */
+};
+
+/** The one end of a connection, and the other. */
+enum seal_side { SEAL_CALLER, SEAL_ACCEPTOR };
+
+/** One end of a sealed connection; not shared by threads. */
+struct seal;
+
+/** A record in a buffer. */
+struct seal_record {
+    const unsigned char *body; /**< deciphered, in the buffer that was given */
+    size_t body_len;
+    size_t len; /**< of the whole record */
+};
+
+/** What seal.so exports, as `muster_seal`. @thread any */
+struct seal_ops {
+    /** @param point the public point of the new end @return NULL: libcrypto cannot */
+    struct seal *(*create)(unsigned char point[SEAL_POINT]);
+
+    /** Agrees on the keys. @param theirs the other end's point, which something vouches for
+     * @param secret what else both know @param about what this connection is for, the same on both
+     * ends: both points belong to it @return false: that is no point */
+    bool (*agree)(struct seal *seal, enum seal_side side, const unsigned char theirs[SEAL_POINT],
+                  const void *secret, size_t secret_len, const void *about, size_t about_len);
+
+    /** Writes a record of SEAL_HEAD + @p len + SEAL_TAG bytes. @return false: libcrypto cannot, or
+     * 2^32 records were written */
+    bool (*write)(struct seal *seal, const void *body, size_t len, unsigned char *record);
+
+    /** Reads the record that @p data begins with, and deciphers it there. @param max bytes of a
+     * body @return 1; 0 when the record is not whole yet; -1 when it is not what the other end has
+     * written next, and the connection is of no more use */
+    int (*read)(struct seal *seal, unsigned char *data, size_t len, size_t max,
+                struct seal_record *record);
+
+    /** @param seal may be NULL */
+    void (*destroy)(struct seal *seal);
+
+    /** Proves that its maker knows @p secret: HMAC with SHA-256. */
+    bool (*prove)(const void *secret, size_t secret_len, const void *data, size_t len,
+                  unsigned char proof[SEAL_PROOF]);
+
+    /** @return whether both are the same, in a time that does not say where they differ */
+    bool (*is_same)(const void *one, const void *other, size_t len);
+};
+
+#endif
