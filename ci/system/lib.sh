@@ -16,7 +16,7 @@ skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 # The clients that run under every resource manager, without arguments: all of them on several nodes and on one,
 # where libpmix does more by itself, and in other shapes of job those to which it matters which rank is where.
 every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query groups_wildcard
-  queries connect groups_add groups_bootstrap events invite tools unsupported logq)
+  queries connect groups_add groups_bootstrap groups_order events invite tools unsupported logq)
 placed_clients=(keys exchange subset groups_many groups_add groups_bootstrap logq)
 
 # clients_of SHAPE: which of them run in it; sets $of_shape

@@ -90,7 +90,7 @@ pmix_status_t notification_copy(const struct boot *boot, struct notification *ev
 
 void notification_free(struct notification *event)
 {
-    procset_free(&event->group.members);
+    event_group_free(&event->group);
     free(event->targets);
     free(event->infos);
     *event = (struct notification){0};
@@ -304,17 +304,27 @@ static pmix_status_t unpack(const void *infos, size_t len, uint32_t ninfo, pmix_
     return rc;
 }
 
-/* ---- names of connections ---- */
+/* ---- names of connections and of groups ---- */
 
-/* Divides the targets: a connection's name means its members. @return 0, or -1 */
+/* Whether a target is such a name, and which processes it means. @param rc -1: none, or out of
+ * memory */
+static bool expand_name(const struct server *server, struct procset *members,
+                        const pmix_proc_t *target, int *rc)
+{
+    bool all = target->rank == PMIX_RANK_WILDCARD;
+    return book_expand(&server->book, members, target->nspace, target->rank, all, rc) ||
+           (nspace_find(server->nspace, target->nspace) == NULL &&
+            registry_expand(server->registry, members, target->nspace, target->rank, all, rc));
+}
+
+/* Divides the targets: a name means its members. @return 0, or -1 */
 static int divide(struct server *server, const struct notification *event, struct procset *members,
                   struct procset *others)
 {
     int rc = 0;
     for (size_t i = 0; i < event->ntargets && rc == 0; i++) {
         const pmix_proc_t *p = &event->targets[i];
-        if (!book_expand(&server->book, members, p->nspace, p->rank, p->rank == PMIX_RANK_WILDCARD,
-                         &rc))
+        if (!expand_name(server, members, p, &rc))
             rc = procset_add(others, p->nspace, p->rank, p->rank);
     }
     procset_canonical(members);
@@ -344,8 +354,10 @@ pmix_status_t notification_take_names(struct server *server, struct notification
     struct procset members = {0}, all = {0};
     pmix_info_t *info = NULL;
     bool has_name = false;
-    for (size_t i = 0; i < event->ntargets; i++)
-        has_name |= book_named(&server->book, event->targets[i].nspace, NULL) != NULL;
+    int rank_is_good;
+    for (size_t i = 0; i < event->ntargets && !has_name; i++)
+        has_name = expand_name(server, &members, &event->targets[i], &rank_is_good);
+    procset_free(&members);
     if (!has_name)
         return PMIX_SUCCESS;
     pmix_status_t rc = divide(server, event, &members, &all) == 0
@@ -419,5 +431,5 @@ void notification_receive(struct server *server, uint32_t from, const void *body
         notification_give(frame.code, &source, frame.range, info, frame.ninfo);
     else if (info != NULL)
         PMIX_INFO_FREE(info, frame.ninfo);
-    procset_free(&group.members);
+    event_group_free(&group);
 }

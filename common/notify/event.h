@@ -21,6 +21,7 @@ struct event_group {
     enum { EVENT_NO_GROUP, EVENT_GROUP_FORMED, EVENT_GROUP_LEFT, EVENT_GROUP_FAILED } what;
     char id[PROCSET_NAME_MAX + 1];
     struct procset members; /**< all of them, or the one that has left or is lost; canonical */
+    struct proclist order;  /**< of a group that has formed: the members by rank */
 };
 
 /** A copy of an event; libevent has the name event. */
@@ -44,8 +45,9 @@ struct notification {
 pmix_status_t notification_copy(const struct boot *boot, struct notification *event,
                                 pmix_status_t code, const pmix_proc_t *source,
                                 pmix_data_range_t range, const pmix_info_t info[], size_t ninfo);
-/** Has an event to a connection's name go to its members, and gives it to those of this node:
- * libpmix has not, because no client of its has that name. Call it before notification_send().
+/** Has an event to the name of a connection or of a group go to its members, and gives it to those
+ * of this node: libpmix has not, because no client of its has that name. A rank with a group's id
+ * is a group rank. Call it before notification_send().
  * @return PMIX_SUCCESS, or why the event cannot be sent
  * @thread the loop's */
 pmix_status_t notification_take_names(struct server *server, struct notification *event);
@@ -70,6 +72,8 @@ void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_
                        pmix_info_t *info, size_t ninfo);
 
 /* event_group.c */
+
+void event_group_free(struct event_group *group);
 
 /** Reads what an event tells of a group; @p group all zero. @thread any */
 void event_group_read(const struct boot *boot, struct event_group *group, pmix_status_t code,

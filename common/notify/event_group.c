@@ -3,6 +3,7 @@
  * members leave by one (PMIx_Group_leave). The host sees these events pass, and so knows the
  * groups for queries. Of a lost member it knows whether its clients have been told. */
 #include "common/notify/event.h"
+#include "common/nspace/library.h"
 #include "common/server/steps/steps.h"
 
 #include <pmix.h>
@@ -21,8 +22,10 @@ static const pmix_value_t *find_procs(pmix_status_t code, const pmix_info_t info
     return NULL;
 }
 
-static int read_procs(const struct boot *boot, struct procset *set, const pmix_value_t *value)
+/* @return 0, or -1: no processes, or out of memory */
+static int read_procs(const struct boot *boot, struct event_group *group, const pmix_value_t *value)
 {
+    struct proclist all = {0};
     const pmix_data_array_t *array = value->data.darray;
     const pmix_proc_t *procs = NULL;
     size_t n = 0;
@@ -36,11 +39,19 @@ static int read_procs(const struct boot *boot, struct procset *set, const pmix_v
     }
     for (size_t i = 0; procs != NULL && i < n && rc == 0; i++)
         if (procs[i].rank == PMIX_RANK_WILDCARD && strcmp(procs[i].nspace, boot->nspace) == 0)
-            rc = procset_add(set, boot->nspace, 0, boot->ntasks - 1);
+            rc = proclist_add(&all, boot->nspace, 0, boot->ntasks - 1);
         else
-            rc = procset_add(set, procs[i].nspace, procs[i].rank, procs[i].rank);
-    procset_canonical(set);
-    return rc != 0 || procset_size(set) == 0 ? -1 : 0;
+            rc = proclist_add(&all, procs[i].nspace, procs[i].rank, procs[i].rank);
+    if (rc == 0)
+        rc = proclist_add_new(&group->order, &all, &group->members);
+    proclist_free(&all);
+    return rc != 0 || procset_size(&group->members) == 0 ? -1 : 0;
+}
+
+void event_group_free(struct event_group *group)
+{
+    procset_free(&group->members);
+    proclist_free(&group->order);
 }
 
 void event_group_read(const struct boot *boot, struct event_group *group, pmix_status_t code,
@@ -55,7 +66,7 @@ void event_group_read(const struct boot *boot, struct event_group *group, pmix_s
             info[i].value.data.string != NULL &&
             strlen(info[i].value.data.string) <= PROCSET_NAME_MAX)
             strcpy(group->id, info[i].value.data.string);
-    if (procs != NULL && group->id[0] != '\0' && read_procs(boot, &group->members, procs) == 0)
+    if (procs != NULL && group->id[0] != '\0' && read_procs(boot, group, procs) == 0)
         group->what = code == PMIX_GROUP_LEFT            ? EVENT_GROUP_LEFT
                       : code == PMIX_GROUP_MEMBER_FAILED ? EVENT_GROUP_FAILED
                                                          : EVENT_GROUP_FORMED;
@@ -100,6 +111,8 @@ bool event_group_note(struct server *server, const struct event_group *group)
     } else if (group->what == EVENT_GROUP_FORMED &&
                server_members_here(server, &group->members) > 0) {
         registry_add(server->registry, REGISTRY_GROUP, group->id, &group->members);
+        if (library_has(server->library, LIBRARY_GROUP_ORDER))
+            registry_order(server->registry, group->id, &group->members, &group->order);
     }
     return true;
 }

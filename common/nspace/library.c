@@ -22,6 +22,11 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .from = RELEASE(6, 1),
          .meaning = "several group requests of one id may be pending, and one answer ends all; "
                     "upcall/pending.c answers once"},
+    [LIBRARY_GROUP_ORDER] =
+        {.name = "GROUP_ORDER",
+         .from = RELEASE(7, 0),
+         .meaning = "group ranks count in the order of the membership that the host returns; "
+                    "earlier clients sort it, so muster gives it sorted"},
     [LIBRARY_GROUP_FT] = {.name = "GROUP_FT",
                           .from = RELEASE(7, 0),
                           .advice = "needs libpmix 7 or newer on every node",

@@ -9,14 +9,22 @@
 
 bool procs_load(pmix_info_t *info, const char *key, const struct procset *set)
 {
+    struct proclist list = {0};
+    bool good = proclist_add_set(&list, set) == 0 && procs_load_list(info, key, &list);
+    proclist_free(&list);
+    return good;
+}
+
+bool procs_load_list(pmix_info_t *info, const char *key, const struct proclist *list)
+{
     pmix_data_array_t *array = NULL;
-    PMIX_DATA_ARRAY_CREATE(array, procset_size(set), PMIX_PROC);
+    PMIX_DATA_ARRAY_CREATE(array, proclist_size(list), PMIX_PROC);
     if (array == NULL || array->array == NULL) {
         free(array);
         return false;
     }
     pmix_proc_t *proc = array->array;
-    for (struct procset_at at = {0}; procset_next(set, &at); proc++)
+    for (struct proclist_at at = {0}; proclist_next(list, &at); proc++)
         PMIX_LOAD_PROCID(proc, at.nspace, at.rank);
     PMIX_LOAD_KEY(info->key, key);
     info->value.type = PMIX_DATA_ARRAY;

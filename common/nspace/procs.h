@@ -6,6 +6,7 @@
 #define MUSTER_NSPACE_PROCS_H
 
 #include "common/nspace/nspace.h"
+#include "common/tracker/values/proclist.h"
 
 #include <pmix_common.h>
 #include <stdbool.h>
@@ -16,8 +17,11 @@
  * @thread any */
 bool procs_load(pmix_info_t *info, const char *key, const struct procset *set);
 
-/** The same with PMIX_EVENT_CUSTOM_RANGE, and a whole namespace is a wildcard: the event has this
- * array on its way to each server.
+/** The same with a list, in its order. */
+bool procs_load_list(pmix_info_t *info, const char *key, const struct proclist *list);
+
+/** The same of a set with PMIX_EVENT_CUSTOM_RANGE, and a whole namespace is a wildcard: the event
+ * has this array on its way to each server.
  * @param own the own namespace, which finds the others
  * @thread the loop's */
 bool procs_load_range(pmix_info_t *info, const struct nspace *own, const struct procset *set);

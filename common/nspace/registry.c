@@ -5,6 +5,8 @@
  */
 #include "common/nspace/registry.h"
 
+#include "common/util/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +46,54 @@ void registry_add(struct registry *registry, enum registry_kind kind, const char
         registry->n++;
     else
         procset_free(&e->members);
+}
+
+void registry_order(struct registry *registry, const char *id, const struct procset *members,
+                    const struct proclist *order)
+{
+    struct registry_entry *e = registry_group(registry, id, members);
+    struct procset none = {0};
+    struct proclist copy = {0};
+    if (e == NULL)
+        return;
+    if (proclist_add_new(&copy, order, &none) != 0) {
+        log_error("out of memory: the ranks of group \"%s\" are not known to queries", id);
+        proclist_free(&copy);
+    }
+    procset_free(&none);
+    proclist_free(&e->order);
+    e->order = copy;
+}
+
+int registry_list(const struct registry_entry *entry, struct proclist *list)
+{
+    int rc = 0;
+    if (entry->order.n == 0)
+        return proclist_add_set(list, &entry->members);
+    for (struct proclist_at at = {0}; rc == 0 && proclist_next(&entry->order, &at);)
+        if (procset_has(&entry->members, at.nspace, at.rank))
+            rc = proclist_add(list, at.nspace, at.rank, at.rank);
+    return rc;
+}
+
+bool registry_expand(const struct registry *registry, struct procset *set, const char *id,
+                     uint32_t rank, bool all, int *rc)
+{
+    const struct registry_entry *e = NULL;
+    struct proclist list = {0};
+    const char *nspace;
+    for (uint32_t i = 0; i < registry->n && e == NULL; i++)
+        if (registry->entries[i].kind == REGISTRY_GROUP && strcmp(registry->entries[i].id, id) == 0)
+            e = &registry->entries[i];
+    *rc = -1;
+    if (e == NULL)
+        return false;
+    if (all)
+        *rc = procset_unite(set, &e->members);
+    else if (registry_list(e, &list) == 0 && proclist_at(&list, rank, &nspace, &rank))
+        *rc = procset_add(set, nspace, rank, rank);
+    proclist_free(&list);
+    return true;
 }
 
 struct registry_entry *registry_group(struct registry *registry, const char *id,
@@ -95,6 +145,7 @@ void registry_remove(struct registry *registry, enum registry_kind kind, const c
     if (e == NULL)
         return;
     procset_free(&e->members);
+    proclist_free(&e->order);
     *e = registry->entries[--registry->n];
 }
 
@@ -105,6 +156,11 @@ void registry_write(const struct registry *registry, struct wire_out *out)
         wire_put_u8(out, (uint8_t)registry->entries[i].kind);
         wire_put_str(out, registry->entries[i].id);
         procset_write(&registry->entries[i].members, out);
+        struct proclist order = {0};
+        if (registry->entries[i].order.n > 0 && registry_list(&registry->entries[i], &order) != 0)
+            out->failed = true;
+        proclist_write(&order, out);
+        proclist_free(&order);
     }
 }
 
@@ -113,15 +169,22 @@ int registry_merge(struct registry *registry, const void *data, size_t len)
     struct wire_in in;
     char id[PROCSET_NAME_MAX + 1];
     wire_in_init(&in, data, len);
-    uint32_t n = wire_get_count(&in, 1 + 4 + 4);
+    uint32_t n = wire_get_count(&in, 1 + 4 + 4 + 4 + 4);
     for (uint32_t i = 0; i < n && !in.bad; i++) {
         struct procset members = {0};
+        struct proclist order = {0};
         uint8_t kind = wire_get_u8(&in);
         wire_get_str(&in, id, sizeof id);
         procset_read(&members, &in);
+        proclist_read(&order, &in);
+        if (!in.bad && order.n > 0 && !proclist_is_of(&order, &members))
+            in.bad = true;
         if (!in.bad && (kind == REGISTRY_GROUP || kind == REGISTRY_PSET))
             registry_add(registry, (enum registry_kind)kind, id, &members);
+        if (!in.bad && kind == REGISTRY_GROUP && order.n > 0)
+            registry_order(registry, id, &members, &order);
         procset_free(&members);
+        proclist_free(&order);
     }
     return wire_end(&in) ? 0 : -1;
 }
@@ -130,8 +193,10 @@ void registry_free(struct registry *registry)
 {
     if (registry == NULL)
         return;
-    for (uint32_t i = 0; i < registry->n; i++)
+    for (uint32_t i = 0; i < registry->n; i++) {
         procset_free(&registry->entries[i].members);
+        proclist_free(&registry->entries[i].order);
+    }
     for (uint32_t i = 0; i < registry->ntold; i++)
         procset_free(&registry->told[i].gone);
     free(registry->entries);

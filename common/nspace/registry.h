@@ -10,7 +10,7 @@
 #ifndef MUSTER_NSPACE_REGISTRY_H
 #define MUSTER_NSPACE_REGISTRY_H
 
-#include "common/tracker/values/procset.h"
+#include "common/tracker/values/proclist.h"
 
 /** What an entry is. */
 enum registry_kind { REGISTRY_GROUP = 1, REGISTRY_PSET };
@@ -20,6 +20,8 @@ struct registry_entry {
     enum registry_kind kind;
     char id[PROCSET_NAME_MAX + 1];
     struct procset members; /**< canonical */
+    struct proclist order;  /**< a group's: by rank, and maybe some that have left; empty: that of
+                               the set */
     bool notify;            /**< a group's: members are told of others that go without leaving */
     bool ends; /**< a group's: libpmix tells those here of the lost when a destruct succeeds */
 };
@@ -54,6 +56,23 @@ bool registry_tell(struct registry *registry, const char *id, const char *nspace
 struct registry_entry *registry_group(struct registry *registry, const char *id,
                                       const struct procset *members);
 
+/** Sets the order of a group's members, which is that of group ranks. Copies it. @param order all
+ * members, each once; empty: the set's own */
+void registry_order(struct registry *registry, const char *id, const struct procset *members,
+                    const struct proclist *order);
+
+/** Appends the members in their order to @p list. @return 0, or -1: out of memory */
+int registry_list(const struct registry_entry *entry, struct proclist *list);
+
+/**
+ * Adds what a process that is named by a group's id means: the member of that group rank, or all.
+ * @param all whether it is a wildcard
+ * @return whether a group with members here has that id; *rc is -1 when out of memory, or when
+ *         there is no such rank
+ */
+bool registry_expand(const struct registry *registry, struct procset *set, const char *id,
+                     uint32_t rank, bool all, int *rc);
+
 /** Has the members of a group told when one goes (PMIX_GROUP_NOTIFY_TERMINATION). */
 void registry_notify(struct registry *registry, const char *id, const struct procset *members);
 
@@ -61,7 +80,8 @@ void registry_notify(struct registry *registry, const char *id, const struct pro
 void registry_remove(struct registry *registry, enum registry_kind kind, const char *id,
                      const struct procset *members);
 
-/** Appends all entries: u32 count, { u8 kind, str id, procset }…; the body of an answer. */
+/** Appends all entries: u32 count, { u8 kind, str id, procset, proclist }…; the body of an answer.
+ * The list is empty where the order is the set's own. */
 void registry_write(const struct registry *registry, struct wire_out *out);
 
 /** Adds what another registry wrote. @return 0, or -1 when the bytes are malformed */

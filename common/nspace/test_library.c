@@ -44,6 +44,7 @@ static void each_is_in_its_releases(void **state)
     } limits[] = {
         {LIBRARY_GROUP_ADDS, {6, 1, 0}, {6, 0, 9}},
         {LIBRARY_GROUP_SHARES, {6, 1, 0}, {6, 0, 9}},
+        {LIBRARY_GROUP_ORDER, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_GROUP_FT, {7, 0, 0}, {6, 255, 255}},
         {LIBRARY_GROUP_COUNTS, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_GROUP_ABORTS, {7, 0, 0}, {6, 1, 0}},

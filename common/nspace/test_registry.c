@@ -109,6 +109,65 @@ static void an_id_that_is_too_long(void **state)
     registry_free(registry);
 }
 
+static void assert_list(const struct registry_entry *e, const uint32_t *ranks, uint32_t n)
+{
+    struct proclist list = {0};
+    const char *nspace;
+    uint32_t rank;
+    assert_int_equal(registry_list(e, &list), 0);
+    assert_int_equal(proclist_size(&list), n);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(proclist_at(&list, i, &nspace, &rank));
+        assert_int_equal(rank, ranks[i]);
+    }
+    proclist_free(&list);
+}
+
+static void assert_means(const struct registry *registry, uint32_t rank, bool all, int expected,
+                         uint32_t first)
+{
+    struct procset set = {0};
+    int rc;
+    assert_true(registry_expand(registry, &set, "a", rank, all, &rc));
+    assert_int_equal(rc, expected);
+    assert_int_equal(procset_size(&set), expected != 0 ? 0 : all ? 4 : 1);
+    assert_true(expected != 0 || procset_has(&set, "job", first));
+    procset_free(&set);
+}
+
+/* Of a group by its ranks; in queries, and where a process is named by the group. */
+static void members_have_an_order(void **state)
+{
+    static const uint32_t given[] = {2, 0, 3, 1}, sorted[] = {0, 1, 2, 3};
+    struct registry *registry = registry_new(), *other = registry_new();
+    struct proclist order = {0};
+    struct procset set = set_of(0, 3), none = {0};
+    struct wire_out out = {0};
+    int rc;
+    (void)state;
+    add(registry, REGISTRY_GROUP, "a", 0, 3);
+    assert_list(&registry->entries[0], sorted, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(proclist_add(&order, "job", given[i], given[i]), 0);
+    registry_order(registry, "a", &set, &order);
+    assert_list(&registry->entries[0], given, 4);
+    assert_means(registry, 0, false, 0, 2);
+    assert_means(registry, 3, false, 0, 1);
+    assert_means(registry, 4, false, -1, 0);
+    assert_means(registry, 9, true, 0, 3);
+    assert_false(registry_expand(registry, &none, "b", 0, true, &rc));
+    registry_write(registry, &out);
+    assert_int_equal(registry_merge(other, out.data, out.len), 0);
+    assert_list(&other->entries[0], given, 4);
+    out.data[out.len - 1] ^= 1; /* the last rank: one is there twice now */
+    assert_int_equal(registry_merge(other, out.data, out.len), -1);
+    wire_out_free(&out);
+    procset_free(&set);
+    proclist_free(&order);
+    registry_free(registry);
+    registry_free(other);
+}
+
 static void merging(void **state)
 {
     struct registry *a = registry_new(), *b = registry_new();
@@ -154,11 +213,9 @@ static void malformed_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_are_told_apart),
-        cmocka_unit_test(who_has_gone_is_told_once),
-        cmocka_unit_test(growing_and_emptying),
-        cmocka_unit_test(an_id_that_is_too_long),
-        cmocka_unit_test(merging),
+        cmocka_unit_test(entries_are_told_apart), cmocka_unit_test(who_has_gone_is_told_once),
+        cmocka_unit_test(growing_and_emptying),   cmocka_unit_test(an_id_that_is_too_long),
+        cmocka_unit_test(members_have_an_order),  cmocka_unit_test(merging),
         cmocka_unit_test(malformed_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_
         data = NULL;
     }
     c->payload = data; /* libpmix hands the buffer over to the host */
-    c->len = data != NULL ? ndata : 0;
+    c->own_len = data != NULL ? ndata : 0;
     c->request.answer = answer_modex(cbfunc, cbdata);
     collective_directives(c, info, ninfo);
     return upcall_post(&c->request.item, collective_run);
@@ -56,7 +56,7 @@ static int pack_group(struct collective *c, const pmix_info_t info[], size_t nin
         rc = PMIx_Data_unload(&buffer, &bytes);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     c->payload = bytes.bytes;
-    c->len = bytes.size;
+    c->own_len = bytes.size;
     return rc == PMIX_SUCCESS ? 0 : -1;
 }
 

@@ -42,6 +42,7 @@ void collective_free(struct collective *c)
     procset_free(&c->gone);
     procset_free(&c->sought);
     procset_free(&c->procs_of_caller);
+    proclist_free(&c->order);
     free((void *)c->call.added);
     free(c->added);
     free(c->call.sig);
@@ -109,7 +110,9 @@ int collective_prepare(struct collective *c)
     if (c->expanded.nparts > 0)
         procset_write(&c->expanded, &added);
     signature_write(&sig, c->kind, c->id, &c->members);
-    bool good = !sig.failed && !added.failed;
+    bool good = !sig.failed && !added.failed && order_say(c) == 0;
+    c->call.data = c->payload;
+    c->call.len = c->len;
     if (good && c->role == COLLECTIVE_PARTICIPANTS)
         c->call.sig = wire_out_take(&sig, &c->call.siglen);
     if (good && c->expanded.nparts > 0)
@@ -296,8 +299,6 @@ void collective_run(struct handoff_item *item)
         return;
     }
     collective_move(c, COLLECTIVE_CALL);
-    c->call.data = c->payload;
-    c->call.len = c->len;
     c->call.done = on_done;
     c->handed_up = now_ms();
     stranded_called(c->server, c->kind, c->id);

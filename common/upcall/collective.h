@@ -75,7 +75,9 @@ struct collective {
     uint32_t timeout;        /**< of the whole, seconds; 0: none */
     int64_t started;         /**< now_ms() when it began; 0: it has not */
     char *payload;           /**< contribution: modex bytes, or packed pmix_info_t */
+    size_t own_len;          /**< of payload, without what order_say() appends */
     size_t len;
+    struct proclist order; /**< of a construct's members, at its success; empty: that of the set */
     struct engine_call call;
     enum collective_role role;
     pmix_proc_t *added; /**< processes that it adds */
@@ -139,6 +141,26 @@ int members_expand(struct collective *c);
 
 /** Adds a process, or all that a wildcard means, to @p set. @return 0, or -1 */
 int collective_add_proc(struct server *server, struct procset *set, const pmix_proc_t *proc);
+
+/* order.c; @thread the loop's */
+
+/** What all contributions to a construct say of its order. All zero: nothing. */
+struct order {
+    struct proclist leaders; /**< the leaders' array; empty: it is sorted */
+    uint32_t nadded;
+    struct proclist *added; /**< whom leaders add, a list for each contribution; owned */
+    bool failed;            /**< one cannot be read */
+};
+
+/** Puts into the contribution what this server has to say of the order. @return 0, or -1: out of
+ * memory */
+int order_say(struct collective *c);
+/** Reads it. @return whether @p info is that */
+bool order_take(struct order *order, const pmix_info_t *info);
+/** Makes @p list, all zero, the members in their order; left empty when that is the set's own.
+ * @return 0, or -1: out of memory, or what was said does not fit the members */
+int order_make(struct order *order, const struct procset *members, struct proclist *list);
+void order_free(struct order *order);
 
 /* pending.c; @thread the loop's */
 

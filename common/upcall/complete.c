@@ -20,6 +20,7 @@ struct outcome {
     pmix_status_t status;
     struct infos info;            /* for the callback */
     struct infos store;           /* for PMIx_server_register_resources */
+    struct order order;           /* of the members, as the contributions have it */
     pmix_byte_object_t endpoints; /* all servers' blobs, joined; without HOST_STORES */
 };
 
@@ -47,6 +48,8 @@ static void add_endpoints(struct outcome *o, const pmix_byte_object_t *blob)
 static void add_contribution(struct outcome *o, pmix_info_t *info, bool has_context_id)
 {
     pmix_info_t *to;
+    if (order_take(&o->order, info))
+        return;
     if (PMIX_CHECK_KEY(info, PMIX_GROUP_ENDPT_DATA) && info->value.type == PMIX_BYTE_OBJECT) {
         if (info->value.data.bo.size > 0)
             add_endpoints(o, &info->value.data.bo);
@@ -92,11 +95,18 @@ static void add_entry(struct outcome *o, const struct engine_entry *entry, bool 
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
-/* PMIX_GROUP_MEMBERSHIP: sorted, without wildcards, the same on every server. */
+/* PMIX_GROUP_MEMBERSHIP: by group rank, without wildcards, the same on every server. */
 static void add_membership(struct outcome *o)
 {
+    struct collective *c = o->collective;
     pmix_info_t *info = infos_next(&o->info);
-    if (info != NULL && !procs_load(info, PMIX_GROUP_MEMBERSHIP, &o->collective->members))
+    bool good = order_make(&o->order, &c->members, &c->order) == 0;
+    if (!good)
+        log_error("group \"%s\": its order cannot be read", c->id);
+    if (info != NULL && good)
+        good = c->order.n > 0 ? procs_load_list(info, PMIX_GROUP_MEMBERSHIP, &c->order)
+                              : procs_load(info, PMIX_GROUP_MEMBERSHIP, &c->members);
+    if (!good)
         o->status = PMIX_ERR_NOMEM;
 }
 
@@ -109,6 +119,7 @@ static void finish(struct handoff_item *item)
         o->status = PMIX_ERR_NOMEM;
     if (o->status == PMIX_SUCCESS && c->kind == COLL_CONSTRUCT) {
         registry_add(c->server->registry, REGISTRY_GROUP, c->id, &c->members);
+        registry_order(c->server->registry, c->id, &c->members, &c->order);
         if (c->notify) {
             registry_notify(c->server->registry, c->id, &c->members);
             loss_group_formed(c->server, c->id, &c->members);
@@ -116,6 +127,7 @@ static void finish(struct handoff_item *item)
         survive_tell(c);
     }
     infos_free(&o->store);
+    order_free(&o->order);
     free(o->endpoints.bytes);
     pending_answer(c, o->status, o->info.info, o->info.n);
     free(o);
@@ -180,10 +192,10 @@ static void complete_construct(struct collective *c, const struct engine_result 
         o->status = PMIX_ERR_NOT_FOUND;
     if (id != 0)
         infos_put(&o->info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
-    add_membership(o);
     c->notify = c->notify || (result->flags & ENGINE_WANT_NOTIFY);
     for (uint32_t i = 0; i < result->nentries; i++)
         add_entry(o, &result->entries[i], id != 0);
+    add_membership(o);
     if (id != 0 && o->store.n > 0)
         infos_put(&o->store, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     if (o->info.failed || o->store.failed)

@@ -86,8 +86,11 @@ pmix_status_t query_members(const struct query_item *item, pmix_value_t *value)
         const struct registry_entry *e = &item->query->groups->entries[i];
         if (e->kind != kind || strcmp(e->id, id) != 0)
             continue;
+        struct proclist list = {0};
         PMIX_INFO_CONSTRUCT(&info);
-        if (!procs_load(&info, item->key->key, &e->members))
+        bool good = registry_list(e, &list) == 0 && procs_load_list(&info, item->key->key, &list);
+        proclist_free(&list);
+        if (!good)
             return PMIX_ERR_NOMEM;
         *value = info.value;
         return PMIX_SUCCESS;
