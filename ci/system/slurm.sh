@@ -140,6 +140,20 @@ several_rounds() {
   run '-N1 -n4' rounds --late 300
   run '-N4 -n8 --ntasks-per-node=2' rounds --late 300
 }
+# Programs that a rank starts, which connect as the same rank: none of them takes the rank out of an operation.
+# shellcheck disable=SC2317  # by aside
+programs_beside() {
+  local how
+  [ "$(pmix_major)" != 4 ] || export PMIX_MCA_gds=hash # docs/limits.md
+  for how in order dies killed outlives; do run '-N2 -n4' beside --child $how --count 2; done
+  run '-N2 -n4' beside --child order --parents 4
+  for how in order outlives; do
+    timeout 60 srun --mpi=muster -N2 -n4 "$clients/beside" --child $how --then kill --seconds 50 \
+      >"$work/killed.log" 2>&1 </dev/null
+    check "a rank is killed that had a program beside it ($how)" "status $?; $(tail -n 1 "$work/killed.log")" \
+      grep -q 'rank 3 on .* was killed by signal 9' "$work/killed.log"
+  done
+}
 several() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name"; done; }
 
 for shape in "${shapes[@]}"; do
@@ -167,6 +181,7 @@ if [ -z "${SHORT:-}" ]; then
   [ "$MPI" != muster ] || aside run '-N2 -n4 --time=3' queries --limit 180
   # Up to libpmix 6 one rank that is late to end a session would be missing in the next one.
   aside several_rounds
+  [ "$MPI" != muster ] || aside programs_beside
   [ "$MPI" != muster ] || run '-N4 -n8' topology --shared 1
   run '-N4 -n8' exchange --bytes 1000000 --rounds 3
   join_asides

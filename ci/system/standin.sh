@@ -300,6 +300,20 @@ part_ends() {
         "$(grep -m 1 '^FAIL' "$log")" none_failed
     done
   done
+  [ "$(pmix_major)" != 4 ] || export PMIX_MCA_gds=hash # docs/limits.md
+  for how in order dies killed outlives; do
+    client "a program beside a rank: $how" '-N2 -n4' beside --child $how --count 2
+    run 60 -N2 -n4 "$clients/beside" --child $how --then kill --seconds 50
+    says "a rank is killed that had a program beside it: $how" 137 '(rank|task) 3[: ]'
+  done
+  client 'a program beside each rank' '-N2 -n4' beside --child order --parents 4
+  # shellcheck disable=SC2016
+  run 60 -N2 -n4 sh -c '"$0" "$@"; sleep 50' "$clients/hold" --victim 3 --how exit --sleep 50
+  says 'a program that is lost, whose shell goes on' 1 'rank 3 on .* ended without PMIx_Finalize; ending'
+  # shellcheck disable=SC2016
+  run 60 -N2 -n4 sh -c '"$0" "$@"; sleep 2' "$clients/beside" --child dies
+  says 'a program beside a rank: the user is told' 0 'a program that rank 3 on .* env -u PMIX_NAMESPACE'
+  unset PMIX_MCA_gds
   run 60 -N4 -n8 "$clients/hold" --victim 3 --how abort --in sleep
   says 'abort' 7 'rank 3.*PMIx_Abort with status 7: hold was told to abort'
   run 60 -N1 -n2 "$clients/hold" --victim 1 --how mute-abort --in sleep

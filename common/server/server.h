@@ -78,6 +78,13 @@ struct server_hooks {
     void (*nspace_ended)(struct server *server, const char *nspace);
 };
 
+/** A program beside a task that has ended without PMIx_Finalize: cut.h. */
+enum beside {
+    BESIDE_NONE,
+    BESIDE_SEEN, /**< the user is to be told */
+    BESIDE_TOLD,
+};
+
 struct server {
     const struct server_hooks *hooks; /**< life/core.c's; called on the loop */
     struct conf conf;
@@ -124,6 +131,10 @@ struct server {
     struct departure *last_departure;
     struct broadcasts *broadcasts; /**< what servers say to all: broadcast.h */
     struct absent *absent;         /**< absent.c: all that have, and why */
+    int64_t cut_due;               /**< cut.c: when it looks for tasks that were cut, ms; 0: not */
+    enum beside beside;            /**< cut.c: the user's word of a program beside a task */
+    uint32_t beside_slot;          /**< cut.c: of that task */
+    int64_t beside_due;            /**< cut.c: when the user is told, ms; 0: not */
     struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     LIST_HEAD(, spawn) spawns;     /**< upcall/spawn.c: steps that processes here have asked for */
     struct forwards *forwards;     /**< upcall/forward.c: what those print */

@@ -5,8 +5,10 @@
 #include "common/nspace/command.h"
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
+#include "common/server/process/conns.h"
 #include "common/server/process/rounds.h"
 #include "common/server/tasks/abort.h"
+#include "common/server/tasks/cut.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
@@ -30,39 +32,65 @@ struct task *upcall_task(const pmix_proc_t *proc)
     return &server->tasks[server->nspace->local_of[proc->rank]];
 }
 
+/* What has become of a client. */
+enum change_what {
+    CHANGE_CAME,
+    CHANGE_FINALIZED,
+    CHANGE_CUT,
+    CHANGE_BESIDE_CAME,
+    CHANGE_BESIDE_GONE,
+    CHANGE_BESIDE_CUT
+};
+
 /* A client's change of state. */
 struct change {
     struct request request;
     pmix_nspace_t nspace;
     uint32_t rank;
     struct task *task; /* NULL: a tool */
-    bool connected;
-    uint64_t since; /* of pullers_now(), if it is connected */
+    enum change_what what;
+    uint64_t since; /* of pullers_now(), if it has come */
 };
+
+/* @thread the loop's */
+static void task_changes(struct server *server, const struct change *change)
+{
+    struct task *task = change->task;
+    uint32_t slot = (uint32_t)(task - server->tasks);
+    if (change->what == CHANGE_CAME)
+        task_move(task, change->rank, TASK_INIT);
+    else if (change->what == CHANGE_CUT)
+        cut_own(server, slot);
+    else if (change->what == CHANGE_BESIDE_CUT)
+        cut_beside(server, slot);
+    else if (change->what == CHANGE_FINALIZED) {
+        task_move(task, change->rank, TASK_FINALIZE);
+        upcall_task_gone(server, change->rank);
+    }
+}
 
 /* @thread the loop's */
 static void run_change(struct handoff_item *item)
 {
     struct change *change = (struct change *)item;
-    struct task *task = change->task;
-    if (task != NULL) {
-        task_move(task, change->rank, change->connected ? TASK_INIT : TASK_FINALIZE);
-        if (!change->connected)
-            upcall_task_gone(upcall_server(), change->rank);
-    }
-    if (change->connected) {
-        pullers_came(forwards_pullers(upcall_server()), change->nspace, change->rank,
-                     change->since);
+    struct server *server = upcall_server();
+    bool came = change->what == CHANGE_CAME || change->what == CHANGE_BESIDE_CAME;
+    if (change->task != NULL)
+        task_changes(server, change);
+    if (came)
+        pullers_came(forwards_pullers(server), change->nspace, change->rank, change->since);
+    else if (change->what == CHANGE_FINALIZED || change->what == CHANGE_CUT) {
+        forwards_parent_gone(server, change->nspace, change->rank);
+        pushes_parent_gone(server, change->nspace, change->rank);
     } else {
-        forwards_parent_gone(upcall_server(), change->nspace, change->rank);
-        pushes_parent_gone(upcall_server(), change->nspace, change->rank);
+        forwards_connection_gone(server, change->nspace, change->rank);
     }
     answer_status(&change->request.answer, PMIX_SUCCESS);
     free(change);
 }
 
-static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_op_cbfunc_t cbfunc,
-                                 void *cbdata)
+static pmix_status_t post_change(const pmix_proc_t *proc, enum change_what what,
+                                 pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     struct change *change = calloc(1, sizeof *change);
     if (change == NULL)
@@ -70,10 +98,25 @@ static pmix_status_t post_change(const pmix_proc_t *proc, bool connected, pmix_o
     PMIX_LOAD_NSPACE(change->nspace, proc->nspace);
     change->rank = proc->rank;
     change->task = upcall_task(proc);
-    change->connected = connected;
+    change->what = what;
     change->since = pullers_now(forwards_pullers(upcall_server()));
     change->request.answer = answer_op(cbfunc, cbdata);
     return upcall_post(&change->request.item, run_change);
+}
+
+void upcall_connection_ended(uint32_t slot, enum conns_end end)
+{
+    static const enum change_what whats[] = {[CONNS_OWN_FINALIZED] = CHANGE_FINALIZED,
+                                             [CONNS_OWN_CUT] = CHANGE_CUT,
+                                             [CONNS_BESIDE_FINALIZED] = CHANGE_BESIDE_GONE,
+                                             [CONNS_BESIDE_CUT] = CHANGE_BESIDE_CUT};
+    const struct boot *boot = &upcall_server()->boot;
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, boot->nspace, boot_here(boot)->ranks[slot]);
+    if (end == CONNS_OWN_FINALIZED)
+        rounds_finalized(slot);
+    if (post_change(&proc, whats[end], NULL, NULL) != PMIX_SUCCESS)
+        log_error("out of memory: the end of a connection of rank %u is not noted", proc.rank);
 }
 
 /* The one thing that is not left to the loop: see command.h. A task's pid is known before it execs,
@@ -94,12 +137,16 @@ pmix_status_t upcall_client_connected(const pmix_proc_t *proc, void *object,
 {
     (void)object, (void)cbfunc, (void)cbdata;
     const struct task *task = upcall_task(proc);
+    uint32_t slot = task != NULL ? (uint32_t)(task - upcall_server()->tasks) : 0;
+    bool beside = task != NULL && !conns_connected(slot);
     seek_argv(proc);
     upcall_count_client(proc, true);
-    if (task != NULL)
-        rounds_connected((uint32_t)(task - upcall_server()->tasks));
+    if (task != NULL && !beside)
+        rounds_connected(slot);
+    if (beside)
+        log_info("another process has connected as rank %u, which is connected", proc->rank);
     /* From libpmix 6 on the client waits for this. What it sends next is posted behind. */
-    pmix_status_t rc = post_change(proc, true, NULL, NULL);
+    pmix_status_t rc = post_change(proc, beside ? CHANGE_BESIDE_CAME : CHANGE_CAME, NULL, NULL);
     return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }
 
@@ -114,15 +161,19 @@ pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
                                       pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     const struct task *task = upcall_task(proc);
+    uint32_t slot = task != NULL ? (uint32_t)(task - upcall_server()->tasks) : 0;
     (void)object;
     upcall_count_client(proc, false);
+    if (task != NULL && !conns_finalized(slot))
+        return PMIX_OPERATION_SUCCEEDED; /* which of the rank's processes it was shows when a
+                                            connection closes, which comes after the answer */
     if (task != NULL)
-        rounds_finalized((uint32_t)(task - upcall_server()->tasks));
+        rounds_finalized(slot);
     if (!library_has(upcall_server()->library, LIBRARY_FINALIZE_RACES))
-        return post_change(proc, false, cbfunc, cbdata);
+        return post_change(proc, CHANGE_FINALIZED, cbfunc, cbdata);
     /* The callback answers the client before it notes that it has finalized: from another thread
      * than libpmix's own, the client may be gone in between, and is then lost for good. */
-    pmix_status_t rc = post_change(proc, false, NULL, NULL);
+    pmix_status_t rc = post_change(proc, CHANGE_FINALIZED, NULL, NULL);
     return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }
 

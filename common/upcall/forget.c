@@ -163,8 +163,10 @@ static void run_closed(struct handoff_item *item)
 {
     struct closed *closed = (struct closed *)item;
     struct server *server = upcall_server();
-    forwards_parent_gone(server, closed->proc.nspace, closed->proc.rank);
-    pushes_parent_gone(server, closed->proc.nspace, closed->proc.rank);
+    if (upcall_task(&closed->proc) == NULL) { /* client.c knows which connection of a task it was */
+        forwards_parent_gone(server, closed->proc.nspace, closed->proc.rank);
+        pushes_parent_gone(server, closed->proc.nspace, closed->proc.rank);
+    }
     if (closed->task != NULL)
         upcall_client_ended(server, (uint32_t)(closed->task - server->tasks));
     free(closed);

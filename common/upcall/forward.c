@@ -390,11 +390,16 @@ bool forwards_await_end(struct server *server, uint64_t number, void (*then)(voi
     return true;
 }
 
+void forwards_connection_gone(struct server *server, const char *nspace, uint32_t rank)
+{
+    if (pullers_gone(&server->forwards->pullers, nspace, rank))
+        forwards_forget_pulls(server->forwards);
+}
+
 void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank)
 {
     struct forwards *all = server->forwards;
-    if (pullers_gone(&all->pullers, nspace, rank))
-        forwards_forget_pulls(all);
+    forwards_connection_gone(server, nspace, rank);
     for (struct forward *f = LIST_FIRST(&all->list), *next; f != NULL; f = next) {
         next = LIST_NEXT(f, entry);
         if (f->parent.rank != rank || strcmp(f->parent.nspace, nspace) != 0)

@@ -70,6 +70,10 @@ void forwards_drop(struct server *server, uint64_t number);
  */
 bool forwards_await_end(struct server *server, uint64_t number, void (*then)(void *arg), void *arg);
 
+/** A connection of a process is gone, and the process may have others: what it may have pulled.
+ * @thread the loop's */
+void forwards_connection_gone(struct server *server, const char *nspace, uint32_t rank);
+
 /** A process or tool has finalized, or is lost: what it has spawned, and what it may have pulled.
  * @thread the loop's */
 void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank);

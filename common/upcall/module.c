@@ -4,6 +4,8 @@
 #include "common/nspace/keys.h"
 #include "common/nspace/library.h"
 #include "common/nspace/topology.h"
+#include "common/server/process/conns.h"
+#include "common/server/process/limits.h"
 #include "common/server/process/rounds.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
@@ -86,8 +88,11 @@ int upcall_open(struct server *server, struct err *err)
     bool no = false;
     keys_server_name(name, boot);
     the_server = server;
-    bool rounds = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
-    if (rounds_open(rounds ? boot_here(boot)->ntasks : 0) != 0 || forwards_new(server) != 0)
+    uint32_t ntasks = boot_here(boot)->ntasks;
+    bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
+    unsigned hold = leaves ? limits_held(ntasks, boot_spawned(boot)) : 0;
+    if (rounds_open(leaves ? ntasks : 0) != 0 ||
+        conns_open(ntasks, hold, upcall_connection_ended) != 0 || forwards_new(server) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
     server->topology = topology_new();
@@ -118,6 +123,7 @@ void upcall_close(void)
     pmix_status_t rc = PMIx_server_finalize();
     if (rc != PMIX_SUCCESS)
         log_warning("PMIx_server_finalize: %s", PMIx_Error_string(rc));
+    conns_close();
     rounds_close();
     answer_no_more();
 }

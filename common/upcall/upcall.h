@@ -10,6 +10,7 @@
 #define MUSTER_UPCALL_UPCALL_H
 
 #include "common/notify/answer.h"
+#include "common/server/process/conns.h"
 #include "common/server/server.h"
 
 #include <pmix_server.h>
@@ -41,6 +42,9 @@ void upcall_call_there(pmix_op_cbfunc_t then, void *arg);
 /** @return the task that @p proc is, or NULL: it is of another node or step, or a tool.
  * @thread any */
 struct task *upcall_task(const pmix_proc_t *proc);
+
+/** A connection of task @p slot has ended. @thread PMIx's */
+void upcall_connection_ended(uint32_t slot, enum conns_end end);
 
 /* Clients that are lost: forget.c. */
 

@@ -40,11 +40,9 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
         log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
 }
 
-static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
+void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
     const struct boot_node *here = boot_here(&server->boot);
-    handoff_run(server->handoff); /* it may have finalized just before */
-    execs_ended(server, slot, sig, code);
     tasks_ended(server, slot, sig, code);
     if (slot >= here->ntasks)
         return;
@@ -54,6 +52,13 @@ static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint3
     pushes_parent_gone(server, server->boot.nspace, here->ranks[slot]);
     connection_task_ended(server, slot);
     holder_ended(server->holder, server->boot.nspace, here->ranks[slot]);
+}
+
+static void task_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
+{
+    handoff_run(server->handoff); /* it may have finalized just before */
+    execs_ended(server, slot, sig, code);
+    control_task_gone(server, slot, sig, code);
 }
 
 /* @param record of boot.h @param text that belongs to it */

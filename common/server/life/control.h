@@ -11,4 +11,8 @@
  * its side. @param fd, what of libevent @param arg the server @thread the loop's */
 void control_ready(evutil_socket_t fd, short what, void *arg);
 
+/** The task in @p slot is gone, for this server. @param sig signal number, or 0 @param code exit
+ * code @thread the loop's */
+void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint32_t code);
+
 #endif

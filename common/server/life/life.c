@@ -13,6 +13,7 @@
 #include "common/server/status/status.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
+#include "common/server/tasks/cut.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/time_left.h"
@@ -30,6 +31,7 @@
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
+    uint32_t slot;
     (void)fd, (void)what;
     engine_tick(server->engine);
     asks_tick(server->asks);
@@ -39,6 +41,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     steps_tick(server);
     steps_kept_tick(server, now_ms());
     holder_tick(server->holder);
+    while (cut_tick(server, now_ms(), &slot))
+        control_task_gone(server, slot, 0, BOOT_CODE_UNKNOWN);
     tasks_tick(server, now_ms());
     time_left_tick(server, now_ms());
 }
@@ -73,6 +77,7 @@ void server_run(struct server *server)
         ms = shorter(ms, shorter(absent_next(server, now), stranded_next(server, now)));
         ms = shorter(ms, shorter(steps_next(server), holder_next(server->holder)));
         ms = shorter(ms, shorter(departed_next(server, now), tasks_next(server, now)));
+        ms = shorter(ms, cut_next(server, now));
         ms = shorter(ms, shorter(steps_kept_next(server, now), time_left_next(server, now)));
         if (!loop_turn(server->base, server->timer, ms))
             break;

@@ -10,6 +10,8 @@
  * A libpmix with a libevent of its own within does not come here. */
 #include "common/server/process/expiry.h"
 
+#include "common/server/process/conns.h"
+
 #include <dlfcn.h>
 #include <event2/event.h>
 #include <stddef.h>
@@ -70,5 +72,6 @@ int event_assign(struct event *ev, struct event_base *base, evutil_socket_t fd, 
             timers[ntimers++ % KEPT] = t;
     }
     handed_up = NULL;
+    conns_assigned(ev, fd, events, &callback, &arg);
     return assign(ev, base, fd, events, callback, arg);
 }

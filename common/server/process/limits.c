@@ -40,19 +40,31 @@ int limits_descriptors(uint32_t ntasks, bool spawned, struct err *err)
                    (unsigned long long)files.rlim_cur, (unsigned long long)need, ntasks);
 }
 
+/* @return how many descriptors the tasks leave */
+static uint64_t spare(uint32_t ntasks, bool spawned)
+{
+    struct rlimit files;
+    uint64_t need = needed(ntasks, spawned);
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return UINT32_MAX;
+    return files.rlim_cur > need ? files.rlim_cur - need : 0;
+}
+
+static unsigned least(uint64_t a, uint64_t b)
+{
+    return (unsigned)(a < b ? a : b);
+}
+
 unsigned limits_connections(unsigned arity, uint32_t ntasks, bool spawned)
 {
     enum { OF_CHILD = 4, LEAST = 4, MOST = 1024 };
-    struct rlimit files;
-    uint64_t need = needed(ntasks, spawned), n = (uint64_t)OF_CHILD * arity;
-    if (n > MOST)
-        n = MOST;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        uint64_t spare = files.rlim_cur > need ? files.rlim_cur - need : 0;
-        if (n > spare / 2)
-            n = spare / 2;
-    }
-    return n > LEAST ? (unsigned)n : LEAST;
+    unsigned n = least((uint64_t)OF_CHILD * arity, least(MOST, spare(ntasks, spawned) / 2));
+    return n > LEAST ? n : LEAST;
+}
+
+unsigned limits_held(uint32_t ntasks, bool spawned)
+{
+    return least(LIMITS_HELD_MAX, spare(ntasks, spawned) / 4);
 }
 
 void limits_no_descriptors(void)

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LIMITS_HELD_MAX = 1024 };
+
 /** Has malloc() keep memory that was freed, up to 16 MiB, instead of giving it back: the data of
  * one large fence are in the same places as those of the last one, and the kernel need not clear
  * pages for each. All threads share one heap, which grows by 4 MiB. @thread the first, before
@@ -45,6 +47,10 @@ int limits_descriptors(uint32_t ntasks, bool spawned, struct err *err);
  * of servers, as long as that is no more than half of the descriptors that limits_descriptors()
  * does not count for @p ntasks tasks of this node. @thread any */
 unsigned limits_connections(unsigned arity, uint32_t ntasks, bool spawned);
+
+/** @return how many connections of processes that have ended may be kept open: a quarter of the
+ * same descriptors, and no more than LIMITS_HELD_MAX @thread any */
+unsigned limits_held(uint32_t ntasks, bool spawned);
 
 /** Ends the process, as no descriptor is left for a connection. @thread any */
 void limits_no_descriptors(void) __attribute__((noreturn));

@@ -159,6 +159,15 @@ void rounds_accepted(int fd)
     pthread_mutex_unlock(&rounds.lock);
 }
 
+void rounds_left(int fd)
+{
+    pthread_mutex_lock(&rounds.lock);
+    for (size_t i = 0; i < rounds.nconns; i++)
+        if (rounds.conns[i].fd == fd)
+            rounds.conns[i].past = true;
+    pthread_mutex_unlock(&rounds.lock);
+}
+
 bool rounds_congested(void)
 {
     pthread_mutex_lock(&rounds.lock);

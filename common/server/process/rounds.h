@@ -46,6 +46,9 @@ bool rounds_hold(void);
 /** A connection was accepted. @thread libpmix's, which accepts */
 void rounds_accepted(int fd);
 
+/** A connection has ended, though libpmix keeps it. @thread PMIx's */
+void rounds_left(int fd);
+
 /** @return whether some process of this node does not read what libpmix sends to it, so that what
  * else is sent would be in memory until it does; or whether one has closed its connection less than
  * ROUNDS_SETTLE_MS ago, as libpmix may not have told whose it was @thread any, while libpmix runs

@@ -56,6 +56,9 @@ static void connections_take_what_tasks_leave(void **state)
     assert_int_equal(limits_connections(ARITY, TASKS, false), 4 * ARITY);
     limit = REST + 6 * TASKS;
     assert_int_equal(limits_connections(ARITY, TASKS, true), 4);
+    assert_int_equal(limits_held(TASKS, true), 0);
+    limit += 40;
+    assert_int_equal(limits_held(TASKS, true), 10);
 }
 
 int main(void)

@@ -5,19 +5,20 @@
 
 #include "common/util/states.h"
 
-static const char *const state_names[TASK_STATES] = {"started", "connected", "finalized", "ended",
-                                                     "early",   "lost",      "told"};
-static const char *const event_names[TASK_EVENTS] = {"init", "finalize", "end", "tell"};
+static const char *const state_names[TASK_STATES] = {"started", "connected", "cut",  "finalized",
+                                                     "ended",   "early",     "lost", "told"};
+static const char *const event_names[TASK_EVENTS] = {"init", "finalize", "close", "end", "tell"};
 
 static const int table[TASK_STATES][TASK_EVENTS] = {
-    /*                   INIT           FINALIZE        END          TELL */
-    [TASK_STARTED] = {TASK_CONNECTED, TASK_FINALIZED, TASK_EARLY, STATES_NONE},
-    [TASK_CONNECTED] = {TASK_CONNECTED, TASK_FINALIZED, TASK_LOST, STATES_NONE},
-    [TASK_FINALIZED] = {TASK_CONNECTED, TASK_FINALIZED, TASK_ENDED, STATES_NONE},
-    [TASK_ENDED] = {TASK_ENDED, TASK_ENDED, STATES_NONE, STATES_NONE},
-    [TASK_EARLY] = {TASK_EARLY, TASK_EARLY, STATES_NONE, STATES_NONE},
-    [TASK_LOST] = {TASK_LOST, TASK_ENDED, STATES_NONE, TASK_TOLD},
-    [TASK_TOLD] = {TASK_TOLD, TASK_ENDED, STATES_NONE, STATES_NONE},
+    /*                   INIT           FINALIZE        CLOSE       END         TELL */
+    [TASK_STARTED] = {TASK_CONNECTED, TASK_FINALIZED, STATES_NONE, TASK_EARLY, STATES_NONE},
+    [TASK_CONNECTED] = {TASK_CONNECTED, TASK_FINALIZED, TASK_CUT, TASK_LOST, STATES_NONE},
+    [TASK_CUT] = {TASK_CONNECTED, TASK_FINALIZED, TASK_CUT, TASK_LOST, STATES_NONE},
+    [TASK_FINALIZED] = {TASK_CONNECTED, TASK_FINALIZED, TASK_FINALIZED, TASK_ENDED, STATES_NONE},
+    [TASK_ENDED] = {TASK_ENDED, TASK_ENDED, TASK_ENDED, STATES_NONE, STATES_NONE},
+    [TASK_EARLY] = {TASK_EARLY, TASK_EARLY, TASK_EARLY, STATES_NONE, STATES_NONE},
+    [TASK_LOST] = {TASK_LOST, TASK_ENDED, TASK_LOST, STATES_NONE, TASK_TOLD},
+    [TASK_TOLD] = {TASK_TOLD, TASK_ENDED, TASK_TOLD, STATES_NONE, STATES_NONE},
 };
 
 static const struct states life = {state_names, event_names, &table[0][0], TASK_EVENTS};

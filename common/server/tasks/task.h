@@ -14,6 +14,7 @@
 enum task_state {
     TASK_STARTED,   /**< it has not called PMIx_Init, and perhaps never will */
     TASK_CONNECTED, /**< between PMIx_Init and PMIx_Finalize */
+    TASK_CUT,       /**< its connection has closed without PMIx_Finalize, and it runs: cut.h */
     TASK_FINALIZED, /**< it has called PMIx_Finalize, and runs */
     TASK_ENDED,     /**< the process is gone; it had called PMIx_Finalize */
     TASK_EARLY,     /**< gone, before PMIx_Init */
@@ -26,6 +27,7 @@ enum task_state {
 enum task_event {
     TASK_INIT,     /**< libpmix: it has connected */
     TASK_FINALIZE, /**< libpmix: it has finalized */
+    TASK_CLOSE,    /**< libpmix: its connection has closed without that */
     TASK_END,      /**< the launcher: its process is gone */
     TASK_TELL,     /**< its loss is told */
     TASK_EVENTS,
@@ -41,7 +43,7 @@ enum client_state {
 struct task {
     enum task_state state;
     uint32_t sig, code; /**< how it ended */
-    int64_t at;         /**< when, now_ms() */
+    int64_t at;         /**< when, or when it was cut, now_ms() */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
     bool aborted;       /**< PMIx_Abort has named it, and the step goes on: we kill it */
 
@@ -57,13 +59,19 @@ struct task {
  * @return whether it has @thread the loop's */
 bool task_move(struct task *task, uint32_t rank, enum task_event event);
 
-/** @return "started", "connected", "finalized", "ended" or "lost" @thread any */
+/** @return "started", "connected", "cut", "finalized", "ended" or "lost" @thread any */
 const char *task_state_name(enum task_state state);
 
 /** @return whether its process is gone @thread the loop's */
 static inline bool task_has_ended(const struct task *task)
 {
     return task->state >= TASK_ENDED;
+}
+
+/** @return whether it would be lost if it ended now @thread the loop's */
+static inline bool task_may_be_lost(const struct task *task)
+{
+    return task->state == TASK_CONNECTED || task->state == TASK_CUT;
 }
 
 /** @return whether it ended between PMIx_Init and PMIx_Finalize @thread the loop's */

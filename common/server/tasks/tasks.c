@@ -138,7 +138,7 @@ bool tasks_one_ended_well(const struct server *server)
     uint32_t n = boot_here(&server->boot)->ntasks;
     for (uint32_t k = 0; k < n; k++) {
         const struct task *task = &server->tasks[k];
-        if (task->sig == 0 && !task_is_lost(task) && task->state != TASK_CONNECTED)
+        if (task->sig == 0 && !task_is_lost(task) && !task_may_be_lost(task))
             return true;
     }
     return false;
@@ -147,7 +147,7 @@ bool tasks_one_ended_well(const struct server *server)
 bool tasks_any_lost(const struct server *server)
 {
     for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
-        if (task_is_lost(&server->tasks[k]) || server->tasks[k].state == TASK_CONNECTED)
+        if (task_is_lost(&server->tasks[k]) || task_may_be_lost(&server->tasks[k]))
             return true;
     return false;
 }
