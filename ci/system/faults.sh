@@ -278,7 +278,7 @@ lost_in_groups() {
   several lost 'construct, FT_COLLECTIVE' --mode ft --events 1
   several lost 'construct, once it has contributed' --after 1
   several lost 'construct, FT_COLLECTIVE, once it has contributed' --mode ft --after 1
-  several lost 'construct, NOTIFY_TERMINATION' --mode notify
+  several lost 'construct, NOTIFY_TERMINATION' --mode notify --events 1
   several lost 'construct, NOTIFY_TERMINATION, once it has contributed' --mode notify --after 1 --events 1
   several lost 'construct, too late' --how late
   several lost 'construct, added' --as added

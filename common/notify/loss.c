@@ -73,6 +73,27 @@ void loss_tell_members(struct server *server, const char *id, const struct procs
     raise_member(server, id, members, &about, HERE);
 }
 
+void loss_tell_node(struct server *server, const char *id, const struct procset *members,
+                    const char *nspace, uint32_t rank)
+{
+    struct procset there = {0};
+    pmix_proc_t about;
+    uint32_t node;
+    int rc = 0;
+    PMIX_LOAD_PROCID(&about, nspace, rank);
+    if (nspace_node(server->nspace, nspace, rank, &node) != 0)
+        return;
+    const struct nspace *ns = nspace_of(server->nspace, node);
+    const struct boot_node *at = &ns->boot->nodes[node - ns->base];
+    for (uint32_t k = 0; k < at->ntasks && rc == 0; k++)
+        if (at->ranks[k] != rank && procset_has(members, ns->boot->nspace, at->ranks[k]))
+            rc = procset_add(&there, ns->boot->nspace, at->ranks[k], at->ranks[k]);
+    procset_canonical(&there);
+    if (there.nparts > 0)
+        raise_member(server, id, &there, &about, ELSEWHERE);
+    procset_free(&there);
+}
+
 static bool concerns(const struct registry_entry *e, const pmix_proc_t *about)
 {
     return e->kind == REGISTRY_GROUP && e->notify &&

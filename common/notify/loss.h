@@ -26,6 +26,11 @@ void loss_server(struct server *server, uint32_t node, const char *why);
 void loss_tell_members(struct server *server, const char *id, const struct procset *members,
                        const char *nspace, uint32_t rank);
 
+/** Tells the members on the node of a lost process, from here: its own server does not know the
+ * construct. */
+void loss_tell_node(struct server *server, const char *id, const struct procset *members,
+                    const char *nspace, uint32_t rank);
+
 /** A group was registered whose members are told of losses: a task of this node may be lost since
  * it has contributed, or a server before the result came. */
 void loss_group_formed(struct server *server, const char *id, const struct procset *members);

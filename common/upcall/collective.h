@@ -131,6 +131,10 @@ bool survive_again(struct collective *c, const struct engine_result *result);
 /** Tells the members here without which processes the operation went on (PMIX_GROUP_MEMBER_FAILED),
  * unless they know. */
 void survive_tell(const struct collective *c);
+/** Tells the participants that a construct has failed for these, which are lost
+ * (PMIX_GROUP_NOTIFY_TERMINATION). libpmix has ended the construct on their own nodes before any
+ * host knew of it, so one server tells the participants there. */
+void survive_failed(const struct collective *c, const struct procset *gone);
 
 /** Makes a leader's or a member's call. @thread the loop's */
 void members_call(struct collective *c);

@@ -245,6 +245,8 @@ void collective_complete(struct collective *c, const struct engine_result *resul
             return;
         }
     }
+    if (c->kind == COLL_CONSTRUCT && c->notify && result->gone != NULL)
+        survive_failed(c, result->gone);
     if (c->kind == COLL_DESTRUCT) { /* libpmix's clients have dropped it all the same */
         loss_group_stays(c->server, c->id, &c->all);
         registry_remove(c->server->registry, REGISTRY_GROUP, c->id, &c->all);

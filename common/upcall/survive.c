@@ -88,20 +88,60 @@ static bool is_news(const struct collective *c, const char *nspace, uint32_t ran
            (registry_tell(c->server->registry, c->id, nspace, rank) || c->kind == COLL_CONSTRUCT);
 }
 
-/* A peer may name more ranks than there are. */
-static void tell_range(const struct collective *c, const char *nspace, const struct range *range)
+typedef void teller(const struct collective *c, const struct procset *left, const char *nspace,
+                    uint32_t rank, uint32_t node);
+
+static void tell_news(const struct collective *c, const struct procset *left, const char *nspace,
+                      uint32_t rank, uint32_t node)
+{
+    if (is_news(c, nspace, rank, node))
+        loss_tell_members(c->server, c->id, left, nspace, rank);
+}
+
+/* Calls @p tell for all of @p gone. A peer may name more ranks than there are. */
+static void tell_all(const struct collective *c, const struct procset *left,
+                     const struct procset *gone, teller *tell)
 {
     uint32_t node;
-    for (uint64_t rank = range->first;
-         rank <= range->last && nspace_node(c->server->nspace, nspace, (uint32_t)rank, &node) == 0;
-         rank++)
-        if (is_news(c, nspace, (uint32_t)rank, node))
-            loss_tell_members(c->server, c->id, &c->members, nspace, (uint32_t)rank);
+    for (uint32_t i = 0; i < gone->nparts; i++)
+        for (uint32_t j = 0; j < gone->parts[i].ranks.n; j++) {
+            const struct range *range = &gone->parts[i].ranks.v[j];
+            for (uint64_t rank = range->first;
+                 rank <= range->last &&
+                 nspace_node(c->server->nspace, gone->parts[i].nspace, (uint32_t)rank, &node) == 0;
+                 rank++)
+                tell(c, left, gone->parts[i].nspace, (uint32_t)rank, node);
+        }
 }
 
 void survive_tell(const struct collective *c)
 {
-    for (uint32_t i = 0; i < c->gone.nparts; i++)
-        for (uint32_t j = 0; j < c->gone.parts[i].ranks.n; j++)
-            tell_range(c, c->gone.parts[i].nspace, &c->gone.parts[i].ranks.v[j]);
+    tell_all(c, &c->members, &c->gone, tell_news);
+}
+
+/* Whether this server speaks to a node that has ended its part of a construct: it has the first
+ * participant of another node. */
+static bool speaks_to(const struct collective *c, const struct procset *left, uint32_t node)
+{
+    uint32_t its;
+    for (struct procset_at at = {0}; procset_next(left, &at);)
+        if (nspace_node(c->server->nspace, at.nspace, at.rank, &its) == 0 && its != node)
+            return its == c->server->boot.node;
+    return false;
+}
+
+static void tell_of_failure(const struct collective *c, const struct procset *left,
+                            const char *nspace, uint32_t rank, uint32_t node)
+{
+    loss_tell_members(c->server, c->id, left, nspace, rank);
+    if (node != c->server->boot.node && speaks_to(c, left, node))
+        loss_tell_node(c->server, c->id, left, nspace, rank);
+}
+
+void survive_failed(const struct collective *c, const struct procset *gone)
+{
+    struct procset left = {0};
+    if (procset_except(&left, &c->members, gone) == 0 && left.nparts > 0)
+        tell_all(c, &left, gone, tell_of_failure);
+    procset_free(&left);
 }
