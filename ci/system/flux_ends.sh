@@ -66,6 +66,8 @@ ended_by() {
   status=$?
   check "$name: status 143" "status $status" [ $status = 143 ]
   exceptions "$name" >"$work/exceptions"
+  check "$name: no task is blamed" "$(grep -v ^HOLD "$work/$name.log" | head -n 5 | tr '\n' ';')" \
+    eval "! grep -qE 'killed by signal|without PMIx_Finalize' '$work/$name.log'"
   check "$name: no exception but that one" "$(tr '\n' ';' <"$work/exceptions")" \
     eval "[ \$(wc -l <'$work/exceptions') = 1 ] && grep -q '^$type' '$work/exceptions'"
 }
@@ -84,7 +86,8 @@ part_server() {
 }
 
 part_others() {
-  ended_by cancel cancel flux cancel
+  local turn
+  for turn in 1 2 3; do ended_by cancel$turn cancel flux cancel; done
   ended_by raise mine flux job raise --type=mine --severity=0
 }
 

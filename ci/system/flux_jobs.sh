@@ -296,6 +296,12 @@ part_status() {
   asks 2 "$(flux job id --to=f58 "$id")"
   asks 0 "$(flux job id --to=f58plain "$id")"
   asks 3 "$id"
+  asks 1 "$(flux job id --to=words "$id")"
+  asks 2 "$(flux job id --to=emoji "$id")"
+  asks 0 "$(flux job id --to=hex "$id")"
+  asks 3 "$(flux job id --to=dothex "$id")"
+  asks 1 "$(flux job id --to=kvs "$id")"
+  asks 2 "flux.$(flux job id --to=f58plain "$id")"
   job_of_other=$(flux jobs -n --name=other -o '{id}')
   flux exec -r 1 /opt/muster/bin/muster-status "$job_of_other" >"$work/muster-status.log" 2>&1
   check 'status: the other one of the two' "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \

@@ -46,12 +46,17 @@ clean() {
 
 # ---- runs ----
 
+# Users of Flux have jobs, and read of no steps. Settings have names of their own.
+of_steps() { sed 's/step_settings//g; s/end-step//g' "$log" | grep -wE 'steps?|srun|slurmd'; }
+words_fit() { [ "$rm" != flux ] || ! of_steps >/dev/null || not_ok 'the words of Flux' "$(of_steps | head -n 3)"; }
+
 # run SECONDS OPTION... PROGRAM...: one musterrun; sets $status, and its words are in $log
 run() {
   local seconds=$1
   shift
   timeout -k 5 "$seconds" "${musterrun[@]}" "$@" >"$log" 2>&1 <"${input:-/dev/null}"
   status=$?
+  words_fit
 }
 
 passed_once() { [ "$status" = 0 ] && [ "$(grep -c '^PASS ' "$log")" = 1 ]; }
@@ -90,6 +95,7 @@ await() {
   until_true 60 ended "$step" || { not_ok "$1: the end" 'still there after 60 s'; kill -9 "$step"; }
   wait "$step"
   status=$?
+  words_fit
 } 2>/dev/null
 
 two_up() { [ "$(grep -c up "$log")" = 2 ]; }

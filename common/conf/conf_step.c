@@ -6,6 +6,7 @@
 
 #include "common/conf/conf_schema.h"
 #include "common/conf/conf_text.h"
+#include "common/util/log.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static int fail_unknown(const char *name, const struct given *given, struct err 
         if (row->step != 0)
             snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", row->key);
     }
-    return err_set(err, "%s: unknown; a step can have its own %s", shown, known);
+    return err_set(err, "%s: unknown; a %s can have its own %s", shown, log_unit(), known);
 }
 
 /* @return whether the row takes the text, and then which value it is */
@@ -131,9 +132,9 @@ static int set(struct conf *conf, const struct conf_row *row, const char *name, 
         most = conf_row_get(row, conf); /* what the admin gives to all, each may have */
     if (value > most)
         return err_set(err,
-                       "%s=%s: only an admin can set that, in muster.json; a step may have \"%s\" "
+                       "%s=%s: only an admin can set that, in muster.json; a %s may have \"%s\" "
                        "at most",
-                       name, text, conf_row_word(row, most));
+                       name, text, log_unit(), conf_row_word(row, most));
     conf_row_set(row, conf, value);
     return 0;
 }
@@ -151,15 +152,15 @@ int conf_step_set(struct conf *conf, const char *name, const char *value, struct
     if (conf->step_settings == CONF_STEP_FORBID)
         return err_set(err,
                        "%s=%.64s: \"step_settings\": \"forbid\" in muster.json forbids settings of "
-                       "a step's own: start it without, or ask the admin",
-                       name, value);
+                       "a %s's own: start it without, or ask the admin",
+                       name, value, log_unit());
     if (row->kind == CONF_SECTION)
         return err_set(err, "%s: this is a group of keys; give one of them, for example %s%s%s=60",
                        name, name, is_option ? "." : "_", is_option ? "fence" : "FENCE");
     if (row->step == 0)
         return err_set(err,
-                       "%s: only an admin can set \"%s\", in muster.json; start the step "
+                       "%s: only an admin can set \"%s\", in muster.json; start the %s "
                        "without %s",
-                       name, row->key, name);
+                       name, row->key, log_unit(), name);
     return set(conf, row, name, value, err);
 }

@@ -34,7 +34,7 @@ static void where_came(void *arg, int32_t status, const void *data, size_t len)
     char nspace[PROCSET_NAME_MAX + 1];
     struct wire_in in;
     uint32_t node = HOLDER_NONE;
-    const char *why = "the step's first server does not say which one it is";
+    const char *why = "the first server here does not say which one it is";
     wire_in_init(&in, data, len);
     if (status == env->codes.success) {
         wire_get_str(&in, nspace, sizeof nspace);

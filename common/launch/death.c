@@ -10,6 +10,7 @@
 #include "common/launch/launch.h"
 #include "common/launch/scratch.h"
 #include "common/util/clock.h"
+#include "common/util/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -122,8 +123,8 @@ void launch_death(const struct launch *launch, char *buf, size_t cap)
     if (launch->oom_kills >= 0 && kills > launch->oom_kills)
         append(buf, cap,
                "memory was used up: the kernel has killed %" PRId64
-               " processes of this node since the step began, see its log",
-               kills - launch->oom_kills);
+               " processes of this node since the %s began, see its log",
+               kills - launch->oom_kills, log_unit());
     if (relay->last_error[0] == '\0' && relay->last_words[0] != '\0' &&
         now_ms() - relay->said < WORDS_MS)
         append(buf, cap, "its last words were: %s", relay->last_words);

@@ -9,6 +9,7 @@
 
 #include "common/launch/death.h"
 #include "common/util/clock.h"
+#include "common/util/log.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -112,7 +113,7 @@ static int send_boot(struct talk *talk)
     wire_put_u32(&out, 0);
     boot_write(talk->boot, &out);
     if (out.failed || out.len - 4 > BOOT_MAX) {
-        rc = err_set(talk->err, "the step is too large to describe to muster-server");
+        rc = err_set(talk->err, "the %s is too large to describe to muster-server", log_unit());
     } else {
         wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
         rc = send_all(talk, out.data, out.len);

@@ -4,6 +4,7 @@
  * boot message is, and its servers get the handles that follow the last one.
  */
 #include "common/nspace/foreign.h"
+#include "common/util/log.h"
 
 #include "common/util/states.h"
 #include "common/util/text.h"
@@ -184,7 +185,8 @@ struct nspace *foreign_learn(struct nspace *own, uint64_t step, struct boot *boo
 {
     struct nspace *ns = NULL;
     if (step != 0 && nspace_hash(boot->nspace, boot->run) != step)
-        err_set(err, "a frame of another step has the registration of namespace %s", boot->nspace);
+        err_set(err, "a frame of another %s has the registration of namespace %s", log_unit(),
+                boot->nspace);
     else
         ns = foreign_attach(own, boot->nspace, boot->run, boot->nnodes, err);
     if (ns != NULL && ns->boot != NULL) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text is the user's, and of a foreign namespace that of another process of the user. */
 #include "common/nspace/psets.h"
+#include "common/util/log.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -84,9 +85,9 @@ static int read_ranks(struct pset *set, const struct boot *boot, const char *tex
             break;
         if (last >= boot->ntasks)
             return err_set(err,
-                           "process sets: \"%.64s\" has rank %llu, and the last rank of the step "
+                           "process sets: \"%.64s\" has rank %llu, and the last rank of the %s "
                            "is %u; give ranks that there are",
-                           set->name, (unsigned long long)last, boot->ntasks - 1);
+                           set->name, (unsigned long long)last, log_unit(), boot->ntasks - 1);
         if (procset_add(&set->members, boot->nspace, (uint32_t)first, (uint32_t)last) != 0)
             return err_set(err, "out of memory");
         if (p == end) {
@@ -134,9 +135,9 @@ static int count_mismatch(uint32_t bare, const struct boot *boot, const struct p
         return err_set(err, "process sets: some have ranks and some have not; give ranks to each, "
                             "or to none, " EXAMPLE);
     return err_set(err,
-                   "process sets: the step has %u component%s, and %u name%s without ranks; give a "
+                   "process sets: the %s has %u component%s, and %u name%s without ranks; give a "
                    "name for each component, or ranks, " EXAMPLE,
-                   napps, napps == 1 ? "" : "s", bare, bare == 1 ? "" : "s");
+                   log_unit(), napps, napps == 1 ? "" : "s", bare, bare == 1 ? "" : "s");
 }
 
 int psets_read(struct psets *psets, const struct boot *boot, struct err *err)

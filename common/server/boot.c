@@ -407,12 +407,6 @@ bool boot_spawned(const struct boot *boot)
     return boot_parent(boot, nspace, &rank);
 }
 
-const char *boot_unit(const struct boot *boot)
-{
-    const char *unit = boot_setting(boot, "unit");
-    return unit != NULL ? unit : "step";
-}
-
 const char *boot_launcher(const struct boot *boot)
 {
     const char *launcher = boot_setting(boot, "launcher");

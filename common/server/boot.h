@@ -192,10 +192,6 @@ bool boot_spawned(const struct boot *boot);
 /** @return the value of @p key, borrowed, or NULL */
 const char *boot_setting(const struct boot *boot, const char *key);
 
-/** @return what the RM's users call what muster calls a step, "step" or "job": the setting "unit"
- */
-const char *boot_unit(const struct boot *boot);
-
 /** @return what they call what started its tasks on a node and muster's server: the setting
  * "launcher", such as "shell" */
 const char *boot_launcher(const struct boot *boot);

@@ -59,6 +59,15 @@ enum first_loss {
     LOSS_UNSAID, /**< a server, and the user has not been told, as nothing waited for it */
 };
 
+/** Whether lost tasks here were killed because the RM ends the step (tasks.c). Asked before a loss
+ * is told, and forgotten once it is told. */
+enum whose_end {
+    END_UNASKED,
+    END_ASKED,  /**< the RM has not answered yet */
+    END_OF_RM,  /**< it ends the step: no task is to blame */
+    END_OF_TASK /**< it does not: they ended by themselves */
+};
+
 /** time_left.h: questions that wait for the RM's answer, in order. */
 struct time_left {
     struct time_wait *first;
@@ -101,6 +110,7 @@ struct server {
     bool argv_sought;          /**< @thread PMIx's: the command line was looked for */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
     int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
+    enum whose_end whose_end;  /**< of these */
     bool stall_told;           /**< the user has been shown that something waits */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool leaving;              /**< what waited was answered: frames are of no use any more */

@@ -153,12 +153,18 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap)
     return buf;
 }
 
-const char *find_unit(const struct find *find, const char *step)
+bool find_job(const struct find *find, const char *step, char *name, size_t cap)
 {
     for (size_t i = 0; find->places != NULL && find->places[i] != NULL; i++)
-        if (find->places[i]->is_job != NULL && find->places[i]->is_job(step))
-            return "job";
-    return "step";
+        if (find->places[i]->name != NULL && find->places[i]->name(step, name, cap))
+            return true;
+    return false;
+}
+
+const char *find_unit(const struct find *find, const char *step)
+{
+    char name[FIND_STEP_MAX + 1];
+    return find_job(find, step, name, sizeof name) ? "job" : "step";
 }
 
 /* A search: for what, what was seen, and where it was. */

@@ -201,12 +201,14 @@ static void list(const struct find *find, bool json, struct err *err)
 static void look(const struct find *find, bool json, struct err *err)
 {
     struct found found;
+    char name[FIND_STEP_MAX + 1];
     if (find->step == NULL) {
         list(find, json, err);
         return;
     }
     char *answer = find_state(find, &found, err);
-    if (answer != NULL && found.runs > 1)
+    /* a job has one run; its servers here are those of several of its nodes */
+    if (answer != NULL && found.runs > 1 && !find_job(find, find->step, name, sizeof name))
         fprintf(stderr,
                 "muster-status: servers of %u runs of %s %s are on this node; this is the run that "
                 "was started last\n",
@@ -247,13 +249,15 @@ int main(int argc, char **argv)
 {
     struct find find = {.places = status_places, .all = true, .ms = ANSWER_MS};
     struct output output = {0};
-    char tmpdir[CONF_PATH_SIZE];
+    char tmpdir[CONF_PATH_SIZE], name[FIND_STEP_MAX + 1];
     struct err err = {0};
     limit_memory();
     find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
     int done = read_options(argc, argv, &find, &output);
     if (done != 0)
         return done - 1;
+    if (find.step != NULL && find_job(&find, find.step, name, sizeof name))
+        find.step = name;
     if (find.dir == NULL)
         find.dir = find_dir(tmpdir, &err);
     if (find.dir != NULL && output.watch > 0)

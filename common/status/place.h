@@ -24,8 +24,11 @@ struct place {
      */
     void (*each)(const char *step, place_visit_fn *visit, void *arg, char *where, size_t cap);
 
-    /** @return whether users call what has that name a job, not a step. NULL: nothing of it */
-    bool (*is_job)(const char *name);
+    /** Names a job, which is what its users call it: not a step. It has one run.
+     * @param text as the user wrote it, any bytes
+     * @param name filled in with its name as servers' directories have it, @p cap bytes
+     * @return whether it is one. NULL: nothing of it is */
+    bool (*name)(const char *text, char *name, size_t cap);
 };
 
 /** All places, up to a NULL. */

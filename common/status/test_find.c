@@ -84,18 +84,22 @@ static void no_such_server(void **state)
     assert_non_null(strstr(err.text, "no server of step 4711.0 runs on this node"));
 }
 
-static bool is_f(const char *name)
+static bool name_f(const char *text, char *name, size_t cap)
 {
-    return name[0] == 'f';
+    return text[0] == 'f' && snprintf(name, cap, "F%s", text) < (int)cap;
 }
 
 static void a_job_or_a_step(void **state)
 {
-    const struct place place = {.each = NULL, .is_job = is_f}, *const places[] = {&place, NULL};
+    const struct place place = {.each = NULL, .name = name_f}, *const places[] = {&place, NULL};
     struct find find = {.places = places};
+    char name[16];
     (void)state;
     assert_string_equal(find_unit(&find, "f2fC5xbh"), "job");
     assert_string_equal(find_unit(&find, "4711.0"), "step");
+    assert_true(find_job(&find, "f2fC5xbh", name, sizeof name));
+    assert_string_equal(name, "Ff2fC5xbh");
+    assert_false(find_job(&find, "4711.0", name, sizeof name));
 }
 
 /* Whatever order the directory has them in. */

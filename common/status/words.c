@@ -123,17 +123,17 @@ static void write_node(FILE *out, json_object *node)
 }
 
 /* What is published in the session, on the node that has it, or where that is. */
-static void write_meeting(FILE *out, json_object *node)
+static void write_meeting(FILE *out, json_object *node, const char *unit)
 {
     json_object *meeting = field(node, "meeting", json_type_object);
     struct text name = text_of(node, "node"), holder = text_of(meeting, "holder");
     if (strcmp(text_of(meeting, "state").s, "holds") == 0)
-        fprintf(out, "%s holds what is published: %lld entries, %lld bytes, of %lld other steps\n",
+        fprintf(out, "%s holds what is published: %lld entries, %lld bytes, of %lld other %ss\n",
                 name.s, number(meeting, "held"), number(meeting, "held_bytes"),
-                number(meeting, "steps"));
+                number(meeting, "steps"), unit);
     else if (strcmp(text_of(meeting, "state").s, "follows") == 0)
-        fprintf(out, "%lld entries that this step has published are held by %s\n",
-                number(meeting, "kept"), holder.s);
+        fprintf(out, "%lld entries that this %s has published are held by %s\n",
+                number(meeting, "kept"), unit, holder.s);
 }
 
 /* ---- which operation waits for which ranks ---- */
@@ -276,15 +276,15 @@ int words_write(FILE *out, json_object *state, const char *owner)
     json_object_array_sort(nodes, by_node);
     json_object_array_sort(silent, by_node);
     json_object *first = json_object_array_get_idx(nodes, 0);
-    bool job = strcmp(text_of(first, "unit").s, "job") == 0;
-    fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", job ? "job" : "step",
-            text_of(first, "step").s, owner, length(nodes), length(nodes) + length(silent));
+    const char *unit = strcmp(text_of(first, "unit").s, "job") == 0 ? "job" : "step";
+    fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", unit, text_of(first, "step").s, owner,
+            length(nodes), length(nodes) + length(silent));
     write_settings(out, json_object_array_get_idx(nodes, 0));
     write_psets(out, json_object_array_get_idx(nodes, 0));
     for (size_t i = 0; i < length(nodes); i++)
         write_node(out, json_object_array_get_idx(nodes, i));
     for (size_t i = 0; i < length(nodes); i++)
-        write_meeting(out, json_object_array_get_idx(nodes, i));
+        write_meeting(out, json_object_array_get_idx(nodes, i), unit);
     for (size_t i = 0; i < length(silent); i++) {
         json_object *o = json_object_array_get_idx(silent, i);
         fprintf(out, "%s: %s\n", text_of(o, "node").s, text_of(o, "why").s);

@@ -393,11 +393,11 @@ static void refuse(struct link *link, const struct head *head, size_t len)
     bool named = head != NULL && head->step != env->step && head->index < env->nnodes;
     struct peer *peer = named ? peer_at(link, head->index) : NULL;
     if (peer != NULL && peer->counts.refused++ == 0)
-        log_warning("frames of server %u of another run of this step, or of another step, came "
+        log_warning("frames of server %u of another run of this %s, or of another %s, came "
                     "here, and are refused",
-                    head->index);
+                    head->index, log_unit(), log_unit());
     else if (!named && !link->told)
-        log_warning("%zu bytes that are no frame of this step were dropped", len);
+        log_warning("%zu bytes that are no frame of this %s were dropped", len, log_unit());
     link->told |= !named;
 }
 

@@ -126,6 +126,10 @@ struct vouch_ops {
     bool (*open)(const void *data, size_t len, struct wire_out *out);
 };
 
+/** @param ending whether the RM has begun to end the step, for a reason of its own or because it
+ * was told to */
+typedef void rm_ending_fn(void *arg, bool ending);
+
 /** @param seconds how long the job may still run; -1: it is not known
  * @param why one clause, borrowed, when it is not known; else NULL */
 typedef void rm_time_fn(void *arg, int64_t seconds, const char *why);
@@ -179,6 +183,13 @@ struct rm_ops {
      * @param ending borrowed until this returns
      */
     void (*abort)(struct rm *rm, const struct rm_ending *ending);
+
+    /** Asks whether the RM ends the step already: it tells the user why, and tasks that it kills
+     * are not to blame. An abort() that is called within @p done needs no second question. Asked
+     * again only after the answer. NULL: the RM cannot tell.
+     * @param done called once, perhaps before this returns, unless close() comes first; no later
+     *             than what the RM does to the tasks */
+    void (*is_ending)(struct rm *rm, rm_ending_fn *done, void *arg);
 
     /** From now on nothing new comes to this server: its senders are told that it has left.
      * @return whether something that was sent before is still to come; it is received as ever, and

@@ -212,7 +212,7 @@ static void run_abort(struct handoff_item *item)
         log_error("%s; killing what it names", why);
         abort_some(server, &a->set);
     } else {
-        log_error("%s; ending %s %s", why, boot_unit(&server->boot), server->boot.label);
+        log_error("%s; ending %s %s", why, log_unit(), server->boot.label);
         struct rm_ending ending = ending_of_abort(a->status, why);
         server_end_step(server, &ending, NULL);
     }
@@ -255,7 +255,7 @@ pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, co
     if (aborted(boot, procs, nprocs, &a->set) != 0) {
         log_error("rank %u: PMIx_Abort is not supported for processes of another %s, nor for ranks "
                   "that there are not",
-                  proc->rank, boot_unit(boot));
+                  proc->rank, log_unit());
         procset_free(&a->set);
         free(a);
         return PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED;

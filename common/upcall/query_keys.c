@@ -208,7 +208,7 @@ static const struct query_key keys[] = {
     {PMIX_QUERY_RES_BLOCKS, QUERY_HERE, 0, NULL, "", "muster has no resource blocks"},
     {PMIX_QUERY_RES_BLOCK_DEF, QUERY_HERE, 0, NULL, "", "muster has no resource blocks"},
     {PMIX_QUERY_AVAILABLE_SLOTS, QUERY_HERE, 0, NULL, "",
-     "what other steps use of the allocation is not known to this one"},
+     "what others use of the allocation is not known here"},
     {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, NULL, "",
      "docs/spawn.md says which directives of PMIx_Spawn are served"},
     {PMIX_QUERY_DEBUG_SUPPORT, QUERY_HERE, 0, NULL, "", "muster starts no debuggers"},

@@ -23,7 +23,8 @@ static struct {
     void *arg;
     enum log_level level;
     char prefix[128];
-} out = {.level = LOG_LEVEL_INFO};
+    char unit[16];
+} out = {.level = LOG_LEVEL_INFO, .unit = "step"};
 
 static bool is_continuation(unsigned char c)
 {
@@ -115,6 +116,16 @@ void log_open(log_sink_fn *sink, void *arg, enum log_level level, const char *pr
 void log_prefix(const char *prefix)
 {
     snprintf(out.prefix, sizeof(out.prefix), "%s", prefix ? prefix : "");
+}
+
+void log_set_unit(const char *unit)
+{
+    snprintf(out.unit, sizeof(out.unit), "%s", unit);
+}
+
+const char *log_unit(void)
+{
+    return out.unit;
 }
 
 int log_wants(enum log_level level)

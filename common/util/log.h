@@ -42,6 +42,13 @@ void log_open(log_sink_fn *sink, void *arg, enum log_level level, const char *pr
  */
 void log_prefix(const char *prefix);
 
+/** Sets what users of our RM call what muster calls a step: until now "step".
+ * @param unit copied, 15 bytes at most @thread as log_open() */
+void log_set_unit(const char *unit);
+
+/** @return the same, for messages: "step" or "job" @thread any */
+const char *log_unit(void);
+
 /** The sink that a NULL sink means. */
 void log_stderr(void *arg, enum log_level level, const char *text);
 

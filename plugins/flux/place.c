@@ -7,12 +7,16 @@
 #include "plugins/flux/jobid.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* What is looked for. */
 struct search {
@@ -50,6 +54,64 @@ static void look_in(const struct search *search, const char *parent)
         closedir(dir);
 }
 
+/* Two forms need tables that are Flux's own: words, joined by '-', and emoji. */
+static bool may_be_flux_only(const char *text)
+{
+    bool special = false;
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text <= ' ')
+            return false;
+        special |= *text == '-' || (unsigned char)*text >= 0x80;
+    }
+    return special;
+}
+
+/* Has Flux's own command read a job id. @return its answer's length; 0: there is no such command
+ * in PATH, or the text is no id */
+static size_t run_flux(const char *text, char *answer, size_t cap)
+{
+    char *argv[] = {"flux", "job", "id", "--to=f58plain", "--", (char *)(uintptr_t)text, NULL};
+    posix_spawn_file_actions_t files;
+    extern char **environ;
+    int out[2], status = -1;
+    size_t len = 0;
+    ssize_t n;
+    pid_t pid;
+    if (pipe2(out, O_CLOEXEC) != 0)
+        return 0;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int rc = posix_spawnp(&pid, argv[0], &files, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(out[1]);
+    while (rc == 0 && len < cap && (n = read(out[0], answer + len, cap - len)) > 0)
+        len += (size_t)n;
+    close(out[0]);
+    if (rc == 0)
+        waitpid(pid, &status, 0);
+    return rc == 0 && status == 0 ? len : 0;
+}
+
+static bool flux_name(const char *text, char *name, size_t cap)
+{
+    static const char scheme[] = "flux.";
+    char answer[JOBID_SIZE + 1], id[JOBID_SIZE];
+    uint64_t job;
+    if (strncmp(text, scheme, sizeof scheme - 1) == 0) /* a namespace */
+        text += sizeof scheme - 1;
+    if (!jobid_parse(text, &job)) {
+        size_t len = may_be_flux_only(text) ? run_flux(text, answer, sizeof answer - 1) : 0;
+        answer[len] = '\0';
+        answer[strcspn(answer, "\n")] = '\0';
+        if (!jobid_parse(answer, &job))
+            return false;
+    }
+    jobid_write(job, id);
+    return snprintf(name, cap, "%s", id) < (int)cap;
+}
+
 /* That of the broker that Flux's commands here would speak to; else a system instance's. */
 static void find_rundir(char *rundir, size_t cap)
 {
@@ -68,12 +130,10 @@ static void flux_each(const char *step, place_visit_fn *visit, void *arg, char *
     const char *tmpdir = getenv("TMPDIR");
     char rundir[PATH_MAX], name[JOBID_SIZE];
     where[0] = '\0';
-    if (step != NULL && !jobid_parse(step, &search.job))
+    if (step != NULL && (!flux_name(step, name, sizeof name) || !jobid_parse(name, &search.job)))
         return;
-    if (step != NULL) {
-        jobid_write(search.job, name);
+    if (step != NULL)
         visit(arg, NULL, name);
-    }
     find_rundir(rundir, sizeof rundir);
     if (tmpdir == NULL || tmpdir[0] != '/')
         tmpdir = "/tmp";
@@ -84,10 +144,4 @@ static void flux_each(const char *step, place_visit_fn *visit, void *arg, char *
     snprintf(where, cap, "%.200s/jobtmp-*", rundir);
 }
 
-static bool is_job(const char *name)
-{
-    uint64_t job;
-    return jobid_parse(name, &job);
-}
-
-const struct place flux_place = {.each = flux_each, .is_job = is_job};
+const struct place flux_place = {.each = flux_each, .name = flux_name};

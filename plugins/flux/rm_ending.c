@@ -3,13 +3,17 @@
  *
  * Flux ends a job by itself, too: flux cancel, flux job raise, a lost broker, or another server's
  * word. Tasks that die of that look to their server as if they were lost. So the job manager is
- * asked first: where the job has a fatal exception already, no second one is raised.
+ * asked first, by the server before it blames a task, and here before each exception: where the job
+ * has a fatal exception already, no second one is raised. The job manager notes an exception before
+ * anything is done to the tasks, so its answer to a server that has lost one is right.
  *
  *     state    what happens                         next
  *
- *     NONE     abort: the job manager is asked      ASKED
+ *     NONE     abort, or the server asks            ASKED
  *     ASKED    the job has an exception             DONE
- *              it has none, or no answer comes      RAISED
+ *              it has none, or an error comes       RAISED after abort, else FREE
+ *     FREE     the server is told: abort            RAISED
+ *              it does nothing                      NONE
  *     RAISED   taken, or the job has ended          DONE
  *              refused                              RAISED again, after RAISE_MAX_MS at most
  */
@@ -75,15 +79,30 @@ static void raise_now(struct rm *rm)
 
 void raise_begin(struct rm *rm, const struct rm_ending *ending)
 {
-    if (rm->raise.state != RAISE_NONE)
+    struct rm_raise *raise = &rm->raise;
+    if (raise->text != NULL || raise->state == RAISE_DONE)
         return;
-    rm->raise.text = make_exception(rm, ending);
-    if (rm->raise.text == NULL) {
+    raise->text = make_exception(rm, ending);
+    if (raise->text == NULL)
         log_error("out of memory: the job is not ended; end it with: flux cancel %llu",
                   (unsigned long long)rm->job);
+    else if (raise->state == RAISE_NONE)
+        ask(rm);
+    else if (raise->state == RAISE_FREE)
+        raise_now(rm);
+}
+
+void raise_look(struct rm *rm, rm_ending_fn *done, void *arg)
+{
+    struct rm_raise *raise = &rm->raise;
+    if (rm->broker == BROKER_GONE || raise->state >= RAISE_RAISED) {
+        done(arg, raise->state >= RAISE_RAISED);
         return;
     }
-    ask(rm);
+    raise->done = done;
+    raise->arg = arg;
+    if (raise->state == RAISE_NONE)
+        ask(rm);
 }
 
 /* Whether an entry of a job's eventlog is an exception that ends it. */
@@ -115,6 +134,23 @@ static bool has_exception(const char *data, size_t len)
     return found;
 }
 
+/* The question is answered; when it fails, the answer to the exception counts. */
+static void looked(struct rm *rm, bool ending)
+{
+    struct rm_raise *raise = &rm->raise;
+    rm_ending_fn *done = raise->done;
+    raise->done = NULL;
+    raise->state = ending ? RAISE_DONE : RAISE_FREE;
+    if (ending)
+        log_debug("the job has an exception already");
+    else if (raise->text != NULL)
+        raise_now(rm);
+    if (done != NULL && !rm->closing)
+        done(raise->arg, ending);
+    if (raise->state == RAISE_FREE)
+        raise->state = RAISE_NONE;
+}
+
 static void refused(struct rm *rm, const char *why)
 {
     struct rm_raise *raise = &rm->raise;
@@ -135,11 +171,8 @@ bool raise_answer(struct rm *rm, uint32_t tag, int rc, const char *why, const vo
     if (raise->tag == 0 || tag != raise->tag)
         return false;
     raise->tag = 0;
-    if (raise->state == RAISE_ASKED && rc == 0 && has_exception(data, len)) {
-        log_debug("the job has an exception already");
-        raise->state = RAISE_DONE;
-    } else if (raise->state == RAISE_ASKED) {
-        raise_now(rm); /* also when the question fails: the answer to the exception counts */
+    if (raise->state == RAISE_ASKED) {
+        looked(rm, rc == 0 && has_exception(data, len));
     } else if (rc == 0 || rc == ENOENT) {
         raise->state = RAISE_DONE; /* the latter: it has ended */
     } else {

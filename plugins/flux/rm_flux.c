@@ -302,6 +302,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .peer = flux_peer,
     .learn = flux_learn,
     .abort = raise_begin,
+    .is_ending = raise_look,
     .close = flux_close_rm,
     .rendezvous = others_rendezvous,
     .resolve = others_resolve,

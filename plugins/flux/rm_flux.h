@@ -65,10 +65,13 @@ struct rm_raise {
     enum {
         RAISE_NONE,
         RAISE_ASKED,  /**< whether the job has a fatal exception already */
+        RAISE_FREE,   /**< it has none, as has just been said */
         RAISE_RAISED, /**< the exception is under way, or is to go again */
         RAISE_DONE,
     } state;
-    char *text;    /**< the exception, owned */
+    char *text;         /**< the exception, owned; NULL: none is to be raised so far */
+    rm_ending_fn *done; /**< the server has asked; NULL: it has not */
+    void *arg;
     uint32_t tag;  /**< of the request; 0: none is under way */
     int64_t again; /**< when to try again, now_ms(); 0: not */
     unsigned ms;   /**< between the last two tries */
@@ -201,6 +204,9 @@ void peers_free(struct rm *rm);
 
 /** rm_ops.abort */
 void raise_begin(struct rm *rm, const struct rm_ending *ending);
+
+/** rm_ops.is_ending */
+void raise_look(struct rm *rm, rm_ending_fn *done, void *arg);
 
 /** Takes an answer of the job manager. @param rc 0, or an errno with @p why; @p data is borrowed
  * @return whether @p tag is that of one */

@@ -89,6 +89,7 @@ static int on_init(flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
     if (release_check(&err) != 0)
         flux_shell_fatal(NULL, NULL, 0, 0, 1, NAME ": %s", err.text);
     log_open(shell_sink, NULL, LOG_LEVEL_DEBUG, NULL);
+    log_set_unit("job");
     session = session_new(shell);
     if (!session)
         return -1;

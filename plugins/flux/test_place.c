@@ -128,7 +128,7 @@ static void one_of_two_jobs(void **state)
                                         "B9Ybtcf",
                                         "jobtmp-0-",
                                         "local-0"};
-    char first[512], second[512], other[512], decimal[32], uri[128];
+    char first[512], second[512], other[512], decimal[32], uri[128], name[JOBID_SIZE];
     uint64_t id;
     (void)state;
     snprintf(rundir, sizeof rundir, "/tmp/muster-test.XXXXXX");
@@ -161,9 +161,11 @@ static void one_of_two_jobs(void **state)
     assert_true(saw(first));
     assert_true(saw(second));
     assert_true(saw(other));
-    for (size_t i = 0; i < 3; i++)
-        assert_true(flux_place.is_job(forms[i]));
-    assert_false(flux_place.is_job("4711.0"));
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(flux_place.name(forms[i], name, sizeof name));
+        assert_string_equal(name, "fB9Ybtcf");
+    }
+    assert_false(flux_place.name("4711.0", name, sizeof name));
     look_for("4711.0"); /* no job of Flux */
     assert_int_equal(nseen, 0);
     assert_string_equal(where, "");
@@ -173,6 +175,63 @@ static void one_of_two_jobs(void **state)
         rmdir(path);
     }
     rmdir(rundir);
+}
+
+/* A command "flux" that knows one id, and what it was asked. */
+static void make_flux(char *dir, const char *exits)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/flux", dir);
+    FILE *script = fopen(path, "w");
+    assert_non_null(script);
+    fprintf(script,
+            "#!/bin/sh\n"
+            "echo \"$*\" >%s/asked\n"
+            "echo fZRwY92z\n"
+            "exit %s\n",
+            dir, exits);
+    fclose(script);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* Forms that need Flux's own tables, and namespaces. */
+static void forms_that_flux_reads(void **state)
+{
+    static const char words[] = "cat-dog-owl--cow-hen-bee", emoji[] = "\xf0\x9f\x98\x83";
+    char dir[] = "/tmp/muster-test.XXXXXX", name[JOBID_SIZE], path[128], line[128], old[4096];
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    make_flux(dir, "0");
+    snprintf(old, sizeof old, "%s", getenv("PATH"));
+    snprintf(path, sizeof path, "%s:/usr/bin:/bin", dir);
+    setenv("PATH", path, 1);
+    snprintf(path, sizeof path, "%s/asked", dir);
+    for (int i = 0; i < 2; i++) {
+        assert_true(flux_place.name(i == 0 ? words : emoji, name, sizeof name));
+        assert_string_equal(name, "fZRwY92z");
+        FILE *asked = fopen(path, "r");
+        assert_non_null(asked);
+        assert_non_null(fgets(line, sizeof line, asked));
+        fclose(asked);
+        unlink(path);
+        assert_non_null(strstr(line, i == 0 ? words : emoji));
+        assert_non_null(strstr(line, "job id --to=f58plain -- "));
+    }
+    look_for(words);
+    assert_true(saw("- fZRwY92z"));
+    unlink(path);
+    assert_true(flux_place.name("flux.fB9Ybtcf", name, sizeof name));
+    assert_string_equal(name, "fB9Ybtcf");
+    assert_false(flux_place.name("4711.0", name, sizeof name)); /* no question: a step of Slurm */
+    assert_int_equal(access(path, F_OK), -1);
+    make_flux(dir, "1");
+    assert_false(flux_place.name(words, name, sizeof name));
+    unlink(path);
+    snprintf(path, sizeof path, "%s/flux", dir);
+    unlink(path);
+    assert_false(flux_place.name(words, name, sizeof name)); /* there is no Flux, it may be */
+    rmdir(dir);
+    setenv("PATH", old, 1);
 }
 
 static int compare(const void *a, const void *b)
@@ -220,6 +279,7 @@ int main(void)
         cmocka_unit_test(what_is_none),
         cmocka_unit_test(one_of_two_jobs),
         cmocka_unit_test(no_instance),
+        cmocka_unit_test(forms_that_flux_reads),
         cmocka_unit_test(context_ids_are_far_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static bool undelivered(const struct server *server, int64_t stayed, bool tell)
  * to hear why a spawned task was killed. */
 static bool has_reason(const struct server *server, bool in_order, int64_t stayed)
 {
-    return execs_await_why(server) ||
+    return execs_await_why(server) || tasks_await_rm(server) ||
            (in_order && (tasks_await_cause(server) || holder_hands_over(server->holder) ||
                          execs_owe(server) || streams_print(server, true) ||
                          (stayed < SHOULD_STAY_MS && streams_print(server, false)) ||
@@ -131,7 +131,7 @@ void server_leave(struct server *server, unsigned ms)
     if (in_order)
         holder_leave(server->holder);
     deliver_rest(server, in_order);
-    tasks_tick(server, INT64_MAX); /* one whose cause was awaited */
+    tasks_tell_rest(server); /* one whose cause was awaited */
     if (server->told_to_leave && server->ending)
         server_tell_launcher(BOOT_SAYS_STAYS); /* until the step's end is asked for */
     if (!server->told_to_leave && !server->ending) {
@@ -139,8 +139,8 @@ void server_leave(struct server *server, unsigned ms)
         snprintf(tell, sizeof tell,
                  "the %s of %s %.100s on node %.250s was killed, and the tasks there with it; "
                  "ending the %s",
-                 boot_launcher(&server->boot), boot_unit(&server->boot), server->boot.label,
-                 boot_here(&server->boot)->name, boot_unit(&server->boot));
+                 boot_launcher(&server->boot), log_unit(), server->boot.label,
+                 boot_here(&server->boot)->name, log_unit());
         struct rm_ending ending = ending_of_host(tell);
         server_end_step(server, &ending, tell);
     }

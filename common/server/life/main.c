@@ -155,7 +155,11 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
 {
     conf_defaults(&server->conf);
     /* The boot message first: a launcher that cannot send it would not read why. */
-    if (read_boot(&server->boot, err) != 0 || server_settings(server, err) != 0)
+    if (read_boot(&server->boot, err) != 0)
+        return -1;
+    if (boot_setting(&server->boot, "unit") != NULL)
+        log_set_unit(boot_setting(&server->boot, "unit"));
+    if (server_settings(server, err) != 0)
         return -1;
     const struct boot_node *here = boot_here(&server->boot);
     boot_take_apps(&server->boot);

@@ -5,6 +5,7 @@
 #include "common/server/life/settings.h"
 
 #include "common/conf/conf_step.h"
+#include "common/util/log.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ static int read_options(struct server *server, struct err *err)
     if (!json_object_is_type(options, json_type_object)) {
         json_object_put(options);
         return err_set(err,
-                       "the options of the step are no object: give " CONF_STEP_OPTION "KEY=VALUE");
+                       "the options of the %s are no object: give " CONF_STEP_OPTION "KEY=VALUE",
+                       log_unit());
     }
     json_object_object_foreach(options, key, value)
     {

@@ -128,12 +128,12 @@ static void refuse(struct server *server, uint32_t from, const char *why)
 {
     char text[512];
     if (!is_own(server, from)) {
-        log_error("a group with members of another step cannot be served: %s", why);
+        log_error("a group with members of another %s cannot be served: %s", log_unit(), why);
         steps_refuse(server, from);
         return;
     }
-    snprintf(text, sizeof text, "the servers of this step do not fit together: %s; ending the step",
-             why);
+    snprintf(text, sizeof text, "the servers of this %s do not fit together: %s; ending the %s",
+             log_unit(), why, log_unit());
     log_write(server->ending ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     struct rm_ending ending = ending_of_host(text);
     server_end_step(server, &ending, NULL);

@@ -36,8 +36,9 @@ int limits_descriptors(uint32_t ntasks, bool spawned, struct err *err)
         return 0;
     return err_set(err,
                    "it may open %llu files, and needs %llu for %u tasks: raise the hard limit of "
-                   "open files of the daemon that starts steps",
-                   (unsigned long long)files.rlim_cur, (unsigned long long)need, ntasks);
+                   "open files of the daemon that starts %ss",
+                   (unsigned long long)files.rlim_cur, (unsigned long long)need, ntasks,
+                   log_unit());
 }
 
 /* @return how many descriptors the tasks leave */
@@ -72,8 +73,8 @@ void limits_no_descriptors(void)
     struct rlimit files = {0};
     getrlimit(RLIMIT_NOFILE, &files);
     log_error("no descriptor is left for a connection, of the %llu that the server may have: raise "
-              "the hard limit of open files of the daemon that starts steps",
-              (unsigned long long)files.rlim_cur);
+              "the hard limit of open files of the daemon that starts %ss",
+              (unsigned long long)files.rlim_cur, log_unit());
     _exit(1);
 }
 

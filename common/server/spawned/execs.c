@@ -223,9 +223,8 @@ static void on_failure(struct connection *c, uint32_t what, int error, const cha
     char text[TEXT_MAX];
     snprintf(text, sizeof text,
              "rank %u on %.64s of the spawned %s %.32s cannot be started: %s%s: %s",
-             here->ranks[c->slot], here->name, boot_unit(&c->execs->server->boot),
-             c->execs->server->boot.label, at_wdir ? "its working directory " : "", name,
-             strerror(error));
+             here->ranks[c->slot], here->name, log_unit(), c->execs->server->boot.label,
+             at_wdir ? "its working directory " : "", name, strerror(error));
     c->execs->tasks[c->slot] = EXEC_DONE;
     fail(c->execs, result, text);
 }

@@ -36,7 +36,7 @@ void stalled(void *arg, uint64_t s, const char *text)
     command(server, how, sizeof how);
     snprintf(line, sizeof line,
              "waiting for %llu s: %s; the %s goes on waiting; to see all of it: %s",
-             (unsigned long long)s, text, boot_unit(&server->boot), how);
+             (unsigned long long)s, text, log_unit(), how);
     if (server_first(server) == server->boot.node) {
         log_error("%s", line);
         return;

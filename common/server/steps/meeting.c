@@ -4,6 +4,7 @@
 
 #include "common/nspace/foreign.h"
 #include "common/server/steps/steps.h"
+#include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static uint32_t handle_of(struct server *server, const struct rm_server *found, 
     if (strcmp(found->nspace, server->boot.nspace) == 0) {
         if (found->node == server->boot.node)
             return server->boot.node;
-        err_set(err, "node %u of this step is said to be it", found->node);
+        err_set(err, "node %u of this %s is said to be it", found->node, log_unit());
         return HOLDER_NONE;
     }
     struct nspace *ns = steps_attach(server, found, err);

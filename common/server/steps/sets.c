@@ -23,7 +23,8 @@ static int define(struct server *server, const struct psets *psets, struct err *
     for (uint32_t i = 0; i < psets->n; i++) {
         const struct pset *set = &psets->sets[i];
         if (find(server, set->name) != NULL) {
-            log_info("process set \"%s\" of another step has a name that is taken", set->name);
+            log_info("process set \"%s\" of another %s has a name that is taken", set->name,
+                     log_unit());
             continue;
         }
         if (register_set(set, server->library, err) != 0)

@@ -226,7 +226,7 @@ static struct nspace *learn(struct server *server, uint64_t step, const void *bo
     }
     boot_free(&boot);
     if (ns == NULL)
-        log_error("a registration of another step was refused: %s", err.text);
+        log_error("a registration of another %s was refused: %s", log_unit(), err.text);
     else
         attach(server, ns, handles);
     if (ns != NULL && ns->boot != NULL)

@@ -29,7 +29,7 @@ static int register_one(struct server *server, const char *name, struct registra
     int rc = ns != NULL ? sets_register(server, ns, later, &err)
                         : err_set(&err, "namespace %s is not known", name);
     if (rc != 0) {
-        log_error("an operation with processes of another step: %s", err.text);
+        log_error("an operation with processes of another %s: %s", log_unit(), err.text);
         return rc;
     }
     foreign_move(ns, FOREIGN_REGISTER);

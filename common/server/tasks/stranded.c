@@ -113,7 +113,7 @@ void stranded_tick(struct server *server, int64_t now)
              "there wait for it for ever",
              what, here->ranks[s->gone], here->name, library_text(server->library, release),
              waiting);
-    log_error("%s%s", text, end ? "; ending the step" : "");
+    log_error("%s%s%s", text, end ? "; ending the " : "", end ? log_unit() : "");
     const struct task *gone = &server->tasks[s->gone];
     struct rm_ending ending = ending_of_task(gone->sig, gone->code, text);
     stranded_free(server);

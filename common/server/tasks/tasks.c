@@ -26,6 +26,9 @@ enum { TURN_MS = 20, TURNS = 50 };
  * not all servers ask the RM at once. */
 enum { END_AGAIN_MS = 10000, END_TURN_MS = 200 };
 
+/* For the RM's answer, which comes within less. A loss is told without it then. */
+enum { ANSWER_MS = 1000 };
+
 static int64_t patience(const struct server *server)
 {
     uint32_t node = server->boot.node;
@@ -53,6 +56,8 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
     task->at = now_ms();
     log_debug("rank %u ended: signal %u, exit code %u%s", here->ranks[slot], sig, code,
               lost ? ", without PMIx_Finalize" : "");
+    if (lost && server->whose_end == END_ASKED)
+        return; /* it is told with those before it */
     if (lost)
         server->report_losses = now_ms() + (may_follow(server) ? patience(server) : TOGETHER_MS);
     else
@@ -276,8 +281,7 @@ static void end_for_all(struct server *server, uint32_t sig)
         snprintf(who, sizeof who, "all %u tasks on", here->ntasks);
     snprintf(text, sizeof text,
              "%s %s %s killed by signal %u (%s) before PMIx_Finalize; ending the %s", who,
-             here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig),
-             boot_unit(&server->boot));
+             here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig), log_unit());
     uint32_t teller = who_tells(server);
     log_write(teller == SERVER_NOBODY ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
     struct rm_ending ending = ending_of_task(sig, 0, text);
@@ -290,8 +294,7 @@ static void end_for_all(struct server *server, uint32_t sig)
 static void end_after_server(struct server *server, uint32_t together, const char *task)
 {
     char text[512];
-    snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task,
-             boot_unit(&server->boot));
+    snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task, log_unit());
     log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     /* After a server was lost, the status of the tasks here is no cause. But where a task elsewhere
      * is missing, whose server lives, that task has most likely ended in order: a server tells of
@@ -321,14 +324,24 @@ static void end_from_afar(struct server *server, uint32_t teller)
     const struct task *first = first_lost(server);
     char text[256], why[320];
     describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
-    snprintf(why, sizeof why, "%s; ending the %s", text, boot_unit(&server->boot));
+    snprintf(why, sizeof why, "%s; ending the %s", text, log_unit());
     struct rm_ending ending = ending_of_task(first->sig, first->code, why);
     server_end_step_through(server, &ending, teller);
+}
+
+/* The RM says itself why it ends the step; the other servers need not ask. */
+static void follow_rm(struct server *server)
+{
+    struct rm_ending ending = ending_of_host("the resource manager ends it");
+    log_info("the tasks here that were lost were killed because the %s is being ended", log_unit());
+    server_end_step_through(server, &ending, SERVER_NOBODY);
 }
 
 /* Says which task or server is lost, and ends the step if that is the setting. */
 static void tell(struct server *server)
 {
+    if (server->whose_end == END_OF_RM && !server->ending)
+        follow_rm(server);
     const struct boot_node *here = boot_here(&server->boot);
     uint32_t together = common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
@@ -347,7 +360,7 @@ static void tell(struct server *server)
         describe(server, k, text, sizeof text);
         log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s%s",
                   text, end && !after_server ? "; ending the " : "",
-                  end && !after_server ? boot_unit(&server->boot) : "");
+                  end && !after_server ? log_unit() : "");
         if (end || server->ending)
             continue;
         server->hooks->task_lost(server, k, text);
@@ -371,7 +384,9 @@ static void end_again(struct server *server)
     server->end_again = 0;
     if (!any_lives(server) || server->rm == NULL)
         return;
-    struct rm_ending ending = ending_of_host("the step was to end, and tasks of it still run");
+    char why[80];
+    snprintf(why, sizeof why, "the %s was to end, and tasks of it still run", log_unit());
+    struct rm_ending ending = ending_of_host(why);
     log_info("%s", ending.why);
     server->rm_ops->abort(server->rm, &ending);
 }
@@ -386,7 +401,7 @@ static void end_bereft(struct server *server)
     if (!used || server->ending)
         return;
     char text[512];
-    snprintf(text, sizeof text, "%s; ending the %s", server->lost, boot_unit(&server->boot));
+    snprintf(text, sizeof text, "%s; ending the %s", server->lost, log_unit());
     log_error("%s", text);
     struct rm_ending ending = ending_of_host(text);
     server_end_step(server, &ending, NULL);
@@ -409,20 +424,52 @@ static bool libpmix_is_late(const struct server *server, int64_t now)
     return false;
 }
 
+void tasks_tell_rest(struct server *server)
+{
+    if (server->report_losses == 0)
+        return;
+    server->report_losses = 0;
+    tell(server);
+    server->whose_end = END_UNASKED;
+    engine_local_loss(server->engine);
+    server_resume(server);
+}
+
+static void answered(void *arg, bool ending)
+{
+    struct server *server = arg;
+    if (server->whose_end != END_ASKED)
+        return; /* it comes too late */
+    server->whose_end = ending ? END_OF_RM : END_OF_TASK;
+    tasks_tell_rest(server);
+}
+
+/* Where the RM can say that it ends the step, it does so before it harms a task. */
+static void ask_rm(struct server *server)
+{
+    server->whose_end = END_ASKED;
+    server->report_losses = now_ms() + ANSWER_MS;
+    server->rm_ops->is_ending(server->rm, answered, server);
+}
+
+bool tasks_await_rm(const struct server *server)
+{
+    return server->whose_end == END_ASKED && now_ms() < server->report_losses;
+}
+
 void tasks_tick(struct server *server, int64_t now)
 {
     if (server->end_bereft != 0 && server->end_bereft <= now)
         end_bereft(server);
     if (server->end_again != 0 && server->end_again <= now)
         end_again(server);
-    if (server->report_losses == 0 || server->report_losses > now)
+    if (server->report_losses == 0 || server->report_losses > now || tasks_await_rm(server))
         return;
-    if (libpmix_is_late(server, now)) {
+    if (libpmix_is_late(server, now))
         server->report_losses = now + TOGETHER_MS;
-        return;
-    }
-    server->report_losses = 0;
-    tell(server);
-    engine_local_loss(server->engine);
-    server_resume(server);
+    else if (server->whose_end == END_UNASKED && !server->ending && server->rm != NULL &&
+             server->rm_ops->is_ending != NULL)
+        ask_rm(server);
+    else
+        tasks_tell_rest(server);
 }

@@ -4,8 +4,9 @@
  *
  * A task that ends between PMIx_Init and PMIx_Finalize is lost. Operations that need it fail at
  * once. A moment later, when it is known whether all tasks of the node ended together (then the
- * RM ended the step, and says so itself), the loss is told, and by the setting `on_task_loss` the
- * step is ended.
+ * RM ended the step, and says so itself), the RM is asked, where it can say that, whether it ends
+ * the step. If it does, the loss is no news for the user. Else the loss is told, and by the setting
+ * `on_task_loss` the step is ended.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_TASKS_H
@@ -60,6 +61,13 @@ void tasks_host_died(struct server *server);
 /** @return milliseconds until tasks_tick() is due, or -1 for never */
 int64_t tasks_next(const struct server *server, int64_t now);
 void tasks_tick(struct server *server, int64_t now);
+
+/** Whether losses here are not told yet since the RM is to say first whether it has killed the
+ * tasks. */
+bool tasks_await_rm(const struct server *server);
+
+/** Tells the losses that are not told yet, now. */
+void tasks_tell_rest(struct server *server);
 
 /** Whether every task of this node ended by a signal: most likely the RM has ended the step, and
  * no other node waits for what they did. @thread the loop's */

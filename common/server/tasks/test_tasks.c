@@ -4,6 +4,7 @@
  */
 #include "common/server/ending.h"
 #include "common/server/tasks/test_tasks_kit.h"
+#include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 
 #include <signal.h>
@@ -16,7 +17,6 @@ static unsigned naborts;
 
 static void a_loss_is_told_at_once(void **state)
 {
-    struct boot_setting unit = {"unit", "job"};
     tasks_ended(&server, 0, 0, 1);
     assert_false(tasks_await_cause(&server));
     ends_after(TOGETHER_MS - 1, 0);
@@ -26,11 +26,11 @@ static void a_loss_is_told_at_once(void **state)
                               "ending the step");
     again(state);
     /* the word of the resource manager's users */
-    server.boot.settings = &unit;
-    server.boot.nsettings = 1;
+    log_set_unit("job");
     tasks_ended(&server, 0, SIGKILL, 0);
     run(TOGETHER_MS);
     assert_non_null(strstr(said, "; ending the job"));
+    log_set_unit("step");
 }
 
 /* The step has the status of the first task that failed, whatever its slot; one that only left,
@@ -102,6 +102,70 @@ static void tasks_that_live_are_ended_again(void **state)
         server.rm = NULL;
         again(state);
     }
+}
+
+static rm_ending_fn *to_rm;
+static unsigned nasked;
+
+static void ask_whose(struct rm *rm, rm_ending_fn *done, void *arg)
+{
+    assert_non_null(rm);
+    assert_ptr_equal(arg, &server);
+    to_rm = done;
+    nasked++;
+}
+
+/* Both tasks are lost, and the RM has been asked whose doing that is. */
+static void lose_both_and_ask(void)
+{
+    static const struct rm_ops ops = {.is_ending = ask_whose};
+    server.rm_ops = &ops;
+    server.rm = (struct rm *)&server; /* never looked into */
+    nasked = 0;
+    tasks_ended(&server, 0, SIGTERM, 0);
+    run(TOGETHER_MS);
+    assert_true(tasks_await_rm(&server));
+    tasks_ended(&server, 1, SIGTERM, 0); /* which makes nobody hurry */
+    run(500);
+    tasks_tick(&server, INT64_MAX); /* nor does the end of the server */
+    assert_int_equal(nasked, 1);
+    assert_int_equal(nerrors + nends, 0);
+}
+
+/* The RM notes that it ends the step before it kills a task: a user who has cancelled the step does
+ * not read that its tasks have failed. */
+static void tasks_that_the_rm_kills_are_not_blamed(void **state)
+{
+    lose_both_and_ask();
+    to_rm(&server, true);
+    assert_false(tasks_await_rm(&server));
+    assert_int_equal(nerrors, 0);
+    assert_int_equal(nends, 1); /* so that the other servers know */
+    assert_int_equal(through, SERVER_NOBODY);
+    ends_after(60000, 1);
+    assert_int_equal(nerrors + nlosses, 0);
+    again(state);
+    lose_both_and_ask();
+    to_rm(&server, false);
+    assert_int_equal(nends, 1);
+    assert_true(through != SERVER_NOBODY); /* node 0 says so */
+    assert_non_null(strstr(why, "all 2 tasks on c08 were killed by signal 15"));
+    again(state);
+    lose_both_and_ask(); /* and no answer comes */
+    ends_after(499, 0);
+    ends_after(1, 1);
+    assert_non_null(strstr(why, "all 2 tasks on c08 were killed by signal 15"));
+    to_rm(&server, true);
+    assert_int_equal(nends, 1);
+    again(state);
+    server.conf.on_task_loss = CONF_TASK_LOSS_CONTINUE;
+    lose_both_and_ask();
+    to_rm(&server, true);
+    assert_int_equal(nlosses + nerrors, 0);
+    again(state);
+    lose_both_and_ask(); /* the server ends, and does not wait any longer */
+    tasks_tell_rest(&server);
+    assert_int_equal(nends, 1);
 }
 
 /* Where the step goes on: once libpmix has forgotten the task, too, or does not come to it. */
@@ -184,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
         cmocka_unit_test_setup_teardown(tasks_that_live_are_ended_again, begin, end),
         cmocka_unit_test_setup_teardown(which_have_ended, begin, end),
+        cmocka_unit_test_setup_teardown(tasks_that_the_rm_kills_are_not_blamed, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,8 @@ int32_t assembly_place(struct engine *engine, struct assembly *a)
     int32_t status = 0;
     if (procset_except(&rest, &a->added, &a->leading) != 0 ||
         parts_split(engine, &rest, &a->members) != 0) {
-        log_error("group \"%s\" construct: an added member is no process of this step", a->id);
+        log_error("group \"%s\" construct: an added member is no process of this %s", a->id,
+                  log_unit());
         status = engine->env.codes.invalid;
     }
     procset_free(&rest);
