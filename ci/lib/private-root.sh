@@ -28,6 +28,37 @@ cover() {
   mount -n --move "$dir/mnt" "$root$at"
 }
 
+# let_pass PATH: ordinary users can come to the kept PATH, though it be in a home that is its owner's alone. They see
+# nothing else there.
+let_pass() {
+  local path=$1 at i
+  for ((i = 1; i < ${#path}; i++)); do
+    at=${path:0:i}
+    if [ "${path:i:1}" = / ] && [ -n "$(find "$root$at" -maxdepth 0 ! -perm -o=x 2>/dev/null)" ]; then
+      cover "$at" 755 "${keep[@]}"
+      return
+    fi
+  done
+}
+
+# A clone that was made with umask 077 is its owner's alone, too: the cluster sees a copy, which nobody can change, and
+# of build/ what is in it.
+let_read() {
+  local path
+  [ -n "$(find "$top" "$top/ci" "$top/ci/test" "$top/build" -maxdepth 0 ! -perm -o=rx)" ] || return 0
+  mkdir "$dir/tree"
+  mount -n --bind "$top" "$dir/tree"
+  mount -n -t tmpfs -o mode=755 muster "$root$top"
+  tar -C "$dir/tree" --exclude ./build --exclude ./.git --format posix -c . | tar -C "$root$top" -x
+  chmod -R go+rX "$root$top"
+  mkdir "$root$top/build"
+  for path in "$dir/tree/build"/*; do
+    if [ -d "$path" ]; then mkdir "$root$top/build/${path##*/}"; else : >"$root$top/build/${path##*/}"; fi
+    mount -n --bind "$path" "$root$top/build/${path##*/}"
+  done
+  mount -n -o remount,bind,ro "$root$top"
+}
+
 # What each node has of its own.
 cover_node() {
   cover /tmp 1777 "${keep[@]}"
@@ -79,13 +110,18 @@ make_root() {
     mkdir -p "$dir/muster" "$root/opt/muster"
     mount -n --bind "$dir/muster" "$root/opt/muster"
   fi
+  if [ -n "$build" ]; then
+    mkdir -p "$top/build/$name" "$top/build/$name${kind:+-$kind}"
+    for path in "$top/build/$name" "$top/build/$name${kind:+-$kind}"; do : >>"$path.lock"; done
+  fi
   cover /run 755 "${keep[@]}"
   cover_node
-  if [ -n "$root" ]; then
-    for path in "${keep[@]}"; do
-      mkdir -p "$root$path"   # an empty directory stays in the cached root
-      mount -n --rbind "$path" "$root$path"
-    done
-  fi
+  for path in "${keep[@]}"; do
+    [ "$uid" != 0 ] || let_pass "$path"
+    [ -n "$root" ] || continue
+    mkdir -p "$root$path"   # an empty directory stays in the cached root
+    mount -n --rbind "$path" "$root$path"
+  done
+  [ "$uid" != 0 ] || [ -z "$build" ] || let_read
   make_accounts
 }
