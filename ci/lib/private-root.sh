@@ -86,6 +86,7 @@ make_accounts() {
     echo "127.0.0.1 localhost login"
     for ((k = 1; k <= nodes; k++)); do echo "127.0.0.1 node$k"; done
   } >"$dir/hosts"
+  [ -e "$root/etc/hosts" ] || : >"$root/etc/hosts"
   mount -n --bind "$dir/hosts" "$root/etc/hosts"
 }
 
