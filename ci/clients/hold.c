@@ -16,7 +16,7 @@ enum how { BY_KILL, BY_EXIT, BY_ABORT, BY_MUTE_ABORT };
 enum where { IN_SLEEP, IN_FENCE, IN_CONSTRUCT };
 
 static long victim = -1, how = BY_KILL, where = IN_SLEEP, sleep_s = 60, delay_ms = 500,
-            exit_status = 7, until = 0, late = -1, linger_ms = 0;
+            exit_status = 7, until = 0, late = -1, linger_ms = 0, odd = 0;
 
 static _Noreturn void end_myself(void)
 {
@@ -46,7 +46,8 @@ static pmix_status_t construct_all(void)
         members[r] = proc_of(r);
     PMIX_INFO_LOAD(&info, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
     pmix_status_t status =
-        PMIx_Group_construct("hold", members, client.size, &info, 1, &results, &nresults);
+        PMIx_Group_construct((long)client.me.rank < odd ? "odd" : "hold", members, client.size,
+                             &info, 1, &results, &nresults);
     free(members);
     return status;
 }
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
         {"sleep", &sleep_s, "s that a sleep takes", NULL},
         {"until", &until, "process on this machine that a sleep lasts as long as, 0: none", NULL},
         {"late", &late, "ranks that sleep so, from 0 on; the others --sleep; -1: all", NULL},
+        {"odd", &odd, "ranks that construct another group, from 0 on", NULL},
         {"delay", &delay_ms, "ms before the victim's end", NULL},
         {"linger", &linger_ms, "ms from what the others were told to their end", NULL},
         {"status", &exit_status, "of an exit or an abort", NULL},

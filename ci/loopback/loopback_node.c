@@ -206,12 +206,12 @@ static const char *name_of(void *arg, uint32_t handle)
     return node->net->nodes[node->server[handle]].name;
 }
 
-static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
-                    char *buf, size_t cap)
+static void ranks(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                  bool some, char *buf, size_t cap)
 {
     const struct loopback_node *node = arg;
     size_t len = 0;
-    (void)sig;
+    (void)sig, (void)some;
     for (uint32_t i = 0; i < n && len < cap; i++)
         len += (size_t)snprintf(buf + len, cap - len, "%srank %u", i > 0 ? ", " : "",
                                 node->server[nodes[i]]);
@@ -301,7 +301,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .home = foreign ? home : NULL,
         .send = send_shared,
         .say = say,
-        .missing = missing,
+        .ranks = ranks,
     };
     node->engine = loopback_must(engine_new(&node->env));
     if (net->conf.parents != NULL && engine_shape(node->engine, net->conf.parents) != 0)

@@ -79,11 +79,11 @@ static void send_frame(void *arg, uint32_t to, struct wire_out *frame, struct sh
     sim_send(arg, to, frame, body);
 }
 
-static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
-                    char *buf, size_t cap)
+static void ranks(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                  bool some, char *buf, size_t cap)
 {
     (void)arg;
-    (void)sig;
+    (void)sig, (void)some;
     snprintf(buf, cap, "%u servers from c%05u on", n, n > 0 ? nodes[0] : 0);
 }
 
@@ -107,7 +107,7 @@ struct engine *sim_engine(struct sim_node *node, uint32_t index, uint32_t arity)
         .local_gone = local_gone,
         .name = name,
         .send = send_frame,
-        .missing = missing,
+        .ranks = ranks,
     };
     return sim_must(engine_new(&env));
 }

@@ -113,6 +113,10 @@ part_stall() {
   says 'several nodes have stalls' 0 'waiting for [0-9]+ s: .*muster-status'
   n=$(grep -c 'goes on waiting' "$log")
   check 'several nodes have stalls: one is shown' "$n times" [ "$n" = 1 ]
+  # two ids of one group: the construct times out, and the ranks go on
+  MUSTER_STALL_REPORT=1 MUSTER_TIMEOUTS_CONSTRUCT=5 run 100 -N2 -n6 "$clients/hold" --in construct --odd 3
+  says 'a stall names what the missing node waits in' 0 \
+    'group "(hold|odd)" construct: 1 of 2 nodes missing: one or more of ranks (0-2|3-5) on (node[01]); \3 waits in another operation: group "(hold|odd)" construct'
   MUSTER_STALL_REPORT=1 MUSTER_STALL_TERMINAL=never wait_late sleep 5
   check 'a stall is not shown' "$(why "$log" "$status")" eval "[ $status = 0 ] && ! grep -q 'goes on waiting' '$log'"
 }

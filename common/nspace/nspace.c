@@ -150,37 +150,51 @@ int nspace_members_on(const struct nspace *own, const struct procset *set, uint3
     return rc;
 }
 
-/* Of the participants of one node. */
-static bool is_several(const struct signature *sig, const char *name, const struct boot_node *node)
+void nspace_ranks_text(const struct ranges *set, char *buf, size_t cap)
 {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < node->ntasks && n < 2; k++)
-        n += procset_has(&sig->members, name, node->ranks[k]);
-    return n > 1;
+    bool room = cap > 0;
+    if (room)
+        buf[0] = '\0';
+    for (uint32_t i = 0; i < set->n && room; i++) {
+        char text[32];
+        const struct range *r = &set->v[i];
+        snprintf(text, sizeof text, r->first == r->last ? "%s%u" : "%s%u-%u", i == 0 ? "" : ",",
+                 r->first, r->last);
+        room = text_fit(buf, cap, text);
+    }
 }
 
-void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
-                    uint32_t n, char *buf, size_t cap)
+uint32_t nspace_ranks_on(const struct nspace *own, const struct signature *sig, uint32_t node,
+                         char *buf, size_t cap)
 {
-    char text[32];
+    const struct nspace *ns = owner(own, node);
+    struct ranges ranks = {0};
+    if (ns != NULL && ns->boot != NULL) {
+        const struct boot_node *host = &ns->boot->nodes[node - ns->base];
+        for (uint32_t k = 0; k < host->ntasks; k++)
+            if (procset_has(&sig->members, ns->boot->nspace, host->ranks[k]))
+                ranges_put(&ranks, host->ranks[k]);
+    }
+    uint32_t n = (uint32_t)ranges_count(&ranks);
+    nspace_ranks_text(&ranks, buf, cap);
+    ranges_free(&ranks);
+    return n;
+}
+
+void nspace_ranks(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
+                  uint32_t n, bool some, char *buf, size_t cap)
+{
     if (cap == 0)
         return;
     buf[0] = '\0';
     for (uint32_t i = 0; i < n; i++) {
-        const struct nspace *ns = owner(own, nodes[i]);
-        if (ns == NULL || ns->boot == NULL)
+        char ranks[RANKS_TEXT];
+        uint32_t there = nspace_ranks_on(own, sig, nodes[i], ranks, sizeof ranks);
+        if (there == 0)
             continue;
-        const struct boot_node *node = &ns->boot->nodes[nodes[i] - ns->base];
-        const char *before = "";
         text_fit(buf, cap, buf[0] != '\0' ? ", " : "");
-        text_fit(buf, cap, is_several(sig, ns->boot->nspace, node) ? "ranks " : "rank ");
-        for (uint32_t k = 0; k < node->ntasks; k++) {
-            if (!procset_has(&sig->members, ns->boot->nspace, node->ranks[k]))
-                continue;
-            snprintf(text, sizeof text, "%s%u", before, node->ranks[k]);
-            text_fit(buf, cap, text);
-            before = ",";
-        }
+        text_fit(buf, cap, there == 1 ? "rank " : some ? "one or more of ranks " : "ranks ");
+        text_fit(buf, cap, ranks);
         text_fit(buf, cap, " on ");
         text_fit(buf, cap, nspace_name(own, nodes[i]));
     }

@@ -66,9 +66,21 @@ int nspace_servers(const struct nspace *own, const struct signature *sig, struct
 int nspace_members_on(const struct nspace *own, const struct procset *set, uint32_t node,
                       struct procset *there);
 
-/** Writes which of a signature's participants are on @p nodes: the engine's `missing`. */
-void nspace_missing(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
-                    uint32_t n, char *buf, size_t cap);
+/** Room for the ranks of one node in words; more ends in "...". */
+enum { RANKS_TEXT = 128 };
+
+/** Writes ranks, a canonical set, for people, "0-4,9"; what does not fit into @p cap bytes is
+ * "...". */
+void nspace_ranks_text(const struct ranges *set, char *buf, size_t cap);
+
+/** Writes which of a signature's participants server @p node hosts: "0-4,9".
+ * @return how many they are */
+uint32_t nspace_ranks_on(const struct nspace *own, const struct signature *sig, uint32_t node,
+                         char *buf, size_t cap);
+
+/** Writes which of a signature's participants are on @p nodes: the engine's `ranks`. */
+void nspace_ranks(const struct nspace *own, const struct signature *sig, const uint32_t *nodes,
+                  uint32_t n, bool some, char *buf, size_t cap);
 
 /** What messages call server @p node: the node's name; of another step "NAMESPACE/NODE".
  * @return borrowed, as long as the namespace stands */

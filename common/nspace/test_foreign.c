@@ -221,7 +221,7 @@ static void the_order_of_servers(void **state)
     }
     char text[200];
     const uint32_t missing[] = {1, NODES};
-    nspace_missing(own[0], &sig, missing, 2, text, sizeof text);
+    nspace_ranks(own[0], &sig, missing, 2, true, text, sizeof text);
     assert_string_equal(text, "rank 1 on c2, rank 0 on s.3/c1");
     signature_free(&sig);
 }

@@ -133,14 +133,15 @@ static void who_is_missing(void **state)
     struct signature sig = fence_of("slurm.4711.0", 0, 5);
     char buf[200];
     (void)state;
-    nspace_missing(ns, &sig, all, 3, buf, sizeof buf);
+    nspace_ranks(ns, &sig, all, 3, true, buf, sizeof buf);
     /* rank 6 is on c07 and takes no part */
-    assert_string_equal(buf, "ranks 0,3 on c07, ranks 1,4 on c08, ranks 2,5 on c10");
-    nspace_missing(ns, &sig, one, 1, buf, sizeof buf);
+    assert_string_equal(buf, "one or more of ranks 0,3 on c07, one or more of ranks 1,4 on c08, "
+                             "one or more of ranks 2,5 on c10");
+    nspace_ranks(ns, &sig, one, 1, false, buf, sizeof buf);
     assert_string_equal(buf, "ranks 2,5 on c10");
-    nspace_missing(ns, &sig, one, 0, buf, sizeof buf);
+    nspace_ranks(ns, &sig, one, 0, true, buf, sizeof buf);
     assert_string_equal(buf, "");
-    nspace_missing(ns, &sig, beyond, 1, buf, sizeof buf);
+    nspace_ranks(ns, &sig, beyond, 1, true, buf, sizeof buf);
     assert_string_equal(buf, "");
     signature_free(&sig);
 }
@@ -152,12 +153,12 @@ static void who_is_missing_in_little_room(void **state)
     struct signature sig = fence_of("slurm.4711.0", 0, 6);
     char whole[200];
     (void)state;
-    nspace_missing(ns, &sig, all, 3, whole, sizeof whole);
-    nspace_missing(ns, &sig, all, 3, NULL, 0);
+    nspace_ranks(ns, &sig, all, 3, true, whole, sizeof whole);
+    nspace_ranks(ns, &sig, all, 3, true, NULL, 0);
     for (size_t cap = 1; cap <= strlen(whole) + 6; cap++) {
         char *buf = malloc(cap);
         assert_non_null(buf);
-        nspace_missing(ns, &sig, all, 3, buf, cap);
+        nspace_ranks(ns, &sig, all, 3, true, buf, cap);
         size_t len = strlen(buf);
         assert_true(len < cap);
         if (strcmp(buf, whole) != 0 && cap > 4)

@@ -168,7 +168,7 @@ static void write_missing(FILE *out, json_object *missing)
         json_object *o = json_object_array_get_idx(missing, i);
         struct text ranks = text_of(o, "ranks"), node = text_of(o, "node");
         fprintf(out, "%s%s %s on %s", i == 0 ? "missing " : ", ",
-                strpbrk(ranks.s, ",-.") != NULL ? "ranks" : "rank", ranks.s, node.s);
+                strpbrk(ranks.s, ",-.") != NULL ? "one or more of ranks" : "rank", ranks.s, node.s);
     }
 }
 

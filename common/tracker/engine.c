@@ -57,11 +57,26 @@ static void expire(struct engine *engine, struct tracker *t)
     tracker_give_up(engine, t, engine->env.codes.timeout);
 }
 
+/* Says that it waits. */
+static void report(struct engine *engine, struct tracker *t, uint64_t now)
+{
+    struct ranges slots = {0};
+    char text[1024];
+    uint32_t n = 0, *nodes = NULL;
+    missing(engine, t, text, sizeof text);
+    if (t->state != TRACKER_DOUBT && t->assembly == NULL) {
+        tracker_awaited(t, &slots);
+        nodes = tracker_nodes(t, &slots, &n);
+    }
+    engine_stalled(engine, t->opened, now, text, nodes, n);
+    ranges_free(&slots);
+    free(nodes);
+}
+
 static void tick(void *arg, struct timer *due, uint64_t now)
 {
     struct engine *engine = arg;
     struct tracker *t = TIMER_OF(due, struct tracker, due);
-    char text[1024];
     if (tracker_due_at(t) > now) {
         timers_set(&engine->timers, due, tracker_due_at(t));
     } else if (t->state == TRACKER_IDLE) {
@@ -87,8 +102,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
         t->report += engine->env.stall * 1000ull;
         if (t->self != t->tree.root && t->state != TRACKER_DOUBT)
             return;
-        missing(engine, t, text, sizeof text);
-        engine_stalled(engine, t->opened, now, text);
+        report(engine, t, now);
     }
 }
 

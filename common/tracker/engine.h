@@ -131,8 +131,9 @@ struct engine_env {
 
     /** Milliseconds of a clock that only moves forwards. */
     uint64_t (*now)(void *arg);
-    /** Takes a report of what waits; NULL: it is logged. @param s seconds @param text borrowed */
-    void (*stalled)(void *arg, uint64_t s, const char *text);
+    /** Takes a report of what waits; NULL: it is logged. @param s seconds @param text borrowed
+     * @param nodes the @p n servers that are missing, borrowed; none where that is not known */
+    void (*stalled)(void *arg, uint64_t s, const char *text, const uint32_t *nodes, uint32_t n);
     /** The servers that host @p sig's participants, each once, everywhere in the same order.
      * @param places all zero; they are added to it, and the engine frees it
      * @return 0, or -1 when a participant is unknown */
@@ -165,9 +166,11 @@ struct engine_env {
     /** Sends a frame to all other servers of the step; takes the bytes out of @p frame. NULL:
      * engine_cancel() is not called */
     void (*say)(void *arg, struct wire_out *frame);
-    /** Writes which ranks are missing on @p nodes: "4711.0 ranks 5,9 on c07, rank 12 on c09". */
-    void (*missing)(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
-                    char *buf, size_t cap);
+    /** Writes which ranks of @p sig are on @p nodes: "ranks 0-4,9 on c07, rank 12 on c09".
+     * @param some only some of a node's ranks are meant, which is not known: "one or more of ranks
+     *             0-4,9 on c07" */
+    void (*ranks)(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                  bool some, char *buf, size_t cap);
 };
 
 struct engine;

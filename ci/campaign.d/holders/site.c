@@ -118,11 +118,11 @@ static const char *name_of(void *arg, uint32_t node)
     return site_name(site_of(arg, node));
 }
 
-static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
-                    char *buf, size_t cap)
+static void ranks(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                  bool some, char *buf, size_t cap)
 {
     size_t len = 0;
-    (void)sig;
+    (void)sig, (void)some;
     for (uint32_t i = 0; i < n && len < cap; i++)
         len += (size_t)snprintf(buf + len, cap - len, "%s%s", i > 0 ? ", " : "",
                                 name_of(arg, nodes[i]));
@@ -218,7 +218,7 @@ static void open_engine(struct site *site)
         .name = name_of,
         .home = home,
         .send = send_shared,
-        .missing = missing,
+        .ranks = ranks,
     };
     const struct ask_env asks = {
         .arg = site,

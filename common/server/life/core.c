@@ -66,11 +66,11 @@ static void local_gone(void *arg, const struct signature *sig, struct procset *g
     tasks_gone(arg, sig, gone);
 }
 
-static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
-                    char *buf, size_t cap)
+static void ranks(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                  bool some, char *buf, size_t cap)
 {
     struct server *server = arg;
-    nspace_missing(server->nspace, sig, nodes, n, buf, cap);
+    nspace_ranks(server->nspace, sig, nodes, n, some, buf, cap);
 }
 
 static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const void *body,
@@ -119,7 +119,7 @@ static struct engine_env engine_env(struct server *server)
                   .closing = PMIX_ERR_UNREACH,
                   .count = PMIX_ERR_BAD_PARAM},
         .now = clock_of,
-        .stalled = stalled,
+        .stalled = stalled_operation,
         .servers = servers_of,
         .node_of = server_node_of,
         .members_on = members_on,
@@ -129,7 +129,7 @@ static struct engine_env engine_env(struct server *server)
         .name = frames_name,
         .send = frames_send_shared,
         .say = say,
-        .missing = missing,
+        .ranks = ranks,
     };
     if (server->rm_ops->rendezvous != NULL) { /* the session may have more than one step */
         engine.home = steps_home;

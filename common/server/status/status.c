@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_TEXT = 128 };
-
 static const char *const topic_names[ASK_TOPICS] = {
     [ASK_MODEX] = "modex",   [ASK_QUERY] = "query", [ASK_STATUS] = "status", [ASK_DATA] = "data",
     [ASK_OUTPUT] = "output", [ASK_INPUT] = "input", [ASK_RELAY] = "relay"};
@@ -74,30 +72,6 @@ static void put_list(json_object *to, const char *key, struct list *list)
     put_number(to, omitted, list->n - list->max);
 }
 
-/* The participants on a node: "0-3,5". Ranks of a node ascend. */
-static void ranks_of(const struct nspace *ns, const struct signature *sig, uint32_t node, char *buf,
-                     size_t cap)
-{
-    const struct boot *boot = ns->boot;
-    const struct boot_node *at = &boot->nodes[node - ns->base];
-    bool more = true;
-    buf[0] = '\0';
-    for (uint32_t k = 0; k < at->ntasks && more; k++) {
-        char text[32];
-        uint32_t first = at->ranks[k], last = first;
-        if (!procset_has(&sig->members, boot->nspace, first))
-            continue;
-        while (k + 1 < at->ntasks && at->ranks[k + 1] == last + 1 &&
-               procset_has(&sig->members, boot->nspace, last + 1)) {
-            last++;
-            k++;
-        }
-        snprintf(text, sizeof text, first == last ? "%s%u" : "%s%u-%u", buf[0] == '\0' ? "" : ",",
-                 first, last);
-        more = text_fit(buf, cap, text);
-    }
-}
-
 static void put_missing(json_object *to, struct server *server, const struct engine_view *view,
                         uint32_t max)
 {
@@ -110,7 +84,7 @@ static void put_missing(json_object *to, struct server *server, const struct eng
         if (!has_room(&list) || ns == NULL || ns->boot == NULL)
             continue;
         json_object *o = json_object_new_object();
-        ranks_of(ns, &sig, view->missing[i], ranks, sizeof ranks);
+        nspace_ranks_on(server->nspace, &sig, view->missing[i], ranks, sizeof ranks);
         put_text(o, "node", nspace_name(server->nspace, view->missing[i]));
         put_text(o, "nspace", ns->boot->nspace);
         put_text(o, "ranks", ranks);

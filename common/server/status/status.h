@@ -33,6 +33,7 @@ enum {
     STATUS_MISSING_MAX = 32,     /**< nodes missing from one operation */
     STATUS_PEERS_MAX = 256,
     STATUS_TASKS_MAX = 1024,
+    STATUS_DEPTH_MAX = 16,        /**< of JSON that is read: a server's state has 5 */
     STATUS_SHORT_MAX = 16,        /**< in status_operations(): operations, and what else waits */
     STATUS_SHORT_MISSING_MAX = 8, /**< nodes missing from one of them */
 };

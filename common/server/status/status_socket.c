@@ -20,8 +20,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16 /* of JSON: status.c makes 5 */ };
-
 struct connection {
     TAILQ_ENTRY(connection) entry;
     struct status *status;
@@ -107,7 +105,7 @@ static const char *collection_add(struct collection *all, const char *data, size
     const char *why = NULL, *text = NULL;
     if (len > STATUS_NODE_MAX)
         return "its answer is too long";
-    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+    json_tokener *tokener = json_tokener_new_ex(STATUS_DEPTH_MAX);
     json_object *o =
         tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
     json_tokener_free(tokener);

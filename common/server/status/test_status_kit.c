@@ -52,11 +52,11 @@ static int node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
     return 0;
 }
 
-static void missing(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
-                    char *buf, size_t cap)
+static void ranks(void *arg, const struct signature *sig, const uint32_t *nodes, uint32_t n,
+                  bool some, char *buf, size_t cap)
 {
     const struct kit *kit = arg;
-    nspace_missing(kit->server.nspace, sig, nodes, n, buf, cap);
+    nspace_ranks(kit->server.nspace, sig, nodes, n, some, buf, cap);
 }
 
 static void send_shared(void *arg, uint32_t node, struct wire_out *frame, struct shared_bytes *body)
@@ -140,7 +140,7 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                       .send = send_shared,
                                       .node_of = node_of,
                                       .name = name_of,
-                                      .missing = missing};
+                                      .ranks = ranks};
     const struct ask_env asks = {.arg = kit,
                                  .timeout = -24, /* PMIX_ERR_TIMEOUT */
                                  .lost = -61,

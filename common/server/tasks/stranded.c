@@ -81,16 +81,14 @@ static bool list_waiting(const struct server *server, const struct stranded *s, 
                          size_t cap)
 {
     const struct boot_node *here = boot_here(&server->boot);
-    size_t len = 0;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < here->ntasks; k++) {
-        if (server->tasks[k].state != TASK_CONNECTED || !is_member(server, &s->members, k))
-            continue;
-        if (len < cap)
-            len +=
-                (size_t)snprintf(buf + len, cap - len, "%s%u", n == 0 ? "" : ",", here->ranks[k]);
-        n++;
-    }
+    struct ranges ranks = {0};
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (server->tasks[k].state == TASK_CONNECTED && is_member(server, &s->members, k))
+            ranges_put(&ranks, here->ranks[k]);
+    uint64_t n = ranges_count(&ranks);
+    snprintf(buf, cap, n == 1 ? "rank " : "ranks ");
+    nspace_ranks_text(&ranks, buf + strlen(buf), cap - strlen(buf));
+    ranges_free(&ranks);
     return n > 0;
 }
 
@@ -109,7 +107,7 @@ void stranded_tick(struct server *server, int64_t now)
     }
     coll_describe(s->kind, s->id, what, sizeof what);
     snprintf(text, sizeof text,
-             "%s: rank %u on %s has ended without taking part, and libpmix %s lets ranks %s "
+             "%s: rank %u on %s has ended without taking part, and libpmix %s lets %s "
              "there wait for it for ever",
              what, here->ranks[s->gone], here->name, library_text(server->library, release),
              waiting);

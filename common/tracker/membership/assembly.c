@@ -288,7 +288,7 @@ static void missing_members(struct engine *engine, const struct assembly *a, cha
             procset_unite(&sig.members, &a->members.v[i].procs);
         }
     char who[512] = "";
-    engine->env.missing(engine->env.arg, &sig, nodes, n, who, sizeof who);
+    engine->env.ranks(engine->env.arg, &sig, nodes, n, true, who, sizeof who);
     snprintf(buf, cap, "group \"%s\" construct: added members have not all called: %s", a->id, who);
     signature_free(&sig);
     free(nodes);
@@ -306,7 +306,7 @@ void assembly_missing(struct engine *engine, const struct assembly *a, char *buf
     for (uint32_t i = 0; i < a->leaders.n && nodes != NULL; i++)
         if (!nodes_have(nodes, n, a->leaders.v[i].node))
             nodes[n++] = a->leaders.v[i].node;
-    engine->env.missing(engine->env.arg, &sig, nodes, n, who, sizeof who);
+    engine->env.ranks(engine->env.arg, &sig, nodes, n, false, who, sizeof who);
     uint64_t have = procset_size(&a->leading);
     snprintf(buf, cap,
              "group \"%s\" bootstrap: %" PRIu64 " of %u leaders missing; those here are %s", a->id,
@@ -333,6 +333,6 @@ static void tick(void *arg, struct timer *due, uint64_t now)
     } else {
         a->report += engine->env.stall * 1000ull;
         assembly_missing(engine, a, text, sizeof text);
-        engine_stalled(engine, a->opened, now, text);
+        engine_stalled(engine, a->opened, now, text, NULL, 0);
     }
 }

@@ -272,7 +272,7 @@ void leader_describe(struct engine *engine, const struct waiting *w, char *buf, 
 {
     struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
     char who[256] = "", called[64] = "";
-    engine->env.missing(engine->env.arg, &sig, &engine->env.self, 1, who, sizeof who);
+    engine->env.ranks(engine->env.arg, &sig, &engine->env.self, 1, false, who, sizeof who);
     if (w->fellows.nparts > 0)
         snprintf(called, sizeof called, ", of whom %" PRIu64 " have called",
                  procset_size(&w->fellows));

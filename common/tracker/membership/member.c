@@ -135,7 +135,7 @@ void member_describe(struct engine *engine, const struct waiting *w, char *buf, 
     struct signature sig = {.kind = COLL_CONSTRUCT, .members = *w->call->caller};
     char what[256] = "";
     if (waiting_is_named(w))
-        engine->env.missing(engine->env.arg, &sig, &engine->env.self, 1, what, sizeof what);
+        engine->env.ranks(engine->env.arg, &sig, &engine->env.self, 1, false, what, sizeof what);
     else
         snprintf(what, sizeof what, "a process on %s",
                  engine->env.name(engine->env.arg, engine->env.self));
@@ -191,7 +191,7 @@ static void tick(void *arg, struct timer *due, uint64_t now)
         w->report += engine->env.stall * 1000ull;
         member_describe(engine, w, text, sizeof text);
         if (w->claim == NULL)
-            engine_stalled(engine, w->opened, now, text);
+            engine_stalled(engine, w->opened, now, text, NULL, 0);
     }
 }
 

@@ -136,7 +136,7 @@ void tracker_missing(struct engine *engine, struct tracker *t, char *buf, size_t
     uint32_t n = tracker_awaited(t, &slots), named = 0;
     uint32_t *nodes = tracker_nodes(t, &slots, &named);
     signature_describe(t->sig, t->siglen, what, sizeof what);
-    engine->env.missing(engine->env.arg, &t->parts, nodes, named, who, sizeof who);
+    engine->env.ranks(engine->env.arg, &t->parts, nodes, named, true, who, sizeof who);
     snprintf(buf, cap, "%s: %u of %u nodes missing: %s%s", what, n, t->tree.n, who,
              named < n ? ", and others" : "");
     ranges_free(&slots);

@@ -217,11 +217,12 @@ void tracker_tidy(struct engine *engine, struct tracker *t)
         tracker_free(engine, t);
 }
 
-void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text)
+void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text,
+                    const uint32_t *nodes, uint32_t n)
 {
     uint64_t s = (now - since) / 1000;
     if (engine->env.stalled != NULL)
-        engine->env.stalled(engine->env.arg, s, text);
+        engine->env.stalled(engine->env.arg, s, text, nodes, n);
     else
         log_warning("waiting for %llu s: %s", (unsigned long long)s, text);
 }

@@ -330,7 +330,8 @@ void tracker_clear(struct tracker *t);
 /** Forgets what a child has said, but not the number of its call. */
 void tracker_clear_child(struct tracker_child *child);
 /** Reports that something waits. @param since when it began, ms @param text for which server */
-void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text);
+void engine_stalled(const struct engine *engine, uint64_t since, uint64_t now, const char *text,
+                    const uint32_t *nodes, uint32_t n);
 /** Notes a generation of another server: those of one's own decisions are higher than all that were
  * heard of, so that those of several tries can be compared. */
 void engine_hear(struct engine *engine, uint64_t generation);
