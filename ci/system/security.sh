@@ -180,8 +180,10 @@ check_stranger() {
   wait "${floods[@]}"
   check 'stranger: all that he opened was closed' "$(cat "$work"/flood.* | tr '\n' ';')" \
     [ "$(cat "$work"/flood.* | grep -c '^1000 closed')" = 5 ]
-  check 'stranger: is named' "$(head -n 3 "$work/stranger.log" | tr '\n' ';')" \
-    grep -q "not of the job's user was cut" "$work/stranger.log"
+  check 'stranger: is named in the log' "$(tail -n 3 "$node_log" | tr '\n' ';')" \
+    grep -q "not of the job's user was cut" "$node_log"
+  check 'stranger: no line on the terminal' "$(grep 'was cut' "$work/stranger.log")" \
+    eval "! grep -q 'was cut' '$work/stranger.log'"
   lines=$(grep -c 'a connection to libpmix' "$node_log")
   check 'stranger: does not fill the log' "$lines lines" [ "$lines" -lt 10 ]
 }

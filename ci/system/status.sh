@@ -137,6 +137,18 @@ check_strangers() {
   check "bob's directory is passed over" "$found" grep -qE "$says" <<<"$found"
   refused "bob's link is not followed" "the server of step $step on this node cannot be asked" node1 root --user bob "$step"
   on node1 bob rm -r "$fake"
+  # Nor does a process of his that answers in such a directory.
+  fake=/tmp/muster.4711.7.00000000
+  # shellcheck disable=SC2016  # perl's variables
+  on node1 bob perl -MIO::Socket::UNIX -e 'my $dir = shift; mkdir $dir, 0700;
+    my $s = IO::Socket::UNIX->new(Local => "$dir/status", Listen => 5) or die "listen: $!";
+    mkdir "$dir/up"; select undef, undef, undef, 0.1 while -e "$dir/up"' "$fake" &
+  check "bob's process listens" "no $fake/up" until_true 60 on node1 bob test -e "$fake/up"
+  found=$(ask node1 root)
+  check "root's list has no process of bob's" "$found" [ "$found" = "step $step of alice" ]
+  on node1 bob rmdir "$fake/up"
+  wait $!
+  on node1 bob rm -r "$fake"
   refused 'a step that is not there' 'no server of step 999999.0 runs on this node' node1 alice 999999.0
   found=$(ask node1 root --user nobody-of-that-name "$step")
   check 'a user that there is not' "status $?: $found" [ "$?: $found" = '2: muster-status: --user: there is no user nobody-of-that-name' ]

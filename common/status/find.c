@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define SERVER_PROGRAM "muster-server"
 
 enum { RANDOM_DIGITS = 8 /* at the end of a directory's name: see boot.h */ };
 
@@ -54,6 +57,28 @@ static bool is_its_directory(const char *name, const char *step)
            strspn(name + 8 + len, "0123456789abcdef") == RANDOM_DIGITS;
 }
 
+/* Any user may have a directory of such a name, and a process of his that answers in it, so root
+ * would be deceived; other users see only what is their own. For root, only a program that is
+ * root's, or of this tool's own owner, counts as a server.
+ * @param owner of the directory */
+static bool is_server(int fd, uid_t owner)
+{
+    char link[32], path[PATH_MAX];
+    struct stat program, own;
+    pid_t pid = local_peer_pid(fd);
+    if (geteuid() != 0 || owner == 0 || pid == 0)
+        return true;
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t len = readlink(link, path, sizeof path - 1);
+    path[len > 0 ? len : 0] = '\0';
+    const char *name = strrchr(path, '/');
+    return name != NULL &&
+           strncmp(name + 1, SERVER_PROGRAM, strlen(SERVER_PROGRAM)) == 0 && /* " (deleted)" */
+           stat(link, &program) == 0 &&
+           (program.st_uid == 0 ||
+            (stat("/proc/self/exe", &own) == 0 && program.st_uid == own.st_uid));
+}
+
 /* Connects to what the descriptor is, whatever its name means by now.
  * @return a socket, or -1 with errno set */
 static int connect_to(int inode, uid_t owner)
@@ -64,7 +89,7 @@ static int connect_to(int inode, uid_t owner)
     if (fd < 0)
         return -1;
     if (connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0) {
-        if (local_peer(fd) == owner)
+        if (local_peer(fd) == owner && is_server(fd, owner))
             return fd;
         errno = EPERM;
     }

@@ -41,4 +41,12 @@ static inline uid_t local_peer(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.uid : (uid_t)-1;
 }
 
+/** @return the id of that process, or 0: it is not known here @thread any */
+static inline pid_t local_peer_pid(int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.pid : 0;
+}
+
 #endif

@@ -54,7 +54,8 @@ static int not_now(int error)
 }
 
 /* Any process on the node can make such connections, as many as it likes. Lines about them are few,
- * so that they do not push the step's own lines out of the log. */
+ * so that they do not push the step's own lines out of the log, and none is on the terminal: the
+ * step's user can do nothing about them. */
 struct seldom {
     _Atomic int64_t next;
     _Atomic unsigned long n;
@@ -74,9 +75,10 @@ static void tell_of_cut(enum owner owner)
     static struct seldom strangers, gone;
     unsigned long n = now_and_then(owner == OWNER_OTHER ? &strangers : &gone);
     if (n > 0 && owner == OWNER_OTHER)
-        log_error("a connection to libpmix's server that is not of the job's user was cut; %lu so "
-                  "far",
-                  n);
+        log_warning(
+            "a connection to libpmix's server that is not of the job's user was cut; %lu so "
+            "far",
+            n);
     else if (n > 0) /* as of a task that was killed while it connected */
         log_info("a connection to libpmix's server was closed before it was accepted; %lu so far",
                  n);
