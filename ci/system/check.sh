@@ -120,6 +120,18 @@ chmod 755 "$work/srun"
 expect 'a slurmd that was not restarted' 1 env PATH="$work:$PATH" "$tool" -N4 -- 'node2: Socket timed out' 'a step under muster ended with status 1: .*restart its slurmd'
 expect 'without a step' 0 env PATH="$work:$PATH" "$tool" --no-step -N4 -- '^all is right$'
 
+# A slurmd that hangs is named while srun waits for it.
+hung=$(slurmd_of node3)
+kill -STOP "$hung"
+timeout 150 "$tool" -N4 >"$work/hung" 2>&1 </dev/null &
+check 'a slurmd that hangs is named' "$(cat "$work/hung")" \
+  until_true 60 grep -q '^muster-check: node3: no answer yet; .*systemctl restart slurmd' "$work/hung"
+kill -CONT "$hung"
+wait $!
+status=$?
+check 'a slurmd that hung and answers' "status $status: $(tail -n 3 "$work/hung" | tr '\n' ';')" \
+  eval "[ $status = 0 ] && grep -q '^all is right$' '$work/hung'"
+
 # Flux's two commands, on this one node.
 # shellcheck disable=SC2016
 printf '#!/bin/sh\ncase $1 in exec) shift 3; exec "$@" ;; run) exit 0 ;; esac\nexit 9\n' >"$work/flux"

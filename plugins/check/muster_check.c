@@ -12,6 +12,7 @@
 #include "plugins/check/report.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,10 @@ static const char usage[] =
 
 /* For nodes that are busy, or still completing a step that could not start. */
 #define WAIT_SECONDS "60"
+/* By which squeue finds the job, unless SRUN-OPTION has another. */
+#define JOB_NAME "muster-check"
+
+enum { SILENT_MS = 8000 /* of all nodes, until the user is told which of them say nothing */ };
 
 struct options {
     bool json, no_step, flux;
@@ -122,6 +127,7 @@ static void build_line(struct line *line, const struct options *options)
     } else {
         add(line, "srun");
         add(line, "--mpi=none");
+        add(line, "--job-name=" JOB_NAME);
         add(line, "--ntasks-per-node=1");
         add(line,
             "--immediate=" WAIT_SECONDS); /* the last one counts: SRUN-OPTION may have another */
@@ -173,6 +179,74 @@ static void read_configuration(struct node_places *places)
     end(pid, in, line);
 }
 
+/* ---- nodes that say nothing ---- */
+
+/* Notes each node of a list such as "node[1-4]" that has not answered yet. */
+static void note_silent(const char *list, struct report *report)
+{
+    char *const argv[] = {"scontrol", "show", "hostnames", (char *)list, NULL};
+    char *line = NULL;
+    size_t cap = 0;
+    FILE *in = NULL;
+    pid_t pid = start(argv, &in);
+    while (in != NULL && getline(&line, &cap, in) >= 0) {
+        line[strcspn(line, "\n")] = '\0';
+        report_silent(report, line);
+    }
+    end(pid, in, line);
+}
+
+/* Runs squeue for this user. @param format of which the first field is a name, and the rest is
+ * shown when that is ours @return whether there was such a line */
+static bool ask_squeue(const char *what, const char *format, struct report *report,
+                       void (*take)(const char *rest, struct report *report))
+{
+    char user[32], *line = NULL;
+    size_t cap = 0;
+    FILE *in = NULL;
+    bool found = false;
+    snprintf(user, sizeof user, "--user=%u", (unsigned)geteuid());
+    char *const argv[] = {"squeue", "--noheader", (char *)what, user, (char *)format, NULL};
+    pid_t pid = start(argv, &in);
+    while (in != NULL && getline(&line, &cap, in) >= 0) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, JOB_NAME " ", strlen(JOB_NAME " ")) != 0)
+            continue;
+        take(line + strlen(JOB_NAME " "), report);
+        found = true;
+    }
+    end(pid, in, line);
+    return found;
+}
+
+static void tell_pending(const char *why, struct report *report)
+{
+    (void)report;
+    fprintf(stderr, "muster-check: Slurm has not started the step yet: %s\n", why);
+}
+
+/* srun waits without a word for a node whose slurmd hangs or has ended. squeue knows which nodes
+ * the step has, or why there is none. */
+static void look_for_silent(struct report *report)
+{
+    if (ask_squeue("--steps", "--format=%j %N", report, note_silent))
+        report_tell_silent(report);
+    else
+        ask_squeue("--states=all", "--format=%j %R", report, tell_pending);
+}
+
+/* Reads what comes, as it comes. */
+static ssize_t next_line(const struct options *options, struct report *report, FILE *in,
+                         char **text, size_t *cap, bool *told)
+{
+    struct pollfd fd = {.fd = fileno(in), .events = POLLIN};
+    if (!options->flux && !*told && poll(&fd, 1, SILENT_MS) == 0) {
+        look_for_silent(report);
+        *told = true;
+    }
+    return getline(text, cap, in);
+}
+
 /* ---- the nodes' answers ---- */
 
 static int collect(const struct options *options, struct report *report)
@@ -182,10 +256,14 @@ static int collect(const struct options *options, struct report *report)
     size_t cap = 0;
     FILE *in = NULL;
     build_line(&line, options);
+    bool told = false;
     pid_t pid = start(line.argv, &in);
-    while (in != NULL && getline(&text, &cap, in) >= 0)
+    if (in != NULL)
+        setvbuf(in, NULL, _IONBF, 0); /* else poll() does not see what is in the buffer */
+    while (in != NULL && next_line(options, report, in, &text, &cap, &told) >= 0)
         report_add(report, text);
     int status = end(pid, in, text);
+    report_faults_of_silent(report);
     if (status != 0)
         report_fault(report, "%s ended with status %d; a node without a row has not answered",
                      line.argv[0], status);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SILENT_REMEDY "look whether slurmd runs there, and restart it: systemctl restart slurmd"
+
 enum { NAMES_SHOWN = 4, CELL_MAX = 64 };
 
 static const struct column {
@@ -86,6 +88,46 @@ void report_add(struct report *report, const char *line)
     for (size_t i = 0; i < json_object_array_length(faults); i++) {
         const char *text = json_object_get_string(json_object_array_get_idx(faults, i));
         json_object_array_add(nodes_of(report, text), json_object_get(name));
+    }
+}
+
+static bool has_answered(const struct report *report, const char *name)
+{
+    for (unsigned i = 0; i < report_nodes(report); i++)
+        if (strcmp(cell(node_at(report, i), "node"), name) == 0)
+            return true;
+    return false;
+}
+
+void report_silent(struct report *report, const char *node)
+{
+    if (has_answered(report, node))
+        return;
+    if (report->silent == NULL)
+        report->silent = json_object_new_array();
+    json_object_array_add(report->silent, json_object_new_string(node));
+}
+
+void report_tell_silent(const struct report *report)
+{
+    size_t n = report->silent == NULL ? 0 : json_object_array_length(report->silent);
+    if (n == 0)
+        return;
+    fputs("muster-check: ", stderr);
+    for (size_t i = 0; i < n; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "" : ",",
+                json_object_get_string(json_object_array_get_idx(report->silent, i)));
+    fputs(": no answer yet; " SILENT_REMEDY "\n", stderr);
+}
+
+void report_faults_of_silent(struct report *report)
+{
+    size_t n = report->silent == NULL ? 0 : json_object_array_length(report->silent);
+    for (size_t i = 0; i < n; i++) {
+        json_object *name = json_object_array_get_idx(report->silent, i);
+        if (!has_answered(report, json_object_get_string(name)))
+            json_object_array_add(nodes_of(report, "no answer; " SILENT_REMEDY),
+                                  json_object_get(name));
     }
 }
 
@@ -243,4 +285,5 @@ void report_free(struct report *report)
 {
     json_object_put(report->nodes);
     json_object_put(report->faults);
+    json_object_put(report->silent);
 }

@@ -13,6 +13,7 @@
 struct report {
     json_object *nodes;  /**< the answers, in the order in which they came */
     json_object *faults; /**< {"text": …, "nodes": […]} */
+    json_object *silent; /**< names of nodes that had not answered when they were looked for */
 };
 
 /** Takes a node's answer; another line goes to standard error. */
@@ -21,6 +22,15 @@ void report_add(struct report *report, const char *line);
 /** Adds a fault of no node in particular. */
 void report_fault(struct report *report, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Notes a node that has not answered, if it has not. */
+void report_silent(struct report *report, const char *node);
+
+/** Tells the user, on standard error, which nodes are waited for, and the remedy. */
+void report_tell_silent(const struct report *report);
+
+/** Adds a fault of those that have not answered since. */
+void report_faults_of_silent(struct report *report);
 
 /** Adds a fault for each column in which nodes differ that have to be the same. */
 void report_compare(struct report *report);
