@@ -72,11 +72,11 @@ killed_unused() {
 part_without() {
   local status conf=/opt/muster/etc/muster/muster.json
   over "${server%/*}" -t tmpfs muster
-  no_server no-server "cannot start $server: exec: No such file"
+  no_server no-server "cannot start $server: exec: No such file or directory; install muster again there"
   if [ -x "$clients/mpi_hello" ]; then
     # Open MPI takes a PMIx_Init that fails for a world of one task. It tries out POSIX shared memory as it starts, and a
     # task that is killed at that moment leaves it.
-    refused no-server-mpi "asks for PMIx, and cannot have it: ending the step: .*exec: No such file" \
+    refused no-server-mpi "a task on node $bad asks for PMIx, and cannot have it: ending the step$" \
       env OMPI_MCA_shmem=mmap "$clients/mpi_hello"
     check 'no-server-mpi: no task is alone' "$(grep -i 'size\|of 1' "$work/no-server-mpi.log")" \
       eval "! grep -qE '^rank|of 1\b' '$work/no-server-mpi.log'"
@@ -221,7 +221,7 @@ part_full() {
   remount_tmp nr_inodes=0
   over /tmp --rbind "$root/tmp"   # not itself, which a server writes in
   remount_tmp bind,ro
-  refused tmp-read-only 'cannot make a directory .*Read-only'
+  refused tmp-read-only 'cannot make a directory .*Read-only file system; mount it for writing, or set tmpdir'
   under /tmp
   remount_tmp "size=$(in_node stat -f -c '%b %f %S' "$root/tmp" | awk '{ print ($1 - $2 + 8) * $3 }')"
   in_node dd if=/dev/zero of="$root/tmp/full" bs=4k count=100 2>/dev/null

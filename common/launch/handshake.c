@@ -47,8 +47,12 @@ static int server_gone(struct talk *talk)
     char why[512];
     relay_drain(relay);
     if (relay->last_error[0] != '\0')
-        return err_set(talk->err, "muster-server did not start on node %s: %s", here(talk),
-                       relay->last_error);
+        return err_set(talk->err, "muster-server did not start on node %s: %s%s", here(talk),
+                       relay->last_error,
+                       strstr(relay->last_error, RELAY_NO_LIBRARY) != NULL
+                           ? "; install that library again there, of the release that other nodes "
+                             "have"
+                           : "");
     launch_death(talk->launch, why, sizeof(why));
     return err_set(talk->err, "muster-server ended before it was ready on node %s%s: see %s",
                    here(talk), why[0] != '\0' ? why : ", without a word", talk->launch->log);

@@ -57,8 +57,9 @@ static void *child_fails(int err, const char *what) __attribute__((noreturn));
 static void *child_fails(int err, const char *what)
 {
     char line[256];
-    int n = snprintf(line, sizeof(line), "<3>cannot start %s: %s: %s\n", MUSTER_SERVER_PATH, what,
-                     strerror(errno));
+    int n =
+        snprintf(line, sizeof(line), "<3>cannot start %s: %s: %s%s\n", MUSTER_SERVER_PATH, what,
+                 strerror(errno), strcmp(what, "exec") == 0 ? "; install muster again there" : "");
     if (n > 0 && write(err, line, (size_t)n) < 0)
         _exit(2);
     _exit(1);

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -37,8 +38,8 @@ void relay_mask(char *text)
 static enum log_level take_level(const char **text)
 {
     const char *p = *text;
-    if (p[0] != '<' || p[1] < '0' || p[1] > '7' || p[2] != '>')
-        return LOG_LEVEL_INFO;
+    if (p[0] != '<' || p[1] < '0' || p[1] > '7' || p[2] != '>') /* not the server's own */
+        return strstr(p, RELAY_NO_LIBRARY) != NULL ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO;
     *text = p + 3;
     switch (p[1]) {
     case '4':

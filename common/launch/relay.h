@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** In what the dynamic linker says in place of a server that it cannot load. */
+#define RELAY_NO_LIBRARY "error while loading shared libraries: "
+
 /** One pipe, used by one thread at a time. */
 struct relay {
     int fd;          /**< read end, non-blocking; owned, -1 at its end */

@@ -64,6 +64,11 @@ static int open_parent(const char *key, const char *tmpfs, const struct identity
                 "%s=%s belongs to uid %u and has mode %04o: it has to be root's and, where "
                 "others may write, sticky (mode 1777)",
                 key, tmpfs, st.st_uid, st.st_mode & 07777);
+    } else if (user->drop && (st.st_mode & (S_IXGRP | S_IXOTH)) == 0) {
+        err_set(err,
+                "%s=%s has mode %04o, and users have to be able to search it: chmod 1777 it, or "
+                "set tmpdir in " MUSTER_CONF_PATH " to a directory elsewhere",
+                key, tmpfs, st.st_mode & 07777);
     } else {
         return fd;
     }
@@ -336,8 +341,11 @@ int scratch_make(struct scratch *scratch, const char *key, const char *tmpfs, co
     }
     scratch->dir = make_and_give(scratch->parent, label, user, name, sizeof(name));
     if (scratch->dir < 0) {
-        err_set(err, "cannot make a directory for uid %u in %s=%s: %s", user->uid, key, tmpfs,
-                strerror(errno));
+        err_set(err,
+                "cannot make a directory for uid %u in %s=%s: %s; %s, or set tmpdir "
+                "in " MUSTER_CONF_PATH " to a directory elsewhere",
+                user->uid, key, tmpfs, strerror(errno),
+                errno == EROFS ? "mount it for writing" : "mend it");
         close(scratch->parent);
         return -1;
     }

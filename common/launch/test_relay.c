@@ -47,8 +47,26 @@ static void levels(void **state)
     relay_close(&relay);
 }
 
+/* The dynamic linker gives no level, and what it says is why there is no server. */
+static void no_library(void **state)
+{
+    static const char line[] = "/x/muster-server: " RELAY_NO_LIBRARY "libpmix.so.2: cannot open "
+                               "shared object file: No such file or directory\n";
+    struct relay relay;
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    relay_open(&relay, ends[0]);
+    assert_int_equal(write(ends[1], line, strlen(line)), strlen(line));
+    relay_drain(&relay);
+    assert_memory_equal(relay.last_error, line, strlen(line) - 1);
+    close(ends[1]);
+    relay_close(&relay);
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(levels)};
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(levels),
+                                              cmocka_unit_test(no_library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,21 @@ static void made_and_removed(void **state)
     assert_null(scratch.path);
 }
 
+/* root could make it there, and its user's server would not get to it. */
+static void where_users_may_not_search(void **state)
+{
+    struct scratch scratch;
+    struct err err = {0};
+    (void)state;
+    if (!user.drop)
+        return;
+    assert_int_equal(chmod(tmpfs, 0700), 0);
+    assert_int_equal(scratch_make(&scratch, "TmpFS", tmpfs, NULL, "4711.0", &user, &err), -1);
+    assert_int_equal(chmod(tmpfs, 01777), 0);
+    assert_non_null(strstr(err.text, "has mode 0700"));
+    assert_non_null(strstr(err.text, "chmod 1777 it, or set tmpdir in"));
+}
+
 static void seen_by_its_path(void **state)
 {
     struct scratch scratch;
@@ -270,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(made_and_removed),
+        cmocka_unit_test(where_users_may_not_search),
         cmocka_unit_test(seen_by_its_path),
         cmocka_unit_test(left_is_swept),
         cmocka_unit_test(left_beside_is_swept),
