@@ -10,7 +10,8 @@ usage: ci/test standin
 
 Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun) as standin.sh does, and looks at
 settings of one step: that they work, that mistakes are refused, what an admin forbids; and at what is shown of
-operations that wait; and at servers that die or have no room; or only those PARTs: settings stall deaths full. Prints "ok" and "not ok" lines; non-zero status when any failed.
+operations that wait; and at servers that die or have no room; and at programs of an MPI without PMIx; or only
+those PARTs: settings stall deaths full alone. Prints "ok" and "not ok" lines; non-zero status when any failed.
 Needs an ordinary user: root's musterrun takes no settings file from the environment.
 TXT
 }
@@ -22,6 +23,13 @@ status_program=$prefix/bin/muster-status
 
 # A task is lost, and the others go on: only with "continue" this ends with the task's own status.
 lose_one() { run 100 "$@" -N2 -n4 "$clients/hold" --victim 3 --how exit --in sleep --sleep 2; }
+
+# Flux's own line of a job's exception repeats our words.
+said_once() {
+  local n
+  n=$(grep -v exception "$log" | grep -cE "$2")
+  check "$1: said once" "$n times: $(head -n 8 "$log" | tr '\n' ';')" [ "$n" = 1 ]
+}
 
 part_settings() {
   lose_one
@@ -36,11 +44,14 @@ part_settings() {
   else
     check 'a name that is nearly right is not seen under Flux' "$status" [ "$status" = 0 ]
   fi
-  MUSTER_TIMEOUTS_FENCE=soon run 60 -N2 -n2 "$clients/start"
+  MUSTER_TIMEOUTS_FENCE=soon run 60 -N4 -n4 "$clients/start"
   says 'a value that is not right' '[1-9][0-9]*' 'MUSTER_TIMEOUTS_FENCE: found "soon"; give a whole number, 0 to 86400 seconds'
-  MUSTER_TIMEOUTS_FENCE=soon run 60 -N2 -n2 echo ran
+  said_once 'a value that is not right' 'found "soon"'
+  said_once 'a value that is not right: its consequence' 'asks for PMIx, and cannot have it: ending the'
+  MUSTER_TIMEOUTS_FENCE=soon run 60 -N4 -n4 echo ran
+  said_once 'a program without PMIx' 'found "soon"'
   says 'a program without PMIx runs all the same' 0 'MUSTER_TIMEOUTS_FENCE: found "soon".* run without PMIx'
-  check 'a program without PMIx: both tasks ran' "$(cat "$log")" [ "$(grep -c '^ran$' "$log")" = 2 ]
+  check 'a program without PMIx: both tasks ran' "$(cat "$log")" [ "$(grep -c '^ran$' "$log")" = 4 ]
   MUSTER_TREE_ARITY=4 run 60 -N2 -n2 "$clients/start"
   says 'a key of the admin' '[1-9][0-9]*' 'MUSTER_TREE_ARITY: only an admin can set "tree_arity"'
   MUSTER_ROOT=/opt run 60 -N2 -n2 "$clients/start"
@@ -168,4 +179,22 @@ part_full() {
   rm -f "$file"
 }
 
-parts settings stall deaths full
+# ---- an MPI without PMIx ----
+
+# A library of its name stands for MPICH. alone COMMAND...: on two nodes, and how often that is said
+alone() {
+  run 60 -N2 -n4 env LD_PRELOAD="$1" sleep 0.5
+  check "$2: status 0" "$(why "$log" "$status")" [ "$status" = 0 ]
+  n=$(grep -c 'has run by itself' "$log")
+  check "$2: said $3 times" "$n times" [ "$n" = "$3" ]
+}
+part_alone() {
+  local n name
+  for name in libmpich.so.12 libmpi.so.40 libopen-pal.so.40; do gcc -shared -x c -o "$work/$name" /dev/null; done
+  alone "$work/libmpich.so.12" 'an MPI without PMIx' 1
+  says 'an MPI without PMIx: the remedy' 0 \
+    'no task on this node has asked for PMIx, and the program uses libmpich.so.12: .* 4 tasks has run by itself.* start programs of this MPI with: (srun --mpi=pmi2|flux run -o pmi=simple)'
+  alone "$work/libmpi.so.40 $work/libopen-pal.so.40" 'Open MPI that is not used' 0
+}
+
+parts settings stall deaths full alone

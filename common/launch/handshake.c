@@ -190,9 +190,15 @@ static int recv_answer(struct talk *talk)
         char *text = recv_text(talk);
         if (!text)
             return -1;
-        if (slot == BOOT_FAILED) {
+        if (slot == BOOT_FAILED || slot == BOOT_FAILED_ALIKE) {
+            talk->err->alike = slot == BOOT_FAILED_ALIKE;
             relay_mask(text);
-            err_set(talk->err, "muster-server on node %s cannot serve: %.300s", here(talk), text);
+            if (talk->err->alike)
+                err_set(talk->err, "muster cannot serve this %s: %.300s", boot_unit(talk->boot),
+                        text);
+            else
+                err_set(talk->err, "muster-server on node %s cannot serve: %.300s", here(talk),
+                        text);
             free(text);
             return -1;
         }

@@ -11,12 +11,11 @@
  *
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
- *                       or slot BOOT_FAILED and a block with one sentence
- *     plugin → server   { u32 BOOT_WDIR, u32 length, u32 0 } and so many bytes: where tasks start,
- *                       their working directory; before the first of them, or in the settings
- *                       { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 BOOT_PID_OWN }, when a task
- *                       starts; with u32 0 pid is another process, which is bound as it will be,
- *                       and the task's own one follows
+ *                       or slot BOOT_FAILED and a block with one sentence; BOOT_FAILED_ALIKE where
+ * it is the same on all nodes of the step plugin → server   { u32 BOOT_WDIR, u32 length, u32 0 }
+ * and so many bytes: where tasks start, their working directory; before the first of them, or in
+ * the settings { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 BOOT_PID_OWN }, when a task starts;
+ * with u32 0 pid is another process, which is bound as it will be, and the task's own one follows
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *                       { u32 BOOT_SHOWN, u32 n, u32 0 }: n times BOOT_SAYS_SHOW is answered
  *                       { u32 BOOT_ASKS, u32 0, u32 0 }, now and then: does the server answer?
@@ -49,6 +48,7 @@ enum {
     BOOT_FD_LISTEN = 4,
     BOOT_READY = 0xffffffff,
     BOOT_FAILED = 0xfffffffe,
+    BOOT_FAILED_ALIKE = 0xfffffffb,
     BOOT_LEAVE = 0xfffffffd,
     BOOT_WDIR = 0xfffffffc,
     BOOT_SHOWN = 0xfffffffb,
@@ -97,12 +97,13 @@ struct boot_allocation {
 enum { BOOT_PSETS_MAX = 4096 };
 
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
- * the name that he has given it (conf_step.h). Nine are the server's own: "backend", the back
+ * the name that he has given it (conf_step.h). Ten are the server's own: "backend", the back
  * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
- * which users ask for the state of the step (muster-status), "options", settings of the step's user
- * as a JSON object, "conf", settings as in muster.json that win over those there, and "wdir" and
- * "argv", where and by what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV),
- * "parent", "RANK NAMESPACE" of the process that has started the step, and "apps" (boot_take_apps).
+ * which users ask for the state of the step (muster-status), "other_pmi", the one by which they
+ * start programs of an MPI without PMIx, "options", settings of the step's user as a JSON object,
+ * "conf", settings as in muster.json that win over those there, and "wdir" and "argv", where and by
+ * what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV), "parent", "RANK
+ * NAMESPACE" of the process that has started the step, and "apps" (boot_take_apps).
  */
 struct boot_setting {
     char *key, *value;

@@ -24,6 +24,7 @@
 struct server;
 struct status;
 struct absent;
+struct alone;
 struct stranded;
 struct broadcasts;
 struct surveys;
@@ -145,6 +146,7 @@ struct server {
     enum beside beside;            /**< cut.c: the user's word of a program beside a task */
     uint32_t beside_slot;          /**< cut.c: of that task */
     int64_t beside_due;            /**< cut.c: when the user is told, ms; 0: not */
+    struct alone *alone;           /**< alone.c: an MPI without PMIx in the program, or NULL */
     struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     LIST_HEAD(, spawn) spawns;     /**< upcall/spawn.c: steps that processes here have asked for */
     struct forwards *forwards;     /**< upcall/forward.c: what those print */

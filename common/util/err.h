@@ -5,9 +5,12 @@
 #ifndef MUSTER_UTIL_ERR_H
 #define MUSTER_UTIL_ERR_H
 
+#include <stdbool.h>
+
 /** Owned by the caller, usually on its stack; all zero means no error. */
 struct err {
     char text[512]; /**< what failed, who, and what to do; empty: no error */
+    bool alike;     /**< it is the same on all nodes of the step, and one of them tells the user */
 };
 
 /** Sets the text unless one is set already. @return -1, so that callers can return it */

@@ -155,6 +155,7 @@ static int describe(struct job *job, flux_t *h, struct err *err)
         return err_set(err, "out of memory");
     boot_set(boot, "jobid", boot->session);
     boot_set(boot, "uri", uri);
+    boot_set(boot, "other_pmi", "flux run -o pmi=simple");
     boot_set(boot, "unit", "job");
     boot_set(boot, "launcher", "shell");
     return set_library(boot, err);

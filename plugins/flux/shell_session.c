@@ -56,13 +56,20 @@ static const char *node_of(const struct session *s)
     return boot_here(&s->job.boot)->name;
 }
 
-/* A task asks for PMIx, and there is no server. */
+/* How loud this node says why it has no server: where it is the same on all nodes, one of the job
+ * tells the user. */
+static enum log_level level_of(const struct session *s)
+{
+    return s->why.alike && s->job.boot.node != 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR;
+}
+
+/* A task asks for PMIx, and there is no server: why, the user has read before. */
 static void knocked(void *arg)
 {
     const struct session *s = arg;
     char note[320];
-    log_error("a task on node %s asks for PMIx, and cannot have it: ending the job: %s", node_of(s),
-              s->why.text);
+    log_write(level_of(s), "a task on node %s asks for PMIx, and cannot have it: ending the job",
+              node_of(s));
     snprintf(note, sizeof(note), "%.300s", s->why.text);
     end_job(s, note);
 }
@@ -219,8 +226,8 @@ static bool runs_without(struct session *s)
         log_error("%s", err.text);
         return false;
     }
-    log_error("%s; tasks there run without PMIx, and the job ends when one of them asks for it",
-              s->why.text);
+    log_write(level_of(s), "%s; %s run without PMIx, and the job ends when one of them asks for it",
+              s->why.text, s->why.alike ? "its tasks" : "tasks there");
     return true;
 }
 

@@ -204,6 +204,7 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     if (agent)
         boot_set(boot, "agent", agent);
     free(agent);
+    boot_set(boot, "other_pmi", "srun --mpi=pmi2");
     take_plan(boot, env);
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
@@ -236,7 +237,7 @@ static void run_without(struct session *s)
     listener_close(&s->listener);
     if (s->facts.job != 0)
         s->watch = watch_start(
-            &(struct watched){.facts = &s->facts, .door = &s->door, .why = s->refusal.text}, &err);
+            &(struct watched){.facts = &s->facts, .door = &s->door, .why = &s->refusal}, &err);
 }
 
 /** Never fails: of a failed prefork srun is told no more than that it failed, has not even a
@@ -259,12 +260,18 @@ int mpi_p_slurmstepd_prefork(const void *step, char ***env)
     return SLURM_ABI_SUCCESS;
 }
 
-/* Says once a node why a task cannot be served, and has the step ended: the tasks of other nodes
- * would wait for it. */
+/* How loud this task says why it cannot be served: one of each node tells the user, and where it is
+ * the same on all nodes, one of the step. */
+static enum log_level level_of(const struct slurm_abi_task_info *task)
+{
+    bool tells = task->ltaskid == 0 && (!session->refusal.alike || session->facts.boot.node == 0);
+    return tells ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG;
+}
+
+/* Has the step ended: the tasks of other nodes would wait for this one. */
 static int refuse(const struct slurm_abi_task_info *task, const char *why)
 {
-    if (task->ltaskid == 0)
-        log_error("%s", why);
+    log_write(level_of(task), "%s", why);
     if (session->watch)
         watch_refused(session->watch);
     errno = ECANCELED; /* slurmstepd logs it */
@@ -284,8 +291,13 @@ static int send_to_door(const struct slurm_abi_task_info *task, char ***env, con
     char nspace[64];
     if (!s->watch || s->door.fd < 0 || agent_env_value(*env, PLAN_PARENT_ENV))
         return refuse(task, why);
-    if (task->ltaskid == 0)
-        log_error("%s; tasks there run without PMIx, and the step ends when one of them asks for "
+    if (s->refusal.alike)
+        log_write(level_of(task),
+                  "%s; its tasks run without PMIx, and the step ends when one of them asks for it",
+                  why);
+    else
+        log_write(level_of(task),
+                  "%s; tasks there run without PMIx, and the step ends when one of them asks for "
                   "it; muster-check -w %s says more",
                   why, s->facts.node);
     snprintf(nspace, sizeof(nspace), "slurm.%u.%u", s->facts.jobs[0], s->facts.step);

@@ -264,20 +264,20 @@ static void server_died(struct watch *watch)
 
 static void look_at_door(struct watch *watch, int at, struct door *door)
 {
-    const char *why = watch->of.why;
-    char died[sizeof(watch->launch->death) + 256];
+    const struct err *told = watch->of.why; /* the user has read it: mpi_muster.c */
+    char died[sizeof(watch->launch->death) + 256] = "";
     if (watch->fds[at].revents == 0)
         return;
     read_notes(watch); /* that of the task that knocks is there */
     if (!door_knocked(door, watch->guest))
         return;
     watch->fds[at].fd = -1; /* other tasks that knock wait until they are killed */
-    if (watch->state == STANDS_IN && !why) {
+    if (watch->state == STANDS_IN && !told)
         say_death(watch, died, sizeof(died));
-        why = died;
-    }
-    log_error("a task on node %s asks for PMIx, and cannot have it: ending the step%s%s",
-              watch->facts->node, why ? ": " : "", why ? why : "");
+    log_write(told && told->alike && watch->facts->boot.node != 0 ? LOG_LEVEL_INFO
+                                                                  : LOG_LEVEL_ERROR,
+              "a task on node %s asks for PMIx, and cannot have it: ending the step%s%s",
+              watch->facts->node, died[0] != '\0' ? ": " : "", died);
     watch->any = true;
     move(watch, ENDS);
 }

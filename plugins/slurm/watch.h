@@ -24,7 +24,7 @@ struct watched {
     struct listener *listener;  /**< closed when the server dies; NULL with launch */
     const struct task_env *env; /**< that of the tasks which the server serves; NULL with launch */
     struct door *door;          /**< for the tasks that it does not serve */
-    const char *why;            /**< why there is no server; NULL: there is one */
+    const struct err *why;      /**< why there is no server; NULL: there is one */
 };
 
 /**

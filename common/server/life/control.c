@@ -10,6 +10,7 @@
 #include "common/server/status/shown.h"
 #include "common/server/steps/meeting.h"
 #include "common/server/tasks/abort.h"
+#include "common/server/tasks/alone.h"
 #include "common/server/tasks/tasks.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
@@ -36,6 +37,7 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
         return;
     binding_complete(server->nspace);
     topology_share(server->topology, &server->boot, pid);
+    alone_watch(server);
     if (!server_tell_launcher(BOOT_SAYS_BOUND))
         log_warning("the launcher cannot be told that tasks may go on: %s", strerror(errno));
 }

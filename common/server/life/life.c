@@ -13,6 +13,7 @@
 #include "common/server/status/status.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
+#include "common/server/tasks/alone.h"
 #include "common/server/tasks/cut.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
@@ -95,6 +96,7 @@ void server_close(struct server *server)
     absent_close(server);
     broadcast_free(server->broadcasts);
     stranded_free(server);
+    alone_free(server);
     upcall_free_served(server);
     upcall_free_kept(server);
     forwards_free(server);

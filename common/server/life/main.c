@@ -80,7 +80,7 @@ static int send_environment(const struct server *server, struct err *err)
 static void send_failure(const struct err *err)
 {
     struct wire_out out = {0};
-    wire_put_u32(&out, BOOT_FAILED);
+    wire_put_u32(&out, err->alike ? BOOT_FAILED_ALIKE : BOOT_FAILED);
     wire_put_str(&out, err->text);
     if (out.failed || !send_all(BOOT_FD_CONTROL, out.data, out.len))
         log_error("%s", err->text);

@@ -99,7 +99,9 @@ static int read_step(struct server *server, struct err *err)
 
 int server_settings(struct server *server, struct err *err)
 {
-    return read_file(server, err) != 0 || read_rm(server, err) != 0 || read_step(server, err) != 0
-               ? -1
-               : 0;
+    if (read_file(server, err) != 0 || read_rm(server, err) != 0)
+        return -1;
+    int rc = read_step(server, err);
+    err->alike = rc != 0; /* all nodes get the same from the user */
+    return rc;
 }

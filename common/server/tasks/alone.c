@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks at the first task's mapped files soon after its start, and at growing intervals. They are
+ * read as the task's own user; of the files themselves nothing is read. */
+#include "common/server/tasks/alone.h"
+
+#include "common/server/server.h"
+#include "common/util/event_ms.h"
+#include "common/util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FIRST_MS = 10,
+    LOOKS = 10 /* each as long after the last as that was after its last: 10 s */
+};
+
+struct alone {
+    struct event *timer;
+    unsigned looks;
+    char library[64]; /* of the MPI; "": none was found */
+};
+
+static bool is_mpi(const char *name)
+{
+    return strncmp(name, "libmpi", strlen("libmpi")) == 0 && strstr(name, ".so") != NULL;
+}
+
+void alone_find_mpi(const char *maps, char *name, size_t cap)
+{
+    FILE *in = fopen(maps, "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool open_mpi = false;
+    name[0] = '\0';
+    while (in != NULL && !open_mpi && getline(&line, &size, in) >= 0) {
+        char *base = strrchr(line, '/');
+        if (base == NULL)
+            continue;
+        base[strcspn(base, "\n")] = '\0';
+        open_mpi = strncmp(base + 1, "libopen-pal", strlen("libopen-pal")) == 0;
+        if (name[0] == '\0' && is_mpi(base + 1))
+            snprintf(name, cap, "%s", base + 1);
+    }
+    if (open_mpi)
+        name[0] = '\0';
+    free(line);
+    if (in != NULL)
+        fclose(in);
+}
+
+static void look(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    struct alone *alone = server->alone;
+    const struct task *task = &server->tasks[0];
+    char maps[64];
+    (void)fd, (void)what;
+    if (task->state != TASK_STARTED)
+        return;
+    snprintf(maps, sizeof maps, "/proc/%d/maps", (int)task->pid);
+    alone_find_mpi(maps, alone->library, sizeof alone->library);
+    if (alone->library[0] == '\0' && ++alone->looks < LOOKS)
+        event_add_ms(alone->timer, (int64_t)FIRST_MS << alone->looks);
+}
+
+/* What another step has started may be told the reason; a step of one task is no matter. */
+void alone_watch(struct server *server)
+{
+    if (server->boot.node != 0 || server->boot.ntasks < 2 || boot_here(&server->boot)->ntasks < 1 ||
+        boot_setting(&server->boot, "parent") != NULL || server->alone != NULL)
+        return;
+    struct alone *alone = calloc(1, sizeof *alone);
+    if (alone == NULL)
+        return;
+    server->alone = alone;
+    alone->timer = evtimer_new(server->base, look, server);
+    if (alone->timer != NULL)
+        event_add_ms(alone->timer, FIRST_MS);
+}
+
+/* @return whether the tasks of this node have ended, none by a signal or after PMIx_Init */
+static bool all_by_themselves(const struct server *server)
+{
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
+        if (server->tasks[k].state != TASK_EARLY || server->tasks[k].sig != 0)
+            return false;
+    return true;
+}
+
+void alone_tell(struct server *server)
+{
+    const struct alone *alone = server->alone;
+    const char *remedy = boot_setting(&server->boot, "other_pmi");
+    if (alone == NULL || alone->library[0] == '\0' || server->ending || !all_by_themselves(server))
+        return;
+    log_error("no task on this node has asked for PMIx, and the program uses %s: each of the %s's "
+              "%u tasks has run by itself, as rank 0 of 1; start programs of this MPI with: %s",
+              alone->library, boot_unit(&server->boot), server->boot.ntasks,
+              remedy != NULL ? remedy : "another PMI");
+}
+
+void alone_free(struct server *server)
+{
+    struct alone *alone = server->alone;
+    server->alone = NULL;
+    if (alone == NULL)
+        return;
+    if (alone->timer != NULL)
+        event_free(alone->timer);
+    free(alone);
+}

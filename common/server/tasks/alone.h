@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A program whose MPI knows no PMIx does not find the other tasks of its step: each task runs by
+ * itself, as rank 0 of 1, and ends with status 0. MPICH of Debian is one. The server of the first
+ * node looks which MPI its first task has mapped, as long as that task has not called PMIx_Init,
+ * and tells the user at the end, when no task of the node has.
+ *
+ * An MPI of a program that the task itself starts is not seen.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_SERVER_ALONE_H
+#define MUSTER_SERVER_ALONE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct server;
+struct alone;
+
+/** Begins to look, if this server is the one that does. All tasks of this node have started. */
+void alone_watch(struct server *server);
+
+/** Says what was found, if the tasks have ended by themselves and none had called PMIx_Init. */
+void alone_tell(struct server *server);
+
+void alone_free(struct server *server);
+
+/**
+ * Looks for an MPI among the files that a process has mapped. Open MPI does not count: it asks for
+ * PMIx.
+ * @param maps a file such as /proc/PID/maps
+ * @param name gets the name of its library, such as "libmpich.so.12"; "" for none
+ */
+void alone_find_mpi(const char *maps, char *name, size_t cap);
+
+#endif
