@@ -68,8 +68,8 @@ static void knocked(void *arg)
 {
     const struct session *s = arg;
     char note[320];
-    log_write(level_of(s), "a task on node %s asks for PMIx, and cannot have it: ending the job",
-              node_of(s));
+    log_write(s->why.alike ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
+              "a task on node %s asks for PMIx, and cannot have it: ending the job", node_of(s));
     snprintf(note, sizeof(note), "%.300s", s->why.text);
     end_job(s, note);
 }

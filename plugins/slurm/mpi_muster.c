@@ -230,7 +230,7 @@ static int session_start(struct session *s, char *const *env, struct err *err)
 static void run_without(struct session *s)
 {
     struct err err = {0};
-    log_error("%s", s->refusal.text);
+    log_info("%s", s->refusal.text); /* the first task tells the user */
     if (s->listener.path[0] == '\0' && s->facts.runs[0].first != 0 &&
         listener_open(&s->listener, &s->facts, &err) < 0)
         log_debug("%s", err.text);

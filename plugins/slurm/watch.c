@@ -264,7 +264,8 @@ static void server_died(struct watch *watch)
 
 static void look_at_door(struct watch *watch, int at, struct door *door)
 {
-    const struct err *told = watch->of.why; /* the user has read it: mpi_muster.c */
+    const struct err *told =
+        watch->of.why; /* the user has read it, and that the step will end: mpi_muster.c */
     char died[sizeof(watch->launch->death) + 256] = "";
     if (watch->fds[at].revents == 0)
         return;
@@ -274,8 +275,7 @@ static void look_at_door(struct watch *watch, int at, struct door *door)
     watch->fds[at].fd = -1; /* other tasks that knock wait until they are killed */
     if (watch->state == STANDS_IN && !told)
         say_death(watch, died, sizeof(died));
-    log_write(told && told->alike && watch->facts->boot.node != 0 ? LOG_LEVEL_INFO
-                                                                  : LOG_LEVEL_ERROR,
+    log_write(told && told->alike ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
               "a task on node %s asks for PMIx, and cannot have it: ending the step%s%s",
               watch->facts->node, died[0] != '\0' ? ": " : "", died);
     watch->any = true;
