@@ -185,7 +185,7 @@ part_full() {
 alone() {
   run 60 -N2 -n4 env LD_PRELOAD="$1" sleep 0.5
   check "$2: status 0" "$(why "$log" "$status")" [ "$status" = 0 ]
-  n=$(grep -c 'has run by itself' "$log")
+  n=$(grep -c 'runs by itself' "$log")
   check "$2: said $3 times" "$n times" [ "$n" = "$3" ]
 }
 part_alone() {
@@ -193,7 +193,7 @@ part_alone() {
   for name in libmpich.so.12 libmpi.so.40 libopen-pal.so.40; do gcc -shared -x c -o "$work/$name" /dev/null; done
   alone "$work/libmpich.so.12" 'an MPI without PMIx' 1
   says 'an MPI without PMIx: the remedy' 0 \
-    'no task on this node has asked for PMIx, and the program uses libmpich.so.12: .* 4 tasks has run by itself.* start programs of this MPI with: (srun --mpi=pmi2|flux run -o pmi=simple)'
+    'no task on this node has asked for PMIx, and the program uses libmpich.so.12: .* 4 tasks runs by itself.* start programs of this MPI with: (srun --mpi=pmi2|flux run -o pmi=simple)'
   alone "$work/libmpi.so.40 $work/libopen-pal.so.40" 'Open MPI that is not used' 0
 }
 

@@ -48,6 +48,7 @@ void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint3
     tasks_ended(server, slot, sig, code);
     if (slot >= here->ntasks)
         return;
+    alone_ended(server, &server->tasks[slot]);
     upcall_client_ended(server, slot);
     upcall_task_gone(server, here->ranks[slot]);
     forwards_parent_gone(server, server->boot.nspace, here->ranks[slot]);

@@ -10,7 +10,6 @@
 #include "common/server/status/shown.h"
 #include "common/server/status/status.h"
 #include "common/server/steps/steps.h"
-#include "common/server/tasks/alone.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/time_left.h"
 #include "common/upcall/push.h"
@@ -125,8 +124,6 @@ static bool shut(struct server *server)
 void server_leave(struct server *server, unsigned ms)
 {
     bool in_order = server->told_to_leave && !tasks_all_killed(server);
-    if (in_order)
-        alone_tell(server);
     if (!in_order || !tasks_await_cause(server))
         tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
     if (server->control != NULL)

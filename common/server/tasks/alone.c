@@ -20,6 +20,7 @@ struct alone {
     struct event *timer;
     unsigned looks;
     char library[64]; /* of the MPI; "": none was found */
+    bool told;
 };
 
 static bool is_mpi(const char *name)
@@ -80,23 +81,25 @@ void alone_watch(struct server *server)
         event_add_ms(alone->timer, FIRST_MS);
 }
 
-/* @return whether the tasks of this node have ended, none by a signal or after PMIx_Init */
-static bool all_by_themselves(const struct server *server)
+/* @return whether no task of this node has called PMIx_Init */
+static bool none_connected(const struct server *server)
 {
     for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
-        if (server->tasks[k].state != TASK_EARLY || server->tasks[k].sig != 0)
+        if (server->tasks[k].state != TASK_STARTED && server->tasks[k].state != TASK_EARLY)
             return false;
     return true;
 }
 
-void alone_tell(struct server *server)
+void alone_ended(struct server *server, const struct task *task)
 {
-    const struct alone *alone = server->alone;
+    struct alone *alone = server->alone;
     const char *remedy = boot_setting(&server->boot, "other_pmi");
-    if (alone == NULL || alone->library[0] == '\0' || server->ending || !all_by_themselves(server))
+    if (alone == NULL || alone->told || alone->library[0] == '\0' || server->ending ||
+        task->state != TASK_EARLY || task->sig != 0 || task->code != 0 || !none_connected(server))
         return;
+    alone->told = true;
     log_error("no task on this node has asked for PMIx, and the program uses %s: each of the %s's "
-              "%u tasks has run by itself, as rank 0 of 1; start programs of this MPI with: %s",
+              "%u tasks runs by itself, as rank 0 of 1; start programs of this MPI with: %s",
               alone->library, boot_unit(&server->boot), server->boot.ntasks,
               remedy != NULL ? remedy : "another PMI");
 }

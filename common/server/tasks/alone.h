@@ -3,7 +3,7 @@
  * A program whose MPI knows no PMIx does not find the other tasks of its step: each task runs by
  * itself, as rank 0 of 1, and ends with status 0. MPICH of Debian is one. The server of the first
  * node looks which MPI its first task has mapped, as long as that task has not called PMIx_Init,
- * and tells the user at the end, when no task of the node has.
+ * and tells the user when the first task of the node ends, and none has.
  *
  * An MPI of a program that the task itself starts is not seen.
  * @thread all of it: the loop's
@@ -16,12 +16,15 @@
 
 struct server;
 struct alone;
+struct task;
 
 /** Begins to look, if this server is the one that does. All tasks of this node have started. */
 void alone_watch(struct server *server);
 
-/** Says what was found, if the tasks have ended by themselves and none had called PMIx_Init. */
-void alone_tell(struct server *server);
+/** A task of this node has ended. Says what was found, if the task has ended well and none had
+ * called PMIx_Init. That is as late as the user may be told: once all have ended, the launcher may
+ * have shut the way to the terminal. */
+void alone_ended(struct server *server, const struct task *task);
 
 void alone_free(struct server *server);
 
