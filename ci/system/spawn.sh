@@ -8,7 +8,7 @@ usage() {
 usage: ci/slurm -N 4 -- ci/system/spawn.sh BUILDDIR [CHECK]...
 
 Steps whose tasks call PMIx_Spawn: what the started processes see, which failures are told and how soon, that
-nothing is left however either side ends. CHECKs: calls how input output het group busy rounds many nested mpi ends lives; all of them by
+nothing is left however either side ends. CHECKs: calls how input output het group kin busy rounds many nested mpi ends lives; all of them by
 default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -47,6 +47,11 @@ check_calls() {
 
 # The children call as soon as they run, on a node that has no server of the parent's, too.
 check_group() { passes 'parents and children make a group at once' salloc -Q -N3 -n12 srun --mpi="$MPI" -N2 -n2 "$clients/spawner" --what group --n 12; }
+# After a connect each side has the keys of the other.
+check_kin() {
+  timeout 100 salloc -Q -N2 --ntasks-per-node=4 srun --mpi="$MPI" -N2 -n2 "$clients/kin" --n 6 --seconds 80 >"$work/log" 2>&1 </dev/null
+  judge 'parents and children know each other after a connect' kin $? "$work/log"
+}
 # Each directive. The files that a task writes are on its node.
 check_how() {
   local why
@@ -129,7 +134,13 @@ check_nested() {
 check_mpi() {
   local nodes
   [ -x "$clients/mpi_spawn" ] || { skip 'MPI_Comm_spawn' 'no mpicc'; return; }
-  export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
+  export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
+  for nodes in 1 2; do
+    case $nodes$(mpicc --showme:version 2>/dev/null) in 2*'Open MPI 6.'*) continue ;; esac
+    timeout 100 salloc -Q -N$nodes -n8 srun --mpi="$MPI" -N$nodes -n2 "$clients/mpi_family" >"$work/log" 2>&1 </dev/null
+    judge "spawn, merge, disconnect, finalize; $nodes nodes" mpi_family $? "$work/log"
+  done
+  export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp
   for nodes in 1 2; do
     case $nodes$(mpicc --showme:version 2>/dev/null) in 2*'Open MPI 6.'*) continue ;; esac
     timeout 200 salloc -Q -N$nodes -n8 srun --mpi="$MPI" -N$nodes -n2 "$clients/mpi_spawn" --seconds 180 >"$work/log" 2>&1 </dev/null
@@ -212,7 +223,7 @@ check_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell '' && { scancel "$(job_of child-cancelled).1"; over child-cancelled 0; }
 }
 
-[ $# -gt 0 ] || set -- calls how input output het group busy rounds many nested mpi ends lives
+[ $# -gt 0 ] || set -- calls how input output het group kin busy rounds many nested mpi ends lives
 for what; do "check_$what"; done
 clean 'all'
 summary

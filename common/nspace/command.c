@@ -32,7 +32,7 @@ void command_wdir(const struct nspace *ns, const char *wdir)
 {
     struct infos list = {0};
     pmix_proc_t all;
-    if (boot_setting(ns->boot, "parent") != NULL)
+    if (boot_setting(ns->boot, BOOT_PARENT) != NULL)
         return; /* it is muster-exec's; each application has its own */
     PMIX_LOAD_PROCID(&all, ns->boot->nspace, PMIX_RANK_WILDCARD);
     describe(&list, ns, PMIX_WDIR, wdir);

@@ -55,6 +55,7 @@ static void each_is_in_its_releases(void **state)
         {LIBRARY_LOOKUP_PARTIAL, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_GROUP_TIMER_CRASHES, {4, 2, 9}, {5, 0, 0}},
         {LIBRARY_CONNECT_TIMER_STAYS, {6, 1, 0}, {7, 0, 0}},
+        {LIBRARY_CONNECT_TELLS_LOCAL, {5, 0, 0}, {4, 2, 9}},
         {LIBRARY_FENCE_MIXES_JOBS, {5, 0, 7}, {6, 0, 0}},
         {LIBRARY_WILDCARD_IS_LOCAL, {4, 2, 9}, {5, 0, 0}},
         {LIBRARY_LOCAL_DESTRUCT_TOLD, {6, 0, 9}, {6, 1, 0}},

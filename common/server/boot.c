@@ -74,13 +74,18 @@ void boot_write(const struct boot *boot, struct wire_out *out)
 
 void boot_write_nspace(const struct boot *boot, struct wire_out *out)
 {
+    const char *const keys[] = {BOOT_PSETS, BOOT_PARENT};
+    struct boot_setting settings[2];
     struct boot told = *boot;
-    const char *psets = boot_setting(boot, BOOT_PSETS);
-    struct boot_setting setting = {BOOT_PSETS, (char *)psets};
     told.tmpdir = "/";
     told.node = 0;
-    told.settings = &setting;
-    told.nsettings = psets != NULL;
+    told.settings = settings;
+    told.nsettings = 0;
+    for (int i = 0; i < 2; i++) {
+        char *value = (char *)boot_setting(boot, keys[i]);
+        if (value != NULL)
+            settings[told.nsettings++] = (struct boot_setting){(char *)keys[i], value};
+    }
     boot_write(&told, out);
 }
 
@@ -388,7 +393,7 @@ const char *boot_setting(const struct boot *boot, const char *key)
 
 bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank)
 {
-    const char *text = boot_setting(boot, "parent");
+    const char *text = boot_setting(boot, BOOT_PARENT);
     char *end;
     if (text == NULL || *text < '0' || *text > '9')
         return false;

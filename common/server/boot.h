@@ -96,14 +96,18 @@ struct boot_allocation {
 #define BOOT_PSETS_ENV "MUSTER_PSETS"
 enum { BOOT_PSETS_MAX = 4096 };
 
+/** The setting "RANK NAMESPACE" of the process that has started the step. Servers of other steps
+ * are told it. */
+#define BOOT_PARENT "parent"
+
 /** A setting for the server's RM back end. What the step's user has set for it stands here under
  * the name that he has given it (conf_step.h). Ten are the server's own: "backend", the back
  * end's name; if any, "preload", a shared object that the back end needs, "ask", the command by
  * which users ask for the state of the step (muster-status), "other_pmi", the one by which they
  * start programs of an MPI without PMIx, "options", settings of the step's user as a JSON object,
  * "conf", settings as in muster.json that win over those there, and "wdir" and "argv", where and by
- * what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV), "parent", "RANK
- * NAMESPACE" of the process that has started the step, and "apps" (boot_take_apps).
+ * what command line the one application is started (PMIX_WDIR, PMIX_APP_ARGV), BOOT_PARENT,
+ * and "apps" (boot_take_apps).
  */
 struct boot_setting {
     char *key, *value;
@@ -142,8 +146,8 @@ void boot_write(const struct boot *boot, struct wire_out *out);
 void boot_replace(struct boot *boot, const char *key, const char *value);
 
 /** Appends what servers of other steps are told: the same message of node 0, with "/" instead of
- * the directory, and of the settings BOOT_PSETS alone. So it is the same bytes on every server of
- * the step. */
+ * the directory, and of the settings BOOT_PSETS and BOOT_PARENT alone. So it is the same bytes on
+ * every server of the step. */
 void boot_write_nspace(const struct boot *boot, struct wire_out *out);
 
 /**
@@ -183,7 +187,7 @@ uint32_t boot_napps(const struct boot *boot);
 /** @return the application of that number */
 struct boot_app boot_app(const struct boot *boot, uint32_t app);
 
-/** Which process has started the step (PMIx_Spawn), by the setting "parent", the user's word.
+/** Which process has started the step (PMIx_Spawn), by the setting BOOT_PARENT, the user's word.
  * @param nspace 256 bytes @return whether a process has: it is a spawned step */
 bool boot_parent(const struct boot *boot, char *nspace, uint32_t *rank);
 

@@ -2,12 +2,13 @@
 /* connect and disconnect: operations of the engine whose success is a status alone.
  *
  * Before a connect is answered, libpmix knows the namespaces of all participants on every server of
- * the step: so a process finds the job-level information of the others, and their data by direct
- * modex, and fences and events may name them. The book (server/steps/book.h) keeps which processes
- * are connected. One whose participants are all of this node is not in it: libpmix does not hand up
- * its disconnect.
+ * the step. The answer tells each process the job-level information of the others
+ * (connect_reply.h), it finds their data by direct modex, and fences and events may name them. The
+ * book (server/steps/book.h) keeps which processes are connected. One whose participants are all of
+ * this node is not in it: libpmix does not hand up its disconnect.
  */
 #include "common/notify/connection.h"
+#include "common/server/process/connect_reply.h"
 #include "common/server/process/expiry.h"
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
@@ -17,6 +18,10 @@
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Each process here gets a message of half a kilobyte for each process of another step, and keeps
+ * 2 KB. Meanwhile libpmix needs 7 KB for each, and all messages wait in this process. */
+enum { TOLD_MAX = 16384, TOLD_TOGETHER_MAX = 262144 };
 
 /* A connect that has succeeded. */
 struct connected {
@@ -30,14 +35,48 @@ static void answer(struct collective *c, pmix_status_t status)
     collective_free(c);
 }
 
+/* Adds the namespaces of other steps. @return how many processes they have */
+static uint64_t name_others(const struct collective *c, struct connect_reply *reply)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < c->members.nparts; i++) {
+        const struct nspace *ns = nspace_find(c->server->nspace, c->members.parts[i].nspace);
+        if (ns == NULL || ns == c->server->nspace)
+            continue;
+        connect_reply_add(reply, ns->boot->nspace);
+        n += ns->boot->ntasks;
+    }
+    return n;
+}
+
+/* What libpmix's answer tells each process here of the others. */
+static struct connect_reply *introduction(const struct collective *c)
+{
+    struct connect_reply *reply = NULL;
+    if (library_has(c->server->library, LIBRARY_CONNECT_TELLS_LOCAL))
+        reply = connect_reply_new();
+    if (reply == NULL)
+        return NULL;
+    uint64_t others = name_others(c, reply), here = server_members_here(c->server, &c->all);
+    if (others <= TOLD_MAX && others * here <= TOLD_TOGETHER_MAX)
+        return reply;
+    log_info("connect: %llu processes here have to ask for the keys of %llu others, which are too "
+             "many to tell",
+             (unsigned long long)here, (unsigned long long)others);
+    connect_reply_free(reply);
+    return NULL;
+}
+
 /* A job that had ended before the connection was in the book has ended its connections then. */
 static void on_known(struct spread_wait *wait)
 {
     struct connected *done = (struct connected *)((char *)wait - offsetof(struct connected, wait));
     struct server *server = done->collective->server;
     struct procset members = done->collective->members;
+    connect_reply_begin(introduction(done->collective));
     done->collective->members = (struct procset){0};
     answer(done->collective, PMIX_SUCCESS);
+    connect_reply_end();
     free(done);
     for (uint32_t i = 0; i < members.nparts; i++)
         if (steps_has_ended(server, members.parts[i].nspace))

@@ -2,8 +2,10 @@
 /** @file
  * Tests of what a connect leaves behind that has succeeded when the job of some participants has
  * ended: the processes here get its success, then they are told of that end, and the book is empty.
+ * And of whose keys libpmix is to tell them.
  */
 #include "common/notify/connection.h"
+#include "common/server/process/connect_reply.h"
 #include "common/server/process/expiry.h"
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
@@ -21,6 +23,11 @@ static int registered;            /* what steps_register() returns */
 static bool over;                 /* the other job has ended */
 static pmix_status_t status;      /* the answer; PMIX_ERROR: none yet */
 static unsigned nends;            /* connections that were told of the job's end */
+static char told[256];            /* namespaces that the answer has */
+
+/* The job that the processes here connect to. */
+static struct boot other_boot;
+static struct nspace own, other = {.boot = &other_boot};
 
 void answer_status(struct answer *answer, pmix_status_t given)
 {
@@ -133,13 +140,46 @@ void expiry_handed_up(const void *cbdata)
     (void)cbdata;
 }
 
+struct connect_reply *connect_reply_new(void)
+{
+    static int reply;
+    return (struct connect_reply *)&reply;
+}
+
+void connect_reply_add(struct connect_reply *reply, const char *nspace)
+{
+    (void)reply;
+    strcat(told, nspace);
+}
+
+void connect_reply_free(struct connect_reply *reply)
+{
+    (void)reply;
+    told[0] = '\0';
+}
+
+void connect_reply_begin(struct connect_reply *reply)
+{
+    assert_int_equal(reply != NULL, told[0] != '\0');
+    assert_int_equal(status, PMIX_ERROR);
+}
+
+void connect_reply_end(void)
+{
+    assert_int_equal(status, PMIX_SUCCESS);
+}
+
 /* ---- */
 
 static int begin(void **state)
 {
-    static char id[] = "", nspace[] = "job.1";
+    static char id[] = "", nspace[] = "job.1", other_nspace[] = "job.2";
     (void)state;
     server = (struct server){.boot = {.nspace = nspace, .nnodes = 1, .ntasks = 1, .nodes = nodes}};
+    own = (struct nspace){.boot = &server.boot, .next = &other};
+    server.nspace = &own;
+    other_boot = (struct boot){.nspace = other_nspace, .ntasks = 4};
+    told[0] = '\0';
     collective = calloc(1, sizeof *collective);
     assert_non_null(collective);
     collective->server = &server;
@@ -207,12 +247,41 @@ static void one_is_forgotten(void **state)
     assert_int_equal(nends, 0);
 }
 
+static void the_others_are_told_of(void **state)
+{
+    (void)state;
+    server.library = 0x050007;
+    succeed();
+    assert_string_equal(told, "job.2");
+}
+
+static void too_many_are_not(void **state)
+{
+    (void)state;
+    server.library = 0x050007;
+    other_boot.ntasks = 1000000;
+    succeed();
+    assert_string_equal(told, "");
+}
+
+/* 4.2 cannot. */
+static void another_release_does_not(void **state)
+{
+    (void)state;
+    server.library = 0x040202;
+    succeed();
+    assert_string_equal(told, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_jobs_live, begin, end),
         cmocka_unit_test_setup_teardown(one_has_ended, begin, end),
         cmocka_unit_test_setup_teardown(one_is_forgotten, begin, end),
+        cmocka_unit_test_setup_teardown(the_others_are_told_of, begin, end),
+        cmocka_unit_test_setup_teardown(too_many_are_not, begin, end),
+        cmocka_unit_test_setup_teardown(another_release_does_not, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ struct parent *parent_open(flux_shell_t *shell, struct boot *boot, uint64_t job)
     uint64_t id;
     if (text == NULL || flux_job_event_watch == NULL)
         return NULL;
-    boot_set(boot, "parent", text);
+    boot_set(boot, BOOT_PARENT, text);
     if (apps != NULL)
         boot_set(boot, "apps", apps);
     if (channel != NULL)

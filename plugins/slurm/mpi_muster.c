@@ -187,7 +187,7 @@ static void take_plan(struct boot *boot, char *const *env)
     const char *parent = agent_env_value(env, PLAN_PARENT_ENV);
     const char *apps = agent_env_value(env, PLAN_APPS_ENV);
     if (parent)
-        boot_set(boot, "parent", parent);
+        boot_set(boot, BOOT_PARENT, parent);
     if (parent && apps)
         boot_set(boot, "apps", apps);
 }

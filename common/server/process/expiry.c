@@ -7,9 +7,12 @@
  * has the event twice, and its loop never comes to an end once that time has come. So a timer that
  * is set again is taken away here first.
  *
+ * connect_reply.h has another use of this function.
+ *
  * A libpmix with a libevent of its own within does not come here. */
 #include "common/server/process/expiry.h"
 
+#include "common/server/process/connect_reply.h"
 #include "common/server/process/conns.h"
 
 #include <dlfcn.h>
@@ -72,6 +75,7 @@ int event_assign(struct event *ev, struct event_base *base, evutil_socket_t fd, 
             timers[ntimers++ % KEPT] = t;
     }
     handed_up = NULL;
+    connect_reply_shift(fd, events, &callback, &arg);
     conns_assigned(ev, fd, events, &callback, &arg);
     return assign(ev, base, fd, events, callback, arg);
 }
