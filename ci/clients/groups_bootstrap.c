@@ -219,6 +219,21 @@ static void surplus(void)
     fence_all(false);
 }
 
+/* A leader gives itself alone. libpmix before 6.1 takes that for a group of one node, and asks its
+ * host only for a context id: without one no host can refuse. */
+static void alone_refused(void)
+{
+    pmix_info_t info[2], *results = NULL;
+    size_t nresults = 0, count = client.size;
+    step("refusal of one that leads");
+    PMIX_INFO_LOAD(&info[0], PMIX_GROUP_BOOTSTRAP, &count, PMIX_SIZE);
+    PMIX_INFO_LOAD(&info[1], PMIX_GROUP_ASSIGN_CONTEXT_ID, NULL, PMIX_BOOL);
+    CHECK_STATUS(
+        PMIx_Group_construct("boot.alone.refused", &client.me, 1, info, 2, &results, &nresults),
+        PMIX_ERR_NOT_SUPPORTED, "bootstrap of one that leads");
+    fence_all(false);
+}
+
 static void refused(void)
 {
     pmix_info_t info, *results = NULL;
@@ -265,9 +280,9 @@ int main(int argc, char **argv)
     for (pmix_rank_t r = 0; r < client.size; r++)
         everybody[r] = proc_of(r);
     if (!GROUP_HAS_ADDED) {
-        nodes_of_ranks();
         if (nodes_of_ranks()[0] != nodes_of_ranks()[client.size - 1])
             refused(); /* an all-local construct is finished by old libraries themselves */
+        alone_refused();
         return client_skip("libpmix %d.%d.%d knows no bootstrap; muster refuses it at once",
                            (int)(LIBPMIX / 10000), (int)(LIBPMIX / 100 % 100),
                            (int)(LIBPMIX % 100));
