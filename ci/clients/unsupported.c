@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* unsupported: calls that a host need not do are answered in time, whatever the answer, and the job
- * works on. So are group operations with directives that the library does not have: with
- * PMIX_ERR_NOT_SUPPORTED.
+ * works on. So are group operations with directives that the library or muster does not have, with
+ * PMIX_ERR_NOT_SUPPORTED, and with values that they cannot have, with PMIX_ERR_BAD_PARAM.
  *
  * Rank 0 makes the calls, one at a time, while the others wait in a fence; connect and disconnect
  * are made by all. A call counts as hanging after --deadline seconds.
@@ -9,6 +9,7 @@
 #include "group.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pmix_tool.h>
 #include <pthread.h>
 #include <time.h>
@@ -179,16 +180,20 @@ static const struct {
     int from;
     pmix_data_type_t type;
     bool alone; /* the caller is the only process */
+    pmix_status_t status;
 } directives[] = {
-    {PMIX_GROUP_FT_COLLECTIVE, 70000, PMIX_BOOL, false},
-    {PMIX_GROUP_NOTIFY_TERMINATION, 70000, PMIX_BOOL, false},
-    {PMIX_GROUP_ADD_MEMBERS, 60100, PMIX_DATA_ARRAY, false},
-    {PMIX_GROUP_BOOTSTRAP, 60100, PMIX_SIZE, true},
+    {PMIX_GROUP_FT_COLLECTIVE, 70000, PMIX_BOOL, false, PMIX_ERR_NOT_SUPPORTED},
+    {PMIX_GROUP_NOTIFY_TERMINATION, 70000, PMIX_BOOL, false, PMIX_ERR_NOT_SUPPORTED},
+    {PMIX_GROUP_ADD_MEMBERS, 60100, PMIX_DATA_ARRAY, false, PMIX_ERR_NOT_SUPPORTED},
+    {PMIX_GROUP_BOOTSTRAP, 60100, PMIX_SIZE, true, PMIX_ERR_NOT_SUPPORTED},
+    {PMIX_RANGE, INT_MAX, PMIX_DATA_RANGE, false, PMIX_ERR_NOT_SUPPORTED},
+    {PMIX_GROUP_INFO, INT_MAX, PMIX_STRING, false, PMIX_ERR_BAD_PARAM},
+    {PMIX_GROUP_LOCAL_ONLY, INT_MAX, PMIX_STRING, false, PMIX_ERR_BAD_PARAM},
 };
 
-static void refused(pmix_status_t status, uint64_t start, const char *what)
+static void refused(pmix_status_t status, pmix_status_t expected, uint64_t start, const char *what)
 {
-    CHECK_STATUS(status, PMIX_ERR_NOT_SUPPORTED, what);
+    CHECK_STATUS(status, expected, what);
     CHECK(now_ns() - start < (uint64_t)deadline * 1000000000u, "%s: refused after %llu ms", what,
           (unsigned long long)(now_ns() - start) / 1000000);
 }
@@ -199,6 +204,7 @@ static void refuse_directives(void)
 {
     const bool yes = true;
     const size_t leaders = client.size;
+    const pmix_data_range_t range = PMIX_RANGE_GLOBAL;
     pmix_proc_t self = client.me;
     pmix_data_array_t added = {.type = PMIX_PROC, .size = 1, .array = &self};
     struct group_result result;
@@ -206,9 +212,11 @@ static void refuse_directives(void)
         pmix_info_t info[2], *results = NULL;
         size_t nresults = 0;
         char id[80];
-        const void *value = directives[i].type == PMIX_BOOL   ? (const void *)&yes
-                            : directives[i].type == PMIX_SIZE ? (const void *)&leaders
-                                                              : (const void *)&added;
+        const void *value = directives[i].type == PMIX_BOOL         ? (const void *)&yes
+                            : directives[i].type == PMIX_SIZE       ? (const void *)&leaders
+                            : directives[i].type == PMIX_DATA_RANGE ? (const void *)&range
+                            : directives[i].type == PMIX_STRING     ? (const void *)"tomorrow"
+                                                                    : (const void *)&added;
         if (LIBPMIX >= directives[i].from)
             continue;
         snprintf(id, sizeof id - sizeof ".again", "%s.%u", directives[i].key,
@@ -219,7 +227,7 @@ static void refuse_directives(void)
         uint64_t start = now_ns();
         refused(PMIx_Group_construct(id, directives[i].alone ? &client.me : &client.all, 1, info, 2,
                                      &results, &nresults),
-                start, directives[i].key);
+                directives[i].status, start, directives[i].key);
         step("a group without it");
         strcat(id, ".again");
         group_construct(id, directives[i].alone ? &client.me : &client.all, 1, &result);
@@ -245,7 +253,8 @@ static void require_unknown(void)
     PMIX_INFO_REQUIRED(&info);
     step("fence with a required one");
     uint64_t start = now_ns();
-    refused(PMIx_Fence(&client.all, 1, &info, 1), start, "a fence that requires the unknown");
+    refused(PMIx_Fence(&client.all, 1, &info, 1), PMIX_ERR_NOT_SUPPORTED, start,
+            "a fence that requires the unknown");
     step("fence without it");
     fence_all(false);
 }

@@ -7,6 +7,7 @@
 
 #include "common/notify/answer.h"
 #include "common/notify/event_wire.h"
+#include "common/notify/refuse.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/keys.h"
 #include "common/nspace/procs.h"
@@ -29,8 +30,6 @@ static pmix_status_t copy_targets(struct notification *event, const pmix_value_t
     } else if (value->type == PMIX_DATA_ARRAY && array != NULL && array->type == PMIX_PROC) {
         procs = array->array;
         n = procs != NULL ? array->size : 0;
-    } else {
-        return PMIX_ERR_BAD_PARAM;
     }
     pmix_proc_t *more = realloc(event->targets, (event->ntargets + n) * sizeof *more + 1);
     if (more == NULL)
@@ -39,7 +38,7 @@ static pmix_status_t copy_targets(struct notification *event, const pmix_value_t
     if (n > 0)
         memcpy(more + event->ntargets, procs, n * sizeof *procs);
     event->ntargets += n;
-    event->aimed = true;
+    event->aimed = event->ntargets > 0;
     return PMIX_SUCCESS;
 }
 
@@ -50,7 +49,7 @@ static pmix_status_t pack(struct notification *event, const pmix_info_t info[], 
     pmix_status_t rc = PMIX_SUCCESS;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     if (ninfo > INT32_MAX)
-        rc = PMIX_ERR_BAD_PARAM;
+        rc = refused(PMIX_ERR_BAD_PARAM, "event %d has %zu infos", event->code, ninfo);
     else if (ninfo > 0)
         rc = PMIx_Data_pack(NULL, &buffer, (void *)info, (int32_t)ninfo, PMIX_INFO);
     if (rc == PMIX_SUCCESS && ninfo > 0)
@@ -83,7 +82,11 @@ pmix_status_t notification_copy(const struct boot *boot, struct notification *ev
     if (rc != PMIX_SUCCESS)
         return rc;
     if (range > PMIX_RANGE_PROC_LOCAL || (range == PMIX_RANGE_CUSTOM && !event->aimed))
-        return PMIX_ERR_BAD_PARAM;
+        return refused(PMIX_ERR_BAD_PARAM, "event %d of %s rank %u: %s", code, source->nspace,
+                       source->rank,
+                       range == PMIX_RANGE_CUSTOM
+                           ? "its range is custom; give its processes by PMIX_EVENT_CUSTOM_RANGE"
+                           : "it has a range that there is not");
     event_group_read(boot, &event->group, code, source, info, ninfo);
     return pack(event, info, ninfo);
 }
@@ -163,9 +166,15 @@ static pmix_status_t route_event(struct server *server, struct route *route,
             route_target(server, route, &event->targets[i]);
         if (route->unknown + route->lost == 0)
             return PMIX_SUCCESS;
-        return route->reached > 0   ? PMIX_ERR_PARTIAL_SUCCESS
-               : route->unknown > 0 ? PMIX_ERR_NOT_FOUND
-                                    : PMIX_ERR_UNREACH;
+        return route->reached > 0 ? PMIX_ERR_PARTIAL_SUCCESS
+               : route->unknown == 0
+                   ? PMIX_ERR_UNREACH
+                   : refused(
+                         PMIX_ERR_NOT_FOUND,
+                         "event %d of %s rank %u: no process of its custom range is known, such "
+                         "as %s rank %u",
+                         event->code, event->source.nspace, event->source.rank,
+                         event->targets[0].nspace, event->targets[0].rank);
     case PMIX_RANGE_RM: /* for us: no process is to see it */
         log_info("event %d of %s rank %u is for the resource manager, which acts on none",
                  event->code, event->source.nspace, event->source.rank);
@@ -174,7 +183,7 @@ static pmix_status_t route_event(struct server *server, struct route *route,
     case PMIX_RANGE_PROC_LOCAL:
         return PMIX_SUCCESS;
     }
-    return PMIX_ERR_BAD_PARAM;
+    return refused(PMIX_ERR_BAD_PARAM, "event %d has a range that there is not", event->code);
 }
 
 static struct wire_out write_event(const struct server *server, const struct notification *event)
@@ -360,9 +369,11 @@ pmix_status_t notification_take_names(struct server *server, struct notification
     procset_free(&members);
     if (!has_name)
         return PMIX_SUCCESS;
-    pmix_status_t rc = divide(server, event, &members, &all) == 0
-                           ? unpack(event->infos, event->len, event->ninfo, &info)
-                           : PMIX_ERR_NOT_FOUND;
+    pmix_status_t rc =
+        divide(server, event, &members, &all) == 0
+            ? unpack(event->infos, event->len, event->ninfo, &info)
+            : refused(PMIX_ERR_NOT_FOUND, "event %d names ranks that its connections do not have",
+                      event->code);
     if (info != NULL) {
         struct notification sent = {.code = event->code, .source = event->source};
         rc = procset_unite(&all, &members) == 0 ? aim(server, info, event->ninfo, &all)

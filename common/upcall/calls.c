@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fence_nb and group, as libpmix hands them up. @thread PMIx's, unless said */
+#include "common/notify/refuse.h"
 #include "common/server/process/expiry.h"
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
+#include "common/upcall/directives.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -23,10 +25,11 @@ pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_
                            size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t cbfunc,
                            void *cbdata)
 {
-    struct collective *c =
-        procs == NULL || nprocs == 0 ? NULL : collective_new(COLL_FENCE, "", procs, nprocs);
+    if (procs == NULL || nprocs == 0)
+        return refused(PMIX_ERR_BAD_PARAM, "PMIx_Fence: it names no process");
+    struct collective *c = collective_new(COLL_FENCE, "", procs, nprocs);
     if (c == NULL)
-        return PMIX_ERR_BAD_PARAM;
+        return PMIX_ERR_NOMEM;
     c->server = upcall_server();
     if (mixes_jobs(c)) {
         free(data);
@@ -93,8 +96,7 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     if (op == PMIX_GROUP_DESTRUCT &&
         library_has(upcall_server()->library, LIBRARY_LOCAL_DESTRUCT_TOLD))
         for (size_t i = 0; i < ndirs; i++)
-            if (PMIX_CHECK_KEY(&directives[i], PMIX_GROUP_LOCAL_ONLY) &&
-                collective_is_true(&directives[i]))
+            if (directive_is_on(&directives[i], PMIX_GROUP_LOCAL_ONLY))
                 return forget_local(group, procs, nprocs);
     enum coll_kind kind = op == PMIX_GROUP_CONSTRUCT ? COLL_CONSTRUCT : COLL_DESTRUCT;
     struct collective *c = collective_new(kind, group, procs, nprocs);
@@ -113,9 +115,9 @@ pmix_status_t upcall_group(pmix_group_operation_t op, char *group, const pmix_pr
     if (library_has(c->server->library, LIBRARY_GROUP_TIMER_CRASHES))
         expiry_handed_up(cbdata);
     if (strlen(group) > PROCSET_NAME_MAX) {
-        log_error("group \"%.64s…\": its id has %zu bytes, and may have %d", group, strlen(group),
-                  PROCSET_NAME_MAX);
-        c->call.status = PMIX_ERR_BAD_PARAM;
+        c->call.status = refused_aloud(PMIX_ERR_BAD_PARAM,
+                                       "group \"%.64s…\": its id has %zu bytes, and may have %d",
+                                       group, strlen(group), PROCSET_NAME_MAX);
         return upcall_post(&c->request.item, collective_refuse);
     }
     collective_directives(c, directives, ndirs);

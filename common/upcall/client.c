@@ -2,6 +2,7 @@
 /* Clients come and go; PMIx_Abort. */
 #include "common/upcall/upcall.h"
 
+#include "common/notify/refuse.h"
 #include "common/nspace/command.h"
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
@@ -253,12 +254,13 @@ pmix_status_t upcall_abort(const pmix_proc_t *proc, void *object, int status, co
     if (a == NULL)
         return PMIX_ERR_NOMEM;
     if (aborted(boot, procs, nprocs, &a->set) != 0) {
-        log_error("rank %u: PMIx_Abort is not supported for processes of another %s, nor for ranks "
-                  "that there are not",
-                  proc->rank, log_unit());
         procset_free(&a->set);
         free(a);
-        return PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED;
+        return refused_aloud(
+            PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED,
+            "rank %u: PMIx_Abort is not supported for processes of another %s, nor "
+            "for ranks that there are not",
+            proc->rank, log_unit());
     }
     a->rank = proc->rank;
     a->status = status;

@@ -3,6 +3,7 @@
 #include "common/upcall/collective.h"
 
 #include "common/notify/loss.h"
+#include "common/notify/refuse.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
@@ -95,7 +96,7 @@ static void on_done(struct engine_call *call, const struct engine_result *result
     struct collective *c = (struct collective *)((char *)call - offsetof(struct collective, call));
     struct engine_result told = *result;
     if (told.status == ENGINE_MISFIT)
-        told.status = PMIX_ERR_NOT_SUPPORTED;
+        told.status = PMIX_ERR_NOT_SUPPORTED; /* told when the two servers met */
     collective_complete(c, &told);
 }
 
@@ -212,9 +213,21 @@ static void spend(struct collective *c)
         c->call.status = PMIX_ERR_TIMEOUT;
 }
 
-/* What is set once, before the first call. @return 0, or -1: out of memory */
-static int begin(struct collective *c)
+/* libpmix's word for a process of this node whose connection has closed. The process has ended; no
+ * server is lost. */
+static void name_loss(struct collective *c)
 {
+    if (c->lost && c->call.status == PMIX_ERR_LOST_CONNECTION)
+        c->call.status = tasks_loss_status(c->server, c->kind);
+}
+
+/* What is set once, before the first call. @return PMIX_SUCCESS, or why it cannot be called */
+static pmix_status_t begin(struct collective *c)
+{
+    for (size_t i = 0; i < c->nprocs; i++)
+        if (c->procs[i].nspace[0] == '\0')
+            return refused(PMIX_ERR_NOT_FOUND, "%s: process %zu of %zu has no namespace",
+                           coll_traits(c->kind)->name, i + 1, c->nprocs);
     c->call.id = c->id;
     c->call.caller = &c->procs_of_caller;
     if (c->call.timeout == 0)
@@ -225,7 +238,7 @@ static int begin(struct collective *c)
     else
         c->started = now_ms();
     if (collective_expand(c) != 0 || members_expand(c) != 0)
-        return -1;
+        return PMIX_ERR_NOMEM;
     if (c->kind == COLL_DESTRUCT) {
         const struct registry_entry *e = registry_group(c->server->registry, c->id, &c->all);
         c->notify = c->notify || (e != NULL && e->notify);
@@ -237,7 +250,8 @@ static int begin(struct collective *c)
     c->lost = c->lost || c->lacking > 0 || (!coll_traits(c->kind)->is_group && c->apart);
     if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
         loss_group_ends(c->server, c->id, &c->all);
-    return collective_prepare(c);
+    name_loss(c);
+    return collective_prepare(c) == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
 /* Takes a connection's name among the participants into account: a disconnect is of that
@@ -255,14 +269,15 @@ static void take_name(struct collective *c)
                      : c->kind == COLL_FENCE    ? named->name
                                                 : c->id;
     char *copy = strdup(id);
-    pmix_status_t fault = copy == NULL                     ? PMIX_ERR_NOMEM
-                          : coll_traits(c->kind)->is_group ? PMIX_ERR_NOT_SUPPORTED
-                          : is_open                        ? PMIX_SUCCESS
-                                                           : PMIX_ERR_NOT_FOUND;
-    if (coll_traits(c->kind)->is_group)
-        log_error("group \"%s\": %s is the name of a connection, which libpmix would give as a "
-                  "member; name its processes",
-                  c->id, named->name);
+    pmix_status_t fault = copy == NULL ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+    if (copy != NULL && coll_traits(c->kind)->is_group)
+        fault = refused_aloud(PMIX_ERR_NOT_SUPPORTED,
+                              "group \"%s\": %s is the name of a connection, which libpmix would "
+                              "give as a member; name its processes",
+                              c->id, named->name);
+    else if (copy != NULL && !is_open)
+        fault = refused(PMIX_ERR_NOT_FOUND, "%s: the connection %s has been closed",
+                        coll_traits(c->kind)->name, named->name);
     if (c->call.status == PMIX_SUCCESS)
         c->call.status = fault;
     if (copy != NULL) {
@@ -274,7 +289,6 @@ static void take_name(struct collective *c)
 void collective_run(struct handoff_item *item)
 {
     struct collective *c = (struct collective *)item;
-    struct engine_result failed = {.status = PMIX_ERR_NOMEM};
     take_name(c);
     if (pending_is_behind(c)) {
         server_hold(c->server, item);
@@ -282,7 +296,8 @@ void collective_run(struct handoff_item *item)
     }
     if (seek(c))
         return;
-    bool ready = c->state >= COLLECTIVE_HELD || begin(c) == 0;
+    struct engine_result failed = {.status = c->state >= COLLECTIVE_HELD ? 0 : begin(c)};
+    bool ready = failed.status == PMIX_SUCCESS;
     if (!pending_add(c)) {
         if (ready && c->role != COLLECTIVE_LEADER)
             engine_forget(c->server->engine, &c->call);

@@ -104,9 +104,6 @@ void collective_directives(struct collective *c, const pmix_info_t info[], size_
 /** Has the engine do it; the run() of a request. @thread the loop's */
 void collective_run(struct handoff_item *item);
 
-/** @return whether a directive is given, and is not false. @thread any */
-bool collective_is_true(const pmix_info_t *info);
-
 /** Makes the canonical participants: sorted, with wildcards expanded. @return 0, or -1
  * @thread the loop's */
 int collective_expand(struct collective *c);

@@ -1,53 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the directives of a collective: what every collective has, and what is required and
- * unknown. */
+/* Reads the directives that every collective has. */
 #include "common/upcall/collective.h"
 
-#include "common/util/log.h"
-#include "include/muster/pmix.h"
+#include "common/notify/refuse.h"
+#include "common/upcall/directives.h"
 
-bool collective_is_true(const pmix_info_t *info)
+#include <pmix.h>
+
+static enum directives_call call_of(enum coll_kind kind)
 {
-    return info->value.type == PMIX_UNDEF ||
-           (info->value.type == PMIX_BOOL && info->value.data.flag);
-}
-
-/* What libpmix or we heed of a collective. */
-static const char *const known_keys[] = {PMIX_TIMEOUT,
-                                         PMIX_COLLECT_DATA,
-                                         PMIX_COLLECT_GENERATED_JOB_INFO,
-                                         PMIX_GROUP_ID,
-                                         PMIX_GROUP_ADD_MEMBERS,
-                                         PMIX_GROUP_ASSIGN_CONTEXT_ID,
-                                         PMIX_GROUP_BOOTSTRAP,
-                                         PMIX_GROUP_FT_COLLECTIVE,
-                                         PMIX_GROUP_NOTIFY_TERMINATION,
-                                         PMIX_GROUP_LOCAL_ONLY,
-                                         PMIX_GROUP_ENDPT_DATA,
-                                         PMIX_GROUP_INFO,
-                                         PMIX_PROC_DATA,
-                                         PMIX_LOCAL_COLLECTIVE_STATUS,
-                                         PMIX_CONNECT_ID,
-                                         PMIX_CONNECT_OPTIONAL,
-                                         PMIX_CONNECT_EARLY_TERM_ALLOWED,
-                                         PMIX_CONNECT_NOTIFY_EACH,
-                                         PMIX_CONNECT_NOTIFY_REQ,
-                                         PMIX_CONNECT_XCHG_ONLY,
-                                         MUSTER_CONNECT_NSPACE};
-
-/* Passes over a key that is not known, unless the caller requires it (PMIX_INFO_REQD). */
-static void refuse_unknown(struct collective *c, const pmix_info_t *info)
-{
-    for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++)
-        if (PMIX_CHECK_KEY(info, known_keys[i]))
-            return;
-    char what[COLL_DESCRIBE_MAX];
-    coll_describe(c->kind, c->id, what, sizeof what);
-    log_error("%s: the directive \"%.*s\" is required and not known: leave it out, or its "
-              "PMIX_INFO_REQD",
-              what, PMIX_MAX_KEYLEN, info->key);
-    if (c->call.status == PMIX_SUCCESS)
-        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+    return kind == COLL_FENCE       ? CALL_FENCE
+           : kind == COLL_CONSTRUCT ? CALL_CONSTRUCT
+           : kind == COLL_DESTRUCT  ? CALL_DESTRUCT
+           : kind == COLL_CONNECT   ? CALL_CONNECT
+                                    : CALL_DISCONNECT;
 }
 
 /* libpmix's word on the calls of this node. A loss is what libpmix says, and no fault of a
@@ -61,30 +27,49 @@ static void take_local_status(struct collective *c, const pmix_info_t *info)
     c->ncalls++; /* each call brings one along */
 }
 
+static void take_timeout(struct collective *c, const pmix_info_t *info)
+{
+    uint32_t seconds;
+    if (directive_number(&info->value, &seconds) && seconds > 0 &&
+        (c->call.timeout == 0 || seconds < c->call.timeout))
+        c->call.timeout = seconds;
+}
+
+/* Context ids are unique in the session, so also in each part of it. */
+static pmix_status_t check_range(const struct collective *c, const pmix_info_t *info)
+{
+    pmix_data_range_t range = info->value.data.range;
+    if (range <= PMIX_RANGE_PROC_LOCAL && range != PMIX_RANGE_GLOBAL && range != PMIX_RANGE_RM)
+        return PMIX_SUCCESS;
+    return refused(
+        PMIX_ERR_NOT_SUPPORTED,
+        "group \"%s\": its PMIX_RANGE is %s, and a context id is unique among the groups "
+        "of the session alone; give PMIX_RANGE_SESSION, or a smaller one",
+        c->id, PMIx_Data_range_string(range));
+}
+
 void collective_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
 {
+    const pmix_info_t *range = NULL;
+    pmix_status_t fault = directives_check(call_of(c->kind), c->id, info, ninfo);
     for (size_t i = 0; i < ninfo; i++) {
-        uint32_t seconds = 0;
-        if (PMIX_INFO_IS_REQUIRED(&info[i]))
-            refuse_unknown(c, &info[i]);
         if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS)) {
             take_local_status(c, &info[i]);
         } else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT)) {
-            pmix_status_t rc;
-            PMIX_VALUE_GET_NUMBER(rc, &info[i].value, seconds, uint32_t);
-            if (rc == PMIX_SUCCESS && seconds > 0 &&
-                (c->call.timeout == 0 || seconds < c->call.timeout))
-                c->call.timeout = seconds;
-        } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ASSIGN_CONTEXT_ID) &&
-                   collective_is_true(&info[i])) {
+            take_timeout(c, &info[i]);
+        } else if (directive_is_on(&info[i], PMIX_GROUP_ASSIGN_CONTEXT_ID)) {
             c->call.flags |= ENGINE_WANT_CONTEXT_ID;
-        } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_FT_COLLECTIVE) &&
-                   collective_is_true(&info[i])) {
+        } else if (directive_is_on(&info[i], PMIX_GROUP_FT_COLLECTIVE)) {
             c->survives = true;
-        } else if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_NOTIFY_TERMINATION) &&
-                   collective_is_true(&info[i])) {
+        } else if (directive_is_on(&info[i], PMIX_GROUP_NOTIFY_TERMINATION)) {
             c->notify = true;
             c->call.flags |= ENGINE_WANT_NOTIFY;
+        } else if (PMIX_CHECK_KEY(&info[i], PMIX_RANGE)) {
+            range = &info[i];
         }
     }
+    if (fault == PMIX_SUCCESS && range != NULL && (c->call.flags & ENGINE_WANT_CONTEXT_ID) != 0)
+        fault = check_range(c, range);
+    if (c->call.status == PMIX_SUCCESS)
+        c->call.status = fault;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The result of a collective, back into libpmix. */
 #include "common/notify/loss.h"
+#include "common/notify/refuse.h"
 #include "common/nspace/infos.h"
 #include "common/nspace/procs.h"
 #include "common/server/steps/steps.h"
@@ -189,7 +190,10 @@ static void complete_construct(struct collective *c, const struct engine_result 
         procset_unite(&c->gone, result->gone) != 0)
         o->status = PMIX_ERR_NOMEM;
     if (steps_register(c->server, &c->members) != 0)
-        o->status = PMIX_ERR_NOT_FOUND;
+        o->status = refused(PMIX_ERR_NOT_FOUND,
+                            "group \"%s\": a job that takes part has ended, and is not known here "
+                            "any more",
+                            c->id);
     if (id != 0)
         infos_put(&o->info, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
     c->notify = c->notify || (result->flags & ENGINE_WANT_NOTIFY);
@@ -207,9 +211,27 @@ static void complete_construct(struct collective *c, const struct engine_result 
         store(o);
 }
 
+/* Says which participant is not known. */
+static void tell_unknown(const struct collective *c)
+{
+    const char *name = coll_traits(c->kind)->name;
+    for (size_t i = 0; i < c->nprocs; i++) {
+        const pmix_proc_t *p = &c->procs[i];
+        const struct nspace *ns = nspace_find(c->server->nspace, p->nspace);
+        bool known = book_named(&c->server->book, p->nspace, NULL) != NULL;
+        if (ns == NULL && !known)
+            refused(PMIX_ERR_NOT_FOUND, "%s: the namespace %s is not known here", name, p->nspace);
+        else if (ns != NULL && p->rank <= PMIX_RANK_VALID && p->rank >= ns->boot->ntasks)
+            refused(PMIX_ERR_NOT_FOUND, "%s: %s has no rank %u; its ranks are 0 to %u", name,
+                    p->nspace, p->rank, ns->boot->ntasks - 1);
+    }
+}
+
 void collective_complete(struct collective *c, const struct engine_result *result)
 {
     struct server *server = c->server;
+    if (result->status == PMIX_ERR_NOT_FOUND)
+        tell_unknown(c);
     if (result->status != 0 && result->gone != NULL)
         tasks_bereft(c->server, result->status, result->gone);
     if (c->kind == COLL_FENCE) {

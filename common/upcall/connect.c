@@ -8,11 +8,12 @@
  * this node is not in it: libpmix does not hand up its disconnect.
  */
 #include "common/notify/connection.h"
+#include "common/notify/refuse.h"
 #include "common/server/process/connect_reply.h"
 #include "common/server/process/expiry.h"
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
-#include "common/util/log.h"
+#include "common/upcall/directives.h"
 #include "include/muster/pmix.h"
 
 #include <pmix.h>
@@ -99,7 +100,11 @@ void connect_begin(struct collective *c)
     if (c->kind != COLL_DISCONNECT)
         return;
     if (open == NULL && !is_of_this_node(c) && c->call.status == PMIX_SUCCESS)
-        c->call.status = PMIX_ERR_NOT_FOUND;
+        c->call.status =
+            refused(PMIX_ERR_NOT_FOUND,
+                    "disconnect: these processes are not connected%s%s%s; give the processes and "
+                    "the PMIX_CONNECT_ID of the connect",
+                    c->id[0] != '\0' ? " by the id \"" : "", c->id, c->id[0] != '\0' ? "\"" : "");
     if (open != NULL && ((c->call.flags | open->directives) & BOOK_NOTIFY_EACH))
         connection_tell_of_own(c->server, PMIX_PROC_HAS_DISCONNECTED, c->id, &c->all);
     c->survives = c->survives || (open != NULL && (open->directives & BOOK_EARLY_TERM));
@@ -112,7 +117,8 @@ void connect_begin(struct collective *c)
 static pmix_status_t connected(struct collective *c, uint32_t directives)
 {
     if (steps_register(c->server, &c->members) != 0)
-        return PMIX_ERR_NOT_FOUND;
+        return refused(PMIX_ERR_NOT_FOUND,
+                       "connect: a job that takes part has ended, and is not known here any more");
     if ((directives & BOOK_XCHG_ONLY) || is_of_this_node(c))
         return PMIX_SUCCESS;
     struct book_entry *entry = book_open(&c->server->book, c->id, &c->all, directives);
@@ -147,19 +153,12 @@ static void refuse(struct handoff_item *item)
     answer(c, c->call.status);
 }
 
-static bool is_on(const pmix_info_t *info, const char *key)
-{
-    return PMIX_CHECK_KEY(info, key) && (info->value.type == PMIX_UNDEF ||
-                                         (info->value.type == PMIX_BOOL && info->value.data.flag));
-}
-
 /* @return the id, borrowed, or "". @thread PMIx's */
 static const char *find_id(const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++)
-        if (PMIX_CHECK_KEY(&info[i], PMIX_CONNECT_ID) && info[i].value.type == PMIX_STRING &&
-            info[i].value.data.string != NULL)
-            return info[i].value.data.string;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_CONNECT_ID) && directive_text(&info[i]) != NULL)
+            return directive_text(&info[i]);
     return "";
 }
 
@@ -167,15 +166,15 @@ static const char *find_id(const pmix_info_t info[], size_t ninfo)
 static void read_own_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++) {
-        c->survives = c->survives || is_on(&info[i], PMIX_CONNECT_OPTIONAL);
-        c->notify_req = c->notify_req || is_on(&info[i], PMIX_CONNECT_NOTIFY_REQ);
-        if (is_on(&info[i], PMIX_CONNECT_EARLY_TERM_ALLOWED))
+        c->survives = c->survives || directive_is_on(&info[i], PMIX_CONNECT_OPTIONAL);
+        c->notify_req = c->notify_req || directive_is_on(&info[i], PMIX_CONNECT_NOTIFY_REQ);
+        if (directive_is_on(&info[i], PMIX_CONNECT_EARLY_TERM_ALLOWED))
             c->call.flags |= BOOK_EARLY_TERM;
-        if (is_on(&info[i], PMIX_CONNECT_NOTIFY_EACH))
+        if (directive_is_on(&info[i], PMIX_CONNECT_NOTIFY_EACH))
             c->call.flags |= BOOK_NOTIFY_EACH;
-        if (is_on(&info[i], PMIX_CONNECT_XCHG_ONLY))
+        if (directive_is_on(&info[i], PMIX_CONNECT_XCHG_ONLY))
             c->call.flags |= BOOK_XCHG_ONLY;
-        if (is_on(&info[i], MUSTER_CONNECT_NSPACE))
+        if (directive_is_on(&info[i], MUSTER_CONNECT_NSPACE))
             c->call.flags |= BOOK_NAMED;
     }
 }
@@ -191,9 +190,11 @@ static bool take_clusters(struct collective *c)
             continue;
         if (cluster == NULL || strlen(cluster) != (size_t)(colon - nspace) ||
             memcmp(cluster, nspace, strlen(cluster)) != 0) {
-            log_error("%s: namespace %s is of another cluster than \"%s\", and clusters are not "
-                      "connected; name processes of this one",
-                      coll_traits(c->kind)->name, nspace, cluster != NULL ? cluster : "");
+            c->call.status =
+                refused_aloud(PMIX_ERR_NOT_SUPPORTED,
+                              "%s: namespace %s is of another cluster than \"%s\", and "
+                              "clusters are not connected; name processes of this one",
+                              coll_traits(c->kind)->name, nspace, cluster != NULL ? cluster : "");
             return false;
         }
         memmove(nspace, colon + 1, strlen(colon + 1) + 1);
@@ -207,13 +208,12 @@ static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t
                           void *cbdata)
 {
     if (procs == NULL || nprocs == 0)
-        return PMIX_ERR_BAD_PARAM;
+        return refused(PMIX_ERR_BAD_PARAM, "%s: it names no process", coll_traits(kind)->name);
     const char *id = find_id(info, ninfo);
-    if (strlen(id) > PROCSET_NAME_MAX) {
-        log_error("%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d", coll_traits(kind)->name,
-                  strlen(id), PROCSET_NAME_MAX);
-        return PMIX_ERR_BAD_PARAM;
-    }
+    if (strlen(id) > PROCSET_NAME_MAX)
+        return refused_aloud(PMIX_ERR_BAD_PARAM,
+                             "%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d",
+                             coll_traits(kind)->name, strlen(id), PROCSET_NAME_MAX);
     struct collective *c = collective_new(kind, id, procs, nprocs);
     if (c == NULL)
         return PMIX_ERR_NOMEM;
@@ -223,10 +223,8 @@ static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t
     read_own_directives(c, info, ninfo);
     if (library_has(c->server->library, LIBRARY_CONNECT_TIMER_STAYS))
         expiry_handed_up(cbdata);
-    if (!take_clusters(c)) {
-        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+    if (!take_clusters(c))
         return upcall_post(&c->request.item, refuse);
-    }
     return upcall_post(&c->request.item, collective_run);
 }
 

@@ -3,6 +3,7 @@
  * (common/holder/holder.h). Values travel as libpmix packs them. */
 #include "common/upcall/data.h"
 
+#include "common/notify/refuse.h"
 #include "common/nspace/library.h"
 #include "common/server/steps/meeting.h"
 #include "common/upcall/upcall.h"
@@ -96,7 +97,7 @@ static pmix_status_t read_found(struct data_request *r, const void *data, size_t
     pmix_status_t status = wire_get_i32(&in);
     uint32_t n = wire_get_count(&in, 16);
     if (in.bad || n == 0)
-        return PMIX_ERR_NOT_FOUND;
+        return PMIX_ERR_NOT_FOUND; /* told by on_answer() */
     PMIX_PDATA_CREATE(r->pdata, n);
     r->npdata = r->pdata != NULL ? n : 0;
     for (uint32_t i = 0; i < r->npdata; i++) {
@@ -128,6 +129,11 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
             !library_has(upcall_server()->library, LIBRARY_LOOKUP_PARTIAL))
             status = PMIX_SUCCESS;
     }
+    if (status == PMIX_ERR_NOT_FOUND && r->op == HOLDER_LOOKUP)
+        refused(
+            status,
+            "PMIx_Lookup: no process has published \"%s\"%s in its range; with PMIX_WAIT it waits",
+            r->lookup.keys[0], r->lookup.nkeys > 1 ? " or another one of its keys" : "");
     procset_free(&publishers);
     answer(r, status);
 }
@@ -230,7 +236,7 @@ static pmix_status_t add_entries(struct data_request *r, const struct data_direc
                                  const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++) {
-        if (data_directives_know(&info[i]))
+        if (directive_known(CALL_PUBLISH, &info[i]))
             continue;
         struct store_entry *e = new_entry(d, &info[i]);
         if (e == NULL)
@@ -238,7 +244,9 @@ static pmix_status_t add_entries(struct data_request *r, const struct data_direc
         TAILQ_INSERT_TAIL(&r->entries, e, link);
         r->nentries++;
     }
-    return r->nentries > 0 ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM;
+    return r->nentries > 0
+               ? PMIX_SUCCESS
+               : refused(PMIX_ERR_BAD_PARAM, "PMIx_Publish: it has directives, and no data");
 }
 
 /* More than can be said, 49 days, is as good as for ever. */
@@ -250,7 +258,7 @@ static uint32_t to_ms(uint32_t seconds)
 pmix_status_t upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                              pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    struct data_directives *d = data_directives_new(proc);
+    struct data_directives *d = data_directives_new(CALL_PUBLISH, proc);
     struct data_request *r = new_request(HOLDER_PUBLISH, cbdata);
     pmix_status_t rc =
         d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
@@ -275,7 +283,8 @@ static pmix_status_t take_keys(struct store_lookup *lookup, char **keys)
 {
     uint32_t n = count_keys(keys);
     if (n == 0 || n > STORE_KEYS_MAX)
-        return PMIX_ERR_BAD_PARAM;
+        return refused(PMIX_ERR_BAD_PARAM, "PMIx_Lookup: it names %s; name 1 to %d",
+                       n == 0 ? "no key" : "too many keys", STORE_KEYS_MAX);
     lookup->keys = calloc(n, sizeof *lookup->keys);
     for (uint32_t i = 0; lookup->keys != NULL && i < n; i++) {
         if ((lookup->keys[i] = strndup(keys[i], STORE_KEY_MAX)) == NULL)
@@ -288,13 +297,10 @@ static pmix_status_t take_keys(struct store_lookup *lookup, char **keys)
 pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                             size_t ninfo, pmix_lookup_cbfunc_t cbfunc, void *cbdata)
 {
-    struct data_directives *d = data_directives_new(proc);
+    struct data_directives *d = data_directives_new(CALL_LOOKUP, proc);
     struct data_request *r = new_request(HOLDER_LOOKUP, cbdata);
-    pmix_status_t rc = PMIX_ERR_NOMEM;
-    if (d != NULL && r != NULL) {
-        d->asks = true;
-        rc = data_directives_read(d, info, ninfo);
-    }
+    pmix_status_t rc =
+        d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
     if (rc == PMIX_SUCCESS)
         rc = take_keys(&r->lookup, keys);
     if (rc == PMIX_SUCCESS && procset_unite(&r->lookup.custom, &d->custom) != 0)
@@ -313,13 +319,14 @@ pmix_status_t upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_inf
 pmix_status_t upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    struct data_directives *d = data_directives_new(proc);
+    struct data_directives *d = data_directives_new(CALL_UNPUBLISH, proc);
     struct data_request *r = new_request(HOLDER_UNPUBLISH, cbdata);
     uint32_t n = count_keys(keys);
     pmix_status_t rc =
         d == NULL || r == NULL ? PMIX_ERR_NOMEM : data_directives_read(d, info, ninfo);
     if (n > STORE_KEYS_MAX)
-        rc = PMIX_ERR_BAD_PARAM;
+        rc = refused(PMIX_ERR_BAD_PARAM, "PMIx_Unpublish: it names more than %d keys",
+                     STORE_KEYS_MAX);
     if (rc == PMIX_SUCCESS) {
         r->say_op = cbfunc;
         r->ms = to_ms(d->seconds);

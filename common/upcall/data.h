@@ -7,11 +7,13 @@
 #define MUSTER_UPCALL_DATA_H
 
 #include "common/holder/store.h"
+#include "common/upcall/directives.h"
 
 #include <pmix.h>
 
 /** What the directives of one call say. */
 struct data_directives {
+    enum directives_call call;
     enum store_range range;
     enum store_life life;
     struct procset custom;
@@ -22,20 +24,16 @@ struct data_directives {
     struct store_who who;
     bool has_uids, has_gids;
     uint32_t nuids, ngids, uids[STORE_IDS_MAX], gids[STORE_IDS_MAX];
-    bool asks;      /**< a range that does not exist counts as no range */
     bool any_range; /**< no range was given */
 };
 
 /** @return what holds where nothing is said, for a call of @p proc; or NULL: out of memory */
-struct data_directives *data_directives_new(const pmix_proc_t *proc);
+struct data_directives *data_directives_new(enum directives_call call, const pmix_proc_t *proc);
 
 /** Reads the directives of @p info, and passes over entries that are none.
  * @return PMIX_SUCCESS, or PMIX_ERR_BAD_PARAM, logged */
 pmix_status_t data_directives_read(struct data_directives *d, const pmix_info_t info[],
                                    size_t ninfo);
-
-/** @return whether @p info is a directive, and so nothing to publish */
-bool data_directives_know(const pmix_info_t *info);
 
 /** @param d NULL: nothing happens */
 void data_directives_free(struct data_directives *d);

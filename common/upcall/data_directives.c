@@ -2,9 +2,10 @@
 /* Directives of PMIx_Publish, PMIx_Lookup and PMIx_Unpublish. */
 #include "common/upcall/data.h"
 
+#include "common/notify/refuse.h"
 #include "common/upcall/upcall.h"
-#include "common/util/log.h"
 
+#include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,8 @@ static bool read_range(const pmix_value_t *value, struct data_directives *d)
         [PMIX_RANGE_SESSION] = STORE_SESSION, [PMIX_RANGE_GLOBAL] = STORE_SESSION,
         [PMIX_RANGE_CUSTOM] = STORE_CUSTOM,   [PMIX_RANGE_PROC_LOCAL] = STORE_SELF,
     };
-    if (value->type != PMIX_DATA_RANGE)
-        return false;
     if (value->data.range >= sizeof ranges / sizeof *ranges)
-        return d->asks; /* Open MPI 5.0.7 looks up with a range that it has not set */
+        return d->call == CALL_LOOKUP; /* Open MPI 5.0.7 gives a range that it has not set */
     if (ranges[value->data.range] < 0)
         return false;
     d->range = (enum store_range)ranges[value->data.range];
@@ -38,7 +37,7 @@ static bool read_life(const pmix_value_t *value, struct data_directives *d)
         [PMIX_PERSIST_APP] = STORE_APP,
         [PMIX_PERSIST_SESSION] = STORE_SESSION_LIFE,
     };
-    if (value->type != PMIX_PERSIST || value->data.persist >= sizeof lives / sizeof *lives)
+    if (value->data.persist >= sizeof lives / sizeof *lives)
         return false;
     d->life = lives[value->data.persist];
     return true;
@@ -46,13 +45,8 @@ static bool read_life(const pmix_value_t *value, struct data_directives *d)
 
 static bool read_procs(const pmix_value_t *value, struct data_directives *d)
 {
-    const pmix_proc_t *procs = value->type == PMIX_PROC ? value->data.proc : NULL;
-    size_t n = procs != NULL;
-    if (value->type == PMIX_DATA_ARRAY && value->data.darray != NULL &&
-        value->data.darray->type == PMIX_PROC) {
-        procs = value->data.darray->array;
-        n = value->data.darray->size;
-    }
+    size_t n;
+    const pmix_proc_t *procs = directive_procs(value, &n);
     for (size_t i = 0; i < n; i++) {
         bool all = procs[i].rank == PMIX_RANK_WILDCARD;
         char nspace[PMIX_MAX_NSLEN + 1];
@@ -66,78 +60,86 @@ static bool read_procs(const pmix_value_t *value, struct data_directives *d)
     return n > 0;
 }
 
-static bool read_number(const pmix_value_t *value, uint32_t *number)
+static bool read_wait(const pmix_info_t *info, struct data_directives *d)
 {
-    pmix_status_t rc = PMIX_SUCCESS;
-    if (value->type == PMIX_BOOL || value->type == PMIX_UNDEF)
-        return false;
-    PMIX_VALUE_GET_NUMBER(rc, value, *number, uint32_t);
-    return rc == PMIX_SUCCESS;
+    bool number = directive_number(&info->value, &d->want);
+    d->wait = number || PMIX_INFO_TRUE(info);
+    return true;
 }
 
 static bool read_ids(const pmix_value_t *value, bool *has, uint32_t *ids, uint32_t *n)
 {
-    const pmix_data_array_t *array = value->type == PMIX_DATA_ARRAY ? value->data.darray : NULL;
-    if (array == NULL || array->type != PMIX_UINT32 || array->size > STORE_IDS_MAX)
+    const pmix_data_array_t *array = value->data.darray;
+    size_t size = array != NULL ? array->size : 0;
+    if (size > STORE_IDS_MAX)
         return false;
     *has = true;
-    *n = (uint32_t)array->size;
-    if (*n > 0)
-        memcpy(ids, array->array, *n * sizeof *ids);
+    *n = (uint32_t)size;
+    if (size > 0)
+        memcpy(ids, array->array, size * sizeof *ids);
     return true;
 }
 
-static bool read_one(const pmix_info_t *info, struct data_directives *d, bool *known);
+static pmix_status_t read_all(struct data_directives *d, const pmix_info_t info[], size_t ninfo);
 
-/* The users and groups that may read a value. */
+/* The users and groups that may read a value. Another key there is no directive, and refused. */
 static bool read_access(const pmix_value_t *value, struct data_directives *d)
 {
-    const pmix_data_array_t *array = value->type == PMIX_DATA_ARRAY ? value->data.darray : NULL;
-    bool good = array != NULL && array->type == PMIX_INFO, known;
-    for (size_t i = 0; good && i < array->size; i++)
-        good = read_one((const pmix_info_t *)array->array + i, d, &known) && known;
-    return good;
+    const pmix_data_array_t *array = value->data.darray;
+    const pmix_info_t *info = array != NULL ? array->array : NULL;
+    size_t n = info != NULL ? array->size : 0;
+    for (size_t i = 0; i < n; i++)
+        if (!directive_known(d->call, &info[i]))
+            return false;
+    return read_all(d, info, n) == PMIX_SUCCESS;
 }
 
-/* @param known whether it is a directive @return false: it makes no sense */
-static bool read_one(const pmix_info_t *info, struct data_directives *d, bool *known)
+/* @return false: its value is of a good type, and it cannot be */
+static bool read_one(const pmix_info_t *info, struct data_directives *d)
 {
     const pmix_value_t *value = &info->value;
-    *known = true;
     if (PMIX_CHECK_KEY(info, PMIX_RANGE))
         return read_range(value, d);
     if (PMIX_CHECK_KEY(info, PMIX_PERSISTENCE))
         return read_life(value, d);
     if (PMIX_CHECK_KEY(info, PMIX_EVENT_CUSTOM_RANGE))
         return read_procs(value, d);
-    if (PMIX_CHECK_KEY(info, PMIX_WAIT)) {
-        bool yes = value->type == PMIX_UNDEF || (value->type == PMIX_BOOL && value->data.flag);
-        d->wait = yes || value->type != PMIX_BOOL;
-        return value->type == PMIX_BOOL || value->type == PMIX_UNDEF ||
-               read_number(value, &d->want);
-    }
+    if (PMIX_CHECK_KEY(info, PMIX_WAIT))
+        return read_wait(info, d);
     if (PMIX_CHECK_KEY(info, PMIX_TIMEOUT))
-        return read_number(value, &d->seconds);
+        return directive_number(value, &d->seconds);
     if (PMIX_CHECK_KEY(info, PMIX_USERID))
-        return read_number(value, &d->who.uid);
+        return directive_number(value, &d->who.uid);
     if (PMIX_CHECK_KEY(info, PMIX_GRPID))
-        return read_number(value, &d->who.gid);
+        return directive_number(value, &d->who.gid);
     if (PMIX_CHECK_KEY(info, PMIX_ACCESS_PERMISSIONS))
         return read_access(value, d);
     if (PMIX_CHECK_KEY(info, PMIX_ACCESS_USERIDS))
         return read_ids(value, &d->has_uids, d->uids, &d->nuids);
     if (PMIX_CHECK_KEY(info, PMIX_ACCESS_GRPIDS))
         return read_ids(value, &d->has_gids, d->gids, &d->ngids);
-    *known = false;
     return true;
 }
 
-struct data_directives *data_directives_new(const pmix_proc_t *proc)
+static pmix_status_t read_all(struct data_directives *d, const pmix_info_t info[], size_t ninfo)
+{
+    pmix_status_t rc = directives_check(d->call, "", info, ninfo);
+    for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
+        if (!read_one(&info[i], d))
+            rc = refused(PMIX_ERR_BAD_PARAM,
+                         "%s: %.*s has a value that it cannot have, or that muster does not serve: "
+                         "see docs/meeting.md",
+                         directives_call_name(d->call), PMIX_MAX_KEYLEN, info[i].key);
+    return rc;
+}
+
+struct data_directives *data_directives_new(enum directives_call call, const pmix_proc_t *proc)
 {
     const struct boot *boot = &upcall_server()->boot;
     struct data_directives *d = calloc(1, sizeof *d);
     if (d == NULL)
         return NULL;
+    d->call = call;
     d->life = STORE_APP;
     d->any_range = true;
     snprintf(d->who.nspace, sizeof d->who.nspace, "%.*s", PMIX_MAX_NSLEN, proc->nspace);
@@ -158,22 +160,10 @@ void data_directives_free(struct data_directives *d)
 pmix_status_t data_directives_read(struct data_directives *d, const pmix_info_t info[],
                                    size_t ninfo)
 {
-    bool known;
-    for (size_t i = 0; i < ninfo; i++) {
-        if (!read_one(&info[i], d, &known)) {
-            log_info("upcall: %.*s has a value that it cannot have, or that is not served",
-                     PMIX_MAX_KEYLEN, info[i].key);
-            return PMIX_ERR_BAD_PARAM;
-        }
-    }
-    return d->range == STORE_CUSTOM && !d->aimed ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
-}
-
-bool data_directives_know(const pmix_info_t *info)
-{
-    struct data_directives scratch = {0};
-    bool known;
-    read_one(info, &scratch, &known);
-    procset_free(&scratch.custom);
-    return known;
+    pmix_status_t rc = read_all(d, info, ninfo);
+    if (rc == PMIX_SUCCESS && d->range == STORE_CUSTOM && !d->aimed)
+        rc = refused(PMIX_ERR_BAD_PARAM,
+                     "%s: PMIX_RANGE_CUSTOM is without its processes; give PMIX_EVENT_CUSTOM_RANGE",
+                     directives_call_name(d->call));
+    return rc;
 }

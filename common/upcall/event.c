@@ -2,8 +2,10 @@
 /* notify_event, register_events, deregister_events; job_control. */
 #include "common/notify/event.h"
 
+#include "common/notify/refuse.h"
 #include "common/nspace/built.h"
 #include "common/nspace/library.h"
+#include "common/upcall/directives.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
@@ -14,7 +16,7 @@
 static bool asks(const pmix_info_t info[], size_t ninfo, const char *key)
 {
     for (size_t i = 0; i < ninfo; i++)
-        if (PMIX_CHECK_KEY(&info[i], key) && PMIX_INFO_TRUE(&info[i]))
+        if (directive_is_on(&info[i], key))
             return true;
     return false;
 }
@@ -51,7 +53,10 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
                                   pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     if (source == NULL)
-        return PMIX_ERR_BAD_PARAM;
+        return refused(PMIX_ERR_BAD_PARAM, "PMIx_Notify_event: event %d has no source", code);
+    pmix_status_t fault = directives_check(CALL_EVENT, "", info, ninfo);
+    if (fault != PMIX_SUCCESS)
+        return fault;
     if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
         return PMIX_OPERATION_SUCCEEDED;
     struct note *note = calloc(1, sizeof *note);
@@ -110,6 +115,9 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
                                  size_t ntargets, const pmix_info_t info[], size_t ninfo,
                                  pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
+    pmix_status_t fault = directives_check(CALL_CONTROL, "", info, ninfo);
+    if (fault != PMIX_SUCCESS)
+        return fault;
     if (!asks(info, ninfo, PMIX_GROUP_ASSIGN_CONTEXT_ID))
         return refused_job_control(requestor, targets, ntargets, info, ninfo, cbfunc, cbdata);
     struct control *control = calloc(1, sizeof *control);

@@ -4,6 +4,7 @@
 
 #include "common/server/server.h"
 #include "common/server/status/shown.h"
+#include "common/upcall/directives.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 
@@ -50,8 +51,6 @@ static bool write_one(struct note *note, const pmix_proc_t *client, const pmix_i
     if (!is_syslog && !PMIX_CHECK_KEY(data, PMIX_LOG_STDERR) &&
         !PMIX_CHECK_KEY(data, PMIX_LOG_STDOUT))
         return false;
-    if (data->value.type != PMIX_STRING || data->value.data.string == NULL)
-        return false;
     if (is_syslog) {
         syslog(LOG_USER | LOG_NOTICE, "%s rank %u: %s", client->nspace, client->rank,
                data->value.data.string);
@@ -73,8 +72,12 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
                           const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc,
                           void *cbdata)
 {
-    (void)directives, (void)ndirs;
     size_t done = 0;
+    pmix_status_t rc = directives_check(CALL_LOG, "", data, ndata);
+    if (rc == PMIX_SUCCESS)
+        rc = directives_check(CALL_LOG, "", directives, ndirs);
+    if (rc != PMIX_SUCCESS)
+        return rc;
     struct note *note = calloc(1, sizeof *note);
     if (note == NULL)
         return PMIX_ERR_NOMEM;
@@ -83,7 +86,7 @@ pmix_status_t upcall_log2(const pmix_proc_t *client, const pmix_info_t data[], s
             done++;
         else
             PMIX_LOAD_KEY(note->unknown, data[i].key);
-    note->status = done == 0      ? PMIX_ERR_NOT_SUPPORTED
+    note->status = done == 0      ? PMIX_ERR_NOT_SUPPORTED /* told by run() */
                    : done < ndata ? PMIX_ERR_PARTIAL_SUCCESS
                                   : PMIX_SUCCESS;
     note->request.answer = answer_op(cbfunc, cbdata);

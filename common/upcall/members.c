@@ -1,64 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Constructs with added members, and bootstrap. */
+#include "common/notify/refuse.h"
 #include "common/nspace/nspace.h"
 #include "common/upcall/collective.h"
-#include "common/util/log.h"
+#include "common/upcall/directives.h"
 
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void set_fault(struct collective *c, pmix_status_t status, const char *what)
+static void set_fault(struct collective *c, pmix_status_t status)
 {
-    log_error("group \"%s\": %s", c->id, what);
     if (c->call.status == PMIX_SUCCESS)
         c->call.status = status;
 }
 
-static const pmix_data_array_t *array_of(const pmix_info_t *info, pmix_data_type_t type)
-{
-    const pmix_data_array_t *array =
-        info->value.type == PMIX_DATA_ARRAY ? info->value.data.darray : NULL;
-    return array != NULL && array->type == type && array->array != NULL && array->size > 0 ? array
-                                                                                           : NULL;
-}
-
 static void read_added(struct collective *c, const pmix_info_t *info)
 {
-    const pmix_data_array_t *array = info->value.data.darray;
-    if (info->value.type == PMIX_DATA_ARRAY && (array == NULL || array->size == 0))
-        return; /* no member */
-    array = array_of(info, PMIX_PROC);
-    if (array == NULL) {
-        set_fault(c, PMIX_ERR_BAD_PARAM, "PMIX_GROUP_ADD_MEMBERS is no array of processes");
-        return;
-    }
-    pmix_proc_t *added = realloc(c->added, (c->nadded + array->size) * sizeof *added);
+    size_t n;
+    const pmix_proc_t *procs = directive_procs(&info->value, &n);
+    pmix_proc_t *added = realloc(c->added, (c->nadded + n) * sizeof *added + 1);
     if (added == NULL) {
-        set_fault(c, PMIX_ERR_NOMEM, "out of memory");
+        set_fault(c, PMIX_ERR_NOMEM);
         return;
     }
-    memcpy(added + c->nadded, array->array, array->size * sizeof *added);
+    if (n > 0)
+        memcpy(added + c->nadded, procs, n * sizeof *added);
     c->added = added;
-    c->nadded += array->size;
+    c->nadded += n;
 }
 
 static void read_leaders(struct collective *c, const pmix_info_t *info)
 {
-    pmix_status_t rc;
-    size_t n = 0;
-    PMIX_VALUE_GET_NUMBER(rc, &info->value, n, size_t);
     c->role = COLLECTIVE_LEADER;
-    if (rc != PMIX_SUCCESS || n == 0 || n > UINT32_MAX)
-        set_fault(c, PMIX_ERR_BAD_PARAM, "PMIX_GROUP_BOOTSTRAP is no number of leaders");
-    c->call.leaders = rc == PMIX_SUCCESS && n > 0 && n <= UINT32_MAX ? (uint32_t)n : 1;
+    if (!directive_number(&info->value, &c->call.leaders) || c->call.leaders == 0) {
+        c->call.leaders = 1;
+        set_fault(
+            c, refused_aloud(PMIX_ERR_BAD_PARAM,
+                             "group \"%s\": PMIX_GROUP_BOOTSTRAP is no number of leaders; give how "
+                             "many processes construct with it",
+                             c->id));
+    }
 }
 
 /* libpmix does not say which process an added member is; what it contributes may. */
 static void read_caller(struct collective *c, const pmix_info_t *info)
 {
-    const pmix_data_array_t *array = array_of(info, PMIX_INFO);
-    const pmix_info_t *first = array != NULL ? array->array : NULL;
+    const pmix_data_array_t *array =
+        info->value.type == PMIX_DATA_ARRAY ? info->value.data.darray : NULL;
+    const pmix_info_t *first =
+        array != NULL && array->type == PMIX_INFO && array->size > 0 ? array->array : NULL;
     if (first == NULL || !PMIX_CHECK_KEY(first, PMIX_PROCID) || first->value.type != PMIX_PROC ||
         first->value.data.proc == NULL)
         return;
@@ -78,9 +69,9 @@ void members_read(struct collective *c, const pmix_info_t info[], size_t ninfo)
     if (c->nprocs == 0)
         what = "joining as an added member (a construct without processes)";
     if (what != NULL && !library_has(c->server->library, LIBRARY_GROUP_ADDS)) {
-        log_error("group \"%s\": %s %s; this one has %s", c->id, what,
-                  library_advice(LIBRARY_GROUP_ADDS), library_text(c->server->library, release));
-        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+        c->call.status = refused_aloud(
+            PMIX_ERR_NOT_SUPPORTED, "group \"%s\": %s %s; this one has %s", c->id, what,
+            library_advice(LIBRARY_GROUP_ADDS), library_text(c->server->library, release));
         return;
     }
     for (size_t i = 0; i < ninfo; i++)
@@ -127,9 +118,12 @@ void members_call(struct collective *c)
         return;
     }
     if (c->nprocs != 1 || !is_here(c->server, c->procs[0].nspace, c->procs[0].rank)) {
-        struct engine_result bad = {.status = PMIX_ERR_BAD_PARAM};
-        log_error("group \"%s\": a leader of a bootstrap has to give itself as the only process",
-                  c->id);
+        struct engine_result bad = {
+            .status = refused_aloud(
+                PMIX_ERR_BAD_PARAM,
+                "group \"%s\": a leader of a bootstrap has to give itself as the only "
+                "process",
+                c->id)};
         collective_complete(c, &bad);
         return;
     }

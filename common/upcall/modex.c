@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* direct_modex: the data of one process, from the server that hosts it. */
+#include "common/notify/refuse.h"
+#include "common/upcall/directives.h"
 #include "common/upcall/upcall.h"
-#include "common/util/log.h"
 
 #include <pmix.h>
 #include <stdio.h>
@@ -34,6 +35,11 @@ static void on_answer(void *arg, int32_t status, const void *data, size_t len)
     struct shared_bytes *copy = len > 0 ? shared_bytes_copy(data, len) : NULL;
     if (copy == NULL && len > 0)
         status = PMIX_ERR_NOMEM;
+    if (status == PMIX_ERR_NOT_FOUND)
+        refused(status,
+                "PMIx_Get of %s rank %u, key \"%s\": its node's server has no such key, or no "
+                "such process",
+                m->proc.nspace, m->proc.rank, m->key != NULL ? m->key : "");
     answer_data(&m->request.answer, status, copy);
     free_modex(m);
 }
@@ -60,9 +66,12 @@ static void run(struct handoff_item *item)
     bool named = take_name(server, &m->proc);
     if (nspace_node(server->nspace, m->proc.nspace, m->proc.rank, &node) != 0 ||
         (node == server->boot.node && !named)) {
-        log_debug("upcall: direct modex of %s:%u, which is not on this node", m->proc.nspace,
-                  m->proc.rank);
-        answer_status(&m->request.answer, PMIX_ERR_NOT_FOUND);
+        answer_status(
+            &m->request.answer,
+            refused(PMIX_ERR_NOT_FOUND,
+                    "PMIx_Get of %s rank %u, key \"%s\": there is no such process, or it is "
+                    "of this node and libpmix does not know it",
+                    m->proc.nspace, m->proc.rank, m->key != NULL ? m->key : ""));
         free_modex(m);
         return;
     }
@@ -86,8 +95,8 @@ static const char *required_key(const pmix_info_t info[], size_t ninfo)
     for (size_t i = 0; i < ninfo; i++) {
         if (PMIX_INFO_IS_QUALIFIER(&info[i]))
             return NULL;
-        if (PMIX_CHECK_KEY(&info[i], PMIX_REQUIRED_KEY) && info[i].value.type == PMIX_STRING)
-            key = info[i].value.data.string;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_REQUIRED_KEY))
+            key = directive_text(&info[i]);
     }
     return key != NULL && strlen(key) <= PMIX_MAX_KEYLEN ? key : NULL;
 }
@@ -95,17 +104,28 @@ static const char *required_key(const pmix_info_t info[], size_t ninfo)
 pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                   pmix_modex_cbfunc_t cbfunc, void *cbdata)
 {
+    pmix_status_t fault = directives_check(CALL_GET, "", info, ninfo);
+    if (fault != PMIX_SUCCESS)
+        return fault;
     /* Once a callback has said so of a namespace, libpmix waits for its registration at each later
      * get. */
     if (strcmp(proc->nspace, upcall_server()->boot.nspace) != 0 &&
         !names_have(&upcall_server()->registered, proc->nspace))
-        return PMIX_ERR_NOT_FOUND;
+        return refused(
+            PMIX_ERR_NOT_FOUND,
+            "PMIx_Get of %s rank %u: the namespace is not known here; connect to it, look "
+            "up what it has published, or be in a group with it",
+            proc->nspace, proc->rank);
     /* No process puts a reserved key, and libpmix has all that the host gives. To ask the process's
      * server would wait until the process commits anything, which it may never do. Refused here and
      * not by the callback, the get takes no other one along that waits for that process. */
     const char *key = required_key(info, ninfo);
     if (key != NULL && PMIX_CHECK_RESERVED_KEY(key))
-        return PMIX_ERR_NOT_FOUND;
+        return refused(
+            PMIX_ERR_NOT_FOUND,
+            "PMIx_Get of %s rank %u: the host gives no key \"%s\" there; docs/keys.md has "
+            "those that it gives",
+            proc->nspace, proc->rank, key);
     struct modex *m = calloc(1, sizeof *m);
     if (m != NULL && key != NULL)
         m->key = strdup(key);
@@ -116,12 +136,8 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
     m->proc = *proc;
     m->request.answer = answer_modex(cbfunc, cbdata);
     for (size_t i = 0; i < ninfo; i++)
-        if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT)) {
-            pmix_status_t rc;
-            uint32_t seconds = 0;
-            PMIX_VALUE_GET_NUMBER(rc, &info[i].value, seconds, uint32_t);
-            m->timeout = rc == PMIX_SUCCESS ? seconds : 0;
-        }
+        if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
+            directive_number(&info[i].value, &m->timeout);
     return upcall_post(&m->request.item, run);
 }
 

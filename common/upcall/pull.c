@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMIx_IOF_pull. @thread all of it: PMIx's, unless it says another one */
+#include "common/notify/refuse.h"
+#include "common/upcall/directives.h"
 #include "common/upcall/forward_private.h"
-#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 
 #include <stdlib.h>
@@ -71,15 +72,19 @@ pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pm
 {
     struct forwards *all = upcall_server()->forwards;
     bool stops = false;
+    pmix_status_t fault = directives_check(CALL_PULL, "", info, ninfo);
     (void)cbfunc, (void)cbdata;
+    if (fault != PMIX_SUCCESS)
+        return fault;
     for (size_t i = 0; i < ninfo; i++)
         stops |= PMIX_CHECK_KEY(&info[i], PMIX_IOF_STOP);
     if (stops)
         forwards_forget_pulls(all);
     if (stops || pull(all, procs, nprocs, channels))
         return PMIX_OPERATION_SUCCEEDED;
-    return refused_at_once(
-        REFUSED_IOF_PULL,
-        "only output of processes that a process of this node has spawned with PMIX_FWD_STDOUT or "
-        "PMIX_FWD_STDERR comes to it");
+    return refused(
+        PMIX_ERR_NOT_SUPPORTED,
+        "PMIx_IOF_pull of %s rank %u: only output of processes that a process of this node "
+        "has spawned with PMIX_FWD_STDOUT or PMIX_FWD_STDERR comes to it",
+        nprocs > 0 ? procs[0].nspace : "", nprocs > 0 ? procs[0].rank : 0);
 }

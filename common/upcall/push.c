@@ -2,8 +2,9 @@
 /* Pieces of input on their way from libpmix to other servers. */
 #include "common/upcall/push.h"
 
+#include "common/notify/refuse.h"
 #include "common/server/spawned/inputs.h"
-#include "common/upcall/refused.h"
+#include "common/upcall/directives.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -217,10 +218,10 @@ static void run_push(struct handoff_item *item)
     if (server->leaving) {
         give(p, PMIX_ERR_UNREACH);
     } else if (inlet == NULL) {
-        refused_tell(REFUSED_PUSH_STDIN, NULL,
-                     "only a process that a running process of this node has spawned with "
-                     "PMIX_FWD_STDIN takes input");
-        give(p, PMIX_ERR_NOT_SUPPORTED);
+        give(p, refused(PMIX_ERR_NOT_SUPPORTED,
+                        "PMIx_IOF_push: %s rank %u takes no input: only a process does that a "
+                        "running process of this node has spawned with PMIX_FWD_STDIN",
+                        p->child, p->ranks[0]));
     } else if (inlet->cut != PMIX_SUCCESS) {
         give(p, inlet->cut);
     } else if (p->len > PUSH_BYTES || inlet->waiting + weight(p) > PUSH_BYTES + PUSH_OVERHEAD) {
@@ -235,21 +236,13 @@ static void run_push(struct handoff_item *item)
     }
 }
 
-/* @return whether the directives are such that we do them, or need not */
-static bool read_directives(struct push *p, const pmix_info_t directives[], size_t ndirs)
+static void read_directives(struct push *p, const pmix_info_t directives[], size_t ndirs)
 {
     for (size_t i = 0; i < ndirs; i++) {
-        const pmix_value_t *value = &directives[i].value;
-        if (PMIX_CHECK_KEY(&directives[i], PMIX_IOF_COMPLETE))
-            p->ends |= PMIX_INFO_TRUE(&directives[i]);
-        else if (PMIX_CHECK_KEY(&directives[i], PMIX_TIMEOUT) && value->type == PMIX_INT &&
-                 value->data.integer >= 0)
-            p->timeout = (uint32_t)value->data.integer;
-        else if (PMIX_INFO_IS_REQUIRED(&directives[i]) &&
-                 !PMIX_CHECK_KEY(&directives[i], PMIX_IOF_PUSH_STDIN))
-            return false;
+        p->ends |= directive_is_on(&directives[i], PMIX_IOF_COMPLETE);
+        if (PMIX_CHECK_KEY(&directives[i], PMIX_TIMEOUT))
+            directive_number(&directives[i].value, &p->timeout);
     }
-    return true;
 }
 
 pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t targets[],
@@ -258,13 +251,14 @@ pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
 {
     size_t len = bo != NULL && bo->bytes != NULL ? bo->size : 0;
     (void)source;
-    if (targets == NULL || ntargets == 0)
-        return PMIX_ERR_BAD_PARAM;
-    if (ntargets > PUSH_TARGETS_MAX) {
-        refused_at_once(REFUSED_PUSH_STDIN, "one push names at most 64 processes, or all of them "
-                                            "by PMIX_RANK_WILDCARD");
-        return PMIX_ERR_BAD_PARAM;
-    }
+    pmix_status_t fault = directives_check(CALL_PUSH, "", directives, ndirs);
+    if (fault != PMIX_SUCCESS)
+        return fault;
+    if (targets == NULL || ntargets == 0 || ntargets > PUSH_TARGETS_MAX)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_IOF_push: it names %zu processes; name 1 to %d, or all of them by "
+                       "PMIX_RANK_WILDCARD",
+                       ntargets, PUSH_TARGETS_MAX);
     size_t copied = len <= PUSH_BYTES ? len : 0; /* else it is refused, behind the others */
     struct push *p = calloc(1, sizeof *p + copied);
     if (p == NULL)
@@ -276,12 +270,12 @@ pmix_status_t upcall_push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
             break;
         p->ranks[p->nranks] = targets[p->nranks].rank;
     }
-    if (p->nranks < ntargets || !read_directives(p, directives, ndirs)) {
+    if (p->nranks < ntargets) {
         free(p);
-        return refused_at_once(REFUSED_PUSH_STDIN,
-                               "its targets are of one namespace, and of its directives only "
-                               "PMIX_IOF_COMPLETE and PMIX_TIMEOUT may be required");
+        return refused(PMIX_ERR_NOT_SUPPORTED,
+                       "PMIx_IOF_push: its targets are of several namespaces; name those of one");
     }
+    read_directives(p, directives, ndirs);
     p->len = len;
     if (copied > 0)
         memcpy(p->data, bo->bytes, copied);

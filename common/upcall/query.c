@@ -3,11 +3,13 @@
  * answers what it can. A key that has no value is left out, and the status then says so. */
 #include "common/upcall/query.h"
 
+#include "common/notify/refuse.h"
 #include "common/server/trees/survey.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,33 +110,50 @@ static void plan(struct query *q, const struct query_item *item)
     }
 }
 
+/* Says what a key without a value was asked of. */
+static pmix_status_t no_value(const struct query_item *item, pmix_status_t status)
+{
+    const struct query_filter *f = item->filter;
+    const char *name = f->group != NULL ? f->group : f->set != NULL ? f->set : f->allocation;
+    char rank[24] = "";
+    if (f->rank != PMIX_RANK_UNDEF)
+        snprintf(rank, sizeof rank, ", rank %u", f->rank);
+    return refused(status, "PMIx_Query_info: %s has no value of namespace %s%s%s%s%s%s",
+                   item->key->key, f->nspace[0] != '\0' ? f->nspace : "its own", rank,
+                   f->host != NULL ? ", node " : "", f->host != NULL ? f->host : "",
+                   name != NULL ? ", name " : "", name != NULL ? name : "");
+}
+
 /* @return PMIX_SUCCESS, or why there is no value */
 static pmix_status_t load(const struct query_item *item, pmix_info_t *info)
 {
     const struct query *q = item->query;
     PMIX_INFO_CONSTRUCT(info);
     PMIX_LOAD_KEY(info->key, item->key->key);
-    if (item->filter->bad || (item->filter->by_proc && item->filter->by_name))
-        return PMIX_ERR_BAD_PARAM;
+    if (item->filter->status != PMIX_SUCCESS)
+        return item->filter->status;
     if (item->filter->help) {
         info->value.type = PMIX_STRING;
         info->value.data.string = strdup(item->key->qualifiers);
         return info->value.data.string != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
     }
     if (item->key->load == NULL)
-        return PMIX_ERR_NOT_SUPPORTED;
+        return PMIX_ERR_NOT_SUPPORTED; /* told by run() */
     if ((item->key->parts & CENSUS_GROUPS) != 0 && q->groups_status != PMIX_SUCCESS)
         return q->groups_status;
-    return item->key->load(item, &info->value);
+    pmix_status_t rc = item->key->load(item, &info->value);
+    return rc == PMIX_ERR_NOT_FOUND || rc == PMIX_ERR_NOT_SUPPORTED ? no_value(item, rc) : rc;
 }
 
 static void answer_query(struct query *q)
 {
     pmix_info_t *info = NULL;
     size_t n = 0;
-    pmix_status_t failed = q->unknown != NULL ? PMIX_ERR_NOT_SUPPORTED
-                           : q->nitems == 0   ? PMIX_ERR_NOT_FOUND
-                                              : PMIX_SUCCESS;
+    pmix_status_t failed = PMIX_SUCCESS;
+    if (q->unknown != NULL)
+        failed = PMIX_ERR_NOT_SUPPORTED; /* told by run() */
+    else if (q->nitems == 0)
+        failed = refused(PMIX_ERR_NOT_FOUND, "PMIx_Query_info: it asks for no key");
     if (q->nitems > 0)
         PMIX_INFO_CREATE(info, q->nitems);
     if (q->nitems > 0 && info == NULL)

@@ -26,7 +26,7 @@ struct query_filter {
     bool by_proc, by_name;           /**< PMIX_PROCID was given; PMIX_NSPACE or PMIX_RANK was */
     bool local;                      /**< PMIX_QUERY_LOCAL_ONLY */
     bool help;                       /**< PMIX_QUERY_SUPPORTED_QUALIFIERS */
-    bool bad;                        /**< a value has another type than the standard says */
+    pmix_status_t status;            /**< PMIX_SUCCESS, or why the qualifiers are refused */
 };
 
 /** Which servers know the value of a key. */

@@ -22,7 +22,6 @@ struct refusal {
     } say;
     void *cbdata;
     enum refused_what what;
-    const char *why; /* a literal, or NULL */
 };
 
 static const char *const names[] = {
@@ -31,8 +30,6 @@ static const char *const names[] = {
     [REFUSED_MONITOR] = "PMIx_Process_monitor",
     [REFUSED_GET_CREDENTIAL] = "PMIx_Get_credential",
     [REFUSED_VALIDATE_CREDENTIAL] = "PMIx_Validate_credential",
-    [REFUSED_IOF_PULL] = "PMIx_IOF_pull",
-    [REFUSED_PUSH_STDIN] = "PMIx_IOF_push",
     [REFUSED_FABRIC] = "fabric information",
     [REFUSED_SESSION_CONTROL] = "PMIx_Session_control",
     [REFUSED_RESOURCE_BLOCK] = "PMIx_Resource_block",
@@ -57,8 +54,8 @@ void refused_tell(enum refused_what what, const char *of, const char *why)
 static void run(struct handoff_item *item)
 {
     struct refusal *r = (struct refusal *)item;
-    const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED;
-    refused_tell(r->what, NULL, r->why);
+    const pmix_status_t no = PMIX_ERR_NOT_SUPPORTED; /* told */
+    refused_tell(r->what, NULL, NULL);
     if (r->say.any != NULL && answer_wanted()) {
         switch (r->kind) {
         case SAY_OP:
@@ -93,18 +90,12 @@ static pmix_status_t refuse_info(enum refused_what what, pmix_info_cbfunc_t cbfu
         &(struct refusal){.kind = SAY_INFO, .say.info = cbfunc, .cbdata = cbdata, .what = what});
 }
 
-pmix_status_t refused_at_once(enum refused_what what, const char *why)
-{
-    refuse(&(struct refusal){.kind = SAY_OP, .what = what, .why = why});
-    return PMIX_ERR_NOT_SUPPORTED;
-}
-
 #define UNUSED(x) (void)(x)
 
 pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(fd), UNUSED(cbfunc), UNUSED(cbdata);
-    return PMIX_ERR_NOT_SUPPORTED;
+    return PMIX_ERR_NOT_SUPPORTED; /* told to libpmix alone, which listens itself */
 }
 
 pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,

@@ -17,8 +17,6 @@ enum refused_what {
     REFUSED_MONITOR,
     REFUSED_GET_CREDENTIAL,
     REFUSED_VALIDATE_CREDENTIAL,
-    REFUSED_IOF_PULL,
-    REFUSED_PUSH_STDIN,
     REFUSED_FABRIC,
     REFUSED_SESSION_CONTROL,
     REFUSED_RESOURCE_BLOCK,
@@ -31,10 +29,6 @@ enum refused_what {
  * NULL
  * @thread the loop's */
 void refused_tell(enum refused_what what, const char *of, const char *why);
-
-/** Refuses within the upcall itself, without a callback.
- * @param why a sentence for the log, a literal @return PMIX_ERR_NOT_SUPPORTED */
-pmix_status_t refused_at_once(enum refused_what what, const char *why);
 
 /** Has no callback: libpmix listens itself. */
 UPCALL(refused_listener, listener);

@@ -3,6 +3,7 @@
 #include "common/upcall/spawn.h"
 
 #include "common/notify/event.h"
+#include "common/notify/refuse.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/infos.h"
 #include "common/server/steps/steps.h"
@@ -227,7 +228,7 @@ static pmix_status_t status_of(enum rm_spawn_result result)
     case RM_SPAWN_UNREACHED:
         return PMIX_ERR_UNREACH;
     case RM_SPAWN_REFUSED:
-        return PMIX_ERR_NOT_SUPPORTED;
+        return PMIX_ERR_NOT_SUPPORTED; /* told with the launcher's text */
     default:
         return PMIX_ERR_JOB_FAILED_TO_LAUNCH;
     }
@@ -392,7 +393,8 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
                            void *cbdata)
 {
     if (proc == NULL || apps == NULL || napps == 0 || napps > APPS_MAX)
-        return PMIX_ERR_BAD_PARAM;
+        return refused(PMIX_ERR_BAD_PARAM, "PMIx_Spawn: it has %zu applications; give 1 to %d",
+                       napps, APPS_MAX);
     struct spawn *s = calloc(1, sizeof *s);
     if (s == NULL)
         return PMIX_ERR_NOMEM;

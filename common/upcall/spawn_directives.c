@@ -6,6 +6,7 @@
  */
 #include "common/upcall/spawn.h"
 
+#include "common/upcall/directives.h"
 #include "common/util/text.h"
 
 #include <ctype.h>
@@ -27,51 +28,11 @@ struct directive {
 /* @return whether it was done */
 typedef bool take_fn(const struct directive *d);
 
-static const char *text_of(const pmix_info_t *info)
-{
-    return info->value.type == PMIX_STRING ? info->value.data.string : NULL;
-}
-
-/* Seconds, which programs give as any number. @return whether it is one, and then @p number */
-static bool number_of(const pmix_info_t *info, uint32_t *number)
-{
-    const pmix_value_t *v = &info->value;
-    int64_t n;
-    switch (v->type) {
-    case PMIX_INT:
-        n = v->data.integer;
-        break;
-    case PMIX_INT32:
-        n = v->data.int32;
-        break;
-    case PMIX_UINT32:
-        n = v->data.uint32;
-        break;
-    case PMIX_UINT:
-        n = v->data.uint;
-        break;
-    case PMIX_UINT16:
-        n = v->data.uint16;
-        break;
-    case PMIX_PROC_RANK:
-        n = v->data.rank;
-        break;
-    case PMIX_SIZE:
-        n = v->data.size < UINT32_MAX ? (int64_t)v->data.size : -1;
-        break;
-    default:
-        return false;
-    }
-    if (n >= 0)
-        *number = (uint32_t)n;
-    return n >= 0;
-}
-
 /* A text, to a member of the wants. */
 static bool take_text(const struct directive *d)
 {
     const char **to = (const char **)((char *)d->wants + d->to);
-    *to = text_of(d->info);
+    *to = directive_text(d->info);
     return *to != NULL;
 }
 
@@ -105,8 +66,6 @@ static bool take_envar(const struct directive *d)
 {
     const pmix_envar_t *envar = &d->info->value.data.envar;
     char separator[2] = {envar->separator != '\0' ? envar->separator : ':', '\0'};
-    if (d->info->value.type != PMIX_ENVAR || envar->envar == NULL || envar->envar[0] == '\0')
-        return false;
     bool joins = d->to == PLAN_PREPEND || d->to == PLAN_APPEND;
     change(d->wants, (char)d->to, joins ? separator : "", envar->envar,
            envar->value != NULL ? envar->value : "");
@@ -115,7 +74,7 @@ static bool take_envar(const struct directive *d)
 
 static bool take_unset(const struct directive *d)
 {
-    const char *name = text_of(d->info);
+    const char *name = directive_text(d->info);
     if (name != NULL)
         change(d->wants, PLAN_UNSET, "", name, NULL);
     return name != NULL;
@@ -125,7 +84,7 @@ static bool take_unset(const struct directive *d)
 static bool take_prefix(const struct directive *d)
 {
     static const char *const below[][2] = {{"PATH", "bin"}, {"LD_LIBRARY_PATH", "lib"}};
-    const char *prefix = text_of(d->info);
+    const char *prefix = directive_text(d->info);
     if (prefix == NULL)
         return false;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
@@ -158,14 +117,14 @@ static bool take_per_node(struct spawn *s, const char *text)
 
 static bool take_ppr(const struct directive *d)
 {
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     return text != NULL && take_per_node(d->spawn, text);
 }
 
 /* "ppr:2:node", "slot", "node:pe=1": what comes behind the policy's name is not taken. */
 static bool take_map(const struct directive *d)
 {
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     struct rm_spawn *what = &d->spawn->what;
     if (text == NULL)
         return false;
@@ -188,7 +147,7 @@ static bool take_map(const struct directive *d)
 /* Slurm and Flux give ranks as they place tasks: so it is done where it says the same. */
 static bool take_rank(const struct directive *d)
 {
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     struct rm_spawn *what = &d->spawn->what;
     if (text == NULL)
         return false;
@@ -209,7 +168,7 @@ static bool take_bind(const struct directive *d)
         enum rm_bind bind;
     } binds[] = {{"none", RM_BIND_NONE}, {"hwthread", RM_BIND_THREAD}, {"core", RM_BIND_CORE},
                  {"numa", RM_BIND_NUMA}, {"socket", RM_BIND_SOCKET},   {"package", RM_BIND_SOCKET}};
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     for (size_t i = 0; text != NULL && i < sizeof binds / sizeof *binds; i++)
         if (is(text, strcspn(text, ":"), binds[i].name)) {
             d->spawn->what.bind = binds[i].bind;
@@ -222,8 +181,8 @@ static bool take_bind(const struct directive *d)
 
 static bool rank_of(const pmix_info_t *info, uint32_t *rank)
 {
-    if (info->value.type != PMIX_PROC || info->value.data.proc == NULL)
-        return number_of(info, rank);
+    if (info->value.type != PMIX_PROC)
+        return directive_number(&info->value, rank);
     *rank = info->value.data.proc->rank;
     return true;
 }
@@ -233,18 +192,15 @@ static bool take_push(const struct directive *d)
 {
     struct spawn *s = d->spawn;
     s->target = PMIX_RANK_UNDEF;
-    if (d->info->value.type != PMIX_BOOL && d->info->value.type != PMIX_UNDEF &&
-        !rank_of(d->info, &s->target))
-        return false;
     s->pushed =
-        s->target != PMIX_RANK_UNDEF ? s->target != PMIX_RANK_INVALID : PMIX_INFO_TRUE(d->info);
+        rank_of(d->info, &s->target) ? s->target != PMIX_RANK_INVALID : PMIX_INFO_TRUE(d->info);
     return true;
 }
 
 /* A rank, as a number or a process; PRRTE's "all" and "none", too. */
 static bool take_input(const struct directive *d)
 {
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     uint32_t rank;
     if (text != NULL && strcasecmp(text, "all") == 0)
         rank = RM_INPUT_ALL;
@@ -262,7 +218,7 @@ static bool take_input(const struct directive *d)
 
 static bool take_output(const struct directive *d)
 {
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     if (text == NULL || text[0] == '\0' || strlen(text) > 1024)
         return false;
     free(d->spawn->output);
@@ -275,7 +231,7 @@ static bool take_output(const struct directive *d)
 /* Its name goes through BOOT_PSETS, whose separators it must not have. */
 static bool take_pset(const struct directive *d)
 {
-    const char *text = text_of(d->info);
+    const char *text = directive_text(d->info);
     if (text == NULL || text[0] == '\0' || strlen(text) > PROCSET_NAME_MAX ||
         text[strcspn(text, ":=")] != '\0')
         return false;
@@ -285,7 +241,7 @@ static bool take_pset(const struct directive *d)
 
 static bool take_timeout(const struct directive *d)
 {
-    return number_of(d->info, &d->spawn->what.timeout);
+    return directive_number(&d->info->value, &d->spawn->what.timeout);
 }
 
 #define WANTS(member) offsetof(struct spawn_wants, member)
@@ -370,10 +326,16 @@ void spawn_directives(struct spawn *s, struct spawn_wants *wants, const pmix_inf
                       size_t ninfo)
 {
     for (size_t i = 0; i < ninfo && s->status == PMIX_SUCCESS; i++) {
+        char why[400];
+        pmix_status_t fault = directive_fault(CALL_SPAWN, &info[i], why, sizeof why);
+        if (fault != PMIX_SUCCESS) {
+            spawn_refuse(s, fault, "%s", why);
+            return;
+        }
         if (take(s, wants, &info[i]))
             continue;
         if (PMIX_INFO_IS_REQUIRED(&info[i])) {
-            const char *value = text_of(&info[i]);
+            const char *value = directive_text(&info[i]);
             spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
                          "it requires %.*s%s%.60s%s, which muster cannot do here", PMIX_MAX_KEYLEN,
                          info[i].key, value != NULL ? " = " : "", value != NULL ? value : "",

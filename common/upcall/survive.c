@@ -9,6 +9,7 @@
  * them, gets the failure that is owed, and follows.
  */
 #include "common/notify/loss.h"
+#include "common/notify/refuse.h"
 #include "common/server/tasks/tasks.h"
 #include "common/tracker/values/retry.h"
 #include "common/upcall/collective.h"
@@ -22,13 +23,14 @@ void survive_check(struct collective *c)
     char release[LIBRARY_TEXT_SIZE];
     if (library_has(c->server->library, LIBRARY_GROUP_FT) || (!c->survives && !c->notify))
         return;
-    log_error("group \"%s\": %s %s; this one has %s", c->id,
-              c->survives ? "PMIX_GROUP_FT_COLLECTIVE" : "PMIX_GROUP_NOTIFY_TERMINATION",
-              library_advice(LIBRARY_GROUP_FT), library_text(c->server->library, release));
+    pmix_status_t fault =
+        refused_aloud(PMIX_ERR_NOT_SUPPORTED, "group \"%s\": %s %s; this one has %s", c->id,
+                      c->survives ? "PMIX_GROUP_FT_COLLECTIVE" : "PMIX_GROUP_NOTIFY_TERMINATION",
+                      library_advice(LIBRARY_GROUP_FT), library_text(c->server->library, release));
     c->survives = c->notify = false;
     c->call.flags &= ~(uint32_t)ENGINE_WANT_NOTIFY;
     if (c->call.status == PMIX_SUCCESS)
-        c->call.status = PMIX_ERR_NOT_SUPPORTED;
+        c->call.status = fault;
 }
 
 bool survive_wants(const struct collective *c)

@@ -8,7 +8,6 @@
 #include "common/server/spawned/outputs.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
-#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/test_cmocka.h"
 
@@ -46,13 +45,6 @@ bool answer_wanted(void)
 bool rounds_congested(void)
 {
     return busy;
-}
-
-pmix_status_t refused_at_once(enum refused_what what, const char *why)
-{
-    assert_int_equal(what, REFUSED_IOF_PULL);
-    assert_non_null(why);
-    return PMIX_ERR_NOT_SUPPORTED;
 }
 
 pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)

@@ -377,17 +377,21 @@ static void call_with(pmix_info_t *info)
     assert_int_equal(upcall_spawn(&task, info, 1, &app, 1, on_answer, NULL), PMIX_SUCCESS);
 }
 
-/* A number that makes no sense changes nothing. */
-static void test_negative_timeout(void **state)
+/* Numbers that make no sense, and values of another type. */
+static void test_bad_values(void **state)
 {
-    pmix_info_t info = {.key = PMIX_TIMEOUT, .value = {.type = PMIX_INT, .data.integer = -1}};
+    pmix_info_t infos[] = {
+        {.key = PMIX_TIMEOUT, .value = {.type = PMIX_INT, .data.integer = -1}},
+        {.key = PMIX_TIMEOUT, .value = {.type = PMIX_STRING, .data.string = (char *)"60"}},
+        {.key = PMIX_WDIR, .value = {.type = PMIX_BOOL}},
+        {.key = PMIX_NOTIFY_COMPLETION, .value = {.type = PMIX_INT}}};
     (void)state;
-    server.conf.timeouts.spawn = 60;
-    call_with(&info);
-    assert_int_equal(timeout, 60);
-    upcall_answer_spawns(&server);
-    tell(RM_SPAWN_ENDED);
-    assert_true(LIST_EMPTY(&server.spawns));
+    for (size_t i = 0; i < sizeof infos / sizeof *infos; i++) {
+        nanswers = 0;
+        call_with(&infos[i]);
+        show();
+        assert_int_equal(answered, PMIX_ERR_BAD_PARAM);
+    }
 }
 
 /* A pipe that nobody writes to would hold PMIx's thread. */
@@ -429,7 +433,7 @@ int main(void)
         cmocka_unit_test(test_long_reason),
         cmocka_unit_test_setup(test_refusal_is_shown_first, setup),
         cmocka_unit_test_setup(test_nobody_reads, setup),
-        cmocka_unit_test_setup(test_negative_timeout, setup),
+        cmocka_unit_test_setup(test_bad_values, setup),
         cmocka_unit_test_setup(test_hosts_of_a_pipe, setup),
         cmocka_unit_test_setup(test_launcher_not_reached, setup),
     };
