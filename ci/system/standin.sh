@@ -11,7 +11,7 @@ usage: ci/test standin
 Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun), which plays the resource
 manager NAME, slurm (the default) or flux: the clients in BUILDDIR
 (or BUILDDIR/ci/clients) in several shapes, what a user sees of it, and how tasks end; or only
-those PARTs: linking clients keys use mistakes status settings ends. Prints "ok", "not ok" with the reason and
+those PARTs: linking clients keys use mistakes status settings log ends. Prints "ok", "not ok" with the reason and
 "skip" lines; non-zero status when any failed. It takes each process musterrun, muster-server or
 hold that it sees for a leftover of its own, so it needs a pid namespace for itself: ci/test
 gives it one.
@@ -242,6 +242,29 @@ part_status() {
   clean status
 }
 
+# A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none.
+part_log() {
+  local node named='info: .* PMIx_Group_construct of "[^"]*": PMIX_GROUP_INFO is the string "tomorrow"; give '
+  mkdir "$work/own"
+  cd "$work/own" || return
+  MUSTER_LOG=muster.%n.log run 60 -v -N2 -n4 "$clients/unsupported"
+  says 'a program that is refused' 0 '^PASS unsupported'
+  for node in node0 node1; do
+    check "the reason is in the log of $node" "$(cat "muster.$node.log")" grep -q "$named" "muster.$node.log"
+  done
+  check 'the log of all has no such line' "$(grep "$named" "$log")" [ "$(grep -c PMIX_GROUP_INFO "$log")" = 0 ]
+  MUSTER_LOG=$work/own/debug.%n MUSTER_LOG_LEVEL=debug run 60 -v -N2 -n4 "$clients/barrier"
+  check 'each transition is in it' "$(tail -n 3 debug.node1)" grep -q ' debug: .* node1: handoff: a fence' debug.node1
+  check 'the log of all has none' "$(grep handoff "$log")" [ "$(grep -c handoff "$log")" = 0 ]
+  MUSTER_LOG_LEVEL=debug run 60 -N2 -n2 "$clients/start"
+  says 'a level without a file' "1|$killed" 'needs a file of its own: set MUSTER_LOG'
+  ln -s debug.node1 link
+  MUSTER_LOG='link' run 60 -N1 -n2 "$clients/barrier"
+  says 'a symbolic link' 0 'MUSTER_LOG is not written: .*/own/link: it is a symbolic link'
+  cd - >/dev/null || return
+  clean log
+}
+
 # Files of settings; root has none of its own.
 part_settings() {
   [ "$(id -u)" != 0 ] || return
@@ -353,4 +376,4 @@ part_ends() {
   clean signals
 }
 
-parts linking clients keys use mistakes status settings ends
+parts linking clients keys use mistakes status settings log ends

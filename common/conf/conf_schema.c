@@ -66,7 +66,7 @@ static const struct conf_word step_settings[] = {
 /* clang-format off */
 const struct conf_row conf_rows[] = {
     {"log_level", CONF_WORD, FIELD(log_level), .def = LOG_LEVEL_WARNING, .words = log_levels,
-     .step = LOG_LEVEL_INFO,
+     .step = LOG_LEVEL_DEBUG,
      .help = "The least severe message that is logged."},
     {"log_sink", CONF_WORD, FIELD(log_sink), .def = CONF_LOG_STDERR, .words = log_sinks,
      .help = "Where messages go; with \"syslog\", errors go to standard error as well."},

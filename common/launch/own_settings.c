@@ -5,7 +5,9 @@
 #include "common/launch/own_settings.h"
 
 #include "common/conf/conf_step.h"
+#include "common/util/log_own.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +25,26 @@ static void take_psets(struct boot *boot, const char *value)
         boot_replace(boot, BOOT_PSETS, text);
 }
 
+static const char *value_of(char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+    for (char *const *e = env; e && *e; e++)
+        if (strncmp(*e, name, len) == 0 && (*e)[len] == '=')
+            return *e + len + 1;
+    return NULL;
+}
+
+/* A name without a directory is below the one in which the user has started the step. */
+static void take_log(struct boot *boot, char *const *env, const char *value)
+{
+    char path[LOG_OWN_PATH_SIZE + 1];
+    const char *dir = value_of(env, "PWD");
+    bool below = value[0] != '/' && dir && dir[0] == '/';
+    snprintf(path, sizeof(path), "%s%s%s", below ? dir : "", below ? "/" : "", value);
+    if (value[0] != '\0')
+        boot_replace(boot, BOOT_LOG, path);
+}
+
 void own_settings(struct boot *boot, char *const *env)
 {
     char name[CONF_STEP_NAME_SIZE], value[VALUE_SIZE];
@@ -31,6 +53,8 @@ void own_settings(struct boot *boot, char *const *env)
         size_t len = strcspn(*e, "=");
         if (len == strlen(BOOT_PSETS_ENV) && strncmp(*e, BOOT_PSETS_ENV "=", len + 1) == 0)
             take_psets(boot, *e + len + 1);
+        if (len == strlen(BOOT_LOG_ENV) && strncmp(*e, BOOT_LOG_ENV "=", len + 1) == 0)
+            take_log(boot, env, *e + len + 1);
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)len, *e);

@@ -94,6 +94,9 @@ struct boot_allocation {
  * environment that it is from, and its bytes at most. Servers of other steps are told it. */
 #define BOOT_PSETS "psets"
 #define BOOT_PSETS_ENV "MUSTER_PSETS"
+/** The user's own log: an absolute path, in which "%n" is the node. */
+#define BOOT_LOG "log"
+#define BOOT_LOG_ENV "MUSTER_LOG"
 enum { BOOT_PSETS_MAX = 4096 };
 
 /** The setting "RANK NAMESPACE" of the process that has started the step. Servers of other steps

@@ -98,6 +98,7 @@ enum beside {
 struct server {
     const struct server_hooks *hooks; /**< life/core.c's; called on the loop */
     struct conf conf;
+    enum log_level log_level;    /**< of the log that is not the user's own: see settings.c */
     struct conf_sources sources; /**< of conf */
     struct boot boot;
     struct event_base *base;

@@ -45,7 +45,7 @@ static pmix_status_t check_range(const struct collective *c, const pmix_info_t *
         PMIX_ERR_NOT_SUPPORTED,
         "group \"%s\": its PMIX_RANGE is %s, and a context id is unique among the groups "
         "of the session alone; give PMIX_RANGE_SESSION, or a smaller one",
-        c->id, PMIx_Data_range_string(range));
+        c->id, range == PMIX_RANGE_GLOBAL ? "PMIX_RANGE_GLOBAL" : "none of the session's");
 }
 
 void collective_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)

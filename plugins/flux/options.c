@@ -11,14 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The shell gives a variable by its whole name only. */
+/* The shell gives a variable by its whole name only. PWD goes along: see own_settings.c. */
 static void take_variable(struct boot *boot, flux_shell_t *shell, const char *name)
 {
-    const char *value = flux_shell_getenv(shell, name);
-    char *text = NULL;
-    if (value && asprintf(&text, "%s=%s", name, value) >= 0)
-        own_settings(boot, (char *[]){text, NULL});
+    const char *value = flux_shell_getenv(shell, name), *dir = flux_shell_getenv(shell, "PWD");
+    char *text = NULL, *pwd = NULL;
+    if (value && asprintf(&text, "%s=%s", name, value) >= 0 &&
+        asprintf(&pwd, "PWD=%s", dir ? dir : "") >= 0)
+        own_settings(boot, (char *[]){text, pwd, NULL});
     free(text);
+    free(pwd);
 }
 
 static void take_variables(struct boot *boot, flux_shell_t *shell)
@@ -27,6 +29,7 @@ static void take_variables(struct boot *boot, flux_shell_t *shell)
     for (unsigned i = 0; conf_step_name(i, name); i++)
         take_variable(boot, shell, name);
     take_variable(boot, shell, BOOT_PSETS_ENV);
+    take_variable(boot, shell, BOOT_LOG_ENV);
 }
 
 int options_take(struct boot *boot, flux_shell_t *shell, struct err *err)

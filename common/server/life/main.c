@@ -16,6 +16,7 @@
 #include "common/server/tasks/tasks.h"
 #include "common/upcall/upcall.h"
 #include "common/util/io_all.h"
+#include "common/util/log_own.h"
 #include "common/util/log_syslog.h"
 
 #include <fcntl.h>
@@ -109,21 +110,37 @@ static bool is_librarys(const void *arg)
     return false;
 }
 
-/* Messages as the settings have it. A node without syslog is no reason to end a step. */
-static void open_log(const struct server *server, struct log_syslog *syslog)
+/* What the process writes its messages to. */
+struct sinks {
+    struct log_syslog syslog;
+    struct log_own own;
+};
+
+/* Messages as the settings have it. A node without syslog, or where the user's file cannot be
+ * written, is no reason to end a step. */
+static void open_log(const struct server *server, struct sinks *sinks)
 {
     char prefix[256];
     struct err err = {0};
-    enum log_level level = server->conf.log_level;
-    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label, boot_here(&server->boot)->name);
-    log_open(NULL, NULL, level, prefix);
+    struct log_own *own = &sinks->own;
+    const char *path = boot_setting(&server->boot, BOOT_LOG),
+               *node = boot_here(&server->boot)->name;
+    snprintf(prefix, sizeof prefix, "%s %s", server->boot.label, node);
+    *own = (struct log_own){.fd = -1, .next_level = server->log_level};
+    log_open(NULL, NULL, server->log_level, prefix);
     crash_open(prefix, is_librarys, server);
-    if (server->conf.log_sink != CONF_LOG_SYSLOG)
-        return;
-    if (log_syslog_open(syslog, LOG_SYSLOG_PATH, "muster-server", &err) == 0)
-        log_open(log_syslog, syslog, level, prefix);
-    else
-        log_warning("log_sink is \"syslog\", but messages go to standard error: %s", err.text);
+    if (server->conf.log_sink == CONF_LOG_SYSLOG) {
+        if (log_syslog_open(&sinks->syslog, LOG_SYSLOG_PATH, "muster-server", &err) == 0) {
+            own->next = log_syslog;
+            own->arg = &sinks->syslog;
+        } else {
+            log_warning("log_sink is \"syslog\", but messages go to standard error: %s", err.text);
+        }
+    }
+    own->level = server->conf.log_level;
+    if (path != NULL && log_own_open(own, path, node, &err) != 0)
+        log_error(BOOT_LOG_ENV " is not written: %s", err.text);
+    log_open(log_own, own, log_own_level(own), prefix);
 }
 
 /* The bound is on what comes from now on: libpmix and the back end have what they need. */
@@ -151,7 +168,7 @@ static void end_library(const struct server *server, bool served)
 }
 
 /* Step by step; each needs the ones before. @return 0 after a good life */
-static int serve(struct server *server, struct log_syslog *syslog, struct err *err)
+static int serve(struct server *server, struct sinks *sinks, struct err *err)
 {
     conf_defaults(&server->conf);
     /* The boot message first: a launcher that cannot send it would not read why. */
@@ -163,7 +180,7 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
         return -1;
     const struct boot_node *here = boot_here(&server->boot);
     boot_take_apps(&server->boot);
-    open_log(server, syslog);
+    open_log(server, sinks);
     if (limits_descriptors(here->ntasks, boot_spawned(&server->boot), err) != 0 ||
         sets_open(server, err) != 0 || server_open(server, err) != 0 ||
         upcall_open(server, err) != 0)
@@ -190,7 +207,7 @@ static int serve(struct server *server, struct log_syslog *syslog, struct err *e
 int main(int argc, char **argv)
 {
     struct server server = {0};
-    struct log_syslog syslog = {.fd = -1};
+    struct sinks sinks = {.syslog.fd = -1, .own.fd = -1};
     struct err err = {0};
     int type;
     socklen_t len = sizeof type;
@@ -211,12 +228,13 @@ int main(int argc, char **argv)
 #endif
     fcntl(BOOT_FD_CONTROL, F_SETFD, FD_CLOEXEC);
     fcntl(BOOT_FD_LISTEN, F_SETFD, FD_CLOEXEC);
-    int rc = serve(&server, &syslog, &err);
+    int rc = serve(&server, &sinks, &err);
     if (rc != 0)
         send_failure(&err);
     server_close(&server);
     log_open(NULL, NULL, LOG_LEVEL_WARNING, NULL);
-    log_syslog_close(&syslog);
+    log_syslog_close(&sinks.syslog);
+    log_own_close(&sinks.own);
     done = true;
     return rc == 0 ? 0 : 1;
 }

@@ -38,13 +38,17 @@ static int read_rm(struct server *server, struct err *err)
     return 0;
 }
 
-/* Names process sets, too, which are no setting of muster.json. */
+/* Names process sets and the user's own log, too, which are no settings of muster.json. */
 static int set_option(struct server *server, const char *group, const char *key, json_object *value,
                       struct err *err)
 {
     char name[256];
     if (*group == '\0' && strcmp(key, "pset") == 0 && json_object_get_string(value) != NULL) {
         boot_replace(&server->boot, BOOT_PSETS, json_object_get_string(value));
+        return 0;
+    }
+    if (*group == '\0' && strcmp(key, "log") == 0 && json_object_get_string(value) != NULL) {
+        boot_replace(&server->boot, BOOT_LOG, json_object_get_string(value));
         return 0;
     }
     snprintf(name, sizeof name, CONF_STEP_OPTION "%.100s%s%.100s", group, *group != '\0' ? "." : "",
@@ -97,11 +101,32 @@ static int read_step(struct server *server, struct err *err)
     return rc;
 }
 
+/* What a user asks for beyond the admin's level goes to the user's own log, if there is one.
+ * Without one the log of all gets it up to info, and no line for each transition. */
+static int choose_log(struct server *server, enum log_level admin, struct err *err)
+{
+    bool own = boot_setting(&server->boot, BOOT_LOG) != NULL;
+    enum log_level asked = server->conf.log_level;
+    server->log_level = own ? admin : asked;
+    if (own && server->conf.step_settings == CONF_STEP_FORBID)
+        return err_set(err, BOOT_LOG_ENV
+                       ": \"step_settings\": \"forbid\" in muster.json forbids settings "
+                       "of a step's own: start it without, or ask the admin");
+    if (own && asked == admin && admin < LOG_LEVEL_INFO)
+        server->conf.log_level = LOG_LEVEL_INFO;
+    if (!own && asked > LOG_LEVEL_INFO && asked > admin)
+        return err_set(
+            err, "log_level \"debug\" of a step's own needs a file of its own: set " BOOT_LOG_ENV
+                 ", for example " BOOT_LOG_ENV "=muster.%%n.log");
+    return 0;
+}
+
 int server_settings(struct server *server, struct err *err)
 {
     if (read_file(server, err) != 0 || read_rm(server, err) != 0)
         return -1;
-    int rc = read_step(server, err);
+    enum log_level admin = server->conf.log_level;
+    int rc = read_step(server, err) != 0 || choose_log(server, admin, err) != 0 ? -1 : 0;
     err->alike = rc != 0; /* all nodes get the same from the user */
     return rc;
 }
