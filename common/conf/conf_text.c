@@ -21,8 +21,15 @@ const char *conf_text_short_name(const char *name)
 void conf_text_show(char out[static CONF_SHOWN], const char *s, size_t len)
 {
     size_t most = CONF_SHOWN - 4, n = len < most ? len : most;
+    while (n < len && n > 0 && (s[n] & 0xc0) == 0x80) /* not through a character */
+        n--;
     for (size_t i = 0; i < n; i++)
-        out[i] = s[i] >= ' ' && s[i] <= '~' ? s[i] : '?';
+        out[i] = s[i];
+    for (size_t i = 0; i < n; i++)
+        if (out[i] == '\0')
+            out[i] = '?';
+    out[n] = '\0';
+    log_mask(out);
     strcpy(out + n, len > most ? "..." : "");
 }
 

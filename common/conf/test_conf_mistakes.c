@@ -51,7 +51,7 @@ static const struct {
                   "stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
                   "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
-     " line 1: key \"\?\?zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
+     " line 1: key \"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
      "log_level, log_sink, timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, "
      "on_task_loss, spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",

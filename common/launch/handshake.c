@@ -192,7 +192,7 @@ static int recv_answer(struct talk *talk)
             return -1;
         if (slot == BOOT_FAILED || slot == BOOT_FAILED_ALIKE) {
             talk->err->alike = slot == BOOT_FAILED_ALIKE;
-            relay_mask(text);
+            log_mask(text);
             if (talk->err->alike)
                 err_set(talk->err, "muster cannot serve this %s: %.300s", boot_unit(talk->boot),
                         text);

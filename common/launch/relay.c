@@ -27,14 +27,6 @@ void relay_open(struct relay *relay, int fd)
     *relay = (struct relay){.fd = fd, .window = now_ms()};
 }
 
-void relay_mask(char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text < 0x20 || *text > 0x7e)
-            *text = '?';
-    }
-}
-
 static enum log_level take_level(const char **text)
 {
     const char *p = *text;
@@ -65,7 +57,7 @@ static void report_omitted(struct relay *relay)
 static void keep(char *to, size_t cap, const char *text)
 {
     snprintf(to, cap, "%.200s", text);
-    relay_mask(to);
+    log_mask(to);
 }
 
 static void finish_line(struct relay *relay)

@@ -20,7 +20,7 @@ struct relay {
     int64_t window;        /**< when counting began, of now_ms() */
     unsigned count;        /**< lines since then */
     unsigned long omitted; /**< lines over the limit since then */
-    char last_error[256];  /**< printable ASCII; empty: no error was reported */
+    char last_error[256];  /**< printable text; empty: no error was reported */
     char last_words[256];  /**< the same, of lines without a level */
     int64_t said;          /**< when these came, of now_ms() */
 };
@@ -41,8 +41,5 @@ void relay_drain(struct relay *relay);
 
 /** Drains, logs an unfinished line and what was omitted, and closes. */
 void relay_close(struct relay *relay);
-
-/** Replaces all but printable ASCII by '?'. */
-void relay_mask(char *text);
 
 #endif

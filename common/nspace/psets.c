@@ -3,6 +3,8 @@
 #include "common/nspace/psets.h"
 #include "common/util/log.h"
 
+#include "common/util/log.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,22 +26,23 @@ static struct pset *add(struct psets *psets)
 }
 
 /* "," separates names in answers to queries, and the other two are the text's own. */
-static bool is_name(const char *text, size_t len)
+bool psets_is_name(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (!isprint((unsigned char)text[i]) || strchr(",=: ", text[i]) != NULL)
+        if (strchr(",=: ", text[i]) != NULL) /* NUL, too */
             return false;
-    return len > 0 && len <= PROCSET_NAME_MAX;
+    return len > 0 && len <= PROCSET_NAME_MAX && log_is_text(text, len);
 }
 
 static int name_set(struct psets *psets, const struct boot *boot, const char *text, size_t len,
                     struct err *err)
 {
-    if (!is_name(text, len))
-        return err_set(err,
-                       "process sets: \"%.*s\" is no name of a set; give up to %d printable "
-                       "characters without blank, comma, colon and equals sign, " EXAMPLE,
-                       (int)(len < SHOWN ? len : SHOWN), text, (int)PROCSET_NAME_MAX);
+    if (!psets_is_name(text, len))
+        return err_set(
+            err,
+            "process sets: \"%.*s\" is no name of a set; give up to %d bytes of printable "
+            "text without blank, comma, colon and equals sign, " EXAMPLE,
+            (int)(len < SHOWN ? len : SHOWN), text, (int)PROCSET_NAME_MAX);
     for (uint32_t i = 0; i < psets->n; i++)
         if (strlen(psets->sets[i].name) == len && memcmp(psets->sets[i].name, text, len) == 0)
             return err_set(err,

@@ -36,6 +36,10 @@ struct psets {
  */
 int psets_read(struct psets *psets, const struct boot *boot, struct err *err);
 
+/** @return whether @p len bytes may be a set's name: printable UTF-8 without blank, comma, colon
+ * and equals sign */
+bool psets_is_name(const char *text, size_t len);
+
 /** @return the first set that has all processes of the namespace, or NULL; as long as @p psets
  * stands */
 const struct pset *psets_whole(const struct psets *psets, const struct boot *boot);

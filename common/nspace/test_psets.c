@@ -72,6 +72,11 @@ static void names_with_ranks(void **state)
     check(1, "a=0,2,4-5,7", "a:02457");
     check(1, "a=7,0-1,0", "a:017");
     check(2, "mpi/ocean=3:b=3-4", "mpi/ocean:3 b:34");
+    check(1,
+          "gr\xc3\xbc\xc3\x9f"
+          "e=0:\xe6\xb5\xb7=1",
+          "gr\xc3\xbc\xc3\x9f"
+          "e:0 \xe6\xb5\xb7:1");
 }
 
 static void components(void **state)
@@ -93,7 +98,10 @@ static void mistakes(void **state)
     refuse(1, "a=0:", "no name");
     refuse(1, "a b=0", "no name");
     refuse(1, "a,b=0", "no name");
-    refuse(1, "\xc3\xa9=0", "no name");
+    refuse(1, "\xc3=0", "no name");
+    refuse(1, "gr\xc3=0", "no name");
+    refuse(1, "a\x1b[2J=0", "no name");
+    refuse(1, "a\xc2\x9b=0", "no name"); /* a control character of eight bits */
     refuse(1, "a=0:a=1", "two of the name \"a\"");
     refuse(1, "slurm.1.0=0", "name of the namespace");
     refuse(1, "a=", "no list of ranks for \"a\"");

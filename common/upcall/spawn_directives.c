@@ -6,6 +6,7 @@
  */
 #include "common/upcall/spawn.h"
 
+#include "common/nspace/psets.h"
 #include "common/upcall/directives.h"
 #include "common/util/text.h"
 
@@ -232,8 +233,7 @@ static bool take_output(const struct directive *d)
 static bool take_pset(const struct directive *d)
 {
     const char *text = directive_text(d->info);
-    if (text == NULL || text[0] == '\0' || strlen(text) > PROCSET_NAME_MAX ||
-        text[strcspn(text, ":=")] != '\0')
+    if (text == NULL || !psets_is_name(text, strlen(text)))
         return false;
     d->wants->pset = text;
     return true;

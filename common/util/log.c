@@ -73,6 +73,19 @@ static size_t printable(const unsigned char *p)
     return len;
 }
 
+bool log_is_text(const char *text, size_t len)
+{
+    size_t at = 0, n = 1;
+    while (at < len && n > 0) {
+        /* A character that goes on behind the end is none of these bytes. */
+        unsigned char c[5] = {0};
+        memcpy(c, text + at, len - at < 4 ? len - at : 4);
+        n = printable(c);
+        at += n;
+    }
+    return at == len;
+}
+
 void log_mask(char *text)
 {
     unsigned char *p = (unsigned char *)text;

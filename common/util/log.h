@@ -9,6 +9,9 @@
 #ifndef MUSTER_UTIL_LOG_H
 #define MUSTER_UTIL_LOG_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /** Levels, with the numbers of syslog(3), so that they mean the same to every sink. */
 enum log_level {
     LOG_LEVEL_ERROR = 3,   /**< an operation or the step fails; the user must see it */
@@ -58,6 +61,10 @@ int log_wants(enum log_level level);
 /** Makes text harmless for terminals and logs, in place: bytes that are no printable ASCII or UTF-8
  * text become '?', a newline too. @thread any */
 void log_mask(char *text);
+
+/** @return whether @p len bytes are printable UTF-8 text, of which log_mask() changes nothing: what
+ * a name may be. @thread any */
+bool log_is_text(const char *text, size_t len);
 
 /** Writes one message, cut to 1,000 bytes; bytes that are no printable ASCII or UTF-8 text become
  * '?', because peers and users choose parts of it. @thread any */

@@ -22,7 +22,6 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdio.h>
@@ -31,14 +30,19 @@
 
 enum { RAISE_MAX_MS = 10000 /* between two tries */ };
 
-/* Text for a string of JSON; what is not printable ASCII becomes a question mark. */
+/* Text for a string of JSON; what is not printable becomes a question mark. */
 static void put_json(FILE *out, const char *text)
 {
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return;
+    log_mask(copy);
+    for (const char *p = copy; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\')
             fputc('\\', out);
-        fputc(isascii((unsigned char)*text) && isprint((unsigned char)*text) ? *text : '?', out);
+        fputc(*p, out);
     }
+    free(copy);
 }
 
 /* Flux takes the status as wait(2) has it. Releases before 0.84 ignore it. */
