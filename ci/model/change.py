@@ -186,8 +186,8 @@ class Change:
 
     def commit(self, frm, ballot, members, union):
         if ballot < self.ballot:
-            if self.on('refuse'):
-                self.send(ballot[1], ('nack', ballot, self.ballot))
+            for m in {frm, ballot[1]} if self.on('refuse') else ():
+                self.send(m, ('nack', ballot, self.ballot))
             return
         if ballot == self.view:
             return
