@@ -194,8 +194,7 @@ static int recv_answer(struct talk *talk)
             talk->err->alike = slot == BOOT_FAILED_ALIKE;
             log_mask(text);
             if (talk->err->alike)
-                err_set(talk->err, "muster cannot serve this %s: %.300s", boot_unit(talk->boot),
-                        text);
+                err_set(talk->err, "muster cannot serve this %s: %.300s", log_unit(), text);
             else
                 err_set(talk->err, "muster-server on node %s cannot serve: %.300s", here(talk),
                         text);

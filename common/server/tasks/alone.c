@@ -100,7 +100,7 @@ void alone_ended(struct server *server, const struct task *task)
     alone->told = true;
     log_error("no task on this node has asked for PMIx, and the program uses %s: each of the %s's "
               "%u tasks runs by itself, as rank 0 of 1; start programs of this MPI with: %s",
-              alone->library, boot_unit(&server->boot), server->boot.ntasks,
+              alone->library, log_unit(), server->boot.ntasks,
               remedy != NULL ? remedy : "another PMI");
 }
 
