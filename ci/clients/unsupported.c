@@ -191,6 +191,10 @@ static const struct {
     {PMIX_GROUP_LOCAL_ONLY, INT_MAX, PMIX_STRING, false, PMIX_ERR_BAD_PARAM},
 };
 
+/* Before, libpmix's server takes a PMIX_GROUP_INFO of several local callers for an array, and
+ * crashes or loses them. */
+enum { LOOKS_AT_INFO_FROM = 60000 };
+
 static void refused(pmix_status_t status, pmix_status_t expected, uint64_t start, const char *what)
 {
     CHECK_STATUS(status, expected, what);
@@ -217,7 +221,8 @@ static void refuse_directives(void)
                             : directives[i].type == PMIX_DATA_RANGE ? (const void *)&range
                             : directives[i].type == PMIX_STRING     ? (const void *)"tomorrow"
                                                                     : (const void *)&added;
-        if (LIBPMIX >= directives[i].from)
+        if (LIBPMIX >= directives[i].from ||
+            (LIBPMIX < LOOKS_AT_INFO_FROM && strcmp(directives[i].key, PMIX_GROUP_INFO) == 0))
             continue;
         snprintf(id, sizeof id - sizeof ".again", "%s.%u", directives[i].key,
                  directives[i].alone ? client.me.rank : 0);

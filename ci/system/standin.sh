@@ -244,7 +244,7 @@ part_status() {
 
 # A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none.
 part_log() {
-  local node named='info: .* PMIx_Group_construct of "[^"]*": PMIX_GROUP_INFO is the string "tomorrow"; give '
+  local node named='info: .* PMIx_Group_construct of "[^"]*": PMIX_GROUP_LOCAL_ONLY is the string "tomorrow"; give '
   mkdir "$work/own"
   cd "$work/own" || return
   MUSTER_LOG=muster.%n.log run 60 -v -N2 -n4 "$clients/unsupported"
@@ -252,7 +252,7 @@ part_log() {
   for node in node0 node1; do
     check "the reason is in the log of $node" "$(cat "muster.$node.log")" grep -q "$named" "muster.$node.log"
   done
-  check 'the log of all has no such line' "$(grep "$named" "$log")" [ "$(grep -c PMIX_GROUP_INFO "$log")" = 0 ]
+  check 'the log of all has no such line' "$(grep "$named" "$log")" [ "$(grep -c PMIX_GROUP_LOCAL_ONLY "$log")" = 0 ]
   MUSTER_LOG=$work/own/debug.%n MUSTER_LOG_LEVEL=debug run 60 -v -N2 -n4 "$clients/barrier"
   check 'each transition is in it' "$(tail -n 3 debug.node1)" grep -q ' debug: .* node1: handoff: a fence' debug.node1
   check 'the log of all has none' "$(grep handoff "$log")" [ "$(grep -c handoff "$log")" = 0 ]
