@@ -325,7 +325,7 @@ all_lost() { if [ "$(pmix_major)" -ge 7 ]; then lost_in_groups; else lost_alone_
 
 # stranded HOW: libpmix lets a rank wait for one of its node that has ended in order. The step is ended.
 stranded() {
-  local log=$work/stranded.log status says='rank 7 on node4 has ended without taking part, and libpmix [0-9.]+ lets ranks 6 there wait'
+  local log=$work/stranded.log status says='rank 7 on node4 has ended without taking part, and libpmix [0-9.]+ lets rank 6 there wait'
   mark_logs
   MUSTER_TIMEOUTS_PEER=300 timeout 120 srun --mpi="$MPI" -N4 --ntasks-per-node=2 "$clients/departed" --how "$1" --seconds 140 >"$log" 2>&1 </dev/null
   status=$?

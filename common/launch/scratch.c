@@ -64,7 +64,7 @@ static int open_parent(const char *key, const char *tmpfs, const struct identity
                 "%s=%s belongs to uid %u and has mode %04o: it has to be root's and, where "
                 "others may write, sticky (mode 1777)",
                 key, tmpfs, st.st_uid, st.st_mode & 07777);
-    } else if (user->drop && (st.st_mode & (S_IXGRP | S_IXOTH)) == 0) {
+    } else if (user->drop && user->uid != st.st_uid && (st.st_mode & (S_IXGRP | S_IXOTH)) == 0) {
         err_set(err,
                 "%s=%s has mode %04o, and users have to be able to search it: chmod 1777 it, or "
                 "set tmpdir in " MUSTER_CONF_PATH " to a directory elsewhere",

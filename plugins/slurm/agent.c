@@ -9,6 +9,8 @@
  *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS; the oldest one
  *                 gives way to the next caller when there are STRANGERS_MAX, or no place is free
  *
+ *     greeted     send its first frame
+ *
  *     known       send frames until it has been silent for KNOWN_MS, or as long as a step runs that
  *                 it has started (agent_children.h)
  *
@@ -16,6 +18,9 @@
  * out of the reach of other users, and by a credential that says that its point is of a process of
  * srun's own user, and of this step. The agent's own credential says the same of the agent's point.
  * From then on all frames are sealed (agent_line.h). One thread does everything.
+ *
+ * srun may end while a server is about to say with what status: what has connected by then, or does
+ * so within LAST_MS, is heard.
  */
 #include "plugins/slurm/agent.h"
 
@@ -50,18 +55,20 @@ enum {
     KNOWN_MS = 30000,
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
     READ_BYTES = 4096,
-    OWES_MS = 5000, /* for the server of a step that was short to say that it has begun */
-    LINES_MAX = 16, /* of all callers, for the terminal */
+    LAST_MS = 500,       /* for strangers, once srun ends */
+    LAST_WORD_MS = 2000, /* for greeted callers, once srun ends */
+    OWES_MS = 5000,      /* for the server of a step that was short to say that it has begun */
+    LINES_MAX = 16,      /* of all callers, for the terminal */
 };
 
-enum caller_state { CALLER_STRANGER, CALLER_KNOWN };
+enum caller_state { CALLER_STRANGER, CALLER_GREETED, CALLER_KNOWN };
 
 struct caller {
     enum caller_state state;
     int fd;                 /* -1: no caller */
     uint64_t id;            /* never the same twice */
     int64_t until;          /* now_ms() when it is cut off, unless it has started a step */
-    struct agent_line line; /* of a known caller: what it says and is told is sealed */
+    struct agent_line line; /* of all but strangers: what they say and are told is sealed */
     struct wire_out in, out;
 };
 
@@ -78,6 +85,7 @@ struct agent {
     int parent;             /* the agent that has started this srun, or -1 */
     bool owes;              /* that agent has not been told what has become of this step */
     int64_t owes_until;     /* now_ms(); once stopping */
+    int64_t last_until;     /* now_ms(), when strangers are no more heard; once stopping */
     bool stopping;
     unsigned nlines;
     char line[AGENT_TEXT_MAX]; /* the last one that was shown */
@@ -186,17 +194,18 @@ static bool take_hello(struct agent *a, struct caller *caller, struct agent_fram
     if (frame->type != AGENT_HELLO ||
         !agent_hello_take(&a->hellos, &a->self, &frame->body, &caller->line, &caller->out))
         return false;
-    caller->state = CALLER_KNOWN;
-    caller->until = now_ms() + KNOWN_MS;
+    caller->state = CALLER_GREETED;
+    caller->until = now_ms() + (a->stopping ? LAST_WORD_MS : KNOWN_MS);
     if (!caller->out.failed)
         send_out(caller);
     return !caller->out.failed;
 }
 
-/* Of a known caller. @return whether it may stay */
+/* Of a greeted or known caller. @return whether it may stay */
 static bool take_frame(struct agent *a, struct caller *caller, struct agent_frame *frame)
 {
     enum agent_result result = AGENT_UNKNOWN;
+    caller->state = CALLER_KNOWN;
     if (frame->type == AGENT_STATUS) {
         result = take_status(&frame->body);
     } else if (frame->type == AGENT_SAY) {
@@ -290,7 +299,9 @@ static void take_caller(struct agent *a)
     if (place->fd >= 0)
         cut(a, place);
     agent_keep_alive(fd);
-    *place = (struct caller){.fd = fd, .id = ++a->last_id, .until = now_ms() + STRANGER_MS};
+    *place = (struct caller){.fd = fd,
+                             .id = ++a->last_id,
+                             .until = a->stopping ? a->last_until : now_ms() + STRANGER_MS};
 }
 
 /* Cuts off the callers whose time is over. @return ms until the next one has, or -1 */
@@ -338,6 +349,13 @@ static void stop_ready(struct agent *a)
     pthread_mutex_unlock(&lock);
     a->stopping = true;
     a->owes_until = now_ms() + OWES_MS;
+    a->last_until = now_ms() + LAST_MS;
+    for (int i = 0; i < CALLERS_MAX; i++) {
+        struct caller *caller = &a->callers[i];
+        int64_t last = caller->state == CALLER_STRANGER ? a->last_until : now_ms() + LAST_WORD_MS;
+        if (caller->state != CALLER_KNOWN && caller->until > last)
+            caller->until = last;
+    }
     children_stop(a->children, failed);
 }
 
@@ -349,13 +367,26 @@ enum {
     FDS_MAX = FD_CALLERS + CALLERS_MAX + CHILDREN_FDS
 };
 
+/* Whether srun has ended, and nothing is left to be heard or told. */
+static bool is_done(const struct agent *a)
+{
+    if (!a->stopping || a->owes || children_count(a->children) > 0)
+        return false;
+    for (int i = 0; i < CALLERS_MAX; i++)
+        if (a->callers[i].fd >= 0 && a->callers[i].state != CALLER_KNOWN)
+            return false;
+    return true;
+}
+
 /* The thread. */
 static void *run(void *arg)
 {
     struct agent *a = arg;
     struct pollfd fds[FDS_MAX], open[FDS_MAX];
-    while (!a->stopping || a->owes || children_count(a->children) > 0) {
+    for (;;) {
         int ms = look_at_clock(a);
+        if (is_done(a))
+            break;
         fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
         fds[FD_LISTENER] = (struct pollfd){a->accept_at <= now_ms() ? a->listener : -1, POLLIN, 0};
         fds[FD_PARENT] = (struct pollfd){a->parent, POLLIN, 0};
@@ -376,10 +407,10 @@ static void *run(void *arg)
         }
         if (fds[FD_PARENT].revents)
             parent_ready(a);
-        if (fds[FD_STOP].revents)
-            stop_ready(a);
         if (fds[FD_LISTENER].revents)
             take_caller(a);
+        else if (fds[FD_STOP].revents)
+            stop_ready(a); /* whoever has connected before was taken */
         a->owes &= a->parent >= 0 && (!a->stopping || now_ms() < a->owes_until);
     }
     return NULL;

@@ -231,6 +231,40 @@ static void the_status_comes_home(void **state)
     assert_int_not_equal(tell(RM_CAUSE_ABORT, 7), 0);
 }
 
+static sem_t srun_ends;
+
+/* The caller looks at the agent's credential. */
+static void end_srun(void)
+{
+    if (munge.verified % 2 == 0)
+        return; /* the agent looks at the caller's */
+    munge.while_verified = NULL;
+    sem_post(&srun_ends);
+    poll(NULL, 0, 100); /* long enough for srun to end without the status */
+}
+
+static void *tell_in_thread(void *arg)
+{
+    *(int *)arg = tell(RM_CAUSE_ABORT, 7);
+    return NULL;
+}
+
+/* A server that has connected before the last task has ended is heard. */
+static void srun_ends_meanwhile(void **state)
+{
+    pthread_t thread;
+    int told = -1;
+    (void)state;
+    sem_init(&srun_ends, 0, 0);
+    munge.while_verified = end_srun;
+    assert_int_equal(pthread_create(&thread, NULL, tell_in_thread, &told), 0);
+    while (sem_wait(&srun_ends) != 0)
+        ;
+    assert_int_equal(agent_leave(), 7);
+    pthread_join(thread, NULL);
+    assert_int_equal(told, 0);
+}
+
 static void nobody_tells(void **state)
 {
     (void)state;
@@ -512,6 +546,7 @@ static size_t spoil(unsigned char *bytes, size_t len, bool first)
         return len;
     }
     put_status(&status, AGENT_STATUS, RM_CAUSE_ABORT, 66);
+    wire_put_u64(&status, 0); /* as long as a record of the length that it begins with */
     memcpy(bytes, status.data, status.len);
     len = status.len;
     wire_out_free(&status);
@@ -667,6 +702,7 @@ int main(void)
         pthread_join(first, NULL);
     const struct CMUnitTest tests[] = {
         AGENT_TEST(the_status_comes_home),
+        AGENT_TEST(srun_ends_meanwhile),
         AGENT_TEST(nobody_tells),
         AGENT_TEST(which_status_wins),
         AGENT_TEST(what_is_no_status),
