@@ -55,7 +55,7 @@ enum {
     KNOWN_MS = 30000,
     ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
     READ_BYTES = 4096,
-    LAST_MS = 500,       /* for strangers, once srun ends */
+    LAST_MS = 1000,      /* for strangers, once srun ends */
     LAST_WORD_MS = 2000, /* for greeted callers, once srun ends */
     OWES_MS = 5000,      /* for the server of a step that was short to say that it has begun */
     LINES_MAX = 16,      /* of all callers, for the terminal */

@@ -165,38 +165,52 @@ static int give(int fd, struct agent_line *line, const struct wire_out *frame, i
     return rc;
 }
 
-/* The credential was made before: munged takes its time, and the agent gives a place in which a
- * caller says nothing to the next one. @return the socket, or -1 */
-static int talk(const struct agent_address *address, const struct wire_out *hello,
+/* Whether the agent has closed it. */
+static bool is_cut(int fd)
+{
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* The agent gives the place of a caller that says nothing to the next one, and munged has taken its
+ * time meanwhile: a caller that was cut off connects once more. @param fd of connect_agent();
+ * closed when -1 is returned */
+static int talk(int fd, const struct agent_address *address, const struct wire_out *hello,
                 const struct wire_out *frame, struct agent_line *line, int64_t by, struct err *err)
 {
-    int fd = connect_agent(address, by);
-    if (fd < 0)
-        return err_set(err, "address %s port %s: %s", address->host, address->port,
-                       strerror(errno));
-    if (send_all_by(fd, hello->data, hello->len, by) != 0)
+    if (is_cut(fd)) {
+        close(fd);
+        fd = connect_agent(address, by);
+    }
+    if (fd < 0 || send_all_by(fd, hello->data, hello->len, by) != 0)
         err_set(err, "%s", strerror(errno));
     else if (read_welcome(fd, address, line, by, err) == 0 && give(fd, line, frame, by, err) == 0)
         return fd;
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return -1;
 }
 
+/* It connects before all else: srun hears who has connected by its end (agent.c). */
 int agent_call_open(const char *text, const struct wire_out *frame, int ms, struct agent_line *line,
                     struct err *err)
 {
     struct agent_address address;
     struct wire_out hello = {0};
     int64_t by = now_ms() + ms;
-    int fd = -1;
     if (text == NULL || !agent_address_read(text, &address))
         return err_set(err, "it has not said where it listens");
-    if (!agent_line_open(line, err))
-        err_set(err, "no key can be made");
-    else if (put_hello(&address, line, ms, &hello) != 0)
+    int fd = connect_agent(&address, by);
+    if (fd < 0)
+        return err_set(err, "address %s port %s: %s", address.host, address.port, strerror(errno));
+    if (agent_line_open(line, err) && put_hello(&address, line, ms, &hello) == 0) {
+        fd = talk(fd, &address, &hello, frame, line, by, err);
+    } else {
         err_set(err, "no credential can be made");
-    else
-        fd = talk(&address, &hello, frame, line, by, err);
+        close(fd);
+        fd = -1;
+    }
     wire_out_free(&hello);
     if (fd < 0)
         agent_line_close(line);
