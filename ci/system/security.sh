@@ -279,32 +279,43 @@ TXT
 
 # ---- the agent in srun ----
 
-# credential USER: one that USER makes, with what a caller of the agent has to know
+# A point on the curve, which anybody may know: whoever has made it cannot be told from it.
+point=046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296
+point+=4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5
+
+# What a caller's credential has to hold.
+# shellcheck disable=SC2016  # perl's variables
+payload() { perl -e 'print pack("N/a*N/a*H*", "muster agent: caller", @ARGV)' "$label" "$point"; }
+
+# credential USER: one that USER makes
 credential() {
-  # shellcheck disable=SC2016  # perl's variables
-  perl -e 'print pack("N/a*N/a*H*a16", "muster agent", @ARGV)' "$label" "$secret" "nonce of $1" |
-    setpriv --reuid "$1" --regid "$(id -g "$1")" --clear-groups --inh-caps=-all munge
+  payload | setpriv --reuid "$1" --regid "$(id -g "$1")" --clear-groups --inh-caps=-all munge
 }
 
-# calls USER SECRET CREDENTIAL [BYTES [OWNER]]: USER says HELLO to the agent, of which only BYTES are sent, and then sends what
+# proof SECRET: that its maker knows SECRET
+proof() {
+  payload | python3 -c 'import hmac, sys
+print(hmac.new(bytes.fromhex(sys.argv[1]), sys.stdin.buffer.read(), "sha256").hexdigest())' "$1"
+}
+
+# calls USER SECRET CREDENTIAL [BYTES]: USER says HELLO to the agent, of which only BYTES are sent, and then sends what
 # is no spawn. Prints "known" when the agent answers.
 calls() {
-  local nonce=${5:-$1}
   # shellcheck disable=SC2016
   timeout 60 setpriv --reuid "$1" --regid "$(id -g "$1")" --clear-groups --inh-caps=-all perl -MSocket -e '
-    my ($port, $secret, $credential, $protocol, $cut, $nonce) = @ARGV;
+    my ($port, $proof, $point, $credential, $protocol, $cut) = @ARGV;
     $SIG{PIPE} = "IGNORE";
     my $packed = pack("NN/a*", 101, "$credential\0");
-    my $body = pack("H32a16NN/a*", $secret, $nonce, $protocol, $packed);
-    my $bytes = pack("NNN/a*", 1, 1, $body);
+    my $body = pack("H64H130NN/a*", $proof, $point, $protocol, $packed);
+    my $bytes = pack("NNN/a*", 1, 3, $body);
     socket my $s, PF_INET, SOCK_STREAM, 0 or die;
     connect $s, sockaddr_in($port, INADDR_LOOPBACK) or die "connect: $!\n";
     $bytes = substr $bytes, 0, $cut if $cut;
-    $bytes .= pack("NNN/a*", 5, 1, "garbage") if !$cut;
+    $bytes .= pack("NNN/a*", 5, 3, "garbage" x 8) if !$cut;
     syswrite $s, $bytes;
     shutdown $s, 1 if $cut;
     my $n = sysread $s, my $answer, 20;
-    print $n ? "known" : "cut";' "$port" "$2" "$3" "$protocol" "${4:-0}" "nonce of $nonce" 2>&1
+    print $n ? "known" : "cut";' "$port" "$(proof "$2")" "$point" "$3" "$protocol" "${4:-0}" 2>&1
 }
 
 # is WHAT EXPECTED ARGS...: what comes of calls ARGS
@@ -330,7 +341,7 @@ check_agent() {
   own=$(credential alice)
   is 'a call that is cut' cut alice "$secret" "$own" 40
   is 'alice is known' known alice "$secret" "$own"
-  is 'a call that is replayed' cut bob "$secret" "$own" 0 alice
+  is 'a call that is replayed' cut bob "$secret" "$own"
   check 'agent: nothing was started' "$(squeue -h -s -o %i | tr '\n' ' ')" [ "$(squeue -h -s -o %i | grep -c '\.[1-9]')" = 0 ]
 }
 
