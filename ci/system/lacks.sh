@@ -166,7 +166,7 @@ part_missing() {
   library=$(ldd "$server" | sed -n 's/.*libpmix\.so.* => \([^ ]*\).*/\1/p')
   library=$(realpath "$library")
   over "$library" --bind /dev/null
-  refused no-libpmix 'on node node2 .*libpmix'
+  refused no-libpmix 'on node node2: .*libpmix.*install that library again there'
   under "$library"
   over "$server" --bind /dev/null
   refused not-executable "cannot start $server: exec: Permission denied"

@@ -178,7 +178,7 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap)
     return buf;
 }
 
-bool find_job(const struct find *find, const char *step, char *name, size_t cap)
+static bool name_job(const struct find *find, const char *step, char *name, size_t cap)
 {
     for (size_t i = 0; find->places != NULL && find->places[i] != NULL; i++)
         if (find->places[i]->name != NULL && find->places[i]->name(step, name, cap))
@@ -186,10 +186,15 @@ bool find_job(const struct find *find, const char *step, char *name, size_t cap)
     return false;
 }
 
+bool find_job(const struct find *find, const char *step, char *name, size_t cap)
+{
+    return step[strspn(step, "0123456789")] != '\0' && name_job(find, step, name, cap);
+}
+
 const char *find_unit(const struct find *find, const char *step)
 {
     char name[FIND_STEP_MAX + 1];
-    return find_job(find, step, name, sizeof name) ? "job" : "step";
+    return name_job(find, step, name, sizeof name) ? "job" : "step";
 }
 
 /* A search: for what, what was seen, and where it was. */

@@ -42,8 +42,9 @@ struct found {
 /** @return whether @p step can be the name of a step */
 bool find_is_step(const char *step);
 
-/** Finds out whether the user's word @p step is a job to its resource manager. @param name filled
- * in with its name as servers' directories have it, @p cap bytes */
+/** Finds out whether the user's word @p step is a job to its resource manager. A number alone is
+ * not told to be one: it may be Slurm's or Flux's. @param name filled in with its name as servers'
+ * directories have it, @p cap bytes */
 bool find_job(const struct find *find, const char *step, char *name, size_t cap);
 
 /** @return what users call that of the name @p step: "job" or "step" */
