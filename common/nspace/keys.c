@@ -45,7 +45,7 @@ static void put_allocation(struct infos *list, const struct boot_allocation *all
     infos_str(list, PMIX_ALLOCATED_NODELIST, alloc->nodes);
 }
 
-/* Whose processes these are the children of. */
+/* The process that has spawned the ones of this namespace. */
 static void put_parent(struct infos *list, const struct boot *boot)
 {
     char nspace[PMIX_MAX_NSLEN + 1];

@@ -5,8 +5,8 @@
  *
  * All of it is libcrypto's: key agreement by ECDH on the curve P-256, keys by HKDF with SHA-256,
  * and AES-256-GCM for the records, all of which a FIPS provider has. Both ends make a key pair for
- * this connection alone. Who the other end is does not follow from its point: the caller has that
- * vouched for, and then gives it to seal_ops::agree.
+ * this connection alone. A point does not say whose it is. So the user of this file has something
+ * vouch for the other end's point, and then gives the point to seal_ops::agree.
  *
  * A record is u32 length of the body, the body as AES-256-GCM encrypts it, and its tag of 16 bytes.
  * The nonce is the number of the record in its direction, from 0, in 12 bytes; the length is
