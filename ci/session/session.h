@@ -10,7 +10,7 @@
 #ifndef MUSTER_CI_SESSION_H
 #define MUSTER_CI_SESSION_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step: its servers and tasks, by the messages of common/server/boot.h. */
+/* One step: its servers and tasks, by the messages of common/launch/boot.h. */
 #include "ci/session/session.h"
 #include "muster_version.h"
 

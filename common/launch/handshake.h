@@ -5,8 +5,8 @@
 #ifndef MUSTER_LAUNCH_HANDSHAKE_H
 #define MUSTER_LAUNCH_HANDSHAKE_H
 
+#include "common/launch/boot.h"
 #include "common/launch/launch.h"
-#include "common/server/boot.h"
 
 /** The environment that the server gives to each local task. */
 struct task_env {

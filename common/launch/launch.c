@@ -14,9 +14,9 @@
  */
 #include "common/launch/launch.h"
 
+#include "common/launch/boot.h"
 #include "common/launch/child.h"
 #include "common/launch/death.h"
-#include "common/server/boot.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 

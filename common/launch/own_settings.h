@@ -5,7 +5,7 @@
 #ifndef MUSTER_LAUNCH_OWN_SETTINGS_H
 #define MUSTER_LAUNCH_OWN_SETTINGS_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 
 /**
  * Copies the variables that are meant as settings (conf_step.h) into the boot message, as text.

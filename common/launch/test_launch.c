@@ -5,8 +5,8 @@
  */
 #include "common/launch/launch.h"
 
+#include "common/launch/boot.h"
 #include "common/launch/handshake.h"
-#include "common/server/boot.h"
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 

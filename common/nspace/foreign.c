@@ -108,6 +108,37 @@ static uint32_t count(const struct nspace *own)
     return n;
 }
 
+void foreign_forget(struct nspace *ns)
+{
+    struct foreign *f = ns->foreign;
+    foreign_move(ns, FOREIGN_FORGET);
+    ns->boot = NULL;
+    if (f->boot != NULL)
+        boot_free(f->boot);
+    free(f->boot);
+    if (f->name != NULL && f->name[0] != '\0')
+        free((char *)f->name);
+    free(f->gone);
+    *f = (struct foreign){.name = "", .step = f->step, .state = f->state, .names = f->names};
+    free(ns->node_of);
+    free(ns->local_of);
+    free(ns->bytes);
+    free(ns->told);
+    ns->node_of = ns->local_of = NULL;
+    ns->bytes = NULL;
+    ns->told = NULL;
+    ns->ntold = 0;
+}
+
+/* Of one that is in no list. */
+static void foreign_free(struct nspace *ns)
+{
+    foreign_forget(ns);
+    free_names(ns->foreign->names, ns->nnodes);
+    free(ns->foreign);
+    free(ns);
+}
+
 struct nspace *foreign_attach(struct nspace *own, const char *name, uint64_t run, uint32_t nnodes,
                               struct err *err)
 {
@@ -238,32 +269,12 @@ bool foreign_gone(const struct nspace *ns, uint32_t node)
     return ns->foreign->gone == NULL || ns->foreign->gone[node - ns->base];
 }
 
-void foreign_forget(struct nspace *ns)
+void nspaces_free(struct nspace *own)
 {
-    struct foreign *f = ns->foreign;
-    foreign_move(ns, FOREIGN_FORGET);
-    ns->boot = NULL;
-    if (f->boot != NULL)
-        boot_free(f->boot);
-    free(f->boot);
-    if (f->name != NULL && f->name[0] != '\0')
-        free((char *)f->name);
-    free(f->gone);
-    *f = (struct foreign){.name = "", .step = f->step, .state = f->state, .names = f->names};
-    free(ns->node_of);
-    free(ns->local_of);
-    free(ns->bytes);
-    free(ns->told);
-    ns->node_of = ns->local_of = NULL;
-    ns->bytes = NULL;
-    ns->told = NULL;
-    ns->ntold = 0;
-}
-
-void foreign_free(struct nspace *ns)
-{
-    foreign_forget(ns);
-    free_names(ns->foreign->names, ns->nnodes);
-    free(ns->foreign);
-    free(ns);
+    while (own != NULL && own->next != NULL) {
+        struct nspace *ns = own->next;
+        own->next = ns->next;
+        foreign_free(ns);
+    }
+    nspace_free(own);
 }

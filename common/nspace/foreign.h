@@ -87,7 +87,7 @@ void foreign_move(struct nspace *ns, enum foreign_event event);
 /** Forgets all of a namespace but its handles, which no other one gets. */
 void foreign_forget(struct nspace *ns);
 
-/** Frees it. */
-void foreign_free(struct nspace *ns);
+/** Frees the own namespace, and those of other steps behind it. @param own NULL: nothing happens */
+void nspaces_free(struct nspace *own);
 
 #endif

@@ -4,7 +4,6 @@
  * operation, and which ranks are missing from it, in words.
  */
 #include "common/nspace/foreign.h"
-
 #include "common/util/text.h"
 
 #include <stdio.h>
@@ -220,11 +219,6 @@ void nspace_free(struct nspace *own)
 {
     if (own == NULL)
         return;
-    while (own->next != NULL) {
-        struct nspace *ns = own->next;
-        own->next = ns->next;
-        foreign_free(ns);
-    }
     free(own->node_of);
     free(own->local_of);
     free(own->packages);

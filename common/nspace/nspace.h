@@ -9,7 +9,7 @@
 #ifndef MUSTER_NSPACE_NSPACE_H
 #define MUSTER_NSPACE_NSPACE_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/tracker/values/places.h"
 #include "common/tracker/values/signature.h"
 

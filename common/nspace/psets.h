@@ -14,7 +14,7 @@
 #ifndef MUSTER_NSPACE_PSETS_H
 #define MUSTER_NSPACE_PSETS_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/tracker/values/procset.h"
 
 enum { PSETS_MAX = 256 /**< sets of one namespace */ };

@@ -60,7 +60,7 @@ static int close_steps(void **state)
 {
     (void)state;
     for (int i = 0; i < STEPS; i++) {
-        nspace_free(own[i]);
+        nspaces_free(own[i]);
         wire_out_free(&told[i]);
         boot_free(&boots[i]);
     }

@@ -14,7 +14,7 @@
 #ifndef MUSTER_NSPACE_TOPOLOGY_H
 #define MUSTER_NSPACE_TOPOLOGY_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 
 #include <pmix_common.h>
 #include <sys/types.h>

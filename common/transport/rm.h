@@ -9,7 +9,7 @@
 #define MUSTER_TRANSPORT_RM_H
 
 #include "common/conf/conf.h"
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/transport/frame.h"
 #include "common/transport/rm_spawn.h"
 #include "common/transport/wire.h"

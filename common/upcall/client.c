@@ -23,16 +23,6 @@
 
 enum { TEXT_MAX = 256 };
 
-struct task *upcall_task(const pmix_proc_t *proc)
-{
-    struct server *server = upcall_server();
-    const struct boot *boot = &server->boot;
-    if (strcmp(proc->nspace, boot->nspace) != 0 || proc->rank >= boot->ntasks ||
-        server->nspace->node_of[proc->rank] != boot->node)
-        return NULL;
-    return &server->tasks[server->nspace->local_of[proc->rank]];
-}
-
 /* What has become of a client. */
 enum change_what {
     CHANGE_CAME,

@@ -133,8 +133,8 @@ void survive_tell(const struct collective *c);
  * host knew of it, so one server tells the participants there. */
 void survive_failed(const struct collective *c, const struct procset *gone);
 
-/** Makes a leader's or a member's call. @thread the loop's */
-void members_call(struct collective *c);
+/** @return whether the call of a leader names its own process alone. @thread the loop's */
+bool members_leads_alone(const struct collective *c);
 
 /** Sets the added members, and the caller. @return 0, or -1
  * @thread the loop's */
@@ -178,8 +178,6 @@ bool pending_is_behind(const struct collective *c);
 /** libpmix has ended a construct that it had not handed up, and with it all that it has of the id.
  */
 void pending_cancelled(struct handoff_item *item);
-/** Takes @p c out of the list. */
-void pending_remove(struct collective *c);
 
 /** Answers and frees the request. @thread the loop's */
 void collective_complete(struct collective *c, const struct engine_result *result);

@@ -10,15 +10,12 @@
 #include "common/notify/connection.h"
 #include "common/notify/refuse.h"
 #include "common/server/process/connect_reply.h"
-#include "common/server/process/expiry.h"
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
-#include "common/upcall/directives.h"
 #include "include/muster/pmix.h"
 
 #include <pmix.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Each process here gets a message of half a kilobyte for each process of another step, and keeps
  * 2 KB. Meanwhile libpmix needs 7 KB for each, and all messages wait in this process. */
@@ -145,97 +142,4 @@ void connect_complete(struct collective *c, const struct engine_result *result)
     }
     *done = (struct connected){.collective = c, .wait = {.set = &c->members, .done = on_known}};
     steps_await(c->server, &done->wait);
-}
-
-static void refuse(struct handoff_item *item)
-{
-    struct collective *c = (struct collective *)item;
-    answer(c, c->call.status);
-}
-
-/* @return the id, borrowed, or "". @thread PMIx's */
-static const char *find_id(const pmix_info_t info[], size_t ninfo)
-{
-    for (size_t i = 0; i < ninfo; i++)
-        if (PMIX_CHECK_KEY(&info[i], PMIX_CONNECT_ID) && directive_text(&info[i]) != NULL)
-            return directive_text(&info[i]);
-    return "";
-}
-
-/* @thread PMIx's */
-static void read_own_directives(struct collective *c, const pmix_info_t info[], size_t ninfo)
-{
-    for (size_t i = 0; i < ninfo; i++) {
-        c->survives = c->survives || directive_is_on(&info[i], PMIX_CONNECT_OPTIONAL);
-        c->notify_req = c->notify_req || directive_is_on(&info[i], PMIX_CONNECT_NOTIFY_REQ);
-        if (directive_is_on(&info[i], PMIX_CONNECT_EARLY_TERM_ALLOWED))
-            c->call.flags |= BOOK_EARLY_TERM;
-        if (directive_is_on(&info[i], PMIX_CONNECT_NOTIFY_EACH))
-            c->call.flags |= BOOK_NOTIFY_EACH;
-        if (directive_is_on(&info[i], PMIX_CONNECT_XCHG_ONLY))
-            c->call.flags |= BOOK_XCHG_ONLY;
-        if (directive_is_on(&info[i], MUSTER_CONNECT_NSPACE))
-            c->call.flags |= BOOK_NAMED;
-    }
-}
-
-/* Takes the own cluster's name, and a colon, from the front of namespaces (RFC 0003,
- * PMIX_MULTICLUSTER_NSPACE_CONSTRUCT). @return whether no other cluster is named. @thread PMIx's */
-static bool take_clusters(struct collective *c)
-{
-    const char *cluster = c->server->boot.allocation.cluster;
-    for (size_t i = 0; i < c->nprocs; i++) {
-        char *nspace = c->procs[i].nspace, *colon = strchr(nspace, ':');
-        if (colon == NULL)
-            continue;
-        if (cluster == NULL || strlen(cluster) != (size_t)(colon - nspace) ||
-            memcmp(cluster, nspace, strlen(cluster)) != 0) {
-            c->call.status =
-                refused_aloud(PMIX_ERR_NOT_SUPPORTED,
-                              "%s: namespace %s is of another cluster than \"%s\", and "
-                              "clusters are not connected; name processes of this one",
-                              coll_traits(c->kind)->name, nspace, cluster != NULL ? cluster : "");
-            return false;
-        }
-        memmove(nspace, colon + 1, strlen(colon + 1) + 1);
-    }
-    return true;
-}
-
-/* @thread PMIx's */
-static pmix_status_t post(enum coll_kind kind, const pmix_proc_t procs[], size_t nprocs,
-                          const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc,
-                          void *cbdata)
-{
-    if (procs == NULL || nprocs == 0)
-        return refused(PMIX_ERR_BAD_PARAM, "%s: it names no process", coll_traits(kind)->name);
-    const char *id = find_id(info, ninfo);
-    if (strlen(id) > PROCSET_NAME_MAX)
-        return refused_aloud(PMIX_ERR_BAD_PARAM,
-                             "%s: its PMIX_CONNECT_ID has %zu bytes, and may have %d",
-                             coll_traits(kind)->name, strlen(id), PROCSET_NAME_MAX);
-    struct collective *c = collective_new(kind, id, procs, nprocs);
-    if (c == NULL)
-        return PMIX_ERR_NOMEM;
-    c->server = upcall_server();
-    c->request.answer = answer_op(cbfunc, cbdata);
-    collective_directives(c, info, ninfo);
-    read_own_directives(c, info, ninfo);
-    if (library_has(c->server->library, LIBRARY_CONNECT_TIMER_STAYS))
-        expiry_handed_up(cbdata);
-    if (!take_clusters(c))
-        return upcall_post(&c->request.item, refuse);
-    return upcall_post(&c->request.item, collective_run);
-}
-
-pmix_status_t upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                             size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    return post(COLL_CONNECT, procs, nprocs, info, ninfo, cbfunc, cbdata);
-}
-
-pmix_status_t upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
-                                size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    return post(COLL_DISCONNECT, procs, nprocs, info, ninfo, cbfunc, cbdata);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Constructs with added members, and bootstrap. */
+/* Who takes part: constructs with added members, bootstrap, and what the engine knows an operation
+ * by. */
 #include "common/notify/refuse.h"
 #include "common/nspace/nspace.h"
 #include "common/upcall/collective.h"
@@ -92,6 +93,11 @@ static bool is_here(const struct server *server, const char *nspace, uint32_t ra
     return nspace_node(server->nspace, nspace, rank, &node) == 0 && node == server->boot.node;
 }
 
+bool members_leads_alone(const struct collective *c)
+{
+    return c->nprocs == 1 && is_here(c->server, c->procs[0].nspace, c->procs[0].rank);
+}
+
 int members_expand(struct collective *c)
 {
     int rc = 0;
@@ -106,26 +112,25 @@ int members_expand(struct collective *c)
     return rc;
 }
 
-void members_call(struct collective *c)
+int collective_prepare(struct collective *c)
 {
-    if (c->role == COLLECTIVE_MEMBER) {
-        struct engine_result bad = {.status = c->call.status};
-        if (bad.status != 0) {
-            collective_complete(c, &bad);
-            return;
-        }
-        engine_join(c->server->engine, &c->call);
-        return;
-    }
-    if (c->nprocs != 1 || !is_here(c->server, c->procs[0].nspace, c->procs[0].rank)) {
-        struct engine_result bad = {
-            .status = refused_aloud(
-                PMIX_ERR_BAD_PARAM,
-                "group \"%s\": a leader of a bootstrap has to give itself as the only "
-                "process",
-                c->id)};
-        collective_complete(c, &bad);
-        return;
-    }
-    engine_lead(c->server->engine, &c->call);
+    struct wire_out sig = {0}, added = {0};
+    free(c->call.sig);
+    free((void *)c->call.added);
+    c->call.sig = NULL;
+    c->call.added = NULL;
+    c->call.addedlen = 0;
+    if (c->expanded.nparts > 0)
+        procset_write(&c->expanded, &added);
+    signature_write(&sig, c->kind, c->id, &c->members);
+    bool good = !sig.failed && !added.failed && order_say(c) == 0;
+    c->call.data = c->payload;
+    c->call.len = c->len;
+    if (good && c->role == COLLECTIVE_PARTICIPANTS)
+        c->call.sig = wire_out_take(&sig, &c->call.siglen);
+    if (good && c->expanded.nparts > 0)
+        c->call.added = wire_out_take(&added, &c->call.addedlen);
+    wire_out_free(&sig);
+    wire_out_free(&added);
+    return good ? 0 : -1;
 }

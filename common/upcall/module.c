@@ -16,29 +16,6 @@
 #include <pmix.h>
 #include <stdlib.h>
 
-/* libpmix gives an upcall no pointer of ours. Set before PMIx_server_init, cleared after
- * PMIx_server_finalize. */
-static struct server *the_server;
-
-struct server *upcall_server(void)
-{
-    return the_server;
-}
-
-pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run)
-{
-    handoff_post(the_server->handoff, item, run);
-    return PMIX_SUCCESS;
-}
-
-/* It calls back once it has deregistered a client, also one that does not exist. */
-void upcall_call_there(pmix_op_cbfunc_t then, void *arg)
-{
-    pmix_proc_t nobody;
-    PMIX_LOAD_PROCID(&nobody, "muster.nobody", 0);
-    PMIx_server_deregister_client(&nobody, then, arg);
-}
-
 /* No entry is NULL: libpmix 4.2's server deadlocks on one that is. */
 static pmix_server_module_t module = {
     .client_connected = upcall_client_connected,
@@ -87,7 +64,7 @@ int upcall_open(struct server *server, struct err *err)
     pmix_nspace_t name;
     bool no = false;
     keys_server_name(name, boot);
-    the_server = server;
+    upcall_serve(server);
     uint32_t ntasks = boot_here(boot)->ntasks;
     bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
     unsigned hold = leaves ? limits_held(ntasks, boot_spawned(boot)) : 0;

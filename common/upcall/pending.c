@@ -85,15 +85,6 @@ bool pending_add(struct collective *c)
     return true;
 }
 
-void pending_remove(struct collective *c)
-{
-    struct collective **at = c->server != NULL ? &c->server->groups : NULL;
-    while (at != NULL && *at != NULL && *at != c)
-        at = &(*at)->next;
-    if (at != NULL && *at == c)
-        *at = c->next;
-}
-
 bool pending_answers(struct collective *c)
 {
     if (c->state == COLLECTIVE_COVERED)

@@ -27,31 +27,6 @@ static void query_free(struct query *q)
     free(q);
 }
 
-/* ---- what is asked about ---- */
-
-const struct census *query_census(const struct query *q, uint32_t node)
-{
-    return node < q->nreplies && q->replies[node].known ? &q->replies[node].census : NULL;
-}
-
-const struct nspace *query_nspace(const struct query_filter *filter)
-{
-    const struct nspace *own = upcall_server()->nspace;
-    return filter->nspace[0] != '\0' ? nspace_find(own, filter->nspace) : own;
-}
-
-uint32_t query_node(const struct nspace *ns, const struct query_filter *filter)
-{
-    const struct boot *own = &upcall_server()->boot;
-    const char *name = filter->host != NULL ? filter->host : own->nodes[own->node].name;
-    if (filter->host == NULL && filter->node != UINT32_MAX)
-        return filter->node < ns->boot->nnodes ? filter->node : UINT32_MAX;
-    for (uint32_t i = 0; i < ns->boot->nnodes; i++)
-        if (strcmp(ns->boot->nodes[i].name, name) == 0)
-            return i;
-    return UINT32_MAX;
-}
-
 /* ---- asking other servers ---- */
 
 /* Servers of other steps take no such question. */

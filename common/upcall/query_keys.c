@@ -3,7 +3,6 @@
  * docs/keys.md has the same list for users. Keys that libpmix answers by itself are not here. And
  * the values that follow from the layout of the step alone. */
 #include "common/nspace/built.h"
-#include "common/nspace/foreign.h"
 #include "common/nspace/maps.h"
 #include "common/upcall/query.h"
 #include "common/util/text.h"
@@ -13,48 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- giving values ---- */
-
-pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array)
-{
-    if (array == NULL)
-        return PMIX_ERR_NOMEM;
-    value->type = PMIX_DATA_ARRAY;
-    value->data.darray = array;
-    return PMIX_SUCCESS;
-}
-
-pmix_status_t query_give_infos(pmix_value_t *value, struct infos *list)
-{
-    struct infos one = {0};
-    infos_array(&one, "", list);
-    pmix_status_t rc = one.failed || one.n == 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
-    if (rc == PMIX_SUCCESS) {
-        *value = one.info[0].value;
-        one.n = 0;
-    }
-    infos_free(&one);
-    return rc;
-}
-
-pmix_status_t query_give_text(pmix_value_t *value, char *text)
-{
-    if (text == NULL)
-        return PMIX_ERR_NOMEM;
-    value->type = PMIX_STRING;
-    value->data.string = text;
-    return PMIX_SUCCESS;
-}
-
 /* ---- values of the layout ---- */
-
-bool query_is_active(const struct nspace *ns)
-{
-    bool active = ns->boot != NULL && ns->foreign == NULL;
-    for (uint32_t i = 0; ns->boot != NULL && ns->foreign != NULL && i < ns->nnodes; i++)
-        active |= !foreign_gone(ns, ns->base + i);
-    return active;
-}
 
 static pmix_status_t load_namespaces(const struct query_item *item, pmix_value_t *value)
 {

@@ -2,24 +2,17 @@
 /** @file
  * The host's side of libpmix's server: the pmix_server_module_t.
  *
- * An upcall runs on libpmix's thread. It validates, copies and posts; the posted request does the
- * rest on the loop. libpmix gives an upcall no pointer of ours, hence the one static pointer that
- * upcall_open() sets.
+ * An upcall runs on libpmix's thread. It validates, copies and posts (post.h); the posted request
+ * does the rest on the loop.
  */
 #ifndef MUSTER_UPCALL_UPCALL_H
 #define MUSTER_UPCALL_UPCALL_H
 
-#include "common/notify/answer.h"
 #include "common/server/process/conns.h"
 #include "common/server/server.h"
+#include "common/upcall/post.h"
 
 #include <pmix_server.h>
-
-/** A request on its way from an upcall to the loop. Stands first in every kind of request. */
-struct request {
-    struct handoff_item item;
-    struct answer answer;
-};
 
 /** Starts libpmix's server with our module. @return 0, or -1 with the reason in @p err.
  * @thread the loop's, before it runs; blocks until libpmix is up */
@@ -28,20 +21,6 @@ int upcall_open(struct server *server, struct err *err);
 /** Ends libpmix's server; no upcall runs any more once this returns.
  * @thread the loop's, after it ran */
 void upcall_close(void);
-
-/** The server that upcalls post to. @thread PMIx's */
-struct server *upcall_server(void);
-
-/** Posts an item to the loop. @return PMIX_SUCCESS, which an upcall returns. @thread any */
-pmix_status_t upcall_post(struct handoff_item *item, handoff_run_fn *run);
-
-/** Has libpmix's own thread call @p then: for callbacks of libpmix that send to a client, which no
- * other thread may do. @thread the loop's */
-void upcall_call_there(pmix_op_cbfunc_t then, void *arg);
-
-/** @return the task that @p proc is, or NULL: it is of another node or step, or a tool.
- * @thread any */
-struct task *upcall_task(const pmix_proc_t *proc);
 
 /** A connection of task @p slot has ended. @thread PMIx's */
 void upcall_connection_ended(uint32_t slot, enum conns_end end);

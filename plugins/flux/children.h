@@ -25,7 +25,7 @@
 #ifndef MUSTER_FLUX_CHILDREN_H
 #define MUSTER_FLUX_CHILDREN_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
 
 struct children;

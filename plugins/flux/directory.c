@@ -26,24 +26,6 @@ static void free_server(struct server *server)
     free(server);
 }
 
-static struct server *find_job(const struct directory *dir, uint64_t job)
-{
-    struct server *server = dir->servers;
-    while (server != NULL && server->reg.job != job)
-        server = server->next;
-    return server;
-}
-
-struct server *directory_client(const struct directory *dir, uint64_t job,
-                                const struct client *client)
-{
-    struct server *server = dir->servers;
-    while (server != NULL && (server->reg.job != job || server->owner != client->uid ||
-                              strcmp(server->uuid, client->uuid) != 0))
-        server = server->next;
-    return server;
-}
-
 /* Those of a server up to a ticket. One answer is for all of a sender that it covers. */
 static void close_transfers(struct directory *dir, struct server *server, uint64_t ticket,
                             int errnum, const char *why)
@@ -164,7 +146,7 @@ static int say_welcome(struct directory *dir, const struct registration *reg, co
 int directory_register(struct directory *dir, const struct client *client, struct registration *reg,
                        const void *request, struct err *err)
 {
-    if (find_job(dir, reg->job) != NULL) {
+    if (directory_job(dir, reg->job) != NULL) {
         err_set(err, "the job has a server on this broker already");
         return EEXIST;
     }
@@ -218,7 +200,7 @@ static int address(const struct directory *dir, const struct client *client, str
     uint32_t node = wire_get_u32(in);
     if (in->bad || from->broker >= dir->env.size)
         return EPROTO;
-    *to = find_job(dir, job);
+    *to = directory_job(dir, job);
     if (*to == NULL && has_left(dir, job, client->uid)) {
         *why = "the server there has left";
         return ESHUTDOWN;

@@ -58,6 +58,9 @@ struct directory {
     unsigned naskers;
 };
 
+/** @return the server of @p job, whoever's it is, or NULL */
+struct server *directory_job(const struct directory *dir, uint64_t job);
+
 /** @return the server of @p job that speaks by this connection, or NULL */
 struct server *directory_client(const struct directory *dir, uint64_t job,
                                 const struct client *client);

@@ -5,7 +5,7 @@
 #ifndef MUSTER_FLUX_JOB_H
 #define MUSTER_FLUX_JOB_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
 
 /** A job on this node. */

@@ -3,7 +3,7 @@
  * that of the parent's otherwise, without what is of that job alone. */
 #include "plugins/flux/jobspec.h"
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "plugins/flux/json_text.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #ifndef MUSTER_FLUX_OPTIONS_H
 #define MUSTER_FLUX_OPTIONS_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
 
 /**

@@ -64,7 +64,8 @@ void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t bas
     rm->others = other;
     for (uint32_t node = 0; node < nnodes; node++) {
         struct peer *peer = rm->peers[base + node] = &other->peers[node];
-        *peer = (struct peer){.job = other->job, .node = node, .name = other->nspace};
+        *peer =
+            (struct peer){.job = other->job, .node = node, .name = other->nspace, .other = other};
         peer->tail = &peer->queue;
         peer->sent_tail = &peer->sent;
     }
@@ -133,9 +134,23 @@ static void ask(struct rm *rm, struct question *q)
     broker_ask(rm, job != 0 ? "muster.find" : "muster.meet", &out, q->tag);
 }
 
+/* Asks for the brokers of a job, once. */
+static void find(struct rm *rm, struct other *other)
+{
+    struct question *q = other->job != 0 ? open_question(rm) : NULL;
+    other->asked = true;
+    if (q != NULL)
+        q->other = other;
+    else
+        lose_job(rm, other, other->job == 0 ? "it is no job of Flux" : "out of memory");
+}
+
 int64_t others_tick(struct rm *rm, int64_t now)
 {
     int64_t when = INT64_MAX;
+    for (struct other *other = rm->others; other != NULL; other = other->next)
+        if (other->wanted && !other->asked)
+            find(rm, other);
     for (struct question *q = rm->questions; q != NULL;) {
         int64_t due = q->give_up;
         bool gone = rm->broker == BROKER_GONE, knows = rm->broker == BROKER_KNOWS;
@@ -184,29 +199,14 @@ void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, v
         done(arg, NULL, "it is no job of Flux");
 }
 
-void others_find(struct rm *rm, uint32_t node)
-{
-    struct other *other = rm->others;
-    while (other != NULL && node - other->base >= other->nnodes)
-        other = other->next;
-    if (other == NULL || other->asked)
-        return;
-    struct question *q = other->job != 0 ? open_question(rm) : NULL;
-    if (q == NULL) {
-        lose_job(rm, other, other->job == 0 ? "it is no job of Flux" : "out of memory");
-        return;
-    }
-    q->other = other;
-    other->asked = true;
-}
-
 void others_find_again(struct rm *rm)
 {
     for (struct other *other = rm->others; other != NULL; other = other->next) {
         const struct question *open = rm->questions;
         while (open != NULL && open->other != other)
             open = open->next;
-        struct question *q = other->asked && open == NULL ? open_question(rm) : NULL;
+        struct question *q =
+            other->job != 0 && other->asked && open == NULL ? open_question(rm) : NULL;
         if (q != NULL)
             q->other = other;
     }

@@ -7,7 +7,7 @@
 #ifndef MUSTER_FLUX_PARENT_H
 #define MUSTER_FLUX_PARENT_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
 
 struct parent;

@@ -125,7 +125,7 @@ void peer_push(struct rm *rm, uint32_t node)
             return;
         }
         if (!peer->placed) {
-            others_find(rm, node);
+            peer->other->wanted = true; /* others_tick() */
             return;
         }
         bool first = peer->sent == NULL;
@@ -296,6 +296,8 @@ static int64_t peer_tick(struct rm *rm, uint32_t node, int64_t now)
 int64_t peers_tick(struct rm *rm, int64_t now)
 {
     int64_t when = INT64_MAX;
+    if (rm->broker == BROKER_GONE)
+        peers_lose(rm, "the connection to our own broker was lost");
     for (uint32_t node = 0; node < rm->npeers; node++) {
         int64_t due = peer_tick(rm, node, now);
         if (due < when)

@@ -21,10 +21,11 @@ struct outgoing {
 /** Another server. */
 struct peer {
     uint64_t job;
-    uint32_t node;    /**< there */
-    uint32_t broker;  /**< its rank, once it is placed */
-    bool placed;      /**< of other jobs the brokers have to be asked for first */
-    const char *name; /**< of its node, or of the other job's namespace; borrowed */
+    uint32_t node;       /**< there */
+    uint32_t broker;     /**< its rank, once it is placed */
+    bool placed;         /**< of other jobs the brokers have to be asked for first */
+    struct other *other; /**< the job that was attached; NULL: our own */
+    const char *name;    /**< of its node, or of the other job's namespace; borrowed */
     struct outgoing *queue, **tail;
     struct outgoing *sent, **sent_tail; /**< what is under way, to be sent again when it fails */
     uint32_t messages;                  /**< that are under way: in each one or more of these */
@@ -44,6 +45,7 @@ struct other {
     char *nspace;
     uint64_t job; /**< 0: the namespace is of no job of Flux */
     uint32_t base, nnodes;
+    bool wanted;        /**< something is to be sent there */
     bool asked;         /**< for its brokers: a question is open, or they are known */
     struct peer *peers; /**< by node */
 };
@@ -85,6 +87,15 @@ enum broker_state {
     BROKER_KNOWS, /**< it has accepted us */
     BROKER_GONE,  /**< the connection is lost */
     BROKER_STATES,
+};
+
+enum broker_event {
+    BROKER_ASK,
+    BROKER_WELCOME,
+    BROKER_REFUSE,
+    BROKER_DELAY,
+    BROKER_LOSE,
+    BROKER_EVENTS
 };
 
 struct rm {
@@ -161,7 +172,13 @@ uint32_t broker_tag(struct rm *rm);
 /** Sends muster.register. */
 void broker_register(struct rm *rm);
 
-/** Takes all that the broker has sent. */
+/** Notes what has happened between us and the module. */
+void broker_move(struct rm *rm, enum broker_event event);
+
+/** The connection is lost: what is due then, peers_tick() and others_tick() do. */
+void broker_lost(struct rm *rm);
+
+/** Takes all that the broker has sent: rm_answers.c. */
 void broker_receive(struct rm *rm);
 
 /** Says what was taken, if that is due. @return when to come again, now_ms(); INT64_MAX: no need */
@@ -188,7 +205,8 @@ void peer_lose(struct rm *rm, uint32_t node, const char *why);
 /** Tells the server of peers that were given up. */
 void peers_tell(struct rm *rm);
 
-/** What is due: peers that have not answered, and those to send to again.
+/** What is due: peers that have not answered, and those to send to again; all are lost with the
+ * broker.
  * @return when to come again, now_ms(); INT64_MAX: no need */
 int64_t peers_tick(struct rm *rm, int64_t now);
 
@@ -241,9 +259,6 @@ void others_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, v
 void others_attach(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
                    const struct boot_node *nodes);
 
-/** Asks for the brokers of a peer's job, unless that was done. */
-void others_find(struct rm *rm, uint32_t node);
-
 /** Asks again for the brokers of all jobs that were found: the module was loaded anew, and is to
  * tell them when we are gone. */
 void others_find_again(struct rm *rm);
@@ -251,7 +266,8 @@ void others_find_again(struct rm *rm);
 /** Takes an answer to a question. @return whether @p tag is that of one */
 bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg);
 
-/** Asks what is due, and gives up what has waited too long, also when the broker is gone.
+/** Asks for the brokers of jobs that something is to be sent to, and what else is due, and gives up
+ * what has waited too long, also when the broker is gone.
  * @return as peers_tick() */
 int64_t others_tick(struct rm *rm, int64_t now);
 

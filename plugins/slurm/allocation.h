@@ -5,7 +5,7 @@
 #ifndef MUSTER_SLURM_ALLOCATION_H
 #define MUSTER_SLURM_ALLOCATION_H
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/util/err.h"
 
 /**

@@ -5,8 +5,8 @@
 #ifndef MUSTER_SLURM_FACTS_H
 #define MUSTER_SLURM_FACTS_H
 
+#include "common/launch/boot.h"
 #include "common/launch/identity.h"
-#include "common/server/boot.h"
 #include "common/util/err.h"
 #include "plugins/slurm/run.h"
 

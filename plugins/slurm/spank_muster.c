@@ -7,7 +7,7 @@
  * had done so. What the text means, and whether it makes sense, is muster-server's to say. The
  * structure is that of Slurm's spank.h, the same in all releases; abi_check.c compares it.
  */
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "shims/slurm/slurm_abi.h"
 #include "shims/slurm/spank_abi.h"
 

@@ -4,7 +4,7 @@
  * in variables, too, as other users see command lines. */
 #include "plugins/slurm/spawn_srun.h"
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "plugins/slurm/agent_wire.h"
 
 #include <errno.h>

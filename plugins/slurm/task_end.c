@@ -3,8 +3,8 @@
  */
 #include "plugins/slurm/task_end.h"
 
+#include "common/launch/boot.h"
 #include "common/launch/death.h"
-#include "common/server/boot.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
  */
 #include "plugins/slurm/rm_slurm.h"
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/util/test_cmocka.h"
 
 #include <errno.h>

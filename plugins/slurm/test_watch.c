@@ -5,8 +5,8 @@
  */
 #include "plugins/slurm/watch.h"
 
+#include "common/launch/boot.h"
 #include "common/launch/door.h"
-#include "common/server/boot.h"
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/slurm/killer.h"

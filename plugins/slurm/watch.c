@@ -28,7 +28,7 @@
  */
 #include "plugins/slurm/watch.h"
 
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/thread.h"

@@ -3,6 +3,7 @@
 #include "common/server/life/life.h"
 
 #include "common/holder/holder.h"
+#include "common/nspace/foreign.h"
 #include "common/nspace/topology.h"
 #include "common/server/life/control.h"
 #include "common/server/life/core.h"
@@ -111,7 +112,7 @@ void server_close(struct server *server)
     book_free(&server->book);
     link_free(server->link);
     registry_free(server->registry);
-    nspace_free(server->nspace);
+    nspaces_free(server->nspace);
     topology_free(server->topology);
     free(server->tasks);
     if (server->control != NULL)

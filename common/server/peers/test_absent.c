@@ -4,6 +4,7 @@
  * once; those that stay come to know of all of them, and nobody says much. The test plays the link,
  * the back end, and what departed.c does with the news.
  */
+#include "common/nspace/foreign.h"
 #include "common/server/peers/absent.h"
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
@@ -133,7 +134,7 @@ static int end(void **state)
         free(servers[i].tasks);
     }
     frames_close();
-    nspace_free(nspace);
+    nspaces_free(nspace);
     return 0;
 }
 

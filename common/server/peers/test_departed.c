@@ -4,6 +4,7 @@
  * once, or after its last messages. The test plays the loop, and the parts of the server that
  * departed.c calls.
  */
+#include "common/nspace/foreign.h"
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
@@ -190,7 +191,7 @@ static int end(void **state)
 {
     (void)state;
     departed_free(&server);
-    nspace_free(server.nspace);
+    nspaces_free(server.nspace);
     return 0;
 }
 

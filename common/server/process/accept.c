@@ -6,7 +6,7 @@
  * With psec native it believes the uid that a client claims, and 4.2 reads a connection's first
  * message before it does anything else, so that a client which says nothing would stop it. So a
  * connection of another user never gets there. */
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/server/process/limits.h"
 #include "common/server/process/rounds.h"
 #include "common/util/clock.h"

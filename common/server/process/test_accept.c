@@ -2,7 +2,7 @@
 /** @file
  * Tests of the connections that libpmix gets from accept(), which is accept.c's here, too.
  */
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/server/process/limits.h"
 #include "common/util/test_cmocka.h"
 

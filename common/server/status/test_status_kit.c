@@ -5,6 +5,7 @@
  */
 #include "common/server/status/test_status_kit.h"
 
+#include "common/nspace/foreign.h"
 #include "common/server/trees/survey.h"
 
 #include "common/server/status/status.h"
@@ -175,7 +176,7 @@ void kit_free(struct kit *kit)
     asks_free(server->asks);
     surveys_free(server->surveys);
     link_free(server->link);
-    nspace_free(server->nspace);
+    nspaces_free(server->nspace);
     event_base_free(server->base);
     boot_free(&server->boot);
     free(server->tasks);

@@ -46,18 +46,6 @@ static const void *registration(void *arg, const char *name, size_t *len)
     return ns->bytes;
 }
 
-uint32_t steps_speaker(void *arg, const struct procset *set)
-{
-    const struct server *server = arg;
-    uint32_t first = server->boot.nnodes, node;
-    for (struct procset_at at = {0}; procset_next(set, &at);)
-        if (strcmp(at.nspace, server->boot.nspace) == 0 &&
-            nspace_node(server->nspace, at.nspace, at.rank, &node) == 0 && node < first &&
-            !engine_is_lost(server->engine, node))
-            first = node;
-    return first;
-}
-
 static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len);
 
 static struct spreads *open_spreads(struct server *server)
@@ -126,38 +114,6 @@ int steps_open(struct server *server)
     return server->nspace->bytes != NULL ? 0 : -1;
 }
 
-void steps_tell(struct server *server, struct nspace *ns, uint32_t node)
-{
-    struct wire_out out = {0};
-    if (ns->bytes == NULL || foreign_has_ended(ns) || !foreign_tell(ns, node))
-        return; /* of the end of one that has ended, no server would hear again */
-    log_debug("transport: %s is told of namespace %s", nspace_name(server->nspace, node),
-              ns->boot->nspace);
-    wire_put_u8(&out, FRAME_NSPACE);
-    wire_put_raw(&out, ns->bytes, ns->len);
-    link_send(server->link, node, &out);
-}
-
-void steps_send(struct server *server, uint32_t node, struct wire_out *frame,
-                struct shared_bytes *body)
-{
-    steps_tell(server, server->nspace, node);
-    link_send_shared(server->link, node, frame, body);
-}
-
-void steps_acquaint(void *arg, uint32_t node, const struct procset *set)
-{
-    struct server *server = arg;
-    if (node == server->boot.node)
-        return;
-    steps_tell(server, server->nspace, node);
-    for (uint32_t i = 0; i < set->nparts; i++) {
-        struct nspace *ns = (struct nspace *)nspace_find(server->nspace, set->parts[i].nspace);
-        if (ns != NULL)
-            steps_tell(server, ns, node);
-    }
-}
-
 bool steps_may(const struct server *server, uint32_t from, enum frame_type type, const void *body,
                size_t len)
 {
@@ -189,62 +145,6 @@ int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
     return foreign_server(server->nspace, step, index, node);
 }
 
-/* Makes handles of a namespace known to the back end, and where its servers are once that is known.
- * @param handles how many there were before */
-static void attach(struct server *server, struct nspace *ns, uint32_t handles)
-{
-    struct foreign *f = ns->foreign;
-    bool places = ns->boot != NULL && !f->placed;
-    if (ns->base != handles && !places)
-        return;
-    f->placed = places;
-    server->rm_ops->attach(server->rm, f->name, f->run, ns->base, ns->nnodes,
-                           places ? ns->boot->nodes : NULL);
-}
-
-struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err)
-{
-    uint32_t handles = nspace_handles(server->nspace);
-    steps_replace(server, found->nspace, found->run);
-    struct nspace *ns =
-        foreign_attach(server->nspace, found->nspace, found->run, found->nnodes, err);
-    if (ns != NULL)
-        attach(server, ns, handles);
-    return ns;
-}
-
-/* A namespace that was learnt. */
-static struct nspace *learn(struct server *server, uint64_t step, const void *body, size_t len)
-{
-    struct boot boot;
-    struct err err = {0};
-    struct nspace *ns = NULL;
-    uint32_t handles = nspace_handles(server->nspace);
-    if (boot_read_nspace(&boot, body, len, &err) == 0) {
-        steps_replace(server, boot.nspace, boot.run);
-        ns = foreign_learn(server->nspace, step, &boot, body, len, &err);
-    }
-    boot_free(&boot);
-    if (ns == NULL)
-        log_error("a registration of another %s was refused: %s", log_unit(), err.text);
-    else
-        attach(server, ns, handles);
-    if (ns != NULL && ns->boot != NULL)
-        seek_learnt(server->seeks);
-    return ns;
-}
-
-const char *steps_learn(struct server *server, const void *registration, size_t len)
-{
-    const struct nspace *ns = learn(server, 0, registration, len);
-    return ns != NULL ? ns->foreign->name : NULL;
-}
-
-bool steps_introduce(void *arg, uint64_t step, const void *body, size_t len)
-{
-    return learn(arg, step, body, len) != NULL;
-}
-
 /* Processes that were spawned have their parent's name before they have called anything, and
  * libpmix holds a group with it back until it knows the namespace. */
 static void tell_of_parent(struct server *server, const char *name)
@@ -274,7 +174,7 @@ void steps_nspace(struct server *server, uint32_t from, const void *body, size_t
     const struct nspace *ns = server->nspace;
     if (server->rm_ops->attach == NULL || (ns->len == len && memcmp(ns->bytes, body, len) == 0))
         return; /* of ourselves we know */
-    ns = learn(server, 0, body, len);
+    ns = steps_take(server, 0, body, len);
     if (ns == NULL)
         return;
     log_debug("%s of step %s has told of namespace %s", nspace_name(server->nspace, from),
@@ -316,7 +216,7 @@ void steps_home(void *arg, const char *id, uint64_t call)
 static void learn_for_all(void *arg, const char *name, const void *bytes, size_t len)
 {
     struct server *server = arg;
-    struct nspace *ns = learn(server, 0, bytes, len);
+    struct nspace *ns = steps_take(server, 0, bytes, len);
     struct procset set = {0};
     if (ns != NULL && strcmp(ns->foreign->name, name) == 0 && procset_add(&set, name, 0, 0) == 0)
         steps_register(server, &set);

@@ -103,8 +103,14 @@ int steps_register(struct server *server, const struct procset *set);
  * why not */
 struct registration *steps_registration(struct server *server, const char *name);
 
-/* For strangers.c */
+/* For the files of this folder: introduce.c, learn.c */
 
+/** A namespace was learnt. @param step its hash, as frames have it; 0: any @param body its
+ * registration @return the namespace, or NULL: it was logged why not */
+struct nspace *steps_take(struct server *server, uint64_t step, const void *body, size_t len);
+/** @param met a server that we have had to do with: it knows of us @return one there that has not
+ * left, as far as we know, or TREE_NONE */
+uint32_t steps_server_there(const struct server *server, const struct nspace *ns, bool met);
 /** Gives handles to the step of a server that the RM has named. @return its namespace, or NULL with
  * the reason in @p err */
 struct nspace *steps_attach(struct server *server, const struct rm_server *found, struct err *err);

@@ -17,11 +17,6 @@
 
 /* ---- the end of others ---- */
 
-static bool is_first(const struct server *server)
-{
-    return server_first(server) == server->boot.node;
-}
-
 /* Says that a namespace has ended. All servers of the step know each namespace that libpmix knows
  * here, so all are told. */
 static void tell_own(struct server *server, const struct nspace *ns)
@@ -46,7 +41,7 @@ void steps_tidy(struct server *server, uint32_t node)
     for (uint32_t i = 0; i < ns->nnodes; i++)
         if (!foreign_gone(ns, ns->base + i))
             return;
-    if (is_first(server))
+    if (server_first(server) == server->boot.node)
         tell_own(server, ns);
     if (ns->foreign->state == FOREIGN_REGISTERED)
         sets_delete(server, ns);
@@ -122,27 +117,6 @@ void steps_refuse(struct server *server, uint32_t from)
 
 /* ---- our own end ---- */
 
-/* A server there that has not left, as far as we know. @param met one that we have had to do with:
- * it knows of us @return TREE_NONE: there is none */
-static uint32_t server_there(const struct server *server, const struct nspace *ns, bool met)
-{
-    for (uint32_t node = ns->base; node < ns->base + ns->nnodes; node++) {
-        struct link_counts c = link_counts(server->link, node);
-        if (!foreign_gone(ns, node) && (!met || c.frames_in + c.frames_out > 0))
-            return node;
-    }
-    return TREE_NONE;
-}
-
-void steps_be_known(struct server *server, const struct nspace *ns)
-{
-    if (!is_first(server) || server_there(server, ns, true) != TREE_NONE)
-        return;
-    uint32_t node = server_there(server, ns, false);
-    if (node != TREE_NONE)
-        steps_tell(server, server->nspace, node);
-}
-
 void steps_hand_over(struct server *server, uint32_t node)
 {
     for (struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
@@ -172,7 +146,8 @@ void steps_leave(struct server *server)
 /* One that we have had to do with has been there; the first one may be there for longer. */
 static void end_for(struct server *server, const struct nspace *ns)
 {
-    uint32_t met = server_there(server, ns, true), first = server_there(server, ns, false);
+    uint32_t met = steps_server_there(server, ns, true),
+             first = steps_server_there(server, ns, false);
     if (first != TREE_NONE)
         say_leaving(server, first, true);
     if (met != TREE_NONE && met != first)
@@ -181,7 +156,7 @@ static void end_for(struct server *server, const struct nspace *ns)
 
 void steps_end(struct server *server, bool last)
 {
-    if (server->rm == NULL || (!last && !is_first(server)))
+    if (server->rm == NULL || (!last && server_first(server) != server->boot.node))
         return;
     for (const struct nspace *ns = server->nspace->next; ns != NULL; ns = ns->next)
         if (ns->foreign->state != FOREIGN_FORGOTTEN)

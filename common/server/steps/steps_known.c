@@ -12,12 +12,33 @@
 #include "common/nspace/foreign.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
+#include "common/tracker/values/tree.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <string.h>
 
 /* ---- it becomes known to libpmix ---- */
+
+uint32_t steps_server_there(const struct server *server, const struct nspace *ns, bool met)
+{
+    for (uint32_t node = ns->base; node < ns->base + ns->nnodes; node++) {
+        struct link_counts c = link_counts(server->link, node);
+        if (!foreign_gone(ns, node) && (!met || c.frames_in + c.frames_out > 0))
+            return node;
+    }
+    return TREE_NONE;
+}
+
+void steps_be_known(struct server *server, const struct nspace *ns)
+{
+    if (server_first(server) != server->boot.node ||
+        steps_server_there(server, ns, true) != TREE_NONE)
+        return;
+    uint32_t node = steps_server_there(server, ns, false);
+    if (node != TREE_NONE)
+        steps_tell(server, server->nspace, node);
+}
 
 /* @param later as in sets_register() */
 static int register_one(struct server *server, const char *name, struct registration **later)

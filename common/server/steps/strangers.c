@@ -30,7 +30,7 @@ static bool is_speaker(void *arg, const struct procset *set)
     return steps_speaker(arg, set) == server->boot.node;
 }
 
-/* The server that was found gets our registration. It sends its own in return, of which learn() of
+/* The server that was found gets our registration. It sends its own in return, of which learn.c
  * steps.c hears. */
 static void on_found(void *arg, const struct rm_server *found, const char *why)
 {

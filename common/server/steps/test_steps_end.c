@@ -194,7 +194,7 @@ static int close_server(void **state)
 {
     (void)state;
     registry_free(server.registry);
-    nspace_free(own);
+    nspaces_free(own);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens and closes the direct way, announces this server, and takes others' announcements. */
+/* Opens and closes the direct way, and takes others' announcements. */
 #include "common/transport/direct/direct_private.h"
 
 #include "common/util/clock.h"
@@ -10,96 +10,8 @@
 #include <string.h>
 
 enum {
-    FRESH_MS = 60000,     /* a credential may be as old when it is sent; munge's last 300 s */
-    TELL_AGAIN_MS = 1000, /* a server that still sends natively may not have our announcement */
-    GIVE_WAY_MS = 200,    /* for the server with the lower index to connect */
-    STUCK_MS = 3000,      /* a credential takes a millisecond */
-    CREDENTIAL_MAX = ANNOUNCE_CREDENTIAL_MAX,
+    GIVE_WAY_MS = 200, /* for the server with the lower index to connect */
 };
-
-/* ---- our own announcement ---- */
-
-static void announce_to_all(struct direct *d);
-
-/* Has the credential made. */
-static void seal(struct direct *d)
-{
-    struct wire_out secret = {0};
-    if (d->sealing)
-        return;
-    announce_put_secret(&d->own, &secret);
-    if (d->env.ops == NULL) {
-        wire_out_free(&d->credential);
-        d->credential = secret;
-        d->sealed_at = now_ms();
-        return;
-    }
-    d->sealing = !secret.failed &&
-                 voucher_order(d->voucher, VOUCH_SEAL, d->own.self, secret.data, secret.len);
-    if (d->sealing)
-        direct_due(d, now_ms() + STUCK_MS);
-    wire_out_free(&secret);
-}
-
-static void sealed(struct direct *d, const void *credential, size_t len)
-{
-    d->sealing = false;
-    wire_out_free(&d->credential);
-    if (credential == NULL || len > CREDENTIAL_MAX) {
-        log_warning("transport: no credential can be made, as by a munged that does not run: "
-                    "other servers cannot connect to this one, and messages go by %s",
-                    d->env.native_name);
-        d->sealed_at = now_ms(); /* and so not again for a while */
-        return;
-    }
-    wire_put_raw(&d->credential, credential, len);
-    d->sealed_at = now_ms();
-    announce_to_all(d);
-}
-
-void direct_announce(struct peer *p, int64_t now)
-{
-    struct direct *d = p->direct;
-    struct wire_out out = {0};
-    size_t len;
-    if (p->told_at != 0 && now < p->told_at + TELL_AGAIN_MS)
-        return;
-    bool fresh = d->sealed_at != 0 && now < d->sealed_at + FRESH_MS;
-    if (!fresh && d->env.ops == NULL) {
-        seal(d);
-        fresh = true;
-    }
-    if (!fresh || d->credential.len == 0) {
-        p->wants = true;
-        if (!fresh)
-            seal(d);
-        return;
-    }
-    p->wants = false;
-    p->told_at = now;
-    wire_put_u32(&out, 0); /* the length */
-    wire_put_u64(&out, d->own.step);
-    wire_put_u32(&out, d->own.self);
-    wire_put_u64(&out, 0); /* the number */
-    wire_put_u8(&out, FRAME_ANNOUNCE);
-    announce_write(&d->own, &d->addresses, d->port, d->credential.data, d->credential.len, &out);
-    if (out.failed) {
-        wire_out_free(&out);
-        return;
-    }
-    wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
-    void *data = wire_out_take(&out, &len);
-    d->env.native(d->env.arg, p->node, data, len, CARE_MAY);
-}
-
-static void announce_to_all(struct direct *d)
-{
-    int64_t now = now_ms();
-    for (uint32_t i = 0; i < d->nbuckets; i++)
-        for (struct peer *p = d->buckets[i]; p != NULL; p = p->next)
-            if (p->wants && !p->lost && !peer_is_up(p))
-                direct_announce(p, now);
-}
 
 /* ---- others' announcements ---- */
 
@@ -142,7 +54,7 @@ static void on_vouched(void *arg, enum vouch_order order, uint32_t node, const v
         d->stuck = false;
     }
     if (order == VOUCH_SEAL)
-        sealed(d, out, len);
+        direct_sealed(d, out, len);
     else
         opened(peer_find(d, node), out, len);
 }
@@ -170,7 +82,7 @@ void direct_announced(struct direct *d, uint32_t from, const void *body, size_t 
     if (d->env.ops == NULL)
         opened(p, a.credential, a.len);
     else if (voucher_order(d->voucher, VOUCH_OPEN, from, a.credential, a.len))
-        direct_due(d, now_ms() + STUCK_MS);
+        direct_due(d, now_ms() + DIRECT_STUCK_MS);
     else
         opened(p, NULL, 0);
 }
@@ -252,24 +164,14 @@ void direct_hurry(struct direct *d)
 
 /* ---- time ---- */
 
-void direct_due(void *arg, int64_t when)
-{
-    struct direct *d = arg;
-    if (when >= d->timer_at)
-        return;
-    int64_t now = now_ms();
-    d->timer_at = when;
-    event_add_ms(d->timer, when > now ? when - now : 0);
-}
-
 /* Once, until it goes again. */
 static void look_at_voucher(struct direct *d, int64_t now)
 {
     int64_t since = d->voucher != NULL ? voucher_waits_since(d->voucher) : 0;
     if (since == 0 || d->stuck)
         return;
-    if (now < since + STUCK_MS) {
-        direct_due(d, since + STUCK_MS);
+    if (now < since + DIRECT_STUCK_MS) {
+        direct_due(d, since + DIRECT_STUCK_MS);
         return;
     }
     d->stuck = true;
@@ -348,7 +250,7 @@ static int begin(struct direct *d, struct err *err)
         return err_set(err, "out of memory");
     if (listen_here(d, err) != 0)
         return -1;
-    seal(d); /* it is there before anything is to be sent */
+    direct_seal(d); /* it is there before anything is to be sent */
     return 0;
 }
 

@@ -82,7 +82,10 @@ struct peer *peer_find(const struct direct *direct, uint32_t node);
 struct peer *peer_make(struct direct *direct, uint32_t node);
 
 /** Whether frames can go to it directly. */
-bool peer_is_up(const struct peer *peer);
+static inline bool peer_is_up(const struct peer *peer)
+{
+    return peer->current != NULL && stream_is_open(peer->current->stream);
+}
 
 /** Connects to it if there is a way, no other connection, and it is time. */
 void peer_connect(struct peer *peer, int64_t now);
@@ -105,7 +108,15 @@ void peer_send_natively(struct direct *direct, uint32_t node, void *data, size_t
 
 void peers_free(struct direct *direct);
 
-/* ---- direct.c ---- */
+/* ---- introduce.c ---- */
+
+enum { DIRECT_STUCK_MS = 3000 }; /**< a credential takes a millisecond */
+
+/** Has the credential made. */
+void direct_seal(struct direct *direct);
+
+/** Our credential is there. @param credential borrowed; NULL: none can be made */
+void direct_sealed(struct direct *direct, const void *credential, size_t len);
 
 /** Tells a server natively where we are, unless that was done just now; once the credential is
  * there. */

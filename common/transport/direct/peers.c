@@ -67,11 +67,6 @@ struct peer *peer_make(struct direct *d, uint32_t node)
     return p;
 }
 
-bool peer_is_up(const struct peer *p)
-{
-    return p->current != NULL && stream_is_open(p->current->stream);
-}
-
 void peer_tell(struct peer *p, bool ends, const char *why)
 {
     struct direct *d = p->direct;

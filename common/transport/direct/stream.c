@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a connection, what it writes, and its deadlines; stream_read.c reads. */
+/* The life of a connection, what it writes, and its deadlines. */
 #include "common/transport/direct/stream_private.h"
 
 #include "common/util/clock.h"
@@ -76,45 +76,6 @@ static void outgoing_free(struct outgoing *list)
 size_t outgoing_len(const struct outgoing *frame)
 {
     return frame->len + (frame->body != NULL ? frame->body->len : 0);
-}
-
-static void on_read(evutil_socket_t fd, short what, void *arg)
-{
-    struct stream *s = arg;
-    (void)fd, (void)what;
-    if (!stream_is_over(s))
-        stream_read(s);
-    if (stream_is_over(s))
-        s->env->ended(s->env->arg, s, s->why);
-}
-
-static void on_write(evutil_socket_t fd, short what, void *arg)
-{
-    struct stream *s = arg;
-    (void)fd, (void)what;
-    stream_write(s);
-}
-
-struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
-                          const struct session *session, void *owner)
-{
-    struct stream *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        env->sockets->close(fd);
-        return NULL;
-    }
-    s->env = env;
-    s->owner = owner;
-    s->fd = fd;
-    s->session = *session;
-    s->tail = &s->pending;
-    s->used = now_ms();
-    s->read = event_new(base, fd, EV_READ | EV_PERSIST, on_read, s);
-    s->write = event_new(base, fd, EV_WRITE, on_write, s);
-    if (s->read != NULL && s->write != NULL && event_add(s->read, NULL) == 0)
-        return s;
-    stream_free(s);
-    return NULL;
 }
 
 void stream_free(struct stream *s)

@@ -89,9 +89,6 @@ bool stream_move(struct stream *s, enum stream_event event);
  * @param why as for stream_env::ended */
 void stream_end(struct stream *s, enum stream_event event, const char *why);
 
-/** Reads what there is. */
-void stream_read(struct stream *s);
-
 /** Writes what the socket takes. */
 void stream_write(struct stream *s);
 

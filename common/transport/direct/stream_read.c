@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads records. A body that has come as a whole is handed up from where it was read to; for any
- * other one memory is taken once its head is known to be the peer's. */
+/* Makes a connection, and reads records. A body that has come as a whole is handed up from where it
+ * was read to; for any other one memory is taken once its head is known to be the peer's. */
 #include "common/transport/direct/stream_private.h"
 
 #include "common/util/clock.h"
@@ -123,7 +123,7 @@ static ssize_t read_some(struct stream *s, size_t *room)
     return -1;
 }
 
-void stream_read(struct stream *s)
+static void read_records(struct stream *s)
 {
     for (int i = 0; i < READS && !stream_is_over(s); i++) {
         size_t room;
@@ -149,4 +149,43 @@ void stream_read(struct stream *s)
         if ((size_t)n < room)
             return; /* that was all */
     }
+}
+
+static void on_read(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *s = arg;
+    (void)fd, (void)what;
+    if (!stream_is_over(s))
+        read_records(s);
+    if (stream_is_over(s))
+        s->env->ended(s->env->arg, s, s->why);
+}
+
+static void on_write(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *s = arg;
+    (void)fd, (void)what;
+    stream_write(s);
+}
+
+struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
+                          const struct session *session, void *owner)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        env->sockets->close(fd);
+        return NULL;
+    }
+    s->env = env;
+    s->owner = owner;
+    s->fd = fd;
+    s->session = *session;
+    s->tail = &s->pending;
+    s->used = now_ms();
+    s->read = event_new(base, fd, EV_READ | EV_PERSIST, on_read, s);
+    s->write = event_new(base, fd, EV_WRITE, on_write, s);
+    if (s->read != NULL && s->write != NULL && event_add(s->read, NULL) == 0)
+        return s;
+    stream_free(s);
+    return NULL;
 }

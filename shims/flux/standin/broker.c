@@ -151,6 +151,7 @@ static int open_broker(struct broker *broker, const char *uri)
     broker->children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     broker->module_id = (uint64_t)(broker->rank + 1) << 32;
     broker->last_id = broker->module_id;
+    broker->serve = services_request;
     broker->sent_tail = &broker->sent;
     broker->counts = calloc(n, sizeof(*broker->counts));
     broker->offline = calloc(n, sizeof(*broker->offline));

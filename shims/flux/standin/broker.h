@@ -44,6 +44,9 @@ struct broker {
     pid_t shell;           /**< 0: it has ended */
     bool ending, orphaned; /**< we are to end; our parent is gone */
 
+    /** A request for a service of rank 0: services.c's. */
+    void (*serve)(struct broker *broker, const flux_msg_t *msg);
+
     /* rank 0 */
     struct waiting *watchers; /**< requests groups.get */
     bool *offline;            /**< by rank */

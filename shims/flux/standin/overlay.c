@@ -57,7 +57,7 @@ static void route_request(struct broker *broker, const flux_msg_t *msg)
             return;
         }
         if (broker->rank == 0) {
-            services_request(broker, msg);
+            broker->serve(broker, msg);
             return;
         }
         if (!any) {

@@ -10,6 +10,8 @@
 #include "shims/slurm/standin/slurmd.h"
 #include "shims/standin/node.h"
 
+#include <stdio.h>
+
 /** Its state in struct run. */
 struct slurm_run {
     struct plugin plugin;
@@ -19,8 +21,12 @@ struct slurm_run {
 };
 
 /** Puts the path of a slurmstepd's own socket into @p path. @return whether it has room */
-bool stepd_path(const struct standin_step *step, const struct standin_node *node, char *path,
-                size_t cap);
+static inline bool stepd_path(const struct standin_step *step, const struct standin_node *node,
+                              char *path, size_t cap)
+{
+    return snprintf(path, cap, "%s/%s/%s_%u.%u", step->dir, node->name, node->name, step->job,
+                    step->step) < (int)cap;
+}
 
 /** slurmstepd's part, in a process of its own; standin_rm.node. */
 void stepd_run(struct run *run, uint32_t node, int control);

@@ -15,13 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-bool stepd_path(const struct standin_step *step, const struct standin_node *node, char *path,
-                size_t cap)
-{
-    return snprintf(path, cap, "%s/%s/%s_%u.%u", step->dir, node->name, node->name, step->job,
-                    step->step) < (int)cap;
-}
-
 /* By its name the plugin knows where it is. */
 static int make_socket(const struct node *node)
 {

@@ -11,33 +11,37 @@
  *
  *     plugin → server   u32 length, boot message (boot_write)
  *     server → plugin   { u32 slot, block "K=V" }…, closed by slot BOOT_READY,
- *                       or slot BOOT_FAILED and a block with one sentence; BOOT_FAILED_ALIKE where
- * it is the same on all nodes of the step plugin → server   { u32 BOOT_WDIR, u32 length, u32 0 }
- * and so many bytes: where tasks start, their working directory; before the first of them, or in
- * the settings { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 BOOT_PID_OWN }, when a task starts;
- * with u32 0 pid is another process, which is bound as it will be, and the task's own one follows
+ *                       or slot BOOT_FAILED and a block with one sentence;
+ *                       BOOT_FAILED_ALIKE where it is the same on all nodes of the step
+ *     plugin → server   { u32 BOOT_WDIR, u32 length, u32 0 } and so many bytes: where tasks
+ *                       start, their working directory; before the first of them, or in the
+ *                       settings
+ *                       { u32 slot | BOOT_TASK_STARTED, u32 pid, u32 BOOT_PID_OWN }, when a
+ *                       task starts; with u32 0 pid is another process, which is bound as it
+ *                       will be, and the task's own one follows
  *                       { u32 slot, u32 signal or 0, u32 exit code or BOOT_CODE_UNKNOWN }…
  *                       { u32 BOOT_SHOWN, u32 n, u32 0 }: n times BOOT_SAYS_SHOW is answered
- *                       { u32 BOOT_ASKS, u32 0, u32 0 }, now and then: does the server answer?
+ *                       { u32 BOOT_ASKS, u32 0, u32 0 }, now and then: does it answer?
  *                       closed by slot BOOT_LEAVE
- *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are bound
- *                       u8 BOOT_SAYS_USED, once: a process of the user has connected, so that the
- *                       step is one of PMIx and cannot do without this server any more
- *                       u8 BOOT_SAYS_SHOW: something waits until the plugin has logged the lines
- *                       that the server has written so far
+ *     server → plugin   u8 BOOT_SAYS_BOUND, once it has seen where all tasks of the node are
+ *                       bound
+ *                       u8 BOOT_SAYS_USED, once: a process of the user has connected, so that
+ *                       the step is one of PMIx and cannot do without this server any more
+ *                       u8 BOOT_SAYS_SHOW: something waits until the plugin has logged the
+ *                       lines that the server has written so far
  *                       u8 BOOT_SAYS_HERE, the answer to BOOT_ASKS
- *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has something
- *                       to deliver, or the step to end. The plugin waits longer for it, within
- *                       BOOT_STAY_MAX_MS
- *                       u8 BOOT_SAYS_LEFT, at the end: a server that ends without it has died. The
- * plugin removes the name of BOOT_FD_LISTEN, so that nothing new comes, and the server takes what
- * has come
+ *                       u8 BOOT_SAYS_STAYS, now and then after BOOT_LEAVE: it still has
+ *                       something to deliver, or the step to end. The plugin waits longer for
+ *                       it, within BOOT_STAY_MAX_MS
+ *                       u8 BOOT_SAYS_LEFT, at the end: a server that ends without it has
+ *                       died. The plugin removes the name of BOOT_FD_LISTEN, so that nothing
+ *                       new comes, and the server takes what has come
  *
  * Needs nothing but the C library. Both ends are of one build: a version or FRAME_PROTOCOL that
  * differs is refused.
  */
-#ifndef MUSTER_SERVER_BOOT_H
-#define MUSTER_SERVER_BOOT_H
+#ifndef MUSTER_LAUNCH_BOOT_H
+#define MUSTER_LAUNCH_BOOT_H
 
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"

@@ -16,7 +16,7 @@
  *
  * The reader checks all that later code relies on, so that nothing behind it checks again.
  */
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "muster_version.h"
 
 #include <stdlib.h>

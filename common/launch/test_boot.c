@@ -2,7 +2,7 @@
 /** @file
  * Tests of the boot message: what is written is read, and nothing else is.
  */
-#include "common/server/boot.h"
+#include "common/launch/boot.h"
 #include "common/util/test_cmocka.h"
 #include "muster_version.h"
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Announces this server to others: its credential is made, and who has asked for it is told. */
+#include "common/transport/direct/direct_private.h"
+
+#include "common/util/clock.h"
+#include "common/util/event_ms.h"
+#include "common/util/log.h"
+
+enum {
+    FRESH_MS = 60000,     /* a credential may be as old when it is sent; munge's last 300 s */
+    TELL_AGAIN_MS = 1000, /* a server that still sends natively may not have our announcement */
+};
+
+void direct_due(void *arg, int64_t when)
+{
+    struct direct *d = arg;
+    if (when >= d->timer_at)
+        return;
+    int64_t now = now_ms();
+    d->timer_at = when;
+    event_add_ms(d->timer, when > now ? when - now : 0);
+}
+
+void direct_seal(struct direct *d)
+{
+    struct wire_out secret = {0};
+    if (d->sealing)
+        return;
+    announce_put_secret(&d->own, &secret);
+    if (d->env.ops == NULL) {
+        wire_out_free(&d->credential);
+        d->credential = secret;
+        d->sealed_at = now_ms();
+        return;
+    }
+    d->sealing = !secret.failed &&
+                 voucher_order(d->voucher, VOUCH_SEAL, d->own.self, secret.data, secret.len);
+    if (d->sealing)
+        direct_due(d, now_ms() + DIRECT_STUCK_MS);
+    wire_out_free(&secret);
+}
+
+void direct_announce(struct peer *p, int64_t now)
+{
+    struct direct *d = p->direct;
+    struct wire_out out = {0};
+    size_t len;
+    if (p->told_at != 0 && now < p->told_at + TELL_AGAIN_MS)
+        return;
+    bool fresh = d->sealed_at != 0 && now < d->sealed_at + FRESH_MS;
+    if (!fresh && d->env.ops == NULL) {
+        direct_seal(d);
+        fresh = true;
+    }
+    if (!fresh || d->credential.len == 0) {
+        p->wants = true;
+        if (!fresh)
+            direct_seal(d);
+        return;
+    }
+    p->wants = false;
+    p->told_at = now;
+    wire_put_u32(&out, 0); /* the length */
+    wire_put_u64(&out, d->own.step);
+    wire_put_u32(&out, d->own.self);
+    wire_put_u64(&out, 0); /* the number */
+    wire_put_u8(&out, FRAME_ANNOUNCE);
+    announce_write(&d->own, &d->addresses, d->port, d->credential.data, d->credential.len, &out);
+    if (out.failed) {
+        wire_out_free(&out);
+        return;
+    }
+    wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
+    void *data = wire_out_take(&out, &len);
+    d->env.native(d->env.arg, p->node, data, len, CARE_MAY);
+}
+
+static void announce_to_all(struct direct *d)
+{
+    int64_t now = now_ms();
+    for (uint32_t i = 0; i < d->nbuckets; i++)
+        for (struct peer *p = d->buckets[i]; p != NULL; p = p->next)
+            if (p->wants && !p->lost && !peer_is_up(p))
+                direct_announce(p, now);
+}
+
+void direct_sealed(struct direct *d, const void *credential, size_t len)
+{
+    d->sealing = false;
+    wire_out_free(&d->credential);
+    if (credential == NULL || len > ANNOUNCE_CREDENTIAL_MAX) {
+        log_warning("transport: no credential can be made, as by a munged that does not run: "
+                    "other servers cannot connect to this one, and messages go by %s",
+                    d->env.native_name);
+        d->sealed_at = now_ms(); /* and so not again for a while */
+        return;
+    }
+    wire_put_raw(&d->credential, credential, len);
+    d->sealed_at = now_ms();
+    announce_to_all(d);
+}
