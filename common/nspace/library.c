@@ -85,11 +85,9 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
         {.name = "CONNECT_TELLS_LOCAL",
          .fault = true,
          .from = RELEASE(5, 0),
-         .before = RELEASE(7, 0),
          .meaning = "the answer to a connect has the job-level information of those namespaces "
                     "alone that have processes on the server; server/process/connect_reply.c has "
-                    "libpmix add the others (the fault is in 4.2 and 7.0.0rc1, too, where it "
-                    "cannot)"},
+                    "libpmix add the others (the fault is in 4.2, too, where it cannot)"},
     [LIBRARY_FENCE_MIXES_JOBS] =
         {.name = "FENCE_MIXES_JOBS",
          .fault = true,

@@ -97,6 +97,13 @@ typedef pmix_status_t tracker_fn(const char *nspace, bool create, void **job);
 append_fn PMIx_Argv_append_nosize __attribute__((visibility("default")));
 tracker_fn pmix_gds_shmem2_get_job_tracker __attribute__((visibility("default")));
 
+/* Whether a namespace without processes here is safe to name: no component reads its shared memory.
+ * Component shmem3, from 7.0 on, looks by itself whether there is such memory. */
+static bool may_name(void)
+{
+    return asks_here || dlsym(RTLD_NEXT, "pmix_gds_shmem2_get_job_tracker") == NULL;
+}
+
 /* The first call while an answer is made collects the first namespace. @thread any */
 pmix_status_t PMIx_Argv_append_nosize(char ***argv, const char *arg)
 {
@@ -104,7 +111,7 @@ pmix_status_t PMIx_Argv_append_nosize(char ***argv, const char *arg)
     if (append == NULL)
         append = (append_fn *)(uintptr_t)dlsym(RTLD_NEXT, "PMIx_Argv_append_nosize");
     pmix_status_t rc = append != NULL ? append(argv, arg) : PMIX_ERR_NOT_SUPPORTED;
-    if (made == NULL || made->named || !asks_here)
+    if (made == NULL || made->named || !may_name())
         return rc;
     made->named = true;
     for (unsigned i = 0; i < made->n && rc == PMIX_SUCCESS; i++)

@@ -11,8 +11,9 @@
  * before its libraries: PMIx_Argv_append_nosize(), by which libpmix collects the namespaces, and
  * pmix_gds_shmem2_get_job_tracker(). The latter says that component shmem2 does not have a
  * namespace without processes here. Otherwise libpmix would read the namespace's shared memory,
- * which there is not; told so, it takes the copy of component hash. A libpmix that does not come
- * here for both is left alone, and its clients have to ask for these keys.
+ * which there is not; told so, it takes the copy of component hash. Component shmem3, which libpmix
+ * has from 7.0 on in the place of shmem2, finds that out by itself. A libpmix with shmem2 that does
+ * not come here for both is left alone, and its clients have to ask for these keys.
  */
 #ifndef MUSTER_SERVER_CONNECT_REPLY_H
 #define MUSTER_SERVER_CONNECT_REPLY_H
