@@ -111,13 +111,16 @@ static int choose_log(struct server *server, enum log_level admin, struct err *e
     if (own && server->conf.step_settings == CONF_STEP_FORBID)
         return err_set(err, BOOT_LOG_ENV
                        ": \"step_settings\": \"forbid\" in muster.json forbids settings "
-                       "of a step's own: start it without, or ask the admin");
+                       "of a %s's own: start it without, or ask the admin",
+                       log_unit());
     if (own && asked == admin && admin < LOG_LEVEL_INFO)
         server->conf.log_level = LOG_LEVEL_INFO;
     if (!own && asked > LOG_LEVEL_INFO && asked > admin)
         return err_set(
-            err, "log_level \"debug\" of a step's own needs a file of its own: set " BOOT_LOG_ENV
-                 ", for example " BOOT_LOG_ENV "=muster.%%n.log");
+            err,
+            "log_level \"debug\" of a %s's own needs a file of its own: set " BOOT_LOG_ENV
+            ", for example " BOOT_LOG_ENV "=muster.%%n.log",
+            log_unit());
     return 0;
 }
 
