@@ -109,7 +109,8 @@ static int choose_log(struct server *server, enum log_level admin, struct err *e
     enum log_level asked = server->conf.log_level;
     server->log_level = own ? admin : asked;
     if (own && server->conf.step_settings == CONF_STEP_FORBID)
-        return err_set(err, BOOT_LOG_ENV
+        return err_set(err,
+                       BOOT_LOG_ENV
                        ": \"step_settings\": \"forbid\" in muster.json forbids settings "
                        "of a %s's own: start it without, or ask the admin",
                        log_unit());
