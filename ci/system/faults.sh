@@ -270,10 +270,22 @@ several() {
   [ ${#asides[@]} -lt 4 ] || join_asides
 }
 
+# lost_beside OP: what lacks a lost process has one status, whenever the others call
+lost_beside() {
+  local log=$work/status.$1.log status
+  timeout 120 srun --mpi="$MPI" --kill-on-bad-exit=0 -N4 --ntasks-per-node=2 "$clients/statuses" --op "$1" --seconds 100 >"$log" 2>&1 </dev/null
+  status=$?
+  check "one status, $1" "$(why "$log" $status)" eval \
+    "[ $status = 138 ] && ! grep -qE '^FAIL|watchdog' '$log' && grep -q '^PASS statuses' '$log'"
+}
+
 lost_in_groups() {
   configure '{ "on_task_loss": "continue", "timeouts": { "peer": 100 } }'
   lost_alone
   configure '{ "on_task_loss": "continue" }'
+  several lost_beside fence
+  several lost_beside connect
+  several lost_beside destruct
   several lost construct
   several lost 'construct, FT_COLLECTIVE' --mode ft --events 1
   several lost 'construct, once it has contributed' --after 1
@@ -309,6 +321,9 @@ lost_in_groups() {
 # those on other nodes get an error.
 lost_alone_on_node() {
   configure '{ "on_task_loss": "continue" }'
+  several lost_beside fence
+  several lost_beside connect
+  join_asides
   per_node=1
   lost 'construct, alone on its node'
   lost 'destruct, alone on its node' --op destruct

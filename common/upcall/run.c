@@ -32,13 +32,18 @@ static void on_done(struct engine_call *call, const struct engine_result *result
     collective_complete(c, &told);
 }
 
-/* Whether a participant here was lost, perhaps before this began: then libpmix has not waited for
- * it, and does not say so. */
-static bool has_removed(const struct collective *c)
+static bool is_forgotten(const struct task *task)
+{
+    return task->client == CLIENT_FORGOTTEN;
+}
+
+/* Whether a participant here is such a task. One that was lost before this began libpmix has not
+ * waited for, and does not say so. */
+static bool has_task(const struct collective *c, bool (*is)(const struct task *task))
 {
     const struct boot_node *here = boot_here(&c->server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (c->server->tasks[k].client == CLIENT_FORGOTTEN &&
+        if (is(&c->server->tasks[k]) &&
             procset_has(&c->all, c->server->boot.nspace, here->ranks[k]))
             return true;
     return false;
@@ -55,12 +60,22 @@ static uint32_t lacking_calls(const struct collective *c)
     return known ? n - c->ncalls : 0;
 }
 
-/* Whose loss is to be survived is told to the others as a failure of ours: see survive.c. */
+/* Whether libpmix gives this status to a call that it hands up because a connection has closed. */
+static bool is_of_connection(pmix_status_t status)
+{
+    return status == PMIX_ERR_LOST_CONNECTION || status == PMIX_ERR_PARTIAL_SUCCESS;
+}
+
+/* One status for a participant that has ended, in the place of libpmix's own, which differ by
+ * release and by what else the node has called. Whose loss is to be survived is told to the others
+ * as a failure of ours, too: see survive.c. */
 static void find_lost(struct collective *c)
 {
     const struct signature sig = {.kind = c->kind, .members = c->members};
-    if (c->lost && c->call.status == 0)
-        c->call.status = tasks_status(c->server, &sig);
+    pmix_status_t status = c->lost ? tasks_status(c->server, &sig) : PMIX_SUCCESS;
+    if (status != PMIX_SUCCESS &&
+        (c->call.status == PMIX_SUCCESS || is_of_connection(c->call.status)))
+        c->call.status = status;
 }
 
 /* With LIBRARY_WILDCARD_IS_LOCAL libpmix takes a construct over all processes of a namespace,
@@ -122,14 +137,6 @@ static void spend(struct collective *c)
         c->call.status = PMIX_ERR_TIMEOUT;
 }
 
-/* libpmix's word for a process of this node whose connection has closed. The process has ended; no
- * server is lost. */
-static void name_loss(struct collective *c)
-{
-    if (c->lost && c->call.status == PMIX_ERR_LOST_CONNECTION)
-        c->call.status = tasks_loss_status(c->server, c->kind);
-}
-
 /* What is set once, before the first call. @return PMIX_SUCCESS, or why it cannot be called */
 static pmix_status_t begin(struct collective *c)
 {
@@ -159,12 +166,12 @@ static pmix_status_t begin(struct collective *c)
         if (e == NULL)
             tell_unawaited(c);
     }
-    c->apart = has_removed(c);
+    c->apart = has_task(c, is_forgotten);
     c->lacking = lacking_calls(c);
-    c->lost = c->lost || c->lacking > 0 || (!coll_traits(c->kind)->is_group && c->apart);
+    c->lost = c->lost || c->lacking > 0 ||
+              (!coll_traits(c->kind)->is_group && (c->apart || has_task(c, task_is_lost)));
     if (c->lost && c->kind == COLL_DESTRUCT && c->notify)
         loss_group_ends(c->server, c->id, &c->all);
-    name_loss(c);
     return collective_prepare(c) == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
