@@ -8,9 +8,10 @@ static long psets = 1;
 
 #define GROUP_ID "query.evens"
 
-/* One key, with PMIX_GROUP_ID as its qualifier if @p group. The caller frees the results. */
-static pmix_status_t ask(const char *key, const char *group, pmix_info_t **results,
-                         size_t *nresults)
+/* One key, with the qualifier PMIX_GROUP_ID if @p group, or else PMIX_RANGE, required, unless @p
+ * range is PMIX_RANGE_UNDEF. The caller frees the results. */
+static pmix_status_t ask(const char *key, const char *group, pmix_data_range_t range,
+                         pmix_info_t **results, size_t *nresults)
 {
     pmix_query_t query;
     pmix_status_t status;
@@ -20,6 +21,10 @@ static pmix_status_t ask(const char *key, const char *group, pmix_info_t **resul
     if (group) {
         PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
         PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_GROUP_ID, group, PMIX_STRING);
+    } else if (range != PMIX_RANGE_UNDEF) {
+        PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+        PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_RANGE, &range, PMIX_DATA_RANGE);
+        PMIX_INFO_REQUIRED(&query.qualifiers[0]);
     }
     *results = NULL;
     *nresults = 0;
@@ -33,7 +38,7 @@ static pmix_status_t ask(const char *key, const char *group, pmix_info_t **resul
 static const pmix_value_t *answer(const char *key, const char *group, pmix_info_t **results,
                                   size_t *nresults)
 {
-    pmix_status_t status = ask(key, group, results, nresults);
+    pmix_status_t status = ask(key, group, PMIX_RANGE_UNDEF, results, nresults);
     CHECK(status == PMIX_SUCCESS, "query of %s: expected SUCCESS, found %s", key,
           PMIx_Error_string(status));
     for (size_t i = 0; i < *nresults; i++)
@@ -95,7 +100,8 @@ static void check_present(const pmix_proc_t *members, size_t n, bool present)
              "times that the group's name is listed");
     CHECK_EQ(ask_number(PMIX_QUERY_NUM_GROUPS), length, "number of groups");
     if (!present) {
-        pmix_status_t status = ask(PMIX_QUERY_GROUP_MEMBERSHIP, GROUP_ID, &results, &nresults);
+        pmix_status_t status =
+            ask(PMIX_QUERY_GROUP_MEMBERSHIP, GROUP_ID, PMIX_RANGE_UNDEF, &results, &nresults);
         CHECK(status != PMIX_SUCCESS || nresults == 0,
               "membership of a destructed group: expected none, found %zu results", nresults);
         return;
@@ -113,6 +119,30 @@ static void check_present(const pmix_proc_t *members, size_t n, bool present)
               "missing",
               members[i].rank);
     PMIX_INFO_FREE(results, nresults);
+}
+
+/* The groups of a range up to the session are known, those of a wider one are not. */
+static void check_range(void)
+{
+    static const struct {
+        pmix_data_range_t range;
+        pmix_status_t status;
+    } rows[] = {{PMIX_RANGE_SESSION, PMIX_SUCCESS},
+                {PMIX_RANGE_NAMESPACE, PMIX_SUCCESS},
+                {PMIX_RANGE_LOCAL, PMIX_SUCCESS},
+                {PMIX_RANGE_GLOBAL, PMIX_ERR_NOT_SUPPORTED}};
+    uint64_t all = ask_number(PMIX_QUERY_NUM_GROUPS);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        pmix_info_t *results;
+        size_t nresults;
+        pmix_status_t status = ask(PMIX_QUERY_NUM_GROUPS, NULL, rows[i].range, &results, &nresults);
+        CHECK_STATUS(status, rows[i].status, PMIx_Data_range_string(rows[i].range));
+        if (status == PMIX_SUCCESS && rows[i].range != PMIX_RANGE_LOCAL) {
+            CHECK_EQ(nresults, 1, "results");
+            CHECK_EQ(number_in(&results[0].value, PMIX_QUERY_NUM_GROUPS), all, "groups");
+        }
+        PMIX_INFO_FREE(results, nresults);
+    }
 }
 
 /* Names and number of the process sets agree; hosts may have none. */
@@ -148,6 +178,7 @@ int main(int argc, char **argv)
         group_construct(GROUP_ID, members, n, &result);
     fence_all(false);
     check_present(members, n, true);
+    check_range();
     fence_all(false);
     if (member) {
         group_result_free(&result);

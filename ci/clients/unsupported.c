@@ -264,6 +264,20 @@ static void require_unknown(void)
     fence_all(false);
 }
 
+/* Rank 0 alone: a fence that names somebody who is not there ends at once. */
+static void name_unknown(void)
+{
+    pmix_proc_t procs[2] = {client.me};
+    PMIX_LOAD_PROCID(&procs[1], client.me.nspace, client.size);
+    step("fence with a rank that there is not");
+    uint64_t start = now_ns();
+    refused(PMIx_Fence(procs, 2, NULL, 0), PMIX_ERR_NOT_FOUND, start, "a rank that there is not");
+    PMIX_LOAD_PROCID(&procs[1], "", 0);
+    step("fence with a process without a namespace");
+    start = now_ns();
+    refused(PMIx_Fence(procs, 2, NULL, 0), PMIX_ERR_NOT_FOUND, start, "no namespace");
+}
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
@@ -274,6 +288,8 @@ int main(int argc, char **argv)
     client_init("unsupported", options, argc, argv);
     for (size_t i = 0; client.me.rank == 0 && i < ncalls; i++)
         run(calls[i].name, calls[i].start);
+    if (client.me.rank == 0)
+        name_unknown();
     step("fence after rank 0's calls");
     fence_all(true);
     if (connect && run("connect", do_connect) == PMIX_SUCCESS)

@@ -128,7 +128,7 @@ static void answer_query(struct query *q)
     if (q->unknown != NULL)
         failed = PMIX_ERR_NOT_SUPPORTED; /* told by run() */
     else if (q->nitems == 0)
-        failed = refused(PMIX_ERR_NOT_FOUND, "PMIx_Query_info: it asks for no key");
+        failed = refused(PMIX_ERR_BAD_PARAM, "PMIx_Query_info: it asks for no key; name one");
     if (q->nitems > 0)
         PMIX_INFO_CREATE(info, q->nitems);
     if (q->nitems > 0 && info == NULL)
