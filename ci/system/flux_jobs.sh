@@ -283,7 +283,7 @@ part_users() {
 asks() {
   flux exec -r "$1" /opt/muster/bin/muster-status "$2" >"$work/muster-status.log" 2>&1
   check "status: on broker $1, of two jobs, by ${2%"${2#?}"}..." "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \
-    grep -qE 'construct has waited .*: missing ranks? .*7.* on node4' "$work/muster-status.log"
+    grep -qE 'construct has waited .*: missing .*ranks? .*7.* on node4' "$work/muster-status.log"
 }
 
 # The job's id is enough, in any form, where two jobs of the user are on the broker.

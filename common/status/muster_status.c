@@ -209,10 +209,11 @@ static void look(const struct find *find, bool json, struct err *err)
     char *answer = find_state(find, &found, err);
     /* a job has one run; its servers here are those of several of its nodes */
     if (answer != NULL && found.runs > 1 && !find_job(find, find->step, name, sizeof name))
-        fprintf(stderr,
-                "muster-status: servers of %u runs of %s %s are on this node; this is the run that "
-                "was started last\n",
-                found.runs, find_unit(find, find->step), find->step);
+        fprintf(
+            stderr,
+            "muster-status: %u servers of %s %s are on this node; this is from the one that was "
+            "started last\n",
+            found.runs, find_unit(find, find->step), find->step);
     if (answer != NULL)
         show(answer, json, found.owner, err);
     free(answer);
