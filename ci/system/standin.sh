@@ -252,6 +252,7 @@ part_log() {
   for node in node0 node1; do
     check "the reason is in the log of $node" "$(cat "muster.$node.log")" grep -q "$named" "muster.$node.log"
   done
+  check 'a rank that there is not is in the log' "$(cat muster.node0.log)" grep -q 'has no rank 4; its ranks are 0 to 3' muster.node0.log
   check 'the log of all has no such line' "$(grep "$named" "$log")" [ "$(grep -c PMIX_GROUP_LOCAL_ONLY "$log")" = 0 ]
   MUSTER_LOG=$work/own/debug.%n MUSTER_LOG_LEVEL=debug run 60 -v -N2 -n4 "$clients/barrier"
   check 'each transition is in it' "$(tail -n 3 debug.node1)" grep -q ' debug: .* node1: handoff: a fence' debug.node1
