@@ -269,10 +269,14 @@ for shape in "${mpi_shapes[@]}"; do
   done
 done
 n=${mpi_shapes[0]#*-n}
-for victim in 0 1; do
-  OMPI_MCA_mpi_ft_enable=1 MUSTER_ON_TASK_LOSS=continue \
-    run "${mpi_shapes[0]} --no-kill --kill-on-bad-exit=0" mpi_survive --ranks "$n" --victim $victim
-done
+# The line of README and muster(7), with one loss and with two.
+survive() {
+  MUSTER_ON_TASK_LOSS=continue OMPI_MCA_mpi_ft_enable=1 OMPI_MCA_coll=^han OMPI_MCA_coll_ftagree_era_topology=2 OMPI_MCA_pml=ob1 \
+    run "${mpi_shapes[0]} --no-kill --kill-on-bad-exit=0" mpi_survive --ranks "${n%% *}" "$@"
+}
+survive --victim 0
+survive --victim 1
+survive --victim 1 --second $((${n%% *} - 2))
 
 # A plugin that does not know this release says so, in one line with the remedy, before Slurm drops it.
 other_release() {
