@@ -24,6 +24,13 @@ const char *__lsan_default_suppressions(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
+/* Of a machine with PCI devices hwloc asks pciaccess for names, which then reads those of all
+ * vendors that there are: for ten seconds, as each one moves an array. */
+__attribute__((constructor)) static void look_for_no_devices(void)
+{
+    setenv("HWLOC_COMPONENTS", "-pci", 1);
+}
+
 /* Leaks of a library that was unloaded have no name by which they could be left out. */
 __attribute__((visibility("default"))) int dlclose(void *library)
 {
