@@ -139,7 +139,8 @@ static void check_job(const struct job *job)
     }
 }
 
-/* All ranks of all jobs, each once, job by job. @return the jobs */
+/* All ranks of all jobs, each once, and those of one job in order. The order of jobs is open:
+ * leaders come before those that they add. @return the jobs */
 static struct job *split(const struct group_result *result)
 {
     struct job *found = calloc((size_t)jobs, sizeof *found);
@@ -147,14 +148,18 @@ static struct job *split(const struct group_result *result)
     CHECK_EQ(result->nmembers, total, "members");
     for (size_t i = 0; i < result->nmembers; i++) {
         const pmix_proc_t *proc = &result->members[i];
-        if (n == 0 || !PMIX_CHECK_NSPACE(found[n - 1].all.nspace, proc->nspace)) {
-            CHECK(n < jobs, "members: expected %ld jobs, found more", jobs);
-            found[n].all = *proc;
-            found[n].all.rank = PMIX_RANK_WILDCARD;
-            found[n++].mine = PMIX_CHECK_NSPACE(proc->nspace, client.me.nspace);
+        long k = 0;
+        while (k < n && !PMIX_CHECK_NSPACE(found[k].all.nspace, proc->nspace))
+            k++;
+        CHECK(k < jobs, "members: expected %ld jobs, found more", jobs);
+        if (k == n) {
+            found[k].all = *proc;
+            found[k].all.rank = PMIX_RANK_WILDCARD;
+            found[k].mine = PMIX_CHECK_NSPACE(proc->nspace, client.me.nspace);
+            n++;
         }
-        CHECK_EQ(proc->rank, found[n - 1].n, "rank of a member");
-        found[n - 1].n++;
+        CHECK_EQ(proc->rank, found[k].n, "rank of a member");
+        found[k].n++;
     }
     CHECK_EQ(n, jobs, "jobs in the membership");
     for (long i = 0; i < n; i++)
