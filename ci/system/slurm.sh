@@ -22,7 +22,7 @@ plugins=$clients/../../plugins/slurm
 shift
 wanted=" $* "
 
-shapes=('-N4 -n8' '-N1 -n4' '-N4 -n16' '-N2 -n3' '-N4 -n8 --distribution=cyclic')
+shapes=('-N4 -n8' '-N1 -n4' '-N3 -n7 --distribution=cyclic')
 
 [ -z "${THIN:-}" ] || shapes=('-N4 -n8' '-N1 -n4')
 [ -z "${SHORT:-}" ] || shapes=('-N4 -n8')
