@@ -13,11 +13,12 @@
 enum { SERVERS = 20, SELF = 0, FEW = 3, TIMEOUT_S = 5 };
 
 static struct world {
-    uint64_t now, ids[2 * SERVERS];
+    int64_t now;
+    uint64_t ids[2 * SERVERS];
     uint32_t to[2 * SERVERS], nasked, heard[SERVERS];
 } world;
 
-static uint64_t clock_of(void *arg)
+static int64_t clock_of(void *arg)
 {
     (void)arg;
     return world.now;
@@ -47,10 +48,11 @@ static void hear(void *arg, uint32_t node, int32_t status, const void *data, siz
 /* Bytes: which question is answered, or that one comes; how many bytes follow; these. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct timers timers = {.now = clock_of};
     const struct ask_env env = {.timeout = PMIX_ERR_TIMEOUT,
                                 .lost = PMIX_ERR_LOST_CONNECTION,
                                 .closing = PMIX_ERR_UNREACH,
-                                .now = clock_of,
+                                .timers = &timers,
                                 .send = send_frame};
     struct fuzz_bytes in = {data, data + size};
     struct ranges others = {0};
@@ -75,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (uint32_t i = 0; i < 2; i++) {
         world.now += 1000 * (TIMEOUT_S + SURVEY_RELAY_S);
-        asks_tick(asks);
+        timers_run(&timers);
     }
     for (uint32_t i = 0; i < SERVERS; i++)
         FUZZ_CHECK(world.heard[i] == (i != SELF));

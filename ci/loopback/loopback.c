@@ -92,56 +92,56 @@ void loopback_at(struct loopback *net, uint64_t at, void (*run)(struct loopback 
     loopback_push(&net->events, event);
 }
 
-static void set_due(struct loopback_node *node)
+/* UINT64_MAX: never. */
+static uint64_t due_at(const struct loopback_node *node)
 {
-    int64_t a = engine_next(node->engine), b = asks_next(node->asks);
-    int64_t ms = a < 0 || (b >= 0 && b < a) ? b : a;
-    node->due = node->dead || ms < 0 ? UINT64_MAX : node->net->now + (uint64_t)ms;
+    const struct timer *first = node->timers.first;
+    uint64_t at = node->dead || first == NULL ? UINT64_MAX : (uint64_t)first->at;
+    return at < node->net->now ? node->net->now : at;
 }
 
-static void set_all_due(struct loopback *net)
+bool loopback_is_empty(const struct loopback *net, uint32_t node)
 {
-    for (uint32_t i = 0; i < net->conf.nnodes; i++)
-        set_due(&net->nodes[i]);
+    return loopback_wait(net, node) < 0 && engine_counts(net->nodes[node].engine).trackers == 0;
+}
+
+int64_t loopback_wait(const struct loopback *net, uint32_t node)
+{
+    return timers_wait(&net->nodes[node].timers);
 }
 
 static void run_event(struct loopback *net, struct loopback_event *event)
 {
     if (event->data == NULL) {
         event->run(net, event->arg);
-        set_all_due(net); /* it may have touched any of them */
         return;
     }
     struct loopback_node *to = &net->nodes[event->to];
     struct shared_bytes *data = shared_bytes_take(event->data, event->len);
-    if (data != NULL && !event->lost && !to->dead && !to->told[event->from]) {
+    if (data != NULL && !event->lost && !to->dead && !to->told[event->from])
         link_receive(to->link, data->data, data->len, data);
-        set_due(to);
-    }
     shared_bytes_drop(data);
 }
 
 void loopback_run(struct loopback *net, uint64_t ms)
 {
     uint64_t end = net->now + ms;
-    set_all_due(net);
     for (;;) {
         struct loopback_node *next = &net->nodes[0];
         for (uint32_t i = 1; i < net->conf.nnodes; i++)
-            if (net->nodes[i].due < next->due)
+            if (due_at(&net->nodes[i]) < due_at(next))
                 next = &net->nodes[i];
+        uint64_t due = due_at(next);
         uint64_t event_at = net->events.n > 0 ? net->events.heap[0].at : UINT64_MAX;
-        if (event_at > end && next->due > end)
+        if (event_at > end && due > end)
             break;
-        if (event_at <= next->due) {
+        if (event_at <= due) {
             struct loopback_event event = loopback_pop(&net->events);
             net->now = event.at;
             run_event(net, &event);
         } else {
-            net->now = next->due;
-            engine_tick(next->engine);
-            asks_tick(next->asks);
-            set_due(next);
+            net->now = due;
+            timers_run(&next->timers);
         }
     }
     net->now = end;

@@ -87,6 +87,12 @@ struct asks *loopback_asks(struct loopback *net, uint32_t node);
 /** @return the virtual clock, ms; starts at 1000 */
 uint64_t loopback_now(const struct loopback *net);
 
+/** @return ms until something is due on @p node; -1: nothing is */
+int64_t loopback_wait(const struct loopback *net, uint32_t node);
+
+/** @return whether @p node keeps nothing: all but a tracker has a timer as long as it is kept */
+bool loopback_is_empty(const struct loopback *net, uint32_t node);
+
 /** @return the network's random numbers, for decisions that shall follow from its seed */
 struct loopback_random *loopback_numbers(struct loopback *net);
 

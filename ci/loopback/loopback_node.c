@@ -8,10 +8,10 @@
 
 enum { STEP = 4711, LIBRARY = 4 << 16 | 2 << 8 | 2 };
 
-static uint64_t clock_of(void *arg)
+static int64_t clock_of(void *arg)
 {
     const struct loopback_node *node = arg;
-    return node->net->now;
+    return (int64_t)node->net->now;
 }
 
 uint32_t loopback_handle(const struct loopback_node *node, uint32_t index)
@@ -255,13 +255,14 @@ void loopback_open_node(struct loopback *net, uint32_t index)
     struct loopback_node *node = &net->nodes[index];
     uint32_t n = net->conf.nnodes;
     bool foreign = net->conf.foreign;
+    node->timers = (struct timers){.now = clock_of, .arg = node};
     struct ask_env asks = {
         .arg = node,
         .timeout = LOOPBACK_TIMEOUT,
         .lost = LOOPBACK_LOST,
         .unsupported = LOOPBACK_UNSUPPORTED,
         .closing = LOOPBACK_CLOSING,
-        .now = clock_of,
+        .timers = &node->timers,
         .send = send_frame,
         .serve = {[ASK_MODEX] = net->conf.serve != NULL ? serve : NULL},
     };
@@ -291,7 +292,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .piece = net->conf.piece,
         .codes = {LOOPBACK_TIMEOUT, LOOPBACK_LOST, LOOPBACK_INVALID, LOOPBACK_LIBRARY,
                   LOOPBACK_CLOSING, LOOPBACK_COUNT},
-        .now = clock_of,
+        .timers = &node->timers,
         .servers = servers,
         .node_of = node_of,
         .local_status = local_status,

@@ -41,12 +41,12 @@ struct loopback_node {
     uint32_t index;
     char name[16];
     struct engine_env env;
+    struct timers timers;
     struct engine *engine;
     struct link *link;
     struct asks *asks;
     bool dead;
     int32_t local_status;
-    uint64_t due;     /**< of engine and asks, ms; UINT64_MAX: never */
     bool *told;       /**< whose loss it knows */
     uint64_t *latest; /**< per sender: arrival of its last frame, ms */
     uint32_t *handle; /**< per server: what this one calls it */

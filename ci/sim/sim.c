@@ -62,7 +62,7 @@ static double enter(struct sim_node *node)
 /* A server looks after each turn when the next one is due, so that is part of the turn's cost. */
 static double leave(struct sim_node *node, double begin)
 {
-    int64_t ms = engine_next(node->engine);
+    int64_t ms = timers_wait(&node->timers);
     double spent = cpu_ns() - begin;
     uint64_t due = ms < 0 ? UINT64_MAX : node->sim->now + (uint64_t)ms;
     meter_enter(NULL);
@@ -230,7 +230,7 @@ static void pass_timer(struct sim *sim)
     node->due = UINT64_MAX;
     double begin = enter(node);
     if (!node->dead)
-        engine_tick(node->engine);
+        timers_run(&node->timers);
     leave(node, begin);
 }
 

@@ -33,6 +33,7 @@ enum {
 struct sim_node {
     struct sim *sim;
     struct engine *engine;
+    struct timers timers;
     struct meter meter;
     size_t base;           /**< of its memory, when the measurement began */
     bool dead;             /**< frames to it vanish, and it sends none */

@@ -8,10 +8,10 @@
 
 enum { LIBRARY = 7 << 16 };
 
-static uint64_t clock_of(void *arg)
+static int64_t clock_of(void *arg)
 {
     const struct sim_node *node = arg;
-    return node->sim->now;
+    return (int64_t)node->sim->now;
 }
 
 /* There is one namespace, and a server's ranks stand side by side in it. */
@@ -89,6 +89,7 @@ static void ranks(void *arg, const struct signature *sig, const uint32_t *nodes,
 
 struct engine *sim_engine(struct sim_node *node, uint32_t index, uint32_t arity)
 {
+    node->timers = (struct timers){.now = clock_of, .arg = node};
     const struct engine_env env = {
         .arg = node,
         .self = index,
@@ -99,7 +100,7 @@ struct engine *sim_engine(struct sim_node *node, uint32_t index, uint32_t arity)
         .id_step = node->sim->nnodes,
         .codes = {SIM_OTHER - 1, SIM_LOST, SIM_OTHER - 2, SIM_OTHER - 3, SIM_OTHER - 4,
                   SIM_OTHER - 5},
-        .now = clock_of,
+        .timers = &node->timers,
         .servers = servers,
         .node_of = node_of,
         .members_on = members_on,

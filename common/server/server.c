@@ -6,8 +6,19 @@
 #include "common/server/ending.h"
 #include "common/server/trees/broadcast.h"
 #include "common/util/clock.h"
+#include "common/util/event_ms.h"
 
 #include <sys/socket.h>
+
+bool server_turn(struct server *server, int64_t ms)
+{
+    ms = shorter(ms, timers_wait(&server->timers));
+    if (ms >= 0)
+        event_add_ms(server->timer, ms);
+    else
+        event_del(server->timer);
+    return event_base_loop(server->base, EVLOOP_ONCE) == 0;
+}
 
 struct rm_peer server_peer(const struct server *server, uint32_t node)
 {

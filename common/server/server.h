@@ -18,6 +18,7 @@
 #include "common/transport/link.h"
 #include "common/transport/rm.h"
 #include "common/util/names.h"
+#include "common/util/timers.h"
 
 #include <sys/queue.h>
 
@@ -103,7 +104,8 @@ struct server {
     struct boot boot;
     struct event_base *base;
     struct event *control; /**< the launcher's socket */
-    struct event *timer;   /**< the earliest deadline of engine and asks */
+    struct timers timers;  /**< all that is done at a later time */
+    struct event *timer;   /**< the first of these */
     struct handoff *handoff;
     struct nspace *nspace;
     struct topology *topology; /**< NULL: not known */
@@ -179,6 +181,10 @@ void server_hold(struct server *server, struct handoff_item *item);
 
 /** Runs what was held. @thread the loop's */
 void server_resume(struct server *server);
+
+/** Runs the loop until something has happened, a timer included. @param ms the most; -1: no limit
+ * @return whether the loop can go on @thread the loop's */
+bool server_turn(struct server *server, int64_t ms);
 
 /** @return how it stands with server @p node, whichever way what is sent to it goes @thread the
  * loop's, while there is a back end */

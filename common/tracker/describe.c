@@ -15,7 +15,7 @@ static uint32_t queue_length(const struct tracker *t)
 void engine_walk(const struct engine *engine,
                  void (*visit)(void *arg, const struct engine_view *view), void *arg)
 {
-    uint64_t now = engine->env.now(engine->env.arg);
+    uint64_t now = engine_now(engine);
     const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
         struct ranges slots = {0};
@@ -53,6 +53,6 @@ struct engine_counts engine_counts(const struct engine *engine)
     counts.remembered = 0;
     TAILQ_FOREACH (t, &engine->all, all)
         counts.remembered += t->state == TRACKER_IDLE;
-    counts.kept = engine->timers.n; /* what is held has a timer, and else there are none */
+    counts.trackers = engine->count;
     return counts;
 }

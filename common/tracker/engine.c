@@ -73,13 +73,14 @@ static void report(struct engine *engine, struct tracker *t, uint64_t now)
     free(nodes);
 }
 
-static void tick(void *arg, struct timer *due, uint64_t now)
+static void tick(void *arg, struct timer *due)
 {
     struct engine *engine = arg;
     struct tracker *t = TIMER_OF(due, struct tracker, due);
-    if (tracker_due_at(t) > now) {
-        timers_set(&engine->timers, due, tracker_due_at(t));
-    } else if (t->state == TRACKER_IDLE) {
+    uint64_t now = engine_now(engine);
+    if (!engine_is_due(engine, due, tracker_due_at(t)))
+        return;
+    if (t->state == TRACKER_IDLE) {
         tracker_free(engine, t); /* forgotten */
     } else if (t->settle != 0 && t->settle <= now) {
         tries_settle(engine, t, UINT64_MAX);
@@ -256,17 +257,6 @@ void engine_left(struct engine *engine, uint32_t node)
     lose(engine, node, &engine->left);
 }
 
-int64_t engine_next(const struct engine *engine)
-{
-    uint64_t at = timers_next(&engine->timers), now = engine->env.now(engine->env.arg);
-    return at == TIMER_NEVER ? -1 : at <= now ? 0 : (int64_t)(at - now);
-}
-
-void engine_tick(struct engine *engine)
-{
-    timers_fire(&engine->timers, engine, engine->env.now(engine->env.arg));
-}
-
 void engine_close(struct engine *engine)
 {
     engine->closing = true;
@@ -299,7 +289,6 @@ void engine_free(struct engine *engine)
     ranges_free(&engine->left);
     ranges_free(&engine->met);
     procset_free(&engine->without);
-    timers_free(&engine->timers);
     free(engine->buckets);
     free(engine); /* the first member of struct whole */
 }

@@ -31,6 +31,7 @@
 #include "common/tracker/values/signature.h"
 #include "common/transport/frame.h"
 #include "common/util/shared_bytes.h"
+#include "common/util/timers.h"
 
 /** What a call asks for: a context id, which the root gives; that members of the group are told of
  * lost ones, which is between the callers: each sees it in the result. */
@@ -129,8 +130,9 @@ struct engine_env {
     size_t piece;     /**< bytes of a piece, or the whole of what one server has contributed */
     struct engine_codes codes;
 
-    /** Milliseconds of a clock that only moves forwards. */
-    uint64_t (*now)(void *arg);
+    /** Deadlines, stall reports, partial contributions, forgetting: all that is done at a later
+     * time. Borrowed */
+    struct timers *timers;
     /** Takes a report of what waits; NULL: it is logged. @param s seconds @param text borrowed
      * @param nodes the @p n servers that are missing, borrowed; none where that is not known */
     void (*stalled)(void *arg, uint64_t s, const char *text, const uint32_t *nodes, uint32_t n);
@@ -249,12 +251,6 @@ void engine_nspace_ended(struct engine *engine, const char *nspace);
 /** @return whether server @p node is gone for good, as far as these two have said */
 bool engine_is_lost(const struct engine *engine, uint32_t node);
 
-/** @return milliseconds until engine_tick() is due, or -1 for never */
-int64_t engine_next(const struct engine *engine);
-
-/** Does what is due: deadlines, stall reports, partial contributions, forgetting. */
-void engine_tick(struct engine *engine);
-
 /** An operation that is under way, as this server sees it. All of it is borrowed. */
 struct engine_view {
     const void *sig;
@@ -274,9 +270,7 @@ struct engine_view {
 struct engine_counts {
     uint64_t done[COLL_KIND_END], failed[COLL_KIND_END];
     uint32_t remembered; /**< records of failed operations that are kept */
-    uint32_t kept;       /**< all that is held: trackers, what is decided here, calls and claims of
-                            added members, leaders' calls, records, constructs that were
-                            cancelled, results that others may ask for; 0 when all is over */
+    uint32_t trackers;   /**< these records, and operations under way */
 };
 
 /** Shows every operation that is under way. @p visit must not call the engine. */

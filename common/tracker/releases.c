@@ -48,8 +48,8 @@ static void stale_release(struct engine *engine, struct tracker *t, uint32_t slo
         return;
     }
     t->failure.generation = release->generation;
-    t->failure.at = engine->env.now(engine->env.arg);
-    tracker_due(engine, t);
+    t->failure.at = engine_now(engine);
+    tracker_due(t);
     tracker_remember(t, &release->result);
     if (number == 0) /* we had not called */
         tracker_correct(t, &release->result);
@@ -92,8 +92,8 @@ static void await_data(struct engine *engine, struct tracker *t,
     t->data.flags = release->result.flags;
     t->data.nentries = release->npieced;
     tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
-    t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS; /* is its sender still there? */
-    tracker_due(engine, t);
+    t->flush = engine_now(engine) + ENGINE_FLUSH_MS; /* is its sender still there? */
+    tracker_due(t);
     rollup_data(engine, t);
 }
 
@@ -134,8 +134,8 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
     if (stands) {
         tracker_end(engine, t, result);
     } else {
-        t->failure.at = engine->env.now(engine->env.arg);
-        tracker_due(engine, t);
+        t->failure.at = engine_now(engine);
+        tracker_due(t);
         tracker_remember(t, result);
         tries_end(engine, t, result);
         tracker_owe(t, result);

@@ -194,18 +194,13 @@ static void note_said(void *arg, struct wire_out *frame)
     said->type = frame->data[0];
 }
 
-static uint64_t no_time(void *arg)
-{
-    (void)arg;
-    return 1;
-}
-
 /* One message for all, whatever the size of the step: it goes along the tree of all servers. */
 static void a_cancel_is_said_once(void **state)
 {
     struct said said = {0};
+    struct timers timers = {0};
     const struct engine_env env = {
-        .arg = &said, .nnodes = 1000, .arity = 16, .now = no_time, .say = note_said};
+        .arg = &said, .nnodes = 1000, .arity = 16, .timers = &timers, .say = note_said};
     struct engine *engine = engine_new(&env);
     (void)state;
     assert_non_null(engine);

@@ -20,16 +20,18 @@ enum {
 
 struct question {
     TAILQ_ENTRY(question) entry;
+    struct asks *asks;
+    struct timer due; /* the first of the times below */
     uint64_t id;
     uint32_t node;
     enum ask_topic topic;
     void *body; /* owned copy; NULL when it is empty */
     size_t len;
-    uint64_t asked;    /* ms */
-    uint64_t deadline; /* ms; 0: none */
-    uint64_t report;   /* when it is reported next, ms; 0: never */
-    uint64_t again;    /* when it is asked again, ms */
-    uint64_t pause;    /* until it is asked again after that, ms */
+    int64_t asked;    /* ms */
+    int64_t deadline; /* ms; 0: none */
+    int64_t report;   /* when it is reported next, ms; 0: never */
+    int64_t again;    /* when it is asked again, ms */
+    int64_t pause;    /* until it is asked again after that, ms */
     ask_done_fn *done;
     void *arg;
 };
@@ -69,6 +71,13 @@ bool asks_are_lost(const struct asks *asks, uint32_t node)
     return node < asks->nlost && asks->lost[node];
 }
 
+static void set_due(struct question *q)
+{
+    timer_at(&q->due, earlier(q->again, earlier(q->deadline, q->report)));
+}
+
+static timer_fire on_due;
+
 void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const void *body, size_t len,
                uint32_t timeout, ask_done_fn *done, void *arg)
 {
@@ -78,6 +87,8 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
         done(arg, asks->closing ? asks->env.closing : asks->env.lost, NULL, 0);
         return;
     }
+    q->asks = asks;
+    timer_init(&q->due, asks->env.timers, on_due, q);
     q->id = ++asks->ids;
     q->node = node;
     q->topic = topic;
@@ -90,16 +101,17 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     }
     if (len > 0)
         memcpy(q->body, body, len);
-    q->asked = asks->env.now(asks->env.arg);
-    q->deadline = timeout > 0 ? q->asked + timeout * 1000ull : 0;
+    q->asked = timers_now(asks->env.timers);
+    q->deadline = timeout > 0 ? q->asked + timeout * 1000ll : 0;
     bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT && topic != ASK_RELAY;
-    q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ull : 0;
+    q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ll : 0;
     q->again = q->asked + AGAIN_FIRST_MS;
     q->pause = AGAIN_MS;
     if (topic < ASK_TOPICS)
         asks->counts.asked[topic]++;
     q->done = done;
     q->arg = arg;
+    set_due(q);
     TAILQ_INSERT_TAIL(&asks->open, q, entry);
     put(asks, q, body, len);
 }
@@ -108,6 +120,7 @@ static void answer(struct asks *asks, struct question *q, int32_t status, const 
                    size_t len)
 {
     TAILQ_REMOVE(&asks->open, q, entry);
+    timer_stop(&q->due);
     q->done(q->arg, status, data, len);
     free(q->body);
     free(q);
@@ -173,16 +186,6 @@ void asks_lost(struct asks *asks, uint32_t node)
     }
 }
 
-int64_t asks_next(const struct asks *asks)
-{
-    const struct question *q;
-    int64_t at = 0;
-    TAILQ_FOREACH (q, &asks->open, entry)
-        at = earlier(at,
-                     earlier((int64_t)q->again, earlier((int64_t)q->deadline, (int64_t)q->report)));
-    return ms_until(at, (int64_t)asks->env.now(asks->env.arg));
-}
-
 static void describe(const struct asks *asks, const struct question *q, char *buf, size_t cap)
 {
     buf[0] = '\0';
@@ -190,43 +193,52 @@ static void describe(const struct asks *asks, const struct question *q, char *bu
         asks->env.describe(asks->env.arg, q->node, q->topic, q->body, q->len, buf, cap);
 }
 
-static void report(struct asks *asks, uint64_t now)
+static void report(const struct question *q, int64_t now)
 {
-    struct question *q;
-    TAILQ_FOREACH (q, &asks->open, entry) {
-        char about[ABOUT_MAX];
-        if (q->report == 0 || q->report > now)
-            continue;
-        q->report = now + asks->env.stall * 1000ull;
-        describe(asks, q, about, sizeof about);
-        uint64_t s = (now - q->asked) / 1000;
-        if (asks->env.stalled != NULL)
-            asks->env.stalled(asks->env.arg, s, about);
-        else
-            log_warning("waiting for %llu s: %s", (unsigned long long)s, about);
-    }
+    const struct ask_env *env = &q->asks->env;
+    char about[ABOUT_MAX];
+    describe(q->asks, q, about, sizeof about);
+    uint64_t s = (uint64_t)(now - q->asked) / 1000;
+    if (env->stalled != NULL)
+        env->stalled(env->arg, s, about);
+    else
+        log_warning("waiting for %llu s: %s", (unsigned long long)s, about);
 }
 
 /* A server that leaves may have received a question that it no longer reads. No server reports
  * that, but a server that asks again finds the other one gone. A large question may wait long, as a
  * piece of output does that no process reads, and would be sent over and over: it is repeated more
  * and more seldom. */
-static void ask_again(struct asks *asks, uint64_t now)
+static void later(struct question *q, int64_t now)
 {
-    struct question *q;
-    TAILQ_FOREACH (q, &asks->open, entry)
-        if (q->again <= now) {
-            q->again = now + q->pause;
-            if (q->len > LARGE && q->pause < AGAIN_MAX_MS)
-                q->pause *= 2;
-            put(asks, q, q->body, q->len);
-        }
+    q->again = now + q->pause;
+    if (q->len > LARGE && q->pause < AGAIN_MAX_MS)
+        q->pause *= 2;
+}
+
+static void on_due(void *arg, struct timer *timer)
+{
+    struct question *q = arg;
+    const struct asks *asks = q->asks;
+    int64_t now = timers_now(asks->env.timers);
+    (void)timer;
+    if (q->deadline != 0 && q->deadline <= now) {
+        answer(q->asks, q, asks->env.timeout, NULL, 0);
+    } else if (q->report != 0 && q->report <= now) {
+        q->report = now + asks->env.stall * 1000ll;
+        set_due(q);
+        report(q, now);
+    } else {
+        later(q, now);
+        set_due(q);
+        put(q->asks, q, q->body, q->len);
+    }
 }
 
 void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct ask_view *view),
                void *arg)
 {
-    uint64_t now = asks->env.now(asks->env.arg);
+    int64_t now = timers_now(asks->env.timers);
     const struct question *q;
     TAILQ_FOREACH (q, &asks->open, entry) {
         char about[ABOUT_MAX];
@@ -235,10 +247,8 @@ void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct as
             .node = q->node,
             .topic = q->topic,
             .about = about,
-            .age = now - q->asked,
-            .left = q->deadline == 0    ? -1
-                    : q->deadline > now ? (int64_t)(q->deadline - now)
-                                        : 0,
+            .age = (uint64_t)(now - q->asked),
+            .left = ms_until(q->deadline, now),
         };
         visit(arg, &view);
     }
@@ -247,21 +257,6 @@ void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct as
 struct ask_counts asks_counts(const struct asks *asks)
 {
     return asks->counts;
-}
-
-void asks_tick(struct asks *asks)
-{
-    uint64_t now = asks->env.now(asks->env.arg);
-    struct question *q;
-    do {
-        TAILQ_FOREACH (q, &asks->open, entry)
-            if (q->deadline != 0 && q->deadline <= now)
-                break;
-        if (q != NULL)
-            answer(asks, q, asks->env.timeout, NULL, 0);
-    } while (q != NULL);
-    report(asks, now);
-    ask_again(asks, now);
 }
 
 void asks_close(struct asks *asks)

@@ -9,6 +9,7 @@
 
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
+#include "common/util/timers.h"
 
 /** What can be asked. */
 enum ask_topic {
@@ -38,8 +39,8 @@ struct asks;
 struct ask_env {
     void *arg;
     int32_t timeout, lost, unsupported, closing; /**< codes that are given here */
-    uint32_t stall;             /**< seconds until a question that waits is reported; 0: never */
-    uint64_t (*now)(void *arg); /**< ms */
+    uint32_t stall;        /**< seconds until a question that waits is reported; 0: never */
+    struct timers *timers; /**< borrowed */
     /** Takes a report of a question that waits; NULL: it is logged. @param s seconds */
     void (*stalled)(void *arg, uint64_t s, const char *about);
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
@@ -69,10 +70,6 @@ void asks_lost(struct asks *asks, uint32_t node);
 
 /** @return whether that was said of @p node */
 bool asks_are_lost(const struct asks *asks, uint32_t node);
-
-/** @return milliseconds until asks_tick() is due, or -1 for never */
-int64_t asks_next(const struct asks *asks);
-void asks_tick(struct asks *asks);
 
 /** A question that waits for its answer. All of it is borrowed. */
 struct ask_view {

@@ -96,7 +96,7 @@ static void an_answer(void **state)
         assert_int_equal(got[i].len, 4);
         assert_string_equal(got[i].text, "pong");
     }
-    assert_int_equal(asks_next(loopback_asks(world.net, 0)), -1);
+    assert_int_equal(loopback_wait(world.net, 0), -1);
 }
 
 static void a_refusal_has_no_data(void **state)
@@ -123,7 +123,7 @@ static void a_deadline(void **state)
     ask(&five, 1, 5);
     ask(&two, 2, 2);
     ask(&none, 2, 0);
-    assert_int_equal(asks_next(loopback_asks(world.net, 0)), 1000); /* it is asked again */
+    assert_int_equal(loopback_wait(world.net, 0), 1000); /* it is asked again */
     loopback_run(world.net, 60000);
     assert_int_equal(two.status, LOOPBACK_TIMEOUT);
     assert_int_equal(two.at, start + 2000);
@@ -162,7 +162,7 @@ static void a_question_that_waits_is_asked_again(void **state)
     loopback_run(world.net, 30000);
     assert_int_equal(got.answers, 1);
     assert_int_equal(world.asked, 3);
-    assert_int_equal(asks_next(loopback_asks(world.net, 0)), -1);
+    assert_int_equal(loopback_wait(world.net, 0), -1);
 }
 
 static void a_loss(void **state)
@@ -278,16 +278,18 @@ static void asking_from_an_answer(void **state)
 
 /* Questions on a clock of the test's own, with reports. */
 static struct {
-    uint64_t now;
+    int64_t now;
     unsigned lines;
     char last[256];
 } reports;
 
-static uint64_t clock_of(void *arg)
+static int64_t clock_of(void *arg)
 {
     (void)arg;
     return reports.now;
 }
+
+static struct timers timers = {.now = clock_of};
 
 static void swallow(void *arg, uint32_t node, struct wire_out *frame)
 {
@@ -316,7 +318,7 @@ static struct asks *asks_reporting(void)
 {
     const struct ask_env env = {.timeout = LOOPBACK_TIMEOUT,
                                 .stall = 60,
-                                .now = clock_of,
+                                .timers = &timers,
                                 .send = swallow,
                                 .describe = describe};
     memset(&reports, 0, sizeof reports);
@@ -336,9 +338,9 @@ static void output_may_wait(void **state)
     struct asks *asks = asks_reporting();
     asks_send(asks, 2, ASK_OUTPUT, body, sizeof body, 0, take, &got);
     for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
-        assert_int_equal(asks_next(asks), pauses[i]);
+        assert_int_equal(timers_wait(&timers), pauses[i]);
         reports.now += pauses[i];
-        asks_tick(asks);
+        timers_run(&timers);
     }
     assert_int_equal(reports.lines, 0);
     asks_free(asks);
@@ -361,27 +363,27 @@ static void a_question_that_waits_is_reported(void **state)
     (void)state;
     struct asks *asks = asks_reporting();
     asks_send(asks, 2, ASK_MODEX, body, 4, 130, take, &got);
-    memset(body, 'x', 4);                    /* the question has its own copy */
-    assert_int_equal(asks_next(asks), 1000); /* it is asked again */
+    memset(body, 'x', 4);                         /* the question has its own copy */
+    assert_int_equal(timers_wait(&timers), 1000); /* it is asked again */
     reports.now += 59999;
-    asks_tick(asks);
+    timers_run(&timers);
     assert_int_equal(reports.lines, 0);
     reports.now += 1;
-    asks_tick(asks);
+    timers_run(&timers);
     assert_int_equal(reports.lines, 1);
     assert_string_equal(reports.last, "waiting for 60 s: topic 1, \"ping\" of 2");
-    assert_int_equal(asks_next(asks), 4999); /* and again */
+    assert_int_equal(timers_wait(&timers), 4999); /* and again */
     asks_walk(asks, count_view, &n);
     assert_int_equal(n, 1);
     reports.now += 60000;
-    asks_tick(asks);
+    timers_run(&timers);
     assert_int_equal(reports.lines, 2);
     reports.now += 5000;
-    asks_tick(asks);
+    timers_run(&timers);
     assert_int_equal(got.answers, 0);
-    assert_int_equal(asks_next(asks), 5000); /* its deadline */
+    assert_int_equal(timers_wait(&timers), 5000); /* its deadline */
     reports.now += 5000;
-    asks_tick(asks);
+    timers_run(&timers);
     assert_int_equal(got.answers, 1);
     assert_int_equal(reports.lines, 2);
     assert_int_equal(asks_counts(asks).asked[ASK_MODEX], 1);

@@ -62,6 +62,7 @@ struct site {
     uint32_t node, index; /**< within its step, and among all */
     bool alive, leaves;   /**< it leaves: its process has ended */
     uint64_t cut_until;   /**< ms; its network is cut off before */
+    struct timers timers;
     struct engine *engine;
     struct asks *asks;
     struct holder *holder;

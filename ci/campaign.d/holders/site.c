@@ -45,15 +45,10 @@ static struct step *step_of(struct world *world, const char *nspace)
 
 /* ---- surroundings ---- */
 
-static uint64_t now_of(void *arg)
-{
-    const struct site *site = arg;
-    return site->world->now;
-}
-
 static int64_t clock_of(void *arg)
 {
-    return (int64_t)now_of(arg);
+    const struct site *site = arg;
+    return (int64_t)site->world->now;
 }
 
 static bool is_lost(void *arg, uint32_t node)
@@ -199,6 +194,7 @@ static void settle(void *arg, const struct procset *set, void (*done)(void *arg)
 
 static void open_engine(struct site *site)
 {
+    site->timers = (struct timers){.now = clock_of, .arg = site};
     const struct engine_env env = {
         .arg = site,
         .self = site->node,
@@ -210,7 +206,7 @@ static void open_engine(struct site *site)
         .stall = STALL_S,
         .codes = {LOOPBACK_TIMEOUT, LOOPBACK_LOST, LOOPBACK_INVALID, LOOPBACK_LIBRARY,
                   LOOPBACK_CLOSING, LOOPBACK_COUNT},
-        .now = now_of,
+        .timers = &site->timers,
         .servers = servers,
         .node_of = node_of,
         .local_status = local_status,
@@ -226,7 +222,7 @@ static void open_engine(struct site *site)
         .lost = LOOPBACK_LOST,
         .unsupported = LOOPBACK_UNSUPPORTED,
         .closing = LOOPBACK_CLOSING,
-        .now = now_of,
+        .timers = &site->timers,
         .send = send_frame,
         .serve = {[ASK_DATA] = serve},
     };
@@ -378,13 +374,11 @@ void site_lost(struct site *site, struct site *gone)
 
 int64_t site_next(const struct site *site)
 {
-    return shorter(holder_next(site->holder),
-                   shorter(engine_next(site->engine), asks_next(site->asks)));
+    return shorter(holder_next(site->holder), timers_wait(&site->timers));
 }
 
 void site_tick(struct site *site)
 {
-    engine_tick(site->engine);
-    asks_tick(site->asks);
+    timers_run_one(&site->timers);
     holder_tick(site->holder);
 }

@@ -28,12 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint64_t clock_of(void *arg)
-{
-    (void)arg;
-    return (uint64_t)now_ms();
-}
-
 static int servers_of(void *arg, const struct signature *sig, struct places *places)
 {
     struct server *server = arg;
@@ -118,7 +112,7 @@ static struct engine_env engine_env(struct server *server)
                   .library = ENGINE_MISFIT,
                   .closing = PMIX_ERR_UNREACH,
                   .count = PMIX_ERR_BAD_PARAM},
-        .now = clock_of,
+        .timers = &server->timers,
         .stalled = stalled_operation,
         .servers = servers_of,
         .node_of = server_node_of,
@@ -153,7 +147,7 @@ static struct ask_env ask_env(struct server *server)
         .unsupported = PMIX_ERR_NOT_SUPPORTED,
         .closing = PMIX_ERR_UNREACH,
         .stall = (uint32_t)server->conf.stall_report,
-        .now = clock_of,
+        .timers = &server->timers,
         .stalled = stalled,
         .send = frames_send,
         .describe = describe_ask,

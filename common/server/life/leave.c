@@ -89,7 +89,7 @@ static void deliver_rest(struct server *server, bool in_order)
     while (!server->ending && now < begin + stay && has_reason(server, in_order, now - begin)) {
         /* The back end does not say when it has sent something. */
         int64_t ms = (now - begin) / 16 + 2;
-        if (!loop_turn(server->base, server->timer, ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS))
+        if (!server_turn(server, ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS))
             break;
         now = now_ms();
         if (now >= said + BOOT_STAY_MS) {
@@ -115,7 +115,7 @@ static bool shut(struct server *server)
     if (server->rm == NULL || server->rm_ops->shut == NULL)
         return false;
     while (server->rm_ops->shut(server->rm) && now_ms() < until) {
-        if (!loop_turn(server->base, server->timer, SHUT_LOOK_MS))
+        if (!server_turn(server, SHUT_LOOK_MS))
             break;
     }
     return absent_tell_rest(server);

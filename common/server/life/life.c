@@ -35,8 +35,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct server *server = arg;
     uint32_t slot;
     (void)fd, (void)what;
-    engine_tick(server->engine);
-    asks_tick(server->asks);
+    timers_run(&server->timers);
     absent_tick(server, now_ms());
     stranded_tick(server, now_ms());
     departed_tick(server, now_ms());
@@ -75,13 +74,12 @@ void server_run(struct server *server)
     evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base)) {
-        int64_t now = now_ms(), ms = shorter(engine_next(server->engine), asks_next(server->asks));
-        ms = shorter(ms, shorter(absent_next(server, now), stranded_next(server, now)));
+        int64_t now = now_ms(), ms = shorter(absent_next(server, now), stranded_next(server, now));
         ms = shorter(ms, shorter(steps_next(server), holder_next(server->holder)));
         ms = shorter(ms, shorter(departed_next(server, now), tasks_next(server, now)));
         ms = shorter(ms, cut_next(server, now));
         ms = shorter(ms, shorter(steps_kept_next(server, now), time_left_next(server, now)));
-        if (!loop_turn(server->base, server->timer, ms))
+        if (!server_turn(server, ms))
             break;
     }
 }

@@ -316,7 +316,7 @@ static bool arrives(struct server *server, uint32_t node, int64_t until)
             event_base_loop(server->base, EVLOOP_NONBLOCK);
             return !rm_peer_is_lost(peer.state) && peer.dropped == dropped;
         }
-        if (!loop_turn(server->base, server->timer, LOOK_MS))
+        if (!server_turn(server, LOOK_MS))
             return false;
     }
     return false;

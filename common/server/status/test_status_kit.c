@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t clock_of(void *arg)
+static int64_t clock_of(void *arg)
 {
     const struct kit *kit = arg;
     return kit->now;
@@ -134,7 +134,7 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                       .library = 4 << 16 | 2 << 8 | 2,
                                       .id_step = 1,
                                       .codes = {.closing = -25},
-                                      .now = clock_of,
+                                      .timers = &server->timers,
                                       .servers = servers,
                                       .local_status = local_status,
                                       .local_gone = local_gone,
@@ -146,12 +146,13 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                  .timeout = -24, /* PMIX_ERR_TIMEOUT */
                                  .lost = -61,
                                  .closing = -25,
-                                 .now = clock_of,
+                                 .timers = &server->timers,
                                  .send = send_frame,
                                  .describe = describe};
     const struct link_env link = {
         .arg = kit, .nnodes = nnodes, .step = 1, .send = send_bytes, .deliver = deliver};
     kit->now = 1000000;
+    server->timers = (struct timers){.now = clock_of, .arg = kit};
     fill_boot(&server->boot, nnodes, ntasks);
     server->nspace = nspace_new(&server->boot);
     server->tasks = calloc(ntasks, sizeof *server->tasks);

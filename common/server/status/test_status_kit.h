@@ -12,7 +12,7 @@
 
 struct kit {
     struct server server;
-    uint64_t now;        /**< ms, of engine and asks */
+    int64_t now;         /**< ms, of engine and asks */
     uint32_t sent;       /**< frames so far */
     uint64_t ask;        /**< id of the last question that was sent */
     struct rm_peer peer; /**< what the back end says of every peer */

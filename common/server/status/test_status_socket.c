@@ -173,7 +173,7 @@ static void all_nodes(void **state)
     answer(1, kit->ask - 1, "{\"node\":\"c001\"}");
     assert_false(ended(c));
     kit->now += STATUS_ANSWER_S * 1000;
-    asks_tick(kit->server.asks);
+    timers_run(&kit->server.timers);
     for (int i = 0; i < 2; i++) {
         json_object *o = answer_of(i == 0 ? c : second);
         assert_int_equal(json_object_array_length(kit_field(o, "nodes")), 2);

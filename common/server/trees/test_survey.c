@@ -17,6 +17,7 @@ enum { N = 1000, FEW = 4, TIMEOUT_S = 5, WHO = 7, PART = 32 };
 
 struct host {
     uint32_t self;
+    struct timers timers;
     struct asks *asks;
     struct surveys *surveys;
     bool hangs;   /* frames to it wait */
@@ -29,10 +30,10 @@ struct host {
 
 static struct host hosts[N];
 static size_t answer_len;
-static uint64_t now;
+static int64_t now;
 static uint32_t nhosts;
 
-static uint64_t clock_of(void *arg)
+static int64_t clock_of(void *arg)
 {
     (void)arg;
     return now;
@@ -109,7 +110,7 @@ static void run(uint32_t seconds)
         now += 100;
         for (uint32_t k = 0; k < nhosts; k++)
             if (!hosts[k].hangs)
-                asks_tick(hosts[k].asks);
+                timers_run(&hosts[k].timers);
         deliver();
     }
 }
@@ -126,10 +127,11 @@ static void open_all(uint32_t n)
                                     .lost = PMIX_ERR_LOST_CONNECTION,
                                     .unsupported = PMIX_ERR_NOT_SUPPORTED,
                                     .closing = PMIX_ERR_UNREACH,
-                                    .now = clock_of,
+                                    .timers = &hosts[i].timers,
                                     .send = send_frame,
                                     .serve = {[ASK_STATUS] = serve, [ASK_RELAY] = relay}};
         hosts[i].self = i;
+        hosts[i].timers = (struct timers){.now = clock_of};
         hosts[i].asks = asks_new(&env);
         hosts[i].surveys = surveys_new(hosts[i].asks, i, n, FEW);
     }

@@ -15,9 +15,9 @@ static uint64_t due_at(const struct assembly *a)
     return timer_earliest((uint64_t[]){a->deadline, a->report, a->repeat, a->tell}, 4);
 }
 
-static void assembly_due(struct engine *engine, struct assembly *a)
+static void assembly_due(struct assembly *a)
 {
-    timers_sooner(&engine->timers, &a->due, due_at(a));
+    timer_sooner(&a->due, (int64_t)due_at(a));
 }
 
 static timer_fire tick;
@@ -30,13 +30,11 @@ struct assembly *assembly_new(struct engine *engine, const char *id, struct trac
     snprintf(a->id, sizeof a->id, "%s", id);
     a->op = ++engine->numbers;
     a->tracker = t;
-    a->opened = engine->env.now(engine->env.arg);
+    a->opened = engine_now(engine);
     if (t == NULL && engine->env.stall > 0)
         a->report = a->opened + engine->env.stall * 1000ull;
-    if (timers_start(&engine->timers, &a->due, due_at(a), tick) != 0) {
-        free(a);
-        return NULL;
-    }
+    timer_init(&a->due, engine->env.timers, tick, engine);
+    timer_at(&a->due, (int64_t)due_at(a));
     TAILQ_INSERT_TAIL(&engine->membership->assemblies, a, all);
     return a;
 }
@@ -44,7 +42,7 @@ struct assembly *assembly_new(struct engine *engine, const char *id, struct trac
 void assembly_remove(struct engine *engine, struct assembly *a)
 {
     TAILQ_REMOVE(&engine->membership->assemblies, a, all);
-    timers_stop(&engine->timers, &a->due);
+    timer_stop(&a->due);
 }
 
 void assembly_free(struct assembly *a)
@@ -157,8 +155,8 @@ bool assembly_ready(struct engine *engine, struct tracker *t, int32_t *status)
     if (a == NULL || *status != 0 || a->members.n == 0)
         return true;
     a->state = ASSEMBLY_MEMBERS;
-    a->repeat = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
-    assembly_due(engine, a);
+    a->repeat = engine_now(engine) + ENGINE_ASK_MS;
+    assembly_due(a);
     send_claims(engine, a);
     return false;
 }
@@ -240,8 +238,8 @@ void assembly_progress(struct engine *engine, struct assembly *a)
     if (procset_size(&a->leading) < a->count)
         return;
     a->state = ASSEMBLY_MEMBERS;
-    a->repeat = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
-    assembly_due(engine, a);
+    a->repeat = engine_now(engine) + ENGINE_ASK_MS;
+    assembly_due(a);
     int32_t status = assembly_place(engine, a);
     if (status != 0 || a->members.n == 0)
         assembly_decide(engine, a, status);
@@ -268,13 +266,13 @@ void assembly_fail(struct engine *engine, struct assembly *a, int32_t status)
 void assembly_arm(struct engine *engine, struct assembly *a, uint32_t timeout, uint64_t left)
 {
     uint64_t most = timeout * 1000ull;
-    uint64_t deadline = engine->env.now(engine->env.arg) + (left < most ? left : most);
+    uint64_t deadline = engine_now(engine) + (left < most ? left : most);
     if (a->tracker != NULL)
         tracker_arm(engine, a->tracker, timeout, left);
     else if (timeout != 0 && (a->deadline == 0 || deadline < a->deadline)) {
         a->timeout = timeout;
         a->deadline = deadline;
-        assembly_due(engine, a);
+        assembly_due(a);
     }
 }
 
@@ -314,14 +312,15 @@ void assembly_missing(struct engine *engine, const struct assembly *a, char *buf
     free(nodes);
 }
 
-static void tick(void *arg, struct timer *due, uint64_t now)
+static void tick(void *arg, struct timer *due)
 {
     struct engine *engine = arg;
     struct assembly *a = TIMER_OF(due, struct assembly, due);
+    uint64_t now = engine_now(engine);
     char text[1024];
-    if (due_at(a) > now) {
-        timers_set(&engine->timers, due, due_at(a));
-    } else if (a->deadline != 0 && a->deadline <= now) {
+    if (!engine_is_due(engine, due, due_at(a)))
+        return;
+    if (a->deadline != 0 && a->deadline <= now) {
         assembly_missing(engine, a, text, sizeof text);
         log_error("timed out after %u s: %s", a->timeout, text);
         assembly_decide(engine, a, engine->env.codes.timeout);

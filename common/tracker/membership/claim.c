@@ -78,7 +78,7 @@ uint64_t claim_due_at(const struct engine *engine, const struct claim *claim)
 
 void claim_due(struct engine *engine, struct claim *claim)
 {
-    timers_sooner(&engine->timers, &claim->due, claim_due_at(engine, claim));
+    timer_sooner(&claim->due, (int64_t)claim_due_at(engine, claim));
 }
 
 void member_alone(struct engine *engine)
@@ -86,13 +86,13 @@ void member_alone(struct engine *engine)
     struct waiting *w;
     TAILQ_FOREACH (w, &engine->membership->joins, all)
         if (w->indebted)
-            timers_sooner(&engine->timers, &w->due, 0);
+            timer_sooner(&w->due, (int64_t)engine_now(engine));
 }
 
 void claim_release(struct engine *engine, struct waiting *w, struct engine_call **ended)
 {
     TAILQ_REMOVE(&engine->membership->joins, w, all);
-    timers_stop(&engine->timers, &w->due);
+    timer_stop(&w->due);
     calls_add(ended, w->call);
     free(w);
 }
@@ -110,7 +110,7 @@ void claim_free(struct engine *engine, struct claim *claim)
     claim_unfill(engine, claim);
     member_alone(engine);
     TAILQ_REMOVE(&engine->membership->claims, claim, all);
-    timers_stop(&engine->timers, &claim->due);
+    timer_stop(&claim->due);
     procset_free(&claim->members);
     procset_free(&claim->answered);
     procset_free(&claim->gone);

@@ -55,11 +55,10 @@ static struct claim *claim_new(struct engine *engine, uint32_t decider, uint64_t
                                struct procset *members)
 {
     struct claim *claim = calloc(1, sizeof *claim);
-    if (claim == NULL || timers_start(&engine->timers, &claim->due, TIMER_NEVER, tick) != 0) {
-        free(claim);
+    if (claim == NULL)
         return NULL;
-    }
-    claim->at = engine->env.now(engine->env.arg);
+    timer_init(&claim->due, engine->env.timers, tick, engine);
+    claim->at = engine_now(engine);
     claim->decider = decider;
     claim->op = op;
     snprintf(claim->id, sizeof claim->id, "%s", id);
@@ -126,7 +125,7 @@ void claim_take(struct engine *engine, struct tracker *t, struct frame_in *frame
     procset_free(&members);
     if (claim == NULL || claim_is_over(claim))
         return;
-    claim->at = engine->env.now(engine->env.arg);
+    claim->at = engine_now(engine);
     joins_try_all(engine, id);
 }
 
@@ -161,7 +160,7 @@ static void take(struct engine *engine, struct claim *claim, const struct tracke
     }
     claim_move(claim, status != 0 ? CLAIM_FAIL : CLAIM_DONE);
     claim->status = status;
-    claim->at = engine->env.now(engine->env.arg);
+    claim->at = engine_now(engine);
     claim_due(engine, claim);
     if (status == 0)
         debt_settle(engine, claim);
@@ -256,7 +255,7 @@ static void ask(struct engine *engine, struct claim *claim)
 {
     if (!claim_move(claim, CLAIM_LOSS))
         return;
-    claim->ask = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+    claim->ask = engine_now(engine) + ENGINE_FLUSH_MS;
     claim_due(engine, claim);
     if (!engine->up->ask(engine, claim->op, claim->sig, claim->siglen))
         end_lost(engine, claim);
@@ -271,7 +270,7 @@ static void await_home(struct engine *engine, struct claim *claim)
         return;
     memcpy(id, claim->id, sizeof id);
     claim_unfill(engine, claim);
-    claim->ask = engine->env.now(engine->env.arg) + ENGINE_HOME_MS;
+    claim->ask = engine_now(engine) + ENGINE_HOME_MS;
     claim_due(engine, claim);
     forget_homeless(engine);
     joins_try_all(engine, id);
@@ -307,13 +306,14 @@ static void old_enough(struct engine *engine, struct claim *claim, uint64_t now)
     claim_free(engine, claim);
 }
 
-static void tick(void *arg, struct timer *due, uint64_t now)
+static void tick(void *arg, struct timer *due)
 {
     struct engine *engine = arg;
     struct claim *claim = TIMER_OF(due, struct claim, due);
-    if (claim_due_at(engine, claim) > now) {
-        timers_set(&engine->timers, due, claim_due_at(engine, claim));
-    } else if (claim->at + ENGINE_REMEMBER_MS <= now || claim->state == CLAIM_OVER) {
+    uint64_t now = engine_now(engine);
+    if (!engine_is_due(engine, due, claim_due_at(engine, claim)))
+        return;
+    if (claim->at + ENGINE_REMEMBER_MS <= now || claim->state == CLAIM_OVER) {
         old_enough(engine, claim, now);
     } else if (is_homeless(claim)) {
         end_lost(engine, claim);

@@ -15,8 +15,8 @@ void fellows_changed(struct engine *engine, struct assembly *a)
 {
     if (engine->env.home == NULL || a->tell != 0)
         return;
-    a->tell = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
-    timers_sooner(&engine->timers, &a->due, a->tell);
+    a->tell = engine_now(engine) + ENGINE_FLUSH_MS;
+    timer_sooner(&a->due, (int64_t)a->tell);
 }
 
 static void tell_one(struct engine *engine, const struct assembly *a, uint32_t node)

@@ -57,7 +57,7 @@ static struct engine_entry *brought(const struct engine *engine, const struct cl
 
 void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
 {
-    uint64_t now = engine->env.now(engine->env.arg), left = 0;
+    uint64_t now = engine_now(engine), left = 0;
     uint32_t timeout = 0, n = 0, flags = 0;
     const struct waiting *w;
     struct wire_out out = {0};

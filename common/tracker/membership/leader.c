@@ -25,7 +25,7 @@ static void put_head(struct engine *engine, struct wire_out *out, const struct w
 static uint64_t time_left(const struct engine *engine, const struct waiting *w)
 {
     uint64_t all = w->call->timeout * 1000ull;
-    uint64_t spent = engine->env.now(engine->env.arg) - w->opened;
+    uint64_t spent = engine_now(engine) - w->opened;
     return all > spent ? all - spent : 0;
 }
 
@@ -64,7 +64,7 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
 {
     struct engine_call *call = w->call;
     TAILQ_REMOVE(&engine->membership->leads, w, all);
-    timers_stop(&engine->timers, &w->due);
+    timer_stop(&w->due);
     member_alone(engine);
     fellows_free(w);
     free(w);
@@ -76,13 +76,14 @@ static uint64_t due_at(const struct engine *engine, const struct waiting *w)
     return timer_earliest((uint64_t[]){w->deadline, asks(engine, w) ? w->ask : 0}, 2);
 }
 
-static void tick(void *arg, struct timer *due, uint64_t now)
+static void tick(void *arg, struct timer *due)
 {
     struct engine *engine = arg;
     struct waiting *w = TIMER_OF(due, struct waiting, due);
-    if (due_at(engine, w) > now) {
-        timers_set(&engine->timers, due, due_at(engine, w));
-    } else if (w->deadline != 0 && w->deadline <= now) {
+    uint64_t now = engine_now(engine);
+    if (!engine_is_due(engine, due, due_at(engine, w)))
+        return;
+    if (w->deadline != 0 && w->deadline <= now) {
         log_error("timed out after %u s: group \"%s\" bootstrap: no word of node %s, which decides",
                   w->call->timeout, w->call->id,
                   w->home == ENGINE_NO_HOME ? "(which one is not known yet)"
@@ -114,15 +115,12 @@ void engine_lead(struct engine *engine, struct engine_call *call)
     w->call = call;
     w->home = w->next_home = ENGINE_NO_HOME;
     w->number = ++engine->numbers;
-    w->opened = engine->env.now(engine->env.arg);
+    w->opened = engine_now(engine);
     w->ask = w->opened + ENGINE_ASK_MS;
     if (call->timeout > 0)
         w->deadline = w->opened + call->timeout * 1000ull + ENGINE_GRACE_MS;
-    if (timers_start(&engine->timers, &w->due, due_at(engine, w), tick) != 0) {
-        free(w);
-        call_refuse(call, env->codes.lost);
-        return;
-    }
+    timer_init(&w->due, engine->env.timers, tick, engine);
+    timer_at(&w->due, (int64_t)due_at(engine, w));
     TAILQ_INSERT_TAIL(&engine->membership->leads, w, all);
     if (env->home != NULL)
         env->home(env->arg, call->id, w->number); /* may end it */
@@ -219,7 +217,7 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node)
         return;
     }
     w->home = node;
-    timers_sooner(&engine->timers, &w->due, due_at(engine, w));
+    timer_sooner(&w->due, (int64_t)due_at(engine, w));
     send_lead(engine, w, w->status != 0 ? w->status : w->call->status, false); /* may end it */
 }
 
@@ -258,7 +256,7 @@ void leader_lost(struct engine *engine, uint32_t node)
         w->home = w->next_home = ENGINE_NO_HOME;
         fellows_lose_home(w);
         w->status = fellows_loss(engine, w);
-        w->ask = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
+        w->ask = engine_now(engine) + ENGINE_FLUSH_MS;
         engine->env.home(engine->env.arg, w->call->id, w->number); /* may end it */
     }
     while ((w = bereft(engine)) != NULL) {

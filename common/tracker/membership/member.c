@@ -31,7 +31,7 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
 {
     struct engine_call *call = w->call;
     TAILQ_REMOVE(&engine->membership->joins, w, all);
-    timers_stop(&engine->timers, &w->due);
+    timer_stop(&w->due);
     debt_forget(engine, w, false);
     free(w);
     return call;
@@ -57,14 +57,11 @@ void engine_join(struct engine *engine, struct engine_call *call)
     }
     w->call = call;
     w->indebted = debt_of(engine, call) != NULL;
-    w->opened = engine->env.now(engine->env.arg);
+    w->opened = engine_now(engine);
     w->deadline = call->timeout > 0 ? w->opened + call->timeout * 1000ull : 0;
     w->report = engine->env.stall > 0 ? w->opened + engine->env.stall * 1000ull : 0;
-    if (timers_start(&engine->timers, &w->due, due_at(w), tick) != 0) {
-        free(w);
-        call_refuse(call, engine->env.codes.lost);
-        return;
-    }
+    timer_init(&w->due, engine->env.timers, tick, engine);
+    timer_at(&w->due, (int64_t)due_at(w));
     TAILQ_INSERT_TAIL(&engine->membership->joins, w, all);
     joins_try_all(engine, call->id);
 }
@@ -176,15 +173,16 @@ static void expire(struct engine *engine, struct waiting *w)
     call_refuse(leave(engine, w), engine->env.codes.timeout);
 }
 
-static void tick(void *arg, struct timer *due, uint64_t now)
+static void tick(void *arg, struct timer *due)
 {
     struct engine *engine = arg;
     struct waiting *w = TIMER_OF(due, struct waiting, due);
+    uint64_t now = engine_now(engine);
     char text[512];
     if (is_payable(engine, w)) {
         pay(engine, w);
-    } else if (due_at(w) > now) {
-        timers_set(&engine->timers, due, due_at(w));
+    } else if (!engine_is_due(engine, due, due_at(w))) {
+        return;
     } else if (w->deadline != 0 && w->deadline <= now) {
         expire(engine, w);
     } else {

@@ -92,7 +92,7 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *in)
 static void show(const struct engine *engine, const char *about, uint64_t opened, uint64_t deadline,
                  void (*visit)(void *arg, const struct engine_wait *wait), void *arg)
 {
-    uint64_t now = engine->env.now(engine->env.arg);
+    uint64_t now = engine_now(engine);
     struct engine_wait wait = {about, now - opened, -1};
     if (deadline != 0)
         wait.left = deadline > now ? (int64_t)(deadline - now) : 0;

@@ -10,15 +10,14 @@
 void missed_free(struct engine *engine, struct missed *f)
 {
     TAILQ_REMOVE(&engine->membership->failures, f, all);
-    timers_stop(&engine->timers, &f->due);
+    timer_stop(&f->due);
     procset_free(&f->answered);
     procset_free(&f->told);
     free(f);
 }
 
-static void old_enough(void *arg, struct timer *due, uint64_t now)
+static void old_enough(void *arg, struct timer *due)
 {
-    (void)now;
     missed_free(arg, TIMER_OF(due, struct missed, due));
 }
 
@@ -37,11 +36,10 @@ void missed_keep(struct engine *engine, const struct assembly *a, int32_t status
     uint64_t have = procset_size(&a->leading);
     missed_forget(engine, a->id);
     struct missed *f = have < a->count ? calloc(1, sizeof *f) : NULL;
-    uint64_t end = engine->env.now(engine->env.arg) + ENGINE_REMEMBER_MS;
-    if (f == NULL || timers_start(&engine->timers, &f->due, end, old_enough) != 0) {
-        free(f);
+    if (f == NULL)
         return;
-    }
+    timer_init(&f->due, engine->env.timers, old_enough, engine);
+    timer_after(&f->due, ENGINE_REMEMBER_MS);
     memcpy(f->id, a->id, sizeof f->id);
     f->status = status;
     f->left = a->count - have;

@@ -28,26 +28,24 @@ struct quit {
 static void forget(struct engine *engine, struct quit *quit)
 {
     TAILQ_REMOVE(&engine->membership->quits, quit, all);
-    timers_stop(&engine->timers, &quit->due);
+    timer_stop(&quit->due);
     engine->membership->nquits--;
     procset_free(&quit->caller);
     free(quit);
 }
 
-static void old_enough(void *arg, struct timer *due, uint64_t now)
+static void old_enough(void *arg, struct timer *due)
 {
-    (void)now;
     forget(arg, TIMER_OF(due, struct quit, due));
 }
 
 void quit_note(struct engine *engine, const struct engine_call *call)
 {
     struct quit *quit = calloc(1, sizeof *quit);
-    uint64_t end = engine->env.now(engine->env.arg) + ENGINE_REMEMBER_MS;
-    if (quit == NULL || timers_start(&engine->timers, &quit->due, end, old_enough) != 0) {
-        free(quit);
+    if (quit == NULL)
         return;
-    }
+    timer_init(&quit->due, engine->env.timers, old_enough, engine);
+    timer_after(&quit->due, ENGINE_REMEMBER_MS);
     snprintf(quit->id, sizeof quit->id, "%s", call->id);
     procset_unite(&quit->caller, call->caller);
     TAILQ_INSERT_TAIL(&engine->membership->quits, quit, all);

@@ -32,13 +32,12 @@ static bool is_construct(const struct engine *engine, const struct tracker *t, c
 static void forget(struct engine *engine, struct cancelled *c)
 {
     TAILQ_REMOVE(&engine->recovery->cancelled, c, all);
-    timers_stop(&engine->timers, &c->due);
+    timer_stop(&c->due);
     free(c);
 }
 
-static void old_enough(void *arg, struct timer *due, uint64_t now)
+static void old_enough(void *arg, struct timer *due)
 {
-    (void)now;
     forget(arg, TIMER_OF(due, struct cancelled, due));
 }
 
@@ -99,11 +98,10 @@ const struct tracker *cancel_find(const struct engine *engine, const char *id, b
 void cancel_keep(struct engine *engine, const char *id, bool lost)
 {
     struct cancelled *c = calloc(1, sizeof *c);
-    uint64_t end = engine->env.now(engine->env.arg) + ENGINE_REMEMBER_MS;
-    if (c == NULL || timers_start(&engine->timers, &c->due, end, old_enough) != 0) {
-        free(c);
+    if (c == NULL)
         return;
-    }
+    timer_init(&c->due, engine->env.timers, old_enough, engine);
+    timer_after(&c->due, ENGINE_REMEMBER_MS);
     snprintf(c->id, sizeof c->id, "%s", id);
     c->lost = lost;
     TAILQ_INSERT_TAIL(&engine->recovery->cancelled, c, all);

@@ -120,8 +120,8 @@ void doubt_progress(struct engine *engine, struct tracker *t)
     uint32_t lost = count_lost(engine, t);
     if (t->asked != lost && tracker_move(engine, t, TRACKER_LOSS)) {
         t->asked = lost;
-        t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
-        tracker_due(engine, t);
+        t->flush = engine_now(engine) + ENGINE_ASK_MS;
+        tracker_due(t);
         if (t->call == NULL) /* no call here has a deadline */
             tracker_arm(engine, t, ENGINE_STRAGGLER_MS / 1000, ENGINE_STRAGGLER_MS);
         doubt_ask(engine, t);

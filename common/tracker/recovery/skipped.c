@@ -101,9 +101,9 @@ void tries_end(struct engine *engine, struct tracker *t, const struct engine_res
 {
     struct tracker *own = end_others(engine, t, result);
     if (own != NULL && own->settle == 0)
-        own->settle = engine->env.now(engine->env.arg) + SETTLE_MS;
+        own->settle = engine_now(engine) + SETTLE_MS;
     if (own != NULL)
-        tracker_due(engine, own);
+        tracker_due(own);
 }
 
 struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,

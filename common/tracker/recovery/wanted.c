@@ -25,7 +25,7 @@ static void keep(struct engine *engine, const struct frame_in *frame)
     for (struct wanted *w = at; w < engine->recovery->wanted + ENGINE_WANTED_MAX; w++) {
         if (w->body != NULL && w->from == frame->from && w->len == frame->len &&
             memcmp(w->body, frame->body, frame->len) == 0) {
-            w->at = engine->env.now(engine->env.arg);
+            w->at = engine_now(engine);
             return;
         }
         if (w->at < at->at)
@@ -38,7 +38,7 @@ static void keep(struct engine *engine, const struct frame_in *frame)
     memcpy(at->body, frame->body, frame->len);
     at->len = frame->len;
     at->from = frame->from;
-    at->at = engine->env.now(engine->env.arg);
+    at->at = engine_now(engine);
 }
 
 /* A server above waits for an operation of which nothing is known here. @return whether there is
@@ -99,7 +99,7 @@ void wanted_forget(struct engine *engine, const void *sig, size_t siglen)
 
 void wanted_local_loss(struct engine *engine)
 {
-    uint64_t now = engine->env.now(engine->env.arg);
+    uint64_t now = engine_now(engine);
     for (int i = 0; i < ENGINE_WANTED_MAX; i++) {
         struct wanted w = engine->recovery->wanted[i];
         engine->recovery->wanted[i] = (struct wanted){0};

@@ -48,7 +48,7 @@ static void tell(struct engine *engine, struct decided *d)
 static void forget(struct engine *engine, struct decided *d)
 {
     TAILQ_REMOVE(&engine->decided, d, all);
-    timers_stop(&engine->timers, &d->due);
+    timer_stop(&d->due);
     engine->ndecided--;
     engine->decided_bytes -= d->bytes->len;
     free(d->nodes);
@@ -69,10 +69,9 @@ static void make_room(struct engine *engine)
     }
 }
 
-static void old_enough(void *arg, struct timer *due, uint64_t now)
+static void old_enough(void *arg, struct timer *due)
 {
     struct decided *d = TIMER_OF(due, struct decided, due);
-    (void)now;
     tell(arg, d);
     forget(arg, d);
 }
@@ -82,12 +81,12 @@ struct decided *decided_keep(struct engine *engine, const struct tracker *t,
 {
     struct decided *old = decided_find(engine, t->sig, t->siglen);
     struct decided *d = calloc(1, sizeof *d);
-    uint64_t end = engine->env.now(engine->env.arg) + ENGINE_STRAGGLER_MS;
-    if (d == NULL || release_bytes(release, t->sig, t->siglen) == NULL ||
-        timers_start(&engine->timers, &d->due, end, old_enough) != 0) {
+    if (d == NULL || release_bytes(release, t->sig, t->siglen) == NULL) {
         free(d);
         return NULL;
     }
+    timer_init(&d->due, engine->env.timers, old_enough, engine);
+    timer_after(&d->due, ENGINE_STRAGGLER_MS);
     if (old != NULL) {
         tell(engine, old);
         forget(engine, old);

@@ -71,7 +71,7 @@ bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
 bool tracker_is_late(const struct engine *engine, const struct tracker *t, uint64_t known)
 {
     return t->failure.generation > known &&
-           engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+           engine_now(engine) < t->failure.at + ENGINE_STRAGGLER_MS;
 }
 
 void call_refuse(struct engine_call *call, int32_t status)

@@ -11,9 +11,9 @@
 void tracker_open(struct engine *engine, struct tracker *t)
 {
     tracker_clear(t);
-    t->opened = engine->env.now(engine->env.arg);
+    t->opened = engine_now(engine);
     t->report = engine->env.stall > 0 ? t->opened + engine->env.stall * 1000ull : 0;
-    tracker_due(engine, t);
+    tracker_due(t);
     tracker_lose_known(engine, t);
 }
 
@@ -59,13 +59,13 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
         return;
     if (left > timeout * 1000ull)
         left = timeout * 1000ull;
-    uint64_t deadline = engine->env.now(engine->env.arg) + left + t->grace;
+    uint64_t deadline = engine_now(engine) + left + t->grace;
     if (t->deadline != 0 && t->deadline <= deadline)
         return;
     t->timeout = timeout;
     t->deadline = deadline;
     t->news = NEWS_URGENT;
-    tracker_due(engine, t);
+    tracker_due(t);
 }
 
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status)
@@ -139,13 +139,13 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
         t->children[i].over = result->status != 0 ? t->children[i].call : t->children[i].number;
     tracker_clear(t);
     if (result->status != 0 || later_try)
-        t->failure.at = engine->env.now(engine->env.arg);
+        t->failure.at = engine_now(engine);
     if (result->status != 0)
         tracker_remember(t, result);
     engine->up->ended(engine, t, result, call);
     if (result->status != 0 && call == NULL && !(t->failure.given_up && tries_gone_on(engine, t)))
         tracker_owe(t, result);
-    tracker_due(engine, t);
+    tracker_due(t);
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);
     if (call != NULL)
@@ -163,7 +163,7 @@ void tracker_restart(struct engine *engine, struct tracker *t)
     tracker_move(engine, t, t->call != NULL ? TRACKER_AGAIN : TRACKER_END);
     if (t->state == TRACKER_IDLE) {
         tracker_clear(t);
-        tracker_due(engine, t);
+        tracker_due(t);
         return;
     }
     t->flush = 0;
@@ -190,8 +190,8 @@ static void say_soon(struct engine *engine, struct tracker *t)
     if (t->news == NEWS_URGENT)
         rollup_up(engine, t);
     else if (t->news == NEWS_SOME && t->say == 0)
-        t->say = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
-    tracker_due(engine, t);
+        t->say = engine_now(engine) + ENGINE_FLUSH_MS;
+    tracker_due(t);
 }
 
 void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
@@ -279,8 +279,8 @@ void rollup_progress(struct engine *engine, struct tracker *t)
     bool complete = tracker_is_complete(t);
     int32_t status = t->status;
     if (t->flush == 0 && (!complete || status != 0))
-        t->flush = engine->env.now(engine->env.arg) + ENGINE_FLUSH_MS;
-    tracker_due(engine, t);
+        t->flush = engine_now(engine) + ENGINE_FLUSH_MS;
+    tracker_due(t);
     if (t->self == t->tree.root) {
         if (status == 0 && complete && !engine->up->ready(engine, t, &status))
             return; /* added members are awaited, and t may be gone */
@@ -300,8 +300,8 @@ void rollup_progress(struct engine *engine, struct tracker *t)
         tracker_give_up(engine, t, status);
     } else if (complete && status == 0 && t->state == TRACKER_GATHER) {
         tracker_move(engine, t, TRACKER_COMPLETE);
-        t->flush = engine->env.now(engine->env.arg) + ENGINE_ASK_MS;
-        tracker_due(engine, t);
+        t->flush = engine_now(engine) + ENGINE_ASK_MS;
+        tracker_due(t);
         t->news = NEWS_SOME;
         rollup_up(engine, t);
     } else if (status != 0) {

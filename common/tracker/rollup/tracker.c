@@ -38,7 +38,7 @@ const char *tracker_state_name(enum tracker_state state)
 bool tracker_move(struct engine *engine, struct tracker *t, enum tracker_event event)
 {
     int next = table[t->state][event];
-    uint64_t now = engine->env.now(engine->env.arg);
+    uint64_t now = engine_now(engine);
     char what[320] = "";
     if ((enum tracker_state)next == t->state)
         return true;
@@ -90,6 +90,19 @@ static void more_buckets(struct engine *engine)
     engine->nbuckets = n;
 }
 
+uint64_t engine_now(const struct engine *engine)
+{
+    return (uint64_t)timers_now(engine->env.timers);
+}
+
+bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at)
+{
+    uint64_t now = engine_now(engine);
+    bool is_due = at != 0 && at <= now;
+    timer_at(due, (int64_t)(is_due ? now : at));
+    return is_due;
+}
+
 uint64_t tracker_due_at(const struct tracker *t)
 {
     const uint64_t forgotten = t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0;
@@ -98,9 +111,9 @@ uint64_t tracker_due_at(const struct tracker *t)
 }
 
 /* A time that has become later is looked at when the earlier one has come. */
-void tracker_due(struct engine *engine, struct tracker *t)
+void tracker_due(struct tracker *t)
 {
-    timers_sooner(&engine->timers, &t->due, tracker_due_at(t));
+    timer_sooner(&t->due, (int64_t)tracker_due_at(t));
 }
 
 static struct tracker *tracker_new(struct engine *engine, const void *bytes, size_t len)
@@ -113,14 +126,15 @@ static struct tracker *tracker_new(struct engine *engine, const void *bytes, siz
     bool good = signature_read(&t->parts, bytes, len) == 0 && t->sig != NULL &&
                 engine->env.servers(engine->env.arg, &t->parts, &t->places) == 0;
     t->self = good ? places_slot(&t->places, engine->env.self) : TREE_NONE;
-    if (t->self == TREE_NONE || tracker_place(engine, t) != 0 ||
-        timers_start(&engine->timers, &t->due, tracker_due_at(t), engine->up->due) != 0) {
+    if (t->self == TREE_NONE || tracker_place(engine, t) != 0) {
         free_parts(t);
         return NULL;
     }
+    timer_init(&t->due, engine->env.timers, engine->up->due, engine);
+    timer_at(&t->due, (int64_t)tracker_due_at(t));
     memcpy(t->sig, bytes, len);
     t->siglen = len;
-    t->since = engine->env.now(engine->env.arg);
+    t->since = engine_now(engine);
     t->looked = engine->looks;
     TAILQ_INSERT_TAIL(&engine->all, t, all);
     LIST_INSERT_HEAD(&engine->buckets[t->hash % engine->nbuckets], t, bucket);
@@ -199,7 +213,7 @@ void tracker_free(struct engine *engine, struct tracker *t)
 {
     TAILQ_REMOVE(&engine->all, t, all);
     LIST_REMOVE(t, bucket);
-    timers_stop(&engine->timers, &t->due);
+    timer_stop(&t->due);
     engine->count--;
     tracker_clear(t);
     for (uint32_t i = 0; i < t->failure.nowed; i++)

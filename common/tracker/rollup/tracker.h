@@ -11,7 +11,6 @@
 #include "common/tracker/engine.h"
 #include "common/tracker/values/places.h"
 #include "common/tracker/values/ranges.h"
-#include "common/tracker/values/timers.h"
 #include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
 
@@ -245,7 +244,6 @@ struct engine {
     struct tree_shape shape; /**< of the step's servers; n is 0: k-ary */
     struct tree whole;       /**< all of these */
     struct tracker_list all;
-    struct timers timers;           /**< of all that is held: each has one */
     struct tracker_bucket *buckets; /**< owned; by hash */
     uint32_t nbuckets;
     uint32_t count; /**< trackers, records of failed operations included */
@@ -318,10 +316,15 @@ void tracker_tidy(struct engine *engine, struct tracker *t);
 void tracker_each(struct engine *engine,
                   void (*visit)(struct engine *engine, struct tracker *t, uint64_t arg),
                   uint64_t arg);
-/** @return when something is due, ms, or TIMER_NEVER */
+/** @return ms of the clock */
+uint64_t engine_now(const struct engine *engine);
+/** @param due a timer that is due @param at when the next thing of what it is for is, ms; 0: never
+ * @return whether that is now: then the timer will be called again; else it is set to @p at */
+bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at);
+/** @return when something is due, ms; 0: never */
 uint64_t tracker_due_at(const struct tracker *t);
 /** One of its times may be earlier now. */
-void tracker_due(struct engine *engine, struct tracker *t);
+void tracker_due(struct tracker *t);
 void pieces_free(struct pieces *pieces);
 /** Forgets what is here of a result's data. */
 void data_clear(struct tracker_data *data);

@@ -79,7 +79,7 @@ const struct tracker_debt *tries_for_good_after(const struct engine *engine,
 /* A contribution may come so late after a failure, and no later: see ENGINE_REMEMBER_MS. */
 static bool is_recent(const struct engine *engine, const struct tracker *t)
 {
-    return engine->env.now(engine->env.arg) < t->failure.at + ENGINE_STRAGGLER_MS;
+    return engine_now(engine) < t->failure.at + ENGINE_STRAGGLER_MS;
 }
 
 bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost)
