@@ -31,6 +31,8 @@ static int64_t clock_of(void *arg)
     return world.now;
 }
 
+static struct timers timers = {.now = clock_of};
+
 static bool is_lost(void *arg, uint32_t node)
 {
     (void)arg;
@@ -104,10 +106,10 @@ static void await(uint32_t which, uint32_t k)
 static void pass(int64_t ms)
 {
     world.now += ms;
-    int64_t next = spread_next(world.spreads);
+    int64_t next = timers_wait(&timers);
     FUZZ_CHECK(next >= -1 && next <= SPREAD_WAIT_MS);
-    spread_tick(world.spreads);
-    FUZZ_CHECK(spread_next(world.spreads) != 0);
+    timers_run(&timers);
+    FUZZ_CHECK(timers_wait(&timers) != 0);
 }
 
 static void act(struct fuzz_bytes *in)
@@ -138,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     const struct spread_env env = {.self = SELF,
                                    .nnodes = SERVERS,
                                    .arity = ARITY,
-                                   .now = clock_of,
+                                   .timers = &timers,
                                    .is_lost = is_lost,
                                    .send = send_frame,
                                    .registration = registration,

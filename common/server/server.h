@@ -70,15 +70,17 @@ enum whose_end {
     END_OF_TASK /**< it does not: they ended by themselves */
 };
 
-/** time_left.h: questions that wait for the RM's answer, in order. */
+/** time_left.h: questions that wait for the RM's answer. */
 struct time_left {
-    struct time_wait *first;
+    LIST_HEAD(, time_wait) waits;
     bool asked; /**< there is one to come */
 };
 
 /** What stands behind the folders that say it: above all what tells libpmix's clients (notify/,
  * upcall/). */
 struct server_hooks {
+    /** The task in @p slot of this node counts as ended, as if the launcher had said so. */
+    void (*task_gone)(struct server *server, uint32_t slot);
     /** The task in @p slot of this node is lost, and the step goes on. @param text for people */
     void (*task_lost)(struct server *server, uint32_t slot, const char *text);
     /** So are the tasks of node @p node, with its server. @param why one clause */
@@ -113,15 +115,14 @@ struct server {
     uint32_t ntold;            /**< tasks whose start the launcher has told of */
     bool argv_sought;          /**< @thread PMIx's: the command line was looked for */
     struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
-    int64_t report_losses;     /**< when losses are told, ms; 0: there are none */
+    struct timer report_losses; /**< of losses that are told then; it runs while there are any */
     enum whose_end whose_end;  /**< of these */
     bool stall_told;           /**< the user has been shown that something waits */
     bool told_to_leave;        /**< the launcher shuts the control socket in order */
     bool leaving;              /**< what waited was answered: frames are of no use any more */
     bool ending;               /**< the step is being ended: more deaths are no news */
-    int64_t end_again;         /**< when this server has it ended, too, ms; 0: not */
-    int64_t
-        end_bereft; /**< when it has it ended for a server that died, if no other has, ms; 0: not */
+    struct timer end_again;    /**< when this server has it ended, too */
+    struct timer end_bereft;   /**< when it has it ended for a server that died, if no other has */
     enum first_loss loss;       /**< what was lost first, and has tasks end afterwards */
     char lost[256];             /**< the same for the user; "" for none */
     uint32_t lost_on;           /**< its node */
@@ -141,14 +142,12 @@ struct server {
     struct asks *asks;
     struct surveys *surveys; /**< questions to many servers: survey.h */
     struct link *link;
-    struct departure *departures; /**< departed.c: servers that have ended in order, just now */
-    struct departure *last_departure;
+    LIST_HEAD(, departure) departures; /**< departed.c: servers that have ended in order, just now */
     struct broadcasts *broadcasts; /**< what servers say to all: broadcast.h */
     struct absent *absent;         /**< absent.c: all that have, and why */
-    int64_t cut_due;               /**< cut.c: when it looks for tasks that were cut, ms; 0: not */
     enum beside beside;            /**< cut.c: the user's word of a program beside a task */
     uint32_t beside_slot;          /**< cut.c: of that task */
-    int64_t beside_due;            /**< cut.c: when the user is told, ms; 0: not */
+    struct timer beside_due;       /**< cut.c: when the user is told */
     struct alone *alone;           /**< alone.c: an MPI without PMIx in the program, or NULL */
     struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     LIST_HEAD(, spawn) spawns;     /**< upcall/spawn.c: steps that processes here have asked for */
@@ -162,7 +161,7 @@ struct server {
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
     struct time_left time_left;
-    int64_t kept_until;         /**< steps_known.c: when it looks for what to forget, ms; 0: not */
+    struct timer kept;          /**< steps_known.c: when it looks for what to forget */
     LIST_HEAD(, sought) sought; /**< steps.c: namespaces that the RM looks for */
     LIST_HEAD(, homeless) homeless; /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;

@@ -67,7 +67,7 @@ static void test_one_question_for_all(void **state)
     assert_int_equal(nasked, 1);
     answer(answer_arg, 60, NULL);
     assert_true(ngot == 2 && got[0] == 60 && got[1] == 60);
-    assert_int_equal(time_left_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
     time_left_ask(&server, &waits[0]);
     assert_int_equal(nasked, 2); /* the limit may have been changed */
     answer(answer_arg, -1, "slurmctld is away");
@@ -80,9 +80,9 @@ static void test_an_rm_that_does_not_answer(void **state)
     time_left_ask(&server, &waits[0]);
     now += 4000;
     time_left_ask(&server, &waits[1]);
-    assert_int_equal(time_left_next(&server, now), QUERY_S * 1000 - 4000);
+    assert_int_equal(timers_wait(&server.timers), QUERY_S * 1000 - 4000);
     now += QUERY_S * 1000 - 4000;
-    time_left_tick(&server, now);
+    timers_run(&server.timers);
     assert_true(ngot == 1 && got[0] == TIME_LEFT_LATE);
     time_left_ask(&server, &waits[2]);
     assert_int_equal(nasked, 1); /* that one may still be answered */

@@ -15,8 +15,8 @@ enum {
 
 /** One that wants to know. */
 struct time_wait {
-    struct time_wait *next; /**< time_left.c's */
-    int64_t until;          /**< time_left.c's: ms */
+    LIST_ENTRY(time_wait) entry; /**< time_left.c's */
+    struct timer until;          /**< time_left.c's */
     /** Called once. @param seconds or TIME_LEFT_… @param why one clause, when they are not known */
     void (*done)(void *arg, int64_t seconds, const char *why);
     void *arg;
@@ -25,10 +25,6 @@ struct time_wait {
 /** @param wait done and arg are set; stays put until done(), which may be called before this
  * returns */
 void time_left_ask(struct server *server, struct time_wait *wait);
-
-/** @return milliseconds until time_left_tick() is due, or -1 for never */
-int64_t time_left_next(const struct server *server, int64_t now);
-void time_left_tick(struct server *server, int64_t now);
 
 /** Lets all that wait go on. */
 void time_left_close(struct server *server);

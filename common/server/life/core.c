@@ -6,6 +6,7 @@
 
 #include "common/notify/connection.h"
 #include "common/notify/loss.h"
+#include "common/server/life/control.h"
 #include "common/server/life/frames.h"
 #include "common/server/peers/absent.h"
 #include "common/server/peers/departed.h"
@@ -22,7 +23,6 @@
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
-#include "common/util/clock.h"
 
 #include <pmix.h>
 #include <stdio.h>
@@ -203,7 +203,13 @@ static void nspace_ended(struct server *server, const char *nspace)
     pushes_nspace_ended(server, nspace);
 }
 
+static void task_gone(struct server *server, uint32_t slot)
+{
+    control_task_gone(server, slot, 0, BOOT_CODE_UNKNOWN);
+}
+
 static const struct server_hooks hooks = {
+    .task_gone = task_gone,
     .task_lost = loss_task,
     .server_lost = loss_server,
     .server_ended = departed_ended,

@@ -125,7 +125,7 @@ void server_leave(struct server *server, unsigned ms)
 {
     bool in_order = server->told_to_leave && !tasks_all_killed(server);
     if (!in_order || !tasks_await_cause(server))
-        tasks_tick(server, INT64_MAX); /* a loss that was about to be told */
+        tasks_hurry(server); /* a loss that was about to be told */
     if (server->control != NULL)
         event_del(server->control);
     if (in_order)

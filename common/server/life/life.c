@@ -15,10 +15,7 @@
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/alone.h"
-#include "common/server/tasks/cut.h"
 #include "common/server/tasks/stranded.h"
-#include "common/server/tasks/tasks.h"
-#include "common/server/time_left.h"
 #include "common/server/trees/broadcast.h"
 #include "common/server/trees/survey.h"
 #include "common/upcall/forward.h"
@@ -33,19 +30,9 @@
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
-    uint32_t slot;
     (void)fd, (void)what;
     timers_run(&server->timers);
-    absent_tick(server, now_ms());
-    stranded_tick(server, now_ms());
-    departed_tick(server, now_ms());
-    steps_tick(server);
-    steps_kept_tick(server, now_ms());
     holder_tick(server->holder);
-    while (cut_tick(server, now_ms(), &slot))
-        control_task_gone(server, slot, 0, BOOT_CODE_UNKNOWN);
-    tasks_tick(server, now_ms());
-    time_left_tick(server, now_ms());
 }
 
 int server_open(struct server *server, struct err *err)
@@ -73,15 +60,9 @@ void server_run(struct server *server)
 {
     evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
     event_add(server->control, NULL);
-    while (!event_base_got_break(server->base)) {
-        int64_t now = now_ms(), ms = shorter(absent_next(server, now), stranded_next(server, now));
-        ms = shorter(ms, shorter(steps_next(server), holder_next(server->holder)));
-        ms = shorter(ms, shorter(departed_next(server, now), tasks_next(server, now)));
-        ms = shorter(ms, cut_next(server, now));
-        ms = shorter(ms, shorter(steps_kept_next(server, now), time_left_next(server, now)));
-        if (!server_turn(server, ms))
-            break;
-    }
+    while (!event_base_got_break(server->base) &&
+           server_turn(server, holder_next(server->holder)))
+        ;
 }
 
 void server_close(struct server *server)

@@ -39,24 +39,14 @@ struct absent {
     uint32_t nleft;
     struct cause causes[CAUSES_MAX];
     uint32_t ncauses;
-    int64_t pass_on; /* when, now_ms(); 0: there is no news */
-    uint32_t from;   /* the server that has brought all of the news; TREE_NONE: several have */
+    struct timer pass_on; /* it runs while there is news */
+    uint32_t from;        /* the server that has brought all of the news; TREE_NONE: several have */
 };
-
-int absent_open(struct server *server)
-{
-    struct absent *a = calloc(1, sizeof *a);
-    server->absent = a;
-    if (a == NULL)
-        return -1;
-    a->left = calloc(server->boot.nnodes, sizeof *a->left);
-    a->heard = calloc(server->boot.nnodes, sizeof *a->heard);
-    return a->left != NULL && a->heard != NULL ? 0 : -1;
-}
 
 void absent_close(struct server *server)
 {
     if (server->absent != NULL) {
+        timer_stop(&server->absent->pass_on);
         free(server->absent->left);
         free(server->absent->heard);
     }
@@ -144,6 +134,27 @@ static void pass_on(struct server *server)
         gone[i] = server->absent->left[i] || engine_is_lost(server->engine, i);
     pass_around(server, gone != NULL ? gone : server->absent->left);
     free(gone);
+}
+
+static void on_pass_on(void *arg, struct timer *timer)
+{
+    const struct server *server = arg;
+    if (server->told_to_leave)
+        timer_after(timer, PASS_ON_MS); /* it goes with our own goodbye */
+    else
+        pass_on(arg);
+}
+
+int absent_open(struct server *server)
+{
+    struct absent *a = calloc(1, sizeof *a);
+    server->absent = a;
+    if (a == NULL)
+        return -1;
+    timer_init(&a->pass_on, &server->timers, on_pass_on, server);
+    a->left = calloc(server->boot.nnodes, sizeof *a->left);
+    a->heard = calloc(server->boot.nnodes, sizeof *a->heard);
+    return a->left != NULL && a->heard != NULL ? 0 : -1;
 }
 
 /* ---- hearing of others ---- */
@@ -236,9 +247,10 @@ void absent_receive(struct server *server, uint32_t from, const void *body, size
     procset_free(&set);
     if (!news)
         return;
-    a->from = a->pass_on == 0 || a->from == from ? from : TREE_NONE;
-    if (a->pass_on == 0)
-        a->pass_on = now_ms() + PASS_ON_MS;
+    bool first = !timer_runs(&a->pass_on);
+    a->from = first || a->from == from ? from : TREE_NONE;
+    if (first)
+        timer_after(&a->pass_on, PASS_ON_MS);
 }
 
 void absent_heard(struct server *server, uint32_t from, enum frame_type type)
@@ -250,20 +262,6 @@ void absent_heard(struct server *server, uint32_t from, enum frame_type type)
     server_learn(server, from, RM_HEARD);
     if (a->nleft > 0 && !a->left[from] && type != FRAME_ABSENT && !server->told_to_leave)
         send_all(server, from);
-}
-
-int64_t absent_next(const struct server *server, int64_t now)
-{
-    /* Once we are to leave, it goes with our own goodbye. */
-    return server->told_to_leave ? -1 : ms_until(server->absent->pass_on, now);
-}
-
-void absent_tick(struct server *server, int64_t now)
-{
-    if (absent_next(server, now) != 0)
-        return;
-    pass_on(server);
-    server->absent->pass_on = 0;
 }
 
 /* ---- our own end ---- */
@@ -307,7 +305,7 @@ static uint32_t next_hearer(const struct server *server, const bool *out)
 static bool arrives(struct server *server, uint32_t node, int64_t until)
 {
     uint64_t dropped = server_peer(server, node).dropped;
-    server->absent->pass_on = 0;
+    timer_stop(&server->absent->pass_on);
     steps_hand_over(server, node);
     send_all(server, node);
     while (now_ms() < until) {
@@ -346,7 +344,7 @@ static bool tell_one(struct server *server, bool early)
             continue;
         }
         bool there = arrives(server, to, until);
-        if (there && a->pass_on == 0)
+        if (there && !timer_runs(&a->pass_on))
             break;
         out[to] = !there;
         for (uint32_t i = 0; i < n; i++)
@@ -365,5 +363,5 @@ bool absent_tell(struct server *server)
 
 bool absent_tell_rest(struct server *server)
 {
-    return server->absent->pass_on != 0 && tell_one(server, false);
+    return timer_runs(&server->absent->pass_on) && tell_one(server, false);
 }

@@ -41,11 +41,6 @@ void absent_receive(struct server *server, uint32_t from, const void *body, size
  * has left. */
 void absent_heard(struct server *server, uint32_t from, enum frame_type type);
 
-/** @return milliseconds until absent_tick() is due, or -1 for never */
-int64_t absent_next(const struct server *server, int64_t now);
-/** Tells the neighbours in the tree what is due. */
-void absent_tick(struct server *server, int64_t now);
-
 /** Frees what is known of servers that have left. */
 void absent_close(struct server *server);
 

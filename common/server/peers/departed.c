@@ -9,7 +9,6 @@
 
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -29,9 +28,9 @@ enum how {
 
 /* One that has ended in order, and whose last messages may still come. */
 struct departure {
-    struct departure *next;
+    LIST_ENTRY(departure) entry;
+    struct timer due; /* to count as gone */
     uint32_t node;
-    int64_t at; /* when it counts as gone, now_ms() */
     enum how how;
     char why[128];
 };
@@ -96,6 +95,22 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
     steps_tidy(server, node);
 }
 
+static void forget(struct departure *d)
+{
+    LIST_REMOVE(d, entry);
+    timer_stop(&d->due);
+    free(d);
+}
+
+static void on_due(void *arg, struct timer *timer)
+{
+    struct server *server = arg;
+    struct departure *d = TIMER_OF(timer, struct departure, due);
+    if (!engine_is_lost(server->engine, d->node)) /* it may be told of by several ways */
+        gone(server, d->node, d->how, d->why);
+    forget(d);
+}
+
 /* Counts as gone when its last messages must have come. */
 static void leave(struct server *server, uint32_t node, enum how how, const char *why)
 {
@@ -106,13 +121,10 @@ static void leave(struct server *server, uint32_t node, enum how how, const char
     }
     d->node = node;
     d->how = how;
-    d->at = now_ms() + STILL_HEARD_MS;
     snprintf(d->why, sizeof d->why, "%s", why);
-    if (server->departures == NULL)
-        server->departures = d;
-    else
-        server->last_departure->next = d;
-    server->last_departure = d;
+    timer_init(&d->due, &server->timers, on_due, server);
+    timer_after(&d->due, STILL_HEARD_MS);
+    LIST_INSERT_HEAD(&server->departures, d, entry);
 }
 
 void departed(void *arg, uint32_t node, const char *why)
@@ -142,28 +154,8 @@ void departed_ended(struct server *server, uint32_t node)
     leave(server, node, ENDED, "");
 }
 
-int64_t departed_next(const struct server *server, int64_t now)
-{
-    const struct departure *first = server->departures;
-    return ms_until(first != NULL ? first->at : 0, now);
-}
-
-void departed_tick(struct server *server, int64_t now)
-{
-    while (departed_next(server, now) == 0) {
-        struct departure *d = server->departures;
-        server->departures = d->next;
-        if (!engine_is_lost(server->engine, d->node)) /* it may be told of by several ways */
-            gone(server, d->node, d->how, d->why);
-        free(d);
-    }
-}
-
 void departed_free(struct server *server)
 {
-    while (server->departures != NULL) {
-        struct departure *d = server->departures;
-        server->departures = d->next;
-        free(d);
-    }
+    while (!LIST_EMPTY(&server->departures))
+        forget(LIST_FIRST(&server->departures));
 }

@@ -12,20 +12,17 @@
 
 #include "common/server/server.h"
 
-/** rm_host.lost of the server @p arg: at once, or as soon as departed_next() says, fails what waits
- * for server @p node, and tells of the loss. @param why one clause, borrowed */
+/** rm_host.lost of the server @p arg: at once, or as soon as its last messages must have come,
+ * fails what waits for server @p node, and tells of the loss. @param why one clause, borrowed */
 void departed(void *arg, uint32_t node, const char *why);
 
 /** The same of a server that says that it has left in order. @param early a task has failed there
  * before PMIx_Init: the user is told when an operation waits for it, now or later */
 void departed_left(struct server *server, uint32_t node, bool early, const char *why);
 
-/** A server of another step has ended with its step. It is lost as soon as departed_next() says. */
+/** A server of another step has ended with its step. It is lost as soon as its last messages must
+ * have come. */
 void departed_ended(struct server *server, uint32_t node);
-
-/** @return milliseconds until departed_tick() is due, or -1 for never */
-int64_t departed_next(const struct server *server, int64_t now);
-void departed_tick(struct server *server, int64_t now);
 
 /** Forgets the servers whose time has not come. */
 void departed_free(struct server *server);

@@ -150,7 +150,7 @@ static void run_for(int64_t ms)
         }
         for (uint32_t i = 0; i < MANY; i++)
             if (there[i])
-                absent_tick(&servers[i], now);
+                timers_run(&servers[i].timers);
     }
 }
 
@@ -386,7 +386,7 @@ static void test_nonsense(void **state)
         procset_free(&set);
         for (uint32_t k = 0; k < MANY; k++)
             assert_false(knows[0][k]);
-        assert_int_equal(absent_next(&servers[0], now), -1);
+        assert_int_equal(timers_wait(&servers[0].timers), -1);
     }
 }
 

@@ -199,9 +199,9 @@ static int end(void **state)
 static void run_until(int64_t until)
 {
     int64_t ms;
-    while ((ms = departed_next(&server, now)) >= 0 && now + ms <= until) {
+    while ((ms = timers_wait(&server.timers)) >= 0 && now + ms <= until) {
         now += ms;
-        departed_tick(&server, now);
+        timers_run(&server.timers);
     }
     now = until;
 }
@@ -216,7 +216,7 @@ static void test_a_loss_counts_at_once(void **state)
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_string_equal(said, "muster-server on c08 is lost: its process has ended");
     assert_string_equal(server.lost, said);
-    assert_int_equal(departed_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 /* A server was killed, with its launcher or without, and no operation needs that node: the step is
@@ -244,18 +244,18 @@ static void test_one_that_died_ends_the_step(void **state)
         server.tasks = here;
         peers[rows[i].node] = rows[i].died ? RM_PEER_DIED : RM_PEER_LOST;
         departed(&server, rows[i].node, "its process has ended");
-        assert_int_equal(tasks_next(&server, now) > 0,
+        assert_int_equal(timers_wait(&server.timers) > 0,
                          rows[i].died && !rows[i].goes_on && rows[i].node != FOREIGN);
         here[0].state = rows[i].task;
-        server.ending = rows[i].ending;  /* by the word of another server */
-        tasks_tick(&server, now + 1039); /* a second, and the turn of the third node */
+        server.ending = rows[i].ending; /* by the word of another server */
+        run_until(now + 1039);          /* a second, and the turn of the third node */
         assert_int_equal(nends, 0);
-        tasks_tick(&server, now + 1040);
+        run_until(now + 1);
         assert_int_equal(nends, rows[i].nends);
         assert_string_equal(why_ended, nends == 0 ? ""
                                                   : "muster-server on c08 is lost: its process "
                                                     "has ended; ending the step");
-        assert_int_equal(tasks_next(&server, now), -1);
+        assert_int_equal(timers_wait(&server.timers), -1);
         end(state);
         begin(state);
     }
@@ -281,7 +281,7 @@ static void test_one_that_ended_with_its_step_is_heard_to_the_end(void **state)
     run_until(now + 1);
     assert_int_equal(nfailed, 1);
     assert_int_equal(failed[0], FOREIGN);
-    assert_int_equal(departed_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
     assert_int_equal(ntold, 0);
 }
 
@@ -303,7 +303,7 @@ static void test_one_that_left_is_heard_to_the_end(void **state)
     run_until(now + 100);
     assert_int_equal(nfailed, 2);
     assert_int_equal(failed[1], 0);
-    assert_int_equal(departed_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
     assert_int_equal(ntold, 0); /* its tasks have ended in order, or were told of */
     assert_string_equal(server.lost, "");
 }
@@ -332,7 +332,7 @@ static void test_one_without_tasks_is_told_of_when_needed(void **state)
     assert_int_equal(ntold, 0);
     departed(&server, 1, "nobody is there"); /* as the back end finds in the end */
     assert_int_equal(nfailed, 1);
-    assert_int_equal(departed_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
@@ -351,7 +351,7 @@ static void test_the_end_does_not_wait(void **state)
     (void)state;
     peers[1] = RM_PEER_LEFT;
     departed(&server, 1, "it has left");
-    assert_int_equal(departed_next(&server, now), 250);
+    assert_int_equal(timers_wait(&server.timers), 250);
 }
 
 int main(void)

@@ -2,8 +2,6 @@
 /* A list of calls that wait, each with two deadlines; see seek.h. */
 #include "common/server/steps/seek.h"
 
-#include "common/util/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +39,8 @@ static bool is_waiting(const struct seeks *seeks, const struct seek_wait *wait)
 static void finish(struct seek_wait *wait)
 {
     LIST_REMOVE(wait, entry);
+    timer_stop(&wait->until);
+    timer_stop(&wait->ask);
     wait->done(wait);
 }
 
@@ -63,10 +63,21 @@ static void finish_all(struct seeks *seeks,
 /* find() may end the wait, and with it the set. */
 static void ask(struct seeks *seeks, struct seek_wait *wait)
 {
-    wait->ask = 0;
+    timer_stop(&wait->ask);
     for (uint32_t i = 0; is_waiting(seeks, wait) && i < wait->set->nparts; i++)
         if (!seeks->env.knows(seeks->env.arg, wait->set->parts[i].nspace))
             seeks->env.find(seeks->env.arg, wait->set->parts[i].nspace);
+}
+
+static void on_ask(void *arg, struct timer *timer)
+{
+    ask(arg, TIMER_OF(timer, struct seek_wait, ask));
+}
+
+static void on_late(void *arg, struct timer *timer)
+{
+    (void)timer;
+    finish(arg);
 }
 
 void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms)
@@ -75,9 +86,10 @@ void seek_begin(struct seeks *seeks, struct seek_wait *wait, int64_t ms)
         wait->done(wait);
         return;
     }
-    int64_t now = seeks->env.now(seeks->env.arg);
-    wait->until = now + (ms < SEEK_WAIT_MS ? ms : SEEK_WAIT_MS);
-    wait->ask = now + SEEK_SELF_MS;
+    timer_init(&wait->until, seeks->env.timers, on_late, wait);
+    timer_after(&wait->until, ms < SEEK_WAIT_MS ? ms : SEEK_WAIT_MS);
+    timer_init(&wait->ask, seeks->env.timers, on_ask, seeks);
+    timer_after(&wait->ask, SEEK_SELF_MS);
     LIST_INSERT_HEAD(&seeks->waits, wait, entry);
     if (seeks->env.is_speaker(seeks->env.arg, wait->set))
         ask(seeks, wait);
@@ -103,39 +115,6 @@ static bool has_name(const struct seeks *seeks, const struct seek_wait *wait, co
 void seek_failed(struct seeks *seeks, const char *name)
 {
     finish_all(seeks, has_name, name);
-}
-
-int64_t seek_next(const struct seeks *seeks)
-{
-    int64_t at = 0;
-    const struct seek_wait *wait;
-    if (seeks == NULL)
-        return -1;
-    LIST_FOREACH (wait, &seeks->waits, entry)
-        at = earlier(at, earlier(wait->until, wait->ask));
-    return ms_until(at, seeks->env.now(seeks->env.arg));
-}
-
-static bool is_late(const struct seeks *seeks, const struct seek_wait *wait, const void *arg)
-{
-    (void)seeks;
-    return wait->until <= *(const int64_t *)arg;
-}
-
-void seek_tick(struct seeks *seeks)
-{
-    if (seeks == NULL)
-        return;
-    int64_t now = seeks->env.now(seeks->env.arg);
-    finish_all(seeks, is_late, &now);
-    struct seek_wait *wait = LIST_FIRST(&seeks->waits);
-    while (wait != NULL) {
-        bool due = wait->ask != 0 && wait->ask <= now;
-        struct seek_wait *next = LIST_NEXT(wait, entry);
-        if (due)
-            ask(seeks, wait);
-        wait = due ? LIST_FIRST(&seeks->waits) : next;
-    }
 }
 
 void seeks_close(struct seeks *seeks)

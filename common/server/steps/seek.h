@@ -13,6 +13,7 @@
 #define MUSTER_SERVER_SEEK_H
 
 #include "common/tracker/values/procset.h"
+#include "common/util/timers.h"
 
 #include <sys/queue.h>
 
@@ -22,8 +23,8 @@ enum {
 };
 
 struct seek_env {
-    void *arg;                 /**< handed to every function below */
-    int64_t (*now)(void *arg); /**< ms of a clock that only moves forwards */
+    void *arg;             /**< handed to every function below */
+    struct timers *timers; /**< borrowed */
     bool (*knows)(void *arg, const char *name);
     bool (*is_speaker)(void *arg, const struct procset *set);
     /** Looks for a namespace; seek_learnt() or seek_failed() comes, perhaps before this returns. It
@@ -35,8 +36,8 @@ struct seek_env {
 struct seek_wait {
     LIST_ENTRY(seek_wait) entry; /**< seek.c's */
     const struct procset *set;   /**< participants; stays put until done() */
-    int64_t until;               /**< seek.c's: ms */
-    int64_t ask;                 /**< seek.c's: when to ask by itself, ms; 0: it has */
+    struct timer until;          /**< seek.c's */
+    struct timer ask;            /**< seek.c's: to ask by itself */
     void (*done)(
         struct seek_wait *wait); /**< called once: all are known, or one is not to be had */
 };
@@ -56,10 +57,6 @@ void seek_learnt(struct seeks *seeks);
 
 /** There is no such namespace that could be reached. */
 void seek_failed(struct seeks *seeks, const char *name);
-
-/** @return milliseconds until seek_tick() is due, or -1 for never */
-int64_t seek_next(const struct seeks *seeks);
-void seek_tick(struct seeks *seeks);
 
 /** Lets all that waits go on. */
 void seeks_close(struct seeks *seeks);

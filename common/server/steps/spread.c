@@ -9,7 +9,6 @@
 #include "common/server/trees/broadcast.h"
 #include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -171,6 +170,7 @@ static bool is_ready(const struct spreads *spreads, const struct procset *set)
 static void finish(struct spread_wait *wait)
 {
     LIST_REMOVE(wait, entry);
+    timer_stop(&wait->until);
     wait->done(wait);
 }
 
@@ -244,6 +244,26 @@ void spread_speak(struct spreads *spreads, const struct procset *set)
     }
 }
 
+/* Goes on without the servers that have not answered. So do later groups. */
+static void expire(void *arg, struct timer *timer)
+{
+    struct spreads *spreads = arg;
+    struct spread_wait *wait = TIMER_OF(timer, struct spread_wait, until);
+    struct spread *s;
+    for (uint32_t i = 0; i < wait->set->nparts; i++) {
+        const char *name = wait->set->parts[i].nspace;
+        s = find(spreads, name, spreads->env.self);
+        if (s != NULL && s->state == SPREAD_LEARNING)
+            log_warning("%u servers have not said after %d s that they know namespace %s: groups "
+                        "with members there go on without them",
+                        s->below.n, SPREAD_WAIT_MS / 1000, name);
+        if (s != NULL)
+            set_everywhere(spreads, s);
+    }
+    finish(wait);
+    wake(spreads);
+}
+
 void spread_await(struct spreads *spreads, struct spread_wait *wait)
 {
     const struct spread_env *env = &spreads->env;
@@ -253,7 +273,8 @@ void spread_await(struct spreads *spreads, struct spread_wait *wait)
         wait->done(wait);
         return;
     }
-    wait->until = env->now(env->arg) + SPREAD_WAIT_MS;
+    timer_init(&wait->until, env->timers, expire, spreads);
+    timer_after(&wait->until, SPREAD_WAIT_MS);
     LIST_INSERT_HEAD(&spreads->waits, wait, entry);
 }
 
@@ -341,47 +362,7 @@ void spread_forget(struct spreads *spreads, const char *name)
     wake(spreads);
 }
 
-/* ---- time, and the end ---- */
-
-int64_t spread_next(const struct spreads *spreads)
-{
-    int64_t at = 0;
-    const struct spread_wait *wait;
-    LIST_FOREACH (wait, &spreads->waits, entry)
-        at = earlier(at, wait->until);
-    return ms_until(at, spreads->env.now(spreads->env.arg));
-}
-
-/* Goes on without the servers that have not answered. So do later groups. */
-static void expire(struct spreads *spreads, struct spread_wait *wait)
-{
-    struct spread *s;
-    for (uint32_t i = 0; i < wait->set->nparts; i++) {
-        const char *name = wait->set->parts[i].nspace;
-        s = find(spreads, name, spreads->env.self);
-        if (s != NULL && s->state == SPREAD_LEARNING)
-            log_warning("%u servers have not said after %d s that they know namespace %s: groups "
-                        "with members there go on without them",
-                        s->below.n, SPREAD_WAIT_MS / 1000, name);
-        if (s != NULL)
-            set_everywhere(spreads, s);
-    }
-    finish(wait);
-    wake(spreads);
-}
-
-void spread_tick(struct spreads *spreads)
-{
-    int64_t now = spreads->env.now(spreads->env.arg);
-    struct spread_wait *wait = LIST_FIRST(&spreads->waits);
-    while (wait != NULL) {
-        bool over = wait->until <= now;
-        struct spread_wait *next = LIST_NEXT(wait, entry);
-        if (over)
-            expire(spreads, wait);
-        wait = over ? LIST_FIRST(&spreads->waits) : next;
-    }
-}
+/* ---- the beginning, and the end ---- */
 
 struct spreads *spread_new(const struct spread_env *env)
 {

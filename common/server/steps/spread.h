@@ -25,6 +25,7 @@
 
 #include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"
+#include "common/util/timers.h"
 
 #include <sys/queue.h>
 
@@ -33,7 +34,7 @@ enum { SPREAD_WAIT_MS = 10000 };
 struct spread_env {
     void *arg;                    /**< handed to every function below */
     uint32_t self, nnodes, arity; /**< of the own step */
-    int64_t (*now)(void *arg);    /**< ms of a clock that only moves forwards */
+    struct timers *timers;        /**< borrowed */
     bool (*is_lost)(void *arg, uint32_t node);
     /** Sends a FRAME_SPREAD to a server of the own step; takes the bytes out of @p frame. */
     void (*send)(void *arg, uint32_t node, struct wire_out *frame);
@@ -51,7 +52,7 @@ struct spread_env {
 struct spread_wait {
     LIST_ENTRY(spread_wait) entry;          /**< spread.c's */
     const struct procset *set;              /**< stays put until done() */
-    int64_t until;                          /**< spread.c's: ms */
+    struct timer until;                     /**< spread.c's */
     void (*done)(struct spread_wait *wait); /**< called once; may free it */
 };
 
@@ -77,12 +78,6 @@ void spread_lost(struct spreads *spreads, uint32_t node);
 /** A namespace was forgotten here, and has no registration any more: calls that wait for it go on,
  * and the next group with members in it is told of anew. NULL is fine. */
 void spread_forget(struct spreads *spreads, const char *name);
-
-/** @return milliseconds until spread_tick() is due, or -1 for never */
-int64_t spread_next(const struct spreads *spreads);
-
-/** Lets calls go on that have waited for SPREAD_WAIT_MS. */
-void spread_tick(struct spreads *spreads);
 
 /** Lets all that waits go on. NULL is fine. */
 void spread_close(struct spreads *spreads);

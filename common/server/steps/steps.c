@@ -9,7 +9,6 @@
 #include "common/nspace/foreign.h"
 #include "common/server/spawned/streams.h"
 #include "common/server/steps/strangers.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdlib.h>
@@ -54,7 +53,7 @@ static struct spreads *open_spreads(struct server *server)
                                    .self = server->boot.node,
                                    .nnodes = server->boot.nnodes,
                                    .arity = (uint32_t)server->conf.tree_arity,
-                                   .now = server_now,
+                                   .timers = &server->timers,
                                    .is_lost = server_is_lost,
                                    .send = send_own,
                                    .registration = registration,
@@ -81,19 +80,6 @@ void steps_speak(struct server *server, const struct procset *set)
 {
     if (server->spreads != NULL)
         spread_speak(server->spreads, set);
-}
-
-int64_t steps_next(const struct server *server)
-{
-    return shorter(server->spreads != NULL ? spread_next(server->spreads) : -1,
-                   seek_next(server->seeks));
-}
-
-void steps_tick(struct server *server)
-{
-    if (server->spreads != NULL)
-        spread_tick(server->spreads);
-    seek_tick(server->seeks);
 }
 
 void steps_go_on(struct server *server)

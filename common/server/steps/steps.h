@@ -66,12 +66,6 @@ void steps_tidy(struct server *server, uint32_t node);
  * told of again. */
 void steps_keep(struct server *server, struct nspace *ns);
 
-/** @return milliseconds until steps_kept_tick() is due, or -1 for never. @param now now_ms() */
-int64_t steps_kept_next(const struct server *server, int64_t now);
-
-/** Forgets the namespaces whose time has passed, but for those in which a group has members. */
-void steps_kept_tick(struct server *server, int64_t now);
-
 /** A group has ended: forgets the namespaces that were held for it alone. To be called once libpmix
  * has the answer to its destruct. */
 void steps_group_ended(struct server *server);
@@ -128,9 +122,6 @@ void steps_speak(struct server *server, const struct procset *set);
  * answer: see spread.h. */
 void steps_await(struct server *server, struct spread_wait *wait);
 
-/** @return milliseconds until steps_tick() is due, or -1 for never */
-int64_t steps_next(const struct server *server);
-void steps_tick(struct server *server);
 /** Has all that steps_await() let wait go on: the server leaves. */
 void steps_go_on(struct server *server);
 

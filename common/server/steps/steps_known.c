@@ -13,7 +13,6 @@
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
 #include "common/tracker/values/tree.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <string.h>
@@ -123,34 +122,31 @@ static struct nspace *first_kept(const struct server *server, uint32_t *n)
     return first;
 }
 
+static void on_kept(void *arg, struct timer *timer)
+{
+    struct server *server = arg;
+    int64_t now = timers_now(&server->timers);
+    struct nspace *first;
+    uint32_t n;
+    while ((first = first_kept(server, &n)) != NULL && first->foreign->until <= now)
+        release(server, first);
+    timer_at(timer, first != NULL ? first->foreign->until : 0);
+}
+
 void steps_keep(struct server *server, struct nspace *ns)
 {
     uint32_t n;
     log_debug("namespace %s has ended", ns->foreign->name);
     foreign_move(ns, FOREIGN_END);
-    ns->foreign->until = now_ms() + STEPS_KEEP_MS;
+    ns->foreign->until = timers_now(&server->timers) + STEPS_KEEP_MS;
     struct nspace *first = first_kept(server, &n);
     if (n > STEPS_KEEP_MAX)
         release(server, first);
-    if (server->kept_until == 0)
-        server->kept_until = ns->foreign->until;
+    if (!timer_runs(&server->kept)) {
+        timer_init(&server->kept, &server->timers, on_kept, server);
+        timer_at(&server->kept, ns->foreign->until);
+    }
     spread_forget(server->spreads, ns->foreign->name);
-}
-
-void steps_kept_tick(struct server *server, int64_t now)
-{
-    struct nspace *first;
-    uint32_t n;
-    if (server->kept_until == 0 || server->kept_until > now)
-        return;
-    while ((first = first_kept(server, &n)) != NULL && first->foreign->until <= now)
-        release(server, first);
-    server->kept_until = first != NULL ? first->foreign->until : 0;
-}
-
-int64_t steps_kept_next(const struct server *server, int64_t now)
-{
-    return ms_until(server->kept_until, now);
 }
 
 void steps_group_ended(struct server *server)

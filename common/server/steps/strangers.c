@@ -4,7 +4,6 @@
 
 #include "common/nspace/foreign.h"
 #include "common/server/steps/steps.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -73,16 +72,13 @@ static void find(void *arg, const char *name)
     server->rm_ops->resolve(server->rm, s->name, on_found, s);
 }
 
-static int64_t clock_of(void *arg)
-{
-    (void)arg;
-    return now_ms();
-}
-
 int strangers_open(struct server *server)
 {
-    const struct seek_env env = {
-        .arg = server, .now = clock_of, .knows = knows, .is_speaker = is_speaker, .find = find};
+    const struct seek_env env = {.arg = server,
+                                 .timers = &server->timers,
+                                 .knows = knows,
+                                 .is_speaker = is_speaker,
+                                 .find = find};
     server->seeks = seeks_new(&env);
     return server->seeks != NULL ? 0 : -1;
 }

@@ -27,6 +27,8 @@ static int64_t clock_of(void *arg)
     return now;
 }
 
+static struct timers timers = {.now = clock_of};
+
 static bool knows(void *arg, const char *name)
 {
     (void)arg;
@@ -78,7 +80,7 @@ static void begin(struct call *call, int64_t ms)
 static int setup(void **state)
 {
     const struct seek_env env = {
-        .now = clock_of, .knows = knows, .is_speaker = is_speaker, .find = find};
+        .timers = &timers, .knows = knows, .is_speaker = is_speaker, .find = find};
     (void)state;
     seeks = seeks_new(&env);
     now = 1000;
@@ -113,7 +115,7 @@ static void the_speaker_asks(void **state)
     known[2] = true;
     seek_learnt(seeks);
     assert_int_equal(call.done, 1);
-    assert_int_equal(seek_next(seeks), -1);
+    assert_int_equal(timers_wait(&timers), -1);
 }
 
 static void an_answer_may_come_within_the_question(void **state)
@@ -137,15 +139,15 @@ static void another_one_waits_and_then_asks(void **state)
     (void)state;
     begin(&call, SEEK_WAIT_MS);
     assert_int_equal(found[1], 0);
-    assert_int_equal(seek_next(seeks), SEEK_SELF_MS);
+    assert_int_equal(timers_wait(&timers), SEEK_SELF_MS);
     now += SEEK_SELF_MS;
-    seek_tick(seeks);
+    timers_run(&timers);
     assert_int_equal(found[1], 1);
-    seek_tick(seeks);
+    timers_run(&timers);
     assert_int_equal(found[1], 1); /* once */
-    assert_int_equal(seek_next(seeks), SEEK_WAIT_MS - SEEK_SELF_MS);
+    assert_int_equal(timers_wait(&timers), SEEK_WAIT_MS - SEEK_SELF_MS);
     now += SEEK_WAIT_MS - SEEK_SELF_MS;
-    seek_tick(seeks);
+    timers_run(&timers);
     assert_int_equal(call.done, 1);
 }
 
@@ -156,7 +158,7 @@ static void the_callers_deadline_holds(void **state)
     begin(&call, 700);
     begin(&other, SEEK_WAIT_MS);
     now += 700;
-    seek_tick(seeks);
+    timers_run(&timers);
     assert_int_equal(call.done, 1);
     assert_int_equal(other.done, 0);
     seek_failed(seeks, "job.0"); /* those that name it */
@@ -182,8 +184,6 @@ static void without_an_rm_that_finds_steps_none_waits(void **state)
     assert_int_equal(call.done, 1);
     seek_learnt(NULL);
     seek_failed(NULL, "job.0");
-    assert_int_equal(seek_next(NULL), -1);
-    seek_tick(NULL);
     seeks_close(NULL);
     seeks_free(NULL);
 }

@@ -35,6 +35,8 @@ static int64_t clock_of(void *arg)
     return now;
 }
 
+static struct timers timers = {.now = clock_of};
+
 static bool is_lost(void *arg, uint32_t node)
 {
     (void)arg;
@@ -85,7 +87,7 @@ static void open_all(uint32_t n)
 {
     memset(hosts, 0, sizeof hosts);
     frames_open();
-    now = 0;
+    now = 1000;
     procset_add(&set, "job.1", 0, 3);
     procset_add(&set, name, 0, 3);
     procset_canonical(&set);
@@ -94,7 +96,7 @@ static void open_all(uint32_t n)
                                        .self = i,
                                        .nnodes = n,
                                        .arity = ARITY,
-                                       .now = clock_of,
+                                       .timers = &timers,
                                        .is_lost = is_lost,
                                        .send = send_frame,
                                        .registration = registration,
@@ -222,11 +224,11 @@ static void a_server_that_does_not_answer(void **state)
     hosts[2].learnt = true; /* check() is to say nothing of it */
     run(5, 3, N);
     assert_false(hosts[0].done);
-    now = spread_next(hosts[0].spreads);
-    assert_int_equal(now, SPREAD_WAIT_MS);
-    spread_tick(hosts[0].spreads);
+    assert_int_equal(timers_wait(&timers), SPREAD_WAIT_MS);
+    now += SPREAD_WAIT_MS;
+    timers_run(&timers);
     assert_true(hosts[0].done);
-    assert_int_equal(spread_next(hosts[0].spreads), -1);
+    assert_int_equal(timers_wait(&timers), -1);
     hosts[0].done = false;
     member(0);
     assert_true(hosts[0].done);

@@ -171,10 +171,19 @@ static struct nspace *learn(unsigned step, uint64_t run)
     return ns;
 }
 
+static int64_t passed; /* of the time that the namespaces are kept */
+
+static int64_t clock_of(void *arg)
+{
+    (void)arg;
+    return now_ms() + passed;
+}
+
 static int open_server(void **state)
 {
     (void)state;
-    server = (struct server){.hooks = &hooks, .boot = own_boot, .registry = registry_new()};
+    server = (struct server){
+        .hooks = &hooks, .timers = {.now = clock_of}, .boot = own_boot, .registry = registry_new()};
     server.nspace = own = nspace_new(&server.boot);
     assert_non_null(own);
     other = learn(0, 0);
@@ -211,9 +220,9 @@ static void lose(uint32_t node)
 
 static void pass_time(void)
 {
-    int64_t now = now_ms() + STEPS_KEEP_MS;
-    steps_kept_tick(&server, now);
-    assert_int_equal(steps_kept_next(&server, now), -1);
+    passed += STEPS_KEEP_MS;
+    timers_run(&server.timers);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 static int register_other(void)
@@ -231,7 +240,7 @@ static void test_last_server(void **state)
     (void)state;
     lose(1);
     assert_int_equal(ntold + nsets + nspreads, 0);
-    assert_int_equal(steps_kept_next(&server, now_ms()), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
     assert_false(steps_has_ended(&server, "slurm.9.0"));
     lose(0);
     lose(0);
@@ -239,8 +248,8 @@ static void test_last_server(void **state)
     assert_int_equal(ntold, 1);
     assert_int_equal(nspreads, 1);
     assert_true(steps_has_ended(&server, "slurm.9.0"));
-    assert_true(steps_kept_next(&server, now_ms()) > STEPS_KEEP_MS / 2);
-    steps_kept_tick(&server, now_ms());
+    assert_true(timers_wait(&server.timers) > STEPS_KEEP_MS / 2);
+    timers_run(&server.timers);
     steps_group_ended(&server);
     assert_int_equal(nends + nforgotten, 0);
     pass_time();
@@ -386,7 +395,7 @@ static void test_many(void **state)
     }
     pass_time();
     assert_int_equal(own->next->foreign->state, FOREIGN_FORGOTTEN);
-    assert_int_equal(steps_kept_next(&server, now_ms()), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 int main(void)

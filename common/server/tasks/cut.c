@@ -2,8 +2,15 @@
 /* See cut.h. */
 #include "common/server/tasks/cut.h"
 
-#include "common/util/clock.h"
 #include "common/util/log.h"
+
+static void on_cut(void *arg, struct timer *timer)
+{
+    struct server *server = arg;
+    const struct task *task = TIMER_OF(timer, struct task, cut);
+    if (task->state == TASK_CUT && !server->ending && !server->told_to_leave)
+        server->hooks->task_gone(server, (uint32_t)(task - server->tasks));
+}
 
 void cut_own(struct server *server, uint32_t slot)
 {
@@ -11,29 +18,17 @@ void cut_own(struct server *server, uint32_t slot)
     const struct boot_node *here = boot_here(&server->boot);
     if (!task_move(task, here->ranks[slot], TASK_CLOSE) || task->state != TASK_CUT)
         return;
-    task->at = now_ms();
-    if (server->boot.ntasks > 1) /* else no process waits for it */
-        server->cut_due = earlier(server->cut_due, task->at + CUT_MS);
+    if (server->boot.ntasks == 1)
+        return; /* no process waits for it */
+    timer_init(&task->cut, &server->timers, on_cut, server);
+    timer_after(&task->cut, CUT_MS);
 }
 
-void cut_beside(struct server *server, uint32_t slot)
+static void tell_beside(void *arg, struct timer *timer)
 {
-    if (server->beside == BESIDE_SEEN || server->beside == BESIDE_TOLD)
-        return;
-    server->beside = BESIDE_SEEN;
-    server->beside_slot = slot;
-    server->beside_due = now_ms() + CUT_BESIDE_MS;
-}
-
-int64_t cut_next(const struct server *server, int64_t now)
-{
-    return ms_until(earlier(server->cut_due, server->beside_due), now);
-}
-
-static void tell_beside(struct server *server)
-{
+    struct server *server = arg;
     const struct boot_node *here = boot_here(&server->boot);
-    server->beside_due = 0;
+    (void)timer;
     server->beside = BESIDE_NONE;
     if (server->ending || server->told_to_leave ||
         task_has_ended(&server->tasks[server->beside_slot]))
@@ -44,25 +39,12 @@ static void tell_beside(struct server *server)
               here->ranks[server->beside_slot], here->name);
 }
 
-bool cut_tick(struct server *server, int64_t now, uint32_t *slot)
+void cut_beside(struct server *server, uint32_t slot)
 {
-    int64_t due = 0;
-    bool found = false;
-    if (server->beside_due != 0 && server->beside_due <= now)
-        tell_beside(server);
-    if (server->cut_due == 0 || server->cut_due > now)
-        return false;
-    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
-        const struct task *task = &server->tasks[k];
-        if (task->state != TASK_CUT || server->ending || server->told_to_leave)
-            continue;
-        if (!found && task->at + CUT_MS <= now) {
-            *slot = k;
-            found = true;
-            continue;
-        }
-        due = earlier(due, task->at + CUT_MS);
-    }
-    server->cut_due = due;
-    return found;
+    if (server->beside == BESIDE_SEEN || server->beside == BESIDE_TOLD)
+        return;
+    server->beside = BESIDE_SEEN;
+    server->beside_slot = slot;
+    timer_init(&server->beside_due, &server->timers, tell_beside, server);
+    timer_after(&server->beside_due, CUT_BESIDE_MS);
 }

@@ -27,11 +27,4 @@ void cut_own(struct server *server, uint32_t slot);
 /** A connection beside that has closed. */
 void cut_beside(struct server *server, uint32_t slot);
 
-/** @return milliseconds until cut_tick() is due, or -1 for never */
-int64_t cut_next(const struct server *server, int64_t now);
-
-/** @param slot set to that of a task that counts as lost from now on
- * @return whether there is one; then this is to be called again */
-bool cut_tick(struct server *server, int64_t now, uint32_t *slot);
-
 #endif

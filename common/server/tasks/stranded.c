@@ -4,7 +4,6 @@
 
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -16,7 +15,7 @@ enum {
 };
 
 struct stranded {
-    int64_t at; /* when it is told, now_ms() */
+    struct timer due; /* to be told of */
     enum coll_kind kind;
     char id[PROCSET_NAME_MAX + 1];
     struct procset members;
@@ -35,47 +34,6 @@ static bool strands(const struct task *task)
     return task_has_ended(task) && !task_is_lost(task);
 }
 
-void stranded_note(struct server *server, const struct signature *sig)
-{
-    const struct boot_node *here = boot_here(&server->boot);
-    uint32_t alive = 0, gone = here->ntasks;
-    if (server->stranded != NULL || server->ending || server->told_to_leave)
-        return;
-    for (uint32_t k = 0; k < here->ntasks; k++) {
-        const struct task *task = &server->tasks[k];
-        if (!is_member(server, &sig->members, k))
-            continue;
-        alive += task->state == TASK_CONNECTED;
-        if (gone == here->ntasks && strands(task))
-            gone = k;
-    }
-    struct stranded *s = alive > 0 && gone < here->ntasks ? calloc(1, sizeof *s) : NULL;
-    if (s == NULL)
-        return;
-    s->at = now_ms() + WAIT_MS;
-    s->kind = sig->kind;
-    s->gone = gone;
-    snprintf(s->id, sizeof s->id, "%s", sig->id);
-    if (procset_unite(&s->members, &sig->members) != 0) {
-        free(s);
-        return;
-    }
-    server->stranded = s;
-}
-
-void stranded_called(struct server *server, enum coll_kind kind, const char *id)
-{
-    const struct stranded *s = server->stranded;
-    if (s != NULL && s->kind == kind && strcmp(s->id, id) == 0)
-        stranded_free(server);
-}
-
-int64_t stranded_next(const struct server *server, int64_t now)
-{
-    const struct stranded *s = server->stranded;
-    return ms_until(s != NULL ? s->at : 0, now);
-}
-
 /* Those here that have neither ended nor finalized, as "rank 6" or "ranks 6,8". */
 static bool list_waiting(const struct server *server, const struct stranded *s, char *buf,
                          size_t cap)
@@ -92,14 +50,14 @@ static bool list_waiting(const struct server *server, const struct stranded *s, 
     return n > 0;
 }
 
-void stranded_tick(struct server *server, int64_t now)
+static void on_due(void *arg, struct timer *timer)
 {
+    struct server *server = arg;
     const struct stranded *s = server->stranded;
     const struct boot_node *here = boot_here(&server->boot);
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
     char waiting[128], what[COLL_DESCRIBE_MAX], text[768], release[LIBRARY_TEXT_SIZE];
-    if (stranded_next(server, now) != 0)
-        return;
+    (void)timer;
     if (server->ending || server->told_to_leave ||
         !list_waiting(server, s, waiting, sizeof waiting)) {
         stranded_free(server);
@@ -119,10 +77,48 @@ void stranded_tick(struct server *server, int64_t now)
         server_end_step(server, &ending, NULL);
 }
 
+void stranded_note(struct server *server, const struct signature *sig)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    uint32_t alive = 0, gone = here->ntasks;
+    if (server->stranded != NULL || server->ending || server->told_to_leave)
+        return;
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        if (!is_member(server, &sig->members, k))
+            continue;
+        alive += task->state == TASK_CONNECTED;
+        if (gone == here->ntasks && strands(task))
+            gone = k;
+    }
+    struct stranded *s = alive > 0 && gone < here->ntasks ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL)
+        return;
+    s->kind = sig->kind;
+    s->gone = gone;
+    snprintf(s->id, sizeof s->id, "%s", sig->id);
+    if (procset_unite(&s->members, &sig->members) != 0) {
+        free(s);
+        return;
+    }
+    timer_init(&s->due, &server->timers, on_due, server);
+    timer_after(&s->due, WAIT_MS);
+    server->stranded = s;
+}
+
+void stranded_called(struct server *server, enum coll_kind kind, const char *id)
+{
+    const struct stranded *s = server->stranded;
+    if (s != NULL && s->kind == kind && strcmp(s->id, id) == 0)
+        stranded_free(server);
+}
+
 void stranded_free(struct server *server)
 {
-    if (server->stranded != NULL)
+    if (server->stranded != NULL) {
+        timer_stop(&server->stranded->due);
         procset_free(&server->stranded->members);
+    }
     free(server->stranded);
     server->stranded = NULL;
 }

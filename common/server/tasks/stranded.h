@@ -22,10 +22,6 @@ void stranded_note(struct server *server, const struct signature *sig);
 /** libpmix has handed an operation up: those here wait no more. */
 void stranded_called(struct server *server, enum coll_kind kind, const char *id);
 
-/** @return milliseconds until stranded_tick() is due, or -1 for never */
-int64_t stranded_next(const struct server *server, int64_t now);
-void stranded_tick(struct server *server, int64_t now);
-
 void stranded_free(struct server *server);
 
 #endif

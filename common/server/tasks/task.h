@@ -5,6 +5,8 @@
 #ifndef MUSTER_SERVER_TASK_H
 #define MUSTER_SERVER_TASK_H
 
+#include "common/util/timers.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,7 +45,8 @@ enum client_state {
 struct task {
     enum task_state state;
     uint32_t sig, code; /**< how it ended */
-    int64_t at;         /**< when, or when it was cut, now_ms() */
+    int64_t at;         /**< when, now_ms() */
+    struct timer cut;   /**< cut.c: when it counts as lost */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
     bool aborted;       /**< PMIx_Abort has named it, and the step goes on: we kill it */
 

@@ -43,6 +43,14 @@ static bool may_follow(const struct server *server)
            now_ms() < server->bereft_at + patience(server);
 }
 
+static timer_fire on_report;
+
+static void report_after(struct server *server, int64_t ms)
+{
+    timer_init(&server->report_losses, &server->timers, on_report, server);
+    timer_after(&server->report_losses, ms);
+}
+
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
     const struct boot_node *here = boot_here(&server->boot);
@@ -59,7 +67,7 @@ void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t co
     if (lost && server->whose_end == END_ASKED)
         return; /* it is told with those before it */
     if (lost)
-        server->report_losses = now_ms() + (may_follow(server) ? patience(server) : TOGETHER_MS);
+        report_after(server, may_follow(server) ? patience(server) : TOGETHER_MS);
     else
         engine_local_loss(server->engine);
 }
@@ -164,38 +172,21 @@ bool tasks_loss_is_told(struct server *server, const struct procset *participant
         if (server->tasks[k].state == TASK_TOLD &&
             procset_has(participants, server->boot.nspace, here->ranks[k]))
             return true;
-    if (server->ending || server->report_losses != 0)
+    if (server->ending || timer_runs(&server->report_losses))
         return server->ending;
-    server->report_losses = now_ms() + JUST_MS; /* it must be on its way */
+    report_after(server, JUST_MS); /* it must be on its way */
     return false;
 }
 
 bool tasks_await_cause(const struct server *server)
 {
-    return server->report_losses != 0 && may_follow(server);
+    return timer_runs(&server->report_losses) && may_follow(server);
 }
 
 bool tasks_tell_for_others(const struct server *server)
 {
-    return server->report_losses == 0 || (tasks_await_cause(server) && !tasks_all_killed(server));
-}
-
-void tasks_are_to_end(struct server *server)
-{
-    if (server->end_again == 0)
-        server->end_again = now_ms() + END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS);
-}
-
-void tasks_host_died(struct server *server)
-{
-    if (server->end_bereft == 0 && server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP)
-        server->end_bereft = now_ms() + patience(server);
-}
-
-int64_t tasks_next(const struct server *server, int64_t now)
-{
-    return ms_until(earlier(server->report_losses, earlier(server->end_again, server->end_bereft)),
-                    now);
+    return !timer_runs(&server->report_losses) ||
+           (tasks_await_cause(server) && !tasks_all_killed(server));
 }
 
 static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)
@@ -379,9 +370,10 @@ static void tell(struct server *server)
 
 /* The server that was to have the step ended may not have come through to the RM, or be gone with
  * its node: tasks that live would hang for ever. */
-static void end_again(struct server *server)
+static void end_again(void *arg, struct timer *timer)
 {
-    server->end_again = 0;
+    struct server *server = arg;
+    (void)timer;
     if (!any_lives(server) || server->rm == NULL)
         return;
     char why[80];
@@ -391,10 +383,19 @@ static void end_again(struct server *server)
     server->rm_ops->abort(server->rm, &ending);
 }
 
-/* A program that does not use PMIx, or not any more, needs no server. */
-static void end_bereft(struct server *server)
+void tasks_are_to_end(struct server *server)
 {
-    server->end_bereft = 0;
+    if (timer_runs(&server->end_again))
+        return;
+    timer_init(&server->end_again, &server->timers, end_again, server);
+    timer_after(&server->end_again, END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS));
+}
+
+/* A program that does not use PMIx, or not any more, needs no server. */
+static void end_bereft(void *arg, struct timer *timer)
+{
+    struct server *server = arg;
+    (void)timer;
     bool used = false;
     for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
         used |= server->tasks[k].state == TASK_CONNECTED;
@@ -407,10 +408,18 @@ static void end_bereft(struct server *server)
     server_end_step(server, &ending, NULL);
 }
 
+void tasks_host_died(struct server *server)
+{
+    if (timer_runs(&server->end_bereft) || server->conf.on_task_loss != CONF_TASK_LOSS_END_STEP)
+        return;
+    timer_init(&server->end_bereft, &server->timers, end_bereft, server);
+    timer_after(&server->end_bereft, patience(server));
+}
+
 /* Whether libpmix has yet to learn of a loss, though the step goes on. What it hands up without the
  * lost task it tells the clients of itself (notify/loss.h), so no client here is told before that.
  */
-static bool libpmix_is_late(const struct server *server, int64_t now)
+static bool libpmix_is_late(const struct server *server)
 {
     uint32_t n = boot_here(&server->boot)->ntasks;
     if (server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP || server->ending ||
@@ -418,21 +427,27 @@ static bool libpmix_is_late(const struct server *server, int64_t now)
         return false;
     for (uint32_t k = 0; k < n; k++) {
         const struct task *task = &server->tasks[k];
-        if (task->state == TASK_LOST && task->client == CLIENT_KNOWN && now < task->at + JUST_MS)
+        if (task->state == TASK_LOST && task->client == CLIENT_KNOWN &&
+            now_ms() < task->at + JUST_MS)
             return true;
     }
     return false;
 }
 
-void tasks_tell_rest(struct server *server)
+static void tell_all(struct server *server)
 {
-    if (server->report_losses == 0)
-        return;
-    server->report_losses = 0;
     tell(server);
     server->whose_end = END_UNASKED;
     engine_local_loss(server->engine);
     server_resume(server);
+}
+
+void tasks_tell_rest(struct server *server)
+{
+    if (!timer_runs(&server->report_losses))
+        return;
+    timer_stop(&server->report_losses);
+    tell_all(server);
 }
 
 static void answered(void *arg, bool ending)
@@ -448,28 +463,38 @@ static void answered(void *arg, bool ending)
 static void ask_rm(struct server *server)
 {
     server->whose_end = END_ASKED;
-    server->report_losses = now_ms() + ANSWER_MS;
+    report_after(server, ANSWER_MS);
     server->rm_ops->is_ending(server->rm, answered, server);
 }
 
 bool tasks_await_rm(const struct server *server)
 {
-    return server->whose_end == END_ASKED && now_ms() < server->report_losses;
+    return server->whose_end == END_ASKED && timer_runs(&server->report_losses);
 }
 
-void tasks_tick(struct server *server, int64_t now)
+static void ask_or_tell(struct server *server)
 {
-    if (server->end_bereft != 0 && server->end_bereft <= now)
-        end_bereft(server);
-    if (server->end_again != 0 && server->end_again <= now)
-        end_again(server);
-    if (server->report_losses == 0 || server->report_losses > now || tasks_await_rm(server))
-        return;
-    if (libpmix_is_late(server, now))
-        server->report_losses = now + TOGETHER_MS;
-    else if (server->whose_end == END_UNASKED && !server->ending && server->rm != NULL &&
-             server->rm_ops->is_ending != NULL)
+    if (server->whose_end == END_UNASKED && !server->ending && server->rm != NULL &&
+        server->rm_ops->is_ending != NULL)
         ask_rm(server);
     else
-        tasks_tell_rest(server);
+        tell_all(server);
+}
+
+static void on_report(void *arg, struct timer *timer)
+{
+    if (libpmix_is_late(arg))
+        timer_after(timer, TOGETHER_MS);
+    else
+        ask_or_tell(arg);
+}
+
+void tasks_hurry(struct server *server)
+{
+    timer_hurry(&server->end_bereft);
+    timer_hurry(&server->end_again);
+    if (!timer_runs(&server->report_losses) || tasks_await_rm(server))
+        return;
+    timer_stop(&server->report_losses);
+    ask_or_tell(server);
 }

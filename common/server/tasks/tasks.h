@@ -58,9 +58,8 @@ void tasks_are_to_end(struct server *server);
  * it in a second, if tasks here use PMIx and that is the setting. */
 void tasks_host_died(struct server *server);
 
-/** @return milliseconds until tasks_tick() is due, or -1 for never */
-int64_t tasks_next(const struct server *server, int64_t now);
-void tasks_tick(struct server *server, int64_t now);
+/** Does now what is to be done at a later time: this server is about to end. */
+void tasks_hurry(struct server *server);
 
 /** Whether losses here are not told yet since the RM is to say first whether it has killed the
  * tasks. */

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-/* @return whether task @p slot counts as lost after that time */
+/* @return whether task @p slot, and no other one, counts as lost after that time */
 static bool lost_after(int64_t ms, uint32_t slot)
 {
-    uint32_t found = 77;
+    ngone = 0;
     now += ms;
-    bool lost = cut_tick(&server, now, &found);
-    assert_true(!lost || found == slot);
-    return lost;
+    timers_run(&server.timers);
+    assert_true(ngone == 0 || (ngone == 1 && gone_slot == slot));
+    return ngone == 1;
 }
 
 static void cut(uint32_t slot)
@@ -29,15 +29,14 @@ static void cut(uint32_t slot)
 static void a_task_that_does_not_come_back(void **state)
 {
     (void)state;
-    assert_int_equal(cut_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
     cut(1);
-    assert_int_equal(cut_next(&server, now), CUT_MS);
+    assert_int_equal(timers_wait(&server.timers), CUT_MS);
     assert_false(lost_after(CUT_MS - 1, 1));
     cut(0);
     assert_true(lost_after(1, 1));
     task_move(&tasks[1], 3, TASK_END);
-    assert_false(lost_after(0, 1));
-    assert_int_equal(cut_next(&server, now), CUT_MS - 1);
+    assert_int_equal(timers_wait(&server.timers), CUT_MS - 1);
     assert_true(lost_after(CUT_MS - 1, 0));
 }
 
@@ -49,7 +48,7 @@ static void a_task_that_comes_back_or_ends(void **state)
     cut(1);
     task_move(&tasks[1], 3, TASK_END);
     assert_false(lost_after(CUT_MS, 0));
-    assert_int_equal(cut_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 static void a_step_that_ends(void **state)
@@ -67,7 +66,7 @@ static void none_waits_for_the_only_task(void **state)
     (void)state;
     server.boot.ntasks = 1;
     cut(0);
-    assert_int_equal(cut_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 static void a_program_beside_is_told_of_once(void **state)
@@ -92,7 +91,7 @@ static void a_program_that_ends_with_its_task(void **state)
     tasks[1].state = TASK_LOST;
     assert_false(lost_after(CUT_BESIDE_MS, 1));
     assert_int_equal(nerrors, 0);
-    assert_int_equal(cut_next(&server, now), -1);
+    assert_int_equal(timers_wait(&server.timers), -1);
 }
 
 int main(void)

@@ -97,7 +97,7 @@ static void tasks_that_live_are_ended_again(void **state)
         assert_int_equal(naborts, 0);
         run(60000);
         assert_int_equal(naborts, live);
-        assert_int_equal(tasks_next(&server, now), -1);
+        assert_int_equal(timers_wait(&server.timers), -1);
         assert_int_equal(nends, 0);
         server.rm = NULL;
         again(state);
@@ -127,7 +127,7 @@ static void lose_both_and_ask(void)
     assert_true(tasks_await_rm(&server));
     tasks_ended(&server, 1, SIGTERM, 0); /* which makes nobody hurry */
     run(500);
-    tasks_tick(&server, INT64_MAX); /* nor does the end of the server */
+    tasks_hurry(&server); /* nor does the end of the server */
     assert_int_equal(nasked, 1);
     assert_int_equal(nerrors + nends, 0);
 }

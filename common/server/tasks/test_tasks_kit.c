@@ -16,8 +16,8 @@ struct boot_node nodes[] = {{"c07", 2, r0, 0, 0}, {"c08", 2, r1, 0, 0}, {"c09", 
 
 int64_t now;
 char said[512];
-unsigned nerrors, nends, nlosses;
-uint32_t through;
+unsigned nerrors, nends, nlosses, ngone;
+uint32_t through, gone_slot;
 char why[512];
 unsigned status;
 uint32_t departed;
@@ -71,7 +71,14 @@ static void task_lost(struct server *s, uint32_t slot, const char *text)
     nlosses++;
 }
 
-static const struct server_hooks hooks = {.task_lost = task_lost};
+static void task_gone(struct server *s, uint32_t slot)
+{
+    (void)s;
+    ngone++;
+    gone_slot = slot;
+}
+
+static const struct server_hooks hooks = {.task_lost = task_lost, .task_gone = task_gone};
 
 void engine_local_loss(struct engine *engine)
 {
@@ -129,11 +136,11 @@ void run(int64_t ms)
 {
     int64_t until = now + ms;
     for (;;) {
-        int64_t next = tasks_next(&server, now);
+        int64_t next = timers_wait(&server.timers);
         if (next < 0 || now + next > until)
             break;
         now += next;
-        tasks_tick(&server, now);
+        timers_run(&server.timers);
     }
     now = until;
 }

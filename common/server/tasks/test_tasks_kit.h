@@ -19,8 +19,9 @@ extern char said[512];   /**< the last error */
 extern char why[512];    /**< the reason of the last end that was asked for */
 extern unsigned status;  /**< and its exit status */
 extern uint32_t through; /**< and the node that is to say why */
-extern unsigned nerrors, nends, nlosses;
-extern uint32_t departed; /**< a node whose server has left */
+extern unsigned nerrors, nends, nlosses, ngone;
+extern uint32_t gone_slot; /**< the last task that counts as ended */
+extern uint32_t departed;  /**< a node whose server has left */
 
 int begin(void **state);
 int end(void **state);
