@@ -33,6 +33,8 @@ static int64_t clock_of(void *arg)
     return world.now;
 }
 
+static struct timers timers = {.now = clock_of};
+
 static bool is_lost(void *arg, uint32_t node)
 {
     (void)arg;
@@ -134,7 +136,7 @@ static void act(struct fuzz_bytes *in, uint64_t id)
         holder_lost(world.holder, node);
     } else if (what == 7) {
         world.now += (int64_t)len * len;
-        holder_tick(world.holder);
+        timers_run(&timers);
         if (len == 7)
             holder_leave(world.holder);
     }
@@ -146,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         .self = 0,
         .nnodes = OWN,
         .codes = {0, -52, -32, -46, -53, -24, -25, -27, -61},
-        .now = clock_of,
+        .timers = &timers,
         .is_lost = is_lost,
         .find = find,
         .others = others,

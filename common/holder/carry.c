@@ -35,6 +35,7 @@ struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const
 static void free_carry(struct carry *c)
 {
     TAILQ_REMOVE(&c->holder->carries, c, link);
+    timer_stop(&c->deadline);
     store_free_lookup(&c->lookup);
     free(c->data);
     free(c->body);
@@ -47,6 +48,7 @@ static void tell(struct carry *c)
     const struct holder_env *env = &c->holder->env;
     bool sent = c->state == CARRY_SENT, news = !c->answered;
     c->answered = true; /* first: done() may ask again, and serves what is queued */
+    timer_stop(&c->deadline);
     if (news && c->from != env->self) {
         c->holder->told[c->holder->ntold++ % TOLD] = (struct told){c->from, c->id};
         env->reply(env->arg, c->from, c->id, c->status, c->data, c->datalen);
@@ -99,6 +101,7 @@ void carry_answer(struct carry *c, int32_t status, const void *data, size_t len)
                       c->holder->deputy == env->self && !c->answered && read_publishers(c, &set);
     if (introduces && holder_is_own(c->holder, c->from)) {
         c->state = CARRY_WAITS; /* it is not asked again, and cannot be forgotten */
+        timer_stop(&c->deadline);
         store_free_lookup(&c->lookup);
         env->settle(env->arg, &set, settled, c);
     } else {
@@ -107,6 +110,21 @@ void carry_answer(struct carry *c, int32_t status, const void *data, size_t len)
         tell(c);
     }
     procset_free(&set);
+}
+
+static void on_late(void *arg, struct timer *timer)
+{
+    struct carry *c = arg;
+    (void)timer;
+    if (!c->answered && !c->holder->closing)
+        carry_answer(c, c->holder->env.codes.timeout, NULL, 0);
+}
+
+void carry_expires(struct carry *c, uint32_t ms)
+{
+    timer_init(&c->deadline, c->holder->env.timers, on_late, c);
+    if (ms > 0)
+        timer_after(&c->deadline, ms);
 }
 
 static void came(void *arg, int32_t status, const void *data, size_t len)

@@ -6,7 +6,6 @@
  */
 #include "common/holder/private.h"
 
-#include "common/util/clock.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -24,9 +23,37 @@ struct client *desk_client(struct holder *holder, uint32_t node)
 {
     struct client *client;
     TAILQ_FOREACH (client, &holder->clients, link)
-        if (client->node == node && client->gone == 0)
+        if (client->node == node && !client->gone)
             return client;
     return NULL;
+}
+
+void desk_free(struct holder *holder, struct client *client)
+{
+    TAILQ_REMOVE(&holder->clients, client, link);
+    timer_stop(&client->end);
+    free(client);
+}
+
+void desk_gone(struct client *client)
+{
+    client->gone = true;
+    timer_after(&client->end, NEXT_DEPUTY_MS);
+}
+
+/* What only living steps have ends. */
+static void on_end(void *arg, struct timer *timer)
+{
+    struct holder *holder = arg;
+    struct client *client = TIMER_OF(timer, struct client, end);
+    if (holder->state != HOLDS) {
+        timer_after(timer, NEXT_DEPUTY_MS);
+        return;
+    }
+    uint32_t n = store_ended(holder->held, client->nspace, STORE_ANY_RANK);
+    log_debug("%s is there no more: %u of its published entries have ended with it", client->nspace,
+              n);
+    desk_free(holder, client);
 }
 
 void desk_note(struct holder *holder, uint32_t node)
@@ -43,43 +70,15 @@ void desk_note(struct holder *holder, uint32_t node)
         if (client == NULL)
             return;
         snprintf(client->nspace, sizeof client->nspace, "%s", nspace);
+        timer_init(&client->end, holder->env.timers, on_end, holder);
         TAILQ_INSERT_TAIL(&holder->clients, client, link);
     } else if (client->node != node) {
         client->hello = 0;
         client->parted = true;
     }
     client->node = node;
-    client->gone = 0;
-    client->heard = holder->env.now(holder->env.arg);
-}
-
-static int64_t end_of(const struct client *client)
-{
-    return client->gone != 0 ? client->gone + NEXT_DEPUTY_MS : client->heard + SILENCE_MS;
-}
-
-int64_t desk_next(const struct holder *holder)
-{
-    const struct client *client;
-    int64_t at = 0;
-    TAILQ_FOREACH (client, &holder->clients, link)
-        at = earlier(at, end_of(client));
-    return at;
-}
-
-void desk_tick(struct holder *holder, int64_t now)
-{
-    struct client *client, *next;
-    for (client = TAILQ_FIRST(&holder->clients); client != NULL; client = next) {
-        next = TAILQ_NEXT(client, link);
-        if (end_of(client) > now)
-            continue;
-        uint32_t n = store_ended(holder->held, client->nspace, STORE_ANY_RANK);
-        log_debug("%s is there no more: %u of its published entries have ended with it",
-                  client->nspace, n);
-        TAILQ_REMOVE(&holder->clients, client, link);
-        free(client);
-    }
+    client->gone = false;
+    timer_after(&client->end, SILENCE_MS);
 }
 
 /* ---- requests ---- */
@@ -161,7 +160,7 @@ static void tell_read(struct holder *holder, const struct store_entry *e)
     struct client *client;
     uint32_t node = HOLDER_NONE;
     TAILQ_FOREACH (client, &holder->clients, link)
-        if (strcmp(client->nspace, e->who.nspace) == 0 && client->gone == 0)
+        if (strcmp(client->nspace, e->who.nspace) == 0 && !client->gone)
             node = client->node;
     struct store_entry *kept = store_named(holder->kept, e->who.nspace, e->who.rank, e->number);
     if (kept != NULL)
@@ -242,7 +241,7 @@ static void lookup(struct holder *holder, struct carry *c, struct wire_in *in)
         c->lookup.want = c->lookup.nkeys;
     c->state = CARRY_WAITS;
     if (c->from != holder->env.self && c->lookup.left > 0)
-        c->deadline = holder->env.now(holder->env.arg) + c->lookup.left;
+        carry_expires(c, c->lookup.left);
     try_lookup(holder, c);
 }
 
@@ -319,7 +318,7 @@ void desk_serve(struct holder *holder, struct carry *c)
     wire_in_init(&in, c->body, c->len);
     wire_get_u8(&in);
     if (client != NULL)
-        client->heard = holder->env.now(holder->env.arg);
+        timer_after(&client->end, SILENCE_MS);
     if (c->op == HOLDER_LOOKUP) {
         lookup(holder, c, &in);
         return;

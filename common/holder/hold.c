@@ -13,7 +13,7 @@ void hold_begin(struct holder *holder)
 {
     holder_set_state(holder, HOLDS);
     holder->checks = 0;
-    holder->check = holder_now(holder) + CHECK_FIRST_MS;
+    timer_after(&holder->check, CHECK_FIRST_MS);
     holder->serve(holder);
 }
 
@@ -38,8 +38,8 @@ static void collected(void *arg, int32_t status, const void *data, size_t len)
 {
     struct holder *holder = arg;
     (void)data, (void)len;
-    if (status == HOLDER_AGAIN && holder->check > holder_now(holder))
-        holder->check = holder_now(holder); /* it knows an older one */
+    if (status == HOLDER_AGAIN && timer_runs(&holder->check))
+        timer_after(&holder->check, 0); /* it knows an older one */
     if (holder->collecting > 0 && --holder->collecting == 0 && holder->state == COLLECTS)
         hold_begin(holder);
 }
@@ -60,12 +60,12 @@ void hold_collect(struct holder *holder)
         return;
     }
     holder_set_state(holder, COLLECTS);
-    holder->until = holder_now(holder) + COLLECT_MS;
+    timer_after(&holder->until, COLLECT_MS);
     holder->collecting = 1; /* until the last of them is named */
     holder->listings++;
     if (env->others == NULL || !env->others(env->arg)) {
         holder->listings--;
-        holder->until = holder_now(holder) + SUCCEED_MS;
+        timer_after(&holder->until, SUCCEED_MS);
         if (!holder->succeeds)
             hold_begin(holder);
     }
@@ -95,7 +95,7 @@ static bool is_of_gone_step(const void *arg, const struct store_entry *e)
     const struct holder *holder = arg;
     const struct client *client;
     TAILQ_FOREACH (client, &holder->clients, link)
-        if (client->gone == 0 && strcmp(client->nspace, e->who.nspace) == 0)
+        if (!client->gone && strcmp(client->nspace, e->who.nspace) == 0)
             return false;
     return store_outlives(e);
 }

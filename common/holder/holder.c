@@ -3,11 +3,12 @@
  * states. */
 #include "common/holder/private.h"
 
-#include "common/util/clock.h"
-
 #include <stdlib.h>
 
-enum { CHECK_MAX_MS = 300000 };
+enum {
+    CHECK_MAX_MS = 300000,
+    VAIN_AGAIN_MS = 2000, /* what comes when the holder was looked for in vain may wait so long */
+};
 
 /* ms: the second time and the third that a holder looks for an older one */
 static const int64_t checks[] = {8000, 30000};
@@ -34,7 +35,7 @@ void holder_lost(struct holder *holder, uint32_t node)
         return;
     carry_forget(holder, node);
     if (client != NULL)
-        client->gone = holder_now(holder);
+        desk_gone(client);
     change_deputy(holder);
     bool followed =
         (holder->state == FOLLOWS || holder->state == GREETS || holder->state == SEEKS) &&
@@ -42,13 +43,14 @@ void holder_lost(struct holder *holder, uint32_t node)
     if (holder_is_deputy(holder) && followed) {
         holder->succeeds = true;
         holder_set_state(holder, RESTS);
-        holder->since = holder->again = 0;
+        timer_stop(&holder->vain);
+        timer_stop(&holder->again);
         holder->pause = 0; /* it may have sent us away before it was gone */
         holder->node = HOLDER_NONE;
         if (holder_is_needed(holder))
             seek_now(holder);
     }
-    if (holder->again == 0)
+    if (!timer_runs(&holder->again))
         serve_queue(holder);
 }
 
@@ -65,77 +67,81 @@ void holder_ended(struct holder *holder, const char *nspace, uint32_t rank)
     wire_out_free(&out);
 }
 
-int64_t holder_next(const struct holder *holder)
+/* A request that does not wait for data, and for which no holder was found. */
+static bool is_hopeless(const struct carry *c)
 {
-    const struct carry *c;
-    int64_t at = holder->again;
-    if (holder->closing)
-        return -1;
-    TAILQ_FOREACH (c, &holder->carries, link)
-        if (!c->answered)
-            at = earlier(at, c->deadline);
-    if (holder->state == COLLECTS)
-        at = earlier(at, holder->until);
-    if (holder->state == HOLDS && holder->env.find != NULL && !holder->asked)
-        at = earlier(at, holder->check);
-    if (holder->state == FOLLOWS && store_counts(holder->kept).entries > 0)
-        at = earlier(at, holder->ping);
-    if (holder->state == HOLDS)
-        at = earlier(at, desk_next(holder));
-    return ms_until(at, holder_now(holder));
+    return !c->answered && c->state == CARRY_QUEUED && c->op != HOLDER_LOOKUP;
 }
 
-/* A request whose time is over, or that waits for a holder in vain. @return whether there was one
- */
-static bool expire(struct holder *holder, int64_t now)
+static void on_vain(void *arg, struct timer *timer)
 {
-    const struct holder_codes *codes = &holder->env.codes;
+    struct holder *holder = arg;
     struct carry *c;
-    bool vain = holder->since != 0 && now >= holder->since + VAIN_MS;
-    TAILQ_FOREACH (c, &holder->carries, link) {
-        bool late = c->deadline != 0 && c->deadline <= now;
-        bool hopeless = vain && c->state == CARRY_QUEUED && c->op != HOLDER_LOOKUP;
-        if (c->answered || !(late || hopeless))
-            continue;
-        carry_answer(c, late ? codes->timeout : codes->unreach, NULL, 0);
-        return true;
-    }
-    return false;
+    timer_after(timer, VAIN_AGAIN_MS);
+    do {
+        TAILQ_FOREACH (c, &holder->carries, link)
+            if (is_hopeless(c))
+                break;
+        if (c != NULL)
+            carry_answer(c, holder->env.codes.unreach, NULL, 0);
+    } while (c != NULL);
 }
 
-static void check(struct holder *holder, int64_t now)
+static void on_again(void *arg, struct timer *timer)
 {
+    struct holder *holder = arg;
+    (void)timer;
+    if (holder_is_deputy(holder))
+        seek_now(holder);
+    else
+        serve_queue(holder);
+}
+
+static void on_until(void *arg, struct timer *timer)
+{
+    struct holder *holder = arg;
+    (void)timer;
+    if (holder->state == COLLECTS)
+        hold_begin(holder);
+}
+
+static void on_check(void *arg, struct timer *timer)
+{
+    struct holder *holder = arg;
+    if (holder->state != HOLDS || holder->env.find == NULL || holder->asked)
+        return; /* holder_found() starts it again */
     uint32_t n = holder->checks++;
-    holder->check = now + (n < sizeof checks / sizeof *checks ? checks[n] : CHECK_MAX_MS);
+    timer_after(timer, n < sizeof checks / sizeof *checks ? checks[n] : CHECK_MAX_MS);
     seek_now(holder);
 }
 
-void holder_tick(struct holder *holder)
+static void on_ping(void *arg, struct timer *timer)
 {
-    int64_t now = holder_now(holder);
-    if (holder->closing)
+    struct holder *holder = arg;
+    if (holder->state != FOLLOWS)
         return;
-    while (expire(holder, now))
-        ;
-    if (holder->again != 0 && holder->again <= now) {
-        holder->again = 0;
-        if (holder_is_deputy(holder))
-            seek_now(holder);
-        else
-            serve_queue(holder);
-    }
-    if (holder->state == COLLECTS && holder->until <= now)
-        hold_begin(holder);
-    if (holder->state == HOLDS && holder->env.find != NULL && holder->check <= now &&
-        !holder->asked)
-        check(holder, now);
-    if (holder->state == HOLDS)
-        desk_tick(holder, now);
-    if (holder->state == FOLLOWS && holder->ping <= now) {
-        holder->ping = now + PING_MS;
-        if (store_counts(holder->kept).entries > 0)
-            serve_ping(holder);
-    }
+    timer_after(timer, PING_MS);
+    if (store_counts(holder->kept).entries > 0)
+        serve_ping(holder);
+}
+
+static void open_timers(struct holder *holder)
+{
+    struct timers *timers = holder->env.timers;
+    timer_init(&holder->vain, timers, on_vain, holder);
+    timer_init(&holder->again, timers, on_again, holder);
+    timer_init(&holder->until, timers, on_until, holder);
+    timer_init(&holder->check, timers, on_check, holder);
+    timer_init(&holder->ping, timers, on_ping, holder);
+}
+
+static void stop_timers(struct holder *holder)
+{
+    timer_stop(&holder->vain);
+    timer_stop(&holder->again);
+    timer_stop(&holder->until);
+    timer_stop(&holder->check);
+    timer_stop(&holder->ping);
 }
 
 struct holder_view holder_view(const struct holder *holder)
@@ -153,7 +159,7 @@ struct holder_view holder_view(const struct holder *holder)
     TAILQ_FOREACH (c, &holder->carries, link)
         view.waiting += !c->answered;
     TAILQ_FOREACH (client, &holder->clients, link)
-        view.steps += client->gone == 0;
+        view.steps += !client->gone;
     return view;
 }
 
@@ -166,6 +172,7 @@ struct holder *holder_new(const struct holder_env *env)
     holder->node = HOLDER_NONE;
     holder->came = serve_answer;
     holder->serve = serve_queue;
+    open_timers(holder);
     TAILQ_INIT(&holder->carries);
     TAILQ_INIT(&holder->clients);
     holder->deputy = env->self == 0 ? 0 : holder_find_deputy(holder);
@@ -181,6 +188,7 @@ void holder_close(struct holder *holder)
 {
     struct carry *c;
     holder->closing = true;
+    stop_timers(holder);
     do {
         TAILQ_FOREACH (c, &holder->carries, link)
             if (!c->answered)
@@ -195,12 +203,10 @@ void holder_free(struct holder *holder)
 {
     if (holder == NULL)
         return;
+    stop_timers(holder);
     carry_free_all(holder);
-    while (!TAILQ_EMPTY(&holder->clients)) {
-        struct client *client = TAILQ_FIRST(&holder->clients);
-        TAILQ_REMOVE(&holder->clients, client, link);
-        free(client);
-    }
+    while (!TAILQ_EMPTY(&holder->clients))
+        desk_free(holder, TAILQ_FIRST(&holder->clients));
     store_free(holder->kept);
     store_free(holder->held);
     free(holder);

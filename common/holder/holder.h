@@ -70,7 +70,7 @@ struct holder_env {
     void *arg;
     uint32_t self, nnodes; /**< of the own step; a handle from nnodes on is another step's */
     struct holder_codes codes;
-    int64_t (*now)(void *arg); /**< ms */
+    struct timers *timers; /**< borrowed */
     bool (*is_lost)(void *arg, uint32_t node);
     /** Asks the resource manager for the session's holder, which holder_found() is told. NULL: the
      * session has one step. */
@@ -134,10 +134,6 @@ void holder_leave(struct holder *holder);
 
 /** @return whether that has not happened yet; true for some seconds at most */
 bool holder_hands_over(const struct holder *holder);
-
-/** @return milliseconds until holder_tick() is due, or -1 for never */
-int64_t holder_next(const struct holder *holder);
-void holder_tick(struct holder *holder);
 
 /** How it stands, for muster-status. */
 struct holder_view {

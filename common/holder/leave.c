@@ -57,7 +57,7 @@ static uint32_t find_heir(const struct holder *holder)
     if (!holder_is_holder(holder))
         return HOLDER_NONE;
     TAILQ_FOREACH (client, &holder->clients, link)
-        if (client->gone == 0 && !holder->env.is_lost(holder->env.arg, client->node))
+        if (!client->gone && !holder->env.is_lost(holder->env.arg, client->node))
             return client->node;
     return holder->declined || holder->heirs != HEIRS_NAMED ? HOLDER_NONE : find_next(holder);
 }
@@ -73,7 +73,7 @@ static void taken(void *arg, int32_t status, const void *data, size_t len)
     if (holder->leave == LEAVE_DONE)
         return;
     if (client != NULL)
-        client->gone = holder_now(holder);
+        desk_gone(client);
     else if (holder_is_own(holder, holder->heir))
         holder->declined = true;
     else if ((holder->state == FOLLOWS || holder->state == GREETS) && holder->node == holder->heir)

@@ -37,7 +37,7 @@ struct carry {
     enum holder_op op;
     void *body; /**< owned */
     size_t len;
-    int64_t deadline;                                     /**< ms; 0: none */
+    struct timer deadline;
     enum { CARRY_QUEUED, CARRY_SENT, CARRY_WAITS } state; /**< for us; above; at our own desk */
     uint32_t to;                                          /**< of CARRY_SENT: the server above */
     bool tried;                                           /**< in this round of the queue */
@@ -60,8 +60,8 @@ struct client {
     uint64_t hello; /**< number of the last HELLO that was taken from it */
     bool parted;    /**< other servers of the step have been its deputy, too: perhaps its servers do
                          not agree on which of them are lost, and none has heard of all */
-    int64_t heard;  /**< ms */
-    int64_t gone;   /**< ms: since when it has no deputy; 0: it has */
+    bool gone;      /**< it has no deputy */
+    struct timer end; /**< it counts as ended */
 };
 
 /** A question of another server that was answered. */
@@ -80,15 +80,16 @@ struct holder {
     bool more;           /**< of GREETS: there is more to say than was said */
     bool succeeds;       /**< there was a holder before */
     uint32_t pause;      /**< ms until the next try */
-    int64_t again;       /**< when to look for the holder again, ms; 0: not */
-    int64_t since;       /**< since when we have looked for it in vain; 0: we have not */
-    int64_t until;       /**< of COLLECTS: when it ends at the latest */
+    struct timer again;  /**< to look for the holder again */
+    struct timer vain;   /**< runs while we look for it; then what waits fails */
+    struct timer until;  /**< of COLLECTS: its end at the latest */
     uint32_t collecting; /**< of COLLECTS: answers that are owed */
     uint32_t listings;   /**< how often the other steps are still to be named, to be collected from;
                               when they are named once more, it is for heirs */
-    int64_t check;       /**< of HOLDS: when to look whether there is an older one, ms */
+    struct timer check;  /**< of HOLDS: to look whether there is an older one. Where that is due
+                            while  the resource manager owes an answer, its answer starts it again */
     uint32_t checks;     /**< how often that was done */
-    int64_t ping;        /**< of FOLLOWS: when to say that we are there, ms */
+    struct timer ping;   /**< of FOLLOWS: to say that we are there */
     enum leave_state leave;
     int64_t leave_until; /**< of OFFERS and AWAITS: when this server leaves all the same, ms */
     uint32_t heir;       /**< of AWAITS: the server that was asked */
@@ -125,6 +126,8 @@ void carry_send(struct carry *c, uint32_t node);
 /** Whether the question was answered not long ago: it was asked again meanwhile, and is not to be
  * done twice. */
 bool carry_was_told(const struct holder *holder, uint32_t from, uint64_t id);
+/** Sets its deadline. @param ms 0: none */
+void carry_expires(struct carry *c, uint32_t ms);
 /** Frees all of them, without a word. */
 void carry_free_all(struct holder *holder);
 /** Of a server that is gone: no answer is awaited there any more. */
@@ -145,10 +148,9 @@ void desk_note(struct holder *holder, uint32_t node);
 struct client *desk_client(struct holder *holder, uint32_t node);
 /** Adds the entries of a HELLO to @p store. @return false: malformed */
 bool desk_take(struct store *store, struct wire_in *in);
-/** Ends what only living steps have. */
-void desk_tick(struct holder *holder, int64_t now);
-/** @return when desk_tick() is due, ms; 0: never */
-int64_t desk_next(const struct holder *holder);
+/** Notes that a step has no deputy. */
+void desk_gone(struct client *client);
+void desk_free(struct holder *holder, struct client *client);
 
 /* ---- state.c: what is asked of the state ---- */
 

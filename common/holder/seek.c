@@ -14,16 +14,20 @@
 
 enum { PAUSE_MAX_MS = 2000 };
 
+static void seek(struct holder *holder)
+{
+    holder_set_state(holder, SEEKS);
+    if (!timer_runs(&holder->vain))
+        timer_after(&holder->vain, VAIN_MS);
+}
+
 void seek_now(struct holder *holder)
 {
     if (holder->closing || !holder_is_deputy(holder) || holder->asked)
         return;
-    if (!holder_is_holder(holder)) {
-        holder_set_state(holder, SEEKS);
-        if (holder->since == 0)
-            holder->since = holder_now(holder);
-    }
-    holder->again = 0;
+    if (!holder_is_holder(holder))
+        seek(holder);
+    timer_stop(&holder->again);
     if (holder->env.find == NULL) {
         holder_found(holder, holder->env.self, NULL);
         return;
@@ -34,13 +38,11 @@ void seek_now(struct holder *holder)
 
 void seek_later(struct holder *holder)
 {
-    holder_set_state(holder, SEEKS);
-    if (holder->since == 0)
-        holder->since = holder_now(holder);
+    seek(holder);
     holder->pause = holder->pause == 0                 ? PAUSE_FIRST_MS
                     : holder->pause * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                        : holder->pause * 2;
-    holder->again = holder_now(holder) + holder->pause;
+    timer_after(&holder->again, holder->pause);
 }
 
 void seek_again(struct holder *holder, int32_t status)
@@ -137,10 +139,9 @@ static void step_down(struct holder *holder, uint32_t node)
     }
     while (!TAILQ_EMPTY(&holder->clients)) {
         struct client *client = TAILQ_FIRST(&holder->clients);
-        if (client->gone == 0) /* it looks again */
+        if (!client->gone) /* it looks again */
             holder->env.ask(holder->env.arg, client->node, &op, 1, ANSWER_S, holder_ignore, NULL);
-        TAILQ_REMOVE(&holder->clients, client, link);
-        free(client);
+        desk_free(holder, client);
     }
     seek_follow(holder, node);
 }
@@ -172,8 +173,8 @@ static void greeted(void *arg, int32_t status, const void *data, size_t len)
     holder_set_state(holder, FOLLOWS);
     holder->succeeds = true;
     holder->pause = 0;
-    holder->since = 0;
-    holder->ping = holder_now(holder) + PING_MS;
+    timer_stop(&holder->vain);
+    timer_after(&holder->ping, PING_MS);
     if (holder->more)
         seek_greet(holder, holder->node, holder_ignore);
     send_away(holder);
@@ -186,6 +187,8 @@ void holder_found(struct holder *holder, uint32_t node, const char *why)
     holder->asked = false;
     if (holder->closing || !holder_is_deputy(holder))
         return;
+    if (holder->state == HOLDS && !timer_runs(&holder->check))
+        timer_after(&holder->check, 0); /* it was due meanwhile */
     if (node == HOLDER_NONE) {
         log_info("the session's holder is not known: %s", why != NULL ? why : "?");
         if (!holding)
@@ -193,7 +196,7 @@ void holder_found(struct holder *holder, uint32_t node, const char *why)
         return;
     }
     if (node == holder->env.self) {
-        holder->since = 0;
+        timer_stop(&holder->vain);
         holder->pause = 0;
         if (!holding)
             hold_collect(holder);

@@ -26,7 +26,7 @@ static void ponged(void *arg, int32_t status, const void *data, size_t len)
 void serve_ping(struct holder *holder)
 {
     const unsigned char op = HOLDER_PING;
-    holder->ping = holder_now(holder) + PING_MS;
+    timer_after(&holder->ping, PING_MS);
     holder->env.ask(holder->env.arg, holder->node, &op, 1, ANSWER_S, ponged, holder);
 }
 
@@ -184,8 +184,8 @@ void serve_answer(struct carry *c, int32_t status, const void *data, size_t len)
     if (status == HOLDER_AGAIN || status == codes->lost) {
         if (holder_is_deputy(holder) && holder->state == FOLLOWS)
             seek_again(holder, status);
-        else if (!holder_is_deputy(holder) && holder->again == 0)
-            holder->again = holder_now(holder) + PAUSE_FIRST_MS;
+        else if (!holder_is_deputy(holder) && !timer_runs(&holder->again))
+            timer_after(&holder->again, PAUSE_FIRST_MS);
         return; /* it is queued */
     }
     if (status == codes->success && holder_is_own(holder, c->from))
@@ -226,6 +226,6 @@ void holder_request(struct holder *holder, const void *body, size_t len, uint32_
     }
     c->done = done;
     c->arg = arg;
-    c->deadline = ms > 0 ? holder_now(holder) + ms : 0;
+    carry_expires(c, ms);
     serve_queue(holder);
 }

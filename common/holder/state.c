@@ -21,7 +21,7 @@ void holder_set_state(struct holder *holder, enum holder_state state)
 
 int64_t holder_now(const struct holder *holder)
 {
-    return holder->env.now(holder->env.arg);
+    return timers_now(holder->env.timers);
 }
 
 bool holder_is_deputy(const struct holder *holder)

@@ -43,7 +43,7 @@ static void where_came(void *arg, int32_t status, const void *data, size_t len)
         /* The deputy has introduced it: one that is not known here has ended, and was forgotten. */
         bool gone = good && (env->server(env->arg, nspace, index, &node) != 0 ||
                              env->is_lost(env->arg, node));
-        if (gone && env->now(env->arg) < w->until) {
+        if (gone && holder_now(w->holder) < w->until) {
             ask_where(w, nspace, index);
             return;
         }

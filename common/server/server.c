@@ -86,12 +86,6 @@ uint32_t server_members_here(const struct server *server, const struct procset *
     return n;
 }
 
-int64_t server_now(void *arg)
-{
-    (void)arg;
-    return now_ms();
-}
-
 bool server_is_lost(void *arg, uint32_t node)
 {
     const struct server *server = arg;

@@ -110,19 +110,19 @@ struct server {
     struct event *timer;   /**< the first of these */
     struct handoff *handoff;
     struct nspace *nspace;
-    struct topology *topology; /**< NULL: not known */
-    struct task *tasks;        /**< slot → task */
-    uint32_t ntold;            /**< tasks whose start the launcher has told of */
-    bool argv_sought;          /**< @thread PMIx's: the command line was looked for */
-    struct handoff_item *held; /**< requests that wait for tasks_loss_is_told() */
+    struct topology *topology;  /**< NULL: not known */
+    struct task *tasks;         /**< slot → task */
+    uint32_t ntold;             /**< tasks whose start the launcher has told of */
+    bool argv_sought;           /**< @thread PMIx's: the command line was looked for */
+    struct handoff_item *held;  /**< requests that wait for tasks_loss_is_told() */
     struct timer report_losses; /**< of losses that are told then; it runs while there are any */
-    enum whose_end whose_end;  /**< of these */
-    bool stall_told;           /**< the user has been shown that something waits */
-    bool told_to_leave;        /**< the launcher shuts the control socket in order */
-    bool leaving;              /**< what waited was answered: frames are of no use any more */
-    bool ending;               /**< the step is being ended: more deaths are no news */
-    struct timer end_again;    /**< when this server has it ended, too */
-    struct timer end_bereft;   /**< when it has it ended for a server that died, if no other has */
+    enum whose_end whose_end;   /**< of these */
+    bool stall_told;            /**< the user has been shown that something waits */
+    bool told_to_leave;         /**< the launcher shuts the control socket in order */
+    bool leaving;               /**< what waited was answered: frames are of no use any more */
+    bool ending;                /**< the step is being ended: more deaths are no news */
+    struct timer end_again;     /**< when this server has it ended, too */
+    struct timer end_bereft;    /**< when it has it ended for a server that died, if no other has */
     enum first_loss loss;       /**< what was lost first, and has tasks end afterwards */
     char lost[256];             /**< the same for the user; "" for none */
     uint32_t lost_on;           /**< its node */
@@ -142,7 +142,8 @@ struct server {
     struct asks *asks;
     struct surveys *surveys; /**< questions to many servers: survey.h */
     struct link *link;
-    LIST_HEAD(, departure) departures; /**< departed.c: servers that have ended in order, just now */
+    LIST_HEAD(, departure)
+    departures;                    /**< departed.c: servers that have ended in order, just now */
     struct broadcasts *broadcasts; /**< what servers say to all: broadcast.h */
     struct absent *absent;         /**< absent.c: all that have, and why */
     enum beside beside;            /**< cut.c: the user's word of a program beside a task */
@@ -161,8 +162,8 @@ struct server {
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
     struct time_left time_left;
-    struct timer kept;          /**< steps_known.c: when it looks for what to forget */
-    LIST_HEAD(, sought) sought; /**< steps.c: namespaces that the RM looks for */
+    struct timer kept;              /**< steps_known.c: when it looks for what to forget */
+    LIST_HEAD(, sought) sought;     /**< steps.c: namespaces that the RM looks for */
     LIST_HEAD(, homeless) homeless; /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
     struct rm *rm;
@@ -221,8 +222,6 @@ uint32_t server_members_here(const struct server *server, const struct procset *
 /* Entries of the environments that parts of a server are given; @p arg is the server. @thread the
  * loop's */
 
-/** @return now_ms() */
-int64_t server_now(void *arg);
 /** @return whether the engine counts a server as lost */
 bool server_is_lost(void *arg, uint32_t node);
 /** @return 0 and the server of a process, or -1 when there is no such process */

@@ -262,7 +262,7 @@ void site_open(struct step *step, uint32_t node)
                   .unreach = CODE_UNREACH,
                   .bad = CODE_BAD,
                   .lost = CODE_LOST},
-        .now = clock_of,
+        .timers = &site->timers,
         .is_lost = is_lost,
         .find = rm_find,
         .others = rm_others,
@@ -374,11 +374,10 @@ void site_lost(struct site *site, struct site *gone)
 
 int64_t site_next(const struct site *site)
 {
-    return shorter(holder_next(site->holder), timers_wait(&site->timers));
+    return timers_wait(&site->timers);
 }
 
 void site_tick(struct site *site)
 {
     timers_run_one(&site->timers);
-    holder_tick(site->holder);
 }

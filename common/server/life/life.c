@@ -32,7 +32,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct server *server = arg;
     (void)fd, (void)what;
     timers_run(&server->timers);
-    holder_tick(server->holder);
 }
 
 int server_open(struct server *server, struct err *err)
@@ -61,7 +60,7 @@ void server_run(struct server *server)
     evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
     event_add(server->control, NULL);
     while (!event_base_got_break(server->base) &&
-           server_turn(server, holder_next(server->holder)))
+           server_turn(server, -1))
         ;
 }
 

@@ -194,7 +194,7 @@ int meeting_open(struct server *server)
                   .unreach = PMIX_ERR_UNREACH,
                   .bad = PMIX_ERR_BAD_PARAM,
                   .lost = PMIX_ERR_LOST_CONNECTION},
-        .now = server_now,
+        .timers = &server->timers,
         .is_lost = is_lost,
         .others = others,
         .ask = ask,
