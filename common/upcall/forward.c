@@ -7,7 +7,6 @@
 #include "common/server/spawned/outputs.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <pmix_server.h>
@@ -62,6 +61,7 @@ static bool is_wanted(struct forwards *all, const struct forward *f, const struc
 
 static void free_forward(struct forward *f)
 {
+    timer_stop(&f->over);
     free(f->heard);
     free(f->pulled_of);
     free(f);
@@ -94,11 +94,6 @@ static void end(struct forwards *all, struct forward *f)
     if (f->then != NULL)
         f->then(f->arg);
     free_forward(f);
-}
-
-static void watch(struct forwards *all)
-{
-    event_add_ms(all->timer, FORWARD_LOOK_MS);
 }
 
 /* ---- pieces ---- */
@@ -148,7 +143,7 @@ static bool congested(struct forwards *all)
     else if (all->pass_from == 0)
         all->pass_from = now_ms() + FORWARD_HOLD_MS;
     if (is)
-        watch(all);
+        timer_after(&all->look, FORWARD_LOOK_MS);
     return is;
 }
 
@@ -264,22 +259,18 @@ void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body
 
 /* ---- the clock ---- */
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_look(void *arg, struct timer *timer)
 {
     struct forwards *all = arg;
-    int64_t now = now_ms();
-    (void)fd, (void)what;
+    (void)timer;
     deliver_held(all);
-    bool again = all->pass_from != 0 && congested(all);
-    for (struct forward *f = LIST_FIRST(&all->list), *next; f != NULL; f = next) {
-        next = LIST_NEXT(f, entry);
-        if (f->then != NULL && now >= f->until)
-            end(all, f);
-        else if (f->then != NULL)
-            again = true;
-    }
-    if (again)
-        watch(all);
+    if (all->pass_from != 0)
+        congested(all);
+}
+
+static void on_over(void *arg, struct timer *timer)
+{
+    end(arg, TIMER_OF(timer, struct forward, over));
 }
 
 /* ---- what the spawn says, and what ends ---- */
@@ -291,8 +282,8 @@ int forwards_new(struct server *server)
         return -1;
     *all = (struct forwards){.server = server, .lock = PTHREAD_MUTEX_INITIALIZER};
     server->forwards = all;
-    all->timer = evtimer_new(server->base, on_timer, all);
-    return all->timer != NULL ? 0 : -1;
+    timer_init(&all->look, &server->timers, on_look, all);
+    return 0;
 }
 
 void forwards_free(struct server *server)
@@ -310,8 +301,7 @@ void forwards_free(struct server *server)
         LIST_REMOVE(f, entry);
         free_forward(f);
     }
-    if (all->timer != NULL)
-        event_free(all->timer);
+    timer_stop(&all->look);
     pullers_free(&all->pullers);
     free(all);
     server->forwards = NULL;
@@ -385,8 +375,8 @@ bool forwards_await_end(struct server *server, uint64_t number, void (*then)(voi
         return false;
     f->then = then;
     f->arg = arg;
-    f->until = now_ms() + FORWARD_END_MS;
-    watch(server->forwards);
+    timer_init(&f->over, &server->timers, on_over, server->forwards);
+    timer_after(&f->over, FORWARD_END_MS);
     return true;
 }
 

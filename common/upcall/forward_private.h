@@ -39,7 +39,7 @@ struct forward {
     struct heard *heard; /* of each process standard output, standard error; NULL: none yet */
     void (*then)(void *arg);
     void *arg;
-    int64_t until; /* when `then` is called, ms */
+    struct timer over; /* when `then` is called at the latest */
 };
 
 struct forwards {
@@ -47,7 +47,7 @@ struct forwards {
     uint64_t last; /* number of the last spawn; only PMIx's thread uses it */
     LIST_HEAD(, forward) list;
     LIST_HEAD(, piece) pieces;
-    struct event *timer;
+    struct timer look;
     int64_t pass_from; /* when the congestion has lasted too long, ms; 0: there is none */
     struct pullers pullers;
     pthread_mutex_t lock; /* of list, and of child and pulls in it */

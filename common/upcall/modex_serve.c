@@ -17,7 +17,6 @@
  */
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -52,13 +51,13 @@ struct served {
     void *arg;         /* of that */
     uint64_t order;    /* of such questions, as libpmix was asked for data */
     uint32_t rank;
-    char *key;           /* owned; "": none */
-    pmix_info_t local;   /* the directive to look for keys of local scope */
-    bool primed;         /* the process has committed something */
-    struct event *timer; /* owned; NULL before the first wait */
-    unsigned wait;       /* the last one, ms */
-    uint32_t patience;   /* how long the key is waited for, s */
-    int64_t until;       /* that long after it was first found missing, now_ms() */
+    char *key;         /* owned; "": none */
+    pmix_info_t local; /* the directive to look for keys of local scope */
+    bool primed;       /* the process has committed something */
+    struct timer again;
+    unsigned wait;     /* the last one, ms */
+    uint32_t patience; /* how long the key is waited for, s */
+    int64_t until;     /* that long after it was first found missing, now_ms() */
     pmix_status_t status;
     char *data;
     size_t len;
@@ -68,8 +67,7 @@ static void look(struct served *s, enum served_state state);
 
 static void free_served(struct served *s)
 {
-    if (s->timer != NULL)
-        event_free(s->timer);
+    timer_stop(&s->again);
     free(s->data);
     free(s->key);
     free(s);
@@ -186,9 +184,9 @@ static void ask_library(struct served *s, enum served_state state)
     reply(s);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_again(void *arg, struct timer *timer)
 {
-    (void)fd, (void)what;
+    (void)timer;
     look(arg, SERVED_LOOKS);
 }
 
@@ -200,10 +198,8 @@ static void wait_for_commit(struct served *s)
     }
     s->state = SERVED_WAITS;
     s->wait = s->wait == 0 ? LOOK_FIRST_MS : s->wait < LOOK_MAX_MS / 2 ? s->wait * 2 : LOOK_MAX_MS;
-    if (s->timer == NULL)
-        s->timer = evtimer_new(upcall_server()->base, on_timer, s);
-    if (s->timer == NULL || event_add_ms(s->timer, s->wait) != 0)
-        ask_library(s, SERVED_ASKED); /* whatever there is */
+    timer_init(&s->again, &upcall_server()->timers, on_again, s);
+    timer_after(&s->again, s->wait);
 }
 
 /* @thread the loop's */
@@ -304,7 +300,7 @@ void upcall_task_gone(struct server *server, uint32_t rank)
     LIST_FOREACH (s, &server->served, entry) {
         asked |= owes(s, rank, server->nserved);
         if (s->rank == rank && s->state == SERVED_WAITS)
-            event_add_ms(s->timer, 0); /* it will not get its key */
+            timer_after(&s->again, 0); /* it will not get its key */
     }
     if (!asked || (behind = calloc(1, sizeof *behind)) == NULL)
         return;

@@ -24,7 +24,7 @@ static const pmix_proc_t tool = {.nspace = "tool.1", .rank = 0};
 static int64_t ms;
 static bool busy; /* a connection is congested */
 
-/* Instead of libc's, for now_ms(); libevent keeps its own. */
+/* Instead of libc's, for now_ms(). */
 __attribute__((visibility("hidden"))) int clock_gettime(clockid_t clock, struct timespec *t)
 {
     (void)clock;
@@ -94,7 +94,6 @@ static int setup(void **state)
     busy = false;
     delivered = 0;
     offset = 0;
-    server.base = event_base_new();
     server.boot.nspace = nspace;
     if (forwards_new(&server) != 0)
         return -1;
@@ -107,7 +106,6 @@ static int teardown(void **state)
 {
     (void)state;
     forwards_free(&server);
-    event_base_free(server.base);
     return 0;
 }
 
@@ -160,10 +158,11 @@ static pmix_status_t pull(bool stops)
     return pull_of(PMIX_FWD_STDOUT_CHANNEL, stops);
 }
 
-/* Until the timer, the only event that there is, has looked again. */
+/* Until the timer, the only one that there is, has looked again. */
 static void look(void)
 {
-    event_base_loop(server.base, EVLOOP_ONCE);
+    ms += timers_wait(&server.timers);
+    timers_run(&server.timers);
 }
 
 /* ---- tests ---- */

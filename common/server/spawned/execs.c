@@ -5,7 +5,6 @@
 #include "common/launch/plan.h"
 #include "common/server/ending.h"
 #include "common/server/spawned/streams.h"
-#include "common/util/event_ms.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
@@ -54,9 +53,9 @@ struct execs {
     uint32_t ndone, nbelow; /* tasks here that have become their programs, and servers right below
                                that have reported it */
     bool below[ARITY];      /* which of those servers have reported */
-    bool told; /* this server has reported, to the one above or, as node 0, to the RM */
-    struct event *patience; /* runs out where no other server has said why a task was killed */
-    char killed[TEXT_MAX];  /* the message that is logged then; "": no task was killed */
+    bool told;             /* this server has reported, to the one above or, as node 0, to the RM */
+    struct timer patience; /* runs out where no other server has said why a task was killed */
+    char killed[TEXT_MAX]; /* the message that is logged then; "": no task was killed */
 };
 
 char *execs_env(const struct server *server)
@@ -163,10 +162,10 @@ static void done(struct execs *execs, uint32_t slot)
     look(execs);
 }
 
-static void on_patience(evutil_socket_t fd, short what, void *arg)
+static void on_patience(void *arg, struct timer *timer)
 {
     struct execs *execs = arg;
-    (void)fd, (void)what;
+    (void)timer;
     if (!execs->told)
         fail(execs, RM_SPAWN_FAILED, execs->killed);
 }
@@ -178,7 +177,8 @@ static void await_why(struct execs *execs, const char *text)
     if (execs->killed[0] != '\0')
         return;
     snprintf(execs->killed, sizeof execs->killed, "%s", text);
-    event_add_ms(execs->patience, CAUSE_MS);
+    timer_init(&execs->patience, &execs->server->timers, on_patience, execs);
+    timer_after(&execs->patience, CAUSE_MS);
 }
 
 void execs_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
@@ -398,9 +398,7 @@ int execs_open(struct server *server, struct err *err)
     execs->server = server;
     execs->tasks = calloc(boot_here(&server->boot)->ntasks + 1, sizeof *execs->tasks);
     server->streams = streams_new(server);
-    execs->patience = evtimer_new(server->base, on_patience, execs);
-    if (execs->tasks == NULL || server->streams == NULL || execs->patience == NULL ||
-        open_socket(execs) != 0)
+    if (execs->tasks == NULL || server->streams == NULL || open_socket(execs) != 0)
         return err_set(err, "no socket for the processes of a spawned step in %s: %s",
                        server->boot.tmpdir, strerror(errno));
     log_info("spawned by %s rank %u", nspace, rank);
@@ -428,8 +426,7 @@ void execs_close(struct server *server)
         evconnlistener_free(execs->listener);
     streams_free(server->streams);
     server->streams = NULL;
-    if (execs->patience != NULL)
-        event_free(execs->patience);
+    timer_stop(&execs->patience);
     free(execs->tasks);
     free(execs);
     server->execs = NULL;

@@ -3,7 +3,6 @@
 #include "common/server/spawned/outputs.h"
 
 #include "common/transport/wire.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -42,6 +41,7 @@ struct stream {
     int in, own;
     mode_t kind; /* of the own output: S_IFIFO and so on */
     struct event *readable, *writable;
+    struct timer hold;    /* the beginning of a line goes on without its end */
     unsigned char *piece; /* owned */
     size_t len, at;       /* bytes of the piece, 0: the stream ends; bytes of it that are written */
     unsigned char *held;  /* the beginning of a line; owned, OUTPUTS_PIECE bytes, or NULL */
@@ -53,9 +53,9 @@ struct outputs {
     struct outputs_env env;
     struct outputs_home home; /* empty until there is a stream */
     LIST_HEAD(, stream) streams;
-    int way[2];          /* a pipe, empty, through which pieces go to pipes */
-    struct event *timer; /* while a stream seeks */
-    int64_t seek_until;  /* ms; 0: none has sought */
+    int way[2];         /* a pipe, empty, through which pieces go to pipes */
+    struct timer look;  /* while a stream seeks */
+    int64_t seek_until; /* ms; 0: none has sought */
     bool home_gone, closing;
 };
 
@@ -78,6 +78,7 @@ bool outputs_read_home(const char *text, struct outputs_home *home)
 static void drop(struct stream *s)
 {
     LIST_REMOVE(s, entry);
+    timer_stop(&s->hold);
     if (s->readable != NULL)
         event_free(s->readable);
     if (s->writable != NULL)
@@ -98,10 +99,9 @@ static void lose(struct stream *s)
 static void await_more(struct stream *s)
 {
     s->state = STREAM_READS;
+    event_add(s->readable, NULL);
     if (s->nheld > 0)
-        event_add_ms(s->readable, OUTPUTS_HOLD_MS);
-    else
-        event_add(s->readable, NULL);
+        timer_after(&s->hold, OUTPUTS_HOLD_MS);
 }
 
 /* ---- pieces ---- */
@@ -242,8 +242,8 @@ static void ask_home(struct stream *s, uint32_t node)
 static void look_again(struct outputs *o)
 {
     if (o->seek_until == 0)
-        o->seek_until = o->env.now() + OUTPUTS_SEEK_MS;
-    event_add_ms(o->timer, OUTPUTS_LOOK_MS);
+        o->seek_until = timers_now(o->env.timers) + OUTPUTS_SEEK_MS;
+    timer_after(&o->look, OUTPUTS_LOOK_MS);
 }
 
 /* Sends the piece to the home, or writes it to the own output, or looks for the home again later.
@@ -256,7 +256,7 @@ static void go(struct stream *s)
         write_own(s);
     } else if (o->env.find(o->env.arg, &o->home, &node)) {
         ask_home(s, node);
-    } else if (o->seek_until != 0 && o->env.now() >= o->seek_until) {
+    } else if (o->seek_until != 0 && timers_now(o->env.timers) >= o->seek_until) {
         log_warning("output of rank %u goes to the terminal: the server of the process that has "
                     "spawned it is not known",
                     s->rank);
@@ -268,10 +268,10 @@ static void go(struct stream *s)
     }
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_look(void *arg, struct timer *timer)
 {
     struct outputs *o = arg;
-    (void)fd, (void)what;
+    (void)timer;
     for (struct stream *s = LIST_FIRST(&o->streams), *next; s != NULL; s = next) {
         next = LIST_NEXT(s, entry);
         if (s->state == STREAM_SEEKS)
@@ -318,22 +318,29 @@ static void take(struct stream *s, size_t len)
     go(s);
 }
 
+static void on_hold(void *arg, struct timer *timer)
+{
+    struct stream *s = arg;
+    (void)timer;
+    event_del(s->readable);
+    take(s, s->nheld);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
-    ssize_t n = -1;
+    (void)what;
+    timer_stop(&s->hold);
     if (s->held == NULL && (s->held = malloc(OUTPUTS_PIECE)) == NULL) {
         lose(s);
         return;
     }
-    if (what & EV_READ) {
-        n = read(fd, s->held + s->nheld, OUTPUTS_PIECE - s->nheld);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            await_more(s);
-            return;
-        }
-        s->nheld += n > 0 ? (size_t)n : 0;
+    ssize_t n = read(fd, s->held + s->nheld, OUTPUTS_PIECE - s->nheld);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        await_more(s);
+        return;
     }
+    s->nheld += n > 0 ? (size_t)n : 0;
     size_t len = cut(s, n <= 0);
     if (len > 0 || n <= 0)
         take(s, len);
@@ -353,11 +360,8 @@ struct outputs *outputs_new(const struct outputs_env *env)
         free(o);
         return NULL;
     }
-    o->timer = evtimer_new(env->base, on_timer, o);
-    if (o->timer != NULL)
-        return o;
-    outputs_free(o);
-    return NULL;
+    timer_init(&o->look, env->timers, on_look, o);
+    return o;
 }
 
 /* Takes over both descriptors. */
@@ -371,6 +375,7 @@ static bool add_stream(struct outputs *o, uint32_t rank, char which, int in, int
     }
     *s = (struct stream){
         .outputs = o, .refused = o->home_gone, .rank = rank, .which = which, .in = in, .own = own};
+    timer_init(&s->hold, o->env.timers, on_hold, s);
     LIST_INSERT_HEAD(&o->streams, s, entry);
     evutil_make_socket_nonblocking(in);
     struct stat st;
@@ -439,7 +444,6 @@ void outputs_free(struct outputs *outputs)
     }
     close(outputs->way[0]);
     close(outputs->way[1]);
-    if (outputs->timer != NULL)
-        event_free(outputs->timer);
+    timer_stop(&outputs->look);
     free(outputs);
 }

@@ -21,6 +21,7 @@
 
 #include "common/launch/plan.h"
 #include "common/transport/ask.h"
+#include "common/util/timers.h"
 
 #include <event2/event.h>
 
@@ -44,7 +45,7 @@ struct outputs_home {
 struct outputs_env {
     void *arg;
     struct event_base *base;
-    int64_t (*now)(void); /**< ms */
+    struct timers *timers;
     /** @return whether the home can be asked; its handle in @p node */
     bool (*find)(void *arg, const struct outputs_home *home, uint32_t *node);
     /** Hands a piece to the home, and calls @p done once: with 0 when it was taken. @param body

@@ -65,8 +65,11 @@ struct streams *streams_new(struct server *server)
     if (streams == NULL)
         return NULL;
     streams->server = server;
-    streams->outputs = outputs_new(&(struct outputs_env){
-        .arg = server, .base = server->base, .now = now_ms, .find = find_home, .ask = ask_home});
+    streams->outputs = outputs_new(&(struct outputs_env){.arg = server,
+                                                         .base = server->base,
+                                                         .timers = &server->timers,
+                                                         .find = find_home,
+                                                         .ask = ask_home});
     streams->inputs = inputs_new(&(struct inputs_env){
         .arg = server, .base = server->base, .is_home = is_home, .reply = reply});
     if (streams->outputs != NULL && streams->inputs != NULL)

@@ -37,10 +37,13 @@ static struct event_base *base;
 static struct outputs *outputs;
 static int program, own, pipe_in, own_out; /* the program's end; what the own output has got */
 
-static int64_t now(void)
+static int64_t clock_of(void *arg)
 {
+    (void)arg;
     return ms;
 }
+
+static struct timers timers = {.now = clock_of};
 
 static bool find(void *arg, const struct outputs_home *of, uint32_t *node)
 {
@@ -84,6 +87,15 @@ static void loop(void)
     assert_true(event_base_loop(base, EVLOOP_NONBLOCK) >= 0);
 }
 
+/* Until the first timer. */
+static void pass_time(void)
+{
+    int64_t wait = timers_wait(&timers);
+    assert_true(wait >= 0);
+    ms += wait;
+    timers_run(&timers);
+}
+
 static void print(const char *text)
 {
     assert_int_equal(write(program, text, strlen(text)), strlen(text));
@@ -100,7 +112,7 @@ static void own_has(const char *text)
 
 static int open_one(void **state)
 {
-    const struct outputs_env env = {.now = now, .find = find, .ask = ask};
+    const struct outputs_env env = {.timers = &timers, .find = find, .ask = ask};
     struct outputs_env with = env;
     struct outputs_home to;
     int in[2], out[2];
@@ -193,8 +205,7 @@ static void test_lines(void **state)
     print("o\nthree");
     assert_string_equal(home.text, "two\n");
     answer(0);
-    while (home.asked == 2)
-        assert_true(event_base_loop(base, EVLOOP_ONCE) >= 0);
+    pass_time();
     assert_string_equal(home.text, "three");
     answer(0);
     memset(much, 'x', sizeof much - 1);
@@ -337,8 +348,7 @@ static void test_seeks(void **state)
     print("one\n");
     assert_int_equal(home.asked, 0);
     home.known = true;
-    while (home.asked == 0)
-        assert_true(event_base_loop(base, EVLOOP_ONCE) >= 0);
+    pass_time();
     assert_string_equal(home.text, "one\n");
     answer(0);
     close(program);
@@ -369,8 +379,8 @@ static void test_seeks_in_vain(void **state)
     print("one\n");
     own_has("");
     ms += OUTPUTS_SEEK_MS;
-    while (outputs_busy(outputs, false))
-        assert_true(event_base_loop(base, EVLOOP_ONCE) >= 0);
+    pass_time();
+    assert_false(outputs_busy(outputs, false));
     own_has("one\n");
     assert_int_equal(home.asked, 0);
     close(program);

@@ -9,8 +9,7 @@
 #ifndef MUSTER_SERVER_SHOWN_H
 #define MUSTER_SERVER_SHOWN_H
 
-#include <event2/event.h>
-#include <stdint.h>
+#include "common/util/timers.h"
 
 struct server;
 
@@ -18,7 +17,7 @@ struct server;
 struct shown_wait {
     void (*done)(struct shown_wait *wait);
     struct server *server;
-    struct event *timer;
+    struct timer patience;
     struct shown_wait *next;
 };
 

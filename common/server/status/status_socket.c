@@ -3,7 +3,6 @@
 #include "common/server/server.h"
 #include "common/server/status/status.h"
 #include "common/server/trees/survey.h"
-#include "common/util/event_ms.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 
@@ -24,8 +23,8 @@ struct connection {
     TAILQ_ENTRY(connection) entry;
     struct status *status;
     struct bufferevent *bev;
-    struct event *end; /* of its life */
-    bool waiting;      /* for the collection */
+    struct timer end; /* of its life */
+    bool waiting;     /* for the collection */
 };
 
 /* What all servers say, as it comes: text of JSON, with a comma after each element. Objects would
@@ -50,14 +49,14 @@ static void drop(struct connection *c)
 {
     TAILQ_REMOVE(&c->status->open, c, entry);
     c->status->count--;
-    event_free(c->end);
+    timer_stop(&c->end);
     bufferevent_free(c->bev);
     free(c);
 }
 
-static void on_end(evutil_socket_t fd, short what, void *arg)
+static void on_end(void *arg, struct timer *timer)
 {
-    (void)fd, (void)what;
+    (void)timer;
     log_debug("a request for the state was given up after %d s", STATUS_LIFE_S);
     drop(arg);
 }
@@ -270,13 +269,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
         return;
     }
     c->status = status;
-    c->end = evtimer_new(status->server->base, on_end, c);
-    c->bev = c->end == NULL
-                 ? NULL
-                 : bufferevent_socket_new(status->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    c->bev = bufferevent_socket_new(status->server->base, fd, BEV_OPT_CLOSE_ON_FREE);
     if (c->bev == NULL) {
-        if (c->end != NULL)
-            event_free(c->end);
         free(c);
         evutil_closesocket(fd);
         return;
@@ -286,7 +280,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, STATUS_REQUEST_MAX);
     bufferevent_enable(c->bev, EV_READ);
-    event_add_ms(c->end, STATUS_LIFE_S * 1000);
+    timer_init(&c->end, &status->server->timers, on_end, c);
+    timer_after(&c->end, STATUS_LIFE_S * 1000);
 }
 
 /* ---- opening and closing ---- */

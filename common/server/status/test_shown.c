@@ -7,12 +7,10 @@
 #include "common/server/server.h"
 #include "common/util/test_cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 static struct server server;
 static bool deaf; /* the launcher takes no question */
 static unsigned nasked, ndone;
+static int64_t now = 1000;
 
 bool server_tell_launcher(unsigned char what)
 {
@@ -23,23 +21,22 @@ bool server_tell_launcher(unsigned char what)
 
 static void done(struct shown_wait *wait)
 {
-    assert_null(wait->timer);
+    assert_false(timer_runs(&wait->patience));
     ndone++;
+}
+
+static int64_t clock_of(void *arg)
+{
+    (void)arg;
+    return now;
 }
 
 static int begin(void **state)
 {
     (void)state;
-    server = (struct server){.base = event_base_new()};
+    server = (struct server){.timers = {.now = clock_of}};
     deaf = false;
     nasked = ndone = 0;
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    event_base_free(server.base);
     return 0;
 }
 
@@ -54,8 +51,8 @@ static void goes_on_when_it_is_shown(void **state)
     assert_int_equal(ndone, 0);
     shown_take(&server, 2);
     assert_int_equal(ndone, 2);
-    assert_null(first.timer);
-    assert_non_null(third.timer);
+    assert_false(timer_runs(&first.patience));
+    assert_true(timer_runs(&third.patience));
     shown_take(&server, 1);
     assert_int_equal(ndone, 3);
     shown_take(&server, 1); /* too much of an answer */
@@ -86,18 +83,19 @@ static void launcher_cannot_be_asked(void **state)
     assert_null(server.shown);
 }
 
-/* It takes the two seconds that the server waits. */
 static void launcher_does_not_answer(void **state)
 {
     struct shown_wait wait = {.done = done, .server = &server};
     (void)state;
     shown_await(&wait);
-    event_base_dispatch(server.base); /* until no event is left */
+    assert_int_equal(timers_wait(&server.timers), 2000);
+    now += 2000;
+    timers_run(&server.timers);
     assert_int_equal(ndone, 1);
     assert_null(server.shown);
 }
 
-#define TEST(t) cmocka_unit_test_setup_teardown(t, begin, end)
+#define TEST(t) cmocka_unit_test_setup(t, begin)
 
 int main(void)
 {

@@ -4,7 +4,6 @@
 #include "common/server/tasks/alone.h"
 
 #include "common/server/server.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -17,7 +16,7 @@ enum {
 };
 
 struct alone {
-    struct event *timer;
+    struct timer again;
     unsigned looks;
     char library[64]; /* of the MPI; "": none was found */
     bool told;
@@ -51,19 +50,18 @@ void alone_find_mpi(const char *maps, char *name, size_t cap)
         fclose(in);
 }
 
-static void look(evutil_socket_t fd, short what, void *arg)
+static void look(void *arg, struct timer *timer)
 {
     struct server *server = arg;
     struct alone *alone = server->alone;
     const struct task *task = &server->tasks[0];
     char maps[64];
-    (void)fd, (void)what;
     if (task->state != TASK_STARTED)
         return;
     snprintf(maps, sizeof maps, "/proc/%d/maps", (int)task->pid);
     alone_find_mpi(maps, alone->library, sizeof alone->library);
     if (alone->library[0] == '\0' && ++alone->looks < LOOKS)
-        event_add_ms(alone->timer, (int64_t)FIRST_MS << alone->looks);
+        timer_after(timer, (int64_t)FIRST_MS << alone->looks);
 }
 
 /* What another step has started may be told the reason; a step of one task is no matter. */
@@ -76,9 +74,8 @@ void alone_watch(struct server *server)
     if (alone == NULL)
         return;
     server->alone = alone;
-    alone->timer = evtimer_new(server->base, look, server);
-    if (alone->timer != NULL)
-        event_add_ms(alone->timer, FIRST_MS);
+    timer_init(&alone->again, &server->timers, look, server);
+    timer_after(&alone->again, FIRST_MS);
 }
 
 /* @return whether no task of this node has called PMIx_Init */
@@ -110,7 +107,6 @@ void alone_free(struct server *server)
     server->alone = NULL;
     if (alone == NULL)
         return;
-    if (alone->timer != NULL)
-        event_free(alone->timer);
+    timer_stop(&alone->again);
     free(alone);
 }
