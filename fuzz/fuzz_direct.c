@@ -84,18 +84,14 @@ static void ended(void *arg, struct stream *stream, const char *why)
     stream_free(stream);
 }
 
-static void due(void *arg, int64_t when)
-{
-    (void)arg;
-    (void)when;
-}
+static struct timers timers;
 
 static const struct stream_env env = {.own = &own,
                                       .room = room,
                                       .sockets = &sockets_of_kernel,
                                       .receive = receive,
                                       .ended = ended,
-                                      .due = due};
+                                      .timers = &timers};
 
 /* Writes one record as the peer does. */
 static void put_record(struct session *peer, struct fuzz_bytes *in, struct wire_out *out)

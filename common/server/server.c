@@ -6,15 +6,16 @@
 #include "common/server/ending.h"
 #include "common/server/trees/broadcast.h"
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 
+#include <event2/event.h>
 #include <sys/socket.h>
 
 bool server_turn(struct server *server, int64_t ms)
 {
     ms = shorter(ms, timers_wait(&server->timers));
+    const struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     if (ms >= 0)
-        event_add_ms(server->timer, ms);
+        event_add(server->timer, &tv);
     else
         event_del(server->timer);
     return event_base_loop(server->base, EVLOOP_ONCE) == 0;

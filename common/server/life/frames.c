@@ -195,6 +195,11 @@ static void on_heard(void *arg, uint32_t node)
     server_learn(arg, node, RM_HEARD);
 }
 
+static bool turn(void *arg, int64_t ms)
+{
+    return server_turn(arg, ms);
+}
+
 /* A step of one node needs no connections. */
 static void open_direct(struct server *server)
 {
@@ -209,6 +214,8 @@ static void open_direct(struct server *server)
         .ops = server->rm_ops->vouch,
         .sockets = dlsym(RTLD_DEFAULT, SOCKETS_SYMBOL),
         .base = server->base,
+        .timers = &server->timers,
+        .turn = turn,
         .native = send_natively,
         .receive = on_receive,
         .heard = on_heard,

@@ -15,7 +15,6 @@
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <event2/event.h>

@@ -22,7 +22,6 @@
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 
 #include <event2/buffer.h>
 #include <stdlib.h>
@@ -59,8 +58,7 @@ void server_run(struct server *server)
 {
     evutil_make_socket_nonblocking(BOOT_FD_CONTROL);
     event_add(server->control, NULL);
-    while (!event_base_got_break(server->base) &&
-           server_turn(server, -1))
+    while (!event_base_got_break(server->base) && server_turn(server, -1))
         ;
 }
 

@@ -9,7 +9,6 @@
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <event2/event.h>

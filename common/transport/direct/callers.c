@@ -2,7 +2,6 @@
 /* Connections that strangers have made to this server, until a hello proves which server it is. */
 #include "common/transport/direct/shake_private.h"
 
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 #include "common/util/owner.h"
 
@@ -27,6 +26,7 @@ static void drop(struct stranger *s)
     struct shakes *shakes = s->shakes;
     TAILQ_REMOVE(&shakes->strangers, s, entry);
     shakes->nstrangers--;
+    timer_stop(&s->late);
     if (s->event != NULL)
         event_free(s->event);
     if (s->fd >= 0)
@@ -63,15 +63,18 @@ static void known(struct stranger *s, uint32_t node, const struct session *sessi
     shakes->env.up(shakes->env.arg, node, fd, session, false);
 }
 
+static void on_late(void *arg, struct timer *timer)
+{
+    (void)timer;
+    refuse(arg, "it does not say who it is");
+}
+
 static void on_hello(evutil_socket_t fd, short what, void *arg)
 {
     struct stranger *s = arg;
     struct session session;
     uint32_t node;
-    if (what & EV_TIMEOUT) {
-        refuse(s, "it does not say who it is");
-        return;
-    }
+    (void)what;
     ssize_t n = recv(fd, s->in + s->got, sizeof s->in - s->got, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -138,7 +141,9 @@ static void take(struct shakes *shakes, int fd, const struct address *address)
     TAILQ_INSERT_TAIL(&shakes->strangers, s, entry);
     shakes->nstrangers++;
     s->event = event_new(shakes->env.base, fd, EV_READ | EV_PERSIST, on_hello, s);
-    if (s->event == NULL || event_add_ms(s->event, HELLO_MS) != 0 ||
+    timer_init(&s->late, shakes->env.timers, on_late, s);
+    timer_after(&s->late, HELLO_MS);
+    if (s->event == NULL || event_add(s->event, NULL) != 0 ||
         !mac_random(s->challenge, sizeof s->challenge) ||
         !sockets_say(shakes->env.sockets, fd, s->challenge, sizeof s->challenge))
         drop(s);
@@ -151,7 +156,7 @@ static void rest(struct shakes *shakes)
     if ((errno == EMFILE || errno == ENFILE) && shakes->nstrangers > 0)
         drop(TAILQ_FIRST(&shakes->strangers));
     event_del(shakes->listen);
-    event_add_ms(shakes->pause, PAUSE_MS);
+    timer_after(&shakes->pause, PAUSE_MS);
 }
 
 static void on_accept(evutil_socket_t listener, short what, void *arg)
@@ -176,10 +181,10 @@ static void on_accept(evutil_socket_t listener, short what, void *arg)
     }
 }
 
-static void on_pause(evutil_socket_t fd, short what, void *arg)
+static void on_pause(void *arg, struct timer *timer)
 {
-    struct shakes *shakes = arg;
-    (void)fd, (void)what;
+    const struct shakes *shakes = arg;
+    (void)timer;
     event_add(shakes->listen, NULL);
 }
 
@@ -187,8 +192,8 @@ bool callers_open(struct shakes *shakes)
 {
     shakes->listen =
         event_new(shakes->env.base, shakes->env.listener, EV_READ | EV_PERSIST, on_accept, shakes);
-    shakes->pause = evtimer_new(shakes->env.base, on_pause, shakes);
-    return shakes->listen != NULL && shakes->pause != NULL && event_add(shakes->listen, NULL) == 0;
+    timer_init(&shakes->pause, shakes->env.timers, on_pause, shakes);
+    return shakes->listen != NULL && event_add(shakes->listen, NULL) == 0;
 }
 
 void callers_close(struct shakes *shakes)
@@ -197,7 +202,6 @@ void callers_close(struct shakes *shakes)
         drop(TAILQ_FIRST(&shakes->strangers));
     if (shakes->listen != NULL)
         event_free(shakes->listen);
-    if (shakes->pause != NULL)
-        event_free(shakes->pause);
+    timer_stop(&shakes->pause);
     close(shakes->env.listener);
 }

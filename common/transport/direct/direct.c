@@ -3,7 +3,6 @@
 #include "common/transport/direct/direct_private.h"
 
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 #include <stdlib.h>
@@ -39,8 +38,7 @@ static void opened(struct peer *p, const void *secret, size_t len)
     p->way = WAY_KNOWN;
     if (p->told_at != 0 && d->own.self > p->node && now < p->told_at + GIVE_WAY_MS) {
         p->again_at = now + GIVE_WAY_MS;
-        d->delayed = true;
-        direct_due(d, p->again_at);
+        timer_sooner(&d->delayed, p->again_at);
     }
     peer_connect(p, now);
 }
@@ -82,7 +80,7 @@ void direct_announced(struct direct *d, uint32_t from, const void *body, size_t 
     if (d->env.ops == NULL)
         opened(p, a.credential, a.len);
     else if (voucher_order(d->voucher, VOUCH_OPEN, from, a.credential, a.len))
-        direct_due(d, now_ms() + DIRECT_STUCK_MS);
+        timer_sooner(&d->look, now_ms() + DIRECT_STUCK_MS);
     else
         opened(p, NULL, 0);
 }
@@ -165,13 +163,14 @@ void direct_hurry(struct direct *d)
 /* ---- time ---- */
 
 /* Once, until it goes again. */
-static void look_at_voucher(struct direct *d, int64_t now)
+static void look_at_voucher(void *arg, struct timer *timer)
 {
+    struct direct *d = arg;
     int64_t since = d->voucher != NULL ? voucher_waits_since(d->voucher) : 0;
     if (since == 0 || d->stuck)
         return;
-    if (now < since + DIRECT_STUCK_MS) {
-        direct_due(d, since + DIRECT_STUCK_MS);
+    if (now_ms() < since + DIRECT_STUCK_MS) {
+        timer_at(timer, since + DIRECT_STUCK_MS);
         return;
     }
     d->stuck = true;
@@ -181,37 +180,19 @@ static void look_at_voucher(struct direct *d, int64_t now)
         d->env.native_name);
 }
 
-static void connect_delayed(struct direct *d, int64_t now)
+static void connect_delayed(void *arg, struct timer *timer)
 {
-    d->delayed = false;
+    const struct direct *d = arg;
+    int64_t now = now_ms();
     for (uint32_t i = 0; i < d->nbuckets; i++)
         for (struct peer *p = d->buckets[i]; p != NULL; p = p->next) {
             if (p->way != WAY_KNOWN || p->was_up || p->again_at == 0 || peer_is_up(p))
                 continue;
-            if (now >= p->again_at) {
+            if (now >= p->again_at)
                 peer_connect(p, now);
-            } else if (now + GIVE_WAY_MS >= p->again_at) {
-                d->delayed = true;
-                direct_due(d, p->again_at);
-            }
+            else if (now + GIVE_WAY_MS >= p->again_at)
+                timer_sooner(timer, p->again_at);
         }
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-    struct direct *d = arg;
-    struct connection *c;
-    int64_t now = now_ms();
-    (void)fd, (void)what;
-    d->timer_at = INT64_MAX;
-    TAILQ_FOREACH (c, &d->connections, entry) {
-        int64_t when = stream_tick(c->stream, now);
-        if (when != 0)
-            direct_due(d, when);
-    }
-    look_at_voucher(d, now);
-    if (d->delayed)
-        connect_delayed(d, now);
 }
 
 /* ---- begin and end ---- */
@@ -228,6 +209,7 @@ static int listen_here(struct direct *d, struct err *err)
         return -1;
     d->shakes = shakes_new(&(struct shake_env){.arg = d,
                                                .base = d->env.base,
+                                               .timers = d->env.timers,
                                                .own = &d->own,
                                                .sockets = d->env.sockets,
                                                .addresses = &d->addresses,
@@ -245,8 +227,8 @@ static int begin(struct direct *d, struct err *err)
                                      .room = d->room,
                                      .receive = receive,
                                      .ended = peer_ended,
-                                     .due = direct_due};
-    if (d->room == NULL || d->timer == NULL || (d->env.ops != NULL && d->voucher == NULL))
+                                     .timers = d->env.timers};
+    if (d->room == NULL || (d->env.ops != NULL && d->voucher == NULL))
         return err_set(err, "out of memory");
     if (listen_here(d, err) != 0)
         return -1;
@@ -264,10 +246,10 @@ struct direct *direct_open(const struct direct_env *env)
     if (d->env.sockets == NULL)
         d->env.sockets = &sockets_of_kernel;
     d->own = (struct identity){.step = env->step, .self = env->self};
-    d->timer_at = INT64_MAX;
+    timer_init(&d->look, env->timers, look_at_voucher, d);
+    timer_init(&d->delayed, env->timers, connect_delayed, d);
     TAILQ_INIT(&d->connections);
     d->room = malloc(STREAM_ROOM);
-    d->timer = evtimer_new(env->base, on_timer, d);
     if (env->ops != NULL)
         d->voucher = voucher_new(env->ops, env->base, on_vouched, d);
     if (begin(d, &err) == 0)
@@ -289,16 +271,14 @@ void direct_close(struct direct *d, unsigned ms)
     d->shakes = NULL;
     TAILQ_FOREACH (c, &d->connections, entry)
         stream_bye(c->stream);
-    while (!TAILQ_EMPTY(&d->connections) && now_ms() < by) {
-        direct_due(d, by);
-        if (event_base_loop(d->env.base, EVLOOP_ONCE) != 0)
-            break;
-    }
+    while (!TAILQ_EMPTY(&d->connections) && now_ms() < by &&
+           d->env.turn(d->env.arg, deadline_left(by)))
+        ;
     peers_free(d);
     voucher_free(d->voucher);
     wire_out_free(&d->credential);
-    if (d->timer != NULL)
-        event_free(d->timer);
+    timer_stop(&d->look);
+    timer_stop(&d->delayed);
     free(d->room);
     free(d);
 }

@@ -22,6 +22,7 @@
 #include "common/transport/direct/vouch.h"
 #include "common/transport/frame.h"
 #include "common/util/shared_bytes.h"
+#include "common/util/timers.h"
 
 #include <event2/event.h>
 
@@ -36,6 +37,10 @@ struct direct_env {
     const struct vouch_ops *ops;   /**< NULL: no other user can read what goes natively */
     const struct sockets *sockets; /**< NULL: the kernel's */
     struct event_base *base;
+    struct timers *timers;
+    /** Runs the loop until something has happened. @param ms the most
+     * @return whether the loop can go on */
+    bool (*turn)(void *arg, int64_t ms);
     /** Sends bytes the native way. @param data malloc()ed, taken over */
     void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
     /** Takes frames. @param data borrowed @param whole as in stream_env::receive */

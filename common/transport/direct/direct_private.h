@@ -61,10 +61,9 @@ struct direct {
     bool sealing, stuck;
     struct shakes *shakes;
     struct stream_env streams;
-    unsigned char *room; /**< STREAM_ROOM bytes */
-    struct event *timer;
-    int64_t timer_at; /**< INT64_MAX: not set */
-    bool delayed;     /**< there are peers to connect to later */
+    unsigned char *room;  /**< STREAM_ROOM bytes */
+    struct timer look;    /**< at the voucher */
+    struct timer delayed; /**< to connect to peers */
     bool hurry, closing;
     unsigned warned;       /**< lines about ways that failed */
     struct peer **buckets; /**< by node */
@@ -121,8 +120,5 @@ void direct_sealed(struct direct *direct, const void *credential, size_t len);
 /** Tells a server natively where we are, unless that was done just now; once the credential is
  * there. */
 void direct_announce(struct peer *peer, int64_t now);
-
-/** Has the timer run at @p when, now_ms(), at the latest. */
-void direct_due(void *arg, int64_t when);
 
 #endif

@@ -3,23 +3,12 @@
 #include "common/transport/direct/direct_private.h"
 
 #include "common/util/clock.h"
-#include "common/util/event_ms.h"
 #include "common/util/log.h"
 
 enum {
     FRESH_MS = 60000,     /* a credential may be as old when it is sent; munge's last 300 s */
     TELL_AGAIN_MS = 1000, /* a server that still sends natively may not have our announcement */
 };
-
-void direct_due(void *arg, int64_t when)
-{
-    struct direct *d = arg;
-    if (when >= d->timer_at)
-        return;
-    int64_t now = now_ms();
-    d->timer_at = when;
-    event_add_ms(d->timer, when > now ? when - now : 0);
-}
 
 void direct_seal(struct direct *d)
 {
@@ -36,7 +25,7 @@ void direct_seal(struct direct *d)
     d->sealing = !secret.failed &&
                  voucher_order(d->voucher, VOUCH_SEAL, d->own.self, secret.data, secret.len);
     if (d->sealing)
-        direct_due(d, now_ms() + DIRECT_STUCK_MS);
+        timer_sooner(&d->look, now_ms() + DIRECT_STUCK_MS);
     wire_out_free(&secret);
 }
 

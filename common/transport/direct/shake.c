@@ -6,8 +6,6 @@
  * What goes wrong at one address is tried at the next. */
 #include "common/transport/direct/shake_private.h"
 
-#include "common/util/event_ms.h"
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,9 +16,11 @@
 enum { TRY_MS = 2000 /* for one address */ };
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
+static timer_fire on_late;
 
 static void drop(struct attempt *a)
 {
+    timer_stop(&a->late);
     if (a->event != NULL)
         event_free(a->event);
     a->event = NULL;
@@ -45,7 +45,9 @@ static bool await(struct attempt *a, enum attempt_state state)
     if (a->event != NULL)
         event_free(a->event);
     a->event = event_new(a->shakes->env.base, a->fd, what | EV_PERSIST, on_event, a);
-    return a->event != NULL && event_add_ms(a->event, TRY_MS) == 0;
+    timer_init(&a->late, a->shakes->env.timers, on_late, a);
+    timer_after(&a->late, TRY_MS);
+    return a->event != NULL && event_add(a->event, NULL) == 0;
 }
 
 static int begin(struct attempt *a)
@@ -129,13 +131,16 @@ static void welcomed(struct attempt *a)
     shakes->env.up(shakes->env.arg, node, fd, &session, true);
 }
 
+static void on_late(void *arg, struct timer *timer)
+{
+    (void)timer;
+    next_address(arg, strerror(ETIMEDOUT));
+}
+
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
     struct attempt *a = arg;
-    if (what & EV_TIMEOUT) {
-        next_address(a, strerror(ETIMEDOUT));
-        return;
-    }
+    (void)what;
     if (a->state == ATTEMPT_CONNECTING) {
         connected(a);
         return;

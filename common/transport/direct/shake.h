@@ -14,6 +14,7 @@
 #include "common/transport/direct/addresses.h"
 #include "common/transport/direct/record.h"
 #include "common/transport/direct/sockets.h"
+#include "common/util/timers.h"
 
 #include <event2/event.h>
 
@@ -23,6 +24,7 @@ struct shakes;
 struct shake_env {
     void *arg;
     struct event_base *base;
+    struct timers *timers;
     const struct identity *own;
     const struct sockets *sockets;
     const struct addresses *addresses; /**< our own, as they are announced */

@@ -26,6 +26,7 @@ struct attempt {
     unsigned char key[MAC_KEY];
     int fd;
     struct event *event;
+    struct timer late;
     unsigned char in[WELCOME_BYTES];
     size_t got;
     struct session session;
@@ -37,6 +38,7 @@ struct stranger {
     struct shakes *shakes;
     int fd;
     struct event *event;
+    struct timer late;
     struct address address;
     unsigned char challenge[CHALLENGE_BYTES];
     unsigned char in[HELLO_BYTES];
@@ -47,7 +49,7 @@ struct shakes {
     struct shake_env env;
     LIST_HEAD(, attempt) attempts;
     struct event *listen;
-    struct event *pause; /**< no descriptor is left: the listener rests until then */
+    struct timer pause; /**< no descriptor is left: the listener rests until then */
     TAILQ_HEAD(strangers, stranger) strangers; /**< the oldest first */
     unsigned nstrangers;
     bool told; /**< that a stranger was refused */

@@ -82,6 +82,7 @@ void stream_free(struct stream *s)
 {
     if (s == NULL)
         return;
+    timer_stop(&s->due);
     if (s->read != NULL)
         event_free(s->read);
     if (s->write != NULL)
@@ -245,11 +246,6 @@ void stream_write(struct stream *s)
         shutdown(s->fd, SHUT_WR);
 }
 
-static void due(struct stream *s, int64_t when)
-{
-    s->env->due(s->env->arg, when);
-}
-
 void stream_send(struct stream *s, struct outgoing *frame)
 {
     s->used = now_ms();
@@ -260,7 +256,7 @@ void stream_send(struct stream *s, struct outgoing *frame)
         s->unwritten = frame;
     if (s->progress_by == 0) {
         s->progress_by = s->used + PROGRESS_MS;
-        due(s, s->progress_by);
+        timer_sooner(&s->due, s->progress_by);
     }
     if (!event_pending(s->write, EV_WRITE, NULL) && s->broken == 0)
         stream_write(s);
@@ -272,7 +268,7 @@ void stream_bye(struct stream *s)
         return;
     stream_move(s, STREAM_SAY);
     s->end_by = now_ms() + BYE_MS;
-    due(s, s->end_by);
+    timer_sooner(&s->due, s->end_by);
     stream_write(s);
 }
 
@@ -281,7 +277,7 @@ void stream_bye_came(struct stream *s)
     s->ack = true;
     if (s->state == STREAM_OPEN) {
         s->end_by = now_ms() + BYE_MS;
-        due(s, s->end_by);
+        timer_sooner(&s->due, s->end_by);
     }
     stream_move(s, STREAM_HEAR);
     stream_write(s);
@@ -315,7 +311,7 @@ bool stream_took(struct stream *s, uint64_t taken)
         s->tail = &s->pending;
     s->progress_by = s->pending != NULL ? now_ms() + PROGRESS_MS : 0;
     if (s->progress_by != 0)
-        due(s, s->progress_by);
+        timer_sooner(&s->due, s->progress_by);
     return true;
 }
 
@@ -331,8 +327,10 @@ static bool has_passed(int64_t *by, int64_t now, int64_t more)
     return false;
 }
 
-int64_t stream_tick(struct stream *s, int64_t now)
+void stream_on_due(void *arg, struct timer *timer)
 {
+    struct stream *s = arg;
+    int64_t now = now_ms();
     if (s->ack_by != 0 && now >= s->ack_by) {
         s->ack = true;
         stream_write(s);
@@ -346,5 +344,5 @@ int64_t stream_tick(struct stream *s, int64_t now)
         s->end_by = 0;
         stream_cut(s, "it does not end the connection");
     }
-    return earlier(earlier(s->ack_by, s->progress_by), s->end_by);
+    timer_at(timer, earlier(earlier(s->ack_by, s->progress_by), s->end_by));
 }

@@ -21,6 +21,7 @@
 #include "common/transport/direct/sockets.h"
 #include "common/transport/frame.h"
 #include "common/util/shared_bytes.h"
+#include "common/util/timers.h"
 
 #include <event2/event.h>
 
@@ -54,8 +55,7 @@ struct stream_env {
      * called from within another function of this header.
      * @param why one clause; NULL: it ended in order */
     void (*ended)(void *arg, struct stream *stream, const char *why);
-    /** stream_tick() is to be called at @p when, now_ms(), at the latest */
-    void (*due)(void *arg, int64_t when);
+    struct timers *timers;
 };
 
 /** @param fd taken over also when it fails: connected, does not block
@@ -82,9 +82,6 @@ void stream_hurry(struct stream *stream);
 
 /** Ends it out of order. @param why one clause, borrowed for ever */
 void stream_cut(struct stream *stream, const char *why);
-
-/** Does what is due. @return when to come again, now_ms(); 0: no need */
-int64_t stream_tick(struct stream *stream, int64_t now);
 
 /** What the peer has not said to have taken, the oldest first; borrowed. */
 const struct outgoing *stream_pending(const struct stream *stream);

@@ -65,6 +65,7 @@ struct stream {
     size_t untold;                 /**< bytes of those that the peer was not told of */
 
     int64_t ack_by, progress_by, end_by; /**< now_ms(); 0: there is no such deadline */
+    struct timer due;                    /**< the first of them */
     int64_t used;
 };
 
@@ -97,5 +98,8 @@ bool stream_took(struct stream *s, uint64_t taken);
 
 /** The peer has said BYE. */
 void stream_bye_came(struct stream *s);
+
+/** One of a stream's deadlines is due. @param arg the stream */
+void stream_on_due(void *arg, struct timer *timer);
 
 #endif

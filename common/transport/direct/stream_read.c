@@ -37,7 +37,7 @@ static bool take(struct stream *s, const void *body, struct shared_bytes *whole)
         s->ack |= s->untold > UNTOLD_MAX;
         if (s->ack_by == 0) {
             s->ack_by = s->used + STREAM_ACK_MS;
-            s->env->due(s->env->arg, s->ack_by);
+            timer_sooner(&s->due, s->ack_by);
         }
         s->env->receive(s->env->arg, s, body, r->len, whole);
     } else if (r->kind == RECORD_BYE) {
@@ -182,6 +182,7 @@ struct stream *stream_new(const struct stream_env *env, struct event_base *base,
     s->session = *session;
     s->tail = &s->pending;
     s->used = now_ms();
+    timer_init(&s->due, env->timers, stream_on_due, s);
     s->read = event_new(base, fd, EV_READ | EV_PERSIST, on_read, s);
     s->write = event_new(base, fd, EV_WRITE, on_write, s);
     if (s->read != NULL && s->write != NULL && event_add(s->read, NULL) == 0)

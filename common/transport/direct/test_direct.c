@@ -189,7 +189,8 @@ static void both_at_once(void **state)
     open_both();
     kit_send(0, 1, 0, 1);
     kit_send(1, 0, 0, 1);
-    kit.servers[0].direct->delayed = kit.servers[1].direct->delayed = false;
+    timer_stop(&kit.servers[0].direct->delayed);
+    timer_stop(&kit.servers[1].direct->delayed);
     kit_await_up(0, 1);
     for (uint32_t i = 1; i < 200; i++) {
         kit_send(0, 1, i, 500);

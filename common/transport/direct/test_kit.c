@@ -129,6 +129,16 @@ static const char *name(void *arg, uint32_t node)
     return names[node];
 }
 
+static bool turn(void *arg, int64_t ms)
+{
+    const struct timeval tv = {.tv_usec = ms < 5 ? 300 : 3000};
+    (void)arg;
+    event_base_loopexit(kit.base, &tv);
+    event_base_dispatch(kit.base);
+    timers_run(&kit.timers);
+    return true;
+}
+
 void kit_begin(void)
 {
     kit = (struct kit){.connections = 16, .vouches = true};
@@ -150,6 +160,8 @@ bool kit_open(uint32_t index)
                                    .connections = kit.connections,
                                    .ops = kit.vouches ? &ops : NULL,
                                    .base = kit.base,
+                                   .timers = &kit.timers,
+                                   .turn = turn,
                                    .native = native,
                                    .receive = receive,
                                    .heard = heard,
@@ -207,11 +219,8 @@ void kit_send_body(uint32_t from, uint32_t to, uint32_t number, size_t len,
 bool kit_run(bool (*done)(void), int ms)
 {
     int64_t by = now_ms() + ms;
-    while (!done() && now_ms() < by) {
-        const struct timeval tv = {.tv_usec = ms < 5 ? 300 : 3000};
-        event_base_loopexit(kit.base, &tv);
-        event_base_dispatch(kit.base);
-    }
+    while (!done() && now_ms() < by)
+        turn(NULL, ms);
     return done();
 }
 

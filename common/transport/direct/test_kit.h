@@ -43,6 +43,7 @@ struct kit_proxy {
 
 struct kit {
     struct event_base *base;
+    struct timers timers;
     struct kit_server servers[KIT_SERVERS];
     struct conf_direct conf;
     unsigned connections;

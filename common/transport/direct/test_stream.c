@@ -69,10 +69,7 @@ static void on_ended(void *arg, struct stream *stream, const char *why)
     end->why = why;
 }
 
-static void on_due(void *arg, int64_t when)
-{
-    (void)arg, (void)when;
-}
+static struct timers timers;
 
 static int begin(void **state)
 {
@@ -96,7 +93,7 @@ static int begin(void **state)
                                           .room = room,
                                           .receive = on_receive,
                                           .ended = on_ended,
-                                          .due = on_due};
+                                          .timers = &timers};
     }
     base = event_base_new();
     if (base == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0 ||
