@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * A thread that has credentials made and read, because the daemon that does so may take its time.
- * It starts with the first order.
+ * Has credentials made and read by a worker, because the daemon that does so may take its time.
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_VOUCH_H
 #define MUSTER_TRANSPORT_DIRECT_VOUCH_H
