@@ -40,7 +40,6 @@ static void slurm_close(struct rm *rm, unsigned ms)
     TAILQ_FOREACH (peer, &rm->busy, busy)
         peer->not_before = 0;
     pthread_cond_broadcast(&rm->wake);
-    pthread_cond_signal(&rm->scout.wake);
     pthread_mutex_unlock(&rm->lock);
     int64_t by = now_ms() + ms + SPARE_MS;
     ender_join(rm, by);
@@ -58,7 +57,6 @@ static void slurm_close(struct rm *rm, unsigned ms)
     pthread_mutex_destroy(&rm->lock);
     pthread_cond_destroy(&rm->wake);
     pthread_cond_destroy(&rm->ender.wake);
-    pthread_cond_destroy(&rm->scout.wake);
     free(rm);
 }
 
@@ -101,7 +99,6 @@ static struct rm *slurm_open(const struct boot *boot, const struct conf *conf,
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&rm->wake, &attr);
     pthread_cond_init(&rm->ender.wake, &attr);
-    pthread_cond_init(&rm->scout.wake, &attr);
     pthread_condattr_destroy(&attr);
     rm->handoff = handoff_new(base);
     rm->inbox = inbox_open(BOOT_FD_LISTEN, base, &rm->host);

@@ -7,7 +7,7 @@
 #ifndef MUSTER_SLURM_RM_SLURM_H
 #define MUSTER_SLURM_RM_SLURM_H
 
-#include "common/handoff/handoff.h"
+#include "common/handoff/worker.h"
 #include "common/transport/rm.h"
 #include "shims/slurm/slurm_abi.h"
 
@@ -97,14 +97,10 @@ struct place {
 
 struct other;
 struct scout_seen;
-struct scout_question;
 
-/** The thread that finds other steps (scout.c). */
+/** What finds other steps (scout.c). */
 struct scout {
-    pthread_cond_t wake;          /**< a question, or the server leaves; with the lock, as first */
-    struct scout_question *first; /**< what is asked, in order */
-    pthread_t thread;             /**< started with the first question */
-    bool started;
+    struct worker *worker; /**< NULL before the first question */
     /* its own: */
     bool listed;             /**< slurmctld has answered once */
     struct scout_seen *seen; /**< the last list of this user's steps */

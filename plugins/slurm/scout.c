@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Finds the servers of other steps of the same user: a thread that asks slurmctld and probes nodes,
+ * Finds the servers of other steps of the same user: a worker asks slurmctld and probes nodes,
  * since both block.
  *
  * slurmctld's list of steps does not say which of them have a server of muster. So the oldest ones
@@ -13,7 +13,6 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
-#include "common/util/thread.h"
 #include "plugins/slurm/facts.h"
 
 #include <errno.h>
@@ -33,8 +32,7 @@ enum {
 
 /* What the loop wants to know. */
 struct scout_question {
-    struct handoff_item item;
-    struct scout_question *next;
+    struct work work;
     struct rm *rm;
     enum { FIND_HOME, FIND_STEP, FIND_OTHERS, FIND_TIME } what;
     char nspace[NSPACE_MAX]; /* of FIND_STEP */
@@ -241,11 +239,22 @@ static void find_others(struct rm *rm, struct scout_question *q, const struct st
             q->n++;
 }
 
+static void free_question(struct work *work)
+{
+    struct scout_question *q = (struct scout_question *)work;
+    for (uint32_t i = 0; i < q->n; i++)
+        free_place(&q->places[i]);
+    free(q->places);
+    free(q);
+}
+
 /* @thread the loop's */
 static void answer(struct handoff_item *item)
 {
     struct scout_question *q = (struct scout_question *)item;
     struct rm *rm = q->rm;
+    if (q->what == FIND_TIME && !rm->closing)
+        q->timed(q->arg, q->seconds, q->seconds < 0 ? q->why : NULL);
     for (uint32_t i = 0; i < q->n; i++) {
         const struct rm_server found = {q->places[i].nspace, q->places[i].run, q->places[i].node,
                                         q->places[i].nnodes};
@@ -253,21 +262,10 @@ static void answer(struct handoff_item *item)
         if (!rm->closing)
             q->done(q->arg, &found, NULL);
         rm->offered = NULL;
-        free_place(&q->places[i]);
     }
-    if (!rm->closing && (q->n == 0 || q->what == FIND_OTHERS))
+    if (!rm->closing && q->what != FIND_TIME && (q->n == 0 || q->what == FIND_OTHERS))
         q->done(q->arg, NULL, q->why);
-    free(q->places);
-    free(q);
-}
-
-/* @thread the loop's */
-static void answer_time(struct handoff_item *item)
-{
-    struct scout_question *q = (struct scout_question *)item;
-    if (!q->rm->closing)
-        q->timed(q->arg, q->seconds, q->seconds < 0 ? q->why : NULL);
-    free(q);
+    free_question(&q->work);
 }
 
 /* @thread the scout's, not locked */
@@ -280,7 +278,7 @@ static void look_at_clock(struct rm *rm, struct scout_question *q)
 }
 
 /* @thread the scout's, not locked */
-static void look(struct rm *rm, struct scout_question *q)
+static void look_for_steps(struct rm *rm, struct scout_question *q)
 {
     struct scout *scout = &rm->scout;
     struct step *steps = NULL;
@@ -306,54 +304,32 @@ static void look(struct rm *rm, struct scout_question *q)
     free(steps);
 }
 
-static void *run(void *arg)
+/* @thread the scout's */
+static void look(struct work *work)
 {
-    struct rm *rm = arg;
-    struct scout *scout = &rm->scout;
-    pthread_mutex_lock(&rm->lock);
-    while (!rm->closing) {
-        struct scout_question *q = scout->first;
-        if (q == NULL) {
-            rm_wait(rm, &scout->wake, INT64_MAX);
-            continue;
-        }
-        scout->first = q->next;
-        pthread_mutex_unlock(&rm->lock);
-        if (q->what == FIND_TIME)
-            look_at_clock(rm, q);
-        else
-            look(rm, q);
-        handoff_post(rm->handoff, &q->item, q->what == FIND_TIME ? answer_time : answer);
-        pthread_mutex_lock(&rm->lock);
-    }
-    pthread_mutex_unlock(&rm->lock);
-    return NULL;
+    struct scout_question *q = (struct scout_question *)work;
+    if (q->what == FIND_TIME)
+        look_at_clock(q->rm, q);
+    else
+        look_for_steps(q->rm, q);
 }
 
-static int start(struct rm *rm)
-{
-    int rc = rm->scout.started ? 0 : thread_start(&rm->scout.thread, run, rm);
-    rm->scout.started = rc == 0;
-    return rc;
-}
+static const struct work_ops questions = {look, answer, free_question};
 
 /* Takes over @p q. @return false: it cannot be asked, and is freed */
 static bool put(struct rm *rm, struct scout_question *q, void *arg)
 {
-    struct scout_question **end = &rm->scout.first;
-    if (q == NULL || start(rm) != 0) {
-        free(q);
-        return false;
+    struct scout *scout = &rm->scout;
+    if (scout->worker == NULL)
+        scout->worker = worker_new(&questions, rm->handoff);
+    if (q != NULL && scout->worker != NULL) {
+        q->rm = rm;
+        q->arg = arg;
+        if (worker_do(scout->worker, &q->work))
+            return true;
     }
-    q->rm = rm;
-    q->arg = arg;
-    pthread_mutex_lock(&rm->lock);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = q;
-    pthread_cond_signal(&rm->scout.wake);
-    pthread_mutex_unlock(&rm->lock);
-    return true;
+    free(q);
+    return false;
 }
 
 /* Takes over @p q. */
@@ -401,15 +377,10 @@ void scout_time_left(struct rm *rm, rm_time_fn *done, void *arg)
 
 bool scout_join(struct rm *rm, int64_t by)
 {
-    return !rm->scout.started || thread_join_until(rm->scout.thread, by);
+    return worker_close(rm->scout.worker, by);
 }
 
 void scout_free(struct rm *rm)
 {
-    while (rm->scout.first != NULL) {
-        struct scout_question *q = rm->scout.first;
-        rm->scout.first = q->next;
-        free(q);
-    }
     scout_list_free(&rm->scout);
 }
