@@ -1,32 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Credentials of the cluster's own authentication, as Slurm's daemons use them.
  *
- * A munged that hangs holds its caller, without a deadline. So each question is asked in a
- * thread of its own, and the asker waits for the answer until its time is over. The thread that is
- * left behind then owns the question, and frees it if munged ever answers. */
+ * A munged that hangs holds its caller, without a deadline. So each question has a worker of its
+ * own, and the asker waits for the answer until its time is over. */
 #include "plugins/slurm/auth.h"
 
+#include "common/handoff/worker.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
-#include "common/util/thread.h"
 #include "shims/slurm/slurm_abi.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BUFFER_BYTES = 1024 /* at first; Slurm's buffers grow */ };
 
 /** A question to munged. */
 struct question {
+    struct work work;
     bool writes;
     uid_t uid;             /* the reader, or the writer */
     struct wire_out bytes; /* the credential that is read, or was written */
     struct wire_out holds; /* the payload */
     bool good;             /* the answer */
-    pthread_mutex_t lock;  /* for what follows */
-    pthread_cond_t changed;
-    bool answered, deserted; /* the last one to set its own frees it */
 };
 
 bool auth_seal(struct wire_out *out, uid_t reader, const void *payload, size_t len)
@@ -96,70 +92,33 @@ static void free_question(struct question *q)
 {
     wire_out_free(&q->bytes);
     wire_out_free(&q->holds);
-    pthread_mutex_destroy(&q->lock);
-    pthread_cond_destroy(&q->changed);
     free(q);
 }
 
-/* The thread. */
-static void *ask(void *arg)
+/* @thread the worker's */
+static void ask(struct work *work)
 {
-    struct question *q = arg;
+    struct question *q = (struct question *)work;
     struct wire_in in;
     wire_in_init(&in, q->bytes.data, q->bytes.len);
     q->good = q->writes ? auth_seal(&q->bytes, q->uid, q->holds.data, q->holds.len)
                         : verify(&in, q->uid, &q->holds);
-    pthread_mutex_lock(&q->lock);
-    q->answered = true;
-    bool deserted = q->deserted;
-    pthread_cond_signal(&q->changed);
-    pthread_mutex_unlock(&q->lock);
-    if (deserted)
-        free_question(q);
-    return NULL;
 }
 
-/* @return whether the question was answered, and is still ours */
-static bool await(struct question *q, pthread_t thread, int ms)
+static void drop(struct work *work)
 {
-    struct timespec until;
-    int rc = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_mutex_lock(&q->lock);
-    while (!q->answered && rc == 0)
-        rc = pthread_cond_timedwait(&q->changed, &q->lock, &until);
-    bool answered = q->answered;
-    q->deserted = !answered && thread_stay_loaded();
-    bool deserted = q->deserted;
-    pthread_mutex_unlock(&q->lock);
-    if (deserted) {
-        pthread_detach(thread);
-        log_warning("munged has not answered for %d ms: does it hang on this node?", ms);
-    } else {
-        pthread_join(thread, NULL);
-    }
-    return !deserted;
+    free_question((struct question *)work);
 }
+
+static const struct work_ops questions = {ask, NULL, drop};
 
 static struct question *question_new(bool writes, uid_t uid, const void *payload, size_t len)
 {
-    pthread_condattr_t attr;
     struct question *q = calloc(1, sizeof *q);
     if (q == NULL)
         return NULL;
     q->writes = writes;
     q->uid = uid;
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &attr);
-    pthread_condattr_destroy(&attr);
     wire_put_raw(&q->holds, payload, len);
     return q;
 }
@@ -167,14 +126,20 @@ static struct question *question_new(bool writes, uid_t uid, const void *payload
 /* @return whether there is an answer; the question is freed if not */
 static bool answer(struct question *q, int ms)
 {
-    pthread_t thread;
     if (q == NULL)
         return false;
-    if (q->bytes.failed || q->holds.failed || thread_start(&thread, ask, q) != 0) {
+    int64_t by = now_ms() + ms;
+    bool asked = !q->bytes.failed && !q->holds.failed;
+    struct worker *worker = asked ? worker_make(&questions, NULL, NULL) : NULL;
+    if (worker == NULL || !worker_do(worker, &q->work)) {
+        worker_close(worker, by);
         free_question(q);
         return false;
     }
-    return await(q, thread, ms);
+    if (worker_finish(worker, by))
+        return true;
+    log_warning("munged has not answered for %d ms: does it hang on this node?", ms);
+    return false;
 }
 
 bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t len, int ms)
