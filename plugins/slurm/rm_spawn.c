@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* muster-server's end of a spawn. A thread connects to srun's agent, since munged may take its
+/* muster-server's end of a spawn. A worker connects to srun's agent, since munged may take its
  * time; then the loop reads what the agent says, as long as the spawned step lives. */
 #include "plugins/slurm/rm_spawn.h"
 
+#include "common/handoff/worker.h"
 #include "common/launch/spawn_wire.h"
+#include "common/util/clock.h"
 #include "common/util/log.h"
-#include "common/util/thread.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
 
@@ -23,18 +24,17 @@ enum {
 };
 
 enum call_state {
-    CALL_REACHES, /* its thread speaks to the agent */
+    CALL_REACHES, /* the worker speaks to the agent, or is to */
     CALL_WAITS,   /* the agent has it; the loop reads */
     CALL_RUNS,    /* the step runs */
 };
 
 /* A conversation with the agent. */
 struct call {
-    struct handoff_item item;
+    struct work work;
     struct slurm_spawns *spawns;
     struct call *next;
     enum call_state state;
-    pthread_t thread;
     struct wire_out frame;
     int fd; /* -1: the agent was not reached, why is in err */
     struct agent_line line;
@@ -51,26 +51,11 @@ struct slurm_spawns {
     const struct boot *boot;
     struct event_base *base;
     struct handoff *handoff;
+    struct worker *worker;
     struct call *calls;
     unsigned ncalls;
 };
 
-struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
-                                 struct event_base *base)
-{
-    struct slurm_spawns *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return NULL;
-    *s = (struct slurm_spawns){.agent = agent, .boot = boot, .base = base};
-    s->handoff = handoff_new(base);
-    if (s->handoff == NULL) {
-        free(s);
-        return NULL;
-    }
-    return s;
-}
-
-/* Its thread has ended. */
 static void call_free(struct call *call)
 {
     struct call **at = &call->spawns->calls;
@@ -157,11 +142,10 @@ static void on_agent(evutil_socket_t fd, short what, void *arg)
         fail(call, RM_SPAWN_UNREACHED, "srun has ended, or the connection to it was lost");
 }
 
-/* @thread the loop's: the call's thread is about to end */
+/* @thread the loop's */
 static void reached(struct handoff_item *item)
 {
     struct call *call = (struct call *)item;
-    pthread_join(call->thread, NULL);
     call->state = CALL_WAITS;
     if (call->fd < 0) {
         char text[SPAWN_TEXT_MAX];
@@ -183,22 +167,28 @@ static void reached(struct handoff_item *item)
         fail(call, RM_SPAWN_FAILED, "out of memory");
 }
 
-/* A thread. */
-static void *reach(void *arg)
+/* @thread the worker's */
+static void reach(struct work *work)
 {
-    struct call *call = arg;
-    call->fd = agent_call_open(call->spawns->agent, &call->frame, CALL_MS, &call->line, &call->err);
-    handoff_post(call->spawns->handoff, &call->item, reached);
-    return NULL;
+    struct call *call = (struct call *)work;
+    int ms = deadline_left(work->since + CALL_MS);
+    call->fd = agent_call_open(call->spawns->agent, &call->frame, ms, &call->line, &call->err);
 }
+
+/* spawns_close() frees it. */
+static void keep(struct work *work)
+{
+    (void)work;
+}
+
+static const struct work_ops reaches = {reach, reached, keep};
 
 /* @param begin of agent_frame_begin() */
 static void start_call(struct call *call, size_t begin)
 {
     agent_frame_end(&call->frame, begin);
-    int rc = call->frame.failed ? ENOMEM : thread_start(&call->thread, reach, call);
-    if (rc != 0)
-        fail(call, RM_SPAWN_FAILED, strerror(rc));
+    if (call->frame.failed || !worker_do(call->spawns->worker, &call->work))
+        fail(call, RM_SPAWN_FAILED, "out of memory, or of threads");
 }
 
 static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *arg)
@@ -213,6 +203,21 @@ static struct call *call_new(struct slurm_spawns *s, rm_spawn_fn *news, void *ar
 }
 
 /* ---- what the server asks ---- */
+
+struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
+                                 struct event_base *base)
+{
+    struct slurm_spawns *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    *s = (struct slurm_spawns){.agent = agent, .boot = boot, .base = base};
+    s->handoff = handoff_new(base);
+    s->worker = worker_new(&reaches, s->handoff);
+    if (s->handoff != NULL && s->worker != NULL)
+        return s;
+    spawns_close(s, 0);
+    return NULL;
+}
 
 void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
 {
@@ -259,12 +264,8 @@ bool spawns_close(struct slurm_spawns *s, int64_t by)
 {
     if (s == NULL)
         return true;
-    for (struct call *call = s->calls, *next; call != NULL; call = next) {
-        next = call->next;
-        if (call->state == CALL_REACHES && !thread_join_until(call->thread, by))
-            return false;
-        call->state = CALL_WAITS;
-    }
+    if (!worker_close(s->worker, by))
+        return false;
     /* What threads have posted is not run: their calls end here. */
     handoff_free(s->handoff);
     while (s->calls != NULL)
