@@ -81,23 +81,86 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
     server->ending = true;
 }
 
+static void on_broadcast(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    broadcast_receive(server->broadcasts, from, body, len);
+}
+
+static void on_announcement(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    direct_announced(server->direct, from, body, len);
+}
+
+static void on_abort(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    (void)from;
+    abort_receive(server, body, len);
+}
+
+static void on_cancel(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    engine_take(server->engine, from, FRAME_CANCEL, body, len);
+}
+
+static void on_stalled(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    (void)from;
+    stalled_receive(server, body, len);
+}
+
+typedef void take_fn(struct server *server, uint32_t from, const void *body, size_t len);
+
+/* Who takes which frame. Those of operations are the engine's (tracker/frames.c), questions and
+ * answers are asks'. How much hangs on the arrival of one is frame_care()'s. */
+static const struct row {
+    enum { NOBODY, STEP = 1, OTHERS = 2, ALL = 3 } from; /* servers of the own step, or of others */
+    enum { BY_US, ENGINE, ASKS } part;
+    take_fn *take, *said; /* sent to this server; said to all of the step */
+} rows[] = {
+    [FRAME_CONTRIB] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_RELEASE] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_WANTED] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_LEAD] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_CLAIM] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_JOINED] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_OUTCOME] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_DOUBT] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_HAVE] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_FELLOWS] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_PIECE] = {ALL, ENGINE, NULL, NULL},
+    [FRAME_CANCEL] = {NOBODY, BY_US, NULL, on_cancel},
+    [FRAME_ASK] = {ALL, ASKS, NULL, NULL}, /* of others: steps_may_ask() */
+    [FRAME_ANSWER] = {ALL, ASKS, NULL, NULL},
+    [FRAME_EVENT] = {ALL, BY_US, notification_receive, notification_receive},
+    [FRAME_NSPACE] = {ALL, BY_US, steps_nspace, NULL},
+    [FRAME_LEAVING] = {OTHERS, BY_US, steps_leaving, steps_ended},
+    [FRAME_ABSENT] = {STEP, BY_US, absent_receive, NULL},
+    [FRAME_BROADCAST] = {STEP, BY_US, on_broadcast, NULL},
+    [FRAME_SPREAD] = {STEP, BY_US, steps_spread, NULL},
+    [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
+    [FRAME_STALLED] = {STEP, BY_US, on_stalled, NULL},
+    [FRAME_ANNOUNCE] = {STEP, BY_US, on_announcement, NULL},
+    [FRAME_ENDING] = {NOBODY, BY_US, NULL, on_ending},
+    [FRAME_ABORT] = {NOBODY, BY_US, NULL, on_abort},
+    /* FRAME_GREETING goes ahead of a first frame, and is the link's. */
+};
+
+static const struct row *row_of(unsigned type)
+{
+    static const struct row none;
+    return type < sizeof rows / sizeof *rows ? &rows[type] : &none;
+}
+
 /* A message that a server has sent to all servers of the step. */
 void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_t len)
 {
     struct server *server = arg;
     const unsigned char *bytes = message;
-    if (bytes[0] == FRAME_EVENT)
-        notification_receive(server, speaker, bytes + 1, len - 1);
-    else if (bytes[0] == FRAME_ENDING)
-        on_ending(server, speaker, bytes + 1, len - 1);
-    else if (bytes[0] == FRAME_LEAVING)
-        steps_ended(server, speaker, bytes + 1, len - 1);
-    else if (bytes[0] == FRAME_ABORT)
-        abort_receive(server, bytes + 1, len - 1);
-    else if (bytes[0] == FRAME_CANCEL)
-        engine_take(server->engine, speaker, FRAME_CANCEL, bytes + 1, len - 1);
+    const struct row *row = row_of(bytes[0]);
+    if (row->said != NULL)
+        row->said(server, speaker, bytes + 1, len - 1);
     else
-        log_warning("a message for all of unknown type %u of %s was dropped", bytes[0],
+        log_warning("a message for all of type %u of %s was dropped", bytes[0],
                     nspace_name(server->nspace, speaker));
 }
 
@@ -105,64 +168,25 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
                     struct shared_bytes *whole)
 {
     struct server *server = arg;
+    const struct row *row = row_of(type);
+    bool own = from < server->boot.nnodes;
     /* While we say goodbye, others may say it to us alone, and which steps are to hear of it. */
-    bool goodbye = from < server->boot.nnodes && (type == FRAME_ABSENT || type == FRAME_NSPACE);
-    if ((server->leaving && !goodbye) || !steps_may(server, from, type, body, len))
+    if (server->leaving && !(own && (type == FRAME_ABSENT || type == FRAME_NSPACE)))
         return;
-    if (from < server->boot.nnodes)
-        absent_heard(server, from, type);
-    switch (type) {
-    case FRAME_CONTRIB:
-    case FRAME_RELEASE:
-    case FRAME_WANTED:
-    case FRAME_LEAD:
-    case FRAME_CLAIM:
-    case FRAME_JOINED:
-    case FRAME_OUTCOME:
-    case FRAME_DOUBT:
-    case FRAME_HAVE:
-    case FRAME_FELLOWS:
-    case FRAME_PIECE:
-        engine_take_shared(server->engine, from, type, body, len, whole);
+    if ((row->from & (own ? STEP : OTHERS)) == 0 ||
+        (!own && type == FRAME_ASK && !steps_may_ask(body, len))) {
+        log_warning("a frame of type %d of %s, which is not for it to send, was dropped", (int)type,
+                    nspace_name(server->nspace, from));
         return;
-    case FRAME_ASK:
-    case FRAME_ANSWER:
-        asks_frame(server->asks, from, type, body, len);
-        return;
-    case FRAME_ABSENT:
-        absent_receive(server, from, body, len);
-        return;
-    case FRAME_BROADCAST:
-        broadcast_receive(server->broadcasts, from, body, len);
-        return;
-    case FRAME_NSPACE:
-        steps_nspace(server, from, body, len);
-        return;
-    case FRAME_LEAVING:
-        steps_leaving(server, from, body, len);
-        return;
-    case FRAME_SPREAD:
-        steps_spread(server, from, body, len);
-        return;
-    case FRAME_EVENT:
-        notification_receive(server, from, body, len);
-        return;
-    case FRAME_STARTED:
-        execs_receive(server, from, body, len);
-        return;
-    case FRAME_STALLED:
-        stalled_receive(server, body, len);
-        return;
-    case FRAME_ANNOUNCE:
-        direct_announced(server->direct, from, body, len);
-        return;
-    case FRAME_ENDING: /* only said to all */
-    case FRAME_CANCEL:
-    case FRAME_ABORT:
-    case FRAME_GREETING: /* not ahead of a first frame */
-        break;
     }
-    log_warning("a frame of unknown type %d of node %u was dropped", (int)type, from);
+    if (own)
+        absent_heard(server, from, type);
+    if (row->part == ENGINE)
+        engine_take_shared(server->engine, from, type, body, len, whole);
+    else if (row->part == ASKS)
+        asks_frame(server->asks, from, type, body, len);
+    else
+        row->take(server, from, body, len);
 }
 
 static void on_receive(void *arg, const void *data, size_t len, struct shared_bytes *whole)

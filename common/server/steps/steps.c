@@ -100,29 +100,14 @@ int steps_open(struct server *server)
     return server->nspace->bytes != NULL ? 0 : -1;
 }
 
-bool steps_may(const struct server *server, uint32_t from, enum frame_type type, const void *body,
-               size_t len)
+bool steps_may_ask(const void *body, size_t len)
 {
     struct wire_in in;
-    bool good = true;
-    if (is_own(server, from)) {
-        good = type != FRAME_LEAVING;
-    } else if (type == FRAME_ENDING || type == FRAME_ABSENT || type == FRAME_SPREAD ||
-               type == FRAME_STARTED || type == FRAME_BROADCAST || type == FRAME_STALLED ||
-               type == FRAME_ANNOUNCE) {
-        good = false;
-    } else if (type == FRAME_ASK) {
-        wire_in_init(&in, body, len);
-        wire_get_u64(&in);
-        uint8_t topic = wire_get_u8(&in);
-        good = (topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_OUTPUT ||
-                topic == ASK_INPUT) &&
-               !in.bad;
-    }
-    if (!good)
-        log_warning("a frame of %s of type %d, which is not for it to send, was dropped",
-                    nspace_name(server->nspace, from), (int)type);
-    return good;
+    wire_in_init(&in, body, len);
+    wire_get_u64(&in);
+    uint8_t topic = wire_get_u8(&in);
+    return !in.bad &&
+           (topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_OUTPUT || topic == ASK_INPUT);
 }
 
 int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node)

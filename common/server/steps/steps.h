@@ -29,10 +29,8 @@ int steps_open(struct server *server);
 void steps_send(struct server *server, uint32_t node, struct wire_out *frame,
                 struct shared_bytes *body);
 
-/** Whether a frame of @p from may say this: a server of another step is heard about operations
- * in which it has participants, and direct modex. Logs what may not. */
-bool steps_may(const struct server *server, uint32_t from, enum frame_type type, const void *body,
-               size_t len);
+/** Whether a server of another step may ask this. @param body of its FRAME_ASK */
+bool steps_may_ask(const void *body, size_t len);
 
 /** Takes the body of a FRAME_NSPACE of server @p from. */
 void steps_nspace(struct server *server, uint32_t from, const void *body, size_t len);
