@@ -70,7 +70,7 @@ static bool meet(struct server *a, struct server *b, uint32_t from)
     greeting_write(a, from < NODES ? b->boot.node : FOREIGN, &out);
     bool fits = greeting_fits(b, from, out.data, out.len);
     wire_out_free(&out);
-    nspace_free(b->nspace);
+    nspaces_free(b->nspace);
     return fits;
 }
 
@@ -153,7 +153,7 @@ static void another_muster(void **state)
             assert_false(greeting_fits(&b, 0, out.data, len));
         wire_out_free(&out);
         assert_false(greeting_fits(&b, 0, NULL, 0));
-        nspace_free(b.nspace);
+        nspaces_free(b.nspace);
     }
 }
 
@@ -181,7 +181,7 @@ static void a_server_of_another_step(void **state)
     assert_non_null(
         strstr(said, "muster is " MUSTER_VERSION " on node c2 and 9.9.9 on node rm.2.0/0"));
     wire_out_free(&out);
-    nspace_free(b.nspace);
+    nspaces_free(b.nspace);
 }
 
 int main(void)
