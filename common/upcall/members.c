@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who takes part: constructs with added members, bootstrap, and what the engine knows an operation
- * by. */
+/* This file reads who takes part in an operation: in a construct with added members, in a
+ * bootstrap. And it writes the signature by which the engine knows the operation. */
 #include "common/notify/refuse.h"
 #include "common/nspace/nspace.h"
 #include "common/upcall/collective.h"

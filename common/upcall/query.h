@@ -3,7 +3,7 @@
  * A query on its way: what was asked, which servers are asked for it, and what they have said.
  *
  * query.c parses a query, asks the servers and answers; query_keys.c has a row for each key, with
- * the function that makes its value.
+ * the function that makes its value; query_values.c has what these functions share.
  * @thread the loop's, but for query_key()
  */
 #ifndef MUSTER_UPCALL_QUERY_H

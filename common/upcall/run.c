@@ -66,9 +66,9 @@ static bool is_of_connection(pmix_status_t status)
     return status == PMIX_ERR_LOST_CONNECTION || status == PMIX_ERR_PARTIAL_SUCCESS;
 }
 
-/* One status for a participant that has ended, in the place of libpmix's own, which differ by
- * release and by what else the node has called. Whose loss is to be survived is told to the others
- * as a failure of ours, too: see survive.c. */
+/* A participant that has ended gives the operation one status. libpmix's own statuses differ by
+ * release and by what else the node has called. An operation that is to survive the loss fails with
+ * it first, too: so the others hear of it (survive.c). */
 static void find_lost(struct collective *c)
 {
     const struct signature sig = {.kind = c->kind, .members = c->members};

@@ -110,8 +110,9 @@ static void on_stalled(struct server *server, uint32_t from, const void *body, s
 
 typedef void take_fn(struct server *server, uint32_t from, const void *body, size_t len);
 
-/* Who takes which frame. Those of operations are the engine's (tracker/frames.c), questions and
- * answers are asks'. How much hangs on the arrival of one is frame_care()'s. */
+/* This table says which part takes a frame, and from whom. The engine has a table of its own for
+ * frames of operations (tracker/frames.c), and ask.c takes questions and answers. frame_care() says
+ * what it is worth that a frame arrives. */
 static const struct row {
     enum { NOBODY, STEP = 1, OTHERS = 2, ALL = 3 } from; /* servers of the own step, or of others */
     enum { BY_US, ENGINE, ASKS } part;
