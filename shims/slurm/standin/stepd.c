@@ -8,6 +8,7 @@
 #include "shims/slurm/standin/slurm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,27 @@ static int prepare(struct node *node)
     return 0;
 }
 
+/* Forks the tasks, and waits until each has become its program or has ended: slurmstepd signals no
+ * task that it still launches. A hook of the plugin would be cut short else, with what it says. */
+static int launch_tasks(struct node *node)
+{
+    int launched[2]; /* pipe: its end of file comes when the last task calls exec */
+    char none;
+    if (pipe2(launched, O_CLOEXEC) < 0) {
+        say_error("cannot make a pipe: %s", strerror(errno));
+        return -1;
+    }
+    for (uint32_t slot = 0; slot < node->here->ntasks; slot++)
+        if (node_fork(node, slot) == 0)
+            task_run(node, slot);
+    node_forked(node);
+    close(launched[1]);
+    while (read(launched[0], &none, 1) < 0 && errno == EINTR)
+        ;
+    close(launched[0]);
+    return 0;
+}
+
 static void serve(struct node *node)
 {
     while (node->running > 0) {
@@ -79,11 +101,8 @@ void stepd_run(struct run *run, uint32_t index, int control)
         slurmd_leave(slurm->slurmd);
     else
         joined_leave();
-    if (node_open(&node, run, index, control) == 0 && prepare(&node) == 0) {
-        for (uint32_t slot = 0; slot < node.here->ntasks; slot++)
-            if (node_fork(&node, slot) == 0)
-                task_run(&node, slot);
-        node_forked(&node);
+    if (node_open(&node, run, index, control) == 0 && prepare(&node) == 0 &&
+        launch_tasks(&node) == 0) {
         serve(&node);
         node_kill_strays(&node);
         status = 0;
