@@ -65,7 +65,7 @@ of_het_step() {
 of_batch_job() {
   local out=$MUSTER_CI_DIR/shared/exits.out
   rm -f "$out"
-  timeout 100 sbatch --wait -N2 -n4 -o "$out" --wrap "srun --mpi=$MPI $clients/ends --status 42 --seconds 90; echo STATUS \$?" >"$work/log" 2>&1
+  timeout 100 sbatch --wait -N2 -n4 -o "$out" --wrap "srun --mpi=$MPI '$clients/ends' --status 42 --seconds 90; echo STATUS \$?" >"$work/log" 2>&1
   check 'in a batch job: status 42' "$(tail -n 1 "$out")" grep -qx 'STATUS 42' "$out"
 }
 
@@ -117,7 +117,7 @@ job_is_requeued() {
   local job
   rm -f "$requeued"
   job=$(sbatch --parsable --requeue -N4 -n8 -o "$requeued" --wrap \
-    "srun --mpi=$MPI bash -c 'trap \"\" TERM; exec \$0 --sleep 300 --seconds 320' $clients/hold")
+    "srun --mpi=$MPI bash -c 'trap \"\" TERM; exec \$0 --sleep 300 --seconds 320' '$clients/hold'")
   until_true 60 all_hold "$requeued"
   scontrol requeue "$job"
   # its tasks bear SIGTERM, and one is lost while the job is no more and its step still is

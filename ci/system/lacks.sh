@@ -82,7 +82,7 @@ part_without() {
       eval "! grep -qE '^rank|of 1\b' '$work/no-server-mpi.log'"
   fi
   # tasks of other nodes that need one there are told at once
-  refused no-server-peers 'node2.*no server could be started there' sh -c "[ \$(hostname) != $bad ] || exec sleep 100; exec $clients/exchange"
+  refused no-server-peers 'node2.*no server could be started there' sh -c "[ \$(hostname) != $bad ] || exec sleep 100; exec '$clients/exchange'"
   check 'no-server-peers: it ends in time' "$ran s" [ "$ran" -lt 60 ]
   under "${server%/*}"
   mkdir -p "${conf%/*}"
@@ -91,13 +91,13 @@ part_without() {
   echo '{ "tmpdir": "/nowhere" }' >$conf
   no_server no-tmpdir '/nowhere' 4
   rm $conf
-  instead 'ulimit -v 20000' "exec ${clients%/ci/clients}/common/muster-server"
+  instead 'ulimit -v 20000' "exec '${clients%/ci/clients}/common/muster-server'"
   no_server no-memory 'did not start on node node2|ended before it was ready on node node2|cannot serve'
   under "$server"
   killed_unused killed-unused hostname
   check 'killed-unused: a program without PMIx runs' "$(why "$work/killed-unused.log" "$status")" [ "$status" = 0 ]
   clean killed-unused
-  killed_unused killed-before-init "exec $clients/start"
+  killed_unused killed-before-init "exec '$clients/start'"
   check 'killed-before-init: the step ends with an error' "$(why "$work/killed-before-init.log" "$status")" \
     eval "[ $status != 0 ] && [ $status != 124 ]"
   says killed-before-init 'asks for PMIx, and cannot have it: ending the step: muster-server of step [0-9.]+ died on node node2'
@@ -252,7 +252,7 @@ write_to_few() { few_descriptors; kill "$token"; }
 # What a server may have is used up.
 part_used() {
   local conf=/opt/muster/etc/muster/muster.json token
-  instead 'ulimit -n 65' "exec ${clients%/ci/clients}/common/muster-server"
+  instead 'ulimit -n 65' "exec '${clients%/ci/clients}/common/muster-server'"
   refused descriptors-at-start 'node2 cannot serve: it may open 65 files, and needs 66 for 2 tasks'
   under "$server"
   launched descriptors-of-tasks 'node2: no descriptor is left for a connection, of the [0-9]+ that' connect_to_few
@@ -285,8 +285,8 @@ part_mixed() {
   for n in "$lib"/libpmix.so.2.*; do [ -e "$shared/libpmix/${n##*/}" ] || ln -s libpmix.so.2 "$shared/libpmix/${n##*/}"; done
   cat >"$shared/mixed" <<TXT
 #!/bin/sh
-[ "\$(hostname)" != $bad ] || exec $other/hold "\$@"
-exec $clients/hold "\$@"
+[ "\$(hostname)" != $bad ] || exec '$other/hold' "\$@"
+exec '$clients/hold' "\$@"
 TXT
   chmod 755 "$shared/mixed"
   over "$lib" --bind "$shared/libpmix"

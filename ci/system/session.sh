@@ -60,12 +60,11 @@ client=$clients/groups_join
 run 60 2:4 "$clients/exchange" + 1:2 "$clients/groups" --groups 20
 check 'two steps that have nothing to do with each other' "$(why "$log" $status)" passed 2
 
-# part K: what job K of two runs that connect by name
-part() { echo "$clients/connect --mode jobs --seconds 60 --part $1"; }
+# and K: what job K of two runs that connect by name
+part=("$clients/connect" --mode jobs --seconds 60 --part)
 export CONNECT_MEET=$work/meet
 mkdir "$CONNECT_MEET"
-# shellcheck disable=SC2046  # a program and its options
-run 100 3:4 $(part 0) + 2:3 $(part 1)
+run 100 3:4 "${part[@]}" 0 + 2:3 "${part[@]}" 1
 check 'two jobs connect by name, on nodes that do not ask' "$(why "$log" $status)" passed 2
 
 join 'two jobs on one node each' 2 4 1:2 "$client" --total 4 + 1:2 "$client" --total 4

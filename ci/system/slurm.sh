@@ -103,8 +103,9 @@ keys_of_several() {
   local n log=$work/several.log status
   case $wanted in '  '|*' keys '*) ;; *) return 0 ;; esac
   for n in 1 2; do
-    printf '0-1 %s --seconds 100\n2-3 %s --seconds 101\n' "$clients/keys" "$clients/keys" >"$MUSTER_CI_DIR/shared/several.$n"
-    timeout 120 srun --mpi="$MPI" -N$n -n4 --ntasks-per-node=$((4 / n)) --multi-prog \
+    # Slurm knows no quotes there, and the tree's path may have blanks.
+    printf '%s\n' '0-1 ./keys --seconds 100' '2-3 ./keys --seconds 101' >"$MUSTER_CI_DIR/shared/several.$n"
+    timeout 120 srun --chdir="$clients" --mpi="$MPI" -N$n -n4 --ntasks-per-node=$((4 / n)) --multi-prog \
       "$MUSTER_CI_DIR/shared/several.$n" >"$log" 2>&1 </dev/null
     status=$?
     judge "keys, of several programs on $n nodes" keys $status "$log"

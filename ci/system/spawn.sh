@@ -112,9 +112,8 @@ check_het() {
       srun --mpi="$MPI" --het-group=$group -n1 "$clients/spawner" --what good --n 1
   done
   # One srun starts both components of a step, and its agent what each of them spawns.
-  local each="--mpi=$MPI -N1 -n1 $clients/spawner --what good --n 1 --spawners 2"
-  # shellcheck disable=SC2086  # several words
-  passes 'a step of two components, each of which spawns' salloc -Q -N2 --ntasks-per-node=4 srun $each : $each
+  local each=(--mpi="$MPI" -N1 -n1 "$clients/spawner" --what good --n 1 --spawners 2)
+  passes 'a step of two components, each of which spawns' salloc -Q -N2 --ntasks-per-node=4 srun "${each[@]}" : "${each[@]}"
 }
 
 # All processors are the parent's.
@@ -192,7 +191,7 @@ interrupt() {
   command -v script >/dev/null || { skip 'Ctrl-C' 'no script(1), which has a terminal'; return; }
   mkfifo "$work/keys"
   : >"$work/interrupted.log"
-  SPAWNER_ENV=SPAWN_PAUSE=100 script -qfec "srun --mpi=$MPI -N1 -n2 $clients/spawner --what hold --seconds 150" \
+  SPAWNER_ENV=SPAWN_PAUSE=100 script -qfec "srun --mpi=$MPI -N1 -n2 '$clients/spawner' --what hold --seconds 150" \
     "$work/interrupted.log" <"$work/keys" >/dev/null 2>&1 &
   parent=$!
   exec 7<>"$work/keys" # a reader of its own, so that a key behind the end of script(1) does no harm

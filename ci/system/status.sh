@@ -230,7 +230,7 @@ silent_of_loss() { ! grep -q 'is lost' "$1"; }
 check_ended() {
   local log=$work/ended.log found
   : >"$log"
-  as alice srun --mpi="$MPI" -w node1,node2 -N2 -n2 bash -c "$clients/barrier; [ \$SLURM_PROCID = 1 ] || sleep 300" >"$log" 2>&1 </dev/null &
+  as alice srun --mpi="$MPI" -w node1,node2 -N2 -n2 bash -c "'$clients/barrier'; [ \$SLURM_PROCID = 1 ] || sleep 300" >"$log" 2>&1 </dev/null &
   srun=$!
   if until_true 60 grep -q '^PASS barrier' "$log" && until_true 60 gone node2; then
     step=$(squeue -h -s -u alice -o %i | grep -E '^[0-9]+\.[0-9]+$' | head -n 1)
