@@ -291,7 +291,7 @@ part_status() {
   local id other job_of_other
   start other || return
   other=$job
-  start status --victim 7 --delay 4000 --how exit --in construct || return
+  start status --victim 7 --delay 60000 --how exit --in construct || return
   id=$(flux jobs -n --name=status -o '{id.dec}')
   asks 2 "$(flux job id --to=f58 "$id")"
   asks 0 "$(flux job id --to=f58plain "$id")"
@@ -306,9 +306,8 @@ part_status() {
   flux exec -r 1 /opt/muster/bin/muster-status "$job_of_other" >"$work/muster-status.log" 2>&1
   check 'status: the other one of the two' "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \
     eval "grep -q '4 of 4 nodes answer' '$work/muster-status.log' && ! grep -q construct '$work/muster-status.log'"
-  wait "$job"
-  flux cancel "$job_of_other"
-  wait "$other"
+  flux cancel --all
+  wait "$job" "$other"
   flux exec -r 1 /opt/muster/bin/muster-status "$job_of_other" >"$work/muster-status.log" 2>&1
   check 'status: where it was looked for' "$(cat "$work/muster-status.log")" \
     grep -q 'no server of job .* runs on this node.*/jobtmp-' "$work/muster-status.log"
