@@ -8,7 +8,7 @@ usage() {
 usage: ci/slurm -N 4 -- ci/system/spawn.sh BUILDDIR [CHECK]...
 
 Steps whose tasks call PMIx_Spawn: what the started processes see, which failures are told and how soon, that
-nothing is left however either side ends. CHECKs: calls how input output het group kin busy rounds many nested mpi ends lives; all of them by
+nothing is left however either side ends. CHECKs: calls how input output het group kin busy rounds many nested mpi family ends lives; all of them by
 default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -147,6 +147,18 @@ check_mpi() {
   done
 }
 
+# Children spawn others before they part from their parents; and one is killed after that, which does nothing to a parent.
+check_family() {
+  local words
+  [ -x "$clients/mpi_family" ] || { skip 'families of MPI programs' 'no mpicc'; return; }
+  export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
+  for words in mufi:muSfi mufis:mufik; do
+    timeout 100 salloc -Q -N1 -n8 srun --mpi="$MPI" -N1 -n2 "$clients/mpi_family" --parents-do "${words%:*}" \
+      --children-do "${words#*:}" >"$work/log" 2>&1 </dev/null
+    judge "a family of MPI programs, $words" mpi_family $? "$work/log"
+  done
+}
+
 # ---- what ends with whom ----
 
 # begin NAME ENV WHAT: a step in the background whose child sleeps; sets $parent, once the child is up
@@ -222,7 +234,7 @@ check_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell '' && { scancel "$(job_of child-cancelled).1"; over child-cancelled 0; }
 }
 
-[ $# -gt 0 ] || set -- calls how input output het group kin busy rounds many nested mpi ends lives
+[ $# -gt 0 ] || set -- calls how input output het group kin busy rounds many nested mpi family ends lives
 for what; do "check_$what"; done
 clean 'all'
 summary
