@@ -15,6 +15,7 @@ skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 
 # The clients that run under every resource manager, without arguments: all of them on several nodes and on one,
 # where libpmix does more by itself, and in other shapes of job those to which it matters which rank is where.
+# The script's first shape is that of several nodes.
 every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query groups_wildcard
   queries connect groups_add groups_bootstrap groups_order events invite tools unsupported logq)
 placed_clients=(keys exchange subset groups_many groups_add groups_bootstrap logq)
@@ -22,7 +23,7 @@ placed_clients=(keys exchange subset groups_many groups_add groups_bootstrap log
 # clients_of SHAPE: which of them run in it; sets $of_shape
 clients_of() {
   case $1 in
-    '-N4 -n8'|'-N1 -n4') of_shape=("${every_client[@]}") ;;
+    "${shapes[0]}"|'-N1 -n4') of_shape=("${every_client[@]}") ;;
     *) of_shape=("${placed_clients[@]}") ;;
   esac
 }

@@ -54,9 +54,9 @@ few_clients() {
 
 # For this back end nothing else runs them where there is no Flux. On one node nothing goes by it: slurm.sh has that.
 all_clients() {
-  local shape name
+  local shape name shapes=('-N4 -n8' '-N4 -n8 --distribution=cyclic')
   client 'exchange (-N1 -n4)' '-N1 -n4' exchange
-  for shape in '-N4 -n8' '-N4 -n8 --distribution=cyclic'; do
+  for shape in "${shapes[@]}"; do
     clients_of "$shape"
     for name in "${of_shape[@]}"; do
       if [ "$name" = logq ]; then logged "$shape"; else client "$name ($shape)" "$shape" "$name"; fi
