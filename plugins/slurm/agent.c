@@ -1,22 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The agent in srun: one thread, which does what its callers (agent_callers.h) ask for. It shows
- * the user what they tell (agent_said.h), and starts steps for them (agent_children.h).
+ * The agent in srun.
+ *
+ * It listens within SrunPortRange, where any user can connect to it. So:
+ *
+ *     caller      what it may do
+ *
+ *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS; the oldest one
+ *                 gives way to the next caller when there are STRANGERS_MAX, or no place is free
+ *
+ *     greeted     send its first frame
+ *
+ *     known       send frames until it has been silent for KNOWN_MS, or as long as a step runs that
+ *                 it has started (agent_children.h)
+ *
+ * A stranger becomes known by a proof that it knows the secret, which looks cheap and keeps munged
+ * out of the reach of other users, and by a credential that says that its point is of a process of
+ * srun's own user, and of this step. The agent's own credential says the same of the agent's point.
+ * From then on all frames are sealed (agent_line.h). One thread does everything.
+ *
+ * srun may end while a server is about to say with what status: what has connected by then, or does
+ * so within LAST_MS, is heard.
  */
 #include "plugins/slurm/agent.h"
 
+#include "common/transport/rm.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/thread.h"
-#include "plugins/slurm/agent_callers.h"
 #include "plugins/slurm/agent_children.h"
+#include "plugins/slurm/agent_hello.h"
 #include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_parent.h"
-#include "plugins/slurm/agent_said.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/own_program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -28,116 +48,135 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { OWES_MS = 5000 /* for the server of a step that was short to say that it has begun */ };
+enum {
+    STRANGERS_MAX = 32,
+    CALLERS_MAX = STRANGERS_MAX + 32 + CHILDREN_MAX,
+    STRANGER_MS = 5000,
+    KNOWN_MS = 30000,
+    ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
+    READ_BYTES = 4096,
+    LAST_MS = 1000,      /* for strangers, once srun ends */
+    LAST_WORD_MS = 2000, /* for greeted callers, once srun ends */
+    OWES_MS = 5000,      /* for the server of a step that was short to say that it has begun */
+    LINES_MAX = 16,      /* of all callers, for the terminal */
+};
+
+enum caller_state { CALLER_STRANGER, CALLER_GREETED, CALLER_KNOWN };
+
+struct caller {
+    enum caller_state state;
+    int fd;                 /* -1: no caller */
+    uint64_t id;            /* never the same twice */
+    int64_t until;          /* now_ms() when it is cut off, unless it has started a step */
+    struct agent_line line; /* of all but strangers: what they say and are told is sealed */
+    struct wire_out in, out;
+};
 
 struct agent {
     pthread_t thread;
     struct agent_address self;
-    int stop; /* eventfd */
-    struct callers callers;
-    struct said said;
+    int listener, stop; /* stop: eventfd */
+    int64_t accept_at;  /* now_ms(); not before */
+    struct caller callers[CALLERS_MAX];
+    uint64_t last_id;
+    struct agent_hellos hellos;
     struct children *children;
     char program[PATH_MAX]; /* srun */
     int parent;             /* the agent that has started this srun, or -1 */
     bool owes;              /* that agent has not been told what has become of this step */
     int64_t owes_until;     /* now_ms(); once stopping */
+    int64_t last_until;     /* now_ms(), when strangers are no more heard; once stopping */
     bool stopping;
+    unsigned nlines;
+    char line[AGENT_TEXT_MAX]; /* the last one that was shown */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
 static struct agent *agent;
-static unsigned users;    /* components that have entered and not left */
-static uint8_t ends_with; /* the step; 0: it was not told */
+static unsigned users;          /* components that have entered and not left */
+static struct rm_ending ending; /* how the step ends; status 0: it was not told */
+
+static void cut(struct agent *a, struct caller *caller)
+{
+    uint64_t id = caller->id;
+    close(caller->fd);
+    agent_line_close(&caller->line);
+    wire_out_free(&caller->in);
+    wire_out_free(&caller->out);
+    *caller = (struct caller){.fd = -1};
+    children_caller_gone(a->children, id);
+}
 
 /* ---- what callers say ---- */
 
-/* What earlier versions of a frame do not have is empty. */
-static void get_added(struct wire_in *in, char *text, size_t cap)
+static enum agent_result take_status(struct wire_in *in)
 {
-    text[0] = '\0';
-    if (in->p < in->end)
-        wire_get_str(in, text, cap);
-}
-
-static enum agent_result take_status(struct agent *a, struct wire_in *in)
-{
-    char why[AGENT_TEXT_MAX];
     uint32_t cause = wire_get_u32(in), status = wire_get_u32(in);
-    get_added(in, why, sizeof why);
-    if (in->bad || cause > RM_CAUSE_HOST || status > UINT8_MAX ||
-        (status == 0 && cause != RM_CAUSE_ABORT))
+    if (in->bad || cause > RM_CAUSE_HOST || status == 0 || status > UINT8_MAX)
         return AGENT_REFUSED;
-    said_ending(&a->said,
-                &(struct rm_ending){.cause = (enum rm_cause)cause,
-                                    .status = (uint8_t)status,
-                                    .why = why[0] != '\0' ? why : NULL},
-                now_ms());
+    log_debug("the step ends with status %u, for cause %u", status, cause);
     pthread_mutex_lock(&lock);
-    ends_with = a->said.ending.status;
+    if (ending.status == 0 || (enum rm_cause)cause < ending.cause)
+        ending = (struct rm_ending){.cause = (enum rm_cause)cause, .status = (uint8_t)status};
     pthread_mutex_unlock(&lock);
     return AGENT_TAKEN;
 }
 
+/* Several servers may say the same. */
 static enum agent_result take_line(struct agent *a, struct wire_in *in)
 {
-    char text[AGENT_TEXT_MAX], node[AGENT_NODE_MAX];
+    char text[AGENT_TEXT_MAX];
     wire_get_str(in, text, sizeof text);
-    get_added(in, node, sizeof node);
     if (in->bad)
         return AGENT_REFUSED;
-    said_line(&a->said, text, node, now_ms());
+    if (strcmp(text, a->line) == 0 || a->nlines == LINES_MAX)
+        return AGENT_TAKEN;
+    a->nlines++;
+    memcpy(a->line, text, sizeof text);
+    log_error("%s", text); /* it masks what a terminal would obey */
     return AGENT_TAKEN;
 }
 
-/* callers_hooks.take */
-static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *frame)
+/* What it does not take now is sent when it can be. */
+static void send_out(struct caller *caller)
 {
-    struct agent *a = arg;
-    switch (frame->type) {
-    case AGENT_STATUS:
-        return take_status(a, &frame->body);
-    case AGENT_SAY:
-        return take_line(a, &frame->body);
-    case AGENT_STARTED:
-        a->owes = false;
-        return agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
-    case AGENT_LET_GO:
-        children_let_go(a->children, caller);
-        return AGENT_TAKEN;
-    case AGENT_SPAWN:
-        return AGENT_TAKEN; /* news tell the rest */
-    default:
-        return AGENT_UNKNOWN;
+    ssize_t n = send(caller->fd, caller->out.data, caller->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        log_debug("a caller of srun's agent has gone: %s", strerror(errno));
+        n = (ssize_t)caller->out.len; /* recv() says it, too */
     }
+    if (n <= 0)
+        return;
+    memmove(caller->out.data, caller->out.data + n, caller->out.len - (size_t)n);
+    caller->out.len -= (size_t)n;
 }
 
-/* callers_hooks.taken */
-static void taken(void *arg, uint64_t caller, struct agent_frame *frame)
+/* What cannot be sealed, or kept until it can be sent, is the last that the caller is told. */
+static void send_frame(struct caller *caller, const struct wire_out *frame)
 {
-    struct agent *a = arg;
-    if (frame->type == AGENT_SPAWN)
-        children_start(a->children, caller, &frame->body);
+    caller->out.failed |= !agent_line_put(&caller->line, frame, &caller->out);
+    if (!caller->out.failed)
+        send_out(caller);
 }
 
-/* callers_hooks.keeps: it waits for the steps that it has started */
-static bool keeps(void *arg, uint64_t caller)
+static void answer(struct caller *caller, uint32_t type, enum agent_result result)
 {
-    const struct agent *a = arg;
-    return children_has(a->children, caller);
-}
-
-/* callers_hooks.gone */
-static void gone(void *arg, uint64_t caller)
-{
-    struct agent *a = arg;
-    children_caller_gone(a->children, caller);
+    struct wire_out frame = {0};
+    size_t begin = agent_frame_begin(&frame, AGENT_ANSWER);
+    wire_put_u32(&frame, type);
+    wire_put_u32(&frame, result);
+    agent_frame_end(&frame, begin);
+    send_frame(caller, &frame);
+    wire_out_free(&frame);
 }
 
 /* children_env.tell */
 static void tell_caller(void *arg, uint64_t id, const struct wire_out *frame)
 {
     struct agent *a = arg;
-    callers_tell(&a->callers, id, frame);
+    for (int i = 0; i < CALLERS_MAX; i++)
+        if (a->callers[i].fd >= 0 && a->callers[i].id == id)
+            send_frame(&a->callers[i], frame);
 }
 
 /* children_env.kill */
@@ -149,25 +188,142 @@ static void kill_step(void *arg, uint32_t job, uint32_t step)
                   slurm_abi_strerror(errno));
 }
 
-/* ---- the loop ---- */
-
-static int64_t soonest(int64_t a, int64_t b)
+/* @return whether the caller may stay */
+static bool take_hello(struct agent *a, struct caller *caller, struct agent_frame *frame)
 {
-    return a < b ? a : b;
+    if (frame->type != AGENT_HELLO ||
+        !agent_hello_take(&a->hellos, &a->self, &frame->body, &caller->line, &caller->out))
+        return false;
+    caller->state = CALLER_GREETED;
+    caller->until = now_ms() + (a->stopping ? LAST_WORD_MS : KNOWN_MS);
+    if (!caller->out.failed)
+        send_out(caller);
+    return !caller->out.failed;
 }
 
-/* @return ms until the next deadline, or -1 */
+/* Of a greeted or known caller. @return whether it may stay */
+static bool take_frame(struct agent *a, struct caller *caller, struct agent_frame *frame)
+{
+    enum agent_result result = AGENT_UNKNOWN;
+    caller->state = CALLER_KNOWN;
+    if (frame->type == AGENT_STATUS) {
+        result = take_status(&frame->body);
+    } else if (frame->type == AGENT_SAY) {
+        result = take_line(a, &frame->body);
+    } else if (frame->type == AGENT_STARTED) {
+        result = agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
+        a->owes = false;
+    } else if (frame->type == AGENT_LET_GO) {
+        children_let_go(a->children, caller->id);
+        result = AGENT_TAKEN;
+    } else if (frame->type == AGENT_SPAWN) {
+        result = AGENT_TAKEN; /* news tell the rest */
+    }
+    answer(caller, frame->type, result);
+    if (frame->type == AGENT_SPAWN && result == AGENT_TAKEN)
+        children_start(a->children, caller->id, &frame->body);
+    caller->until = now_ms() + KNOWN_MS;
+    return !caller->out.failed;
+}
+
+/* @return whether the caller may stay */
+static bool take_frames(struct agent *a, struct caller *caller)
+{
+    size_t at = 0;
+    for (;;) {
+        struct agent_frame frame;
+        bool stranger = caller->state == CALLER_STRANGER;
+        unsigned char *data = caller->in.data + at;
+        int found = stranger
+                        ? agent_frame_read(data, caller->in.len - at, AGENT_STRANGER_MAX, &frame)
+                        : agent_line_read(&caller->line, data, caller->in.len - at, &frame);
+        if (found == 0)
+            break;
+        if (found < 0 ||
+            !(stranger ? take_hello(a, caller, &frame) : take_frame(a, caller, &frame)))
+            return false;
+        at += frame.len;
+    }
+    memmove(caller->in.data, caller->in.data + at, caller->in.len - at);
+    caller->in.len -= at;
+    return true;
+}
+
+static void caller_ready(struct agent *a, struct caller *caller)
+{
+    char bytes[READ_BYTES];
+    ssize_t n = recv(caller->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0)
+        wire_put_raw(&caller->in, bytes, (size_t)n);
+    if (n <= 0 || caller->in.failed || !take_frames(a, caller))
+        cut(a, caller);
+}
+
+/* ---- the loop ---- */
+
+/* A place for the next caller: a free one, or that of the stranger that has waited longest. */
+static struct caller *find_place(struct agent *a)
+{
+    struct caller *oldest = NULL, *free = NULL;
+    unsigned strangers = 0;
+    for (int i = 0; i < CALLERS_MAX; i++) {
+        struct caller *caller = &a->callers[i];
+        if (caller->fd < 0) {
+            free = caller;
+            continue;
+        }
+        if (caller->state != CALLER_STRANGER)
+            continue;
+        strangers++;
+        if (oldest == NULL || caller->until < oldest->until)
+            oldest = caller;
+    }
+    return free != NULL && strangers < STRANGERS_MAX ? free : oldest;
+}
+
+static void take_caller(struct agent *a)
+{
+    struct caller *place = find_place(a);
+    int fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+            a->accept_at = now_ms() + ACCEPT_MS;
+        return;
+    }
+    if (place == NULL) { /* all are our own, and each speaks */
+        close(fd);
+        return;
+    }
+    if (place->fd >= 0)
+        cut(a, place);
+    agent_keep_alive(fd);
+    *place = (struct caller){.fd = fd,
+                             .id = ++a->last_id,
+                             .until = a->stopping ? a->last_until : now_ms() + STRANGER_MS};
+}
+
+/* Cuts off the callers whose time is over. @return ms until the next one has, or -1 */
 static int look_at_clock(struct agent *a)
 {
-    int64_t now = now_ms();
-    callers_tick(&a->callers, now);
+    int64_t now = now_ms(), first = a->accept_at > now ? a->accept_at : INT64_MAX;
+    for (int i = 0; i < CALLERS_MAX; i++) {
+        struct caller *caller = &a->callers[i];
+        if (caller->fd < 0 || children_has(a->children, caller->id))
+            continue;
+        if (caller->until <= now)
+            cut(a, caller);
+        else if (caller->until < first)
+            first = caller->until;
+    }
     children_tick(a->children, now);
-    said_tick(&a->said, now);
-    int64_t next = soonest(callers_next(&a->callers, now), children_next(a->children));
-    next = soonest(next, said_next(&a->said));
-    if (a->stopping && a->owes)
-        next = soonest(next, a->owes_until);
-    return next == INT64_MAX ? -1 : next > now ? (int)(next - now) : 0;
+    int64_t next = children_next(a->children);
+    if (a->stopping && a->owes && a->owes_until < first)
+        first = a->owes_until;
+    if (next < first)
+        first = next;
+    return first == INT64_MAX ? -1 : first > now ? (int)(first - now) : 0;
 }
 
 /* The srun that has started this one says nothing: it has ended, perhaps by force. */
@@ -188,19 +344,38 @@ static void stop_ready(struct agent *a)
     uint64_t told;
     if (read(a->stop, &told, sizeof told) != sizeof told)
         return;
+    pthread_mutex_lock(&lock);
+    bool failed = ending.status != 0;
+    pthread_mutex_unlock(&lock);
     a->stopping = true;
     a->owes_until = now_ms() + OWES_MS;
-    callers_stop(&a->callers);
-    children_stop(a->children, a->said.ending.status != 0);
+    a->last_until = now_ms() + LAST_MS;
+    for (int i = 0; i < CALLERS_MAX; i++) {
+        struct caller *caller = &a->callers[i];
+        int64_t last = caller->state == CALLER_STRANGER ? a->last_until : now_ms() + LAST_WORD_MS;
+        if (caller->state != CALLER_KNOWN && caller->until > last)
+            caller->until = last;
+    }
+    children_stop(a->children, failed);
 }
 
-enum { FD_STOP, FD_PARENT, FD_CALLERS, FDS_MAX = FD_CALLERS + CALLERS_FDS + CHILDREN_FDS };
+enum {
+    FD_STOP,
+    FD_LISTENER,
+    FD_PARENT,
+    FD_CALLERS,
+    FDS_MAX = FD_CALLERS + CALLERS_MAX + CHILDREN_FDS
+};
 
 /* Whether srun has ended, and nothing is left to be heard or told. */
 static bool is_done(const struct agent *a)
 {
-    return a->stopping && !a->owes && children_count(a->children) == 0 &&
-           !callers_are_awaited(&a->callers);
+    if (!a->stopping || a->owes || children_count(a->children) > 0)
+        return false;
+    for (int i = 0; i < CALLERS_MAX; i++)
+        if (a->callers[i].fd >= 0 && a->callers[i].state != CALLER_KNOWN)
+            return false;
+    return true;
 }
 
 /* The thread. */
@@ -213,21 +388,31 @@ static void *run(void *arg)
         if (is_done(a))
             break;
         fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
+        fds[FD_LISTENER] = (struct pollfd){a->accept_at <= now_ms() ? a->listener : -1, POLLIN, 0};
         fds[FD_PARENT] = (struct pollfd){a->parent, POLLIN, 0};
-        struct pollfd *callers = fds + FD_CALLERS, *children = callers + CALLERS_FDS;
-        callers_poll(&a->callers, callers);
+        struct pollfd *callers = fds + FD_CALLERS, *children = callers + CALLERS_MAX;
+        for (int i = 0; i < CALLERS_MAX; i++)
+            callers[i] = (struct pollfd){a->callers[i].fd,
+                                         POLLIN | (a->callers[i].out.len > 0 ? POLLOUT : 0), 0};
         unsigned nchildren = children_poll(a->children, children);
-        if (agent_poll(fds, open, FD_CALLERS + CALLERS_FDS + nchildren, ms) < 0)
+        if (agent_poll(fds, open, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
             continue;
         children_ready(a->children, children, nchildren);
-        callers_ready(&a->callers, callers); /* what was said before the end counts */
+        /* what was said before the end counts */
+        for (int i = 0; i < CALLERS_MAX; i++) {
+            if (callers[i].revents & POLLOUT)
+                send_out(&a->callers[i]);
+            if (callers[i].revents & ~POLLOUT)
+                caller_ready(a, &a->callers[i]);
+        }
         if (fds[FD_PARENT].revents)
             parent_ready(a);
-        if (!callers_accept(&a->callers, callers) && fds[FD_STOP].revents)
+        if (fds[FD_LISTENER].revents)
+            take_caller(a);
+        else if (fds[FD_STOP].revents)
             stop_ready(a); /* whoever has connected before was taken */
         a->owes &= a->parent >= 0 && (!a->stopping || now_ms() < a->owes_until);
     }
-    said_tick(&a->said, INT64_MAX);
     return NULL;
 }
 
@@ -236,7 +421,7 @@ static void *run(void *arg)
 static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 {
     uint16_t port;
-    if (agent_listen_port(a->callers.listener, &port) != 0 ||
+    if (agent_listen_port(a->listener, &port) != 0 ||
         getrandom(a->self.secret, sizeof a->self.secret, 0) != sizeof a->self.secret)
         return errno;
     snprintf(a->self.port, sizeof a->self.port, "%u", port);
@@ -246,8 +431,13 @@ static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 
 static void free_agent(struct agent *a)
 {
-    callers_close(&a->callers);
+    for (int i = 0; a->children != NULL && i < CALLERS_MAX; i++)
+        if (a->callers[i].fd >= 0)
+            cut(a, &a->callers[i]);
     children_free(a->children);
+    agent_hello_free(&a->hellos);
+    if (a->listener >= 0)
+        close(a->listener);
     if (a->stop >= 0)
         close(a->stop);
     if (a->parent >= 0)
@@ -276,14 +466,13 @@ static struct agent *start(const struct slurm_abi_step_id *step)
     struct agent *a = calloc(1, sizeof *a);
     if (a == NULL)
         return NULL;
-    const struct callers_hooks hooks = {
-        .take = take, .taken = taken, .keeps = keeps, .gone = gone, .arg = a};
-    int rc = callers_open(&a->callers, &hooks, &a->self);
+    a->listener = -1;
     a->parent = agent_parent_take(step);
     a->owes = a->parent >= 0;
+    for (int i = 0; i < CALLERS_MAX; i++)
+        a->callers[i].fd = -1;
     a->stop = eventfd(0, EFD_CLOEXEC);
-    if (rc == 0 && a->stop < 0)
-        rc = errno;
+    int rc = a->stop < 0 ? errno : agent_listen(&a->listener);
     if (rc == 0)
         rc = open_children(a, step);
     if (rc == 0)
@@ -302,7 +491,7 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env)
     char text[128] = "";
     pthread_mutex_lock(&lock);
     if (users == 0)
-        ends_with = 0;
+        ending = (struct rm_ending){.cause = RM_CAUSE_HOST};
     if (users++ == 0 && (agent = start(step)) == NULL)
         log_info("srun cannot listen for how the step ends: %s; its status will be Slurm's",
                  strerror(errno));
@@ -333,7 +522,7 @@ int agent_leave(void)
     if (last != NULL)
         stop(last);
     pthread_mutex_lock(&lock);
-    int status = ends_with;
+    int status = ending.status;
     pthread_mutex_unlock(&lock);
     return status;
 }

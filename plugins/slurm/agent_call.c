@@ -11,15 +11,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-enum {
-    ANSWER_BYTES = SEAL_HEAD + AGENT_HEAD + 8 + SEAL_TAG,
-    AGAIN_MS = 100, /* until a caller that was cut off tries again, and up to twice that */
-    TRIES = 8,
-    CROWD_MS = 1000, /* a caller that is cut off sooner may have given way to others */
-};
+enum { ANSWER_BYTES = SEAL_HEAD + AGENT_HEAD + 8 + SEAL_TAG };
 
 static int wait_ready(int fd, short events, int64_t by)
 {
@@ -179,42 +173,20 @@ static bool is_cut(int fd)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Callers that were cut off together do not come back together. */
-static int some_pause(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return AGAIN_MS + (int)(t.tv_nsec / 1000 % AGAIN_MS);
-}
-
 /* The agent gives the place of a caller that says nothing to the next one, and munged has taken its
- * time meanwhile, or many call at once: a caller that was cut off connects again. @param fd of
- * connect_agent(); closed when -1 is returned */
+ * time meanwhile: a caller that was cut off connects once more. @param fd of connect_agent();
+ * closed when -1 is returned */
 static int talk(int fd, const struct agent_address *address, const struct wire_out *hello,
                 const struct wire_out *frame, struct agent_line *line, int64_t by, struct err *err)
 {
-    for (int tries = 1;; tries++) {
-        int64_t begin = now_ms();
-        if (is_cut(fd)) {
-            close(fd);
-            fd = connect_agent(address, by);
-        }
-        if (fd < 0 || send_all_by(fd, hello->data, hello->len, by) != 0) {
-            err_set(err, "%s", strerror(errno));
-            break;
-        }
-        if (read_welcome(fd, address, line, by, err) == 0) {
-            if (give(fd, line, frame, by, err) == 0)
-                return fd;
-            break;
-        }
-        int pause = some_pause();
-        if (!is_cut(fd) || now_ms() - begin >= CROWD_MS || tries == TRIES ||
-            deadline_left(by) <= pause)
-            break;
-        *err = (struct err){0};
-        poll(NULL, 0, pause);
+    if (is_cut(fd)) {
+        close(fd);
+        fd = connect_agent(address, by);
     }
+    if (fd < 0 || send_all_by(fd, hello->data, hello->len, by) != 0)
+        err_set(err, "%s", strerror(errno));
+    else if (read_welcome(fd, address, line, by, err) == 0 && give(fd, line, frame, by, err) == 0)
+        return fd;
     if (fd >= 0)
         close(fd);
     return -1;
@@ -259,27 +231,19 @@ static int call(const char *address, struct wire_out *frame, size_t begin, int m
     return 0;
 }
 
-/* What is too long is cut. */
-static void put_text(struct wire_out *out, const char *text, size_t cap)
-{
-    wire_put_block(out, text, text != NULL ? strnlen(text, cap - 1) : 0);
-}
-
 int agent_call_status(const char *address, const struct rm_ending *ending, int ms, struct err *err)
 {
     struct wire_out frame = {0};
     size_t begin = agent_frame_begin(&frame, AGENT_STATUS);
     wire_put_u32(&frame, ending->cause);
     wire_put_u32(&frame, ending->status);
-    put_text(&frame, ending->told ? NULL : ending->why, AGENT_TEXT_MAX);
     return call(address, &frame, begin, ms, err);
 }
 
-int agent_call_say(const char *address, const char *text, const char *node, int ms, struct err *err)
+int agent_call_say(const char *address, const char *text, int ms, struct err *err)
 {
     struct wire_out frame = {0};
     size_t begin = agent_frame_begin(&frame, AGENT_SAY);
-    put_text(&frame, text, AGENT_TEXT_MAX);
-    put_text(&frame, node, AGENT_NODE_MAX);
+    wire_put_block(&frame, text, strnlen(text, AGENT_TEXT_MAX - 1));
     return call(address, &frame, begin, ms, err);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ends the step, in a thread of its own, as all that send may hang.
  *
- * srun ends with its tasks, so it is told first why, and with what status. The tasks die everywhere
- * at once, which would hide the reason from a server that has not got it yet: so what is queued
- * goes out before slurmctld is asked. slurmctld is asked until the step has ended (step_end.h).
+ * srun ends with its tasks, so it is told first with what status. The tasks die everywhere at once,
+ * which would hide the reason from a server that has not got it yet: so what is queued goes out
+ * before slurmctld is asked. slurmctld is asked until the step has ended (step_end.h).
  *
  *     RESTS --order--> TELLS --srun has answered--> WAITS --sent, or 500 ms--> ASKS <--> LOOKS
  *
- * ASKS and LOOKS change with slurmctld's answers, and go to DONE when slurmctld knows no such step,
- * or when this server leaves and slurmctld has taken the order. Tasks that live on then are killed
- * by the servers of their nodes. */
+ * ASKS and LOOKS change with slurmctld's answers, and go to DONE when the step has ended, or when
+ * this server leaves and slurmctld has taken the order. When tasks live although the step has
+ * ended, the server orders once more, and DONE goes to ASKS. */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/util/clock.h"
@@ -40,7 +40,7 @@ static const struct {
     [ENDER_WAITS] = {"waits for what is being sent", BIT(ENDER_ASKS)},
     [ENDER_ASKS] = {"asks slurmctld", BIT(ENDER_LOOKS) | BIT(ENDER_DONE)},
     [ENDER_LOOKS] = {"looks whether the step has ended", BIT(ENDER_ASKS) | BIT(ENDER_DONE)},
-    [ENDER_DONE] = {"is done", 0},
+    [ENDER_DONE] = {"is done", BIT(ENDER_ASKS)},
 };
 
 /* @thread any, locked */
@@ -70,15 +70,29 @@ static void tell_agent(struct rm *rm)
     struct rm_ending ending = rm->ender.ending;
     struct err err = {0};
     pthread_mutex_unlock(&rm->lock);
-    if (agent_call_status(rm->agent, &ending, AGENT_MS, &err) != 0) {
-        if (!ending.told)
-            log_error("%s", ending.why);
-        if (ending.status != 0)
-            log_warning("srun cannot be told that the step ends with status %u, and ends with "
-                        "Slurm's own: %s",
-                        ending.status, err.text);
-    }
+    if (ending.status != 0 && agent_call_status(rm->agent, &ending, AGENT_MS, &err) != 0)
+        log_warning("srun cannot be told that the step ends with status %u, and ends with Slurm's "
+                    "own: %s",
+                    ending.status, err.text);
     pthread_mutex_lock(&rm->lock);
+}
+
+/* The terminal is not to be reached from a node where Slurm has killed tasks, but srun is. @thread
+ * the ender's, not locked */
+static void stuck(void *arg, const char *why)
+{
+    const struct rm *rm = arg;
+    struct err err = {0};
+    char text[256];
+    snprintf(text, sizeof text,
+             "step %s cannot be ended yet: %s; muster tries on, or end it with: scancel %s",
+             rm->boot->label, why, rm->boot->label);
+    if (agent_call_say(rm->agent, text, AGENT_MS, &err) == 0) {
+        log_warning("%s", text);
+        return;
+    }
+    log_debug("srun cannot be told: %s", err.text);
+    log_error("%s", text);
 }
 
 /* @thread the ender's, not locked */
@@ -105,6 +119,7 @@ static void end_step(struct rm *rm)
                            .step = rm->step,
                            .fails = rm->ender.ending.status != 0,
                            .pause = pause_ender,
+                           .stuck = stuck,
                            .arg = rm};
     const char *at = rm->jobs, *runs = rm->runs;
     char *next;
@@ -160,11 +175,12 @@ void ender_order(struct rm *rm, const struct rm_ending *ending)
 {
     pthread_mutex_lock(&rm->lock);
     if (rm->ender.state == ENDER_RESTS) {
-        snprintf(rm->ender.why, sizeof rm->ender.why, "%s", ending->why);
-        rm->ender.ending = *ending;
-        rm->ender.ending.why = rm->ender.why;
+        /* why: srun has shown it, as it is in the server's log */
+        rm->ender.ending = (struct rm_ending){.cause = ending->cause, .status = ending->status};
         rm->ender.wait_until = now_ms() + SENDING_MS;
         move(rm, ENDER_TELLS);
+    } else if (rm->ender.state == ENDER_DONE) {
+        move(rm, ENDER_ASKS);
     }
     pthread_cond_signal(&rm->ender.wake);
     pthread_mutex_unlock(&rm->lock);
@@ -183,8 +199,8 @@ void ender_join(struct rm *rm, int64_t by)
     if (thread_join_until(rm->ender.thread, by))
         return;
     if (owed)
-        log_warning("slurmctld has not taken the order to end step %u of job %s: each server with "
-                    "tasks that live kills them",
+        log_warning("slurmctld has not taken the order to end step %u of job %s: the servers with "
+                    "tasks that live try on",
                     rm->step, rm->jobs);
     _exit(0);
 }

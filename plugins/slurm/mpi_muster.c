@@ -27,7 +27,6 @@
 #include "common/util/log.h"
 #include "common/util/mark.h"
 #include "plugins/slurm/agent.h"
-#include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/cgroup.h"
 #include "plugins/slurm/facts.h"
@@ -43,8 +42,6 @@
 #include <unistd.h>
 
 MARK_VERSION;
-
-enum { AGENT_MS = 2000 /* for srun's agent */ };
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -263,29 +260,18 @@ int mpi_p_slurmstepd_prefork(const void *step, char ***env)
     return SLURM_ABI_SUCCESS;
 }
 
-/* Says why a task cannot be served. One task of each node tells the user, by srun's agent, which
- * makes one line of what several nodes say; where it is the same on all nodes, one of the step. It
- * is the task's process that calls the agent: its address is the user's word, and so is this
- * process. Where the agent cannot be reached, slurmstepd takes the line to the terminal. */
-static void tell_user(const struct slurm_abi_task_info *task, char *const *env, const char *text)
+/* How loud this task says why it cannot be served: one of each node tells the user, and where it is
+ * the same on all nodes, one of the step. */
+static enum log_level level_of(const struct slurm_abi_task_info *task)
 {
-    struct err err = {0};
-    enum log_level level = LOG_LEVEL_DEBUG;
-    if (task->ltaskid == 0 && (!session->refusal.alike || session->facts.boot.node == 0)) {
-        char *agent = agent_find(env);
-        bool told = agent_call_say(agent, text, session->facts.node, AGENT_MS, &err) == 0;
-        level = told ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR;
-        if (!told)
-            log_info("srun cannot be told why a task is not served: %s", err.text);
-        free(agent);
-    }
-    log_write(level, "%s", text);
+    bool tells = task->ltaskid == 0 && (!session->refusal.alike || session->facts.boot.node == 0);
+    return tells ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG;
 }
 
 /* Has the step ended: the tasks of other nodes would wait for this one. */
-static int refuse(const struct slurm_abi_task_info *task, char *const *env, const char *why)
+static int refuse(const struct slurm_abi_task_info *task, const char *why)
 {
-    tell_user(task, env, why);
+    log_write(level_of(task), "%s", why);
     if (session->watch)
         watch_refused(session->watch);
     errno = ECANCELED; /* slurmstepd logs it */
@@ -302,16 +288,18 @@ static void set_env(void *arg, const char *key, const char *value)
 static int send_to_door(const struct slurm_abi_task_info *task, char ***env, const char *why)
 {
     const struct session *s = session;
-    char nspace[64], text[AGENT_TEXT_MAX];
+    char nspace[64];
     if (!s->watch || s->door.fd < 0 || agent_env_value(*env, PLAN_PARENT_ENV))
-        return refuse(task, *env, why);
-    int len = snprintf(text, sizeof(text),
-                       "%s; %s run without PMIx, and the step ends when one of them asks for it",
-                       why, s->refusal.alike ? "its tasks" : "tasks there");
-    if (!s->refusal.alike && len > 0 && (size_t)len < sizeof(text))
-        snprintf(text + len, sizeof(text) - (size_t)len, "; muster-check -w %s says more",
-                 s->facts.node);
-    tell_user(task, *env, text);
+        return refuse(task, why);
+    if (s->refusal.alike)
+        log_write(level_of(task),
+                  "%s; its tasks run without PMIx, and the step ends when one of them asks for it",
+                  why);
+    else
+        log_write(level_of(task),
+                  "%s; tasks there run without PMIx, and the step ends when one of them asks for "
+                  "it; muster-check -w %s says more",
+                  why, s->facts.node);
     snprintf(nspace, sizeof(nspace), "slurm.%u.%u", s->facts.jobs[0], s->facts.step);
     door_tell(&s->door, nspace, task->gtaskid, set_env, env);
     watch_unserved(s->watch);

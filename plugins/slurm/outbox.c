@@ -102,9 +102,7 @@ static void lose(struct rm *rm, struct peer *peer, int rc)
 {
     if (rc == ENOENT) /* it has no socket any more: its tasks have ended */
         rm_peer_move(&peer->state, RM_PEER_PART, name_of(peer));
-    /* slurmstepd has closed its socket, which stands there still */
-    bool died = rc == ECONNREFUSED && peer->reached;
-    if (!rm_peer_move(&peer->state, died ? RM_PEER_DIE : RM_PEER_LOSE, name_of(peer)))
+    if (!rm_peer_move(&peer->state, RM_PEER_LOSE, name_of(peer)))
         return;
     drop_queue(rm, peer);
     peer->loss = (struct loss){.rm = rm, .peer = peer, .rc = rc};

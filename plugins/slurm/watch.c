@@ -60,7 +60,7 @@ enum {
 
 enum {
     BOUND_MS = 2000, /* a task waits for the server no longer */
-    KILL_S = 6,      /* for the killer to have slurmctld's answer, once the last task has ended */
+    KILL_S = 6,      /* for all tries of the killer that begins at the end */
 };
 
 /* In a note: the task hook has refused a task, or has sent it to the door. */
@@ -163,8 +163,7 @@ static void task_started(struct watch *watch, const struct task_note *note)
 static void end_step(struct watch *watch)
 {
     if (watch->state == ENDS && watch->any && !watch->killer)
-        watch->killer =
-            killer_start(watch->facts, watch->fds + POLL_FIRST_TASK, watch->nfds - POLL_FIRST_TASK);
+        watch->killer = killer_start(watch->facts);
 }
 
 static void move(struct watch *watch, enum watch_state state)
@@ -276,7 +275,7 @@ static void look_at_door(struct watch *watch, int at, struct door *door)
     watch->fds[at].fd = -1; /* other tasks that knock wait until they are killed */
     if (watch->state == STANDS_IN && !told)
         say_death(watch, died, sizeof(died));
-    log_write(told ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
+    log_write(told && told->alike ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
               "a task on node %s asks for PMIx, and cannot have it: ending the step%s%s",
               watch->facts->node, died[0] != '\0' ? ": " : "", died);
     watch->any = true;
@@ -479,6 +478,7 @@ static void take_last_ends(struct watch *watch)
 void watch_stop(struct watch *watch)
 {
     uint64_t one = 1;
+    unsigned wait_s = 0;
     if (!watch)
         return;
     if (write(watch->stop, &one, sizeof(one)) < 0)
@@ -486,8 +486,10 @@ void watch_stop(struct watch *watch)
     pthread_join(watch->thread, NULL); /* it waits for nothing else for long */
     take_last_ends(watch);
     if (watch->launch && !launch_end(watch->launch) && watch->state == SERVES &&
-        watch->launch->used)
+        watch->launch->used) {
         server_died(watch);
-    killer_stop(watch->killer, KILL_S);
+        wait_s = KILL_S;
+    }
+    killer_stop(watch->killer, wait_s);
     watch_free(watch);
 }

@@ -72,10 +72,9 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
              nspace_name(server->nspace, node), why);
     /* Where only an event was for that node, no task misses anything. */
     if (news && !server->ending)
-        log_write(timer_runs(&server->end_bereft)      ? LOG_LEVEL_INFO /* it is told at the end */
-                  : (how == DIED && own) || wait.found ? LOG_LEVEL_ERROR
-                  : how == LEFT                        ? LOG_LEVEL_DEBUG
-                                                       : LOG_LEVEL_INFO,
+        log_write((how == DIED && own) || wait.found ? LOG_LEVEL_ERROR
+                  : how == LEFT                      ? LOG_LEVEL_DEBUG
+                                                     : LOG_LEVEL_INFO,
                   "%s", text);
     /* The word of its tasks may have come first. */
     if (own && how != LEFT && (server->loss == LOSS_NONE || server->lost_on == node)) {
@@ -137,12 +136,12 @@ void departed(void *arg, uint32_t node, const char *why)
     struct rm_peer peer = {0};
     if (own)
         peer = server->rm_ops->peer(server->rm, node);
-    if (peer.state == RM_PEER_DIED)
-        tasks_host_died(server);
     if (peer.state == RM_PEER_LEFT)
         leave(server, node, LEFT, why);
     else
         gone(server, node, DIED, why);
+    if (peer.state == RM_PEER_DIED)
+        tasks_host_died(server);
 }
 
 void departed_left(struct server *server, uint32_t node, bool early, const char *why)

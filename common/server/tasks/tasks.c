@@ -10,7 +10,6 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
-#include <errno.h>
 #include <pmix_common.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +21,10 @@ enum { TOGETHER_MS = 5, JUST_MS = 1000 };
 
 /* When no server knows the cause, all would have the step ended at once: one does it first. */
 enum { TURN_MS = 20, TURNS = 50 };
+
+/* Tasks of a step that another server has ended are gone sooner, unless that server cannot; then
+ * not all servers ask the RM at once. */
+enum { END_AGAIN_MS = 10000, END_TURN_MS = 200 };
 
 /* For the RM's answer, which comes within less. A loss is told without it then. */
 enum { ANSWER_MS = 1000 };
@@ -244,8 +247,8 @@ static struct rm_ending first_loss(const struct server *server, const char *why)
     return first == NULL ? ending_of_host(why) : ending_of_task(first->sig, first->code, why);
 }
 
-/* @return a node whose launcher may reach the user, and is not lost nor has left: where there is
- * one, not this one */
+/* @return a node whose launcher may reach the user: not this one, nor one that is lost or has left;
+ * or SERVER_NOBODY */
 static uint32_t who_tells(const struct server *server)
 {
     uint32_t node = 0;
@@ -253,17 +256,7 @@ static uint32_t who_tells(const struct server *server)
            (node == server->boot.node || server_has_left(server, node) ||
             (server->loss != LOSS_NONE && node == server->lost_on)))
         node++;
-    return node < server->boot.nnodes ? node : server->boot.node;
-}
-
-/* An RM ends steps by these two signals, and says why. A task that is lost by them may be its
- * doing, so the reason takes the launcher's way to the terminal, which the RM shuts when it does
- * that. */
-static void end_for_task(struct server *server, struct rm_ending ending, uint32_t teller)
-{
-    const struct task *first = first_lost(server);
-    ending.told = first != NULL && (first->sig == SIGKILL || first->sig == SIGTERM);
-    server_end_step(server, &ending, teller);
+    return node < server->boot.nnodes ? node : SERVER_NOBODY;
 }
 
 /* All tasks of this node were killed, so the terminal may not be reached from here any more: the
@@ -280,7 +273,10 @@ static void end_for_all(struct server *server, uint32_t sig)
     snprintf(text, sizeof text,
              "%s %s %s killed by signal %u (%s) before PMIx_Finalize; ending the %s", who,
              here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig), log_unit());
-    end_for_task(server, ending_of_task(sig, 0, text), who_tells(server));
+    uint32_t teller = who_tells(server);
+    log_write(teller == SERVER_NOBODY ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
+    struct rm_ending ending = ending_of_task(sig, 0, text);
+    server_end_step_through(server, &ending, teller);
 }
 
 /* The user is to read the cause before what came of it, also where this node is first to have the
@@ -290,6 +286,7 @@ static void end_after_server(struct server *server, uint32_t together, const cha
 {
     char text[512];
     snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task, log_unit());
+    log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     /* After a server was lost, the status of the tasks here is no cause. But where a task elsewhere
      * is missing, whose server lives, that task has most likely ended in order: a server tells of
      * its own losses. Then the status is that of the tasks here. A loss that its server still tells
@@ -297,10 +294,10 @@ static void end_after_server(struct server *server, uint32_t together, const cha
     struct rm_ending ending = ending_of_host(text);
     if (server->loss == LOSS_TASK)
         ending.status = first_loss(server, text).status;
-    end_for_task(server, ending,
-                 server->told_to_leave ? who_tells(server)
-                 : together != 0       ? ENDING_NOBODY_TELLS
-                                       : server->boot.node);
+    if (server->told_to_leave)
+        server_end_step_through(server, &ending, who_tells(server));
+    else
+        server_end_step(server, &ending, NULL);
 }
 
 static bool any_lives(const struct server *server)
@@ -313,14 +310,14 @@ static bool any_lives(const struct server *server)
 }
 
 /* Where no task lives any more, the launcher may have shut the way to the terminal. */
-static void end_after_task(struct server *server)
+static void end_from_afar(struct server *server, uint32_t teller)
 {
     const struct task *first = first_lost(server);
     char text[256], why[320];
     describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
     snprintf(why, sizeof why, "%s; ending the %s", text, log_unit());
-    end_for_task(server, ending_of_task(first->sig, first->code, why),
-                 any_lives(server) ? server->boot.node : who_tells(server));
+    struct rm_ending ending = ending_of_task(first->sig, first->code, why);
+    server_end_step_through(server, &ending, teller);
 }
 
 /* The RM says itself why it ends the step; the other servers need not ask. */
@@ -328,7 +325,7 @@ static void follow_rm(struct server *server)
 {
     struct rm_ending ending = ending_of_host("the resource manager ends it");
     log_info("the tasks here that were lost were killed because the %s is being ended", log_unit());
-    server_end_step(server, &ending, ENDING_RM_TELLS);
+    server_end_step_through(server, &ending, SERVER_NOBODY);
 }
 
 /* Says which task or server is lost, and ends the step if that is the setting. */
@@ -339,6 +336,11 @@ static void tell(struct server *server)
     const struct boot_node *here = boot_here(&server->boot);
     uint32_t together = common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
+    bool after_server = end && server->loss != LOSS_NONE;
+    uint32_t teller =
+        any_lives(server) || first_lost(server) == NULL ? SERVER_NOBODY : who_tells(server);
+    bool afar = end && !after_server && teller != SERVER_NOBODY;
+    bool quiet = server->ending || together != 0 || after_server || afar;
     char text[256] = "";
     for (uint32_t k = 0; k < here->ntasks; k++) {
         struct task *task = &server->tasks[k];
@@ -347,44 +349,46 @@ static void tell(struct server *server)
             continue;
         task_move(task, here->ranks[k], TASK_TELL);
         describe(server, k, text, sizeof text);
-        bool goes_on = !end && !server->ending;
-        log_write(goes_on && together == 0 && !is_follower(server, task) ? LOG_LEVEL_ERROR
-                                                                         : LOG_LEVEL_INFO,
-                  "%s", text);
-        if (goes_on)
-            server->hooks->task_lost(server, k, text);
+        log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s%s",
+                  text, end && !after_server ? "; ending the " : "",
+                  end && !after_server ? log_unit() : "");
+        if (end || server->ending)
+            continue;
+        server->hooks->task_lost(server, k, text);
     }
-    if (!end || lost == 0)
-        return;
-    if (server->loss != LOSS_NONE)
+    if (after_server && lost > 0)
         end_after_server(server, together, text);
-    else if (together != 0)
+    else if (end && together != 0)
         end_for_all(server, together);
-    else
-        end_after_task(server);
+    else if (afar && lost > 0)
+        end_from_afar(server, teller);
+    else if (end && lost > 0) {
+        struct rm_ending ending = first_loss(server, text);
+        server_end_step(server, &ending, NULL);
+    }
 }
 
-/* The RM kills the tasks of a step that is to end, unless it cannot be reached, does not know the
- * step any more, or the server that was to ask it is gone with its node. A task that the launcher
- * has told of is reaped by it, and told of again, within milliseconds: until then the number is no
- * other process's. */
-static void kill_rest(void *arg, struct timer *timer)
+/* The server that was to have the step ended may not have come through to the RM, or be gone with
+ * its node: tasks that live would hang for ever. */
+static void end_again(void *arg, struct timer *timer)
 {
     struct server *server = arg;
-    if (!any_lives(server))
+    (void)timer;
+    if (!any_lives(server) || server->rm == NULL)
         return;
-    log_info("the %s was to end, and tasks of it still run here: killing them", log_unit());
-    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
-        pid_t pid = server->tasks[k].pid;
-        if (pid > 0 && !task_has_ended(&server->tasks[k]) && kill(pid, SIGKILL) != 0)
-            log_warning("process %d cannot be killed: %s", (int)pid, strerror(errno));
-    }
-    timer_after(timer, SERVER_KILL_MS);
+    char why[80];
+    snprintf(why, sizeof why, "the %s was to end, and tasks of it still run", log_unit());
+    struct rm_ending ending = ending_of_host(why);
+    log_info("%s", ending.why);
+    server->rm_ops->abort(server->rm, &ending);
 }
 
-void tasks_open(struct server *server)
+void tasks_are_to_end(struct server *server)
 {
-    timer_init(&server->kill_rest, &server->timers, kill_rest, server);
+    if (timer_runs(&server->end_again))
+        return;
+    timer_init(&server->end_again, &server->timers, end_again, server);
+    timer_after(&server->end_again, END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS));
 }
 
 /* A program that does not use PMIx, or not any more, needs no server. */
@@ -399,8 +403,9 @@ static void end_bereft(void *arg, struct timer *timer)
         return;
     char text[512];
     snprintf(text, sizeof text, "%s; ending the %s", server->lost, log_unit());
+    log_error("%s", text);
     struct rm_ending ending = ending_of_host(text);
-    server_end_step(server, &ending, server->boot.node);
+    server_end_step(server, &ending, NULL);
 }
 
 void tasks_host_died(struct server *server)
@@ -487,7 +492,7 @@ static void on_report(void *arg, struct timer *timer)
 void tasks_hurry(struct server *server)
 {
     timer_hurry(&server->end_bereft);
-    timer_hurry(&server->kill_rest);
+    timer_hurry(&server->end_again);
     if (!timer_runs(&server->report_losses) || tasks_await_rm(server))
         return;
     timer_stop(&server->report_losses);

@@ -20,7 +20,6 @@ unsigned nerrors, nends, nlosses, ngone;
 uint32_t through, gone_slot;
 char why[512];
 unsigned status;
-bool told;
 uint32_t departed;
 struct task tasks[2];
 struct server server;
@@ -33,22 +32,32 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return 0;
 }
 
-void server_end_step(struct server *s, const struct rm_ending *ending, uint32_t teller)
+static void note_end(const struct rm_ending *ending, uint32_t node)
 {
     nends++;
-    through = teller;
+    through = node;
     status = ending->status;
-    told = ending->told;
     snprintf(why, sizeof why, "%s", ending->why);
-    if (teller == s->boot.node)
-        log_error("%s", ending->why);
-    s->ending = true;
+    server.ending = true;
+}
+
+void server_end_step(struct server *s, const struct rm_ending *ending, const char *tell)
+{
+    (void)s;
+    assert_null(tell);
+    note_end(ending, BOOT_NO_NODE);
 }
 
 bool server_has_left(const struct server *s, uint32_t node)
 {
     (void)s;
     return node == departed;
+}
+
+void server_end_step_through(struct server *s, const struct rm_ending *ending, uint32_t node)
+{
+    (void)s;
+    note_end(ending, node);
 }
 
 void server_resume(struct server *s)
@@ -104,7 +113,6 @@ int begin(void **state)
                                       .ntasks = 6,
                                       .nodes = nodes}};
     server.conf.on_task_loss = CONF_TASK_LOSS_END_STEP;
-    tasks_open(&server);
     server.nspace = nspace_new(&server.boot);
     log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
     return server.nspace == NULL;
