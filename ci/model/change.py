@@ -15,6 +15,7 @@ class Change:
         self.told, self.pinged, self.reached = set(), set(), set()
         self.last_commit = None                 # until all have it
         self.leavers, self.leaving, self.retry = set(), False, False
+        self.go = set()                         # have left with this view; the head lets them go when it is settled
         self.goodbyes = set()                   # only without the rule leaver-state
         self.early = []
 
@@ -53,14 +54,12 @@ class Change:
             self.send(to, ('accuse', frozenset(news), self.view))
 
     def consider(self):
-        """As the head: who is excluded. Of two that do not reach each other the lower stays."""
-        outs = set()
-        for by, node in sorted(self.pairs):
-            if self.me in (by, node):
-                outs.add(node if by == self.me else by)
-            elif by in self.unreachable or node in self.unreachable:
+        """As the head: who is excluded. Of two that do not reach each other the lower stays, unless it goes anyway."""
+        outs = {node if by == self.me else by for by, node in self.pairs if self.me in (by, node)}
+        for by, node in sorted(self.pairs, key=lambda pair: (min(pair), max(pair))):
+            if self.me in (by, node) or (outs & {by, node} and self.on('goes')):
                 continue
-            elif (by, node) in self.reached or not self.on('check'):
+            if (by, node) in self.reached or not self.on('check'):
                 outs.add(max(by, node) if self.on('check') else node)
             elif (by, node) not in self.pinged:
                 self.pinged.add((by, node))
@@ -130,6 +129,7 @@ class Change:
         elif ballot <= self.ballot:
             self.send(ballot[1], ('nack', ballot, self.ballot))
         else:
+            self.break_promise(ballot)
             self.ballot, self.members, self.states = ballot, members, {}
             self.frozen = self.on('freeze')
             if self.mine and self.mine[0] != ballot:
@@ -137,6 +137,11 @@ class Change:
             for m in kids(members, self.me):
                 self.send(m, ('propose', ballot, members))
             self.merge_states()
+
+    def break_promise(self, ballot):
+        """I have promised another proposer to wait for its commit, and take a higher ballot: it would wait for my state."""
+        if self.ballot not in (self.view, ballot) and self.ballot[1] != ballot[1] and self.on('broken'):
+            self.send(self.ballot[1], ('nack', self.ballot, ballot))
 
     def nack(self, frm, ballot, higher):
         if ballot == self.view or (self.mine and ballot == self.mine[0]):
@@ -151,7 +156,7 @@ class Change:
         if any(m not in self.states for m in kids(self.members, self.me)):
             return
         mine = {'view': self.view, 'out': self.out, 'left': self.left, 'words': dict(self.words),
-                'ends': {sig: list(e) for sig, e in self.ends.items()}, 'fellows': self.known_leaders()}
+                'ends': {sig: list(e) for sig, e in self.ends.items()}}
         merged = self.union([mine] + [self.states[m] for m in kids(self.members, self.me)])
         if self.members[0] != self.me:
             self.send(parent(self.members, self.me), ('state', self.ballot, merged))
@@ -164,14 +169,12 @@ class Change:
     def union(self, states):
         """Only states of the newest view count: what others know, its commit has carried."""
         top = max(s['view'] for s in states)
-        union = {'view': top, 'out': frozenset(), 'left': frozenset(), 'words': {}, 'ends': {}, 'fellows': {}}
+        union = {'view': top, 'out': frozenset(), 'left': frozenset(), 'words': {}, 'ends': {}}
         for s in states:
             if s['view'] == top:
                 union['out'] |= s['out']
                 union['left'] |= s['left']
                 union['words'].update(s['words'])
-                for name, calls in s['fellows'].items():
-                    union['fellows'][name] = union['fellows'].get(name, frozenset()) | calls
             if s['view'] == top or not self.on('top'):
                 for sig, ends in s['ends'].items():
                     for end in sorted(ends):
@@ -194,14 +197,19 @@ class Change:
         for m in kids(members, self.me):
             self.send(m, ('commit', ballot, members, union))
         if self.me in union['out']:
-            self.views.append(ballot)
-            self.net.leave(self.me) if self.me in union['left'] else self.net.kill(self.me)
-            return
+            if self.me not in union['left']:
+                self.net.kill(self.me)
+            elif len(union['out']) == self.n or not self.on('let-go'):
+                self.views.append(ballot)
+                self.net.leave(self.me)
+            return                              # who leaves stays until the view is settled: its commit may be lost
+        self.break_promise(ballot)
         near = self.me in (members[0], *kids(members, members[0]))
         whom = {by for by, _ in self.pairs} | (union['newly'] if near else set())
         self.ballot, self.frozen, self.view, self.mine = ballot, False, ballot, None
         self.views.append(ballot)
         self.last_commit = ('commit', ballot, members, union)
+        self.go |= union['left'] - self.left
         self.out, self.left = union['out'], union['left']
         self.live = [m for m in range(self.n) if m not in self.out]
         for m in whom & self.out:
@@ -219,17 +227,22 @@ class Change:
 
     def tell_out(self, node):
         if self.on('out'):
-            self.send(node, ('outcast', node in self.left, self.weight()))
+            self.send(node, ('outcast', node in self.left, self.view, tuple(self.live)))
 
-    def weight(self):
-        return len(self.live), -self.live[0]
+    def outweighs(self, view, live):
+        """Of two views that exclude each other the heavier stays. A server of both counts for the higher ballot: it has
+        promised that one, so it cannot enter the other any more."""
+        mine, other = set(self.live), set(live)
+        if self.on('shared'):
+            mine, other = (mine, other - mine) if self.view > view else (mine - other, other)
+        return (len(mine), -self.live[0]) > (len(other), -live[0])
 
-    def outcast(self, frm, let_go, weight):
-        """I am not in the view of the others: I end, with my tasks, unless I wanted to leave anyway.
-        Of two views that exclude each other the larger stays."""
-        if frm in self.out and weight < self.weight():
+    def outcast(self, frm, let_go, view, live):
+        """I am not in the view of the others: I end, with my tasks, unless I wanted to leave anyway."""
+        if frm in self.out and self.outweighs(view, live):
             self.tell_out(frm)
         elif let_go:
+            self.views.append(view)
             self.net.leave(self.me)
         else:
             self.net.kill(self.me)

@@ -101,7 +101,8 @@ class Checks:
         for i in sorted(self.alive):
             self.check_server(self.servers[i])
         seen = {view for i in self.alive for view in self.servers[i].views}
-        self.left_in_order = {i for i in self.left_in_order if self.servers[i].views[-1] in seen}    # not from a part that was cut off
+        if self.cuts or self.hangs:             # not from a part that was cut off
+            self.left_in_order = {i for i in self.left_in_order if self.servers[i].views[-1] in seen}
         longest = max((self.stories[i] for i in self.alive), key=len, default=[])
         for i in self.alive | self.left_in_order:
             if self.stories[i] != longest[:len(self.stories[i])] or (i in self.alive and self.stories[i] != longest):
@@ -124,19 +125,15 @@ class Checks:
         wait = {sig: got for sig, got in s.tally.items()
                 if any((sig, call) not in self.gone_calls for calls, _ in got.values() for call in calls)}
         tables = {'ends': s.ends, 'tally': wait, 'ready': [g for g in s.ready if g in wait], 'words': s.words, 'early': s.early, 'acks': s.acks,
-                  'heard': s.heard, 'acked': s.acked, 'listed': s.listed, 'answers': s.answers, 'sent': s.sent & set(wait)}
+                  'heard': s.heard, 'acked': s.acked, 'listed': s.listed, 'questions': s.questions, 'waiting': s.waiting_words, 'sent': s.sent & set(wait)}
         for word, table in tables.items():
             if table:
                 raise Bad(f'memory: {word} of {s.me} at rest: {table}')
 
     def may_wait(self, s, name, proc):
-        """An added member may wait for leaders that call no more; a leader for one that is lost and has never called."""
+        """An added member may wait for leaders that call no more; a leader for one that is lost."""
         plan = self.plans[name]
-        if proc in plan['leaders']:
-            mine = s.leaders.get(name, ())
-            return any(self.is_gone(p) for p in plan['leaders'] | plan['adds']) and \
-                not any(self.is_gone(p) for _, p, _, _ in mine)
-        return True
+        return proc not in plan['leaders'] or any(self.is_gone(p) for p in plan['leaders'] | plan['adds'])
 
     def check_end(self, name, calls):
         """A success that anybody has who is left, all have whom it counts; a failure, all whom it lists."""

@@ -9,14 +9,12 @@ from operations import LISTED
 class Meeting:
     def begin_meeting(self):
         self.single, self.singles = {}, {}      # (id, process) -> [number, expired, how]; calls so far
-        self.leaders = {}                       # id -> calls of the leaders of a bootstrap, as its decider said
         self.fresh_meeting()
 
     def fresh_meeting(self):
         """What lives no longer than a view."""
         self.pool = {}                          # as a decider: id -> {(server, process): (number, how)}
         self.ready = {}                         # as a decider: signature -> complete, perhaps waiting for added members
-        self.bereft = {}                        # as a decider: id -> calls of leaders, of whom some are lost; the lost
 
     def decider(self, name):
         return self.live[self.net.hash(name) % len(self.live)]
@@ -43,7 +41,6 @@ class Meeting:
             call = self.single.get((name, proc))
             if server == self.me and call and (call[0] == number or not self.on('took')):
                 del self.single[name, proc]
-                self.leaders.pop(name, None)
                 self.net.answered(self.me, (name, proc), call[0], end)
 
     def meet_again(self):
@@ -57,21 +54,10 @@ class Meeting:
         if self.lost(proc):
             return
         self.pool.setdefault(name, {})[frm, proc] = (number, how)
-        calls, lost = self.bereft.get(name, ((), None))
-        if (frm, proc, name, number) in calls:
-            self.finish(('boot', name), 'lost', lost, frozenset(), [(frm, proc, name, number)])
-            return
-        if how[0] == 'leader':
-            calls = frozenset(self.boots(name))
-            for m in sorted({server for server, _, _, _ in calls}):
-                self.send(m, ('leaders_are', self.view, name, calls))
         self.evaluate(name)
 
     def boots(self, name):
         return [(m, p, name, number) for (m, p), (number, how) in self.pool.get(name, {}).items() if how[0] == 'leader']
-
-    def leaders_are(self, frm, name, calls):
-        self.leaders[name] = calls
 
     def waiting(self, name, procs):
         return [(m, p, name, number) for (m, p), (number, how) in self.pool.get(name, {}).items()
@@ -97,7 +83,7 @@ class Meeting:
 
     def fail_all(self, sig, status, lost):
         plan = self.net.sigs[sig]
-        took = self.waiting(plan.name, plan.adds) if self.tally.get(sig) else []
+        took = self.waiting(plan.name, plan.adds) if self.on('failed-members') else []
         self.finish(sig, status, lost, frozenset(), took)
 
     def finish(self, sig, status, lost, calls, took):
@@ -153,17 +139,3 @@ class Meeting:
         for sig in [g for g in sorted(self.ready, key=str) if proc in self.net.sigs[g].adds]:
             if sig in self.ready:
                 self.try_ready(sig)
-
-    def known_leaders(self):
-        """For the state: leaders of bootstraps that wait here, or whose decider I am."""
-        known = {name: calls for name, calls in self.leaders.items() if self.on('fellows')}
-        for name in self.pool:
-            known[name] = known.get(name, frozenset()) | frozenset(self.boots(name))
-        return {name: calls for name, calls in known.items() if calls}
-
-    def lost_leaders(self, union):
-        """A leader that had called is lost, and will not say its call again: those that had called with it fail."""
-        for name, calls in union['fellows'].items():
-            lost = frozenset(p for _, p, _, _ in calls if self.lost(p))
-            if lost and self.decider(name) == self.me:
-                self.bereft[name] = (calls, lost)

@@ -227,7 +227,6 @@ class Operations:
             self.keep_ends(sig, self.ends[sig])
         self.applying = False
         self.words_again()
-        self.lost_leaders(union)
         for sig in sorted(self.call, key=str) if self.on('again') else ():
             if sig in self.call:
                 self.contribute(sig)

@@ -10,7 +10,11 @@ RULES = {
     'behind': 'a server of an older view is not sent the commit again',
     'confirm': 'a server whose view lacks the accused does not say so to an accuser of an older view',
     'refuse': 'a commit that comes behind a higher promise is dropped in silence',
+    'broken': 'who takes a higher ballot does not say so to the proposer whom it had promised a state',
     'out': 'a server that is left out is not told',
+    'shared': 'of two views that exclude each other the one with more servers stays, whomever they share',
+    'goes': 'a pair excludes its higher server although the lower one goes as well',
+    'let-go': 'a leaver ends at the commit that lets it go, not when all have it',
     'leaver-state': 'a leaver ends at once, and takes no part in the change that lets it go',
     # words
     'word-union': 'a commit carries no words',
@@ -37,5 +41,5 @@ RULES = {
     # the meeting
     'took-kept': 'an end that lists calls is dropped for the next end of its signature',
     'took': 'an end answers any call of an added member of that id',
-    'fellows': 'nobody but the decider knows the leaders of a bootstrap',
+    'failed-members': 'a failure does not list the members whom its leaders add',
 }

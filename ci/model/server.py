@@ -5,8 +5,8 @@ from meeting import Meeting
 from operations import Operations
 from words import Words
 
-OF_A_VIEW = {'word', 'said', 'words_heard', 'word_settled', 'answer', 'contribution', 'failure', 'end', 'heard_by',
-             'settled', 'meet', 'late_single', 'leaders_are'}
+OF_A_VIEW = {'word', 'said', 'words_heard', 'word_settled', 'answer', 'answers', 'contribution', 'failure', 'end', 'heard_by',
+             'settled', 'meet', 'late_single'}
 
 
 class Server(Change, Words, Operations, Meeting):

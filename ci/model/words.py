@@ -2,6 +2,8 @@
 """say and gather: words that all hear in one order, and questions to all. docs/view.md, "Words"."""
 from trees import kids, parent
 
+WINDOW = 3                                      # words that are not settled; 64 in docs/view.md
+
 
 class Words:
     def begin_words(self):
@@ -14,7 +16,9 @@ class Words:
     def fresh_words(self):
         """What lives no longer than a view."""
         self.number = 0                         # the head's: of the last word; the commit is word 0
-        self.word_acks, self.word_acked, self.answers = {}, -1, {}
+        self.word_acks, self.word_acked = {}, -1
+        self.waiting_words, self.settled_to = [], 0     # the head's
+        self.questions, self.to_answer = {}, set()      # number -> [origin, question, who has answered, answers awaited]
 
     def view_order(self):
         return self.live
@@ -30,16 +34,40 @@ class Words:
         self.asking[question] = self.say(('gather', question))
 
     def word(self, frm, name, text):            # at the head
-        self.number += 1
-        self.said(self.me, self.number, frm, name, text)
+        self.waiting_words.append((frm, name, text))
+        self.say_next()
+
+    def say_next(self):
+        while self.waiting_words and self.number - self.settled_to < WINDOW:
+            self.number += 1
+            self.said(self.me, self.number, *self.waiting_words.pop(0))
 
     def said(self, frm, number, origin, name, text):
         for m in kids(self.live, self.me):
             self.send(m, ('said', self.view, number, origin, name, text))
         self.hear((self.view, number), origin, name, text)
         if text[0] == 'gather':
-            self.answers.setdefault(number, [origin, text[1], set()])[2].add(self.me)
+            self.questions[number] = [origin, text[1], frozenset(), {self.me, *kids(self.live, self.me)}]
+            self.to_answer.add(number)
         self.word_ack()
+
+    def answer_now(self):
+        """What the question asks for is known here, some time after it was heard."""
+        number = min(self.to_answer)
+        self.to_answer.discard(number)
+        self.answers(self.me, number, frozenset([self.me]))
+
+    def answers(self, frm, number, who):
+        asked = self.questions[number]
+        asked[2] |= who
+        asked[3].discard(frm)
+        if asked[3]:
+            return
+        origin, question, who, _ = self.questions.pop(number)
+        if self.live[0] == self.me:
+            self.send(origin, ('answer', self.view, question, who))
+        else:
+            self.send(parent(self.live, self.me), ('answers', self.view, number, who))
 
     def hear(self, at, origin, name, text):
         self.words[at] = (origin, name, text)
@@ -56,18 +84,13 @@ class Words:
         if low <= self.word_acked:
             return
         self.word_acked = low
-        ready = {number: self.answers.pop(number) for number in sorted(self.answers) if number <= low}
         if self.live[0] != self.me:
-            self.send(parent(self.live, self.me), ('words_heard', self.view, low, ready))
-            return
-        for origin, question, who in ready.values():
-            self.send(origin, ('answer', self.view, question, frozenset(who)))
-        self.word_settled(self.me, low)
+            self.send(parent(self.live, self.me), ('words_heard', self.view, low))
+        else:
+            self.word_settled(self.me, low)
 
-    def words_heard(self, frm, low, ready):
+    def words_heard(self, frm, low):
         self.word_acks[frm] = low
-        for number, (origin, question, who) in ready.items():
-            self.answers.setdefault(number, [origin, question, set()])[2].update(who)
         self.word_ack()
 
     def word_settled(self, frm, low):
@@ -75,8 +98,12 @@ class Words:
         for m in kids(self.live, self.me):
             self.send(m, ('word_settled', self.view, low))
         self.words = {at: w for at, w in self.words.items() if at[0] == self.view and at[1] > low}
-        self.last_commit = None
+        for m in sorted(self.go) if self.live[0] == self.me else ():
+            self.tell_out(m)
+        self.last_commit, self.go = None, set()
         self.forget_older()
+        self.settled_to = low
+        self.say_next()
 
     def answer(self, frm, question, who):
         if question in self.asking:

@@ -28,7 +28,7 @@ class World(Checks):
         self.alone, self.latest = set(), None
         self.procs = [[(i, j) for j in range(r.choice([1, 1, 2]))] for i in range(self.n)]
         self.alive, self.left_in_order, self.hung = set(self.n_list), set(), {}
-        self.queues, self.cut_links, self.notices, self.cuts, self.parts, self.steps, self.calm = {}, set(), [], 0, 0, 0, False
+        self.queues, self.cut_links, self.notices, self.cuts, self.hangs, self.parts, self.steps, self.calm = {}, set(), [], 0, 0, 0, 0, False
         self.draw(r)
         self.servers = [Server(self, i, self.n) for i in self.n_list]
 
@@ -46,7 +46,7 @@ class World(Checks):
         self.only_cut = what < .25
         self.rates = {'quick': r.choice([.01, .03, .1, .3]), 'deadline': r.choice([0, .003, .02, .08]), 'call': r.choice([.03, .1, .3]),
                       'cut': r.choice([0, .003, .01]), 'gone': r.choice([0, 0, .003, .02]), 'leave': r.choice([0, 0, .005, .03]),
-                      'hang': r.choice([0, 0, .003]), 'say': r.choice([0, .01, .05]), 'ask': r.choice([0, .01]), 'flush': .1, 'retry': .1}
+                      'hang': r.choice([0, 0, .003]), 'say': r.choice([0, .01, .05]), 'ask': r.choice([0, .01]), 'flush': .1, 'retry': .1, 'answer': r.choice([.01, .1, .5])}
         self.budget = {c: r.randrange(self.chaos // 2) for c in r.sample(self.n_list, r.randint(0, self.n // r.choice([2, 3, 4])))}
         if self.only_cut:
             self.rates.update(cut=.01, gone=0, leave=0, hang=0)
@@ -126,6 +126,7 @@ class World(Checks):
 
     def hang(self, a):
         self.trace(f'{a} hangs')
+        self.hangs += 1
         self.hung[a] = self.steps + self.r.choice([20, 100, 400])
         self.notices += [(x, a) for x in self.n_list if x != a and self.r.random() < .9]
 
@@ -241,6 +242,9 @@ class World(Checks):
             s = self.servers[i]
             if s.retry and (quiet or self.r.random() < self.rates['retry']):
                 s.propose_again()
+                return True
+            if s.to_answer and not s.frozen and (quiet or self.r.random() < self.rates['answer']):
+                s.answer_now()
                 return True
             if s.leavers and not s.mine and not s.frozen and (quiet or self.r.random() < self.rates['flush']):
                 s.flush()
