@@ -57,7 +57,7 @@ class Change:
         """As the head: who is excluded. Of two that do not reach each other the lower stays, unless it goes anyway."""
         outs = {node if by == self.me else by for by, node in self.pairs if self.me in (by, node)}
         for by, node in sorted(self.pairs, key=lambda pair: (min(pair), max(pair))):
-            if self.me in (by, node) or (outs & {by, node} and self.on('goes')):
+            if self.me in (by, node) or (outs if self.on('goes') else self.unreachable) & {by, node}:
                 continue
             if (by, node) in self.reached or not self.on('check'):
                 outs.add(max(by, node) if self.on('check') else node)

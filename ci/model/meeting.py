@@ -83,8 +83,7 @@ class Meeting:
 
     def fail_all(self, sig, status, lost):
         plan = self.net.sigs[sig]
-        took = self.waiting(plan.name, plan.adds) if self.on('failed-members') else []
-        self.finish(sig, status, lost, frozenset(), took)
+        self.finish(sig, status, lost, frozenset(), self.waiting(plan.name, plan.adds))
 
     def finish(self, sig, status, lost, calls, took):
         self.ready.pop(sig, None)

@@ -41,5 +41,4 @@ RULES = {
     # the meeting
     'took-kept': 'an end that lists calls is dropped for the next end of its signature',
     'took': 'an end answers any call of an added member of that id',
-    'failed-members': 'a failure does not list the members whom its leaders add',
 }
