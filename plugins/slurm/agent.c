@@ -1,26 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The agent in srun.
- *
- * It listens within SrunPortRange, where any user can connect to it. So:
- *
- *     caller      what it may do
- *
- *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS; the oldest one
- *                 gives way to the next caller when there are STRANGERS_MAX, or no place is free
- *
- *     greeted     send its first frame
- *
- *     known       send frames until it has been silent for KNOWN_MS, or as long as a step runs that
- *                 it has started (agent_children.h)
- *
- * A stranger becomes known by a proof that it knows the secret, which looks cheap and keeps munged
- * out of the reach of other users, and by a credential that says that its point is of a process of
- * srun's own user, and of this step. The agent's own credential says the same of the agent's point.
- * From then on all frames are sealed (agent_line.h). One thread does everything.
- *
- * srun may end while a server is about to say with what status: what has connected by then, or does
- * so within LAST_MS, is heard.
+ * The agent in srun: one thread, which does what its callers (agent_callers.h) ask for. It shows
+ * the user what they tell, and starts steps for them (agent_children.h).
  */
 #include "plugins/slurm/agent.h"
 
@@ -28,15 +9,14 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/thread.h"
+#include "plugins/slurm/agent_callers.h"
 #include "plugins/slurm/agent_children.h"
-#include "plugins/slurm/agent_hello.h"
 #include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_parent.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/own_program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -49,43 +29,20 @@
 #include <unistd.h>
 
 enum {
-    STRANGERS_MAX = 32,
-    CALLERS_MAX = STRANGERS_MAX + 32 + CHILDREN_MAX,
-    STRANGER_MS = 5000,
-    KNOWN_MS = 30000,
-    ACCEPT_MS = 100, /* until the next try, when there are no descriptors */
-    READ_BYTES = 4096,
-    LAST_MS = 1000,      /* for strangers, once srun ends */
-    LAST_WORD_MS = 2000, /* for greeted callers, once srun ends */
-    OWES_MS = 5000,      /* for the server of a step that was short to say that it has begun */
-    LINES_MAX = 16,      /* of all callers, for the terminal */
-};
-
-enum caller_state { CALLER_STRANGER, CALLER_GREETED, CALLER_KNOWN };
-
-struct caller {
-    enum caller_state state;
-    int fd;                 /* -1: no caller */
-    uint64_t id;            /* never the same twice */
-    int64_t until;          /* now_ms() when it is cut off, unless it has started a step */
-    struct agent_line line; /* of all but strangers: what they say and are told is sealed */
-    struct wire_out in, out;
+    OWES_MS = 5000, /* for the server of a step that was short to say that it has begun */
+    LINES_MAX = 16, /* of all callers, for the terminal */
 };
 
 struct agent {
     pthread_t thread;
     struct agent_address self;
-    int listener, stop; /* stop: eventfd */
-    int64_t accept_at;  /* now_ms(); not before */
-    struct caller callers[CALLERS_MAX];
-    uint64_t last_id;
-    struct agent_hellos hellos;
+    int stop; /* eventfd */
+    struct callers callers;
     struct children *children;
     char program[PATH_MAX]; /* srun */
     int parent;             /* the agent that has started this srun, or -1 */
     bool owes;              /* that agent has not been told what has become of this step */
     int64_t owes_until;     /* now_ms(); once stopping */
-    int64_t last_until;     /* now_ms(), when strangers are no more heard; once stopping */
     bool stopping;
     unsigned nlines;
     char line[AGENT_TEXT_MAX]; /* the last one that was shown */
@@ -95,17 +52,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all of these 
 static struct agent *agent;
 static unsigned users;          /* components that have entered and not left */
 static struct rm_ending ending; /* how the step ends; status 0: it was not told */
-
-static void cut(struct agent *a, struct caller *caller)
-{
-    uint64_t id = caller->id;
-    close(caller->fd);
-    agent_line_close(&caller->line);
-    wire_out_free(&caller->in);
-    wire_out_free(&caller->out);
-    *caller = (struct caller){.fd = -1};
-    children_caller_gone(a->children, id);
-}
 
 /* ---- what callers say ---- */
 
@@ -137,46 +83,55 @@ static enum agent_result take_line(struct agent *a, struct wire_in *in)
     return AGENT_TAKEN;
 }
 
-/* What it does not take now is sent when it can be. */
-static void send_out(struct caller *caller)
+/* callers_hooks.take */
+static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *frame)
 {
-    ssize_t n = send(caller->fd, caller->out.data, caller->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        log_debug("a caller of srun's agent has gone: %s", strerror(errno));
-        n = (ssize_t)caller->out.len; /* recv() says it, too */
+    struct agent *a = arg;
+    switch (frame->type) {
+    case AGENT_STATUS:
+        return take_status(&frame->body);
+    case AGENT_SAY:
+        return take_line(a, &frame->body);
+    case AGENT_STARTED:
+        a->owes = false;
+        return agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
+    case AGENT_LET_GO:
+        children_let_go(a->children, caller);
+        return AGENT_TAKEN;
+    case AGENT_SPAWN:
+        return AGENT_TAKEN; /* news tell the rest */
+    default:
+        return AGENT_UNKNOWN;
     }
-    if (n <= 0)
-        return;
-    memmove(caller->out.data, caller->out.data + n, caller->out.len - (size_t)n);
-    caller->out.len -= (size_t)n;
 }
 
-/* What cannot be sealed, or kept until it can be sent, is the last that the caller is told. */
-static void send_frame(struct caller *caller, const struct wire_out *frame)
+/* callers_hooks.taken */
+static void taken(void *arg, uint64_t caller, struct agent_frame *frame)
 {
-    caller->out.failed |= !agent_line_put(&caller->line, frame, &caller->out);
-    if (!caller->out.failed)
-        send_out(caller);
+    struct agent *a = arg;
+    if (frame->type == AGENT_SPAWN)
+        children_start(a->children, caller, &frame->body);
 }
 
-static void answer(struct caller *caller, uint32_t type, enum agent_result result)
+/* callers_hooks.keeps: it waits for the steps that it has started */
+static bool keeps(void *arg, uint64_t caller)
 {
-    struct wire_out frame = {0};
-    size_t begin = agent_frame_begin(&frame, AGENT_ANSWER);
-    wire_put_u32(&frame, type);
-    wire_put_u32(&frame, result);
-    agent_frame_end(&frame, begin);
-    send_frame(caller, &frame);
-    wire_out_free(&frame);
+    const struct agent *a = arg;
+    return children_has(a->children, caller);
+}
+
+/* callers_hooks.gone */
+static void gone(void *arg, uint64_t caller)
+{
+    struct agent *a = arg;
+    children_caller_gone(a->children, caller);
 }
 
 /* children_env.tell */
 static void tell_caller(void *arg, uint64_t id, const struct wire_out *frame)
 {
     struct agent *a = arg;
-    for (int i = 0; i < CALLERS_MAX; i++)
-        if (a->callers[i].fd >= 0 && a->callers[i].id == id)
-            send_frame(&a->callers[i], frame);
+    callers_tell(&a->callers, id, frame);
 }
 
 /* children_env.kill */
@@ -188,142 +143,23 @@ static void kill_step(void *arg, uint32_t job, uint32_t step)
                   slurm_abi_strerror(errno));
 }
 
-/* @return whether the caller may stay */
-static bool take_hello(struct agent *a, struct caller *caller, struct agent_frame *frame)
-{
-    if (frame->type != AGENT_HELLO ||
-        !agent_hello_take(&a->hellos, &a->self, &frame->body, &caller->line, &caller->out))
-        return false;
-    caller->state = CALLER_GREETED;
-    caller->until = now_ms() + (a->stopping ? LAST_WORD_MS : KNOWN_MS);
-    if (!caller->out.failed)
-        send_out(caller);
-    return !caller->out.failed;
-}
-
-/* Of a greeted or known caller. @return whether it may stay */
-static bool take_frame(struct agent *a, struct caller *caller, struct agent_frame *frame)
-{
-    enum agent_result result = AGENT_UNKNOWN;
-    caller->state = CALLER_KNOWN;
-    if (frame->type == AGENT_STATUS) {
-        result = take_status(&frame->body);
-    } else if (frame->type == AGENT_SAY) {
-        result = take_line(a, &frame->body);
-    } else if (frame->type == AGENT_STARTED) {
-        result = agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
-        a->owes = false;
-    } else if (frame->type == AGENT_LET_GO) {
-        children_let_go(a->children, caller->id);
-        result = AGENT_TAKEN;
-    } else if (frame->type == AGENT_SPAWN) {
-        result = AGENT_TAKEN; /* news tell the rest */
-    }
-    answer(caller, frame->type, result);
-    if (frame->type == AGENT_SPAWN && result == AGENT_TAKEN)
-        children_start(a->children, caller->id, &frame->body);
-    caller->until = now_ms() + KNOWN_MS;
-    return !caller->out.failed;
-}
-
-/* @return whether the caller may stay */
-static bool take_frames(struct agent *a, struct caller *caller)
-{
-    size_t at = 0;
-    for (;;) {
-        struct agent_frame frame;
-        bool stranger = caller->state == CALLER_STRANGER;
-        unsigned char *data = caller->in.data + at;
-        int found = stranger
-                        ? agent_frame_read(data, caller->in.len - at, AGENT_STRANGER_MAX, &frame)
-                        : agent_line_read(&caller->line, data, caller->in.len - at, &frame);
-        if (found == 0)
-            break;
-        if (found < 0 ||
-            !(stranger ? take_hello(a, caller, &frame) : take_frame(a, caller, &frame)))
-            return false;
-        at += frame.len;
-    }
-    memmove(caller->in.data, caller->in.data + at, caller->in.len - at);
-    caller->in.len -= at;
-    return true;
-}
-
-static void caller_ready(struct agent *a, struct caller *caller)
-{
-    char bytes[READ_BYTES];
-    ssize_t n = recv(caller->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n > 0)
-        wire_put_raw(&caller->in, bytes, (size_t)n);
-    if (n <= 0 || caller->in.failed || !take_frames(a, caller))
-        cut(a, caller);
-}
-
 /* ---- the loop ---- */
 
-/* A place for the next caller: a free one, or that of the stranger that has waited longest. */
-static struct caller *find_place(struct agent *a)
+static int64_t soonest(int64_t a, int64_t b)
 {
-    struct caller *oldest = NULL, *free = NULL;
-    unsigned strangers = 0;
-    for (int i = 0; i < CALLERS_MAX; i++) {
-        struct caller *caller = &a->callers[i];
-        if (caller->fd < 0) {
-            free = caller;
-            continue;
-        }
-        if (caller->state != CALLER_STRANGER)
-            continue;
-        strangers++;
-        if (oldest == NULL || caller->until < oldest->until)
-            oldest = caller;
-    }
-    return free != NULL && strangers < STRANGERS_MAX ? free : oldest;
+    return a < b ? a : b;
 }
 
-static void take_caller(struct agent *a)
-{
-    struct caller *place = find_place(a);
-    int fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-            a->accept_at = now_ms() + ACCEPT_MS;
-        return;
-    }
-    if (place == NULL) { /* all are our own, and each speaks */
-        close(fd);
-        return;
-    }
-    if (place->fd >= 0)
-        cut(a, place);
-    agent_keep_alive(fd);
-    *place = (struct caller){.fd = fd,
-                             .id = ++a->last_id,
-                             .until = a->stopping ? a->last_until : now_ms() + STRANGER_MS};
-}
-
-/* Cuts off the callers whose time is over. @return ms until the next one has, or -1 */
+/* @return ms until the next deadline, or -1 */
 static int look_at_clock(struct agent *a)
 {
-    int64_t now = now_ms(), first = a->accept_at > now ? a->accept_at : INT64_MAX;
-    for (int i = 0; i < CALLERS_MAX; i++) {
-        struct caller *caller = &a->callers[i];
-        if (caller->fd < 0 || children_has(a->children, caller->id))
-            continue;
-        if (caller->until <= now)
-            cut(a, caller);
-        else if (caller->until < first)
-            first = caller->until;
-    }
+    int64_t now = now_ms();
+    callers_tick(&a->callers, now);
     children_tick(a->children, now);
-    int64_t next = children_next(a->children);
-    if (a->stopping && a->owes && a->owes_until < first)
-        first = a->owes_until;
-    if (next < first)
-        first = next;
-    return first == INT64_MAX ? -1 : first > now ? (int)(first - now) : 0;
+    int64_t next = soonest(callers_next(&a->callers, now), children_next(a->children));
+    if (a->stopping && a->owes)
+        next = soonest(next, a->owes_until);
+    return next == INT64_MAX ? -1 : next > now ? (int)(next - now) : 0;
 }
 
 /* The srun that has started this one says nothing: it has ended, perhaps by force. */
@@ -349,33 +185,17 @@ static void stop_ready(struct agent *a)
     pthread_mutex_unlock(&lock);
     a->stopping = true;
     a->owes_until = now_ms() + OWES_MS;
-    a->last_until = now_ms() + LAST_MS;
-    for (int i = 0; i < CALLERS_MAX; i++) {
-        struct caller *caller = &a->callers[i];
-        int64_t last = caller->state == CALLER_STRANGER ? a->last_until : now_ms() + LAST_WORD_MS;
-        if (caller->state != CALLER_KNOWN && caller->until > last)
-            caller->until = last;
-    }
+    callers_stop(&a->callers);
     children_stop(a->children, failed);
 }
 
-enum {
-    FD_STOP,
-    FD_LISTENER,
-    FD_PARENT,
-    FD_CALLERS,
-    FDS_MAX = FD_CALLERS + CALLERS_MAX + CHILDREN_FDS
-};
+enum { FD_STOP, FD_PARENT, FD_CALLERS, FDS_MAX = FD_CALLERS + CALLERS_FDS + CHILDREN_FDS };
 
 /* Whether srun has ended, and nothing is left to be heard or told. */
 static bool is_done(const struct agent *a)
 {
-    if (!a->stopping || a->owes || children_count(a->children) > 0)
-        return false;
-    for (int i = 0; i < CALLERS_MAX; i++)
-        if (a->callers[i].fd >= 0 && a->callers[i].state != CALLER_KNOWN)
-            return false;
-    return true;
+    return a->stopping && !a->owes && children_count(a->children) == 0 &&
+           !callers_are_awaited(&a->callers);
 }
 
 /* The thread. */
@@ -388,28 +208,17 @@ static void *run(void *arg)
         if (is_done(a))
             break;
         fds[FD_STOP] = (struct pollfd){a->stop, POLLIN, 0};
-        fds[FD_LISTENER] = (struct pollfd){a->accept_at <= now_ms() ? a->listener : -1, POLLIN, 0};
         fds[FD_PARENT] = (struct pollfd){a->parent, POLLIN, 0};
-        struct pollfd *callers = fds + FD_CALLERS, *children = callers + CALLERS_MAX;
-        for (int i = 0; i < CALLERS_MAX; i++)
-            callers[i] = (struct pollfd){a->callers[i].fd,
-                                         POLLIN | (a->callers[i].out.len > 0 ? POLLOUT : 0), 0};
+        struct pollfd *callers = fds + FD_CALLERS, *children = callers + CALLERS_FDS;
+        callers_poll(&a->callers, callers);
         unsigned nchildren = children_poll(a->children, children);
-        if (agent_poll(fds, open, FD_CALLERS + CALLERS_MAX + nchildren, ms) < 0)
+        if (agent_poll(fds, open, FD_CALLERS + CALLERS_FDS + nchildren, ms) < 0)
             continue;
         children_ready(a->children, children, nchildren);
-        /* what was said before the end counts */
-        for (int i = 0; i < CALLERS_MAX; i++) {
-            if (callers[i].revents & POLLOUT)
-                send_out(&a->callers[i]);
-            if (callers[i].revents & ~POLLOUT)
-                caller_ready(a, &a->callers[i]);
-        }
+        callers_ready(&a->callers, callers); /* what was said before the end counts */
         if (fds[FD_PARENT].revents)
             parent_ready(a);
-        if (fds[FD_LISTENER].revents)
-            take_caller(a);
-        else if (fds[FD_STOP].revents)
+        if (!callers_accept(&a->callers, callers) && fds[FD_STOP].revents)
             stop_ready(a); /* whoever has connected before was taken */
         a->owes &= a->parent >= 0 && (!a->stopping || now_ms() < a->owes_until);
     }
@@ -421,7 +230,7 @@ static void *run(void *arg)
 static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 {
     uint16_t port;
-    if (agent_listen_port(a->listener, &port) != 0 ||
+    if (agent_listen_port(a->callers.listener, &port) != 0 ||
         getrandom(a->self.secret, sizeof a->self.secret, 0) != sizeof a->self.secret)
         return errno;
     snprintf(a->self.port, sizeof a->self.port, "%u", port);
@@ -431,13 +240,8 @@ static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 
 static void free_agent(struct agent *a)
 {
-    for (int i = 0; a->children != NULL && i < CALLERS_MAX; i++)
-        if (a->callers[i].fd >= 0)
-            cut(a, &a->callers[i]);
+    callers_close(&a->callers);
     children_free(a->children);
-    agent_hello_free(&a->hellos);
-    if (a->listener >= 0)
-        close(a->listener);
     if (a->stop >= 0)
         close(a->stop);
     if (a->parent >= 0)
@@ -466,13 +270,14 @@ static struct agent *start(const struct slurm_abi_step_id *step)
     struct agent *a = calloc(1, sizeof *a);
     if (a == NULL)
         return NULL;
-    a->listener = -1;
+    const struct callers_hooks hooks = {
+        .take = take, .taken = taken, .keeps = keeps, .gone = gone, .arg = a};
+    int rc = callers_open(&a->callers, &hooks, &a->self);
     a->parent = agent_parent_take(step);
     a->owes = a->parent >= 0;
-    for (int i = 0; i < CALLERS_MAX; i++)
-        a->callers[i].fd = -1;
     a->stop = eventfd(0, EFD_CLOEXEC);
-    int rc = a->stop < 0 ? errno : agent_listen(&a->listener);
+    if (rc == 0 && a->stop < 0)
+        rc = errno;
     if (rc == 0)
         rc = open_children(a, step);
     if (rc == 0)

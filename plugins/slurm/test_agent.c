@@ -12,6 +12,7 @@
 #include "plugins/slurm/agent_line.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
+#include "plugins/slurm/test_agent_kit.h"
 #include "plugins/slurm/test_munge.h"
 
 #include <arpa/inet.h>
@@ -25,127 +26,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 20000, FLOOD = 200 };
-
-/* ---- Slurm ---- */
+enum { FLOOD = 200 };
 
 static sem_t hanging;
-static uint16_t ports[2], *range;
-static char variable[128]; /* of the environment */
-static char shown[512];    /* the last error */
-static unsigned nshown;
-
-char *slurm_abi_auth_info(void)
-{
-    return NULL;
-}
-
-uint16_t slurm_abi_protocol(void)
-{
-    return PROTOCOL;
-}
-
-uint16_t *slurm_abi_srun_ports(void)
-{
-    return range;
-}
-
-int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig, bool fails)
-{
-    (void)job, (void)step, (void)sig, (void)fails;
-    fail_msg("no test spawns a step that has to be killed");
-    return -1;
-}
-
-const char *slurm_abi_strerror(int errnum)
-{
-    return strerror(errnum);
-}
-
-int slurm_abi_env_overwrite(char ***env, const char *name, const char *value)
-{
-    (void)env;
-    snprintf(variable, sizeof variable, "%s=%s", name, value);
-    return 1;
-}
-
-/* ---- what tests share ---- */
-
-static void sink(void *arg, enum log_level level, const char *text)
-{
-    (void)arg;
-    if (level != LOG_LEVEL_ERROR)
-        return;
-    nshown++;
-    snprintf(shown, sizeof shown, "%s", text);
-}
-
-static unsigned count(const char *directory)
-{
-    DIR *dir = opendir(directory);
-    unsigned n = 0;
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        n++;
-    closedir(dir);
-    return n;
-}
-
-static char *address;
-static unsigned fds, threads;
-
-static void enter(void)
-{
-    struct slurm_abi_step_id step = slurm_abi_step_id(4711, 3, SLURM_ABI_NO_VAL);
-    agent_enter(&step, NULL);
-}
-
-static int begin(void **state)
-{
-    static char host[] = "SLURM_SRUN_COMM_HOST=127.0.0.1";
-    char *env[] = {host, variable, NULL};
-    (void)state;
-    fds = count("/proc/self/fd");
-    threads = count("/proc/self/task");
-    munge.made = munge.verified = nshown = 0;
-    munge.writer = getuid();
-    log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
-    enter();
-    address = agent_find(env);
-    return address == NULL;
-}
-
-/* The thread that asks munged outlives a call whose deadline has passed, until munged has answered.
- */
-static int end(void **state)
-{
-    int64_t by = now_ms() + WAIT_MS;
-    (void)state;
-    free(address);
-    while ((count("/proc/self/fd") != fds || count("/proc/self/task") != threads) && now_ms() < by)
-        poll(NULL, 0, 1);
-    assert_int_equal(count("/proc/self/fd"), fds);
-    assert_int_equal(count("/proc/self/task"), threads);
-    return 0;
-}
-
-static int tell(enum rm_cause cause, unsigned status)
-{
-    const struct rm_ending ending = {.cause = cause, .status = (uint8_t)status};
-    struct err err = {0};
-    return agent_call_status(address, &ending, WAIT_MS, &err);
-}
-
-static int stranger(void)
-{
-    struct agent_address at;
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(agent_address_read(address, &at));
-    in.sin_port = htons((uint16_t)atoi(at.port));
-    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
-    return fd;
-}
 
 /* Sends it and waits for the answer. @return how many bytes came before the agent hung up */
 static size_t say(struct wire_out *out, bool hangs_up)
@@ -184,14 +67,6 @@ static void put_hello(struct wire_out *out, const struct agent_address *at, cons
     wire_out_free(&payload);
     wire_out_free(&vouched);
     agent_line_close(&line);
-}
-
-static void put_status(struct wire_out *out, uint32_t type, uint32_t cause, uint32_t status)
-{
-    size_t from = agent_frame_begin(out, (enum agent_type)type);
-    wire_put_u32(out, cause);
-    wire_put_u32(out, status);
-    agent_frame_end(out, from);
 }
 
 /* ---- tests ---- */
@@ -296,11 +171,11 @@ static void what_is_no_status(void **state)
 
 static void one_agent_for_all_components(void **state)
 {
-    char first[sizeof variable];
+    char first[sizeof agent_variable];
     (void)state;
-    memcpy(first, variable, sizeof first);
+    memcpy(first, agent_variable, sizeof first);
     enter();
-    assert_string_equal(variable, first);
+    assert_string_equal(agent_variable, first);
     assert_int_equal(agent_leave(), 0);
     assert_int_equal(tell(RM_CAUSE_ABORT, 9), 0);
     assert_int_equal(agent_leave(), 9);
@@ -489,123 +364,6 @@ static void a_record_is_a_frame(void **state)
     assert_int_equal(agent_leave(), 0);
 }
 
-/* ---- somebody on the way ---- */
-
-enum way {
-    PASSES,   /* and only listens */
-    CHANGES,  /* a bit of what the caller says after HELLO */
-    REPLACES, /* that by a status in clear, as it was in version 2 */
-    ANSWERS,  /* in the place of the agent, as another user */
-};
-
-static struct {
-    enum way way;
-    int listener;
-    const char *seeks;
-    bool found; /* it can be read */
-} spy;
-
-static int accept_one(void)
-{
-    struct pollfd poller = {.fd = spy.listener, .events = POLLIN};
-    assert_int_equal(poll(&poller, 1, WAIT_MS), 1);
-    return accept4(spy.listener, NULL, NULL, SOCK_CLOEXEC);
-}
-
-/* A WELCOME to the caller whose HELLO this is. */
-static void answer_as_another(int caller, const unsigned char *hello)
-{
-    struct agent_address at;
-    struct agent_line line;
-    struct wire_out out = {0}, payload = {0};
-    struct err err = {0};
-    assert_true(agent_address_read(address, &at));
-    assert_true(agent_line_open(&line, &err));
-    size_t from = agent_frame_begin(&out, AGENT_WELCOME);
-    agent_payload(&at, hello + AGENT_HEAD + SEAL_PROOF, line.point, &payload);
-    wire_put_raw(&out, line.point, SEAL_POINT);
-    munge.writer++;
-    assert_true(auth_write(&out, getuid(), payload.data, payload.len, WAIT_MS));
-    munge.writer--;
-    agent_frame_end(&out, from);
-    assert_int_equal(send(caller, out.data, out.len, MSG_NOSIGNAL), out.len);
-    wire_out_free(&out);
-    wire_out_free(&payload);
-    agent_line_close(&line);
-}
-
-/* What the caller says, of which the first is HELLO. @return how much is to go to the agent */
-static size_t spoil(unsigned char *bytes, size_t len, bool first)
-{
-    struct wire_out status = {0};
-    spy.found |= memmem(bytes, len, spy.seeks, strlen(spy.seeks)) != NULL;
-    if (first || spy.way == PASSES)
-        return len;
-    if (spy.way == CHANGES) {
-        bytes[len - 1] ^= 1;
-        return len;
-    }
-    put_status(&status, AGENT_STATUS, RM_CAUSE_ABORT, 66);
-    wire_put_u64(&status, 0); /* as long as a record of the length that it begins with */
-    memcpy(bytes, status.data, status.len);
-    len = status.len;
-    wire_out_free(&status);
-    return len;
-}
-
-/* The thread. */
-static void *stand_between(void *arg)
-{
-    unsigned char bytes[4096];
-    bool first = true;
-    int caller = accept_one(), there = stranger();
-    struct pollfd both[] = {{caller, POLLIN, 0}, {there, POLLIN, 0}};
-    while (poll(both, 2, WAIT_MS) > 0) {
-        bool says = both[0].revents != 0;
-        ssize_t n = recv(says ? caller : there, bytes, sizeof bytes, 0);
-        if (n <= 0)
-            break;
-        if (says && first && spy.way == ANSWERS)
-            answer_as_another(caller, bytes);
-        else if (send(says ? there : caller, bytes,
-                      says ? spoil(bytes, (size_t)n, first) : (size_t)n, MSG_NOSIGNAL) < 0)
-            break;
-        first &= !says;
-    }
-    close(caller);
-    close(there);
-    return arg;
-}
-
-static void somebody_on_the_way(void **state)
-{
-    static const char text[] = "the step ends since rank 5 was lost";
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    struct agent_address at;
-    char by_spy[128];
-    socklen_t len = sizeof in;
-    (void)state;
-    assert_true(agent_address_read(address, &at));
-    spy.seeks = text;
-    spy.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(spy.listener, (struct sockaddr *)&in, sizeof in), 0);
-    assert_int_equal(listen(spy.listener, 1), 0);
-    getsockname(spy.listener, (struct sockaddr *)&in, &len);
-    snprintf(by_spy, sizeof by_spy, "127.0.0.1 %u%s", ntohs(in.sin_port),
-             strchr(strchr(address, ' '), ':'));
-    for (spy.way = PASSES; spy.way <= ANSWERS; spy.way++) {
-        struct err err = {0};
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, stand_between, NULL), 0);
-        assert_int_equal(agent_call_say(by_spy, text, WAIT_MS, &err), spy.way == PASSES ? 0 : -1);
-        pthread_join(thread, NULL);
-        assert_int_equal(nshown, 1);
-    }
-    close(spy.listener);
-    assert_false(spy.found);
-    assert_int_equal(agent_leave(), 0);
-}
-
 /* What several servers say the same is shown once, and harmless. */
 static void a_line_for_the_terminal(void **state)
 {
@@ -649,20 +407,21 @@ static void who_does_not_answer(void **state)
 /* SrunPortRange is kept to, and a port that is taken is passed over. */
 static void ports_of_the_range(void **state)
 {
+    uint16_t range[2];
     struct agent_address at;
-    char *env[] = {variable, NULL};
+    char *env[] = {agent_variable, NULL};
     (void)state;
     assert_true(agent_address_read(address, &at));
-    ports[0] = (uint16_t)(atoi(at.port) < 60000 ? atoi(at.port) : atoi(at.port) - 40);
-    ports[1] = (uint16_t)(ports[0] + 40);
+    range[0] = (uint16_t)(atoi(at.port) < 60000 ? atoi(at.port) : atoi(at.port) - 40);
+    range[1] = (uint16_t)(range[0] + 40);
     int taken = stranger(); /* keeps the first agent's port in use */
     agent_leave();
-    range = ports;
+    ports = range;
     enter();
-    range = NULL;
+    ports = NULL;
     assert_null(agent_find(env)); /* without Slurm's variable */
-    unsigned port = (unsigned)atoi(strchr(variable, '=') + 1);
-    assert_in_range(port, ports[0], ports[1]);
+    unsigned port = (unsigned)atoi(strchr(agent_variable, '=') + 1);
+    assert_in_range(port, range[0], range[1]);
     agent_leave();
     close(taken);
 }
@@ -686,20 +445,9 @@ static void what_is_no_address(void **state)
     assert_int_equal(at.secret[15], 255);
 }
 
-#define AGENT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-/* A sanitizer may start a thread of its own with our first one: it is there before any are counted.
- */
-static void *nothing(void *arg)
-{
-    return arg;
-}
-
 int main(void)
 {
-    pthread_t first;
-    if (pthread_create(&first, NULL, nothing, NULL) == 0)
-        pthread_join(first, NULL);
+    start_first_thread();
     const struct CMUnitTest tests[] = {
         AGENT_TEST(the_status_comes_home),
         AGENT_TEST(srun_ends_meanwhile),
@@ -714,7 +462,6 @@ int main(void)
         AGENT_TEST(unknown_frames_are_skipped),
         AGENT_TEST(a_frame_is_bounded),
         AGENT_TEST(a_record_is_a_frame),
-        AGENT_TEST(somebody_on_the_way),
         AGENT_TEST(a_line_for_the_terminal),
         AGENT_TEST(munged_hangs),
         AGENT_TEST(who_does_not_answer),
