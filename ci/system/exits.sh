@@ -5,20 +5,22 @@
 set -uo pipefail
 usage() {
   cat <<'TXT'
-usage: ci/slurm -N 4 -- ci/system/exits.sh BUILDDIR [all [RUNS]]
+usage: ci/slurm -N 4 -- ci/system/exits.sh BUILDDIR [all [RUNS] | PART...]
 
 srun ends with the status of a PMIx_Abort, else of the first task that was lost, as a shell shows it: in
-several kinds of jobs, also where its agent cannot be reached. A slurmctld that is away, a job that
-is suspended or requeued while a step is to end hold up the end, but do not prevent it. With "all":
-the statuses alone, many of them, RUNS times each (1), beside those under mpi/pmix where there is
-that. THIN=1: no steps that are held up. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
+several kinds of jobs, also where its agent cannot be reached. A job that is suspended or requeued
+while a step is to end holds up the end, but does not prevent it, and a slurmctld that is away, or
+that comes back and does not know the step, does not either. With "all": the statuses alone, many of
+them, RUNS times each (1), beside those under mpi/pmix where there is that. PART is one of statuses,
+requeued, suspended, lost, forgotten, away; by default all. THIN=1: statuses. Prints
+"ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 # shellcheck source=ci/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
-runs=${3:-1}
+runs=1
 
 # statuses RUNS MPI SRUN-OPTIONS HOW STATUS: what srun ends with, each different one once
 statuses() {
@@ -72,45 +74,90 @@ of_batch_job() {
 # ---- a step that is to end ----
 
 victim() { sed -n 's/^HOLD rank 6 pid //p' "$work/$1.log"; }
-stuck='cannot be ended yet: .*scancel'
-# told_once NAME: several servers may have tried
-told_once() {
-  local n
-  n=$(grep -c "$stuck" "$work/$1.log")
-  check "$1: the user is told, once" "$n times" [ "$n" = 1 ]
+lost_rank='rank 6 on node[1-4] was killed by signal 9 .*; ending the step$'
+# tells NAME PATTERN: why the step ended is the only line of muster's that the user reads
+tells() {
+  check "$1: the user reads why, and nothing else" "$(grep muster: "$work/$1.log" | tr '\n' ';')" \
+    eval "[ $(grep -c muster: "$work/$1.log") = 1 ] && grep -q 'muster: .*$2' '$work/$1.log'"
 }
 
-# The lost task is alone on its node, whose server leaves: the tasks of other nodes would hang.
-slurmctld_is_away() {
-  local pid
-  pid=$(pgrep -x slurmctld | head -n 1)
-  hold_step away '' --sleep 300 --seconds 320 || return
-  kill "$pid"
-  until_true 60 ended "$pid"
-  kill -9 "$(victim away)"
-  until_true 100 grep -q "$stuck" "$work/away.log"
-  slurmctld -D >"$work/slurmctld.out" 2>&1 &
-  end_bound=90 step_ends away $SECONDS
-  told_once away
-  check 'slurmctld was away: the status' "$ended_with" [ "$ended_with" = 137 ]
-}
-
-# Slurm alters no job that is suspended.
+# Slurm alters no job that is suspended. Its servers kill the tasks, and srun ends when the job goes on.
+no_task() { ! pgrep -f "^$clients/hold" >/dev/null; }
 job_is_suspended() {
   local job
   hold_step suspended '' --sleep 300 --seconds 320 || return
   job=$(squeue -h -n suspended -o %i)
   scontrol suspend "$job" || return
   kill -9 "$(victim suspended)"
-  until_true 60 grep -q "$stuck" "$work/suspended.log"
+  until_true 60 no_task
+  check 'suspended: the tasks end' "$(pgrep -fc "^$clients/hold") are left after 60 s" no_task
   scontrol resume "$job"
   end_bound=60 step_ends suspended $SECONDS
-  told_once suspended
+  tells suspended "$lost_rank"
+  check 'suspended: the status' "found $ended_with" [ "$ended_with" = 137 ]
+}
+
+# A server is killed while the job is suspended, and Slurm takes no order to end the step. Its slurmstepd kills the
+# tasks there; else all would fence when the job goes on, and srun would show how they end then.
+fewer_tasks() { [ "$(pgrep -fc "^$clients/hold")" -lt 8 ]; }
+server_is_lost() {
+  local job
+  hold_step lost '' --sleep 1 --seconds 320 || return
+  job=$(squeue -h -n lost -o %i)
+  scontrol suspend "$job" || return
+  kill -9 "$(pids_of muster-server | head -n 1)"
+  until_true 15 fewer_tasks
+  check 'lost: the tasks of its node are killed' "$(pgrep -fc "^$clients/hold") are left after 15 s" fewer_tasks
+  scontrol resume "$job"
+  end_bound=90 step_ends lost $SECONDS
+  check 'lost: the user reads of the death' "$(grep muster: "$work/lost.log" | tr '\n' ';')" \
+    grep -q 'muster-server of step [0-9.]* died on node node[1-4] .*: ending the step,' "$work/lost.log"
+  check 'a server is killed in a suspended job: status 137' "found $ended_with" [ "$ended_with" = 137 ]
+}
+
+# slurmctld comes back with what it had saved before the step began: it knows the job, and not the step.
+answers() { sinfo -h >/dev/null 2>&1; }
+start_slurmctld() { slurmctld -D >>"$work/slurmctld.out" 2>&1 & disown; until_true 60 answers; }
+stop_slurmctld() { local pid; pid=$(pgrep -x slurmctld | head -n 1); kill "$1" "$pid"; until_true 60 ended "$pid"; }
+runs_step() { timeout 20 srun --mpi=none --jobid="$1" -N4 -n8 true >>"$work/steps.log" 2>&1 </dev/null; }
+slurmctld_forgets() {
+  local job state
+  state=$(scontrol show config | sed -n 's/^StateSaveLocation *= //p')
+  job=$(salloc --no-shell -J forgotten -N4 -n8 2>&1 | sed -n 's/.*Granted job allocation //p')
+  runs_step "$job" || { not_ok 'a forgotten step: its job' 'takes no step'; return; }
+  stop_slurmctld -TERM
+  cp -a "$state" "$work/state"
+  start_slurmctld
+  until_true 60 runs_step "$job" || { not_ok 'a forgotten step: its job' 'takes no step from a new slurmctld'; return; }
+  hold_step forgotten "--jobid=$job" --sleep 300 --seconds 320 || return
+  stop_slurmctld -KILL
+  find "$state" -mindepth 1 -delete
+  cp -a "$work/state/." "$state"
+  kill -9 "$(victim forgotten)"
+  start_slurmctld
+  check 'a forgotten step: slurmctld knows the job alone' "$(squeue -h -s -j "$job" -o %i)" \
+    eval "[ \$(squeue -h -j $job -o %T) = RUNNING ] && ! squeue -h -s -j $job -o %j | grep -q hold"
+  end_bound=90 step_ends forgotten $SECONDS
+  check 'a forgotten step: status 137' "found $ended_with" [ "$ended_with" = 137 ]
+  scancel "$job"
+}
+
+# The lost task is alone on its node, whose server leaves: the tasks of other nodes would hang. srun itself may wait for
+# slurmctld with the end of its job.
+slurmctld_is_away() {
+  hold_step away '' --sleep 300 --seconds 320 || return
+  stop_slurmctld -TERM
+  kill -9 "$(victim away)"
+  until_true 60 no_task
+  check 'slurmctld is away: the tasks end' "$(pgrep -fc "^$clients/hold") are left after 60 s" no_task
+  start_slurmctld
+  end_bound=90 step_ends away $SECONDS
+  tells away "$lost_rank"
+  check 'slurmctld was away: the status' "$ended_with" [ "$ended_with" = 137 ]
 }
 
 # Its tasks end by themselves, which is no fault of the server that wants to have them ended.
 requeued=$MUSTER_CI_DIR/shared/exits.requeued
-not_stuck() { ! grep -q "$stuck" "$requeued"; }
 no_stepd() { [ -z "$(pids_of slurmstepd)" ]; }
 is_pending() { [ "$(squeue -h -j "$1" -o %T)" = PENDING ]; }
 job_is_requeued() {
@@ -124,11 +171,12 @@ job_is_requeued() {
   kill -9 "$(sed -n 's/^HOLD rank 6 pid //p' "$requeued")"
   check 'a requeued job waits for its next run' "$(squeue -h -j "$job")" until_true 60 is_pending "$job"
   until_true 60 no_stepd
-  check 'a requeued job: no false error' "$(grep -m 1 "$stuck" "$requeued")" not_stuck
+  check 'a requeued job: no false error' "$(grep -m 1 'cannot be ended' "$requeued")" eval "! grep -q 'cannot be ended' '$requeued'"
   scancel "$job"
 }
 
 if [ "${2:-}" = all ]; then
+  runs=${3:-1}
   srun --mpi=list 2>&1 | grep -q 'pmix' || { skip 'statuses beside mpi/pmix' 'this Slurm has none'; summary; exit; }
   for status in 0 1 7 127 128 200 255; do as_mpi_pmix abort $status; done
   for status in 0 3 255; do as_mpi_pmix finalize $status; done
@@ -136,21 +184,31 @@ if [ "${2:-}" = all ]; then
   summary
   exit
 fi
-ends_with 7 abort 7
-ends_with 255 abort 255 '-N1 -n2'
-ends_with 3 exit 3
-ends_with 1 exit 0
-ends_with 134 signal 6
-ends_with 5 finalize 5
-ends_with 9 abort 9 '-N4 -n4 --export=NONE'
-told_from_afar
-of_het_step
-of_batch_job
-[ -z "${THIN:-}" ] || { summary; exit; }
-if [ "$(id -u)" != 0 ]; then skip 'a step that is to end' 'needs root'; summary; exit; fi
-job_is_requeued
-job_is_suspended
-nodes_are_idle
-slurmctld_is_away
-idle=seen # before: a slurmstepd that has not reached slurmctld at its end tries again once a minute
+part_statuses() {
+  ends_with 7 abort 7
+  ends_with 255 abort 255 '-N1 -n2'
+  ends_with 3 exit 3
+  ends_with 1 exit 0
+  ends_with 134 signal 6
+  ends_with 5 finalize 5
+  ends_with 9 abort 9 '-N4 -n4 --export=NONE'
+  told_from_afar
+  of_het_step
+  of_batch_job
+}
+part_requeued() { job_is_requeued; }
+part_suspended() { job_is_suspended; }
+part_lost() { server_is_lost; }
+part_forgotten() { slurmctld_forgets; }
+part_away() {
+  nodes_are_idle
+  slurmctld_is_away
+  idle=seen # before: a slurmstepd that has not reached slurmctld at its end tries again once a minute
+}
+parts=("${@:2}")
+[ $# -gt 1 ] || parts=(statuses requeued suspended lost forgotten away)
+[ -z "${THIN:-}" ] || parts=(statuses)
+for part in "${parts[@]}"; do
+  if [ "$part" != statuses ] && [ "$(id -u)" != 0 ]; then skip "$part" 'needs root'; else "part_$part"; fi
+done
 summary

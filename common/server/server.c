@@ -38,6 +38,13 @@ bool server_tell_launcher(unsigned char what)
     return send(BOOT_FD_CONTROL, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
+void server_is_to_end(struct server *server)
+{
+    server->ending = true;
+    if (!timer_runs(&server->kill_rest))
+        timer_after(&server->kill_rest, SERVER_KILL_MS);
+}
+
 /* @param told the node whose server is to tell the user, or ENDING_ALL_TELL */
 static void end_step(struct server *server, const struct rm_ending *ending, const char *tell,
                      uint32_t told)
@@ -45,7 +52,10 @@ static void end_step(struct server *server, const struct rm_ending *ending, cons
     struct wire_out frame = {0};
     if (server->ending)
         return; /* it is under way: when all ranks abort, say */
-    server->ending = true;
+    if (told == SERVER_RM_ENDS)
+        server->ending = true;
+    else
+        server_is_to_end(server);
     wire_put_u8(&frame, FRAME_ENDING);
     wire_put_u32(&frame, told);
     wire_put_str(&frame, tell);

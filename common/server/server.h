@@ -98,6 +98,8 @@ enum beside {
     BESIDE_TOLD,
 };
 
+enum { SERVER_KILL_MS = 10000 /**< for the RM to kill the tasks of a step that is to end */ };
+
 struct server {
     const struct server_hooks *hooks; /**< life/core.c's; called on the loop */
     struct conf conf;
@@ -121,7 +123,7 @@ struct server {
     bool told_to_leave;         /**< the launcher shuts the control socket in order */
     bool leaving;               /**< what waited was answered: frames are of no use any more */
     bool ending;                /**< the step is being ended: more deaths are no news */
-    struct timer end_again;     /**< when this server has it ended, too */
+    struct timer kill_rest;     /**< kills tasks that outlive the step's end: tasks.c */
     struct timer end_bereft;    /**< when it has it ended for a server that died, if no other has */
     enum first_loss loss;       /**< what was lost first, and has tasks end afterwards */
     char lost[256];             /**< the same for the user; "" for none */
@@ -194,7 +196,8 @@ struct rm_peer server_peer(const struct server *server, uint32_t node);
 bool server_tell_launcher(unsigned char what);
 
 /**
- * Has the RM end the step, and tells the other servers that it does.
+ * Has the RM end the step, and tells the other servers that it does. Each of them, and this one,
+ * kills those tasks of its node that the RM has not killed some seconds later.
  * @param ending why, and with which status; borrowed
  * @param tell what they are to tell the user; NULL: it is told
  * @thread the loop's
@@ -203,10 +206,16 @@ void server_end_step(struct server *server, const struct rm_ending *ending, cons
 
 /** No node. */
 #define SERVER_NOBODY (UINT32_MAX - 1)
+/** No node: the RM ends the step by itself, and says why. No server kills a task then. */
+#define SERVER_RM_ENDS (UINT32_MAX - 2)
 
-/** The same, where the server of another node alone, or SERVER_NOBODY, is to tell the user
+/** The same, where the server of another node alone, or one of the above, is to tell the user
  * ending->why. @thread the loop's */
 void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node);
+
+/** The step is to end: deaths of its tasks are no news any more, and tasks of this node that live
+ * SERVER_KILL_MS later are killed. @thread the loop's */
+void server_is_to_end(struct server *server);
 
 /** @return whether the server of another node is not there any more, as far as this one knows
  * @thread the loop's */

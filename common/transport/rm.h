@@ -173,8 +173,7 @@ struct rm_ops {
 
     /**
      * Ends the step with the rights of the job's user, and returns at once. It may be called on
-     * several servers of a step, within milliseconds, and again on one whose tasks live on: then
-     * the first call's status counts.
+     * several servers of a step, within milliseconds.
      *
      * The back end first has the RM note ending->status as that of the step, where it can, and then
      * has the tasks killed; a status that cannot be brought home is logged, and the step ends

@@ -7,9 +7,9 @@
  *
  *     RESTS --order--> TELLS --srun has answered--> WAITS --sent, or 500 ms--> ASKS <--> LOOKS
  *
- * ASKS and LOOKS change with slurmctld's answers, and go to DONE when the step has ended, or when
- * this server leaves and slurmctld has taken the order. When tasks live although the step has
- * ended, the server orders once more, and DONE goes to ASKS. */
+ * ASKS and LOOKS change with slurmctld's answers, and go to DONE when slurmctld knows no such step,
+ * or when this server leaves and slurmctld has taken the order. Tasks that live on then are killed
+ * by the servers of their nodes. */
 #include "plugins/slurm/rm_slurm.h"
 
 #include "common/util/clock.h"
@@ -40,7 +40,7 @@ static const struct {
     [ENDER_WAITS] = {"waits for what is being sent", BIT(ENDER_ASKS)},
     [ENDER_ASKS] = {"asks slurmctld", BIT(ENDER_LOOKS) | BIT(ENDER_DONE)},
     [ENDER_LOOKS] = {"looks whether the step has ended", BIT(ENDER_ASKS) | BIT(ENDER_DONE)},
-    [ENDER_DONE] = {"is done", BIT(ENDER_ASKS)},
+    [ENDER_DONE] = {"is done", 0},
 };
 
 /* @thread any, locked */
@@ -77,24 +77,6 @@ static void tell_agent(struct rm *rm)
     pthread_mutex_lock(&rm->lock);
 }
 
-/* The terminal is not to be reached from a node where Slurm has killed tasks, but srun is. @thread
- * the ender's, not locked */
-static void stuck(void *arg, const char *why)
-{
-    const struct rm *rm = arg;
-    struct err err = {0};
-    char text[256];
-    snprintf(text, sizeof text,
-             "step %s cannot be ended yet: %s; muster tries on, or end it with: scancel %s",
-             rm->boot->label, why, rm->boot->label);
-    if (agent_call_say(rm->agent, text, AGENT_MS, &err) == 0) {
-        log_warning("%s", text);
-        return;
-    }
-    log_debug("srun cannot be told: %s", err.text);
-    log_error("%s", text);
-}
-
 /* @thread the ender's, not locked */
 static bool pause_ender(void *arg, enum step_end_answer answer, unsigned ms)
 {
@@ -119,7 +101,6 @@ static void end_step(struct rm *rm)
                            .step = rm->step,
                            .fails = rm->ender.ending.status != 0,
                            .pause = pause_ender,
-                           .stuck = stuck,
                            .arg = rm};
     const char *at = rm->jobs, *runs = rm->runs;
     char *next;
@@ -179,8 +160,6 @@ void ender_order(struct rm *rm, const struct rm_ending *ending)
         rm->ender.ending = (struct rm_ending){.cause = ending->cause, .status = ending->status};
         rm->ender.wait_until = now_ms() + SENDING_MS;
         move(rm, ENDER_TELLS);
-    } else if (rm->ender.state == ENDER_DONE) {
-        move(rm, ENDER_ASKS);
     }
     pthread_cond_signal(&rm->ender.wake);
     pthread_mutex_unlock(&rm->lock);
@@ -199,8 +178,8 @@ void ender_join(struct rm *rm, int64_t by)
     if (thread_join_until(rm->ender.thread, by))
         return;
     if (owed)
-        log_warning("slurmctld has not taken the order to end step %u of job %s: the servers with "
-                    "tasks that live try on",
+        log_warning("slurmctld has not taken the order to end step %u of job %s: each server with "
+                    "tasks that live kills them",
                     rm->step, rm->jobs);
     _exit(0);
 }

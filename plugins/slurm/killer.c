@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Ends the step when it cannot be served.
+ * Ends the step when it cannot be served. The tasks of this node are killed once slurmctld has been
+ * asked: whatever it answers, they end, and srun's status is that of a task that was killed.
  */
 #include "plugins/slurm/killer.h"
 
@@ -9,14 +10,22 @@
 #include "plugins/slurm/step_end.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
 
 enum {
     STOP_MS = 1000,   /* how long killer_stop() waits for slurmctld's answer */
@@ -33,6 +42,8 @@ struct killer {
     struct step_run runs[FACTS_JOBS_MAX];
     uint64_t begun; /* s since the epoch */
     char *node;
+    int *tasks; /* pidfds */
+    size_t ntasks;
 };
 
 static void killer_free(struct killer *killer)
@@ -41,8 +52,28 @@ static void killer_free(struct killer *killer)
         close(killer->stop);
     if (killer->asked >= 0)
         close(killer->asked);
+    for (size_t i = 0; i < killer->ntasks; i++)
+        close(killer->tasks[i]);
+    free(killer->tasks);
     free(killer->node);
     free(killer);
+}
+
+/* Only a child of slurmstepd's: its number is the user's word, and may have become another
+ * process's, and this may be root. */
+static void kill_tasks(const struct killer *killer)
+{
+#ifdef SYS_pidfd_send_signal
+    for (size_t i = 0; i < killer->ntasks; i++) {
+        siginfo_t info;
+        int fd = killer->tasks[i];
+        if (waitid((idtype_t)P_PIDFD, (id_t)fd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 ||
+            syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0)
+            log_debug("a task on node %s cannot be killed: %s", killer->node, strerror(errno));
+    }
+#else
+    (void)killer;
+#endif
 }
 
 /* Waits between two tries. A refusal does not count as slurmctld's answer: slurmstepd may have
@@ -52,17 +83,10 @@ static bool pause_killer(void *arg, enum step_end_answer answer, unsigned ms)
     const struct killer *killer = arg;
     struct pollfd stop = {killer->stop, POLLIN, 0};
     uint64_t one = 1;
+    kill_tasks(killer);
     if (answer != STEP_END_REFUSED && write(killer->asked, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
     return poll(&stop, 1, (int)ms) > 0;
-}
-
-static void stuck(void *arg, const char *why)
-{
-    const struct killer *killer = arg;
-    log_error("cannot end step %u.%u from node %s yet: %s; its tasks hang until that works, or: "
-              "scancel %u.%u",
-              killer->jobs[0], killer->step, killer->node, why, killer->jobs[0], killer->step);
 }
 
 /* A line for the user goes through a pipe from slurmstepd's standard error to slurmstepd's own
@@ -87,18 +111,32 @@ static void *run(void *arg)
                                  .njobs = killer->njobs,
                                  .step = killer->step,
                                  .begun = killer->begun,
+                                 .hangs = killer->ntasks == 0,
                                  .fails = true,
                                  .pause = pause_killer,
-                                 .stuck = stuck,
                                  .arg = killer};
     uint64_t one = 1;
     let_it_be_said(killer);
-    if (step_end(&end) && write(killer->asked, &one, sizeof one) < 0)
+    bool ended = step_end(&end);
+    kill_tasks(killer); /* of a step that slurmctld does not know */
+    if (ended && write(killer->asked, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
     return NULL;
 }
 
-struct killer *killer_start(const struct facts *facts)
+/* @return whether there was memory */
+static bool take_tasks(struct killer *killer, const struct pollfd *tasks, size_t n)
+{
+    killer->tasks = calloc(n + 1, sizeof(*killer->tasks));
+    for (size_t i = 0; killer->tasks && i < n; i++) {
+        int fd = fcntl(tasks[i].fd, F_DUPFD_CLOEXEC, 0);
+        if (fd >= 0)
+            killer->tasks[killer->ntasks++] = fd;
+    }
+    return killer->tasks != NULL;
+}
+
+struct killer *killer_start(const struct facts *facts, const struct pollfd *tasks, size_t ntasks)
 {
     struct killer *killer = calloc(1, sizeof(*killer));
     int rc = ENOMEM;
@@ -111,7 +149,8 @@ struct killer *killer_start(const struct facts *facts)
         killer->node = strdup(facts->node);
         killer->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         killer->asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (killer->node && killer->stop >= 0 && killer->asked >= 0 && thread_stay_loaded())
+        if (killer->node && killer->stop >= 0 && killer->asked >= 0 &&
+            take_tasks(killer, tasks, ntasks) && thread_stay_loaded())
             rc = thread_start(&killer->thread, run, killer);
     }
     if (rc == 0)

@@ -8,15 +8,19 @@
 
 #include "plugins/slurm/facts.h"
 
+#include <poll.h>
+
 struct killer;
 
 /**
- * Starts the thread, which asks slurmctld to end the step, and tries again until it has ended.
+ * Starts the thread, which asks slurmctld to end the step, kills the tasks of this node, and tries
+ * again until it has ended.
  * @param facts read before this returns
+ * @param tasks pidfds of those that live, copied
  * @return NULL when there can be no thread; logged
  * @thread the watch's, with all signals blocked
  */
-struct killer *killer_start(const struct facts *facts);
+struct killer *killer_start(const struct facts *facts, const struct pollfd *tasks, size_t ntasks);
 
 /**
  * Gives it so many seconds to reach slurmctld; then no further try. Waits a second for an answer

@@ -73,7 +73,7 @@ enum ender_state {
     ENDER_WAITS, /**< what is queued for other servers is being sent */
     ENDER_ASKS,  /**< slurmctld has not taken the order yet */
     ENDER_LOOKS, /**< slurmctld has taken the order; whether the step has ended is asked again */
-    ENDER_DONE,  /**< the step has ended, or what is left is not this server's */
+    ENDER_DONE,  /**< the step is not known any more, or what is left is not this server's */
 };
 
 /** The thread that ends the step; guarded by the lock. */
@@ -185,7 +185,7 @@ void scout_free(struct rm *rm);
 
 /** @return 0 or an error number. @thread the loop's */
 int ender_start(struct rm *rm);
-/** rm_ops.abort. An order that is under way is not given twice. */
+/** rm_ops.abort. The first order counts. */
 void ender_order(struct rm *rm, const struct rm_ending *ending);
 /**
  * Waits for the thread's end until @p by, a value of now_ms(), after rm->closing was set; ends the

@@ -2,6 +2,7 @@
 /* Has slurmctld end a step, and tries until it has ended. */
 #include "plugins/slurm/step_end.h"
 
+#include "common/util/log.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
@@ -54,7 +55,10 @@ bool step_end(const struct step_end *end)
         if (answer != STEP_END_ASKED && !told &&
             (answer != STEP_END_BUSY || tries >= STEP_END_BUSY_TRIES)) {
             told = true;
-            end->stuck(end->arg, slurm_abi_strerror(error));
+            log_write(end->hangs ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                      "step %u.%u cannot be ended yet: %s; muster tries on, or end it with: "
+                      "scancel %u.%u",
+                      end->jobs[0], end->step, slurm_abi_strerror(error), end->jobs[0], end->step);
         }
         if (end->pause(end->arg, answer, answer == STEP_END_ASKED ? STEP_END_LOOK_MS : ms))
             return false;

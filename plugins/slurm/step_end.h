@@ -34,15 +34,15 @@ struct step_end {
     /** A run that is not known, since slurmctld could not be asked when the step began here, is the
      * one that slurmctld has begun by then: s since the epoch. 0: what is not known has ended */
     uint64_t begun;
+    bool hangs; /**< nobody else kills the tasks: the user is told when slurmctld does not */
     bool fails; /**< the job is to count as failed; not after PMIx_Abort with status 0 */
     /** Waits that long before the next try. @return whether to give up */
     bool (*pause)(void *arg, enum step_end_answer answer, unsigned ms);
-    /** It does not work, and will be tried again: called once. @param why borrowed */
-    void (*stuck)(void *arg, const char *why);
     void *arg;
 };
 
-/** @return whether the step has ended; false: @p end->pause gave up
+/** When it does not work it is logged once, and tried again.
+ * @return whether the step has ended; false: @p end->pause gave up
  * @thread one that may wait */
 bool step_end(const struct step_end *end);
 

@@ -60,7 +60,7 @@ enum {
 
 enum {
     BOUND_MS = 2000, /* a task waits for the server no longer */
-    KILL_S = 6,      /* for all tries of the killer that begins at the end */
+    KILL_S = 6,      /* for the killer to have slurmctld's answer, once the last task has ended */
 };
 
 /* In a note: the task hook has refused a task, or has sent it to the door. */
@@ -163,7 +163,8 @@ static void task_started(struct watch *watch, const struct task_note *note)
 static void end_step(struct watch *watch)
 {
     if (watch->state == ENDS && watch->any && !watch->killer)
-        watch->killer = killer_start(watch->facts);
+        watch->killer =
+            killer_start(watch->facts, watch->fds + POLL_FIRST_TASK, watch->nfds - POLL_FIRST_TASK);
 }
 
 static void move(struct watch *watch, enum watch_state state)
@@ -478,7 +479,6 @@ static void take_last_ends(struct watch *watch)
 void watch_stop(struct watch *watch)
 {
     uint64_t one = 1;
-    unsigned wait_s = 0;
     if (!watch)
         return;
     if (write(watch->stop, &one, sizeof(one)) < 0)
@@ -486,10 +486,8 @@ void watch_stop(struct watch *watch)
     pthread_join(watch->thread, NULL); /* it waits for nothing else for long */
     take_last_ends(watch);
     if (watch->launch && !launch_end(watch->launch) && watch->state == SERVES &&
-        watch->launch->used) {
+        watch->launch->used)
         server_died(watch);
-        wait_s = KILL_S;
-    }
-    killer_stop(watch->killer, wait_s);
+    killer_stop(watch->killer, KILL_S);
     watch_free(watch);
 }

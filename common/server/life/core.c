@@ -228,6 +228,7 @@ int core_open(struct server *server, struct err *err)
     server->nspace = nspace_new(boot);
     server->registry = registry_new();
     server->tasks = calloc(boot_here(boot)->ntasks + 1, sizeof *server->tasks);
+    tasks_open(server);
     server->engine = engine_new(&engine);
     server->asks = asks_new(&asks);
     server->surveys =

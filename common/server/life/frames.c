@@ -76,9 +76,10 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
     if (ours && tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
         log_error("%s", tell);
     log_debug("%s has the step ended", nspace_name(server->nspace, from));
-    if (!server->ending)
-        tasks_are_to_end(server);
-    server->ending = true;
+    if (told == SERVER_RM_ENDS)
+        server->ending = true;
+    else
+        server_is_to_end(server);
 }
 
 static void on_broadcast(struct server *server, uint32_t from, const void *body, size_t len)

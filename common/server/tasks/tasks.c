@@ -10,6 +10,7 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
+#include <errno.h>
 #include <pmix_common.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,10 +22,6 @@ enum { TOGETHER_MS = 5, JUST_MS = 1000 };
 
 /* When no server knows the cause, all would have the step ended at once: one does it first. */
 enum { TURN_MS = 20, TURNS = 50 };
-
-/* Tasks of a step that another server has ended are gone sooner, unless that server cannot; then
- * not all servers ask the RM at once. */
-enum { END_AGAIN_MS = 10000, END_TURN_MS = 200 };
 
 /* For the RM's answer, which comes within less. A loss is told without it then. */
 enum { ANSWER_MS = 1000 };
@@ -325,7 +322,7 @@ static void follow_rm(struct server *server)
 {
     struct rm_ending ending = ending_of_host("the resource manager ends it");
     log_info("the tasks here that were lost were killed because the %s is being ended", log_unit());
-    server_end_step_through(server, &ending, SERVER_NOBODY);
+    server_end_step_through(server, &ending, SERVER_RM_ENDS);
 }
 
 /* Says which task or server is lost, and ends the step if that is the setting. */
@@ -368,27 +365,27 @@ static void tell(struct server *server)
     }
 }
 
-/* The server that was to have the step ended may not have come through to the RM, or be gone with
- * its node: tasks that live would hang for ever. */
-static void end_again(void *arg, struct timer *timer)
+/* The RM kills the tasks of a step that is to end, unless it cannot be reached, does not know the
+ * step any more, or the server that was to ask it is gone with its node. A task that the launcher
+ * has told of is reaped by it, and told of again, within milliseconds: until then the number is no
+ * other process's. */
+static void kill_rest(void *arg, struct timer *timer)
 {
     struct server *server = arg;
-    (void)timer;
-    if (!any_lives(server) || server->rm == NULL)
+    if (!any_lives(server))
         return;
-    char why[80];
-    snprintf(why, sizeof why, "the %s was to end, and tasks of it still run", log_unit());
-    struct rm_ending ending = ending_of_host(why);
-    log_info("%s", ending.why);
-    server->rm_ops->abort(server->rm, &ending);
+    log_info("the %s was to end, and tasks of it still run here: killing them", log_unit());
+    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
+        pid_t pid = server->tasks[k].pid;
+        if (pid > 0 && !task_has_ended(&server->tasks[k]) && kill(pid, SIGKILL) != 0)
+            log_warning("process %d cannot be killed: %s", (int)pid, strerror(errno));
+    }
+    timer_after(timer, SERVER_KILL_MS);
 }
 
-void tasks_are_to_end(struct server *server)
+void tasks_open(struct server *server)
 {
-    if (timer_runs(&server->end_again))
-        return;
-    timer_init(&server->end_again, &server->timers, end_again, server);
-    timer_after(&server->end_again, END_AGAIN_MS + END_TURN_MS * (server->boot.node % TURNS));
+    timer_init(&server->kill_rest, &server->timers, kill_rest, server);
 }
 
 /* A program that does not use PMIx, or not any more, needs no server. */
@@ -492,7 +489,7 @@ static void on_report(void *arg, struct timer *timer)
 void tasks_hurry(struct server *server)
 {
     timer_hurry(&server->end_bereft);
-    timer_hurry(&server->end_again);
+    timer_hurry(&server->kill_rest);
     if (!timer_runs(&server->report_losses) || tasks_await_rm(server))
         return;
     timer_stop(&server->report_losses);

@@ -49,14 +49,13 @@ bool tasks_await_cause(const struct server *server);
  * just ended the tasks here, too. */
 bool tasks_tell_for_others(const struct server *server);
 
-/** Another server has the step ended. When tasks of this node still live in some seconds, this one
- * does, too, and the RM hears of it until they have ended. */
-void tasks_are_to_end(struct server *server);
-
 /** The server of another node has died. Its launcher has the step ended, unless it was killed with
  * it. Then no other server would, as long as no operation waits for that node. So this server does
  * it in a second, if tasks here use PMIx and that is the setting. */
 void tasks_host_died(struct server *server);
+
+/** Prepares server::kill_rest. */
+void tasks_open(struct server *server);
 
 /** Does now what is to be done at a later time: this server is about to end. */
 void tasks_hurry(struct server *server);

@@ -113,6 +113,7 @@ int begin(void **state)
                                       .ntasks = 6,
                                       .nodes = nodes}};
     server.conf.on_task_loss = CONF_TASK_LOSS_END_STEP;
+    tasks_open(&server);
     server.nspace = nspace_new(&server.boot);
     log_open(sink, NULL, LOG_LEVEL_INFO, NULL);
     return server.nspace == NULL;
