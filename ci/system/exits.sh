@@ -101,13 +101,16 @@ job_is_suspended() {
 # tasks there; else all would fence when the job goes on, and srun would show how they end then.
 fewer_tasks() { [ "$(pgrep -fc "^$clients/hold")" -lt 8 ]; }
 server_is_lost() {
-  local job
-  hold_step lost '' --sleep 1 --seconds 320 || return
+  local job token
+  sleep 600 &
+  token=$!
+  hold_step lost '' --until $token --seconds 320 || { kill $token; return; }
   job=$(squeue -h -n lost -o %i)
   scontrol suspend "$job" || return
   kill -9 "$(pids_of muster-server | head -n 1)"
   until_true 15 fewer_tasks
   check 'lost: the tasks of its node are killed' "$(pgrep -fc "^$clients/hold") are left after 15 s" fewer_tasks
+  kill $token
   scontrol resume "$job"
   end_bound=90 step_ends lost $SECONDS
   check 'lost: the user reads of the death' "$(grep muster: "$work/lost.log" | tr '\n' ';')" \
