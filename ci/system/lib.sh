@@ -13,17 +13,20 @@ ok() { echo "ok $1"; passed=$((passed + 1)); }
 not_ok() { echo "not ok $1: $2"; failed=$((failed + 1)); }
 skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 
-# The clients that run under every resource manager, without arguments: all of them on several nodes and on one,
-# where libpmix does more by itself, and in other shapes of job those to which it matters which rank is where.
-# The script's first shape is that of several nodes.
+# The clients that run under every resource manager, without arguments: all of them on several nodes, on one node, where
+# libpmix does more by itself, those in which processes wait for each other, and in other shapes of job those to
+# which it matters which rank is where. The script's first shape is that of several nodes.
 every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query groups_wildcard
   queries connect groups_add groups_bootstrap groups_order events invite tools unsupported logq)
+node_clients=(exchange subset groups_many groups_info groups_wildcard connect groups_add groups_bootstrap groups_order
+  events invite)
 placed_clients=(keys exchange subset groups_many groups_add groups_bootstrap logq)
 
 # clients_of SHAPE: which of them run in it; sets $of_shape
 clients_of() {
   case $1 in
-    "${shapes[0]}"|'-N1 -n4') of_shape=("${every_client[@]}") ;;
+    "${shapes[0]}") of_shape=("${every_client[@]}") ;;
+    '-N1 -n4') of_shape=("${node_clients[@]}") ;;
     *) of_shape=("${placed_clients[@]}") ;;
   esac
 }
@@ -99,14 +102,15 @@ find_clients() {
 pmix_major() { pkg-config --modversion pmix | cut -d. -f1; }
 
 # until_true SECONDS COMMAND...: whether COMMAND succeeds within SECONDS, or, where the machine has much else to do and a
-# look takes long, within eight looks for each. It costs nothing to give many SECONDS to what is sure to come.
+# look takes long, within three looks for each. It costs nothing to give many SECONDS to what is sure to come. After half
+# a second looks become rarer: one at what a step has left takes a tenth of a processor's second.
 until_true() {
-  local end=$((SECONDS + $1)) looks=$((8 * $1))
+  local end=$((SECONDS + $1)) looks=$((3 * $1)) early=5
   shift
   until "$@"; do
     [ $SECONDS -lt $end ] || [ $looks -gt 0 ] || return 1
     looks=$((looks - 1))
-    sleep 0.1
+    if [ $((early--)) -gt 0 ]; then sleep 0.1; else sleep 0.3; fi
   done
 }
 
@@ -260,10 +264,10 @@ start_slurmd() {
 
 # pids_of NAME: the processes with that name, zombies (which wait for pid 1) left out
 pids_of() {
-  local stat pid rest
-  for stat in /proc/[0-9]*/stat; do
-    { read -r pid rest <"$stat"; } 2>/dev/null || continue
-    case $rest in "($1) Z"*) ;; "($1) "*) echo "$pid" ;; esac
+  local pid rest
+  for pid in $(pgrep -x -- "${1:0:15}"); do
+    { read -r _ rest <"/proc/$pid/stat"; } 2>/dev/null || continue
+    case $rest in "(${1:0:15}) Z"*) ;; *) echo "$pid" ;; esac
   done
 }
 
@@ -276,15 +280,16 @@ spool_dir() {
 
 # Servers, sockets, directories and shared memory, one a line, and jobs whose nodes are not idle yet.
 list_leftovers() {
-  local pid
+  local slurmds
   squeue -h -t CG -o 'job %i on %N' 2>/dev/null
-  for pid in $(pids_of muster-server); do echo "process muster-server $pid"; done
-  find "$spool" -type s 2>/dev/null | sed 's/^/socket /'
+  pids_of muster-server | sed 's/^/process muster-server /'
   # Each node has a /tmp and a /dev/shm of its own, seen through its slurmd.
-  for pid in $(pids_of slurmd); do
-    find "/proc/$pid/root/tmp" -maxdepth 1 -name 'muster.*' 2>/dev/null | sed 's/^/directory /'
-    find "/proc/$pid/root/dev/shm" -mindepth 1 2>/dev/null | sed 's/^/shared memory /'
-  done
+  mapfile -t slurmds < <(pids_of slurmd)
+  slurmds=("${slurmds[@]/#//proc/}")
+  find "$spool" -type s -printf 'socket %p\n' 2>/dev/null
+  [ ${#slurmds[@]} = 0 ] ||
+    find "${slurmds[@]/%//root/tmp}" -maxdepth 1 -name 'muster.*' -printf 'directory %p\n' 2>/dev/null
+  [ ${#slurmds[@]} = 0 ] || find "${slurmds[@]/%//root/dev/shm}" -mindepth 1 -printf 'shared memory %p\n' 2>/dev/null
 }
 
 # new_leftovers BEFORE: what is there now and was not in the file BEFORE
