@@ -14,7 +14,7 @@ reads why in a line of muster's, and within 5 s nothing of it is left, neither p
 sockets, directories and shared memory; a step that lives through all of it passes.
 
 PART is one of away, stale, cgroups, killed, launching, cancelled, many; by default all.
-cgroups is for those of version 2. With --full 40 steps are cancelled and not 10, and 200
+cgroups is for those of version 2. With --full 40 steps are cancelled and not 10, 200 and not 6
 run one after another and 20 at once. Prints "ok", "not ok" with the reason and "skip"
 lines; non-zero status when any failed.
 TXT
@@ -24,7 +24,7 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 find_clients "$1"
 shift
-lots=1 in_turn=20 at_once=10
+lots=1 in_turn=6 at_once=6
 if [ "${1:-}" = --full ]; then lots=4 in_turn=200 at_once=20; shift; fi
 parts=("$@")
 [ $# -gt 0 ] || parts=(away stale cgroups killed launching cancelled many)

@@ -12,8 +12,8 @@ several kinds of jobs, also where its agent cannot be reached. A job that is sus
 while a step is to end holds up the end, but does not prevent it, and a slurmctld that is away, or
 that comes back and does not know the step, does not either. With "all": the statuses alone, many of
 them, RUNS times each (1), beside those under mpi/pmix where there is that. PART is one of statuses,
-requeued, suspended, lost, forgotten, away; by default all. THIN=1: statuses. Prints
-"ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
+requeued, suspended, lost, forgotten, away; by default all, with THIN=1 statuses. BETWEEN=1: two of these.
+Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -189,6 +189,7 @@ if [ "${2:-}" = all ]; then
 fi
 part_statuses() {
   ends_with 7 abort 7
+  [ -z "${BETWEEN:-}" ] || { ends_with 134 signal 6; return; }
   ends_with 255 abort 255 '-N1 -n2'
   ends_with 3 exit 3
   ends_with 1 exit 0
@@ -209,8 +210,8 @@ part_away() {
   idle=seen # before: a slurmstepd that has not reached slurmctld at its end tries again once a minute
 }
 parts=("${@:2}")
-[ $# -gt 1 ] || parts=(statuses requeued suspended lost forgotten away)
-[ -z "${THIN:-}" ] || parts=(statuses)
+if [ $# -le 1 ] && [ -n "${THIN:-}" ]; then parts=(statuses)
+elif [ $# -le 1 ]; then parts=(statuses requeued suspended lost forgotten away); fi
 for part in "${parts[@]}"; do
   if [ "$part" != statuses ] && [ "$(id -u)" != 0 ]; then skip "$part" 'needs root'; else "part_$part"; fi
 done

@@ -10,9 +10,9 @@ usage: ci/slurm [OPTION]... -- ci/system/het.sh BUILDDIR
 Runs clients in heterogeneous steps, "srun PROGRAM : PROGRAM", of one allocation and over
 the components of a heterogeneous job: they pass as in any step, the keys are right for
 each component, a task or a server that is killed in one component ends all of them, an
-abort too, and nothing is left. THIN=1 leaves out the latter and most clients: what ranks there are, and where, is
-what a release of Slurm can change. Needs four nodes. Prints "ok", "not ok" with the reason and "skip" lines;
-non-zero status when any failed.
+abort too, and nothing is left. THIN=1: which ranks there are, and where, and that a task's end ends all, as a
+release of Slurm can change that; with BETWEEN=1 only the ranks of two kinds of steps. Needs four nodes. Prints "ok",
+"not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -136,23 +136,19 @@ server_dies() {
     until_true $clean_bound nothing_new "$work/before"
 } 2>/dev/null
 
+last_dies() { one_dies "$1" "$2" "rank $(($2 - 1)) .* was killed" --victim $(($2 - 1)) --how kill --in sleep --sleep 600 --seconds 620; }
+
 # all_of SHAPES RANKS NODES: what depends on which rank is where, and of which application
 all_of() {
   local name
-  if [ -n "${THIN:-}" ]; then
-    run "$1" keys
-    run "$1" groups_many
-    return
-  fi
   aside run "$1" modex
   aside run "$1" groups_bootstrap
-  for name in keys exchange subset groups_many groups_info queries tools logq; do
+  for name in exchange subset groups_many groups_info queries tools logq; do
     run "$1" $name
   done
   join_asides
   shows_all "$@"
   server_dies "$1" "$2"
-  one_dies "$1" "$2" "rank $(($2 - 1)) .* was killed" --victim $(($2 - 1)) --how kill --in sleep --sleep 600 --seconds 620
   one_dies "$1" "$2" 'rank 0 .*abort' --victim 0 --how abort --in sleep --sleep 600 --seconds 620
 }
 
@@ -161,14 +157,19 @@ job=$(salloc --no-shell -N4 --ntasks-per-node=8 2>&1 | sed -n 's/.*Granted job a
 last_group=''
 export KEYS_SLURM_JOB_NODELIST='node[1-4]' KEYS_SLURM_JOB_CPUS_PER_NODE='8(x4)' KEYS_SLURM_JOB_NUM_NODES=4
 what='two components of a step'
-all_of '-N1 -n2 : -N3 -n7' 9 4
-what='three components of a step'
-run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' keys
-run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' exchange
-PSETS_EXPECTED=component0=0-0:component1=1-5:component2=6-8 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' psets
-MUSTER_PSETS=air:ocean:ice PSETS_EXPECTED=air=0-0:ocean=1-5:ice=6-8 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' psets
-what='two components of a step, on some of the nodes'
-run '-N1 -n1 : -N1 -n1' keys
+run '-N1 -n2 : -N3 -n7' keys
+if [ -z "${BETWEEN:-}" ]; then
+  last_dies '-N1 -n2 : -N3 -n7' 9
+  what='three components of a step'
+  run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' keys
+  what='two components of a step, on some of the nodes'
+  run '-N1 -n1 : -N1 -n1' keys
+fi
+if [ -z "${THIN:-}" ]; then
+  what='three components of a step'
+  PSETS_EXPECTED=component0=0-0:component1=1-5:component2=6-8 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' psets
+  MUSTER_PSETS=air:ocean:ice PSETS_EXPECTED=air=0-0:ocean=1-5:ice=6-8 run '-N1 -n1 : -N2 -n5 -m cyclic : -N1 -n3' psets
+fi
 scancel "$job"
 
 # One step in each of two components at the same time: they are not of one another.
@@ -186,7 +187,11 @@ begun=$(salloc --no-shell -N1 --ntasks-per-node=8 : -N2 --ntasks-per-node=8 : -N
 job=$(sed -n 's/.*Granted job allocation //p' <<<"$begun")
 last_group=--het-group=2
 check "$what: the job" "$begun" [ -n "$job" ]
-all_of '--het-group=0 -n2 : --het-group=1 -n5 : --het-group=2 -n2' 9 4
+all_shapes='--het-group=0 -n2 : --het-group=1 -n5 : --het-group=2 -n2'
+run "$all_shapes" keys
+[ -n "${THIN:-}" ] || all_of "$all_shapes" 9 4
+if [ -n "${BETWEEN:-}" ]; then scancel "$job"; summary; exit; fi
+last_dies "$all_shapes" 9
 what='two of three components of a heterogeneous job'
 run '--het-group=1 -n4 : --het-group=2 -n3' exchange
 run '--het-group=0,2 -n2' exchange

@@ -14,7 +14,7 @@ and shared memory; a step that lives through all of it passes.
 
 Where no server can be had, programs that never call PMIx run all the same.
 
-PART is one of without, missing, full, used, mixed; by default all. Prints "ok", "not ok" with the
+PART is one of without, unready, missing, full, used, mixed; by default all. Prints "ok", "not ok" with the
 reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -24,9 +24,9 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 find_clients "$1"
 shift
 parts=("$@")
-[ $# -gt 0 ] || parts=(without missing full used mixed)
+[ $# -gt 0 ] || parts=(without unready missing full used mixed)
 for part in "${parts[@]}"; do
-  case $part in without|missing|full|used|mixed) ;; *) usage >&2; exit 2 ;; esac
+  case $part in without|unready|missing|full|used|mixed) ;; *) usage >&2; exit 2 ;; esac
 done
 if [ "$(id -u)" != 0 ]; then skip lacks 'needs root'; summary; exit; fi
 # shellcheck source=ci/system/bad_node.sh
@@ -69,8 +69,8 @@ killed_unused() {
   rm "$shared/killed"
 }
 
+# Its file is not there.
 part_without() {
-  local status conf=/opt/muster/etc/muster/muster.json
   over "${server%/*}" -t tmpfs muster
   no_server no-server "cannot start $server: exec: No such file or directory; install muster again there"
   if [ -x "$clients/mpi_hello" ]; then
@@ -85,6 +85,11 @@ part_without() {
   refused no-server-peers 'node2.*no server could be started there' sh -c "[ \$(hostname) != $bad ] || exec sleep 100; exec '$clients/exchange'"
   check 'no-server-peers: it ends in time' "$ran s" [ "$ran" -lt 60 ]
   under "${server%/*}"
+}
+
+# It does not come so far that it serves, or dies before a task has used it.
+part_unready() {
+  local status conf=/opt/muster/etc/muster/muster.json
   mkdir -p "${conf%/*}"
   echo '{ "tree_arity": "many" }' >$conf
   no_server wrong-setting 'muster.json.*tree_arity' 4

@@ -30,10 +30,7 @@ if [ "$(id -u)" != 0 ]; then skip security 'needs root'; summary; exit; fi
 field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
 
 # The inodes of a process's sockets and pipes: one that two processes have is shared.
-shareable() {
-  local fd
-  for fd in "/proc/$1/fd"/*; do readlink "$fd"; done 2>/dev/null | grep -E '^(socket|pipe):' | sort -u
-}
+shareable() { find "/proc/$1/fd" -mindepth 1 -printf '%l\n' 2>/dev/null | grep -E '^(socket|pipe):' | sort -u; }
 
 check_identity() {
   local pid=$1 uid gid
@@ -69,24 +66,22 @@ check_environment() {
 check_descriptors() {
   local pid=$1 foreign shared daemon root
   root=$(readlink "/proc/$pid/root")
-  foreign=$(for fd in "/proc/$pid/fd"/*; do readlink "$fd"; done | sed "s|^${root%/}/|/|" |
+  foreign=$(find "/proc/$pid/fd" -mindepth 1 -printf '%l\n' | sed "s|^${root%/}/|/|" |
     grep -vE '^(socket:|pipe:|anon_inode:|/dev/null$|/dev/urandom$|/dev/shm/|/memfd:|/tmp/muster\.)' | tr '\n' ' ')
   check "server $pid: descriptors" "found $foreign" [ -z "$foreign" ]
-  for daemon in $(pids_of slurmd) $(pids_of slurmstepd) $(pids_of slurmctld) $(pids_of munged); do
-    # But for the pipe that slurmstepd made for what this server says, and the socket that it listens on.
-    shared=$(comm -12 <(shareable "$pid") <(shareable "$daemon") |
-      grep -vxF -e "$(readlink "/proc/$pid/fd/2")" -e "$(readlink "/proc/$pid/fd/4")" | tr '\n' ' ')
+  # But for the pipe that slurmstepd made for what this server says, and the socket that it listens on.
+  shareable "$pid" | grep -vxF -e "$(readlink "/proc/$pid/fd/2")" -e "$(readlink "/proc/$pid/fd/4")" >"$work/server"
+  for daemon in $daemons; do
+    shared=$(shareable "$daemon" | comm -12 "$work/server" - | tr '\n' ' ')
     [ -z "$shared" ] || not_ok "server $pid: shares nothing" \
       "$shared with $(cat "/proc/$daemon/comm") $daemon"
   done
 }
 
 check_task() {
-  local task=$1 server shared
-  for server in $servers; do
-    shared=$(comm -12 <(shareable "$task") <(shareable "$server") | tr '\n' ' ')
-    [ -z "$shared" ] || not_ok "task $task: shares nothing" "$shared with server $server"
-  done
+  local shared
+  shared=$(shareable "$1" | comm -12 - <(for server in $servers; do shareable "$server"; done | sort -u) | tr '\n' ' ')
+  [ -z "$shared" ] || not_ok "task $1: shares nothing" "$shared with a server"
 }
 
 # flood PORT: 1000 connections, of which some say nothing, some a byte, and some that nothing more comes. Prints
@@ -108,8 +103,11 @@ flood() {
     print "up\n";
     my $end = time + 90;
     while (@open && time < $end) {
-      @open = grep { !defined sysread($_, my $byte, 1) && ($!{EAGAIN} || $!{ENOTCONN}) } @open;
-      select undef, undef, undef, 0.05;
+      my $wanted = "";
+      vec($wanted, fileno $_, 1) = 1 for @open;
+      select my $ready = $wanted, undef, undef, 1;
+      @open = grep { !vec($ready, fileno $_, 1) || !defined sysread($_, my $byte, 1) && $!{EAGAIN} } @open;
+      select undef, undef, undef, 0.5;
     }
     print 1000 - @open, " closed\n"' "$1"
 }
@@ -267,10 +265,9 @@ TXT
     cc -shared -fPIC -DSEEN="\"$seen\"" -o "$home/components/$name.so" "$work/home.c" ||
       not_ok "home: $name" 'is not built'
   done
-  start_at_home 'a component there'
-  check 'home: the component is not loaded' 'it is' [ ! -e "$seen" ]
   echo 'psec = nonexistent' >"$home/mca-params.conf"
-  start_at_home 'settings there'
+  start_at_home 'a component and settings there'
+  check 'home: the component is not loaded' 'it is' [ ! -e "$seen" ]
   rm "$home/mca-params.conf"
   mkfifo "$home/mca-params.conf"
   start_at_home 'a FIFO for settings there'
@@ -369,6 +366,7 @@ if ! until_true 60 all_hold "$work/hold.log"; then
   exit
 fi
 servers=$(new_leftovers "$work/before" | sed -n 's/^process muster-server //p')
+daemons=$(pids_of slurmd; pids_of slurmstepd; pids_of slurmctld; pids_of munged)
 check 'a server on each node' "expected 4, found $(wc -w <<<"$servers")" [ "$(wc -w <<<"$servers")" = 4 ]
 for server in $servers; do
   check_identity "$server"

@@ -10,8 +10,9 @@ usage: ci/slurm [OPTION]... -- ci/system/slurm.sh BUILDDIR [NAME]...
 Runs the clients in BUILDDIR (or BUILDDIR/ci/clients), or only those NAMEd, by srun and
 prints a line for each: "ok", "not ok" with the reason, or "skip". Ends with non-zero
 status when any failed. MPI=NAME takes another plugin than muster. THIN=1 leaves out what
-no release of Slurm or libpmix changes: further shapes, and what wears out our own engine.
-SHORT=1 runs each in one shape only, and nothing long. Needs four nodes.
+no release of Slurm or libpmix changes: further shapes, and what wears out our own engine;
+BETWEEN=1 also what only Slurm decides. SHORT=1 runs each in one shape only, and nothing
+long. Needs four nodes.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -26,6 +27,7 @@ wanted=" $* "
 shapes=('-N4 -n8' '-N1 -n4' '-N3 -n7 --distribution=cyclic')
 [ -z "${THIN:-}" ] || shapes=('-N2 -n4' '-N1 -n4')
 [ -z "${SHORT:-}" ] || shapes=('-N3 -n6')
+several=${shapes[0]}
 
 # What Open MPI needs for several nodes on one machine, and more ranks than cores.
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
@@ -124,55 +126,57 @@ keys_of_long() {
 }
 
 # The keys in layouts that the other clients need not see.
-if [ -z "${SHORT:-}" ]; then
+if [ -z "${SHORT:-}${BETWEEN:-}" ]; then
   for shape in '-N4 -n10 -m plane=2' '-N3 -n7' '-N4 -n9 --ntasks-per-node=3 -m cyclic' '-N2 -n40 -O' '-N1 -n1'; do
     run "$shape" keys
   done
   printf 'node%s\n' 3 1 3 4 1 1 4 >"$work/hosts"
   SLURM_HOSTFILE=$work/hosts run '-n7 -m arbitrary' keys
-  keys_beside
   keys_of_several
-  keys_of_long
 fi
-case $wanted in '  '|*' keys '*) keys_below $'\xff\xfe' srun --mpi="$MPI" -N2 -n4 ;; esac
+if [ -z "${SHORT:-}${THIN:-}" ]; then
+  keys_beside
+  keys_of_long
+  case $wanted in '  '|*' keys '*) keys_below $'\xff\xfe' srun --mpi="$MPI" -N2 -n4 ;; esac
+fi
 
 # shellcheck disable=SC2317  # by aside
 several_rounds() {
   run '-N1 -n4' rounds --late 300
-  run '-N4 -n8 --ntasks-per-node=2' rounds --late 300
+  run "$several" rounds --late 300
 }
 # Programs that a rank starts, which connect as the same rank: none of them takes the rank out of an operation.
 # shellcheck disable=SC2317  # by aside
 programs_beside() {
-  local how
+  local how children=(order dies killed outlives) before_loss=(order outlives)
+  [ -z "${THIN:-}" ] || children=(order dies) before_loss=(order) # all of them: standin.sh, by the machine's libpmix
   [ "$(pmix_major)" != 4 ] || export PMIX_MCA_gds=hash # docs/limits.md
-  for how in order dies killed outlives; do run '-N2 -n4' beside --child $how --count 2; done
-  run '-N2 -n4' beside --child order --parents 4
-  for how in order outlives; do
-    timeout 60 srun --mpi=muster -N2 -n4 "$clients/beside" --child $how --then kill --seconds 50 \
+  for how in "${children[@]}"; do run '-N2 -n4' beside --child "$how" --count 2; done
+  [ -n "${THIN:-}" ] || run '-N2 -n4' beside --child order --parents 4
+  for how in "${before_loss[@]}"; do
+    timeout 60 srun --mpi=muster -N2 -n4 "$clients/beside" --child "$how" --then kill --seconds 50 \
       >"$work/killed.log" 2>&1 </dev/null
     check "a rank is killed that had a program beside it ($how)" "status $?; $(tail -n 1 "$work/killed.log")" \
       grep -q 'rank 3 on .* was killed by signal 9' "$work/killed.log"
   done
 }
-several() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name"; done; }
+in_turn() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name"; done; }
 
 for shape in "${shapes[@]}"; do
   clients_of "$shape"
   # They wait for most of their time, and do so beside the others.
-  waiting=(modex barrier) others=()
+  waiting=(modex) others=()
+  [[ $shape == *cyclic ]] || waiting+=(barrier)
   for name in "${of_shape[@]}"; do
     case $name in invite|events) waiting+=("$name") ;; *) others+=("$name") ;; esac
   done
-  aside several "$shape" "${waiting[@]}"
-  several "$shape" "${others[@]}"
+  aside in_turn "$shape" "${waiting[@]}"
+  in_turn "$shape" "${others[@]}"
   n=${shape#*-n}
-  check_logged "$shape" "${n%% *}"
-  if [ ${#of_shape[@]} = ${#every_client[@]} ]; then
+  [ "$shape" = '-N1 -n4' ] || check_logged "$shape" "${n%% *}"
+  if [ "$shape" = "$several" ]; then
     check_refusals "$shape"
     run "$shape" tools --as task
-  fi
-  if [ "$shape" = "${shapes[0]}" ]; then
     check_unawaited "$shape"
     [ "$MPI" != muster ] || run '-N4 -n4' connect --mode rules
     run "$shape" groups --groups 200
@@ -180,13 +184,13 @@ for shape in "${shapes[@]}"; do
   join_asides
 done
 if [ -z "${SHORT:-}" ]; then
-  aside run '-N4 -n8' modex --rounds 1 --unknown 3
-  [ "$MPI" != muster ] || aside run '-N2 -n4 --time=3' queries --limit 180
+  aside run "$several" modex --rounds 1 --unknown 3
+  [ "$MPI" != muster ] || [ -n "${BETWEEN:-}" ] || aside run '-N2 -n4 --time=3' queries --limit 180
   # Up to libpmix 6 one rank that is late to end a session would be missing in the next one.
   aside several_rounds
   [ "$MPI" != muster ] || aside programs_beside
-  [ "$MPI" != muster ] || run '-N4 -n8' topology --shared 1
-  run '-N4 -n8' exchange --bytes 1000000 --rounds 3
+  [ "$MPI" != muster ] || run "$several" topology --shared 1
+  run "$several" exchange --bytes 1000000 --rounds 3
   join_asides
 fi
 if [ -z "${SHORT:-}${THIN:-}" ]; then
@@ -207,6 +211,7 @@ sets_named() {
   export PSETS_EXPECTED=$2
   MUSTER_PSETS=$1 run "$3" psets
   unset PSETS_EXPECTED
+  [ -z "${THIN:-}" ] || return 0
   MUSTER_PSETS=a=0-8 timeout 120 srun --mpi=muster -N2 -n4 "$clients/psets" >"$log" 2>&1 </dev/null
   status=$?
   check 'a set with a rank that there is not ends the step, with a word' "$(why "$log" $status)" eval \
@@ -234,7 +239,7 @@ pset_option() {
   check '--pset with a name here and ranks there is refused' "$got" eval "[ $? != 0 ] && [[ \$got == *'give all a name'* ]]"
   : >"$stack"
 }
-pset_option
+[ -n "${BETWEEN:-}" ] || pset_option
 
 # A rank is killed and the step goes on: losses [ARG]...
 survivors_told() {
@@ -257,29 +262,29 @@ elif [ "$MPI" = muster ]; then
   [ ! -e "$conf" ] || mv "$conf" "$work/muster.json"
   mkdir -p "${conf%/*}"
   (umask 022; echo '{ "on_task_loss": "continue" }' >"$conf")
-  for who in member invitee leader group; do survivors_told --who $who; done
+  lost=(member invitee leader group)
+  [ "$(pmix_major)" -ge 7 ] || lost=(member) # the others take what it has from 7 on
+  for who in "${lost[@]}"; do survivors_told --who "$who"; done
   rm "$conf"
   [ ! -e "$work/muster.json" ] || mv "$work/muster.json" "$conf"
 fi
 
 # Open MPI 6.0.0rc2 does not connect between nodes that are one machine.
-mpi_shapes=("${shapes[@]}")
-case $(mpicc --showme:version 2>/dev/null) in *'Open MPI 6.'*) mpi_shapes=('-N1 -n4' '-N1 -n2') ;; esac
-for shape in "${mpi_shapes[@]}"; do
-  n=${shape#*-n}
-  for name in mpi_hello mpi_ring mpi_sessions; do
-    run "$shape" $name --ranks "${n%% *}"
-  done
-done
-n=${mpi_shapes[0]#*-n}
+mpi_shape=$several
+case $(mpicc --showme:version 2>/dev/null) in *'Open MPI 6.'*) mpi_shape='-N1 -n4' ;; esac
+n=${mpi_shape#*-n}
+for name in mpi_hello mpi_ring mpi_sessions; do run "$mpi_shape" $name --ranks "${n%% *}"; done
+[ "$mpi_shape" = '-N1 -n4' ] || [ -n "${SHORT:-}" ] || run '-N1 -n4' mpi_ring --ranks 4
 # The line of README and muster(7), with one loss and with two.
 survive() {
   MUSTER_ON_TASK_LOSS=continue OMPI_MCA_mpi_ft_enable=1 OMPI_MCA_coll=^han OMPI_MCA_coll_ftagree_era_topology=2 OMPI_MCA_pml=ob1 \
-    run "${mpi_shapes[0]} --no-kill --kill-on-bad-exit=0" mpi_survive --ranks "${n%% *}" "$@"
+    run "$mpi_shape --no-kill --kill-on-bad-exit=0" mpi_survive --ranks "${n%% *}" "$@"
 }
-survive --victim 0
-survive --victim 1
 survive --victim 1 --second $((${n%% *} - 2))
+if [ -z "${THIN:-}" ]; then
+  survive --victim 0
+  survive --victim 1
+fi
 
 # A plugin that does not know this release says so, in one line with the remedy, before Slurm drops it.
 other_release() {
@@ -292,7 +297,7 @@ other_release() {
   ! SLURM_CONF=$work/slurm.conf srun --mpi=muster -N1 true >"$work/other.log" 2>&1 </dev/null &&
     [ "$(grep -cF "$want" "$work/other.log")" = 1 ]
 }
-case $wanted in
+case $wanted${BETWEEN:+between} in
   '  '|*' other_release '*)
     if other_release; then
       ok 'a plugin that does not know this Slurm release'

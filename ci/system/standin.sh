@@ -174,7 +174,7 @@ part_use() {
   PSETS_EXPECTED=ocean=0-3:ice=4-7 client 'process sets' '-N4 -n8 --pset ocean=0-3:ice=4-7' psets
   found=$(bash -c '. "$2/share/bash-completion/completions/musterrun"; _muster "$1" --faul; echo "${COMPREPLY[*]}"' - "$program" "$prefix")
   check 'bash completes an option' "$found" [ "$found" = --fault= ]
-  part_habits
+  [ "$rm" = flux ] || part_habits # of whom musterrun plays, its options know nothing
   clean use
 }
 
@@ -242,8 +242,10 @@ part_status() {
   clean status
 }
 
-# A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none.
+# A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none. It is
+# the server's, which is the same for all.
 part_log() {
+  [ "$rm" = slurm ] || return 0
   local node named='info: .* PMIx_Group_construct of "[^"]*": PMIX_GROUP_LOCAL_ONLY is the string "tomorrow"; give '
   mkdir "$work/own"
   cd "$work/own" || return
@@ -280,6 +282,7 @@ part_settings() {
   echo '{ "tree_arity": 8 }' >"$work/conf/muster.json"
   run 60 --conf="1=$work/conf/muster.json" -N3 -n3 "$clients/hold" --sleep 30
   says 'settings that differ' "1|$killed" "$(differs tree_arity 8 node1 16 'node[02]')set it to one value"
+  [ "$rm" = slurm ] || { clean settings; return; } # what follows is between servers and the machine
   echo '{ "memory_max": 32 }' >"$work/conf/muster.json"
   MUSTER_CONF=$work/conf/muster.json run 60 -N2 -n4 "$clients/exchange" --bytes 8000000
   # 141: libpmix wrote to the server that was gone
@@ -325,12 +328,14 @@ part_ends() {
     done
   done
   [ "$(pmix_major)" != 4 ] || export PMIX_MCA_gds=hash # docs/limits.md
-  for how in order dies killed outlives; do
-    client "a program beside a rank: $how" '-N2 -n4' beside --child $how --count 2
-    run 60 -N2 -n4 "$clients/beside" --child $how --then kill --seconds 50
+  # What the servers make of it is the same for all; who is told of the task's end is not.
+  if [ "$rm" = slurm ]; then beside=(order dies killed outlives); else beside=(order); fi
+  for how in "${beside[@]}"; do
+    client "a program beside a rank: $how" '-N2 -n4' beside --child "$how" --count 2
+    run 60 -N2 -n4 "$clients/beside" --child "$how" --then kill --seconds 50
     says "a rank is killed that had a program beside it: $how" 137 '(rank|task) 3[: ]'
   done
-  client 'a program beside each rank' '-N2 -n4' beside --child order --parents 4
+  [ "$rm" = flux ] || client 'a program beside each rank' '-N2 -n4' beside --child order --parents 4
   # shellcheck disable=SC2016
   run 60 -N2 -n4 sh -c '"$0" "$@"; sleep 50' "$clients/hold" --victim 3 --how exit --sleep 50
   says 'a program that is lost, whose shell goes on' 1 'rank 3 on .* ended without PMIx_Finalize; ending'
