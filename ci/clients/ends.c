@@ -2,9 +2,10 @@
 /* ends: a job whose rank --victim ends by --how, for what its launcher makes of that.
  *
  * All ranks pass a fence. Then the victim calls PMIx_Abort with --status, exits with it before or
- * after PMIx_Finalize, or is killed by the signal of that number; or, with "some", rank 0 has it
- * aborted alone, and the others end with 0. Where the victim has finalized,
- * the others do so, too, and end with 0; else they sleep until somebody ends them.
+ * after PMIx_Finalize, or is killed by the signal of that number, with "crash" right after
+ * PMIx_Init; or, with "some", rank 0 has it aborted alone, and the others end with 0. Where the
+ * victim has finalized, the others do so, too, and end with 0; else they sleep until somebody ends
+ * them.
  */
 #include "client.h"
 
@@ -12,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { BY_ABORT, BY_EXIT, BY_FINALIZE, BY_SIGNAL, BY_SOME };
+enum { BY_ABORT, BY_EXIT, BY_FINALIZE, BY_SIGNAL, BY_SOME, BY_CRASH };
 
 static long victim = 1, how = BY_ABORT, ends_with = 7, sleep_s = 60;
 
@@ -46,11 +47,13 @@ int main(int argc, char **argv)
 {
     const struct option_number options[] = {
         {"victim", &victim, "rank that ends", NULL},
-        {"how", &how, "does it end", "abort|exit|finalize|signal|some"},
+        {"how", &how, "does it end", "abort|exit|finalize|signal|some|crash"},
         {"status", &ends_with, "of the abort or the exit, or the signal", NULL},
         {"sleep", &sleep_s, "s that the others sleep", NULL},
         {0}};
     client_init("ends", options, argc, argv);
+    if (how == BY_CRASH && victim == (long)client.me.rank)
+        end_myself();
     fence_all(false);
     if (how == BY_SOME)
         return end_some();

@@ -12,7 +12,7 @@ several kinds of jobs, also where its agent cannot be reached. A job that is sus
 while a step is to end holds up the end, but does not prevent it, and a slurmctld that is away, or
 that comes back and does not know the step, does not either. With "all": the statuses alone, many of
 them, RUNS times each (1), beside those under mpi/pmix where there is that. PART is one of statuses,
-requeued, suspended, lost, forgotten, away; by default all, with THIN=1 statuses. BETWEEN=1: two of these.
+early, requeued, suspended, lost, forgotten, away; by default all, with THIN=1 statuses. BETWEEN=1: two of these.
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -200,6 +200,20 @@ part_statuses() {
   of_het_step
   of_batch_job
 }
+# Slurm is still launching the step.
+part_early() {
+  local i n=7 lines found options victim
+  for options in '-N1 -n1' '-N1 -n2' '-N4 -n8'; do
+    found=0 victim=$((${options##*n} > 1))
+    for ((i = 0; i < n; i++)); do
+      # shellcheck disable=SC2086  # options are two words
+      timeout 100 srun --mpi="$MPI" $options "$clients/ends" --victim $victim --how crash --status 11 --seconds 90 >"$work/log" 2>&1 </dev/null
+      lines=$(grep -c "rank $victim on node[1-4] was killed by signal 11 .*; ending the step" "$work/log")
+      [ "$lines" != 1 ] || found=$((found + 1))
+    done
+    check "a crash right after PMIx_Init ($options): srun shows why, once" "in $found of $n runs; $(tail -n 2 "$work/log" | tr '\n' ';')" [ $found = $n ]
+  done
+}
 part_requeued() { job_is_requeued; }
 part_suspended() { job_is_suspended; }
 part_lost() { server_is_lost; }
@@ -211,7 +225,7 @@ part_away() {
 }
 parts=("${@:2}")
 if [ $# -le 1 ] && [ -n "${THIN:-}" ]; then parts=(statuses)
-elif [ $# -le 1 ]; then parts=(statuses requeued suspended lost forgotten away); fi
+elif [ $# -le 1 ]; then parts=(statuses early requeued suspended lost forgotten away); fi
 for part in "${parts[@]}"; do
   if [ "$part" != statuses ] && [ "$(id -u)" != 0 ]; then skip "$part" 'needs root'; else "part_$part"; fi
 done

@@ -16,8 +16,12 @@
 
 #include "common/transport/rm.h"
 
-/** Instead of a node whose server is to tell the user why the step ends: each server is. */
-enum { ENDING_ALL_TELL = 0xffffffff };
+/** Instead of a node whose server tells the user why the step ends. */
+enum {
+    ENDING_ALL_TELL = 0xffffffff,     /**< each other server */
+    ENDING_NOBODY_TELLS = 0xfffffffe, /**< the user reads it elsewhere */
+    ENDING_RM_TELLS = 0xfffffffd,     /**< the RM ends the step by itself, and says why */
+};
 
 /** @param status as given to PMIx_Abort. A status other than 0 does not become 0, as 256 would by
  * its low byte: that becomes 1. @param why borrowed, here and below */

@@ -6,6 +6,7 @@
 #include "common/server/ending.h"
 #include "common/server/trees/broadcast.h"
 #include "common/util/clock.h"
+#include "common/util/log.h"
 
 #include <event2/event.h>
 #include <sys/socket.h>
@@ -45,33 +46,32 @@ void server_is_to_end(struct server *server)
         timer_after(&server->kill_rest, SERVER_KILL_MS);
 }
 
-/* @param told the node whose server is to tell the user, or ENDING_ALL_TELL */
-static void end_step(struct server *server, const struct rm_ending *ending, const char *tell,
-                     uint32_t told)
+void server_end_step(struct server *server, const struct rm_ending *ending, uint32_t teller)
 {
+    struct rm_ending end = *ending;
     struct wire_out frame = {0};
+    uint32_t here = server->boot.node;
     if (server->ending)
         return; /* it is under way: when all ranks abort, say */
-    if (told == SERVER_RM_ENDS)
+    end.told |= teller == ENDING_NOBODY_TELLS || teller == ENDING_RM_TELLS || server->rm == NULL ||
+                !server->rm_ops->shows_why;
+    if (!end.told)
+        teller = here; /* so that no other server does */
+    /* a warning is for the admin, and an error for the user, too */
+    log_write(!end.told        ? LOG_LEVEL_WARNING
+              : teller == here ? LOG_LEVEL_ERROR
+                               : LOG_LEVEL_INFO,
+              "%s", end.why);
+    if (teller == ENDING_RM_TELLS)
         server->ending = true;
     else
         server_is_to_end(server);
     wire_put_u8(&frame, FRAME_ENDING);
-    wire_put_u32(&frame, told);
-    wire_put_str(&frame, tell);
+    wire_put_u32(&frame, teller);
+    wire_put_str(&frame, teller == here ? NULL : end.why);
     broadcast_say(server->broadcasts, &frame);
     if (server->rm != NULL)
-        server->rm_ops->abort(server->rm, ending);
-}
-
-void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell)
-{
-    end_step(server, ending, tell, ENDING_ALL_TELL);
-}
-
-void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node)
-{
-    end_step(server, ending, ending->why, node);
+        server->rm_ops->abort(server->rm, &end);
 }
 
 bool server_has_left(const struct server *server, uint32_t node)

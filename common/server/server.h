@@ -196,25 +196,18 @@ struct rm_peer server_peer(const struct server *server, uint32_t node);
 bool server_tell_launcher(unsigned char what);
 
 /**
- * Has the RM end the step, and tells the other servers that it does. Each of them, and this one,
- * kills those tasks of its node that the RM has not killed some seconds later.
+ * Has the RM end the step, and tells the other servers that it does. The user reads ending->why
+ * once: from the RM (rm_ops.shows_why), unless ending->told, or in an error that a server logs.
+ * Tasks that live some seconds later are killed, by each server on its own node.
  * @param ending why, and with which status; borrowed
- * @param tell what they are to tell the user; NULL: it is told
+ * @param teller the node of the server that tells the user, where the RM does not: this one, as a
+ * rule; or ENDING_…
  * @thread the loop's
  */
-void server_end_step(struct server *server, const struct rm_ending *ending, const char *tell);
+void server_end_step(struct server *server, const struct rm_ending *ending, uint32_t teller);
 
-/** No node. */
-#define SERVER_NOBODY (UINT32_MAX - 1)
-/** No node: the RM ends the step by itself, and says why. No server kills a task then. */
-#define SERVER_RM_ENDS (UINT32_MAX - 2)
-
-/** The same, where the server of another node alone, or one of the above, is to tell the user
- * ending->why. @thread the loop's */
-void server_end_step_through(struct server *server, const struct rm_ending *ending, uint32_t node);
-
-/** The step is to end: deaths of its tasks are no news any more, and tasks of this node that live
- * SERVER_KILL_MS later are killed. @thread the loop's */
+/** The step is to end: deaths of its tasks are no news any more, and tasks that live on for
+ * SERVER_KILL_MS are killed. @thread the loop's */
 void server_is_to_end(struct server *server);
 
 /** @return whether the server of another node is not there any more, as far as this one knows

@@ -115,7 +115,8 @@ struct rm_ending {
      * of the abort; else exit code, or 128 + signal, of the first lost task. Without this, the user
      * sees what the RM makes of tasks that it killed. 0 only after PMIx_Abort with status 0. */
     uint8_t status;
-    const char *why; /**< one line for the RM's record where it keeps one; borrowed */
+    const char *why; /**< one line, for the RM's record where it keeps one; borrowed */
+    bool told;       /**< the user reads it without rm_ops.abort() */
 };
 
 /** Makes a credential that only processes of our own user can read, or reads one of a process of
@@ -182,6 +183,10 @@ struct rm_ops {
      * @param ending borrowed until this returns
      */
     void (*abort)(struct rm *rm, const struct rm_ending *ending);
+
+    /** abort() shows ending->why to the user, unless he is told. Where the back end cannot, it logs
+     * that as an error. */
+    bool shows_why;
 
     /** Asks whether the RM ends the step already: it tells the user why, and tasks that it kills
      * are not to blame. An abort() that is called within @p done needs no second question. Asked

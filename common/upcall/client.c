@@ -203,9 +203,10 @@ static void run_abort(struct handoff_item *item)
         log_error("%s; killing what it names", why);
         abort_some(server, &a->set);
     } else {
-        log_error("%s; ending %s %s", why, log_unit(), server->boot.label);
+        snprintf(why + strlen(why), sizeof why - strlen(why), "; ending %s %s", log_unit(),
+                 server->boot.label);
         struct rm_ending ending = ending_of_abort(a->status, why);
-        server_end_step(server, &ending, NULL);
+        server_end_step(server, &ending, server->boot.node);
     }
     answer_status(&a->request.answer, PMIX_SUCCESS);
     procset_free(&a->set);

@@ -44,7 +44,7 @@ static void miss_module(struct rm *rm, int64_t now)
     snprintf(why, sizeof why, "%s is cut off from the other nodes: %s", boot_here(rm->boot)->name,
              rm->refused.text);
     log_error("%s; ending the job", why);
-    raise_begin(rm, &(struct rm_ending){RM_CAUSE_HOST, CUT_OFF_STATUS, why});
+    raise_begin(rm, &(struct rm_ending){RM_CAUSE_HOST, CUT_OFF_STATUS, why, true});
 }
 
 /* The module was reloaded, or is gone for good, or was busy when we came.

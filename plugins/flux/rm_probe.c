@@ -183,7 +183,7 @@ static int begin(struct probe *probe, char **argv)
     } else if (strcmp(command, "reach") == 0 && argv[7] != NULL && argv[8] != NULL) {
         reach(probe, argv[7], (uint32_t)strtoul(argv[8], NULL, 10));
     } else if (strcmp(command, "abort") == 0 && argv[7] != NULL) {
-        const struct rm_ending ending = {RM_CAUSE_ABORT, 1, argv[7]};
+        const struct rm_ending ending = {RM_CAUSE_ABORT, 1, argv[7], true};
         probe->ops->abort(probe->rm, &ending);
         return -1; /* close() waits for it */
     } else if (strcmp(command, "lost") != 0 && strcmp(command, "stay") != 0) {

@@ -28,10 +28,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum {
-    OWES_MS = 5000, /* for the server of a step that was short to say that it has begun */
-    LINES_MAX = 16, /* of all callers, for the terminal */
-};
+enum { OWES_MS = 5000 /* for the server of a step that was short to say that it has begun */ };
 
 struct agent {
     pthread_t thread;
@@ -44,42 +41,45 @@ struct agent {
     bool owes;              /* that agent has not been told what has become of this step */
     int64_t owes_until;     /* now_ms(); once stopping */
     bool stopping;
-    unsigned nlines;
-    char line[AGENT_TEXT_MAX]; /* the last one that was shown */
+    bool told; /* the user has read why the step ends */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
 static struct agent *agent;
 static unsigned users;          /* components that have entered and not left */
-static struct rm_ending ending; /* how the step ends; status 0: it was not told */
+static struct rm_ending ending; /* how the step ends, without the reason */
+static bool ends;               /* the above was told */
 
 /* ---- what callers say ---- */
 
-static enum agent_result take_status(struct wire_in *in)
+/* Of several servers that have the step ended, the first one says why: what the others say has most
+ * likely come of that. */
+static void show(struct agent *a, const char *why)
 {
-    uint32_t cause = wire_get_u32(in), status = wire_get_u32(in);
-    if (in->bad || cause > RM_CAUSE_HOST || status == 0 || status > UINT8_MAX)
-        return AGENT_REFUSED;
-    log_debug("the step ends with status %u, for cause %u", status, cause);
-    pthread_mutex_lock(&lock);
-    if (ending.status == 0 || (enum rm_cause)cause < ending.cause)
-        ending = (struct rm_ending){.cause = (enum rm_cause)cause, .status = (uint8_t)status};
-    pthread_mutex_unlock(&lock);
-    return AGENT_TAKEN;
+    if (a->told)
+        log_debug("another reason for the step's end: %s", why);
+    else
+        log_error("%s", why); /* it masks what a terminal would obey */
+    a->told = true;
 }
 
-/* Several servers may say the same. */
-static enum agent_result take_line(struct agent *a, struct wire_in *in)
+static enum agent_result take_status(struct agent *a, struct wire_in *in)
 {
-    char text[AGENT_TEXT_MAX];
-    wire_get_str(in, text, sizeof text);
-    if (in->bad)
+    char why[AGENT_TEXT_MAX] = "";
+    uint32_t cause = wire_get_u32(in), status = wire_get_u32(in);
+    if (in->p < in->end) /* not in version 3 */
+        wire_get_str(in, why, sizeof why);
+    if (in->bad || cause > RM_CAUSE_HOST || status > UINT8_MAX ||
+        (status == 0 && cause != RM_CAUSE_ABORT))
         return AGENT_REFUSED;
-    if (strcmp(text, a->line) == 0 || a->nlines == LINES_MAX)
-        return AGENT_TAKEN;
-    a->nlines++;
-    memcpy(a->line, text, sizeof text);
-    log_error("%s", text); /* it masks what a terminal would obey */
+    log_debug("the step ends with status %u, for cause %u", status, cause);
+    if (why[0] != '\0')
+        show(a, why);
+    pthread_mutex_lock(&lock);
+    if (!ends || (enum rm_cause)cause < ending.cause)
+        ending = (struct rm_ending){.cause = (enum rm_cause)cause, .status = (uint8_t)status};
+    ends = true;
+    pthread_mutex_unlock(&lock);
     return AGENT_TAKEN;
 }
 
@@ -89,9 +89,7 @@ static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *fr
     struct agent *a = arg;
     switch (frame->type) {
     case AGENT_STATUS:
-        return take_status(&frame->body);
-    case AGENT_SAY:
-        return take_line(a, &frame->body);
+        return take_status(a, &frame->body);
     case AGENT_STARTED:
         a->owes = false;
         return agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
@@ -295,8 +293,10 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env)
 {
     char text[128] = "";
     pthread_mutex_lock(&lock);
-    if (users == 0)
-        ending = (struct rm_ending){.cause = RM_CAUSE_HOST};
+    if (users == 0) {
+        ending = (struct rm_ending){.status = 0};
+        ends = false;
+    }
     if (users++ == 0 && (agent = start(step)) == NULL)
         log_info("srun cannot listen for how the step ends: %s; its status will be Slurm's",
                  strerror(errno));

@@ -237,13 +237,7 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
     size_t begin = agent_frame_begin(&frame, AGENT_STATUS);
     wire_put_u32(&frame, ending->cause);
     wire_put_u32(&frame, ending->status);
-    return call(address, &frame, begin, ms, err);
-}
-
-int agent_call_say(const char *address, const char *text, int ms, struct err *err)
-{
-    struct wire_out frame = {0};
-    size_t begin = agent_frame_begin(&frame, AGENT_SAY);
-    wire_put_block(&frame, text, strnlen(text, AGENT_TEXT_MAX - 1));
+    const char *why = ending->told || ending->why == NULL ? "" : ending->why;
+    wire_put_block(&frame, why, strnlen(why, AGENT_TEXT_MAX - 1));
     return call(address, &frame, begin, ms, err);
 }

@@ -11,17 +11,14 @@
 #include "plugins/slurm/agent_line.h"
 
 /**
- * Tells the agent how the step ends.
+ * Tells the agent how the step ends, and why, unless ending->told. The agent shows the first
+ * reason.
  * @param address as agent_find() gave it; NULL: there is none
  * @param ms at most, in milliseconds, for munged and then for the agent
  * @return 0 when the agent has it, or -1 with the reason in @p err
  * @thread one that may wait
  */
 int agent_call_status(const char *address, const struct rm_ending *ending, int ms, struct err *err);
-
-/** Has the agent show @p text on the user's terminal, where it has not just shown the same.
- * Otherwise as agent_call_status(). */
-int agent_call_say(const char *address, const char *text, int ms, struct err *err);
 
 /** Gives the agent one frame, and stays: what it says next can be read from the socket, by @p line.
  * @param frame with its head @param line zero; open when a socket is returned, for

@@ -19,8 +19,8 @@
 enum agent_type {
     AGENT_HELLO = 1,   /**< raw proof, raw point, u32 protocol of Slurm, block credential; the first
                             frame, in clear */
-    AGENT_STATUS = 2,  /**< u32 cause (enum rm_cause), u32 exit status: how the step ends */
-    AGENT_SAY = 3,     /**< str: a line for the user's terminal */
+    AGENT_STATUS = 2,  /**< u32 cause (enum rm_cause), u32 exit status: how the step ends; str: why,
+                            for the user's terminal; empty: told otherwise */
     AGENT_ANSWER = 4,  /**< u32 type of the frame that is answered, u32 enum agent_result */
     AGENT_SPAWN = 5,   /**< a step that is to be started: spawn_wire.h */
     AGENT_LET_GO = 6,  /**< nothing: steps that this caller has asked for may go on without it */
@@ -39,12 +39,12 @@ enum agent_result {
 };
 
 enum {
-    AGENT_VERSION = 3,
+    AGENT_VERSION = 4,
     AGENT_HEAD = 12,           /**< bytes before a body */
     AGENT_SECRET = 16,         /**< bytes of what only the step's own processes know */
     AGENT_STRANGER_MAX = 4096, /**< bytes of a whole frame, until the caller is known */
     AGENT_FRAME_MAX = 8 << 20, /**< and then */
-    AGENT_TEXT_MAX = 512,      /**< bytes of a line for the terminal */
+    AGENT_TEXT_MAX = 768,      /**< bytes of a line for the terminal */
 };
 
 /** The variable by which srun's plugin tells the nodes' plugins: "PORT:LABEL:SECRET", the label

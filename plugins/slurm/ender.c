@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ends the step, in a thread of its own, as all that send may hang.
  *
- * srun ends with its tasks, so it is told first with what status. The tasks die everywhere at once,
- * which would hide the reason from a server that has not got it yet: so what is queued goes out
- * before slurmctld is asked. slurmctld is asked until the step has ended (step_end.h).
+ * srun ends with its tasks, so it is told first why, and with what status. The tasks die everywhere
+ * at once, which would hide the reason from a server that has not got it yet: so what is queued
+ * goes out before slurmctld is asked. slurmctld is asked until the step has ended (step_end.h).
  *
  *     RESTS --order--> TELLS --srun has answered--> WAITS --sent, or 500 ms--> ASKS <--> LOOKS
  *
@@ -70,10 +70,14 @@ static void tell_agent(struct rm *rm)
     struct rm_ending ending = rm->ender.ending;
     struct err err = {0};
     pthread_mutex_unlock(&rm->lock);
-    if (ending.status != 0 && agent_call_status(rm->agent, &ending, AGENT_MS, &err) != 0)
-        log_warning("srun cannot be told that the step ends with status %u, and ends with Slurm's "
-                    "own: %s",
-                    ending.status, err.text);
+    if (agent_call_status(rm->agent, &ending, AGENT_MS, &err) != 0) {
+        if (!ending.told)
+            log_error("%s", ending.why);
+        if (ending.status != 0)
+            log_warning("srun cannot be told that the step ends with status %u, and ends with "
+                        "Slurm's own: %s",
+                        ending.status, err.text);
+    }
     pthread_mutex_lock(&rm->lock);
 }
 
@@ -156,8 +160,9 @@ void ender_order(struct rm *rm, const struct rm_ending *ending)
 {
     pthread_mutex_lock(&rm->lock);
     if (rm->ender.state == ENDER_RESTS) {
-        /* why: srun has shown it, as it is in the server's log */
-        rm->ender.ending = (struct rm_ending){.cause = ending->cause, .status = ending->status};
+        snprintf(rm->ender.why, sizeof rm->ender.why, "%s", ending->why);
+        rm->ender.ending = *ending;
+        rm->ender.ending.why = rm->ender.why;
         rm->ender.wait_until = now_ms() + SENDING_MS;
         move(rm, ENDER_TELLS);
     }

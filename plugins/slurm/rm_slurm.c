@@ -163,6 +163,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .learn = outbox_learn,
     .vouch = &vouch,
     .abort = ender_order,
+    .shows_why = true,
     .shut = slurm_shut,
     .close = slurm_close,
     .rendezvous = scout_rendezvous,

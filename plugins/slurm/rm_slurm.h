@@ -79,7 +79,8 @@ enum ender_state {
 /** The thread that ends the step; guarded by the lock. */
 struct ender {
     enum ender_state state;
-    struct rm_ending ending; /**< how the step is to end; without the reason */
+    struct rm_ending ending; /**< how the step is to end */
+    char why[768];           /**< its reason */
     int64_t wait_until;      /**< ms: when ENDER_WAITS ends, whatever is still to be sent */
     pthread_cond_t wake;     /**< an order, the outbox is idle, or the server leaves */
     pthread_t thread;

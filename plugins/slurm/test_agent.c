@@ -164,7 +164,8 @@ static void which_status_wins(void **state)
 static void what_is_no_status(void **state)
 {
     (void)state;
-    assert_int_equal(tell(RM_CAUSE_ABORT, 0), -1);
+    assert_int_equal(tell(RM_CAUSE_ABORT, 0), 0); /* PMIx_Abort with status 0: Slurm's is right */
+    assert_int_equal(tell(RM_CAUSE_HOST, 0), -1);
     assert_int_equal(tell((enum rm_cause)3, 5), -1);
     assert_int_equal(agent_leave(), 0);
 }
@@ -321,11 +322,16 @@ static void unknown_frames_are_skipped(void **state)
     size_t from = agent_frame_begin(&frame, AGENT_STATUS);
     wire_put_u32(&frame, RM_CAUSE_TASK);
     wire_put_u32(&frame, 11);
+    wire_put_str(&frame, "a reason");
     wire_put_str(&frame, "of a later version");
     agent_frame_end(&frame, from);
     assert_int_equal(result(fd, &line, &frame), AGENT_TAKEN);
     leave(fd, &line);
-    assert_int_equal(agent_leave(), 11);
+    put_status(&frame, AGENT_STATUS, RM_CAUSE_ABORT, 12); /* of an earlier one */
+    fd = known(&line);
+    assert_int_equal(result(fd, &line, &frame), AGENT_TAKEN);
+    leave(fd, &line);
+    assert_int_equal(agent_leave(), 12);
 }
 
 static void a_frame_is_bounded(void **state)
@@ -364,23 +370,31 @@ static void a_record_is_a_frame(void **state)
     assert_int_equal(agent_leave(), 0);
 }
 
-/* What several servers say the same is shown once, and harmless. */
-static void a_line_for_the_terminal(void **state)
+/* The first one, and harmless; the status is that of the weightiest cause. */
+static void the_reason_comes_home(void **state)
 {
-    struct err err = {0};
     (void)state;
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(agent_call_say(address, "cannot be ended\033[2J", WAIT_MS, &err), 0);
+    assert_int_equal(tell(RM_CAUSE_HOST, 137), 0); /* told otherwise */
+    assert_int_equal(nshown, 0);
+    assert_int_equal(tell_why(RM_CAUSE_HOST, 137, "a server\033[2J is lost"), 0);
     assert_int_equal(nshown, 1);
-    assert_string_equal(shown, "cannot be ended?[2J");
-    for (int i = 0; i < 40; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "line %d", i);
-        assert_int_equal(agent_call_say(address, text, WAIT_MS, &err), 0);
-        munge.made = 0;
-    }
-    assert_int_equal(nshown, 16);
-    agent_leave();
+    assert_string_equal(shown, "a server?[2J is lost");
+    assert_int_equal(tell_why(RM_CAUSE_TASK, 139, "a task is lost"), 0);
+    assert_int_equal(tell_why(RM_CAUSE_TASK, 3, "another task is lost"), 0);
+    assert_int_equal(agent_leave(), 139);
+    assert_int_equal(nshown, 1);
+}
+
+/* What is too long for the agent is cut by the caller. */
+static void a_long_reason_keeps_the_status(void **state)
+{
+    char why[2 * AGENT_TEXT_MAX];
+    (void)state;
+    memset(why, 'x', sizeof why - 1);
+    why[sizeof why - 1] = '\0';
+    assert_int_equal(tell_why(RM_CAUSE_HOST, 137, why), 0);
+    assert_int_equal(agent_leave(), 137);
+    assert_int_equal(strlen(shown), AGENT_TEXT_MAX - 1);
 }
 
 /* Where somebody listens who is no agent, a call ends when its time is over. */
@@ -462,7 +476,8 @@ int main(void)
         AGENT_TEST(unknown_frames_are_skipped),
         AGENT_TEST(a_frame_is_bounded),
         AGENT_TEST(a_record_is_a_frame),
-        AGENT_TEST(a_line_for_the_terminal),
+        AGENT_TEST(the_reason_comes_home),
+        AGENT_TEST(a_long_reason_keeps_the_status),
         AGENT_TEST(munged_hangs),
         AGENT_TEST(who_does_not_answer),
         AGENT_TEST(ports_of_the_range),

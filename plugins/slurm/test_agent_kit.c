@@ -120,11 +120,16 @@ int end(void **state)
     return 0;
 }
 
-int tell(enum rm_cause cause, unsigned status)
+int tell_why(enum rm_cause cause, unsigned status, const char *why)
 {
-    const struct rm_ending ending = {.cause = cause, .status = (uint8_t)status};
+    const struct rm_ending ending = {.cause = cause, .status = (uint8_t)status, .why = why};
     struct err err = {0};
     return agent_call_status(address, &ending, WAIT_MS, &err);
+}
+
+int tell(enum rm_cause cause, unsigned status)
+{
+    return tell_why(cause, status, NULL);
 }
 
 int stranger(void)

@@ -35,6 +35,8 @@ unsigned count(const char *directory);
 
 /** @return 0 when the agent has taken it */
 int tell(enum rm_cause cause, unsigned status);
+/** The same, with a reason. */
+int tell_why(enum rm_cause cause, unsigned status, const char *why);
 
 /** @return a socket of one that has connected */
 int stranger(void);

@@ -108,6 +108,7 @@ static void *stand_between(void *arg)
 static void somebody_on_the_way(void **state)
 {
     static const char text[] = "the step ends since rank 5 was lost";
+    const struct rm_ending ending = {.cause = RM_CAUSE_TASK, .status = 3, .why = text};
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct agent_address at;
     char by_spy[128];
@@ -125,12 +126,13 @@ static void somebody_on_the_way(void **state)
         struct err err = {0};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, stand_between, NULL), 0);
-        assert_int_equal(agent_call_say(by_spy, text, WAIT_MS, &err), spy.way == PASSES ? 0 : -1);
+        assert_int_equal(agent_call_status(by_spy, &ending, WAIT_MS, &err),
+                         spy.way == PASSES ? 0 : -1);
         pthread_join(thread, NULL);
     }
     close(spy.listener);
     assert_false(spy.found);
-    assert_int_equal(agent_leave(), 0);
+    assert_int_equal(agent_leave(), 3);
     assert_int_equal(nshown, 1);
     assert_string_equal(shown, text);
 }

@@ -76,7 +76,7 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
     if (ours && tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
         log_error("%s", tell);
     log_debug("%s has the step ended", nspace_name(server->nspace, from));
-    if (told == SERVER_RM_ENDS)
+    if (told == ENDING_RM_TELLS)
         server->ending = true;
     else
         server_is_to_end(server);

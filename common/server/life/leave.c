@@ -141,7 +141,7 @@ void server_leave(struct server *server, unsigned ms)
                  boot_launcher(&server->boot), log_unit(), server->boot.label,
                  boot_here(&server->boot)->name, log_unit());
         struct rm_ending ending = ending_of_host(tell);
-        server_end_step(server, &ending, tell);
+        server_end_step(server, &ending, ENDING_ALL_TELL);
     }
     bool going_on = server->told_to_leave && !server->ending;
     server->ending = true;

@@ -134,9 +134,8 @@ static void refuse(struct server *server, uint32_t from, const char *why)
     }
     snprintf(text, sizeof text, "the servers of this %s do not fit together: %s; ending the %s",
              log_unit(), why, log_unit());
-    log_write(server->ending ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     struct rm_ending ending = ending_of_host(text);
-    server_end_step(server, &ending, NULL);
+    server_end_step(server, &ending, server->boot.node);
 }
 
 bool greeting_fits(void *arg, uint32_t from, const void *greeting, size_t len)

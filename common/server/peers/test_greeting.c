@@ -20,9 +20,11 @@ static struct boot_node nodes[NODES] = {{.name = "c1"}, {.name = "c2"}, {.name =
 static char ended[512], said[512];
 static uint32_t refused;
 
-void server_end_step(struct server *s, const struct rm_ending *ending, const char *tell)
+void server_end_step(struct server *s, const struct rm_ending *ending, uint32_t teller)
 {
-    assert_null(tell);
+    assert_int_equal(teller, s->boot.node);
+    if (!s->ending)
+        log_error("%s", ending->why);
     s->ending = true;
     snprintf(ended, sizeof ended, "%s", ending->why);
 }

@@ -126,8 +126,8 @@ static void fail(struct execs *execs, enum rm_spawn_result result, const char *t
         send_up(execs, 0, SAYS_FAILED, (uint32_t)result, text);
     }
     struct rm_ending ending = ending_of_task(0, STATUS_NO_EXEC, text);
-    log_warning("%s", text); /* the program that has started the step shows it */
-    server_end_step(server, &ending, NULL);
+    /* the program that has started the step shows it */
+    server_end_step(server, &ending, ENDING_NOBODY_TELLS);
 }
 
 void execs_receive(struct server *server, uint32_t from, const void *body, size_t len)

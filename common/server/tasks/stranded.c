@@ -69,12 +69,15 @@ static void on_due(void *arg, struct timer *timer)
              "there wait for it for ever",
              what, here->ranks[s->gone], here->name, library_text(server->library, release),
              waiting);
-    log_error("%s%s%s", text, end ? "; ending the " : "", end ? log_unit() : "");
+    if (end)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "; ending the %s", log_unit());
+    else
+        log_error("%s", text);
     const struct task *gone = &server->tasks[s->gone];
     struct rm_ending ending = ending_of_task(gone->sig, gone->code, text);
     stranded_free(server);
     if (end)
-        server_end_step(server, &ending, NULL);
+        server_end_step(server, &ending, server->boot.node);
 }
 
 void stranded_note(struct server *server, const struct signature *sig)

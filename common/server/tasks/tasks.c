@@ -201,6 +201,12 @@ static void describe(const struct server *server, uint32_t slot, char *buf, size
                  here->ranks[slot], here->name, task->code);
 }
 
+/* An RM ends steps by these two signals, and says why. */
+static bool may_be_of_rm(uint32_t sig)
+{
+    return sig == SIGKILL || sig == SIGTERM;
+}
+
 /* @return SIGKILL or SIGTERM when all tasks of this node were lost by that signal, and none because
  * it was aborted, else 0. Then the RM has most likely ended them, and says so itself. */
 static uint32_t common_signal(const struct server *server)
@@ -210,7 +216,7 @@ static uint32_t common_signal(const struct server *server)
         if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig ||
             server->tasks[k].aborted)
             return 0;
-    return (n > 1 || server->boot.nnodes > 1) && (sig == SIGKILL || sig == SIGTERM) ? sig : 0;
+    return (n > 1 || server->boot.nnodes > 1) && may_be_of_rm(sig) ? sig : 0;
 }
 
 /* @return whether the task only left, while another one of this node has failed */
@@ -224,6 +230,15 @@ static bool is_follower(const struct server *server, const struct task *task)
     return failed && task->sig == 0 && task->code == 0;
 }
 
+/* Whether task @p a is rather the cause than task @p b: it was lost before, or has crashed when @p
+ * b was lost, too. The launcher may see both at once, and a task that exits has most likely been
+ * told of another one's end. */
+static bool comes_first(const struct task *a, const struct task *b)
+{
+    bool crashed = a->sig != 0 && !may_be_of_rm(a->sig);
+    return a->at < b->at || (a->at == b->at && crashed && b->sig == 0);
+}
+
 /* The first of the tasks here that are lost, those apart that only left when it failed; or NULL. */
 static const struct task *first_lost(const struct server *server)
 {
@@ -231,7 +246,7 @@ static const struct task *first_lost(const struct server *server)
     for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
         const struct task *task = &server->tasks[k];
         if (task_is_lost(task) && !is_follower(server, task) &&
-            (first == NULL || task->at < first->at))
+            (first == NULL || comes_first(task, first)))
             first = task;
     }
     return first;
@@ -244,8 +259,8 @@ static struct rm_ending first_loss(const struct server *server, const char *why)
     return first == NULL ? ending_of_host(why) : ending_of_task(first->sig, first->code, why);
 }
 
-/* @return a node whose launcher may reach the user: not this one, nor one that is lost or has left;
- * or SERVER_NOBODY */
+/* @return a node whose launcher may reach the user, and is not lost nor has left: where there is
+ * one, not this one */
 static uint32_t who_tells(const struct server *server)
 {
     uint32_t node = 0;
@@ -253,7 +268,16 @@ static uint32_t who_tells(const struct server *server)
            (node == server->boot.node || server_has_left(server, node) ||
             (server->loss != LOSS_NONE && node == server->lost_on)))
         node++;
-    return node < server->boot.nnodes ? node : SERVER_NOBODY;
+    return node < server->boot.nnodes ? node : server->boot.node;
+}
+
+/* A task that the RM may have killed is no news then, so the reason takes the launcher's way to the
+ * terminal, which the RM shuts when it does that. */
+static void end_for_task(struct server *server, struct rm_ending ending, uint32_t teller)
+{
+    const struct task *first = first_lost(server);
+    ending.told = first != NULL && may_be_of_rm(first->sig);
+    server_end_step(server, &ending, teller);
 }
 
 /* All tasks of this node were killed, so the terminal may not be reached from here any more: the
@@ -270,10 +294,7 @@ static void end_for_all(struct server *server, uint32_t sig)
     snprintf(text, sizeof text,
              "%s %s %s killed by signal %u (%s) before PMIx_Finalize; ending the %s", who,
              here->name, here->ntasks == 1 ? "was" : "were", sig, strsignal((int)sig), log_unit());
-    uint32_t teller = who_tells(server);
-    log_write(teller == SERVER_NOBODY ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s", text);
-    struct rm_ending ending = ending_of_task(sig, 0, text);
-    server_end_step_through(server, &ending, teller);
+    end_for_task(server, ending_of_task(sig, 0, text), who_tells(server));
 }
 
 /* The user is to read the cause before what came of it, also where this node is first to have the
@@ -283,7 +304,6 @@ static void end_after_server(struct server *server, uint32_t together, const cha
 {
     char text[512];
     snprintf(text, sizeof text, "%s; then %s; ending the %s", server->lost, task, log_unit());
-    log_write(together != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s", text);
     /* After a server was lost, the status of the tasks here is no cause. But where a task elsewhere
      * is missing, whose server lives, that task has most likely ended in order: a server tells of
      * its own losses. Then the status is that of the tasks here. A loss that its server still tells
@@ -291,10 +311,10 @@ static void end_after_server(struct server *server, uint32_t together, const cha
     struct rm_ending ending = ending_of_host(text);
     if (server->loss == LOSS_TASK)
         ending.status = first_loss(server, text).status;
-    if (server->told_to_leave)
-        server_end_step_through(server, &ending, who_tells(server));
-    else
-        server_end_step(server, &ending, NULL);
+    end_for_task(server, ending,
+                 server->told_to_leave ? who_tells(server)
+                 : together != 0       ? ENDING_NOBODY_TELLS
+                                       : server->boot.node);
 }
 
 static bool any_lives(const struct server *server)
@@ -307,14 +327,14 @@ static bool any_lives(const struct server *server)
 }
 
 /* Where no task lives any more, the launcher may have shut the way to the terminal. */
-static void end_from_afar(struct server *server, uint32_t teller)
+static void end_after_task(struct server *server)
 {
     const struct task *first = first_lost(server);
     char text[256], why[320];
     describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
     snprintf(why, sizeof why, "%s; ending the %s", text, log_unit());
-    struct rm_ending ending = ending_of_task(first->sig, first->code, why);
-    server_end_step_through(server, &ending, teller);
+    end_for_task(server, ending_of_task(first->sig, first->code, why),
+                 any_lives(server) ? server->boot.node : who_tells(server));
 }
 
 /* The RM says itself why it ends the step; the other servers need not ask. */
@@ -322,7 +342,7 @@ static void follow_rm(struct server *server)
 {
     struct rm_ending ending = ending_of_host("the resource manager ends it");
     log_info("the tasks here that were lost were killed because the %s is being ended", log_unit());
-    server_end_step_through(server, &ending, SERVER_RM_ENDS);
+    server_end_step(server, &ending, ENDING_RM_TELLS);
 }
 
 /* Says which task or server is lost, and ends the step if that is the setting. */
@@ -333,11 +353,6 @@ static void tell(struct server *server)
     const struct boot_node *here = boot_here(&server->boot);
     uint32_t together = common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
-    bool after_server = end && server->loss != LOSS_NONE;
-    uint32_t teller =
-        any_lives(server) || first_lost(server) == NULL ? SERVER_NOBODY : who_tells(server);
-    bool afar = end && !after_server && teller != SERVER_NOBODY;
-    bool quiet = server->ending || together != 0 || after_server || afar;
     char text[256] = "";
     for (uint32_t k = 0; k < here->ntasks; k++) {
         struct task *task = &server->tasks[k];
@@ -346,23 +361,21 @@ static void tell(struct server *server)
             continue;
         task_move(task, here->ranks[k], TASK_TELL);
         describe(server, k, text, sizeof text);
-        log_write(quiet || is_follower(server, task) ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "%s%s%s",
-                  text, end && !after_server ? "; ending the " : "",
-                  end && !after_server ? log_unit() : "");
-        if (end || server->ending)
-            continue;
-        server->hooks->task_lost(server, k, text);
+        bool goes_on = !end && !server->ending;
+        log_write(goes_on && together == 0 && !is_follower(server, task) ? LOG_LEVEL_ERROR
+                                                                         : LOG_LEVEL_INFO,
+                  "%s", text);
+        if (goes_on)
+            server->hooks->task_lost(server, k, text);
     }
-    if (after_server && lost > 0)
+    if (!end || lost == 0)
+        return;
+    if (server->loss != LOSS_NONE)
         end_after_server(server, together, text);
-    else if (end && together != 0)
+    else if (together != 0)
         end_for_all(server, together);
-    else if (afar && lost > 0)
-        end_from_afar(server, teller);
-    else if (end && lost > 0) {
-        struct rm_ending ending = first_loss(server, text);
-        server_end_step(server, &ending, NULL);
-    }
+    else
+        end_after_task(server);
 }
 
 /* The RM kills the tasks of a step that is to end, unless it cannot be reached, does not know the
@@ -400,9 +413,8 @@ static void end_bereft(void *arg, struct timer *timer)
         return;
     char text[512];
     snprintf(text, sizeof text, "%s; ending the %s", server->lost, log_unit());
-    log_error("%s", text);
     struct rm_ending ending = ending_of_host(text);
-    server_end_step(server, &ending, NULL);
+    server_end_step(server, &ending, server->boot.node);
 }
 
 void tasks_host_died(struct server *server)

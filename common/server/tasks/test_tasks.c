@@ -39,23 +39,46 @@ static void the_step_ends_as_the_first_lost(void **state)
 {
     static const struct {
         uint32_t slot, sig, code, then_sig, then_code;
-        unsigned status;
+        unsigned status, ms; /* between both */
     } ends[] = {
-        {0, 0, 3, 0, 5, 3},
-        {1, 0, 3, 0, 5, 3},
-        {1, 0, 255, SIGSEGV, 0, 255},
-        {0, SIGSEGV, 0, SIGKILL, 0, 128 + SIGSEGV},
-        {1, 0, 0, 0, 5, 5},
-        {0, 0, 0, 0, 0, 1},
-        {0, 0, BOOT_CODE_UNKNOWN, 0, 0, 1},
-        {0, SIGKILL, 0, SIGKILL, 0, 128 + SIGKILL},
+        {0, 0, 3, 0, 5, 3, 2},
+        {1, 0, 3, 0, 5, 3, 2},
+        {1, 0, 255, SIGSEGV, 0, 255, 2},
+        {0, SIGSEGV, 0, SIGKILL, 0, 128 + SIGSEGV, 2},
+        {1, 0, 0, 0, 5, 5, 2},
+        {0, 0, 0, 0, 0, 1, 2},
+        {0, 0, BOOT_CODE_UNKNOWN, 0, 0, 1, 2},
+        {0, SIGKILL, 0, SIGKILL, 0, 128 + SIGKILL, 2},
+        {0, 0, 1, SIGSEGV, 0, 128 + SIGSEGV, 0},
+        {1, SIGSEGV, 0, 0, 1, 128 + SIGSEGV, 0},
+        {0, 0, 3, SIGKILL, 0, 3, 0},
     };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         tasks_ended(&server, ends[i].slot, ends[i].sig, ends[i].code);
-        now += 2;
+        now += ends[i].ms;
         tasks_ended(&server, 1 - ends[i].slot, ends[i].then_sig, ends[i].then_code);
         ends_after(TOGETHER_MS, 1);
         assert_int_equal(status, ends[i].status);
+        again(state);
+    }
+}
+
+/* What the RM may have killed has the way to the user that the RM shuts when it ends the step. */
+static void signals_of_the_rm(void **state)
+{
+    static const struct {
+        uint32_t sig;
+        bool told;
+    } ends[] = {{SIGKILL, true}, {SIGTERM, true}, {SIGSEGV, false}, {0, false}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        tasks_ended(&server, 0, ends[i].sig, 1);
+        ends_after(TOGETHER_MS, 1);
+        assert_int_equal(told, ends[i].told);
+        again(state);
+        tasks_ended(&server, 0, ends[i].sig, 1);
+        tasks_ended(&server, 1, ends[i].sig, 1);
+        ends_after(60000, 1);
+        assert_int_equal(told, ends[i].told);
         again(state);
     }
 }
@@ -136,14 +159,14 @@ static void tasks_that_the_rm_kills_are_not_blamed(void **state)
     assert_false(tasks_await_rm(&server));
     assert_int_equal(nerrors, 0);
     assert_int_equal(nends, 1); /* so that the other servers know */
-    assert_int_equal(through, SERVER_RM_ENDS);
+    assert_int_equal(through, ENDING_RM_TELLS);
     ends_after(60000, 1);
     assert_int_equal(nerrors + nlosses, 0);
     again(state);
     lose_both_and_ask();
     to_rm(&server, false);
     assert_int_equal(nends, 1);
-    assert_true(through < SERVER_RM_ENDS); /* node 0 says so */
+    assert_int_equal(through, 0);
     assert_non_null(strstr(why, "all 2 tasks on c08 were killed by signal 15"));
     again(state);
     lose_both_and_ask(); /* and no answer comes */
@@ -240,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_loss_is_told_at_once, begin, end),
         cmocka_unit_test_setup_teardown(libpmix_learns_first, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_the_first_lost, begin, end),
+        cmocka_unit_test_setup_teardown(signals_of_the_rm, begin, end),
         cmocka_unit_test_setup_teardown(the_step_ends_as_it_was_aborted, begin, end),
         cmocka_unit_test_setup_teardown(tasks_that_live_on_are_killed, begin, end),
         cmocka_unit_test_setup_teardown(which_have_ended, begin, end),

@@ -20,6 +20,7 @@ unsigned nerrors, nends, nlosses, ngone;
 uint32_t through, gone_slot;
 char why[512];
 unsigned status;
+bool told;
 uint32_t departed;
 struct task tasks[2];
 struct server server;
@@ -32,32 +33,22 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return 0;
 }
 
-static void note_end(const struct rm_ending *ending, uint32_t node)
+void server_end_step(struct server *s, const struct rm_ending *ending, uint32_t teller)
 {
     nends++;
-    through = node;
+    through = teller;
     status = ending->status;
+    told = ending->told;
     snprintf(why, sizeof why, "%s", ending->why);
-    server.ending = true;
-}
-
-void server_end_step(struct server *s, const struct rm_ending *ending, const char *tell)
-{
-    (void)s;
-    assert_null(tell);
-    note_end(ending, BOOT_NO_NODE);
+    if (teller == s->boot.node)
+        log_error("%s", ending->why);
+    s->ending = true;
 }
 
 bool server_has_left(const struct server *s, uint32_t node)
 {
     (void)s;
     return node == departed;
-}
-
-void server_end_step_through(struct server *s, const struct rm_ending *ending, uint32_t node)
-{
-    (void)s;
-    note_end(ending, node);
 }
 
 void server_resume(struct server *s)

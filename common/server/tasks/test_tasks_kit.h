@@ -18,6 +18,7 @@ extern int64_t now;
 extern char said[512];   /**< the last error */
 extern char why[512];    /**< the reason of the last end that was asked for */
 extern unsigned status;  /**< and its exit status */
+extern bool told;        /**< and whether the RM need not show the reason */
 extern uint32_t through; /**< and the node that is to say why */
 extern unsigned nerrors, nends, nlosses, ngone;
 extern uint32_t gone_slot; /**< the last task that counts as ended */
