@@ -12,7 +12,6 @@
 #include "common/nspace/keys.h"
 #include "common/nspace/procs.h"
 #include "common/server/steps/steps.h"
-#include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
@@ -225,7 +224,7 @@ pmix_status_t notification_send(struct server *server, const struct notification
     uint32_t own = server->boot.nnodes, n = 0;
     if (route.everywhere) {
         struct wire_out out = write_event(server, event);
-        broadcast_say(server->broadcasts, &out);
+        server_say(server, &out);
         n = own - 1;
     }
     for (uint32_t node = route.everywhere ? own : 0; node < handles; node++)

@@ -4,9 +4,9 @@
 #include "common/server/server.h"
 
 #include "common/server/ending.h"
-#include "common/server/trees/broadcast.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <event2/event.h>
 #include <sys/socket.h>
@@ -46,6 +46,15 @@ void server_is_to_end(struct server *server)
         timer_after(&server->kill_rest, SERVER_KILL_MS);
 }
 
+void server_say(struct server *server, struct wire_out *message)
+{
+    if (message->failed)
+        log_error("a message for all servers could not be built: out of memory");
+    else
+        view_say(server->view, message->data, message->len);
+    wire_out_free(message);
+}
+
 void server_end_step(struct server *server, const struct rm_ending *ending, uint32_t teller)
 {
     struct rm_ending end = *ending;
@@ -69,7 +78,7 @@ void server_end_step(struct server *server, const struct rm_ending *ending, uint
     wire_put_u8(&frame, FRAME_ENDING);
     wire_put_u32(&frame, teller);
     wire_put_str(&frame, teller == here ? NULL : end.why);
-    broadcast_say(server->broadcasts, &frame);
+    server_say(server, &frame);
     if (server->rm != NULL)
         server->rm_ops->abort(server->rm, &end);
 }

@@ -24,10 +24,10 @@
 
 struct server;
 struct status;
-struct absent;
+struct agreed;
+struct view;
 struct alone;
 struct stranded;
-struct broadcasts;
 struct surveys;
 struct departure;
 struct homeless;
@@ -87,6 +87,9 @@ struct server_hooks {
     void (*server_lost)(struct server *server, uint32_t node, const char *why);
     /** A server of another step has ended with it, as another server says: departed_ended(). */
     void (*server_ended)(struct server *server, uint32_t node);
+    /** Server @p from of the step has said something to all. @param message type byte and body of a
+     * frame, borrowed */
+    void (*said)(struct server *server, uint32_t from, const void *message, size_t len);
     /** The step of another namespace has ended. */
     void (*nspace_ended)(struct server *server, const char *nspace);
 };
@@ -145,24 +148,24 @@ struct server {
     struct surveys *surveys; /**< questions to many servers: survey.h */
     struct link *link;
     LIST_HEAD(, departure)
-    departures;                    /**< departed.c: servers that have ended in order, just now */
-    struct broadcasts *broadcasts; /**< what servers say to all: broadcast.h */
-    struct absent *absent;         /**< absent.c: all that have, and why */
-    enum beside beside;            /**< cut.c: the user's word of a program beside a task */
-    uint32_t beside_slot;          /**< cut.c: of that task */
-    struct timer beside_due;       /**< cut.c: when the user is told */
-    struct alone *alone;           /**< alone.c: an MPI without PMIx in the program, or NULL */
-    struct stranded *stranded;     /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
-    LIST_HEAD(, spawn) spawns;     /**< upcall/spawn.c: steps that processes here have asked for */
-    struct forwards *forwards;     /**< upcall/forward.c: what those print */
-    struct shown_wait *shown;      /**< shown.h: the first one asked first */
-    LIST_HEAD(, inlet) inlets;     /**< upcall/push.c: what those read */
-    struct execs *execs;           /**< execs.c; NULL: no other step has started this one */
-    struct streams *streams;       /**< streams.c; the same */
-    struct holder *holder;         /**< holder.h: the session's, and the way to it */
-    uint64_t published;            /**< upcall/data.c: numbers of requests so far */
-    struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
-    struct seeks *seeks;           /**< seek.h; the same */
+    departures;                /**< departed.c: servers that have ended in order, just now */
+    struct view *view;         /**< who is in the step, and what is said to all: view/view.h */
+    struct agreed *agreed;     /**< agreed.c: what is known here of those who are not any more */
+    enum beside beside;        /**< cut.c: the user's word of a program beside a task */
+    uint32_t beside_slot;      /**< cut.c: of that task */
+    struct timer beside_due;   /**< cut.c: when the user is told */
+    struct alone *alone;       /**< alone.c: an MPI without PMIx in the program, or NULL */
+    struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
+    LIST_HEAD(, spawn) spawns; /**< upcall/spawn.c: steps that processes here have asked for */
+    struct forwards *forwards; /**< upcall/forward.c: what those print */
+    struct shown_wait *shown;  /**< shown.h: the first one asked first */
+    LIST_HEAD(, inlet) inlets; /**< upcall/push.c: what those read */
+    struct execs *execs;       /**< execs.c; NULL: no other step has started this one */
+    struct streams *streams;   /**< streams.c; the same */
+    struct holder *holder;     /**< holder.h: the session's, and the way to it */
+    uint64_t published;        /**< upcall/data.c: numbers of requests so far */
+    struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
+    struct seeks *seeks;       /**< seek.h; the same */
     struct time_left time_left;
     struct timer kept;              /**< steps_known.c: when it looks for what to forget */
     LIST_HEAD(, sought) sought;     /**< steps.c: namespaces that the RM looks for */
@@ -213,6 +216,10 @@ void server_is_to_end(struct server *server);
 /** @return whether the server of another node is not there any more, as far as this one knows
  * @thread the loop's */
 bool server_has_left(const struct server *server, uint32_t node);
+
+/** Says something to all other servers of the step, which hear it in the order of all such words.
+ * @param message type byte and body of a frame; its bytes are taken @thread the loop's */
+void server_say(struct server *server, struct wire_out *message);
 
 /** Tells the RM's back end what this server has learnt of another one, where it asks for that.
  * @thread the loop's */

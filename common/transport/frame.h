@@ -8,7 +8,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 10
+#define FRAME_PROTOCOL 11
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
@@ -24,24 +24,24 @@ enum frame_type {
     FRAME_OUTCOME,     /**< the result, for servers that no release reaches */
     FRAME_EVENT,       /**< an event for the sender's peers: see common/notify/event.h */
     FRAME_CANCEL,      /**< a construct ended at the speaker before it was known there, to all */
-    FRAME_DOUBT,  /**< the server that would have told of a result is lost: does the receiver know
-                       it? */
-    FRAME_HAVE,   /**< the sender has a success, to the server that decided it */
-    FRAME_ABSENT, /**< servers of the step that have left, and why: see server/peers/absent.h */
-    FRAME_NSPACE = 16, /**< a namespace's registration, to a server of another step */
-    FRAME_LEAVING,     /**< the sender, or all of its step, ends, to a server of another step */
-    FRAME_GREETING,    /**< ahead of the first frame to a server: what both must have alike */
+    FRAME_DOUBT,    /**< the server that would have told of a result is lost: does the receiver know
+                         it? */
+    FRAME_HAVE,     /**< the sender has a success, to the server that decided it */
+    FRAME_VIEW,     /**< who is in the step, and what is said to all: see view/view.h */
+    FRAME_NSPACE,   /**< a namespace's registration, to a server of another step */
+    FRAME_LEAVING,  /**< the sender, or all of its step, ends, to a server of another step */
+    FRAME_GREETING, /**< ahead of the first frame to a server: what both must have alike */
     FRAME_SPREAD,   /**< a namespace that all of the own step has to know: see server/steps/spread.h
                      */
     FRAME_ANNOUNCE, /**< how to connect to the sender: see direct/announce.h */
-    FRAME_BROADCAST =
-        23, /**< what a server says to all, along a tree: see server/trees/broadcast.h */
+    FRAME_OUTSIDE,  /**< the receiver was given up, or is not in the view: see view/view.h */
     FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
                              server/spawned/execs.h */
     FRAME_FELLOWS = 25, /**< the leaders of a bootstrap, from its home to the leaders' servers */
     FRAME_PIECE = 26,   /**< a part of a result's data, from the server that hands them on */
     FRAME_ABORT = 27,   /**< some processes of the step are to be killed, to all: see
                              server/tasks/abort.h */
+    FRAME_EARLY = 28, /**< a task has failed before PMIx_Init, to all: see server/peers/agreed.h */
     FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */
 };
 
@@ -60,10 +60,10 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_EVENT:
     case FRAME_CANCEL:
     case FRAME_SPREAD:
-    case FRAME_BROADCAST:
+    case FRAME_VIEW:
     case FRAME_STALLED:
         return CARE_SHOULD;
-    case FRAME_ABSENT:
+    case FRAME_OUTSIDE:
     case FRAME_ANNOUNCE:
         return CARE_MAY;
     default:

@@ -156,7 +156,8 @@ struct rm_ops {
                        const struct rm_host *host, struct err *err);
 
     /** Sends bytes to server @p node: in order, repeated until they are there or the node is lost,
-     * hence perhaps twice. Of CARE_MAY it may give up, and the node does not count as lost then.
+     * hence perhaps twice. Of CARE_MAY it may give up, and the node does not count as lost then; it
+     * tries those once to a node that was given up, too, as it may live nevertheless.
      * @param data malloc()ed, taken over: one frame */
     void (*send)(struct rm *rm, uint32_t node, void *data, size_t len, enum frame_care care);
 

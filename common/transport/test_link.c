@@ -117,14 +117,14 @@ static void a_number_out_of_all_bounds(void **state)
 /* Frames of CARE_MAY are in no order: they neither wait for others nor do others for them. */
 static void frames_that_need_not_arrive(void **state)
 {
-    static const enum frame_type types[] = {FRAME_ASK, FRAME_ABSENT, FRAME_ABSENT, FRAME_ASK};
+    static const enum frame_type types[] = {FRAME_ASK, FRAME_OUTSIDE, FRAME_OUTSIDE, FRAME_ASK};
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         struct wire_out out = {0};
         wire_put_u8(&out, (uint8_t)types[i]);
         wire_put_u32(&out, i);
         link_send(ends.sender, 1, &out);
-        assert_int_equal(ends.care, types[i] == FRAME_ABSENT ? CARE_MAY : CARE_SHOULD);
+        assert_int_equal(ends.care, types[i] == FRAME_OUTSIDE ? CARE_MAY : CARE_SHOULD);
     }
     receive(2); /* number 1 is lost */
     assert_got(2, 1);

@@ -23,7 +23,7 @@ void take(void *arg, uint32_t from, enum frame_type type, const void *body, size
     struct wire_in in;
     (void)arg, (void)whole;
     assert_int_equal(from, 0);
-    assert_true(type == FRAME_ASK || type == FRAME_ABSENT);
+    assert_true(type == FRAME_ASK || type == FRAME_OUTSIDE);
     wire_in_init(&in, body, len);
     ends.got[ends.ngot++] = wire_get_u32(&in);
     assert_true(wire_end(&in));

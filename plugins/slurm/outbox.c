@@ -326,7 +326,8 @@ void outbox_send(struct rm *rm, uint32_t node, void *data, size_t len, enum fram
     }
     pthread_mutex_lock(&rm->lock);
     struct peer *peer = peer_at(rm, node);
-    if (o == NULL || peer == NULL || rm_peer_is_lost(peer->state)) {
+    bool lost = peer != NULL && rm_peer_is_lost(peer->state);
+    if (o == NULL || peer == NULL || (lost && care != CARE_MAY)) {
         free(data);
         free(o);
         if (peer != NULL)

@@ -8,7 +8,7 @@
 #include "common/notify/loss.h"
 #include "common/server/life/control.h"
 #include "common/server/life/frames.h"
-#include "common/server/peers/absent.h"
+#include "common/server/peers/agreed.h"
 #include "common/server/peers/departed.h"
 #include "common/server/peers/greeting.h"
 #include "common/server/spawned/streams.h"
@@ -18,7 +18,6 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
-#include "common/server/trees/broadcast.h"
 #include "common/server/trees/survey.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
@@ -87,8 +86,7 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
 
 static void say(void *arg, struct wire_out *frame)
 {
-    const struct server *server = arg;
-    broadcast_say(server->broadcasts, frame);
+    server_say(arg, frame);
 }
 
 static struct engine_env engine_env(struct server *server)
@@ -182,20 +180,6 @@ static struct link_env link_env(struct server *server)
     return link;
 }
 
-static struct broadcast_env broadcast_env(struct server *server)
-{
-    const struct boot *boot = &server->boot;
-    return (struct broadcast_env){
-        .arg = server,
-        .self = boot->node,
-        .nnodes = boot->nnodes,
-        .arity = (uint32_t)server->conf.tree_arity,
-        .is_lost = server_is_lost,
-        .send = frames_send_shared,
-        .deliver = frames_deliver_said,
-    };
-}
-
 static void nspace_ended(struct server *server, const char *nspace)
 {
     connection_nspace_ended(server, nspace);
@@ -213,18 +197,17 @@ static const struct server_hooks hooks = {
     .task_lost = loss_task,
     .server_lost = loss_server,
     .server_ended = departed_ended,
+    .said = frames_deliver_said,
     .nspace_ended = nspace_ended,
 };
 
 int core_open(struct server *server, struct err *err)
 {
     const struct boot *boot = &server->boot;
-    const struct broadcast_env broadcast = broadcast_env(server);
     const struct engine_env engine = engine_env(server);
     const struct ask_env asks = ask_env(server);
     const struct link_env link = link_env(server);
     server->hooks = &hooks;
-    server->broadcasts = broadcast_new(&broadcast);
     server->nspace = nspace_new(boot);
     server->registry = registry_new();
     server->tasks = calloc(boot_here(boot)->ntasks + 1, sizeof *server->tasks);
@@ -236,8 +219,8 @@ int core_open(struct server *server, struct err *err)
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
         server->engine == NULL || server->asks == NULL || server->surveys == NULL ||
-        server->link == NULL || server->broadcasts == NULL || absent_open(server) != 0 ||
-        steps_open(server) != 0 || meeting_open(server) != 0)
+        server->link == NULL || agreed_open(server) != 0 || steps_open(server) != 0 ||
+        meeting_open(server) != 0)
         return err_set(err, "out of memory");
     return 0;
 }

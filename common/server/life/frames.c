@@ -6,7 +6,7 @@
 
 #include "common/notify/event.h"
 #include "common/server/ending.h"
-#include "common/server/peers/absent.h"
+#include "common/server/peers/agreed.h"
 #include "common/server/peers/departed.h"
 #include "common/server/process/limits.h"
 #include "common/server/spawned/execs.h"
@@ -15,7 +15,6 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/abort.h"
 #include "common/server/tasks/tasks.h"
-#include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
 
 #include <dlfcn.h>
@@ -82,11 +81,6 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
         server_is_to_end(server);
 }
 
-static void on_broadcast(struct server *server, uint32_t from, const void *body, size_t len)
-{
-    broadcast_receive(server->broadcasts, from, body, len);
-}
-
 static void on_announcement(struct server *server, uint32_t from, const void *body, size_t len)
 {
     direct_announced(server->direct, from, body, len);
@@ -136,8 +130,9 @@ static const struct row {
     [FRAME_EVENT] = {ALL, BY_US, notification_receive, notification_receive},
     [FRAME_NSPACE] = {ALL, BY_US, steps_nspace, NULL},
     [FRAME_LEAVING] = {OTHERS, BY_US, steps_leaving, steps_ended},
-    [FRAME_ABSENT] = {STEP, BY_US, absent_receive, NULL},
-    [FRAME_BROADCAST] = {STEP, BY_US, on_broadcast, NULL},
+    [FRAME_VIEW] = {STEP, BY_US, agreed_receive, NULL},
+    [FRAME_OUTSIDE] = {STEP, BY_US, agreed_receive, NULL},
+    [FRAME_EARLY] = {NOBODY, BY_US, NULL, agreed_early},
     [FRAME_SPREAD] = {STEP, BY_US, steps_spread, NULL},
     [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
     [FRAME_STALLED] = {STEP, BY_US, on_stalled, NULL},
@@ -154,9 +149,8 @@ static const struct row *row_of(unsigned type)
 }
 
 /* A message that a server has sent to all servers of the step. */
-void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_t len)
+void frames_deliver_said(struct server *server, uint32_t speaker, const void *message, size_t len)
 {
-    struct server *server = arg;
     const unsigned char *bytes = message;
     const struct row *row = row_of(bytes[0]);
     if (row->said != NULL)
@@ -172,8 +166,10 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     struct server *server = arg;
     const struct row *row = row_of(type);
     bool own = from < server->boot.nnodes;
-    /* While we say goodbye, others may say it to us alone, and which steps are to hear of it. */
-    if (server->leaving && !(own && (type == FRAME_ABSENT || type == FRAME_NSPACE)))
+    /* A server that leaves is in the view until it is let go, and hears which steps are to hear of
+     * the end. */
+    if (server->leaving &&
+        !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE || type == FRAME_NSPACE)))
         return;
     if ((row->from & (own ? STEP : OTHERS)) == 0 ||
         (!own && type == FRAME_ASK && !steps_may_ask(body, len))) {
@@ -182,7 +178,7 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
         return;
     }
     if (own)
-        absent_heard(server, from, type);
+        server_learn(server, from, RM_HEARD);
     if (row->part == ENGINE)
         engine_take_shared(server->engine, from, type, body, len, whole);
     else if (row->part == ASKS)
@@ -206,14 +202,6 @@ const char *frames_name(void *arg, uint32_t node)
 {
     const struct server *server = arg;
     return nspace_name(server->nspace, node);
-}
-
-/* Nothing is sent to a server that was given up. */
-static void on_lost(void *arg, uint32_t node, const char *why)
-{
-    struct server *server = arg;
-    direct_forget(server->direct, node);
-    departed(server, node, why);
 }
 
 static void on_heard(void *arg, uint32_t node)
@@ -255,7 +243,7 @@ static void open_direct(struct server *server)
 static int open_backend(struct server *server, struct err *err)
 {
     const struct rm_host host = {
-        .arg = server, .receive = on_native, .lost = on_lost, .state = status_operations};
+        .arg = server, .receive = on_native, .lost = agreed_lost, .state = status_operations};
     server->rm = server->rm_ops->open(&server->boot, &server->conf, server->base, &host, err);
     return server->rm == NULL ? err_set(err, "the back end %s does not start", server->rm_ops->name)
                               : 0;

@@ -27,7 +27,7 @@ void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
 void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
                     struct shared_bytes *whole);
 /** Hands on a message that server @p speaker has sent to all servers of the step. */
-void frames_deliver_said(void *arg, uint32_t speaker, const void *message, size_t len);
+void frames_deliver_said(struct server *server, uint32_t speaker, const void *message, size_t len);
 
 /** @return a server's name, for the log; borrowed */
 const char *frames_name(void *arg, uint32_t node);

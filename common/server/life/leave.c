@@ -4,7 +4,7 @@
 
 #include "common/holder/holder.h"
 #include "common/server/ending.h"
-#include "common/server/peers/absent.h"
+#include "common/server/peers/agreed.h"
 #include "common/server/spawned/execs.h"
 #include "common/server/spawned/streams.h"
 #include "common/server/status/shown.h"
@@ -104,20 +104,16 @@ static void deliver_rest(struct server *server, bool in_order)
     }
 }
 
-/* A server that leaves at the same time may have said goodbye to us alone, and count on us to pass
- * it on. So we read what was sent to us, until nothing more can come, and tell one more server.
- * @return whether all others have left, as that has shown */
-static bool shut(struct server *server)
+/* Servers of other steps that still send to us are to see that we have left, and not died. */
+static void shut(struct server *server)
 {
     int64_t until = now_ms() + SHUT_MS;
     close_direct(server, DIRECT_MS);
     if (server->rm == NULL || server->rm_ops->shut == NULL)
-        return false;
-    while (server->rm_ops->shut(server->rm) && now_ms() < until) {
+        return;
+    while (server->rm_ops->shut(server->rm) && now_ms() < until)
         if (!server_turn(server, SHUT_LOOK_MS))
             break;
-    }
-    return absent_tell_rest(server);
 }
 
 void server_leave(struct server *server, unsigned ms)
@@ -154,7 +150,7 @@ void server_leave(struct server *server, unsigned ms)
     upcall_answer_spawns(server);
     shown_take(server, UINT32_MAX);
     steps_go_on(server);
-    bool last = going_on && absent_tell(server);
+    bool last = going_on && agreed_leave(server);
     if (going_on && in_order && tasks_one_ended_well(server) && server->rm != NULL &&
         server->rm_ops->let_go != NULL)
         server->rm_ops->let_go(server->rm);
@@ -166,7 +162,7 @@ void server_leave(struct server *server, unsigned ms)
     if (server->told_to_leave)
         server_tell_launcher(BOOT_SAYS_LEFT);
     if (going_on)
-        last = shut(server) || last;
+        shut(server);
     if (last || !going_on)
         steps_end(server, last);
     server_close_backend(server, ms);

@@ -8,7 +8,7 @@
 #include "common/server/life/control.h"
 #include "common/server/life/core.h"
 #include "common/server/life/frames.h"
-#include "common/server/peers/absent.h"
+#include "common/server/peers/agreed.h"
 #include "common/server/peers/departed.h"
 #include "common/server/spawned/execs.h"
 #include "common/server/status/status.h"
@@ -16,7 +16,6 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/alone.h"
 #include "common/server/tasks/stranded.h"
-#include "common/server/trees/broadcast.h"
 #include "common/server/trees/survey.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
@@ -70,8 +69,7 @@ void server_close(struct server *server)
         handoff_run(server->handoff);
     handoff_free(server->handoff);
     departed_free(server);
-    absent_close(server);
-    broadcast_free(server->broadcasts);
+    agreed_close(server);
     stranded_free(server);
     alone_free(server);
     upcall_free_served(server);

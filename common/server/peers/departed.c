@@ -5,8 +5,6 @@
  */
 #include "common/server/peers/departed.h"
 
-#include "common/server/trees/broadcast.h"
-
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
 #include "common/util/log.h"
@@ -21,6 +19,7 @@ enum { STILL_HEARD_MS = 250 };
 
 enum how {
     DIED,
+    TOLD, /* the same, and other servers alone have noticed it */
     LEFT,
     ABSENT, /* left, and a task had failed before PMIx_Init */
     ENDED,  /* with its step, another one */
@@ -82,16 +81,17 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
         server->loss = how == ABSENT && !wait.found ? LOSS_UNSAID : LOSS_SERVER;
         memcpy(server->lost, text, sizeof text);
     }
-    if (how == DIED)
+    bool died = how == DIED || how == TOLD;
+    if (died)
         engine_lost(server->engine, node);
     else
         engine_left(server->engine, node);
+    if (own && !died)
+        server_learn(server, node, RM_LEFT); /* what was to let it go is there by now */
     asks_lost(server->asks, node);
     /* Of one that ended in order, the tasks that were lost have been told. */
-    if (!server->ending && news && how == DIED)
+    if (!server->ending && news && died)
         server->hooks->server_lost(server, node, why);
-    if (own)
-        broadcast_lost(server->broadcasts, node);
     steps_tidy(server, node);
 }
 
@@ -127,9 +127,8 @@ static void leave(struct server *server, uint32_t node, enum how how, const char
     LIST_INSERT_HEAD(&server->departures, d, entry);
 }
 
-void departed(void *arg, uint32_t node, const char *why)
+void departed_lost(struct server *server, uint32_t node, const char *why)
 {
-    struct server *server = arg;
     bool own = node < server->boot.nnodes;
     if (own && engine_is_lost(server->engine, node))
         return; /* it has said so itself */
@@ -137,9 +136,10 @@ void departed(void *arg, uint32_t node, const char *why)
     if (own)
         peer = server->rm_ops->peer(server->rm, node);
     if (peer.state == RM_PEER_LEFT)
-        leave(server, node, LEFT, why);
+        leave(server, node, LEFT, why != NULL ? why : "it has left, for its tasks have ended");
     else
-        gone(server, node, DIED, why);
+        gone(server, node, why != NULL ? DIED : TOLD,
+             why != NULL ? why : "another server of the step cannot reach it");
     if (peer.state == RM_PEER_DIED)
         tasks_host_died(server);
 }

@@ -12,9 +12,10 @@
 
 #include "common/server/server.h"
 
-/** rm_host.lost of the server @p arg: at once, or as soon as its last messages must have come,
- * fails what waits for server @p node, and tells of the loss. @param why one clause, borrowed */
-void departed(void *arg, uint32_t node, const char *why);
+/** At once, or as soon as its last messages must have come, fails what waits for server @p node,
+ * and tells of the loss. @param why one clause, borrowed; NULL: other servers alone have noticed it
+ */
+void departed_lost(struct server *server, uint32_t node, const char *why);
 
 /** The same of a server that says that it has left in order. @param early a task has failed there
  * before PMIx_Init: the user is told when an operation waits for it, now or later */

@@ -8,7 +8,6 @@
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
-#include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 
@@ -26,7 +25,6 @@ static int64_t now;
 static enum rm_peer_state peers[FOREIGN + 1]; /* as the back end says */
 static bool awaited;                          /* for an operation */
 static uint32_t failed[FOREIGN + 1], nfailed; /* what waited for these has failed, in this order */
-static unsigned nsaid_again;                  /* losses that broadcast.c has heard of */
 static unsigned nends;                        /* of the step */
 static char why_ended[256];
 static struct task here[1];
@@ -89,12 +87,11 @@ bool steps_lost(struct server *s, uint32_t node)
     return true;
 }
 
-/* What was said to all is said again to those below it. */
-void broadcast_lost(struct broadcasts *broadcasts, uint32_t node)
+void server_learn(struct server *s, uint32_t node, enum rm_fact fact)
 {
-    (void)broadcasts;
+    (void)s;
+    assert_int_equal(fact, RM_LEFT);
     assert_int_equal(failed[nfailed - 1], node);
-    nsaid_again++;
 }
 
 void steps_tidy(struct server *s, uint32_t node)
@@ -162,7 +159,7 @@ static int begin(void **state)
     static const struct rm_ops ops = {.peer = peer_of};
     (void)state;
     now = 10000;
-    nfailed = ntold = nsaid_again = nends = 0;
+    nfailed = ntold = nends = 0;
     awaited = false;
     for (uint32_t i = 0; i <= FOREIGN; i++)
         peers[i] = RM_PEER_LOST;
@@ -202,9 +199,8 @@ static void run_until(int64_t until)
 static void test_a_loss_counts_at_once(void **state)
 {
     (void)state;
-    departed(&server, 1, "its process has ended");
+    departed_lost(&server, 1, "its process has ended");
     assert_int_equal(nfailed, 1);
-    assert_int_equal(nsaid_again, 1);
     assert_int_equal(ntold, 1);
     assert_int_equal(level, LOG_LEVEL_ERROR);
     assert_string_equal(said, "muster-server on c08 is lost: its process has ended");
@@ -236,7 +232,7 @@ static void test_one_that_died_ends_the_step(void **state)
             rows[i].goes_on ? CONF_TASK_LOSS_CONTINUE : CONF_TASK_LOSS_END_STEP;
         server.tasks = here;
         peers[rows[i].node] = rows[i].died ? RM_PEER_DIED : RM_PEER_LOST;
-        departed(&server, rows[i].node, "its process has ended");
+        departed_lost(&server, rows[i].node, "its process has ended");
         assert_int_equal(timers_wait(&server.timers) > 0,
                          rows[i].died && !rows[i].goes_on && rows[i].node != FOREIGN);
         here[0].state = rows[i].task;
@@ -258,9 +254,8 @@ static void test_a_loss_of_another_step_counts_at_once(void **state)
 {
     (void)state;
     peers[FOREIGN] = RM_PEER_LEFT; /* it says so itself, in order with its results */
-    departed(&server, FOREIGN, "it has left");
+    departed_lost(&server, FOREIGN, "it has left");
     assert_int_equal(nfailed, 1);
-    assert_int_equal(nsaid_again, 0);
 }
 
 /* Another server of that step says that all have ended: the results of this one may come later. */
@@ -282,9 +277,9 @@ static void test_one_that_left_is_heard_to_the_end(void **state)
 {
     (void)state;
     peers[0] = peers[1] = RM_PEER_LEFT;
-    departed(&server, 1, "it has left");
+    departed_lost(&server, 1, "it has left");
     run_until(now + 100);
-    departed(&server, 0, "it has left");
+    departed_lost(&server, 0, "it has left");
     assert_int_equal(nfailed, 0);
     assert_string_equal(said, "");
     run_until(now + 149);
@@ -306,7 +301,7 @@ static void test_one_that_left_and_is_awaited_is_an_error(void **state)
     (void)state;
     awaited = true;
     peers[1] = RM_PEER_LEFT;
-    departed(&server, 1, "it has left");
+    departed_lost(&server, 1, "it has left");
     run_until(now + 250);
     assert_int_equal(nfailed, 1);
     assert_int_equal(level, LOG_LEVEL_ERROR);
@@ -323,7 +318,7 @@ static void test_one_without_tasks_is_told_of_when_needed(void **state)
     assert_string_equal(server.lost, "muster-server on c08 is lost: rank 1 ended");
     assert_int_equal(server.loss, LOSS_UNSAID);
     assert_int_equal(ntold, 0);
-    departed(&server, 1, "nobody is there"); /* as the back end finds in the end */
+    departed_lost(&server, 1, "nobody is there"); /* as the back end finds in the end */
     assert_int_equal(nfailed, 1);
     assert_int_equal(timers_wait(&server.timers), -1);
 }
@@ -343,7 +338,7 @@ static void test_the_end_does_not_wait(void **state)
 {
     (void)state;
     peers[1] = RM_PEER_LEFT;
-    departed(&server, 1, "it has left");
+    departed_lost(&server, 1, "it has left");
     assert_int_equal(timers_wait(&server.timers), 250);
 }
 

@@ -6,7 +6,6 @@
  */
 #include "common/server/steps/spread.h"
 
-#include "common/server/trees/broadcast.h"
 #include "common/tracker/values/tree.h"
 #include "common/transport/frame.h"
 #include "common/util/log.h"
@@ -125,33 +124,24 @@ static void say(const struct spreads *spreads, const char *name, uint32_t speake
     wire_out_free(&out);
 }
 
-/* A word on its way down. */
-struct saying {
-    struct spreads *spreads;
-    struct spread *spread;
-    enum word word;
-};
-
-static bool is_lost(void *arg, uint32_t node)
-{
-    const struct saying *saying = arg;
-    return saying->spreads->env.is_lost(saying->spreads->env.arg, node);
-}
-
-static void say_to(void *arg, uint32_t node)
-{
-    const struct saying *saying = arg;
-    if (saying->word == WORD_LEARN)
-        put(&saying->spread->below, node);
-    say(saying->spreads, saying->spread->name, saying->spread->speaker, saying->word, node);
-}
-
+/* Says a word to the servers next below @p node in the speaker's tree, and in the place of a lost
+ * one to those below that. */
 static void say_below(struct spreads *spreads, struct spread *s, enum word word, uint32_t node)
 {
     const struct spread_env *env = &spreads->env;
     const struct tree tree = {.n = env->nnodes, .root = s->speaker, .arity = env->arity};
-    struct saying saying = {spreads, s, word};
-    broadcast_below(&tree, node, &saying, is_lost, say_to);
+    for (uint32_t i = 0, child; i < tree.arity; i++) {
+        child = tree_child(&tree, node, i);
+        if (child == TREE_NONE)
+            return;
+        if (env->is_lost(env->arg, child)) {
+            say_below(spreads, s, word, child);
+            continue;
+        }
+        if (word == WORD_LEARN)
+            put(&s->below, child);
+        say(spreads, s->name, s->speaker, word, child);
+    }
 }
 
 /* ---- callers that wait ---- */

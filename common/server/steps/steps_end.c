@@ -10,7 +10,7 @@
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
 #include "common/server/steps/strangers.h"
-#include "common/server/trees/broadcast.h"
+#include "common/tracker/values/tree.h"
 #include "common/util/log.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void tell_own(struct server *server, const struct nspace *ns)
         return;
     wire_put_u8(&out, FRAME_LEAVING);
     wire_put_str(&out, ns->foreign->name);
-    broadcast_say(server->broadcasts, &out);
+    server_say(server, &out);
 }
 
 void steps_tidy(struct server *server, uint32_t node)

@@ -2,7 +2,6 @@
 /* Some processes of the step are aborted, and the step goes on without them. */
 #include "common/server/tasks/abort.h"
 
-#include "common/server/trees/broadcast.h"
 #include "common/util/log.h"
 
 #include <errno.h>
@@ -38,7 +37,7 @@ void abort_some(struct server *server, const struct procset *set)
     struct wire_out frame = {0};
     wire_put_u8(&frame, FRAME_ABORT);
     procset_write(set, &frame);
-    broadcast_say(server->broadcasts, &frame);
+    server_say(server, &frame);
     kill_here(server, set);
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* EARLY: u32 rank, u32 signal, u32 exit code */
+#include "common/server/peers/agreed.h"
+
+#include "common/server/ending.h"
+#include "common/server/peers/departed.h"
+#include "common/server/steps/steps.h"
+#include "common/util/clock.h"
+#include "common/util/log.h"
+#include "common/view/view.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WHY_MAX = 160,
+    LEAVE_MS = 2000, /* for the others to let this server go: one of them may never have come */
+};
+
+/* What is known here of a server of the step. */
+struct of_node {
+    char why[WHY_MAX]; /* of a lost one, as this server has noticed; "": it has not */
+    bool early;        /* a task has failed there before PMIx_Init: that is why */
+};
+
+struct agreed {
+    struct of_node **nodes; /* NULL: nothing */
+    bool over, all_go;
+};
+
+static struct of_node *node_of(struct server *server, uint32_t node)
+{
+    struct of_node **at = &server->agreed->nodes[node];
+    if (*at == NULL)
+        *at = calloc(1, sizeof **at);
+    return *at;
+}
+
+/* ---- the surroundings of the view ---- */
+
+static void send_frame(void *arg, uint32_t node, enum frame_type type, struct wire_out *body)
+{
+    struct server *server = arg;
+    struct wire_out head = {0};
+    size_t len;
+    bool whole = !body->failed;
+    void *data = wire_out_take(body, &len);
+    struct shared_bytes *bytes = whole ? shared_bytes_take(data, len) : NULL;
+    wire_put_u8(&head, type);
+    if (bytes != NULL)
+        steps_send(server, node, &head, bytes);
+    else
+        log_error("a frame to %s is lost: out of memory", nspace_name(server->nspace, node));
+    shared_bytes_drop(bytes);
+    wire_out_free(&head);
+}
+
+static void hear(void *arg, uint32_t origin, const void *text, size_t len)
+{
+    struct server *server = arg;
+    if (origin != server->boot.node && !server->leaving && len > 0)
+        server->hooks->said(server, origin, text, len);
+}
+
+/* Nothing waits here any more when this server leaves. */
+static void changed(void *arg, const struct ranges *lost, const struct ranges *left)
+{
+    struct server *server = arg;
+    for (struct ranges_at at = {0}; ranges_next(left, &at);) {
+        const struct of_node *of = server->agreed->nodes[at.number];
+        bool early = of != NULL && of->early;
+        if (!server->leaving)
+            departed_left(server, at.number, early,
+                          early ? of->why : "it has left, for its tasks have ended");
+    }
+    for (struct ranges_at at = {0}; ranges_next(lost, &at) && !server->leaving;) {
+        const struct of_node *of = server->agreed->nodes[at.number];
+        direct_forget(server->direct, at.number);
+        bool noticed = of != NULL && of->why[0] != '\0' && !of->early;
+        departed_lost(server, at.number, noticed ? of->why : NULL);
+    }
+}
+
+static void over(void *arg, enum view_over how, const char *why)
+{
+    struct server *server = arg;
+    char tell[512];
+    server->agreed->over = true;
+    server->agreed->all_go = how == VIEW_ALL_GO;
+    if (how != VIEW_LEFT_OUT || server->leaving || server->ending)
+        return;
+    snprintf(tell, sizeof tell, "muster-server on %s was left out: %s; ending the %s",
+             boot_here(&server->boot)->name, why, log_unit());
+    struct rm_ending ending = ending_of_host(tell);
+    server_end_step(server, &ending, server->boot.node);
+}
+
+int agreed_open(struct server *server)
+{
+    const struct boot *boot = &server->boot;
+    const struct view_env env = {.arg = server,
+                                 .self = boot->node,
+                                 .nnodes = boot->nnodes,
+                                 .arity = (uint32_t)server->conf.tree_arity,
+                                 .timers = &server->timers,
+                                 .send = send_frame,
+                                 .hear = hear,
+                                 .changed = changed,
+                                 .over = over};
+    struct agreed *a = server->agreed = calloc(1, sizeof *a);
+    if (a == NULL)
+        return -1;
+    server->view = view_new(&env);
+    a->nodes = calloc(boot->nnodes, sizeof *a->nodes);
+    return server->view != NULL && a->nodes != NULL ? 0 : -1;
+}
+
+void agreed_close(struct server *server)
+{
+    struct agreed *a = server->agreed;
+    server->agreed = NULL;
+    view_free(server->view);
+    server->view = NULL;
+    if (a == NULL)
+        return;
+    for (uint32_t node = 0; a->nodes != NULL && node < server->boot.nnodes; node++)
+        free(a->nodes[node]);
+    free(a->nodes);
+    free(a);
+}
+
+/* ---- what comes ---- */
+
+void agreed_receive(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    view_take(server->view, from, body, len);
+}
+
+void agreed_lost(void *arg, uint32_t node, const char *why)
+{
+    struct server *server = arg;
+    direct_forget(server->direct, node); /* nothing is sent to a server that was given up */
+    if (node >= server->boot.nnodes) {
+        departed_lost(server, node, why);
+        return;
+    }
+    struct of_node *of = node_of(server, node);
+    if (of != NULL && !of->early)
+        snprintf(of->why, sizeof of->why, "%s", why);
+    view_accuse(server->view, node);
+}
+
+void agreed_early(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    uint32_t node;
+    wire_in_init(&in, body, len);
+    uint32_t rank = wire_get_u32(&in), sig = wire_get_u32(&in), code = wire_get_u32(&in);
+    struct of_node *of = node_of(server, from);
+    if (!wire_end(&in) || of == NULL ||
+        nspace_node(server->nspace, server->boot.nspace, rank, &node) != 0 || node != from) {
+        log_warning("a malformed word of %s was dropped", nspace_name(server->nspace, from));
+        return;
+    }
+    of->early = true;
+    if (sig != 0)
+        snprintf(of->why, sizeof of->why, "rank %u was killed by signal %u (%s) before PMIx_Init",
+                 rank, sig, strsignal((int)sig));
+    else if (code == BOOT_CODE_UNKNOWN)
+        snprintf(of->why, sizeof of->why, "rank %u ended before PMIx_Init", rank);
+    else
+        snprintf(of->why, sizeof of->why, "rank %u ended with exit code %u before PMIx_Init", rank,
+                 code);
+}
+
+/* ---- our own end ---- */
+
+/* The RM ends whole steps by SIGKILL and SIGTERM. */
+static bool failed_early(const struct task *task)
+{
+    return task->state == TASK_EARLY &&
+           (task->sig != 0 ? task->sig != SIGKILL && task->sig != SIGTERM : task->code != 0);
+}
+
+/* Where many have failed, a server that waits for all knows of one. */
+static void say_early(struct server *server)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        const struct task *task = &server->tasks[k];
+        struct wire_out word = {0};
+        if (!failed_early(task))
+            continue;
+        wire_put_u8(&word, FRAME_EARLY);
+        wire_put_u32(&word, here->ranks[k]);
+        wire_put_u32(&word, task->sig);
+        wire_put_u32(&word, task->code);
+        server_say(server, &word);
+        return;
+    }
+}
+
+/* Tells a server that stays, for a while perhaps, which steps are to hear of this one's end. It
+ * does so on its way to the head, so before all can go. */
+static void hand_over(struct server *server)
+{
+    for (uint32_t node = 0; node < server->boot.nnodes; node++)
+        if (node != server->boot.node && view_has(server->view, node)) {
+            steps_hand_over(server, node);
+            return;
+        }
+}
+
+bool agreed_leave(struct server *server)
+{
+    const struct agreed *a = server->agreed;
+    int64_t until = now_ms() + LEAVE_MS, left;
+    bool head = view_head(server->view) == server->boot.node;
+    say_early(server);
+    hand_over(server);
+    view_leave(server->view);
+    while (!a->over && server->rm != NULL && (left = until - now_ms()) > 0)
+        if (!server_turn(server, left))
+            break;
+    return a->all_go && head;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * This server's part in the view that the servers of the step agree on (view/view.h): what is lost
+ * here counts when all have agreed on it, what is said to all goes to the part that it is for, and
+ * a server that ends leaves the view first.
+ *
+ * EARLY, said to all by a server before it leaves: a task of its node has failed before PMIx_Init,
+ * of a program that cannot be started there, say. When an operation then waits for that node, the
+ * user is told so.
+ * @thread the loop's, all of it
+ */
+#ifndef MUSTER_SERVER_AGREED_H
+#define MUSTER_SERVER_AGREED_H
+
+#include "common/server/server.h"
+
+/** @return 0, or -1: out of memory */
+int agreed_open(struct server *server);
+
+/** Takes the body of a FRAME_VIEW or FRAME_OUTSIDE of server @p from. */
+void agreed_receive(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** Takes what server @p from has said to all, the body of a FRAME_EARLY. */
+void agreed_early(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** rm_host.lost of the server @p arg: of a server of the own step, which then is out of the view,
+ * or of another step. @param why one clause, borrowed */
+void agreed_lost(void *arg, uint32_t node, const char *why);
+
+/** Leaves the view, and runs the loop until the others let this server go, or for a moment.
+ * @return whether all leave, and this server speaks for them */
+bool agreed_leave(struct server *server);
+
+void agreed_close(struct server *server);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What the files of view/ share. In the order in which they call each other: members, words,
+ * change, accuse, view. What a file has to say upwards is a mark in struct view, which view.c looks
+ * at.
+ */
+#ifndef MUSTER_VIEW_PRIVATE_H
+#define MUSTER_VIEW_PRIVATE_H
+
+#include "common/util/shared_bytes.h"
+#include "common/view/view.h"
+
+#include <sys/queue.h>
+
+enum {
+    VIEW_NOBODY = 0xffffffff,
+    VIEW_WINDOW = 64,       /* words of the head that not all have heard */
+    VIEW_RETRY_MS = 10,     /* until a proposal that was refused is made again; longer each time */
+    VIEW_REFUSALS_MAX = 10, /* in a row, for which it becomes longer */
+    VIEW_LEAVERS_MS = 250,  /* for all that leave together */
+    VIEW_SETTLE_MS = 1000, /* until all are told what all have heard, when no word says it before */
+};
+
+/** The body of a FRAME_VIEW begins with one of these. Those from VIEW_WORD on are of one view,
+ * whose name follows. */
+enum view_kind {
+    VIEW_ACCUSE = 1, /**< some cannot reach others: name, u32 n, { u32 by, u32 node }… */
+    VIEW_PING,       /**< "do you live?", of an accused server: u32 by, u32 node */
+    VIEW_PONG,       /**< the same bytes back */
+    VIEW_REFUSED,    /**< the receiver was given up by the sender */
+    VIEW_PROPOSE,    /**< ballot, ranges of whom the tree leaves out */
+    VIEW_NACK,       /**< ballot, and a higher one */
+    VIEW_STATE,      /**< ballot, and what the sender and those below it know: see union_write() */
+    VIEW_COMMIT,     /**< ballot, ranges as in PROPOSE, ranges of the newly excluded, union */
+    VIEW_OUTCAST, /**< the receiver is not in the sender's view: u8 whether it left in order, name,
+                     ranges of those who are not in it */
+    VIEW_WORD,    /**< something to say, to the head: u64 the origin's number, text */
+    VIEW_SAID,  /**< a word, down the tree: u64 number, u64 1 + settled, u32 origin, u64 its number,
+                   text */
+    VIEW_HEARD, /**< up the tree, u64: the whole subtree has heard the words up to that one */
+    VIEW_SETTLED, /**< down the tree, u64: all have */
+    VIEW_WISH,    /**< up the tree, ranges: these want to leave */
+    VIEW_EMPTY,   /**< down the tree: all have wanted to, and go */
+};
+
+/** A view, and a ballot: the change that has made it. */
+struct view_name {
+    uint64_t number;
+    uint32_t proposer;
+};
+
+/** Sorted servers, of which one stands in front as the root of a k-ary tree. */
+struct span {
+    uint32_t *v; /**< owned */
+    uint32_t n, root, arity;
+};
+
+/** Something that was said to all. */
+struct word {
+    TAILQ_ENTRY(word) entry;
+    struct view_name view; /**< where the head has numbered it */
+    uint64_t number;
+    uint32_t origin;
+    uint64_t id; /**< the origin's number */
+    struct shared_bytes *text;
+};
+
+TAILQ_HEAD(words, word);
+
+/** What a server knows that others may not: a state, and the union of several. All zero, but for
+ * its list, is empty. */
+struct known {
+    struct view_name view;
+    struct ranges out, left; /**< left is a part of out */
+    struct words words;      /**< ascending by view and number */
+};
+
+/** "by cannot reach node" */
+struct pair {
+    uint32_t by, node;
+    uint32_t told; /**< the server that was told last */
+    bool pinged, reached;
+};
+
+struct kept_frame {
+    STAILQ_ENTRY(kept_frame) entry;
+    uint32_t from;
+    size_t len;
+    unsigned char body[];
+};
+
+STAILQ_HEAD(kept_frames, kept_frame);
+
+struct view {
+    struct view_env env;
+    struct kept_frames own,
+        early;        /* to this server itself; of a view that it has not entered yet */
+    uint32_t entered; /* functions that have been called and have not returned */
+    bool over;
+    bool look;        /* for accuse_act(): there are new pairs, or a new view */
+    bool all_entered; /* for change_all_entered() */
+    /* members.c */
+    struct view_name name;
+    struct ranges out, left;
+    struct span live;
+    /* accuse.c */
+    struct ranges unreachable;
+    struct pair *pairs; /* ascending by the lower and the higher of the two */
+    uint32_t npairs, pairs_cap;
+    /* change.c */
+    struct view_name promised, highest; /* highest: the highest ballot that was heard of */
+    bool frozen;
+    struct span members; /* of the promised proposal */
+    struct ranges members_out;
+    struct known known;                 /* states of the children */
+    struct ranges awaited;              /* children whose state has not come */
+    struct view_name mine;              /* my proposal; number 0: none */
+    struct ranges mine_lost, mine_left; /* whom it newly leaves out, and lets go */
+    struct shared_bytes *last_commit;   /* until all have it */
+    struct ranges go;                   /* those let go with this view, until all have entered it */
+    unsigned refusals;                  /* of proposals of this server, in a row */
+    struct timer retry;
+    bool leaving;          /* this server wants to */
+    struct ranges leavers; /* of the subtree: who wants to */
+    struct timer flush;
+    /* words.c */
+    struct words words;          /* heard, and perhaps not by all */
+    struct view_name heard_view; /* of the newest word that was heard */
+    uint64_t heard;
+    struct words said;    /* by this server, and not heard yet */
+    uint64_t nsaid;       /* ever */
+    struct words waiting; /* the head's: for the window */
+    uint64_t number;      /* the head's: of the last word; the commit is word 0 */
+    int64_t settled;      /* the head's: -1: not even the commit */
+    int64_t *acks;        /* by child: what its subtree has heard; -1: not even the commit */
+    int64_t acked;
+    struct timer settle;
+};
+
+/* ---- members.c ---- */
+
+bool view_name_is(struct view_name a, struct view_name b);
+bool view_name_above(struct view_name a, struct view_name b); /**< a > b */
+void view_put_name(struct wire_out *out, struct view_name name);
+struct view_name view_get_name(struct wire_in *in);
+
+/** Makes the order of all servers but @p without. @param root VIEW_NOBODY: the lowest @return
+ * whether there is memory, and the root in it */
+bool span_make(struct span *span, uint32_t nnodes, const struct ranges *without, uint32_t root,
+               uint32_t arity);
+void span_free(struct span *span);
+uint32_t span_parent(const struct span *span, uint32_t node); /**< or VIEW_NOBODY */
+uint32_t span_below(const struct span *span,
+                    uint32_t node); /**< servers of its subtree, itself included */
+uint32_t span_child(const struct span *span, uint32_t node, uint32_t i); /**< or VIEW_NOBODY */
+bool span_has(const struct span *span, uint32_t node);
+
+/** Memory is out: this server can take part no more. */
+void view_broken(struct view *view);
+/** Sends a frame; to this server itself it is kept until the function that was called first
+ * returns. */
+void view_send(struct view *view, uint32_t node, struct wire_out *body);
+void view_send_bytes(struct view *view, uint32_t node, const void *body, size_t len);
+/** Sends the same bytes to all children in a tree. */
+void view_send_down(struct view *view, const struct span *span, const struct wire_out *body);
+void view_begin(const struct view *view, struct wire_out *body,
+                enum view_kind kind); /**< kind, and the view's name */
+void view_tell_out(struct view *view, uint32_t node);
+/** @return the lowest server of the view that this one reaches; itself at most */
+uint32_t view_lowest(const struct view *view);
+
+/* ---- words.c ---- */
+
+void view_words_init(struct view *view);
+void view_words_free(struct words *words);
+/** Tells all what all have heard. */
+void view_words_settle(struct view *view);
+void view_words_say(struct view *view, const void *text, size_t len);
+void view_words_read(struct words *words, struct wire_in *in);
+void view_words_write(const struct words *words, struct wire_out *out);
+/** Adds those of @p more that are not there; @p more is empty afterwards. */
+void view_words_unite(struct words *words, struct words *more);
+/** Hears what the union of a commit has, and begins the words of a new view. */
+void view_words_enter(struct view *view, struct words *of_union);
+/** Says again what this server has said and not heard. */
+void view_words_again(struct view *view);
+void view_words_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in);
+
+/* ---- change.c ---- */
+
+void change_init(struct view *view);
+void change_free(struct view *view);
+/** Proposes a view without @p lost, canonical and borrowed. */
+void change_propose(struct view *view, const struct ranges *lost);
+void change_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in,
+                 const void *body, size_t len);
+/** A refused proposal is made again, with another ballot. */
+void change_retry(struct view *view);
+/** Those who want to leave are let go, or told of to the server above, though others stay. */
+void change_flush(struct view *view);
+/** All servers have entered this view. */
+void change_all_entered(struct view *view);
+/** This server wants to leave. */
+void change_leave(struct view *view);
+
+/* ---- accuse.c ---- */
+
+/** Forgets pairs with servers that are out; tells the lowest server that this one reaches what is
+ * new, or proposes. */
+void accuse_act(struct view *view);
+void accuse_add(struct view *view, uint32_t by, uint32_t node);
+void accuse_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in);
+
+#endif

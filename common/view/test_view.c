@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of view/: random schedules in which servers end between any two frames, links are cut,
+ * servers hang and wake, and leave, while all of them say things. Then nothing more happens, and
+ * what docs/view.md promises has to hold: one view for all that are left, the same words in the
+ * same order, nothing kept.
+ *
+ * ci/campaign --view runs more of them, and tells what happens in one: by MUSTER_VIEW_SEEDS, their
+ * number, MUSTER_VIEW_FIRST and MUSTER_VIEW_TRACE.
+ */
+#include "common/util/test_cmocka.h"
+#include "common/view/view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    N_MAX = 12,
+    SEEDS = 400,
+    STEPS_MAX = 60000,
+    WORDS_MAX = 4000,
+    NOTES_MAX = 4096,
+};
+
+/* ---- the world ---- */
+
+struct frame {
+    struct frame *next;
+    size_t len;
+    unsigned char body[];
+};
+
+struct server {
+    uint32_t self;
+    struct view *view;
+    struct timers timers;
+    bool alive, leaving, let_go;
+    unsigned hung_until; /* the step of the schedule */
+    int budget;          /* frames until it ends; -1: it does not */
+    uint32_t nheard, nsaid;
+    uint32_t heard[WORDS_MAX]; /* origin * 65536 + number */
+    bool lost[N_MAX], left[N_MAX];
+};
+
+/* "a is to notice that it cannot reach b" */
+struct note {
+    uint32_t a, b;
+};
+
+static struct server servers[N_MAX];
+static uint32_t n, arity;
+static struct frame *queues[N_MAX][N_MAX];
+static bool cut_links[N_MAX][N_MAX];
+static struct note notes[NOTES_MAX];
+static uint32_t nnotes;
+static int64_t now; /* ms */
+static unsigned step, ncuts, nparts, nended;
+static bool calm, tracing;
+static uint64_t seed, random_state;
+
+static uint32_t rnd(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* @return whether something happens that does so in @p of a thousand cases */
+static bool chance(uint32_t of)
+{
+    return rnd(1000) < of;
+}
+
+#define TRACE(...)                                                                                 \
+    do {                                                                                           \
+        if (tracing) {                                                                             \
+            printf("%6u ", step);                                                                  \
+            printf(__VA_ARGS__);                                                                   \
+            putchar('\n');                                                                         \
+        }                                                                                          \
+    } while (0)
+
+static void bad(const char *what, uint32_t server)
+{
+    printf("seed %" PRIu64 ", step %u: %s: server %u\n", seed, step, what, server);
+    fail();
+}
+
+static void note(uint32_t a, uint32_t b)
+{
+    assert_true(nnotes < NOTES_MAX);
+    notes[nnotes++] = (struct note){a, b};
+}
+
+static void end_parts(void);
+
+static void kill_server(uint32_t a)
+{
+    if (!servers[a].alive)
+        return;
+    TRACE("%u ends", a);
+    servers[a].alive = false;
+    servers[a].hung_until = 0;
+    nended++;
+    for (uint32_t i = 0; i < n; i++)
+        if (i != a)
+            note(i, a);
+    end_parts();
+}
+
+/* Cut links may not leave two parts that hear nothing of each other: all but the lowest one's end.
+ */
+static void end_parts(void)
+{
+    bool part[N_MAX] = {false};
+    uint32_t first = 0;
+    while (first < n && !servers[first].alive)
+        first++;
+    if (first == n)
+        return;
+    part[first] = true;
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++)
+                if (part[a] && servers[b].alive && !part[b] && !cut_links[a][b])
+                    part[b] = more = true;
+    }
+    for (uint32_t a = 0; a < n; a++)
+        if (servers[a].alive && !part[a]) {
+            nparts++;
+            kill_server(a);
+        }
+}
+
+static void drop_frames(uint32_t a, uint32_t b, uint32_t keep)
+{
+    struct frame **at = &queues[a][b];
+    for (; keep > 0 && *at != NULL; keep--)
+        at = &(*at)->next;
+    while (*at != NULL) {
+        struct frame *frame = *at;
+        *at = frame->next;
+        free(frame);
+    }
+}
+
+static void cut(uint32_t a, uint32_t b)
+{
+    TRACE("the link of %u and %u is cut", a, b);
+    ncuts++;
+    cut_links[a][b] = cut_links[b][a] = true;
+    drop_frames(a, b, rnd(4));
+    drop_frames(b, a, rnd(4));
+    note(a, b);
+    note(b, a);
+    end_parts();
+}
+
+static void hang(uint32_t a)
+{
+    static const unsigned times[] = {20, 100, 400};
+    TRACE("%u hangs", a);
+    servers[a].hung_until = step + times[rnd(3)];
+    for (uint32_t i = 0; i < n; i++)
+        if (i != a && chance(900))
+            note(i, a);
+}
+
+/* ---- the surroundings of a view ---- */
+
+static int64_t clock_now(void *arg)
+{
+    (void)arg;
+    return now;
+}
+
+static void on_send(void *arg, uint32_t node, enum frame_type type, struct wire_out *body)
+{
+    struct server *s = arg;
+    size_t len;
+    (void)type;
+    void *data = wire_out_take(body, &len);
+    struct frame *frame = malloc(sizeof *frame + len), **end = &queues[s->self][node];
+    assert_non_null(frame);
+    memcpy(frame->body, data, len);
+    frame->len = len;
+    frame->next = NULL;
+    free(data);
+    assert_true(node != s->self && node < n);
+    if (s->alive && s->budget >= 0 && s->budget-- == 0)
+        kill_server(s->self);
+    if (!s->alive || cut_links[s->self][node]) {
+        /* What one that has left in order says before it ends is still sent. */
+        free(frame);
+        return;
+    }
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = frame;
+}
+
+static void on_hear(void *arg, uint32_t origin, const void *text, size_t len)
+{
+    struct server *s = arg;
+    uint32_t number;
+    assert_int_equal(len, sizeof number);
+    memcpy(&number, text, sizeof number);
+    if (!s->alive)
+        return;
+    TRACE("%u hears %u of %u", s->self, number, origin);
+    assert_true(s->nheard < WORDS_MAX);
+    s->heard[s->nheard++] = origin << 16 | number;
+}
+
+static void on_changed(void *arg, const struct ranges *lost, const struct ranges *left)
+{
+    struct server *s = arg;
+    TRACE("%u enters a view, the head is %u", s->self, view_head(s->view));
+    for (struct ranges_at at = {0}; ranges_next(lost, &at);) {
+        if (s->lost[at.number] || s->left[at.number])
+            bad("a server goes twice", s->self);
+        s->lost[at.number] = true;
+    }
+    for (struct ranges_at at = {0}; ranges_next(left, &at);) {
+        if (s->lost[at.number] || s->left[at.number] || !servers[at.number].leaving)
+            bad("a server leaves that has not wished to", s->self);
+        s->left[at.number] = true;
+    }
+}
+
+static void on_over(void *arg, enum view_over how, const char *why)
+{
+    struct server *s = arg;
+    TRACE("%u is over: %s %s", s->self, how != VIEW_LEFT_OUT ? "let go" : "left out", why);
+    if (how != VIEW_LEFT_OUT && !s->leaving)
+        bad("let go without a wish", s->self);
+    s->let_go = how != VIEW_LEFT_OUT;
+    if (s->alive && s->let_go)
+        nended--;
+    kill_server(s->self);
+}
+
+/* ---- a schedule ---- */
+
+/* What is drawn for a schedule, in thousandths of its steps. */
+static struct {
+    uint32_t chaos, quick, cut, leave, hang, say, ms; /* of a step */
+    bool only_cut;
+} plan;
+
+static uint32_t pick(const uint32_t *of, uint32_t count)
+{
+    return of[rnd(count)];
+}
+
+#define PICK(...)                                                                                  \
+    pick((const uint32_t[]){__VA_ARGS__},                                                          \
+         sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+static void draw(void)
+{
+    n = 2 + rnd(N_MAX - 1);
+    arity = 2 + rnd(2);
+    plan.chaos = PICK(100, 300, 900);
+    plan.only_cut = chance(250);
+    plan.quick = PICK(10, 30, 100, 300);
+    plan.cut = plan.only_cut ? 10 : PICK(0, 3, 10);
+    plan.leave = plan.only_cut ? 0 : PICK(0, 0, 5, 30);
+    plan.hang = plan.only_cut ? 0 : PICK(0, 0, 3);
+    plan.say = PICK(0, 10, 50, 300);
+    plan.ms = PICK(0, 1, 10, 100);
+    now = 1;
+    memset(servers, 0, sizeof servers);
+    memset(cut_links, 0, sizeof cut_links);
+    nnotes = ncuts = nparts = nended = 0;
+    calm = false;
+    uint32_t doomed = plan.only_cut ? 0 : rnd(n / PICK(2, 3, 4) + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        struct server *s = &servers[i];
+        s->self = i;
+        s->alive = true;
+        s->budget = -1;
+        s->timers = (struct timers){.now = clock_now};
+        const struct view_env env = {.arg = s,
+                                     .self = i,
+                                     .nnodes = n,
+                                     .arity = arity,
+                                     .timers = &s->timers,
+                                     .send = on_send,
+                                     .hear = on_hear,
+                                     .changed = on_changed,
+                                     .over = on_over};
+        s->view = view_new(&env);
+        assert_non_null(s->view);
+    }
+    for (; doomed > 0; doomed--)
+        servers[rnd(n)].budget = (int)rnd(plan.chaos / 2);
+}
+
+static bool is_up(uint32_t a)
+{
+    return servers[a].alive && servers[a].hung_until <= step;
+}
+
+static uint32_t any_up(void)
+{
+    uint32_t a = rnd(n);
+    for (uint32_t i = 0; i < n && !is_up(a); i++)
+        a = (a + 1) % n;
+    return is_up(a) ? a : UINT32_MAX;
+}
+
+static void say(uint32_t a)
+{
+    struct server *s = &servers[a];
+    uint32_t number = ++s->nsaid;
+    TRACE("%u says %u", a, number);
+    view_say(s->view, &number, sizeof number);
+}
+
+static void chaos(void)
+{
+    uint32_t a = any_up(), b = any_up(), up = 0;
+    for (uint32_t i = 0; i < n; i++)
+        up += is_up(i);
+    if (up > 2 && a != b) {
+        if (chance(plan.cut) && !cut_links[a][b])
+            cut(a, b);
+        if (chance(plan.hang))
+            hang(a);
+        else if (chance(plan.leave) && !servers[b].leaving && servers[b].alive) {
+            TRACE("%u wants to leave", b);
+            servers[b].leaving = true;
+            view_leave(servers[b].view);
+        }
+    }
+    a = any_up();
+    if (a != UINT32_MAX && chance(plan.say))
+        say(a);
+}
+
+/* Runs timers that are due. @param quiet nothing else happens: the clock goes on to the next one
+ * @return whether there was one */
+static bool run_timer(bool quiet)
+{
+    int64_t first = -1;
+    for (uint32_t a = 0; a < n; a++) {
+        int64_t wait = is_up(a) ? timers_wait(&servers[a].timers) : -1;
+        if (wait >= 0 && (first < 0 || wait < first))
+            first = wait;
+    }
+    if (first < 0 || (first > 0 && !quiet))
+        return false;
+    now += first;
+    for (uint32_t a = 0; a < n; a++)
+        if (is_up(a))
+            timers_run(&servers[a].timers);
+    return true;
+}
+
+/* @return whether one was noticed */
+static bool run_note(void)
+{
+    uint32_t at = nnotes > 0 ? rnd(nnotes) : 0;
+    for (uint32_t i = 0; i < nnotes; i++, at = (at + 1) % nnotes) {
+        struct note what = notes[at];
+        if (!is_up(what.a))
+            continue;
+        notes[at] = notes[--nnotes];
+        TRACE("%u notices that it does not reach %u", what.a, what.b);
+        view_accuse(servers[what.a].view, what.b);
+        return true;
+    }
+    return false;
+}
+
+/* @return whether one was delivered */
+static bool run_frame(void)
+{
+    uint32_t at = rnd(n * n);
+    for (uint32_t i = 0; i < n * n; i++, at = (at + 1) % (n * n)) {
+        uint32_t a = at / n, b = at % n;
+        struct frame *frame = queues[a][b];
+        if (frame == NULL || !is_up(b))
+            continue;
+        queues[a][b] = frame->next;
+        TRACE("%u -> %u: %u", a, b, frame->body[0]);
+        view_take(servers[b].view, a, frame->body, frame->len);
+        free(frame);
+        return true;
+    }
+    return false;
+}
+
+static void begin_calm(void)
+{
+    calm = true;
+    for (uint32_t i = 0; i < n; i++) {
+        servers[i].budget = -1;
+        servers[i].hung_until = 0;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (servers[i].alive)
+            say(i);
+}
+
+/* ---- what has to hold ---- */
+
+static void check_words(void)
+{
+    const struct server *longest = &servers[0];
+    for (uint32_t i = 0; i < n; i++)
+        if (servers[i].alive && (!longest->alive || servers[i].nheard > longest->nheard))
+            longest = &servers[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct server *s = &servers[i];
+        if (s->alive && s->nheard != longest->nheard)
+            bad("words: one lacks some", i);
+        if (s->alive && memcmp(s->heard, longest->heard, s->nheard * sizeof *s->heard) != 0)
+            bad("words: another order", i);
+    }
+    for (uint32_t i = 0; longest->alive && i < n; i++) {
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < longest->nheard; k++)
+            if (longest->heard[k] >> 16 == i && (longest->heard[k] & 0xffff) != ++count)
+                bad("words: one is missing, or there twice", i);
+        if (servers[i].alive && count != servers[i].nsaid)
+            bad("words: what a server has said was not heard", i);
+    }
+}
+
+static void check(void)
+{
+    uint32_t first = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct server *s = &servers[i];
+        if (!s->alive)
+            continue;
+        first = first == UINT32_MAX ? i : first;
+        if (view_pending(s->view) != 0)
+            bad("something is kept at rest", i);
+        if (s->leaving)
+            bad("a server that wants to leave is still there", i);
+        for (uint32_t k = 0; k < n; k++) {
+            if (view_has(s->view, k) != servers[k].alive)
+                bad("the view is not who is there", i);
+            if (s->lost[k] != servers[first].lost[k] || s->left[k] != servers[first].left[k])
+                bad("another way of going", i);
+            if (view_has(s->view, k) == (s->lost[k] || s->left[k]))
+                bad("nobody was told that a server has gone", i);
+        }
+    }
+    check_words();
+    if (plan.only_cut && nended > ncuts + nparts)
+        bad("one cut link ends more than one server", nended);
+}
+
+static void run_schedule(void)
+{
+    random_state = seed * 2654435761u + 12345;
+    draw();
+    for (step = 0; step < STEPS_MAX; step++) {
+        if (step == plan.chaos)
+            begin_calm();
+        if (!calm)
+            chaos();
+        if (chance(plan.quick) && run_note())
+            continue;
+        now += plan.ms;
+        if (run_timer(false))
+            continue;
+        if (!run_frame() && !run_note() && !run_timer(true) && calm)
+            break;
+    }
+    if (step == STEPS_MAX)
+        bad("the schedule does not come to rest", n);
+    check();
+    for (uint32_t i = 0; i < n; i++) {
+        view_free(servers[i].view);
+        for (uint32_t k = 0; k < n; k++)
+            drop_frames(i, k, 0);
+    }
+}
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void test_schedules(void **state)
+{
+    (void)state;
+    uint64_t first = number_of("MUSTER_VIEW_FIRST", 1),
+             count = number_of("MUSTER_VIEW_SEEDS", SEEDS);
+    tracing = number_of("MUSTER_VIEW_TRACE", 0) != 0;
+    for (seed = first; seed < first + count; seed++)
+        run_schedule();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One server's part in the agreed view: takes each frame to the file that it is for, and sees to it
+ * that nothing runs within anything else. */
+#include "common/view/view.h"
+
+#include "common/view/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one thing after another ---- */
+
+static bool is_of_a_view(enum view_kind kind)
+{
+    return kind >= VIEW_WORD;
+}
+
+static void keep(struct view *v, struct kept_frames *frames, uint32_t from, const void *body,
+                 size_t len)
+{
+    struct kept_frame *frame = malloc(sizeof *frame + len);
+    if (frame == NULL) {
+        view_broken(v);
+        return;
+    }
+    frame->from = from;
+    frame->len = len;
+    memcpy(frame->body, body, len);
+    STAILQ_INSERT_TAIL(frames, frame, entry);
+}
+
+static void refuse(struct view *v, uint32_t node)
+{
+    struct wire_out body = {0};
+    wire_put_u8(&body, VIEW_REFUSED);
+    view_send(v, node, &body);
+}
+
+static void accused(struct view *v, uint32_t node)
+{
+    if (node == v->env.self || ranges_have(&v->unreachable, node) || ranges_have(&v->out, node))
+        return;
+    if (ranges_put(&v->unreachable, node) != 0)
+        view_broken(v);
+    accuse_add(v, v->env.self, node);
+}
+
+static void take_of_view(struct view *v, uint32_t from, enum view_kind kind, struct wire_in *in,
+                         const void *body, size_t len)
+{
+    struct view_name name = view_get_name(in);
+    if (view_name_above(name, v->name))
+        keep(v, &v->early, from, body, len);
+    else if (!view_name_is(name, v->name) || v->frozen)
+        return; /* its sender says again what is still open */
+    else if (kind < VIEW_WISH)
+        view_words_take(v, from, kind, in);
+    else
+        change_take(v, from, kind, in, body, len);
+}
+
+static void take(struct view *v, uint32_t from, const void *body, size_t len)
+{
+    struct wire_in in;
+    wire_in_init(&in, body, len);
+    enum view_kind kind = wire_get_u8(&in);
+    bool last = kind == VIEW_OUTCAST || kind == VIEW_REFUSED; /* what an outsider says */
+    if (in.bad || from >= v->env.nnodes)
+        return;
+    if (!last && ranges_have(&v->out, from))
+        view_tell_out(v, from);
+    else if (!last && ranges_have(&v->unreachable, from))
+        refuse(v, from);
+    else if (kind == VIEW_REFUSED)
+        accused(v, from);
+    else if (is_of_a_view(kind))
+        take_of_view(v, from, kind, &in, body, len);
+    else if (kind >= VIEW_PROPOSE)
+        change_take(v, from, kind, &in, body, len);
+    else
+        accuse_take(v, from, kind, &in);
+}
+
+static void begin(struct view *v)
+{
+    v->entered++;
+}
+
+/* Does what is left to do, unless a function that was called before does. */
+static void go_on(struct view *v)
+{
+    struct kept_frame *frame;
+    while (v->entered == 1 && !v->over) {
+        if (v->look) {
+            v->look = false;
+            accuse_act(v);
+        } else if (v->all_entered) {
+            v->all_entered = false;
+            change_all_entered(v);
+        } else if ((frame = STAILQ_FIRST(&v->own)) != NULL) {
+            STAILQ_REMOVE_HEAD(&v->own, entry);
+            take(v, frame->from, frame->body, frame->len);
+            free(frame);
+        } else {
+            break;
+        }
+    }
+    v->entered--;
+}
+
+/* ---- the face ---- */
+
+void view_take(struct view *v, uint32_t from, const void *body, size_t len)
+{
+    if (v->over)
+        return;
+    begin(v);
+    if (v->entered > 1)
+        keep(v, &v->own, from, body, len);
+    else
+        take(v, from, body, len);
+    go_on(v);
+}
+
+void view_accuse(struct view *v, uint32_t node)
+{
+    if (v->over || node >= v->env.nnodes)
+        return;
+    begin(v);
+    accused(v, node);
+    go_on(v);
+}
+
+void view_say(struct view *v, const void *text, size_t len)
+{
+    if (v->over)
+        return;
+    begin(v);
+    view_words_say(v, text, len);
+    go_on(v);
+}
+
+void view_leave(struct view *v)
+{
+    if (v->over || v->leaving)
+        return;
+    begin(v);
+    change_leave(v);
+    go_on(v);
+}
+
+uint32_t view_pending(const struct view *v)
+{
+    return !TAILQ_EMPTY(&v->words) + !TAILQ_EMPTY(&v->said) + !TAILQ_EMPTY(&v->waiting) +
+           !STAILQ_EMPTY(&v->early) + !STAILQ_EMPTY(&v->own) + v->frozen + (v->last_commit != NULL);
+}
+
+/* ---- time ---- */
+
+static void on_settle(void *arg, struct timer *timer)
+{
+    (void)timer;
+    begin(arg);
+    view_words_settle(arg);
+    go_on(arg);
+}
+
+static void on_retry(void *arg, struct timer *timer)
+{
+    (void)timer;
+    begin(arg);
+    change_retry(arg);
+    go_on(arg);
+}
+
+static void on_flush(void *arg, struct timer *timer)
+{
+    (void)timer;
+    begin(arg);
+    change_flush(arg);
+    go_on(arg);
+}
+
+/* ---- begin and end ---- */
+
+static void drop(struct kept_frames *frames)
+{
+    struct kept_frame *frame;
+    while ((frame = STAILQ_FIRST(frames)) != NULL) {
+        STAILQ_REMOVE_HEAD(frames, entry);
+        free(frame);
+    }
+}
+
+struct view *view_new(const struct view_env *env)
+{
+    const struct ranges none = {0};
+    struct view *v = calloc(1, sizeof *v);
+    if (v == NULL)
+        return NULL;
+    v->env = *env;
+    STAILQ_INIT(&v->own);
+    STAILQ_INIT(&v->early);
+    timer_init(&v->settle, env->timers, on_settle, v);
+    timer_init(&v->retry, env->timers, on_retry, v);
+    timer_init(&v->flush, env->timers, on_flush, v);
+    change_init(v);
+    view_words_init(v);
+    if (v->acks != NULL && span_make(&v->live, env->nnodes, &none, VIEW_NOBODY, env->arity))
+        return v;
+    view_free(v);
+    return NULL;
+}
+
+void view_free(struct view *v)
+{
+    if (v == NULL)
+        return;
+    timer_stop(&v->settle);
+    timer_stop(&v->retry);
+    timer_stop(&v->flush);
+    drop(&v->own);
+    drop(&v->early);
+    view_words_free(&v->words);
+    view_words_free(&v->said);
+    view_words_free(&v->waiting);
+    change_free(v);
+    free(v->acks);
+    free(v->pairs);
+    span_free(&v->live);
+    ranges_free(&v->unreachable);
+    ranges_free(&v->out);
+    ranges_free(&v->left);
+    free(v);
+}

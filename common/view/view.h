@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The agreed view: which servers of the step are in, and what all of them are told, in one order.
+ * docs/view.md is the protocol; words in italics there are the names here.
+ *
+ * A view begins with all servers of the step and becomes smaller. Its head is its lowest server.
+ * What has to be said to all goes to the head, which numbers it; so all hear it in one order.
+ *
+ *       view_say()                                              hear()
+ *      ───────────► WORD ──► head ── SAID ──► down the tree ──────────►
+ *                             ▲                    │
+ *                             └────── HEARD ───────┘ up the tree: who has heard how much
+ *
+ * A server that cannot reach another one says so (view_accuse()). The head checks it and changes
+ * the view: PROPOSE goes down the tree of the servers that stay, STATE comes up with what not all
+ * have heard, COMMIT goes down with the union of these. Then all enter the new view, and hear what
+ * they lack, before anything else.
+ *
+ * @thread the loop's, all of it
+ */
+#ifndef MUSTER_VIEW_H
+#define MUSTER_VIEW_H
+
+#include "common/tracker/values/ranges.h"
+#include "common/transport/frame.h"
+#include "common/transport/wire.h"
+#include "common/util/timers.h"
+
+/** How it ends with a server. */
+enum view_over {
+    VIEW_LET_GO,  /**< it wanted to leave, and may */
+    VIEW_ALL_GO,  /**< so did all that were left */
+    VIEW_LEFT_OUT /**< the others go on without it: it has to end with its tasks */
+};
+
+/** All that a view needs of its surroundings. Functions may call the view again. */
+struct view_env {
+    void *arg;                    /**< handed to every function below */
+    uint32_t self, nnodes, arity; /**< of the own step; arity at least 2 */
+    struct timers *timers;        /**< borrowed */
+    /** Sends a frame to a server of the step: FRAME_VIEW in order and once, or never again, and
+     * then this server is told so by view_accuse(); FRAME_OUTSIDE to one that may have been given
+     * up, if that can be. @param body its bytes are taken */
+    void (*send)(void *arg, uint32_t node, enum frame_type type, struct wire_out *body);
+    /** Takes what a server, this one perhaps, has said to all. @param text borrowed */
+    void (*hear)(void *arg, uint32_t origin, const void *text, size_t len);
+    /** A new view is entered. @param lost,left servers that are not in it any more: left out, or
+     * let go; canonical, borrowed */
+    void (*changed)(void *arg, const struct ranges *lost, const struct ranges *left);
+    /** This server is in no view any more. Called once; nothing is heard afterwards. @param why one
+     * clause */
+    void (*over)(void *arg, enum view_over how, const char *why);
+};
+
+struct view;
+
+/** @return NULL when out of memory; @p env is copied */
+struct view *view_new(const struct view_env *env);
+
+/** NULL is fine. */
+void view_free(struct view *view);
+
+/** Takes the body of a FRAME_VIEW or FRAME_OUTSIDE of server @p from of the own step. */
+void view_take(struct view *view, uint32_t from, const void *body, size_t len);
+
+/** Server @p node cannot be reached from here, for good. */
+void view_accuse(struct view *view, uint32_t node);
+
+/** Says something to all servers, this one as well; it is heard once, unless this server is lost
+ * before. @param text borrowed */
+void view_say(struct view *view, const void *text, size_t len);
+
+/** This server wants to leave: over() says when it may. */
+void view_leave(struct view *view);
+
+/** @return whether server @p node is in the view */
+bool view_has(const struct view *view, uint32_t node);
+
+/** @return the head: the lowest server of the view */
+uint32_t view_head(const struct view *view);
+
+/** @return what waits here: words that not all have heard, changes; 0 at rest. For tests */
+uint32_t view_pending(const struct view *view);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words: what is said to all, and heard by all in one order. docs/view.md, "Words". */
+#include "common/view/private.h"
+
+#include <stdlib.h>
+
+/* ---- lists of words ---- */
+
+static void drop(struct words *words, struct word *word)
+{
+    TAILQ_REMOVE(words, word, entry);
+    shared_bytes_drop(word->text);
+    free(word);
+}
+
+void view_words_free(struct words *words)
+{
+    while (!TAILQ_EMPTY(words))
+        drop(words, TAILQ_FIRST(words));
+}
+
+static int by_place(const struct word *a, const struct word *b)
+{
+    if (!view_name_is(a->view, b->view))
+        return view_name_above(a->view, b->view) ? 1 : -1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+void view_words_unite(struct words *words, struct words *more)
+{
+    struct word *at = TAILQ_FIRST(words), *word;
+    while ((word = TAILQ_FIRST(more)) != NULL) {
+        while (at != NULL && by_place(at, word) < 0)
+            at = TAILQ_NEXT(at, entry);
+        if (at != NULL && by_place(at, word) == 0) {
+            drop(more, word);
+            continue;
+        }
+        TAILQ_REMOVE(more, word, entry);
+        if (at != NULL)
+            TAILQ_INSERT_BEFORE(at, word, entry);
+        else
+            TAILQ_INSERT_TAIL(words, word, entry);
+    }
+}
+
+/* @param text taken over @return NULL: out of memory */
+static struct word *add(struct words *words, uint32_t origin, uint64_t id,
+                        struct shared_bytes *text)
+{
+    struct word *word = text != NULL ? calloc(1, sizeof *word) : NULL;
+    if (word == NULL) {
+        shared_bytes_drop(text);
+        return NULL;
+    }
+    word->origin = origin;
+    word->id = id;
+    word->text = text;
+    TAILQ_INSERT_TAIL(words, word, entry);
+    return word;
+}
+
+enum { WORD_BYTES = 12 + 8 + 4 + 8 + 4 }; /* at least, on the wire */
+
+void view_words_write(const struct words *words, struct wire_out *out)
+{
+    const struct word *word;
+    uint32_t n = 0;
+    TAILQ_FOREACH (word, words, entry)
+        n++;
+    wire_put_u32(out, n);
+    TAILQ_FOREACH (word, words, entry) {
+        view_put_name(out, word->view);
+        wire_put_u64(out, word->number);
+        wire_put_u32(out, word->origin);
+        wire_put_u64(out, word->id);
+        wire_put_block(out, word->text->data, word->text->len);
+    }
+}
+
+void view_words_read(struct words *words, struct wire_in *in)
+{
+    uint32_t n = wire_get_count(in, WORD_BYTES);
+    for (; n > 0 && !in->bad; n--) {
+        struct word place = {.view = view_get_name(in), .number = 0};
+        size_t len;
+        place.number = wire_get_u64(in);
+        place.origin = wire_get_u32(in);
+        place.id = wire_get_u64(in);
+        const void *text = wire_get_block(in, &len);
+        const struct word *before = TAILQ_LAST(words, words);
+        if (in->bad || (before != NULL && by_place(before, &place) >= 0)) {
+            in->bad = true;
+            return;
+        }
+        struct word *word = add(words, place.origin, place.id, shared_bytes_copy(text, len));
+        if (word == NULL) {
+            in->bad = true;
+            return;
+        }
+        word->view = place.view;
+        word->number = place.number;
+    }
+}
+
+/* ---- saying ---- */
+
+static void to_head(struct view *v, const struct word *word)
+{
+    struct wire_out body = {0};
+    view_begin(v, &body, VIEW_WORD);
+    wire_put_u64(&body, word->id);
+    wire_put_raw(&body, word->text->data, word->text->len);
+    view_send(v, view_head(v), &body);
+}
+
+void view_words_say(struct view *v, const void *text, size_t len)
+{
+    const struct word *word = add(&v->said, v->env.self, ++v->nsaid, shared_bytes_copy(text, len));
+    if (word == NULL)
+        view_broken(v);
+    else if (!v->frozen)
+        to_head(v, word);
+}
+
+static bool is_head(const struct view *v)
+{
+    return view_head(v) == v->env.self;
+}
+
+static void forget(struct view *v, int64_t settled)
+{
+    for (struct word *word = TAILQ_FIRST(&v->words), *next; word != NULL; word = next) {
+        next = TAILQ_NEXT(word, entry);
+        if (!view_name_is(word->view, v->name) || (int64_t)word->number <= settled)
+            drop(&v->words, word);
+    }
+    v->all_entered = true;
+}
+
+/* @param word in @p from: moved to those that were heard */
+static void hear(struct view *v, struct words *from, struct word *word)
+{
+    uint32_t origin = word->origin;
+    uint64_t id = word->id;
+    struct word *said = NULL;
+    struct shared_bytes *text = shared_bytes_hold(word->text);
+    TAILQ_REMOVE(from, word, entry);
+    TAILQ_INSERT_TAIL(&v->words, word, entry);
+    v->heard_view = word->view;
+    v->heard = word->number;
+    if (origin == v->env.self)
+        TAILQ_FOREACH (said, &v->said, entry)
+            if (said->id == id)
+                break;
+    if (said != NULL)
+        drop(&v->said, said);
+    v->env.hear(v->env.arg, origin, text->data, text->len); /* which may say more */
+    shared_bytes_drop(text);
+}
+
+static void say_next(struct view *v);
+
+/* Tells upwards what this server and all below it have heard. */
+static void acknowledge(struct view *v)
+{
+    int64_t low = view_name_is(v->heard_view, v->name) ? (int64_t)v->heard : 0;
+    for (uint32_t i = 0; i < v->env.arity; i++)
+        if (span_child(&v->live, v->env.self, i) != VIEW_NOBODY && v->acks[i] < low)
+            low = v->acks[i];
+    if (low <= v->acked)
+        return;
+    v->acked = low;
+    if (is_head(v)) {
+        v->settled = low;
+        forget(v, low);
+        timer_after(&v->settle, VIEW_SETTLE_MS);
+        say_next(v);
+        return;
+    }
+    struct wire_out body = {0};
+    view_begin(v, &body, VIEW_HEARD);
+    wire_put_u64(&body, (uint64_t)low);
+    view_send(v, span_parent(&v->live, v->env.self), &body);
+}
+
+/* Passes on and hears a word, which is alone in @p words. */
+static void pass_on(struct view *v, int64_t settled, struct words *words)
+{
+    struct word *word = TAILQ_FIRST(words);
+    struct wire_out body = {0};
+    view_begin(v, &body, VIEW_SAID);
+    wire_put_u64(&body, word->number);
+    wire_put_u64(&body, (uint64_t)(settled + 1));
+    wire_put_u32(&body, word->origin);
+    wire_put_u64(&body, word->id);
+    wire_put_raw(&body, word->text->data, word->text->len);
+    view_send_down(v, &v->live, &body);
+    wire_out_free(&body);
+    hear(v, words, word);
+    if (!v->over)
+        acknowledge(v);
+}
+
+static void say_next(struct view *v)
+{
+    struct word *word;
+    while (!v->over && (word = TAILQ_FIRST(&v->waiting)) != NULL &&
+           (int64_t)v->number - v->settled < VIEW_WINDOW) {
+        struct words one = TAILQ_HEAD_INITIALIZER(one);
+        TAILQ_REMOVE(&v->waiting, word, entry);
+        TAILQ_INSERT_TAIL(&one, word, entry);
+        word->view = v->name;
+        word->number = ++v->number;
+        timer_stop(&v->settle);
+        pass_on(v, v->settled, &one);
+    }
+}
+
+void view_words_settle(struct view *v)
+{
+    struct wire_out body = {0};
+    view_begin(v, &body, VIEW_SETTLED);
+    wire_put_u64(&body, (uint64_t)v->settled);
+    view_send_down(v, &v->live, &body);
+    wire_out_free(&body);
+}
+
+/* ---- frames ---- */
+
+static void take_word(struct view *v, uint32_t from, struct wire_in *in)
+{
+    uint64_t id = wire_get_u64(in);
+    size_t len = (size_t)(in->end - in->p);
+    if (!is_head(v) || in->bad)
+        return;
+    if (add(&v->waiting, from, id, shared_bytes_copy(wire_get_raw(in, len), len)) == NULL)
+        view_broken(v);
+    else
+        say_next(v);
+}
+
+static void take_said(struct view *v, struct wire_in *in)
+{
+    struct words one = TAILQ_HEAD_INITIALIZER(one);
+    uint64_t number = wire_get_u64(in);
+    int64_t settled = (int64_t)wire_get_u64(in) - 1;
+    uint32_t origin = wire_get_u32(in);
+    uint64_t id = wire_get_u64(in);
+    size_t len = (size_t)(in->end - in->p);
+    uint64_t last = view_name_is(v->heard_view, v->name) ? v->heard : 0;
+    if (in->bad || number != last + 1 || origin >= v->env.nnodes)
+        return;
+    struct word *word = add(&one, origin, id, shared_bytes_copy(wire_get_raw(in, len), len));
+    if (word == NULL) {
+        view_broken(v);
+        return;
+    }
+    word->view = v->name;
+    word->number = number;
+    if (settled >= 0)
+        forget(v, settled);
+    pass_on(v, settled, &one);
+}
+
+static void take_heard(struct view *v, uint32_t from, struct wire_in *in)
+{
+    uint64_t low = wire_get_u64(in);
+    for (uint32_t i = 0; i < v->env.arity; i++)
+        if (span_child(&v->live, v->env.self, i) == from && v->acks[i] < (int64_t)low)
+            v->acks[i] = (int64_t)low;
+    acknowledge(v);
+}
+
+static void take_settled(struct view *v, struct wire_in *in)
+{
+    struct wire_out body = {0};
+    uint64_t settled = wire_get_u64(in);
+    view_begin(v, &body, VIEW_SETTLED);
+    wire_put_u64(&body, settled);
+    view_send_down(v, &v->live, &body);
+    wire_out_free(&body);
+    forget(v, (int64_t)settled);
+}
+
+void view_words_take(struct view *v, uint32_t from, enum view_kind kind, struct wire_in *in)
+{
+    bool above = from == span_parent(&v->live, v->env.self);
+    if (kind == VIEW_WORD)
+        take_word(v, from, in);
+    else if (kind == VIEW_SAID && above)
+        take_said(v, in);
+    else if (kind == VIEW_HEARD)
+        take_heard(v, from, in);
+    else if (kind == VIEW_SETTLED && above)
+        take_settled(v, in);
+}
+
+/* ---- a new view ---- */
+
+static void fresh(struct view *v)
+{
+    v->number = 0;
+    v->acked = v->settled = -1;
+    for (uint32_t i = 0; i < v->env.arity; i++)
+        v->acks[i] = -1;
+    view_words_free(&v->waiting);
+    timer_stop(&v->settle);
+}
+
+void view_words_init(struct view *v)
+{
+    TAILQ_INIT(&v->words);
+    TAILQ_INIT(&v->said);
+    TAILQ_INIT(&v->waiting);
+    v->acks = calloc(v->env.arity, sizeof *v->acks);
+    if (v->acks != NULL)
+        fresh(v);
+    v->acked = v->settled = 0; /* all begin in the first view */
+    for (uint32_t i = 0; v->acks != NULL && i < v->env.arity; i++)
+        v->acks[i] = 0;
+}
+
+void view_words_enter(struct view *v, struct words *of_union)
+{
+    struct word *word;
+    view_words_free(&v->words);
+    fresh(v);
+    while (!v->over && (word = TAILQ_FIRST(of_union)) != NULL) {
+        const struct word last = {.view = v->heard_view, .number = v->heard};
+        if (by_place(word, &last) > 0) {
+            hear(v, of_union, word);
+        } else {
+            TAILQ_REMOVE(of_union, word, entry);
+            TAILQ_INSERT_TAIL(&v->words, word, entry);
+        }
+    }
+}
+
+void view_words_again(struct view *v)
+{
+    const struct word *word;
+    TAILQ_FOREACH (word, &v->said, entry)
+        to_head(v, word);
+    acknowledge(v);
+}
