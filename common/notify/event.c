@@ -212,6 +212,17 @@ static void send_to(struct server *server, uint32_t node, const struct notificat
         steps_send(server, node, &out, NULL);
 }
 
+/* Whether an event that goes to some servers of the own step is said to all of them: so the events
+ * of one source arrive in their order. Where there are many servers, that would cost too much. */
+static bool is_said(const struct server *server, const struct route *route)
+{
+    uint32_t own = server->boot.nnodes;
+    bool some = route->everywhere;
+    for (uint32_t node = 0; node < own && own <= (uint32_t)server->conf.tree_arity + 1; node++)
+        some |= route->to[node];
+    return some;
+}
+
 pmix_status_t notification_send(struct server *server, const struct notification *event)
 {
     uint32_t handles = nspace_handles(server->nspace);
@@ -222,20 +233,20 @@ pmix_status_t notification_send(struct server *server, const struct notification
         return PMIX_ERR_NOMEM;
     pmix_status_t rc = route_event(server, &route, event);
     uint32_t own = server->boot.nnodes, n = 0;
-    if (route.everywhere) {
+    bool said = is_said(server, &route);
+    if (said) {
         struct wire_out out = write_event(server, event);
         server_say(server, &out);
         n = own - 1;
     }
-    for (uint32_t node = route.everywhere ? own : 0; node < handles; node++)
+    for (uint32_t node = said ? own : 0; node < handles; node++)
         if (route.to[node]) {
             send_to(server, node, event);
             n++;
         }
     log_debug("notify: event %d of %s rank %u, range %u, goes to %u nodes%s: %s", event->code,
               event->source.nspace, event->source.rank, event->range, n,
-              route.everywhere ? ", to those of this step along a tree" : "",
-              PMIx_Error_string(rc));
+              said ? ", to those of this step along a tree" : "", PMIx_Error_string(rc));
     if (event->group.what != EVENT_GROUP_FAILED) /* here it is noted when it is given */
         event_group_note(server, &event->group);
     server->events.out++;
@@ -415,6 +426,26 @@ static const char *fault_of(const struct server *server, uint32_t from,
     return NULL;
 }
 
+/* Whether an event of a custom range, which may have been said to all, is for a process here. */
+static bool is_for_us(const struct server *server, const pmix_info_t *info, size_t ninfo)
+{
+    struct notification event = {0};
+    bool found = false;
+    uint32_t node;
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_CUSTOM_RANGE))
+            copy_targets(&event, &info[i].value);
+    for (size_t i = 0; i < event.ntargets && !found; i++) {
+        const pmix_proc_t *proc = &event.targets[i];
+        found = proc->rank == PMIX_RANK_WILDCARD
+                    ? nspace_find(server->nspace, proc->nspace) == server->nspace
+                    : nspace_node(server->nspace, proc->nspace, proc->rank, &node) == 0 &&
+                          node == server->boot.node;
+    }
+    free(event.targets);
+    return found;
+}
+
 void notification_receive(struct server *server, uint32_t from, const void *body, size_t len)
 {
     struct event_frame frame;
@@ -430,6 +461,11 @@ void notification_receive(struct server *server, uint32_t from, const void *body
         server->events.dropped++;
         log_warning("an event of %s was dropped: %s", nspace_name(server->nspace, from),
                     fault != NULL ? fault : PMIx_Error_string(rc));
+        return;
+    }
+    if (frame.range == PMIX_RANGE_CUSTOM && !is_for_us(server, info, frame.ninfo)) {
+        if (info != NULL)
+            PMIX_INFO_FREE(info, frame.ninfo);
         return;
     }
     server->events.in++;

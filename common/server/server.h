@@ -87,8 +87,8 @@ struct server_hooks {
     void (*server_lost)(struct server *server, uint32_t node, const char *why);
     /** A server of another step has ended with it, as another server says: departed_ended(). */
     void (*server_ended)(struct server *server, uint32_t node);
-    /** Server @p from of the step has said something to all. @param message type byte and body of a
-     * frame, borrowed */
+    /** Server @p from of the step, this one perhaps, has said something to all. @param message type
+     * byte and body of a frame, borrowed */
     void (*said)(struct server *server, uint32_t from, const void *message, size_t len);
     /** The step of another namespace has ended. */
     void (*nspace_ended)(struct server *server, const char *nspace);
@@ -217,7 +217,7 @@ void server_is_to_end(struct server *server);
  * @thread the loop's */
 bool server_has_left(const struct server *server, uint32_t node);
 
-/** Says something to all other servers of the step, which hear it in the order of all such words.
+/** Says something to all servers of the step, which hear it in the order of all such words.
  * @param message type byte and body of a frame; its bytes are taken @thread the loop's */
 void server_say(struct server *server, struct wire_out *message);
 

@@ -31,10 +31,9 @@ enum frame_type {
     FRAME_NSPACE,   /**< a namespace's registration, to a server of another step */
     FRAME_LEAVING,  /**< the sender, or all of its step, ends, to a server of another step */
     FRAME_GREETING, /**< ahead of the first frame to a server: what both must have alike */
-    FRAME_SPREAD,   /**< a namespace that all of the own step has to know: see server/steps/spread.h
-                     */
+    FRAME_SPREAD,   /**< a namespace that all are to know, to all: see server/steps/spread.h */
     FRAME_ANNOUNCE, /**< how to connect to the sender: see direct/announce.h */
-    FRAME_OUTSIDE,  /**< the receiver was given up, or is not in the view: see view/view.h */
+    FRAME_OUTSIDE = 23, /**< the receiver was given up, or is not in the view: see view/view.h */
     FRAME_STARTED = 24, /**< processes of a spawned step have been started, or cannot be: see
                              server/spawned/execs.h */
     FRAME_FELLOWS = 25, /**< the leaders of a bootstrap, from its home to the leaders' servers */
@@ -59,7 +58,6 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_WANTED:
     case FRAME_EVENT:
     case FRAME_CANCEL:
-    case FRAME_SPREAD:
     case FRAME_VIEW:
     case FRAME_STALLED:
         return CARE_SHOULD;

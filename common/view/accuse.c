@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIR_BYTES = 8 }; /* on the wire */
+enum { PAIR_BYTES = 9 }; /* on the wire */
+
+static void put(struct view *v, struct ranges *set, uint32_t node)
+{
+    if (ranges_put(set, node) != 0)
+        view_broken(v);
+}
 
 static uint32_t lower(const struct pair *pair)
 {
@@ -41,9 +47,9 @@ static uint32_t place_of(const struct view *v, const struct pair *pair)
     return low;
 }
 
-void accuse_add(struct view *v, uint32_t by, uint32_t node)
+void accuse_add(struct view *v, uint32_t by, uint32_t node, bool left)
 {
-    const struct pair pair = {.by = by, .node = node, .told = VIEW_NOBODY};
+    const struct pair pair = {.by = by, .node = node, .told = VIEW_NOBODY, .left = left};
     if (by == node || by >= v->env.nnodes || node >= v->env.nnodes || ranges_have(&v->out, by) ||
         ranges_have(&v->out, node))
         return;
@@ -64,6 +70,14 @@ void accuse_add(struct view *v, uint32_t by, uint32_t node)
     v->pairs[at] = pair;
     v->npairs++;
     v->look = true;
+}
+
+void accuse_own(struct view *v, uint32_t node, bool left)
+{
+    if (node == v->env.self || ranges_have(&v->unreachable, node) || ranges_have(&v->out, node))
+        return;
+    put(v, &v->unreachable, node);
+    accuse_add(v, v->env.self, node, left);
 }
 
 static void tidy(struct view *v)
@@ -107,6 +121,12 @@ static void put_pair(struct wire_out *body, uint32_t by, uint32_t node)
     wire_put_u32(body, node);
 }
 
+static void put_accusation(struct wire_out *body, uint32_t by, uint32_t node, bool left)
+{
+    put_pair(body, by, node);
+    wire_put_u8(body, left);
+}
+
 static void tell(struct view *v, uint32_t to)
 {
     struct wire_out body = {0};
@@ -118,7 +138,7 @@ static void tell(struct view *v, uint32_t to)
         if (v->pairs[i].told == to)
             continue;
         v->pairs[i].told = to;
-        put_pair(&body, v->pairs[i].by, v->pairs[i].node);
+        put_accusation(&body, v->pairs[i].by, v->pairs[i].node, v->pairs[i].left);
         n++;
     }
     if (n > 0 && !body.failed) {
@@ -129,12 +149,6 @@ static void tell(struct view *v, uint32_t to)
 }
 
 /* ---- deciding ---- */
-
-static void put(struct view *v, struct ranges *set, uint32_t node)
-{
-    if (ranges_put(set, node) != 0)
-        view_broken(v);
-}
 
 static void ping(struct view *v, struct pair *pair)
 {
@@ -167,7 +181,7 @@ static void whom_to_leave_out(struct view *v, struct ranges *outs)
 
 void accuse_act(struct view *v)
 {
-    struct ranges outs = {0};
+    struct ranges outs = {0}, ended = {0};
     bool news = false;
     tidy(v);
     uint32_t to = whom_to_tell(v);
@@ -178,9 +192,13 @@ void accuse_act(struct view *v)
     whom_to_leave_out(v, &outs);
     for (struct ranges_at at = {0}; ranges_next(&outs, &at);)
         news |= v->mine.number == 0 || !ranges_have(&v->mine_lost, at.number);
+    for (uint32_t i = 0; i < v->npairs && news; i++)
+        if (v->pairs[i].left && ranges_have(&outs, v->pairs[i].node))
+            put(v, &ended, v->pairs[i].node);
     if (news)
-        change_propose(v, &outs);
+        change_propose(v, &outs, &ended);
     ranges_free(&outs);
+    ranges_free(&ended);
 }
 
 /* ---- frames ---- */
@@ -198,9 +216,9 @@ static void take_accuse(struct view *v, uint32_t from, struct wire_in *in)
         view_send_bytes(v, from, v->last_commit->data, v->last_commit->len);
     for (; n > 0 && !in->bad; n--) {
         uint32_t by = wire_get_u32(in), node = wire_get_u32(in);
-        accuse_add(v, by, node);
+        accuse_add(v, by, node, wire_get_u8(in) != 0);
         if (older && ranges_have(&v->out, node)) {
-            put_pair(&body, v->env.self, node);
+            put_accusation(&body, v->env.self, node, ranges_have(&v->left, node));
             nout++;
         }
     }
@@ -216,6 +234,7 @@ static void take_pong(struct view *v, uint32_t from, struct wire_in *in)
     struct pair pair = {.by = wire_get_u32(in), .node = 0};
     pair.node = wire_get_u32(in);
     uint32_t at = place_of(v, &pair);
+    change_lives(v, from);
     if (in->bad || from != pair.node || at == v->npairs || by_pair(&pair, &v->pairs[at]) != 0)
         return;
     v->pairs[at].reached = true;

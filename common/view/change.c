@@ -50,7 +50,7 @@ static void known_read(const struct view *v, struct known *known, struct wire_in
     known->view = view_get_name(in);
     ranges_read(&known->out, v->env.nnodes - 1, in);
     ranges_read(&known->left, v->env.nnodes - 1, in);
-    view_words_read(&known->words, in);
+    view_words_read(&known->words, v->env.nnodes, in);
     if (!wire_end(in))
         in->bad = true;
 }
@@ -106,7 +106,7 @@ static void drop_mine(struct view *v)
     ranges_free(&v->mine_left);
 }
 
-void change_propose(struct view *v, const struct ranges *lost)
+void change_propose(struct view *v, const struct ranges *lost, const struct ranges *ended)
 {
     struct ranges without = {0};
     struct wire_out body = {0};
@@ -117,9 +117,8 @@ void change_propose(struct view *v, const struct ranges *lost)
     v->highest = (struct view_name){top->number + 1, v->env.self};
     v->mine = v->highest;
     unite(v, &v->mine_lost, lost);
-    for (struct ranges_at at = {0}; ranges_next(&v->leavers, &at);)
-        if (!ranges_have(lost, at.number))
-            put(v, &v->mine_left, at.number);
+    unite(v, &v->mine_left, &v->leavers); /* also who has gone before it was let go */
+    unite(v, &v->mine_left, ended);
     unite(v, &without, &v->out);
     unite(v, &without, lost);
     put_ballot(&body, VIEW_PROPOSE, v->mine);
@@ -130,12 +129,16 @@ void change_propose(struct view *v, const struct ranges *lost)
 
 void change_retry(struct view *v)
 {
-    struct ranges lost = {0};
+    struct ranges lost = {0}, ended = {0};
     if (view_lowest(v) != v->env.self)
         return;
     unite(v, &lost, &v->mine_lost);
-    change_propose(v, &lost);
+    for (struct ranges_at at = {0}; ranges_next(&v->mine_left, &at);)
+        if (ranges_have(&lost, at.number))
+            put(v, &ended, at.number);
+    change_propose(v, &lost, &ended);
     ranges_free(&lost);
+    ranges_free(&ended);
 }
 
 static void nack(struct view *v, uint32_t node, struct view_name ballot, struct view_name higher)
@@ -161,7 +164,10 @@ static void merge(struct view *v)
     struct wire_out body = {0};
     if (v->awaited.n > 0 || !v->frozen)
         return;
+    timer_stop(&v->patience);
     unite_own(v, &v->known);
+    if (v->over)
+        return;
     uint32_t above = span_parent(&v->members, v->env.self);
     if (above != VIEW_NOBODY) {
         put_ballot(&body, VIEW_STATE, v->promised);
@@ -189,8 +195,9 @@ static void take_propose(struct view *v, struct wire_in *in, const void *body, s
     bool good = wire_end(in) && ballot.proposer < v->env.nnodes &&
                 span_make(&members, v->env.nnodes, &without, ballot.proposer, v->env.arity) &&
                 span_has(&members, v->env.self);
-    if (!good) {
-        /* malformed, or not for us */
+    if (!good) { /* malformed, or not for us */
+        if (!in->bad && members.v == NULL && ballot.proposer < v->env.nnodes)
+            view_broken(v);
     } else if (ranges_have(&v->out, ballot.proposer)) {
         view_tell_out(v, ballot.proposer);
     } else if (ballot.proposer == v->env.self && !view_name_is(v->mine, ballot)) {
@@ -216,6 +223,8 @@ static void take_propose(struct view *v, struct wire_in *in, const void *body, s
         for (uint32_t i = 0, child; i < v->env.arity; i++)
             if ((child = span_child(&v->members, v->env.self, i)) != VIEW_NOBODY)
                 put(v, &v->awaited, child);
+        ranges_free(&v->asked);
+        timer_after(&v->patience, VIEW_PATIENCE_MS);
         merge(v);
     }
     span_free(&members);
@@ -243,14 +252,37 @@ static void take_nack(struct view *v, struct wire_in *in)
     timer_after(&v->retry, most + (int64_t)(retry_hash(v) % (uint64_t)most));
 }
 
-static void remove_awaited(struct view *v, uint32_t node)
+static void take_out(struct view *v, struct ranges *set, uint32_t node)
 {
     struct ranges rest = {0};
-    for (struct ranges_at at = {0}; ranges_next(&v->awaited, &at);)
+    for (struct ranges_at at = {0}; ranges_next(set, &at);)
         if (at.number != node)
             put(v, &rest, at.number);
-    ranges_free(&v->awaited);
-    v->awaited = rest;
+    ranges_free(set);
+    *set = rest;
+}
+
+void change_look(struct view *v, struct ranges *silent)
+{
+    for (struct ranges_at at = {0}; ranges_next(&v->awaited, &at);) {
+        struct wire_out body = {0};
+        if (ranges_have(&v->asked, at.number)) {
+            put(v, silent, at.number);
+            continue;
+        }
+        put(v, &v->asked, at.number);
+        wire_put_u8(&body, VIEW_PING);
+        wire_put_u32(&body, v->env.self);
+        wire_put_u32(&body, at.number);
+        view_send(v, at.number, &body);
+    }
+    if (v->awaited.n > 0)
+        timer_after(&v->patience, VIEW_PATIENCE_MS);
+}
+
+void change_lives(struct view *v, uint32_t node)
+{
+    take_out(v, &v->asked, node);
 }
 
 static void take_state(struct view *v, uint32_t from, struct wire_in *in)
@@ -260,7 +292,7 @@ static void take_state(struct view *v, uint32_t from, struct wire_in *in)
     known_read(v, &state, in);
     if (!in->bad && view_name_is(ballot, v->promised) && v->frozen &&
         ranges_have(&v->awaited, from)) {
-        remove_awaited(v, from);
+        take_out(v, &v->awaited, from);
         known_unite(v, &v->known, &state);
         merge(v);
     }
@@ -317,9 +349,10 @@ static struct ranges news(struct view *v, const struct ranges *now, const struct
 {
     struct ranges set = {0};
     for (struct ranges_at at = {0}; ranges_next(now, &at);)
-        if (!ranges_have(before, at.number) && ranges_have(of, at.number) != without)
-            put(v, &set, at.number);
-    return set;
+        if (!ranges_have(before, at.number) && ranges_have(of, at.number) != without &&
+            ranges_add(&set, at.number, at.number) != 0)
+            view_broken(v);
+    return set; /* canonical: the walk ascends */
 }
 
 static void enter(struct view *v, struct commit *c, const void *body, size_t len)
@@ -353,8 +386,6 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     if (v->over)
         return;
     view_words_again(v);
-    if (v->leaving)
-        change_leave(v);
     STAILQ_CONCAT(&v->own, &v->early);
     v->look = true;
 }
@@ -370,7 +401,8 @@ static void take_commit(struct view *v, uint32_t from, struct wire_in *in, const
 {
     struct commit c = {0};
     if (!read_commit(v, &c, in)) {
-        /* malformed */
+        if (!in->bad && c.members.v == NULL && c.ballot.proposer < v->env.nnodes)
+            view_broken(v); /* else it is malformed */
     } else if (view_name_above(v->promised, c.ballot)) {
         nack(v, from, c.ballot, v->promised);
         if (c.ballot.proposer != from)
@@ -461,7 +493,7 @@ void change_flush(struct view *v)
     if (v->frozen || !is_none(v->mine))
         return;
     if (above == VIEW_NOBODY) {
-        change_propose(v, &none);
+        change_propose(v, &none, &none);
         return;
     }
     view_begin(v, &body, VIEW_WISH);
@@ -471,7 +503,6 @@ void change_flush(struct view *v)
 
 void change_leave(struct view *v)
 {
-    v->leaving = true;
     put(v, &v->leavers, v->env.self);
     tell_leavers(v);
 }
@@ -546,6 +577,7 @@ void change_free(struct view *v)
     known_free(&v->known);
     drop_mine(v);
     ranges_free(&v->awaited);
+    ranges_free(&v->asked);
     ranges_free(&v->members_out);
     ranges_free(&v->go);
     ranges_free(&v->leavers);

@@ -14,11 +14,13 @@
 
 enum {
     VIEW_NOBODY = 0xffffffff,
-    VIEW_WINDOW = 64,       /* words of the head that not all have heard */
+    VIEW_WINDOW = 64,            /* words of the head that not all have heard */
+    VIEW_WINDOW_BYTES = 1 << 20, /* of these, or one */
+    VIEW_PATIENCE_MS =
+        10000,              /* for the state of a server below; then it is asked whether it lives */
     VIEW_RETRY_MS = 10,     /* until a proposal that was refused is made again; longer each time */
     VIEW_REFUSALS_MAX = 10, /* in a row, for which it becomes longer */
     VIEW_LEAVERS_MS = 250,  /* for all that leave together */
-    VIEW_SETTLE_MS = 1000, /* until all are told what all have heard, when no word says it before */
 };
 
 /** The body of a FRAME_VIEW begins with one of these. Those from VIEW_WORD on are of one view,
@@ -79,6 +81,7 @@ struct known {
 struct pair {
     uint32_t by, node;
     uint32_t told; /**< the server that was told last */
+    bool left;     /**< by says that node has ended in order */
     bool pinged, reached;
 };
 
@@ -97,8 +100,8 @@ struct view {
         early;        /* to this server itself; of a view that it has not entered yet */
     uint32_t entered; /* functions that have been called and have not returned */
     bool over;
-    bool look;        /* for accuse_act(): there are new pairs, or a new view */
-    bool all_entered; /* for change_all_entered() */
+    bool look;         /* for accuse_act(): there are new pairs, or a new view */
+    bool settled_news; /* all have heard more, and so entered this view */
     /* members.c */
     struct view_name name;
     struct ranges out, left;
@@ -119,6 +122,8 @@ struct view {
     struct shared_bytes *last_commit;   /* until all have it */
     struct ranges go;                   /* those let go with this view, until all have entered it */
     unsigned refusals;                  /* of proposals of this server, in a row */
+    struct ranges asked; /* of those awaited, whom this server has asked whether they live */
+    struct timer patience;
     struct timer retry;
     bool leaving;          /* this server wants to */
     struct ranges leavers; /* of the subtree: who wants to */
@@ -127,6 +132,7 @@ struct view {
     struct words words;          /* heard, and perhaps not by all */
     struct view_name heard_view; /* of the newest word that was heard */
     uint64_t heard;
+    uint64_t nheard;      /* ever */
     struct words said;    /* by this server, and not heard yet */
     uint64_t nsaid;       /* ever */
     struct words waiting; /* the head's: for the window */
@@ -134,7 +140,6 @@ struct view {
     int64_t settled;      /* the head's: -1: not even the commit */
     int64_t *acks;        /* by child: what its subtree has heard; -1: not even the commit */
     int64_t acked;
-    struct timer settle;
 };
 
 /* ---- members.c ---- */
@@ -173,10 +178,8 @@ uint32_t view_lowest(const struct view *view);
 
 void view_words_init(struct view *view);
 void view_words_free(struct words *words);
-/** Tells all what all have heard. */
-void view_words_settle(struct view *view);
 void view_words_say(struct view *view, const void *text, size_t len);
-void view_words_read(struct words *words, struct wire_in *in);
+void view_words_read(struct words *words, uint32_t nnodes, struct wire_in *in);
 void view_words_write(const struct words *words, struct wire_out *out);
 /** Adds those of @p more that are not there; @p more is empty afterwards. */
 void view_words_unite(struct words *words, struct words *more);
@@ -190,14 +193,19 @@ void view_words_take(struct view *view, uint32_t from, enum view_kind kind, stru
 
 void change_init(struct view *view);
 void change_free(struct view *view);
-/** Proposes a view without @p lost, canonical and borrowed. */
-void change_propose(struct view *view, const struct ranges *lost);
+/** Proposes a view without @p lost, of whom @p ended have ended in order; canonical, borrowed. */
+void change_propose(struct view *view, const struct ranges *lost, const struct ranges *ended);
 void change_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in,
                  const void *body, size_t len);
 /** A refused proposal is made again, with another ballot. */
 void change_retry(struct view *view);
 /** Those who want to leave are let go, or told of to the server above, though others stay. */
 void change_flush(struct view *view);
+/** Asks servers whose state is awaited for too long whether they live. @param silent all zero;
+ * gets those that have not answered since they were asked */
+void change_look(struct view *view, struct ranges *silent);
+/** Server @p node lives. */
+void change_lives(struct view *view, uint32_t node);
 /** All servers have entered this view. */
 void change_all_entered(struct view *view);
 /** This server wants to leave. */
@@ -208,7 +216,9 @@ void change_leave(struct view *view);
 /** Forgets pairs with servers that are out; tells the lowest server that this one reaches what is
  * new, or proposes. */
 void accuse_act(struct view *view);
-void accuse_add(struct view *view, uint32_t by, uint32_t node);
+void accuse_add(struct view *view, uint32_t by, uint32_t node, bool left);
+/** This server does not reach @p node, for good. */
+void accuse_own(struct view *view, uint32_t node, bool left);
 void accuse_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in);
 
 #endif

@@ -214,6 +214,18 @@ static void on_hear(void *arg, uint32_t origin, const void *text, size_t len)
     s->heard[s->nheard++] = origin << 16 | number;
 }
 
+/* What one server takes for heard by all, all that are left have heard, whoever is left out later.
+ */
+static void on_settled(void *arg)
+{
+    const struct server *s = arg;
+    uint64_t settled = view_settled(s->view);
+    for (uint32_t i = 0; i < n && s->alive; i++)
+        if (servers[i].alive && !s->lost[i] && view_has(s->view, i) &&
+            view_has(servers[i].view, s->self) && view_heard(servers[i].view) < settled)
+            bad("what is settled was not heard by all", i);
+}
+
 static void on_changed(void *arg, const struct ranges *lost, const struct ranges *left)
 {
     struct server *s = arg;
@@ -270,7 +282,7 @@ static void draw(void)
     plan.leave = plan.only_cut ? 0 : PICK(0, 0, 5, 30);
     plan.hang = plan.only_cut ? 0 : PICK(0, 0, 3);
     plan.say = PICK(0, 10, 50, 300);
-    plan.ms = PICK(0, 1, 10, 100);
+    plan.ms = PICK(0, 1, 5);
     now = 1;
     memset(servers, 0, sizeof servers);
     memset(cut_links, 0, sizeof cut_links);
@@ -290,6 +302,7 @@ static void draw(void)
                                      .timers = &s->timers,
                                      .send = on_send,
                                      .hear = on_hear,
+                                     .settled = on_settled,
                                      .changed = on_changed,
                                      .over = on_over};
         s->view = view_new(&env);
@@ -370,7 +383,7 @@ static bool run_note(void)
             continue;
         notes[at] = notes[--nnotes];
         TRACE("%u notices that it does not reach %u", what.a, what.b);
-        view_accuse(servers[what.a].view, what.b);
+        view_accuse(servers[what.a].view, what.b, !servers[what.b].alive && servers[what.b].let_go);
         return true;
     }
     return false;

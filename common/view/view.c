@@ -36,15 +36,6 @@ static void refuse(struct view *v, uint32_t node)
     view_send(v, node, &body);
 }
 
-static void accused(struct view *v, uint32_t node)
-{
-    if (node == v->env.self || ranges_have(&v->unreachable, node) || ranges_have(&v->out, node))
-        return;
-    if (ranges_put(&v->unreachable, node) != 0)
-        view_broken(v);
-    accuse_add(v, v->env.self, node);
-}
-
 static void take_of_view(struct view *v, uint32_t from, enum view_kind kind, struct wire_in *in,
                          const void *body, size_t len)
 {
@@ -72,7 +63,7 @@ static void take(struct view *v, uint32_t from, const void *body, size_t len)
     else if (!last && ranges_have(&v->unreachable, from))
         refuse(v, from);
     else if (kind == VIEW_REFUSED)
-        accused(v, from);
+        accuse_own(v, from, false);
     else if (is_of_a_view(kind))
         take_of_view(v, from, kind, &in, body, len);
     else if (kind >= VIEW_PROPOSE)
@@ -86,6 +77,13 @@ static void begin(struct view *v)
     v->entered++;
 }
 
+/* A server that wants to leave says so when all have its words, and again in each view. */
+static bool wants_to_say_so(const struct view *v)
+{
+    return v->leaving && !v->frozen && TAILQ_EMPTY(&v->said) &&
+           !ranges_have(&v->leavers, v->env.self);
+}
+
 /* Does what is left to do, unless a function that was called before does. */
 static void go_on(struct view *v)
 {
@@ -94,9 +92,12 @@ static void go_on(struct view *v)
         if (v->look) {
             v->look = false;
             accuse_act(v);
-        } else if (v->all_entered) {
-            v->all_entered = false;
+        } else if (v->settled_news) {
+            v->settled_news = false;
             change_all_entered(v);
+            v->env.settled(v->env.arg);
+        } else if (wants_to_say_so(v)) {
+            change_leave(v);
         } else if ((frame = STAILQ_FIRST(&v->own)) != NULL) {
             STAILQ_REMOVE_HEAD(&v->own, entry);
             take(v, frame->from, frame->body, frame->len);
@@ -122,12 +123,12 @@ void view_take(struct view *v, uint32_t from, const void *body, size_t len)
     go_on(v);
 }
 
-void view_accuse(struct view *v, uint32_t node)
+void view_accuse(struct view *v, uint32_t node, bool left)
 {
     if (v->over || node >= v->env.nnodes)
         return;
     begin(v);
-    accused(v, node);
+    accuse_own(v, node, left);
     go_on(v);
 }
 
@@ -145,8 +146,22 @@ void view_leave(struct view *v)
     if (v->over || v->leaving)
         return;
     begin(v);
-    change_leave(v);
+    v->leaving = true;
     go_on(v);
+}
+
+uint64_t view_heard(const struct view *v)
+{
+    return v->nheard;
+}
+
+uint64_t view_settled(const struct view *v)
+{
+    const struct word *word;
+    uint64_t n = v->nheard;
+    TAILQ_FOREACH (word, &v->words, entry)
+        n--;
+    return n;
 }
 
 uint32_t view_pending(const struct view *v)
@@ -157,28 +172,41 @@ uint32_t view_pending(const struct view *v)
 
 /* ---- time ---- */
 
-static void on_settle(void *arg, struct timer *timer)
-{
-    (void)timer;
-    begin(arg);
-    view_words_settle(arg);
-    go_on(arg);
-}
-
 static void on_retry(void *arg, struct timer *timer)
 {
+    struct view *v = arg;
     (void)timer;
-    begin(arg);
-    change_retry(arg);
-    go_on(arg);
+    if (v->over)
+        return;
+    begin(v);
+    change_retry(v);
+    go_on(v);
 }
 
 static void on_flush(void *arg, struct timer *timer)
 {
+    struct view *v = arg;
     (void)timer;
-    begin(arg);
-    change_flush(arg);
-    go_on(arg);
+    if (v->over)
+        return;
+    begin(v);
+    change_flush(v);
+    go_on(v);
+}
+
+static void on_patience(void *arg, struct timer *timer)
+{
+    struct view *v = arg;
+    struct ranges silent = {0};
+    (void)timer;
+    if (v->over)
+        return;
+    begin(v);
+    change_look(v, &silent);
+    for (struct ranges_at at = {0}; ranges_next(&silent, &at);)
+        accuse_own(v, at.number, false);
+    ranges_free(&silent);
+    go_on(v);
 }
 
 /* ---- begin and end ---- */
@@ -201,9 +229,9 @@ struct view *view_new(const struct view_env *env)
     v->env = *env;
     STAILQ_INIT(&v->own);
     STAILQ_INIT(&v->early);
-    timer_init(&v->settle, env->timers, on_settle, v);
     timer_init(&v->retry, env->timers, on_retry, v);
     timer_init(&v->flush, env->timers, on_flush, v);
+    timer_init(&v->patience, env->timers, on_patience, v);
     change_init(v);
     view_words_init(v);
     if (v->acks != NULL && span_make(&v->live, env->nnodes, &none, VIEW_NOBODY, env->arity))
@@ -216,9 +244,9 @@ void view_free(struct view *v)
 {
     if (v == NULL)
         return;
-    timer_stop(&v->settle);
     timer_stop(&v->retry);
     timer_stop(&v->flush);
+    timer_stop(&v->patience);
     drop(&v->own);
     drop(&v->early);
     view_words_free(&v->words);

@@ -44,6 +44,8 @@ struct view_env {
     void (*send)(void *arg, uint32_t node, enum frame_type type, struct wire_out *body);
     /** Takes what a server, this one perhaps, has said to all. @param text borrowed */
     void (*hear)(void *arg, uint32_t origin, const void *text, size_t len);
+    /** All servers have heard more: view_settled() says how much. */
+    void (*settled)(void *arg);
     /** A new view is entered. @param lost,left servers that are not in it any more: left out, or
      * let go; canonical, borrowed */
     void (*changed)(void *arg, const struct ranges *lost, const struct ranges *left);
@@ -63,8 +65,8 @@ void view_free(struct view *view);
 /** Takes the body of a FRAME_VIEW or FRAME_OUTSIDE of server @p from of the own step. */
 void view_take(struct view *view, uint32_t from, const void *body, size_t len);
 
-/** Server @p node cannot be reached from here, for good. */
-void view_accuse(struct view *view, uint32_t node);
+/** Server @p node cannot be reached from here, for good. @param left it has ended in order */
+void view_accuse(struct view *view, uint32_t node, bool left);
 
 /** Says something to all servers, this one as well; it is heard once, unless this server is lost
  * before. @param text borrowed */
@@ -78,6 +80,12 @@ bool view_has(const struct view *view, uint32_t node);
 
 /** @return the head: the lowest server of the view */
 uint32_t view_head(const struct view *view);
+
+/** @return how many words this server has heard, ever */
+uint64_t view_heard(const struct view *view);
+
+/** @return how many of these, from the first on, all servers of the view have heard */
+uint64_t view_settled(const struct view *view);
 
 /** @return what waits here: words that not all have heard, changes; 0 at rest. For tests */
 uint32_t view_pending(const struct view *view);

@@ -78,7 +78,7 @@ void view_words_write(const struct words *words, struct wire_out *out)
     }
 }
 
-void view_words_read(struct words *words, struct wire_in *in)
+void view_words_read(struct words *words, uint32_t nnodes, struct wire_in *in)
 {
     uint32_t n = wire_get_count(in, WORD_BYTES);
     for (; n > 0 && !in->bad; n--) {
@@ -89,7 +89,8 @@ void view_words_read(struct words *words, struct wire_in *in)
         place.id = wire_get_u64(in);
         const void *text = wire_get_block(in, &len);
         const struct word *before = TAILQ_LAST(words, words);
-        if (in->bad || (before != NULL && by_place(before, &place) >= 0)) {
+        if (in->bad || place.origin >= nnodes ||
+            (before != NULL && by_place(before, &place) >= 0)) {
             in->bad = true;
             return;
         }
@@ -135,7 +136,7 @@ static void forget(struct view *v, int64_t settled)
         if (!view_name_is(word->view, v->name) || (int64_t)word->number <= settled)
             drop(&v->words, word);
     }
-    v->all_entered = true;
+    v->settled_news = true;
 }
 
 /* @param word in @p from: moved to those that were heard */
@@ -149,6 +150,7 @@ static void hear(struct view *v, struct words *from, struct word *word)
     TAILQ_INSERT_TAIL(&v->words, word, entry);
     v->heard_view = word->view;
     v->heard = word->number;
+    v->nheard++;
     if (origin == v->env.self)
         TAILQ_FOREACH (said, &v->said, entry)
             if (said->id == id)
@@ -160,6 +162,16 @@ static void hear(struct view *v, struct words *from, struct word *word)
 }
 
 static void say_next(struct view *v);
+
+/* Tells all what all have heard, when no word that follows says so. */
+static void settle(struct view *v)
+{
+    struct wire_out body = {0};
+    view_begin(v, &body, VIEW_SETTLED);
+    wire_put_u64(&body, (uint64_t)v->settled);
+    view_send_down(v, &v->live, &body);
+    wire_out_free(&body);
+}
 
 /* Tells upwards what this server and all below it have heard. */
 static void acknowledge(struct view *v)
@@ -174,8 +186,9 @@ static void acknowledge(struct view *v)
     if (is_head(v)) {
         v->settled = low;
         forget(v, low);
-        timer_after(&v->settle, VIEW_SETTLE_MS);
         say_next(v);
+        if (!v->over && v->settled == (int64_t)v->number)
+            settle(v);
         return;
     }
     struct wire_out body = {0};
@@ -202,28 +215,28 @@ static void pass_on(struct view *v, int64_t settled, struct words *words)
         acknowledge(v);
 }
 
+/* Whether another word may be on its way: all servers keep those, and a change of view carries
+ * them. */
+static bool has_room(const struct view *v)
+{
+    const struct word *word;
+    size_t bytes = 0;
+    TAILQ_FOREACH (word, &v->words, entry)
+        bytes += word->text->len;
+    return (int64_t)v->number - v->settled < VIEW_WINDOW && bytes <= VIEW_WINDOW_BYTES;
+}
+
 static void say_next(struct view *v)
 {
     struct word *word;
-    while (!v->over && (word = TAILQ_FIRST(&v->waiting)) != NULL &&
-           (int64_t)v->number - v->settled < VIEW_WINDOW) {
+    while (!v->over && (word = TAILQ_FIRST(&v->waiting)) != NULL && has_room(v)) {
         struct words one = TAILQ_HEAD_INITIALIZER(one);
         TAILQ_REMOVE(&v->waiting, word, entry);
         TAILQ_INSERT_TAIL(&one, word, entry);
         word->view = v->name;
         word->number = ++v->number;
-        timer_stop(&v->settle);
         pass_on(v, v->settled, &one);
     }
-}
-
-void view_words_settle(struct view *v)
-{
-    struct wire_out body = {0};
-    view_begin(v, &body, VIEW_SETTLED);
-    wire_put_u64(&body, (uint64_t)v->settled);
-    view_send_down(v, &v->live, &body);
-    wire_out_free(&body);
 }
 
 /* ---- frames ---- */
@@ -244,7 +257,8 @@ static void take_said(struct view *v, struct wire_in *in)
 {
     struct words one = TAILQ_HEAD_INITIALIZER(one);
     uint64_t number = wire_get_u64(in);
-    int64_t settled = (int64_t)wire_get_u64(in) - 1;
+    uint64_t settled1 = wire_get_u64(in); /* and 1 */
+    int64_t settled = settled1 <= number ? (int64_t)settled1 - 1 : -1;
     uint32_t origin = wire_get_u32(in);
     uint64_t id = wire_get_u64(in);
     size_t len = (size_t)(in->end - in->p);
@@ -305,7 +319,6 @@ static void fresh(struct view *v)
     for (uint32_t i = 0; i < v->env.arity; i++)
         v->acks[i] = -1;
     view_words_free(&v->waiting);
-    timer_stop(&v->settle);
 }
 
 void view_words_init(struct view *v)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the parts of a server that know neither PMIx nor the RM: the engine, the questions, the
- * link and the messages for all. Each gets an environment, a struct of functions by which it asks
+/* Makes the parts of a server that know neither PMIx nor the RM: the engine, the questions and
+ * the link. Each gets an environment, a struct of functions by which it asks
  * this server. */
 #include "common/server/life/core.h"
 

@@ -132,8 +132,8 @@ static const struct row {
     [FRAME_LEAVING] = {OTHERS, BY_US, steps_leaving, steps_ended},
     [FRAME_VIEW] = {STEP, BY_US, agreed_receive, NULL},
     [FRAME_OUTSIDE] = {STEP, BY_US, agreed_receive, NULL},
-    [FRAME_EARLY] = {NOBODY, BY_US, NULL, agreed_early},
-    [FRAME_SPREAD] = {STEP, BY_US, steps_spread, NULL},
+    [FRAME_EARLY] = {STEP, BY_US, agreed_early_report, agreed_early},
+    [FRAME_SPREAD] = {NOBODY, BY_US, NULL, steps_spread},
     [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
     [FRAME_STALLED] = {STEP, BY_US, on_stalled, NULL},
     [FRAME_ANNOUNCE] = {STEP, BY_US, on_announcement, NULL},
@@ -153,6 +153,8 @@ void frames_deliver_said(struct server *server, uint32_t speaker, const void *me
 {
     const unsigned char *bytes = message;
     const struct row *row = row_of(bytes[0]);
+    if (speaker == server->boot.node && bytes[0] != FRAME_SPREAD)
+        return; /* it has done itself what it tells others to do */
     if (row->said != NULL)
         row->said(server, speaker, bytes + 1, len - 1);
     else
@@ -168,8 +170,8 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     bool own = from < server->boot.nnodes;
     /* A server that leaves is in the view until it is let go, and hears which steps are to hear of
      * the end. */
-    if (server->leaving &&
-        !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE || type == FRAME_NSPACE)))
+    if (server->leaving && !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE ||
+                                     type == FRAME_EARLY || type == FRAME_NSPACE)))
         return;
     if ((row->from & (own ? STEP : OTHERS)) == 0 ||
         (!own && type == FRAME_ASK && !steps_may_ask(body, len))) {

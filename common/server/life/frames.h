@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Frames on their way out and in. The functions are entries of the environments that core.c gives
- * to the engine, the questions, the link and the messages for all; each is described there.
+ * to the engine, the questions and the link; each is described there.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_FRAMES_H
@@ -13,7 +13,7 @@
  * that the RM gives. @return 0, or -1 with the reason in @p err */
 int frames_open(struct server *server, struct err *err);
 
-/** Of the engine, the questions and the messages for all. @param frame taken over */
+/** Of the engine and the questions. @param frame taken over */
 void frames_send(void *arg, uint32_t node, struct wire_out *frame);
 void frames_send_shared(void *arg, uint32_t node, struct wire_out *frame,
                         struct shared_bytes *body);

@@ -5,6 +5,7 @@
 #include "common/server/ending.h"
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
+#include "common/server/tasks/abort.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/view/view.h"
@@ -17,6 +18,7 @@
 
 enum {
     WHY_MAX = 160,
+    EARLY_MAX = 16,  /* where so many have failed, a server that waits for all knows of one */
     LEAVE_MS = 2000, /* for the others to let this server go: one of them may never have come */
 };
 
@@ -28,6 +30,7 @@ struct of_node {
 
 struct agreed {
     struct of_node **nodes; /* NULL: nothing */
+    uint32_t nearly;        /* reports that this server has said as the head */
     bool over, all_go;
 };
 
@@ -61,8 +64,15 @@ static void send_frame(void *arg, uint32_t node, enum frame_type type, struct wi
 static void hear(void *arg, uint32_t origin, const void *text, size_t len)
 {
     struct server *server = arg;
-    if (origin != server->boot.node && !server->leaving && len > 0)
+    if (!server->leaving && len > 0)
         server->hooks->said(server, origin, text, len);
+}
+
+static void settled(void *arg)
+{
+    struct server *server = arg;
+    if (!server->leaving)
+        steps_settled(server);
 }
 
 /* Nothing waits here any more when this server leaves. */
@@ -79,23 +89,44 @@ static void changed(void *arg, const struct ranges *lost, const struct ranges *l
     for (struct ranges_at at = {0}; ranges_next(lost, &at) && !server->leaving;) {
         const struct of_node *of = server->agreed->nodes[at.number];
         direct_forget(server->direct, at.number);
-        bool noticed = of != NULL && of->why[0] != '\0' && !of->early;
-        departed_lost(server, at.number, noticed ? of->why : NULL);
+        if (of != NULL && of->early)
+            departed_left(server, at.number, true, of->why);
+        else
+            departed_lost(server, at.number, of != NULL && of->why[0] != '\0' ? of->why : NULL);
     }
 }
 
+static void kill_own_tasks(struct server *server)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    struct procset own = {0};
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        procset_add(&own, server->boot.nspace, here->ranks[k], here->ranks[k]);
+    procset_canonical(&own);
+    abort_some(server, &own);
+    procset_free(&own);
+}
+
+/* Who is left out ends with its tasks, so that what the others do without it stays true. */
 static void over(void *arg, enum view_over how, const char *why)
 {
     struct server *server = arg;
     char tell[512];
+    bool all = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
     server->agreed->over = true;
     server->agreed->all_go = how == VIEW_ALL_GO;
-    if (how != VIEW_LEFT_OUT || server->leaving || server->ending)
+    if (how != VIEW_LEFT_OUT || server->told_to_leave || server->leaving || server->ending)
         return;
-    snprintf(tell, sizeof tell, "muster-server on %s was left out: %s; ending the %s",
-             boot_here(&server->boot)->name, why, log_unit());
+    snprintf(tell, sizeof tell, "muster-server on %s was left out: %s; ending %s%s",
+             boot_here(&server->boot)->name, why, all ? "the " : "the tasks there",
+             all ? log_unit() : "");
     struct rm_ending ending = ending_of_host(tell);
-    server_end_step(server, &ending, server->boot.node);
+    if (all) {
+        server_end_step(server, &ending, server->boot.node);
+        return;
+    }
+    log_error("%s", tell);
+    kill_own_tasks(server);
 }
 
 int agreed_open(struct server *server)
@@ -108,6 +139,7 @@ int agreed_open(struct server *server)
                                  .timers = &server->timers,
                                  .send = send_frame,
                                  .hear = hear,
+                                 .settled = settled,
                                  .changed = changed,
                                  .over = over};
     struct agreed *a = server->agreed = calloc(1, sizeof *a);
@@ -150,7 +182,8 @@ void agreed_lost(void *arg, uint32_t node, const char *why)
     struct of_node *of = node_of(server, node);
     if (of != NULL && !of->early)
         snprintf(of->why, sizeof of->why, "%s", why);
-    view_accuse(server->view, node);
+    enum rm_peer_state state = server->rm_ops->peer(server->rm, node).state;
+    view_accuse(server->view, node, state == RM_PEER_LEFT);
 }
 
 void agreed_early(struct server *server, uint32_t from, const void *body, size_t len)
@@ -159,9 +192,9 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
     uint32_t node;
     wire_in_init(&in, body, len);
     uint32_t rank = wire_get_u32(&in), sig = wire_get_u32(&in), code = wire_get_u32(&in);
-    struct of_node *of = node_of(server, from);
-    if (!wire_end(&in) || of == NULL ||
-        nspace_node(server->nspace, server->boot.nspace, rank, &node) != 0 || node != from) {
+    bool good = wire_end(&in) && nspace_node(server->nspace, server->boot.nspace, rank, &node) == 0;
+    struct of_node *of = good ? node_of(server, node) : NULL;
+    if (of == NULL) {
         log_warning("a malformed word of %s was dropped", nspace_name(server->nspace, from));
         return;
     }
@@ -176,6 +209,18 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
                  code);
 }
 
+void agreed_early_report(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    struct wire_out word = {0};
+    if (server->agreed->nearly >= EARLY_MAX)
+        return;
+    server->agreed->nearly++;
+    agreed_early(server, from, body, len);
+    wire_put_u8(&word, FRAME_EARLY);
+    wire_put_raw(&word, body, len);
+    server_say(server, &word);
+}
+
 /* ---- our own end ---- */
 
 /* The RM ends whole steps by SIGKILL and SIGTERM. */
@@ -185,20 +230,25 @@ static bool failed_early(const struct task *task)
            (task->sig != 0 ? task->sig != SIGKILL && task->sig != SIGTERM : task->code != 0);
 }
 
-/* Where many have failed, a server that waits for all knows of one. */
-static void say_early(struct server *server)
+/* Tells the head of a task here that has failed before PMIx_Init. */
+static void report_early(struct server *server)
 {
     const struct boot_node *here = boot_here(&server->boot);
+    uint32_t head = view_head(server->view);
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
-        struct wire_out word = {0};
+        struct wire_out report = {0};
         if (!failed_early(task))
             continue;
-        wire_put_u8(&word, FRAME_EARLY);
-        wire_put_u32(&word, here->ranks[k]);
-        wire_put_u32(&word, task->sig);
-        wire_put_u32(&word, task->code);
-        server_say(server, &word);
+        wire_put_u8(&report, FRAME_EARLY);
+        wire_put_u32(&report, here->ranks[k]);
+        wire_put_u32(&report, task->sig);
+        wire_put_u32(&report, task->code);
+        if (head != server->boot.node)
+            steps_send(server, head, &report, NULL);
+        else if (!report.failed)
+            agreed_early_report(server, head, report.data + 1, report.len - 1);
+        wire_out_free(&report);
         return;
     }
 }
@@ -218,12 +268,13 @@ bool agreed_leave(struct server *server)
 {
     const struct agreed *a = server->agreed;
     int64_t until = now_ms() + LEAVE_MS, left;
-    bool head = view_head(server->view) == server->boot.node;
-    say_early(server);
+    report_early(server);
     hand_over(server);
     view_leave(server->view);
+    if (!a->over)
+        server_tell_launcher(BOOT_SAYS_STAYS);
     while (!a->over && server->rm != NULL && (left = until - now_ms()) > 0)
         if (!server_turn(server, left))
             break;
-    return a->all_go && head;
+    return a->all_go && view_head(server->view) == server->boot.node;
 }

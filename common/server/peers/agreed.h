@@ -4,9 +4,9 @@
  * here counts when all have agreed on it, what is said to all goes to the part that it is for, and
  * a server that ends leaves the view first.
  *
- * EARLY, said to all by a server before it leaves: a task of its node has failed before PMIx_Init,
- * of a program that cannot be started there, say. When an operation then waits for that node, the
- * user is told so.
+ * EARLY, from a server that leaves to the head, which says it to all: a task of that node has
+ * failed before PMIx_Init, of a program that cannot be started there, say. When an operation then
+ * waits for that node, the user is told so.
  * @thread the loop's, all of it
  */
 #ifndef MUSTER_SERVER_AGREED_H
@@ -20,7 +20,11 @@ int agreed_open(struct server *server);
 /** Takes the body of a FRAME_VIEW or FRAME_OUTSIDE of server @p from. */
 void agreed_receive(struct server *server, uint32_t from, const void *body, size_t len);
 
-/** Takes what server @p from has said to all, the body of a FRAME_EARLY. */
+/** Takes the body of a FRAME_EARLY that server @p from has sent to this one, the head, and says it
+ * to all. */
+void agreed_early_report(struct server *server, uint32_t from, const void *body, size_t len);
+
+/** Takes the body of a FRAME_EARLY that the head @p from has said to all. */
 void agreed_early(struct server *server, uint32_t from, const void *body, size_t len);
 
 /** rm_host.lost of the server @p arg: of a server of the own step, which then is out of the view,

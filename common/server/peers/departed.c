@@ -139,7 +139,7 @@ void departed_lost(struct server *server, uint32_t node, const char *why)
         leave(server, node, LEFT, why != NULL ? why : "it has left, for its tasks have ended");
     else
         gone(server, node, why != NULL ? DIED : TOLD,
-             why != NULL ? why : "another server of the step cannot reach it");
+             why != NULL ? why : "another server cannot reach it");
     if (peer.state == RM_PEER_DIED)
         tasks_host_died(server);
 }

@@ -5,19 +5,12 @@
  * libpmix hands up no operation that names a namespace of which it has not heard. The members of a
  * group over several steps learn the other namespaces with its result. But the processes that they
  * talk to may then make a group over both steps, on nodes that host no member of the first one. So
- * before a construct is answered, one of the servers here that have its result, the *speaker*,
- * tells all servers of the step, along a k-ary tree whose root it is:
+ * before a construct is answered, one of the servers here that have its result, the *speaker*, says
+ * the registrations to all servers of the step (view/view.h). Each makes them known, to libpmix
+ * too, when it hears that; and when all have heard it, the construct goes on.
  *
- * | word | direction | meaning |
- * | --- | --- | --- |
- * | LEARN | down | the registration: make it known, to libpmix too, and pass it on |
- * | LEARNT | up | all servers from the sender down know it |
- * | EVERYWHERE | down | all servers of the step know it: a server that waits for that goes on |
- *
- * A server gets and sends each word once for each server next to it in the tree, whatever the size
- * of the step. A lost server is left out: those below it are spoken to by the server above it. When
- * the speaker is lost, the next server that has the result speaks. A construct waits for
- * SPREAD_WAIT_MS and no longer.
+ * When the speaker is lost before that, the next server that has the result speaks. A construct
+ * waits for SPREAD_WAIT_MS and no longer, as a server may hang.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_SPREAD_H
@@ -32,12 +25,12 @@
 enum { SPREAD_WAIT_MS = 10000 };
 
 struct spread_env {
-    void *arg;                    /**< handed to every function below */
-    uint32_t self, nnodes, arity; /**< of the own step */
-    struct timers *timers;        /**< borrowed */
-    bool (*is_lost)(void *arg, uint32_t node);
-    /** Sends a FRAME_SPREAD to a server of the own step; takes the bytes out of @p frame. */
-    void (*send)(void *arg, uint32_t node, struct wire_out *frame);
+    void *arg;             /**< handed to every function below */
+    uint32_t self;         /**< of the own step */
+    struct timers *timers; /**< borrowed */
+    /** Says a FRAME_SPREAD to all servers of the step, this one too; takes the bytes out of @p
+     * word. */
+    void (*say)(void *arg, struct wire_out *word);
     /** @return the registration of another step's namespace, borrowed; NULL: it is none, or not
      * known here */
     const void *(*registration)(void *arg, const char *name, size_t *len);
@@ -61,19 +54,25 @@ struct spreads;
 /** @return NULL when out of memory; @p env is copied */
 struct spreads *spread_new(const struct spread_env *env);
 
-/** Begins to tell all servers of the step what they do not all know of the namespaces of @p set, if
- * it is our turn. */
+/** Tells all servers of the step what they do not all know of the namespaces of @p set, if it is
+ * our turn. */
 void spread_speak(struct spreads *spreads, const struct procset *set);
 
 /** Calls done() once all know; perhaps before this returns. @param wait set and done are filled in;
  * the caller's, until done() */
 void spread_await(struct spreads *spreads, struct spread_wait *wait);
 
-/** Takes the body of a FRAME_SPREAD of server @p from of the own step. */
-void spread_receive(struct spreads *spreads, uint32_t from, const void *body, size_t len);
+/** Takes the body of a FRAME_SPREAD that server @p from of the own step, this one perhaps, has
+ * said.
+ * @param word how many words have been heard here with this one */
+void spread_hear(struct spreads *spreads, uint32_t from, uint64_t word, const void *body,
+                 size_t len);
 
-/** Server @p node of the own step is lost, or has left. */
-void spread_lost(struct spreads *spreads, uint32_t node);
+/** All servers of the step have heard the first @p words words. */
+void spread_settled(struct spreads *spreads, uint64_t words);
+
+/** A server of the own step is lost, or has left. */
+void spread_lost(struct spreads *spreads);
 
 /** A namespace was forgotten here, and has no registration any more: calls that wait for it go on,
  * and the next group with members in it is told of anew. NULL is fine. */

@@ -10,6 +10,7 @@
 #include "common/server/spawned/streams.h"
 #include "common/server/steps/strangers.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +30,9 @@ static bool is_own(const struct server *server, uint32_t node)
 
 /* ---- what all of the own step has to know ---- */
 
-static void send_own(void *arg, uint32_t node, struct wire_out *frame)
+static void say(void *arg, struct wire_out *word)
 {
-    const struct server *server = arg;
-    link_send(server->link, node, frame);
+    server_say(arg, word);
 }
 
 static const void *registration(void *arg, const char *name, size_t *len)
@@ -51,11 +51,8 @@ static struct spreads *open_spreads(struct server *server)
 {
     const struct spread_env env = {.arg = server,
                                    .self = server->boot.node,
-                                   .nnodes = server->boot.nnodes,
-                                   .arity = (uint32_t)server->conf.tree_arity,
                                    .timers = &server->timers,
-                                   .is_lost = server_is_lost,
-                                   .send = send_own,
+                                   .say = say,
                                    .registration = registration,
                                    .learn = learn_for_all,
                                    .speaker = steps_speaker};
@@ -65,7 +62,13 @@ static struct spreads *open_spreads(struct server *server)
 void steps_spread(struct server *server, uint32_t from, const void *body, size_t len)
 {
     if (server->spreads != NULL)
-        spread_receive(server->spreads, from, body, len);
+        spread_hear(server->spreads, from, view_heard(server->view), body, len);
+}
+
+void steps_settled(struct server *server)
+{
+    if (server->spreads != NULL)
+        spread_settled(server->spreads, view_settled(server->view));
 }
 
 void steps_await(struct server *server, struct spread_wait *wait)

@@ -42,6 +42,9 @@ const char *steps_learn(struct server *server, const void *registration, size_t 
 /** Takes the body of a FRAME_SPREAD of server @p from. */
 void steps_spread(struct server *server, uint32_t from, const void *body, size_t len);
 
+/** All servers of the step have heard more of what was said to all. */
+void steps_settled(struct server *server);
+
 /** Takes the body of a FRAME_LEAVING of server @p from. */
 void steps_leaving(struct server *server, uint32_t from, const void *body, size_t len);
 

@@ -35,7 +35,7 @@ void steps_tidy(struct server *server, uint32_t node)
     holder_lost(server->holder, node);
     streams_server_gone(server, node);
     if (node < server->boot.nnodes && server->spreads != NULL)
-        spread_lost(server->spreads, node);
+        spread_lost(server->spreads);
     if (ns == NULL || ns->foreign == NULL || ns->boot == NULL || foreign_has_ended(ns))
         return;
     for (uint32_t i = 0; i < ns->nnodes; i++)

@@ -51,9 +51,9 @@ void streams_server_gone(struct server *s, uint32_t node)
     (void)s, (void)node;
 }
 
-void spread_lost(struct spreads *spreads, uint32_t node)
+void spread_lost(struct spreads *spreads)
 {
-    (void)spreads, (void)node;
+    (void)spreads;
 }
 
 void spread_forget(struct spreads *spreads, const char *name)
