@@ -8,12 +8,6 @@
 
 enum { PAIR_BYTES = 9 }; /* on the wire */
 
-static void put(struct view *v, struct ranges *set, uint32_t node)
-{
-    if (ranges_put(set, node) != 0)
-        view_broken(v);
-}
-
 static uint32_t lower(const struct pair *pair)
 {
     return pair->by < pair->node ? pair->by : pair->node;
@@ -76,7 +70,7 @@ void accuse_own(struct view *v, uint32_t node, bool left)
 {
     if (node == v->env.self || ranges_have(&v->unreachable, node) || ranges_have(&v->out, node))
         return;
-    put(v, &v->unreachable, node);
+    view_put(v, &v->unreachable, node);
     accuse_add(v, v->env.self, node, left);
 }
 
@@ -166,14 +160,14 @@ static void whom_to_leave_out(struct view *v, struct ranges *outs)
     uint32_t self = v->env.self;
     for (uint32_t i = 0; i < v->npairs; i++)
         if (v->pairs[i].by == self || v->pairs[i].node == self)
-            put(v, outs, v->pairs[i].by == self ? v->pairs[i].node : v->pairs[i].by);
+            view_put(v, outs, v->pairs[i].by == self ? v->pairs[i].node : v->pairs[i].by);
     for (uint32_t i = 0; i < v->npairs; i++) {
         struct pair *pair = &v->pairs[i];
         if (pair->by == self || pair->node == self || ranges_have(outs, pair->by) ||
             ranges_have(outs, pair->node))
             continue;
         if (pair->reached)
-            put(v, outs, higher(pair));
+            view_put(v, outs, higher(pair));
         else if (!pair->pinged)
             ping(v, pair);
     }
@@ -194,7 +188,7 @@ void accuse_act(struct view *v)
         news |= v->mine.number == 0 || !ranges_have(&v->mine_lost, at.number);
     for (uint32_t i = 0; i < v->npairs && news; i++)
         if (v->pairs[i].left && ranges_have(&outs, v->pairs[i].node))
-            put(v, &ended, v->pairs[i].node);
+            view_put(v, &ended, v->pairs[i].node);
     if (news)
         change_propose(v, &outs, &ended);
     ranges_free(&outs);

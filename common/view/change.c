@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a view changes: propose and commit down the tree of the servers that stay, states up it; and
- * how servers leave in order. docs/view.md, "The view". */
+/* How a view changes: propose and commit down the tree of the servers that stay, states up it.
+ * docs/view.md, "The view". */
 #include "common/view/private.h"
 
 #include <stdlib.h>
@@ -10,20 +10,6 @@ static const struct view_name no_view;
 static bool is_none(struct view_name name)
 {
     return view_name_is(name, no_view);
-}
-
-/* Canonical sets. What has no memory ends this server. */
-static void unite(struct view *v, struct ranges *set, const struct ranges *more)
-{
-    if (ranges_unite(set, more) != 0)
-        view_broken(v);
-    ranges_canonical(set);
-}
-
-static void put(struct view *v, struct ranges *set, uint32_t node)
-{
-    if (ranges_put(set, node) != 0)
-        view_broken(v);
 }
 
 /* ---- what is known: states and unions ---- */
@@ -64,8 +50,8 @@ static void known_unite(struct view *v, struct known *known, struct known *more)
         known->view = more->view;
     }
     if (view_name_is(more->view, known->view)) {
-        unite(v, &known->out, &more->out);
-        unite(v, &known->left, &more->left);
+        view_unite(v, &known->out, &more->out);
+        view_unite(v, &known->left, &more->left);
         view_words_unite(&known->words, &more->words);
     }
     known_free(more);
@@ -116,11 +102,11 @@ void change_propose(struct view *v, const struct ranges *lost, const struct rang
     drop_mine(v);
     v->highest = (struct view_name){top->number + 1, v->env.self};
     v->mine = v->highest;
-    unite(v, &v->mine_lost, lost);
-    unite(v, &v->mine_left, &v->leavers); /* also who has gone before it was let go */
-    unite(v, &v->mine_left, ended);
-    unite(v, &without, &v->out);
-    unite(v, &without, lost);
+    view_unite(v, &v->mine_lost, lost);
+    view_unite(v, &v->mine_left, &v->leavers); /* also who has gone before it was let go */
+    view_unite(v, &v->mine_left, ended);
+    view_unite(v, &without, &v->out);
+    view_unite(v, &without, lost);
     put_ballot(&body, VIEW_PROPOSE, v->mine);
     ranges_write(&without, UINT32_MAX, &body);
     ranges_free(&without);
@@ -132,10 +118,10 @@ void change_retry(struct view *v)
     struct ranges lost = {0}, ended = {0};
     if (view_lowest(v) != v->env.self)
         return;
-    unite(v, &lost, &v->mine_lost);
+    view_unite(v, &lost, &v->mine_lost);
     for (struct ranges_at at = {0}; ranges_next(&v->mine_left, &at);)
         if (ranges_have(&lost, at.number))
-            put(v, &ended, at.number);
+            view_put(v, &ended, at.number);
     change_propose(v, &lost, &ended);
     ranges_free(&lost);
     ranges_free(&ended);
@@ -174,9 +160,9 @@ static void merge(struct view *v)
         known_write(&v->known, &body);
         view_send(v, above, &body);
     } else if (view_name_is(v->mine, v->promised)) {
-        unite(v, &v->known.out, &v->mine_lost);
-        unite(v, &v->known.out, &v->mine_left);
-        unite(v, &v->known.left, &v->mine_left);
+        view_unite(v, &v->known.out, &v->mine_lost);
+        view_unite(v, &v->known.out, &v->mine_left);
+        view_unite(v, &v->known.left, &v->mine_left);
         put_ballot(&body, VIEW_COMMIT, v->mine);
         ranges_write(&v->members_out, UINT32_MAX, &body);
         ranges_write(&v->mine_lost, UINT32_MAX, &body);
@@ -222,7 +208,7 @@ static void take_propose(struct view *v, struct wire_in *in, const void *body, s
         view_send_down(v, &v->members, &copy);
         for (uint32_t i = 0, child; i < v->env.arity; i++)
             if ((child = span_child(&v->members, v->env.self, i)) != VIEW_NOBODY)
-                put(v, &v->awaited, child);
+                view_put(v, &v->awaited, child);
         ranges_free(&v->asked);
         timer_after(&v->patience, VIEW_PATIENCE_MS);
         merge(v);
@@ -257,7 +243,7 @@ static void take_out(struct view *v, struct ranges *set, uint32_t node)
     struct ranges rest = {0};
     for (struct ranges_at at = {0}; ranges_next(set, &at);)
         if (at.number != node)
-            put(v, &rest, at.number);
+            view_put(v, &rest, at.number);
     ranges_free(set);
     *set = rest;
 }
@@ -267,10 +253,10 @@ void change_look(struct view *v, struct ranges *silent)
     for (struct ranges_at at = {0}; ranges_next(&v->awaited, &at);) {
         struct wire_out body = {0};
         if (ranges_have(&v->asked, at.number)) {
-            put(v, silent, at.number);
+            view_put(v, silent, at.number);
             continue;
         }
-        put(v, &v->asked, at.number);
+        view_put(v, &v->asked, at.number);
         wire_put_u8(&body, VIEW_PING);
         wire_put_u32(&body, v->env.self);
         wire_put_u32(&body, at.number);
@@ -327,13 +313,13 @@ static void tell_others(struct view *v, const struct commit *c)
     uint32_t above = span_parent(&c->members, v->env.self);
     struct ranges outside = {0}, behind = {0};
     if (above == VIEW_NOBODY || above == c->ballot.proposer)
-        unite(v, &outside, &c->newly);
+        view_unite(v, &outside, &c->newly);
     for (uint32_t i = 0; i < v->npairs; i++) {
         const struct pair *pair = &v->pairs[i];
         if (ranges_have(&v->out, pair->by))
-            put(v, &outside, pair->by);
+            view_put(v, &outside, pair->by);
         else if (ranges_have(&v->out, pair->node) && pair->by != v->env.self)
-            put(v, &behind, pair->by);
+            view_put(v, &behind, pair->by);
     }
     for (struct ranges_at at = {0}; ranges_next(&outside, &at);)
         view_tell_out(v, at.number);
@@ -366,9 +352,9 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     v->refusals = 0;
     shared_bytes_drop(v->last_commit);
     v->last_commit = shared_bytes_copy(body, len);
-    unite(v, &v->go, &left);
-    unite(v, &v->out, &c->known.out);
-    unite(v, &v->left, &c->known.left);
+    view_unite(v, &v->go, &left);
+    view_unite(v, &v->out, &c->known.out);
+    view_unite(v, &v->left, &c->known.left);
     if (v->last_commit == NULL ||
         !span_make(&v->live, v->env.nnodes, &v->out, VIEW_NOBODY, v->env.arity))
         view_broken(v);
@@ -390,12 +376,6 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     v->look = true;
 }
 
-static void end(struct view *v, enum view_over how, const char *why)
-{
-    v->over = true;
-    v->env.over(v->env.arg, how, why);
-}
-
 static void take_commit(struct view *v, uint32_t from, struct wire_in *in, const void *body,
                         size_t len)
 {
@@ -414,9 +394,10 @@ static void take_commit(struct view *v, uint32_t from, struct wire_in *in, const
         if (!ranges_have(&c.known.out, v->env.self))
             enter(v, &c, body, len);
         else if (!ranges_have(&c.known.left, v->env.self))
-            end(v, VIEW_LEFT_OUT, "the others have gone on without it, as it could not be reached");
+            view_end(v, VIEW_LEFT_OUT,
+                     "the others have gone on without it, as it could not be reached");
         else if (ranges_count(&c.known.out) == v->env.nnodes)
-            end(v, VIEW_ALL_GO, "");
+            view_end(v, VIEW_ALL_GO, "");
         /* else it stays until all have entered that view: its commit may be lost */
     }
     ranges_free(&c.without);
@@ -454,85 +435,12 @@ static void take_outcast(struct view *v, uint32_t from, struct wire_in *in)
     } else if (ranges_have(&v->out, from) && outweighs(v, view, &out)) {
         view_tell_out(v, from);
     } else if (left) {
-        end(v, VIEW_LET_GO, "");
+        view_end(v, VIEW_LET_GO, "");
     } else {
-        end(v, VIEW_LEFT_OUT, "the others have gone on without it, as it could not be reached");
+        view_end(v, VIEW_LEFT_OUT,
+                 "the others have gone on without it, as it could not be reached");
     }
     ranges_free(&out);
-}
-
-/* ---- leaving ---- */
-
-/* Passes on who of the subtree wants to leave: at once when all do, else with those that do so
- * within a moment. */
-static void tell_leavers(struct view *v)
-{
-    struct wire_out body = {0};
-    uint32_t above = span_parent(&v->live, v->env.self);
-    bool all = ranges_count(&v->leavers) == span_below(&v->live, v->env.self);
-    if (v->frozen || v->leavers.n == 0) {
-        return; /* they say so again in the next view */
-    } else if (all && above == VIEW_NOBODY) {
-        view_begin(v, &body, VIEW_EMPTY);
-        view_send(v, v->env.self, &body);
-    } else if (!all && !timer_runs(&v->flush)) {
-        timer_after(&v->flush, VIEW_LEAVERS_MS);
-    } else if (all) {
-        timer_stop(&v->flush);
-        view_begin(v, &body, VIEW_WISH);
-        ranges_write(&v->leavers, UINT32_MAX, &body);
-        view_send(v, above, &body);
-    }
-}
-
-void change_flush(struct view *v)
-{
-    struct ranges none = {0};
-    struct wire_out body = {0};
-    uint32_t above = span_parent(&v->live, v->env.self);
-    if (v->frozen || !is_none(v->mine))
-        return;
-    if (above == VIEW_NOBODY) {
-        change_propose(v, &none, &none);
-        return;
-    }
-    view_begin(v, &body, VIEW_WISH);
-    ranges_write(&v->leavers, UINT32_MAX, &body);
-    view_send(v, above, &body);
-}
-
-void change_leave(struct view *v)
-{
-    put(v, &v->leavers, v->env.self);
-    tell_leavers(v);
-}
-
-static void take_wish(struct view *v, struct wire_in *in)
-{
-    struct ranges who = {0};
-    ranges_read(&who, v->env.nnodes - 1, in);
-    if (wire_end(in)) {
-        unite(v, &v->leavers, &who);
-        tell_leavers(v);
-    }
-    ranges_free(&who);
-}
-
-static void take_all_go(struct view *v, const void *body, size_t len)
-{
-    struct wire_out copy = {.data = (unsigned char *)(uintptr_t)body, .len = len};
-    view_send_down(v, &v->live, &copy);
-    end(v, VIEW_ALL_GO, "");
-}
-
-void change_all_entered(struct view *v)
-{
-    if (view_head(v) == v->env.self)
-        for (struct ranges_at at = {0}; ranges_next(&v->go, &at);)
-            view_tell_out(v, at.number);
-    ranges_free(&v->go);
-    shared_bytes_drop(v->last_commit);
-    v->last_commit = NULL;
 }
 
 /* ---- the part ---- */
@@ -555,12 +463,6 @@ void change_take(struct view *v, uint32_t from, enum view_kind kind, struct wire
         break;
     case VIEW_OUTCAST:
         take_outcast(v, from, in);
-        break;
-    case VIEW_WISH:
-        take_wish(v, in);
-        break;
-    case VIEW_EMPTY:
-        take_all_go(v, body, len);
         break;
     default:
         break;

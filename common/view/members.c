@@ -111,12 +111,29 @@ uint32_t span_below(const struct span *span, uint32_t node)
 
 /* ---- frames ---- */
 
+void view_end(struct view *v, enum view_over how, const char *why)
+{
+    v->over = true;
+    v->env.over(v->env.arg, how, why);
+}
+
 void view_broken(struct view *v)
 {
-    if (v->over)
-        return;
-    v->over = true;
-    v->env.over(v->env.arg, VIEW_LEFT_OUT, "out of memory");
+    if (!v->over)
+        view_end(v, VIEW_LEFT_OUT, "out of memory");
+}
+
+void view_unite(struct view *v, struct ranges *set, const struct ranges *more)
+{
+    if (ranges_unite(set, more) != 0)
+        view_broken(v);
+    ranges_canonical(set);
+}
+
+void view_put(struct view *v, struct ranges *set, uint32_t node)
+{
+    if (ranges_put(set, node) != 0)
+        view_broken(v);
 }
 
 /* Whether the receiver has been given up, here or by all. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the files of view/ share. In the order in which they call each other: members, words,
- * change, accuse, view. What a file has to say upwards is a mark in struct view, which view.c looks
- * at.
+ * change, leavers, accuse, view. What a file has to say upwards is a mark in struct view, which
+ * view.c looks at.
  */
 #ifndef MUSTER_VIEW_PRIVATE_H
 #define MUSTER_VIEW_PRIVATE_H
@@ -26,13 +26,14 @@ enum {
 /** The body of a FRAME_VIEW begins with one of these. Those from VIEW_WORD on are of one view,
  * whose name follows. */
 enum view_kind {
-    VIEW_ACCUSE = 1, /**< some cannot reach others: name, u32 n, { u32 by, u32 node }… */
+    VIEW_ACCUSE = 1, /**< some cannot reach others: name, u32 n, { u32 by, u32 node,
+                     u8 whether it has ended in order }… */
     VIEW_PING,       /**< "do you live?", of an accused server: u32 by, u32 node */
     VIEW_PONG,       /**< the same bytes back */
     VIEW_REFUSED,    /**< the receiver was given up by the sender */
     VIEW_PROPOSE,    /**< ballot, ranges of whom the tree leaves out */
     VIEW_NACK,       /**< ballot, and a higher one */
-    VIEW_STATE,      /**< ballot, and what the sender and those below it know: see union_write() */
+    VIEW_STATE,      /**< ballot, and what the sender and those below it know: see known_write() */
     VIEW_COMMIT,     /**< ballot, ranges as in PROPOSE, ranges of the newly excluded, union */
     VIEW_OUTCAST, /**< the receiver is not in the sender's view: u8 whether it left in order, name,
                      ranges of those who are not in it */
@@ -160,8 +161,13 @@ uint32_t span_below(const struct span *span,
 uint32_t span_child(const struct span *span, uint32_t node, uint32_t i); /**< or VIEW_NOBODY */
 bool span_has(const struct span *span, uint32_t node);
 
+/** This server is in no view any more. */
+void view_end(struct view *view, enum view_over how, const char *why);
 /** Memory is out: this server can take part no more. */
 void view_broken(struct view *view);
+/** Add to canonical sets. */
+void view_unite(struct view *view, struct ranges *set, const struct ranges *more);
+void view_put(struct view *view, struct ranges *set, uint32_t node);
 /** Sends a frame; to this server itself it is kept until the function that was called first
  * returns. */
 void view_send(struct view *view, uint32_t node, struct wire_out *body);
@@ -199,17 +205,22 @@ void change_take(struct view *view, uint32_t from, enum view_kind kind, struct w
                  const void *body, size_t len);
 /** A refused proposal is made again, with another ballot. */
 void change_retry(struct view *view);
-/** Those who want to leave are let go, or told of to the server above, though others stay. */
-void change_flush(struct view *view);
 /** Asks servers whose state is awaited for too long whether they live. @param silent all zero;
  * gets those that have not answered since they were asked */
 void change_look(struct view *view, struct ranges *silent);
 /** Server @p node lives. */
 void change_lives(struct view *view, uint32_t node);
-/** All servers have entered this view. */
-void change_all_entered(struct view *view);
+
+/* ---- leavers.c ---- */
+
 /** This server wants to leave. */
-void change_leave(struct view *view);
+void leavers_add_own(struct view *view);
+/** Those who want to leave are let go, or told of to the server above, though others stay. */
+void leavers_flush(struct view *view);
+void leavers_take(struct view *view, enum view_kind kind, struct wire_in *in, const void *body,
+                  size_t len);
+/** All servers have entered this view: those that left with it may end. */
+void leavers_let_go(struct view *view);
 
 /* ---- accuse.c ---- */
 

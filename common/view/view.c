@@ -47,7 +47,7 @@ static void take_of_view(struct view *v, uint32_t from, enum view_kind kind, str
     else if (kind < VIEW_WISH)
         view_words_take(v, from, kind, in);
     else
-        change_take(v, from, kind, in, body, len);
+        leavers_take(v, kind, in, body, len);
 }
 
 static void take(struct view *v, uint32_t from, const void *body, size_t len)
@@ -94,10 +94,10 @@ static void go_on(struct view *v)
             accuse_act(v);
         } else if (v->settled_news) {
             v->settled_news = false;
-            change_all_entered(v);
+            leavers_let_go(v);
             v->env.settled(v->env.arg);
         } else if (wants_to_say_so(v)) {
-            change_leave(v);
+            leavers_add_own(v);
         } else if ((frame = STAILQ_FIRST(&v->own)) != NULL) {
             STAILQ_REMOVE_HEAD(&v->own, entry);
             take(v, frame->from, frame->body, frame->len);
@@ -172,41 +172,40 @@ uint32_t view_pending(const struct view *v)
 
 /* ---- time ---- */
 
-static void on_retry(void *arg, struct timer *timer)
+static void run(struct view *v, void (*what)(struct view *view))
 {
-    struct view *v = arg;
-    (void)timer;
     if (v->over)
         return;
     begin(v);
-    change_retry(v);
+    what(v);
     go_on(v);
+}
+
+static void on_retry(void *arg, struct timer *timer)
+{
+    (void)timer;
+    run(arg, change_retry);
 }
 
 static void on_flush(void *arg, struct timer *timer)
 {
-    struct view *v = arg;
     (void)timer;
-    if (v->over)
-        return;
-    begin(v);
-    change_flush(v);
-    go_on(v);
+    run(arg, leavers_flush);
 }
 
-static void on_patience(void *arg, struct timer *timer)
+static void look(struct view *v)
 {
-    struct view *v = arg;
     struct ranges silent = {0};
-    (void)timer;
-    if (v->over)
-        return;
-    begin(v);
     change_look(v, &silent);
     for (struct ranges_at at = {0}; ranges_next(&silent, &at);)
         accuse_own(v, at.number, false);
     ranges_free(&silent);
-    go_on(v);
+}
+
+static void on_patience(void *arg, struct timer *timer)
+{
+    (void)timer;
+    run(arg, look);
 }
 
 /* ---- begin and end ---- */

@@ -163,12 +163,12 @@ static void hear(struct view *v, struct words *from, struct word *word)
 
 static void say_next(struct view *v);
 
-/* Tells all what all have heard, when no word that follows says so. */
-static void settle(struct view *v)
+/* Tells those below what all have heard, when no word that follows says so. */
+static void settle(struct view *v, uint64_t settled)
 {
     struct wire_out body = {0};
     view_begin(v, &body, VIEW_SETTLED);
-    wire_put_u64(&body, (uint64_t)v->settled);
+    wire_put_u64(&body, settled);
     view_send_down(v, &v->live, &body);
     wire_out_free(&body);
 }
@@ -188,7 +188,7 @@ static void acknowledge(struct view *v)
         forget(v, low);
         say_next(v);
         if (!v->over && v->settled == (int64_t)v->number)
-            settle(v);
+            settle(v, v->number);
         return;
     }
     struct wire_out body = {0};
@@ -288,12 +288,8 @@ static void take_heard(struct view *v, uint32_t from, struct wire_in *in)
 
 static void take_settled(struct view *v, struct wire_in *in)
 {
-    struct wire_out body = {0};
     uint64_t settled = wire_get_u64(in);
-    view_begin(v, &body, VIEW_SETTLED);
-    wire_put_u64(&body, settled);
-    view_send_down(v, &v->live, &body);
-    wire_out_free(&body);
+    settle(v, settled);
     forget(v, (int64_t)settled);
 }
 

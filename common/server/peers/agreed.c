@@ -107,7 +107,7 @@ static void kill_own_tasks(struct server *server)
     procset_free(&own);
 }
 
-/* Who is left out ends with its tasks, so that what the others do without it stays true. */
+/* A server that was left out ends its tasks, as the others go on without these. */
 static void over(void *arg, enum view_over how, const char *why)
 {
     struct server *server = arg;
@@ -186,7 +186,8 @@ void agreed_lost(void *arg, uint32_t node, const char *why)
     view_accuse(server->view, node, state == RM_PEER_LEFT);
 }
 
-void agreed_early(struct server *server, uint32_t from, const void *body, size_t len)
+/* @return whether it is well formed */
+static bool note_early(struct server *server, uint32_t from, const void *body, size_t len)
 {
     struct wire_in in;
     uint32_t node;
@@ -196,7 +197,7 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
     struct of_node *of = good ? node_of(server, node) : NULL;
     if (of == NULL) {
         log_warning("a malformed word of %s was dropped", nspace_name(server->nspace, from));
-        return;
+        return false;
     }
     of->early = true;
     if (sig != 0)
@@ -207,15 +208,20 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
     else
         snprintf(of->why, sizeof of->why, "rank %u ended with exit code %u before PMIx_Init", rank,
                  code);
+    return true;
+}
+
+void agreed_early(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    note_early(server, from, body, len);
 }
 
 void agreed_early_report(struct server *server, uint32_t from, const void *body, size_t len)
 {
     struct wire_out word = {0};
-    if (server->agreed->nearly >= EARLY_MAX)
+    if (server->agreed->nearly >= EARLY_MAX || !note_early(server, from, body, len))
         return;
     server->agreed->nearly++;
-    agreed_early(server, from, body, len);
     wire_put_u8(&word, FRAME_EARLY);
     wire_put_raw(&word, body, len);
     server_say(server, &word);
@@ -253,8 +259,7 @@ static void report_early(struct server *server)
     }
 }
 
-/* Tells a server that stays, for a while perhaps, which steps are to hear of this one's end. It
- * does so on its way to the head, so before all can go. */
+/* Tells the lowest other server, which may stay, which steps are to hear of this step's end. */
 static void hand_over(struct server *server)
 {
     for (uint32_t node = 0; node < server->boot.nnodes; node++)
