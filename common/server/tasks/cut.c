@@ -2,6 +2,7 @@
 /* See cut.h. */
 #include "common/server/tasks/cut.h"
 
+#include "common/util/clock.h"
 #include "common/util/log.h"
 
 static void on_cut(void *arg, struct timer *timer)
@@ -18,6 +19,7 @@ void cut_own(struct server *server, uint32_t slot)
     const struct boot_node *here = boot_here(&server->boot);
     if (!task_move(task, here->ranks[slot], TASK_CLOSE) || task->state != TASK_CUT)
         return;
+    task->at = now_ms();
     if (server->boot.ntasks == 1)
         return; /* no process waits for it */
     timer_init(&task->cut, &server->timers, on_cut, server);

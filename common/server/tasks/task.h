@@ -45,7 +45,7 @@ enum client_state {
 struct task {
     enum task_state state;
     uint32_t sig, code; /**< how it ended */
-    int64_t at;         /**< when, now_ms() */
+    int64_t at;         /**< when, now_ms(); once its connection has closed, when that was */
     struct timer cut;   /**< cut.c: when it counts as lost */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
     bool aborted;       /**< PMIx_Abort has named it, and the step goes on: we kill it */

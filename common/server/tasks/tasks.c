@@ -17,8 +17,14 @@
 #include <string.h>
 
 /* The RM ends all tasks of a node within less; an operation that fails for the loss takes longer to
- * reach the tasks that then end, and with them the user's terminal. */
+ * reach the tasks that then end, and with them the user's terminal. A step's only task is lost
+ * alone, and the terminal is shut at once. */
 enum { TOGETHER_MS = 5, JUST_MS = 1000 };
+
+static int64_t together(const struct server *server)
+{
+    return server->boot.ntasks > 1 ? TOGETHER_MS : 0;
+}
 
 /* When no server knows the cause, all would have the step ended at once: one does it first. */
 enum { TURN_MS = 20, TURNS = 50 };
@@ -48,23 +54,31 @@ static void report_after(struct server *server, int64_t ms)
     timer_after(&server->report_losses, ms);
 }
 
+/* Most likely its process is ending. */
+static bool is_just_cut(const struct task *task)
+{
+    return task->state == TASK_CUT && now_ms() < task->at + JUST_MS;
+}
+
 void tasks_ended(struct server *server, uint32_t slot, uint32_t sig, uint32_t code)
 {
     const struct boot_node *here = boot_here(&server->boot);
     if (slot >= here->ntasks || task_has_ended(&server->tasks[slot]))
         return;
     struct task *task = &server->tasks[slot];
+    bool cut_just_now = is_just_cut(task);
     task_move(task, here->ranks[slot], TASK_END);
     bool lost = task_is_lost(task);
     task->sig = sig;
     task->code = code;
-    task->at = now_ms();
+    if (!cut_just_now)
+        task->at = now_ms();
     log_debug("rank %u ended: signal %u, exit code %u%s", here->ranks[slot], sig, code,
               lost ? ", without PMIx_Finalize" : "");
     if (lost && server->whose_end == END_ASKED)
         return; /* it is told with those before it */
     if (lost)
-        report_after(server, may_follow(server) ? patience(server) : TOGETHER_MS);
+        report_after(server, may_follow(server) ? patience(server) : together(server));
     else
         engine_local_loss(server->engine);
 }
@@ -443,6 +457,17 @@ static bool libpmix_is_late(const struct server *server)
     return false;
 }
 
+/* Whether the launcher has yet to tell of a task that libpmix saw leave before the first loss here.
+ * The tasks that fail for it may end sooner than the kernel has done with a crashed one. */
+static bool launcher_is_late(const struct server *server)
+{
+    const struct task *first = first_lost(server);
+    for (uint32_t k = 0; first != NULL && k < boot_here(&server->boot)->ntasks; k++)
+        if (is_just_cut(&server->tasks[k]) && server->tasks[k].at <= first->at)
+            return true;
+    return false;
+}
+
 static void tell_all(struct server *server)
 {
     tell(server);
@@ -492,7 +517,7 @@ static void ask_or_tell(struct server *server)
 
 static void on_report(void *arg, struct timer *timer)
 {
-    if (libpmix_is_late(arg))
+    if (libpmix_is_late(arg) || launcher_is_late(arg))
         timer_after(timer, TOGETHER_MS);
     else
         ask_or_tell(arg);

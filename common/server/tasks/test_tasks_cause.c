@@ -3,6 +3,7 @@
  * Tests of which server tells the user of lost tasks, and when: at once, or after the cause that
  * another node's server is to tell.
  */
+#include "common/server/tasks/cut.h"
 #include "common/server/tasks/test_tasks_kit.h"
 
 #include "common/util/test_cmocka.h"
@@ -90,6 +91,46 @@ static void servers_take_turns(void **state)
         assert_int_equal(timers_wait(&server.timers), 1000 + TURN_MS * turns[i]);
         again(state);
     }
+}
+
+/* The connection of a task that crashes closes before the launcher sees its process end; a task
+ * whose operation fails for that may end before. */
+static void the_cause_is_seen_late(void **state)
+{
+    (void)state;
+    cut_own(&server, 1);
+    run(1);
+    tasks_ended(&server, 0, 0, 1);
+    ends_after(4 * TOGETHER_MS, 0);
+    tasks_ended(&server, 1, SIGSEGV, 0);
+    ends_after(TOGETHER_MS, 1);
+    assert_non_null(strstr(why, "rank 3 on c08 was killed by signal 11"));
+    assert_int_equal(status, 128 + SIGSEGV);
+    again(state); /* its process goes on */
+    cut_own(&server, 1);
+    tasks_ended(&server, 0, 0, 1);
+    ends_after(JUST_MS - TURN_MS - 1, 0);
+    ends_after(TOGETHER_MS, 1);
+    assert_non_null(strstr(why, "rank 2 on c08 ended with exit code 1"));
+    again(state); /* it is no cause */
+    tasks_ended(&server, 0, 0, 1);
+    run(1);
+    cut_own(&server, 1);
+    ends_after(TOGETHER_MS, 1);
+    assert_non_null(strstr(why, "rank 2 on c08 ended with exit code 1"));
+}
+
+/* The RM shuts the terminal of a step whose only task has ended. */
+static void an_only_task(void **state)
+{
+    static uint32_t rank[] = {0};
+    struct boot_node only[] = {{"c08", 1, rank, 0, 0}};
+    (void)state;
+    server.boot.nodes = only;
+    server.boot.node = 0;
+    server.boot.nnodes = server.boot.ntasks = 1;
+    tasks_ended(&server, 0, SIGSEGV, 0);
+    ends_after(0, 1);
 }
 
 /* No server waits for what is no cause: an own rank's, an old one, one in a step that goes on. */
@@ -187,6 +228,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_cause_comes_first, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_does_not_come, begin, end),
         cmocka_unit_test_setup_teardown(the_cause_ended_in_order, begin, end),
+        cmocka_unit_test_setup_teardown(the_cause_is_seen_late, begin, end),
+        cmocka_unit_test_setup_teardown(an_only_task, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_has_another_one_tell, begin, end),
         cmocka_unit_test_setup_teardown(servers_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_cause, begin, end),
