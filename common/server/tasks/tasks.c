@@ -7,6 +7,7 @@
 
 #include "common/nspace/library.h"
 #include "common/server/ending.h"
+#include "common/server/tasks/cause.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -200,76 +201,10 @@ bool tasks_tell_for_others(const struct server *server)
            (tasks_await_cause(server) && !tasks_all_killed(server));
 }
 
-static void describe(const struct server *server, uint32_t slot, char *buf, size_t cap)
-{
-    const struct task *task = &server->tasks[slot];
-    const struct boot_node *here = boot_here(&server->boot);
-    if (task->sig != 0)
-        snprintf(buf, cap, "rank %u on %s was killed by signal %u (%s) before PMIx_Finalize",
-                 here->ranks[slot], here->name, task->sig, strsignal((int)task->sig));
-    else if (task->code == BOOT_CODE_UNKNOWN)
-        snprintf(buf, cap, "rank %u on %s ended without PMIx_Finalize", here->ranks[slot],
-                 here->name);
-    else
-        snprintf(buf, cap, "rank %u on %s ended with exit code %u and without PMIx_Finalize",
-                 here->ranks[slot], here->name, task->code);
-}
-
-/* An RM ends steps by these two signals, and says why. */
-static bool may_be_of_rm(uint32_t sig)
-{
-    return sig == SIGKILL || sig == SIGTERM;
-}
-
-/* @return SIGKILL or SIGTERM when all tasks of this node were lost by that signal, and none because
- * it was aborted, else 0. Then the RM has most likely ended them, and says so itself. */
-static uint32_t common_signal(const struct server *server)
-{
-    uint32_t n = boot_here(&server->boot)->ntasks, sig = server->tasks[0].sig;
-    for (uint32_t k = 0; k < n; k++)
-        if (!task_is_lost(&server->tasks[k]) || server->tasks[k].sig != sig ||
-            server->tasks[k].aborted)
-            return 0;
-    return (n > 1 || server->boot.nnodes > 1) && may_be_of_rm(sig) ? sig : 0;
-}
-
-/* @return whether the task only left, while another one of this node has failed */
-static bool is_follower(const struct server *server, const struct task *task)
-{
-    const struct boot_node *here = boot_here(&server->boot);
-    bool failed = false;
-    for (uint32_t k = 0; k < here->ntasks; k++)
-        failed |= task_is_lost(&server->tasks[k]) &&
-                  (server->tasks[k].sig != 0 || server->tasks[k].code != 0);
-    return failed && task->sig == 0 && task->code == 0;
-}
-
-/* Whether task @p a is rather the cause than task @p b: it was lost before, or has crashed when @p
- * b was lost, too. The launcher may see both at once, and a task that exits has most likely been
- * told of another one's end. */
-static bool comes_first(const struct task *a, const struct task *b)
-{
-    bool crashed = a->sig != 0 && !may_be_of_rm(a->sig);
-    return a->at < b->at || (a->at == b->at && crashed && b->sig == 0);
-}
-
-/* The first of the tasks here that are lost, those apart that only left when it failed; or NULL. */
-static const struct task *first_lost(const struct server *server)
-{
-    const struct task *first = NULL;
-    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++) {
-        const struct task *task = &server->tasks[k];
-        if (task_is_lost(task) && !is_follower(server, task) &&
-            (first == NULL || comes_first(task, first)))
-            first = task;
-    }
-    return first;
-}
-
 /* How the step ends: as that task did. */
 static struct rm_ending first_loss(const struct server *server, const char *why)
 {
-    const struct task *first = first_lost(server);
+    const struct task *first = cause_first_lost(server);
     return first == NULL ? ending_of_host(why) : ending_of_task(first->sig, first->code, why);
 }
 
@@ -289,8 +224,8 @@ static uint32_t who_tells(const struct server *server)
  * terminal, which the RM shuts when it does that. */
 static void end_for_task(struct server *server, struct rm_ending ending, uint32_t teller)
 {
-    const struct task *first = first_lost(server);
-    ending.told = first != NULL && may_be_of_rm(first->sig);
+    const struct task *first = cause_first_lost(server);
+    ending.told = first != NULL && cause_may_be_of_rm(first->sig);
     server_end_step(server, &ending, teller);
 }
 
@@ -343,9 +278,9 @@ static bool any_lives(const struct server *server)
 /* Where no task lives any more, the launcher may have shut the way to the terminal. */
 static void end_after_task(struct server *server)
 {
-    const struct task *first = first_lost(server);
+    const struct task *first = cause_first_lost(server);
     char text[256], why[320];
-    describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
+    cause_describe(server, (uint32_t)(first - server->tasks), text, sizeof text);
     snprintf(why, sizeof why, "%s; ending the %s", text, log_unit());
     end_for_task(server, ending_of_task(first->sig, first->code, why),
                  any_lives(server) ? server->boot.node : who_tells(server));
@@ -365,7 +300,7 @@ static void tell(struct server *server)
     if (server->whose_end == END_OF_RM && !server->ending)
         follow_rm(server);
     const struct boot_node *here = boot_here(&server->boot);
-    uint32_t together = common_signal(server), lost = 0;
+    uint32_t together = cause_common_signal(server), lost = 0;
     bool end = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP && !server->ending;
     char text[256] = "";
     for (uint32_t k = 0; k < here->ntasks; k++) {
@@ -374,10 +309,10 @@ static void tell(struct server *server)
         if (task->state != TASK_LOST)
             continue;
         task_move(task, here->ranks[k], TASK_TELL);
-        describe(server, k, text, sizeof text);
+        cause_describe(server, k, text, sizeof text);
         bool goes_on = !end && !server->ending;
-        log_write(goes_on && together == 0 && !is_follower(server, task) ? LOG_LEVEL_ERROR
-                                                                         : LOG_LEVEL_INFO,
+        log_write(goes_on && together == 0 && !cause_is_follower(server, task) ? LOG_LEVEL_ERROR
+                                                                               : LOG_LEVEL_INFO,
                   "%s", text);
         if (goes_on)
             server->hooks->task_lost(server, k, text);
@@ -461,7 +396,7 @@ static bool libpmix_is_late(const struct server *server)
  * The tasks that fail for it may end sooner than the kernel has done with a crashed one. */
 static bool launcher_is_late(const struct server *server)
 {
-    const struct task *first = first_lost(server);
+    const struct task *first = cause_first_lost(server);
     for (uint32_t k = 0; first != NULL && k < boot_here(&server->boot)->ntasks; k++)
         if (is_just_cut(&server->tasks[k]) && server->tasks[k].at <= first->at)
             return true;
