@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The agreed view (view/view.h): frames of any servers of the step, of any bytes, while this server
- * says things, accuses others, wants to leave, and time passes. It sends to servers that there are,
- * tells of each one that goes once, and does nothing once it is over.
+ * says and asks things, accuses others, wants to leave, and time passes. It sends to servers that
+ * there are, tells of each one that goes once, answers what it asks once, and does nothing once it
+ * is over.
  */
 #include "common/view/private.h"
 #include "common/view/view.h"
@@ -15,6 +16,7 @@ enum { SERVERS = 9, SELF = 2, ARITY = 2, ACTS = 64 };
 static struct world {
     int64_t now;
     bool gone[SERVERS], over;
+    uint32_t asked, answered;
 } world;
 
 static int64_t clock_of(void *arg)
@@ -37,6 +39,22 @@ static void hear(void *arg, uint32_t origin, const void *text, size_t len)
 {
     (void)arg;
     FUZZ_CHECK(origin < SERVERS && !world.over && (text != NULL || len == 0));
+}
+
+static int32_t answer(void *arg, uint32_t origin, const void *text, size_t len,
+                      struct wire_out *out)
+{
+    (void)arg;
+    FUZZ_CHECK(origin < SERVERS && !world.over);
+    wire_put_raw(out, text, len);
+    return 0;
+}
+
+static void take_answers(void *arg, const void *answers, size_t len)
+{
+    (void)arg;
+    FUZZ_CHECK(answers != NULL || len == 0);
+    world.answered++;
 }
 
 static void settled(void *arg)
@@ -78,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                  .timers = &timers,
                                  .send = send_frame,
                                  .hear = hear,
+                                 .answer = answer,
                                  .settled = settled,
                                  .changed = changed,
                                  .over = over};
@@ -86,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct view *view = view_new(&env);
     FUZZ_CHECK(view != NULL);
     for (int i = 0; i < ACTS && in.p < in.end; i++) {
-        uint32_t what = fuzz_below(&in, 10), node = fuzz_below(&in, SERVERS);
+        uint32_t what = fuzz_below(&in, 11), node = fuzz_below(&in, SERVERS);
         size_t n;
         const uint8_t *body = fuzz_take(&in, fuzz_byte(&in), &n);
         if (what < 6 && node != SELF) {
@@ -95,6 +114,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             view_accuse(view, node, n % 2 == 1);
         } else if (what == 7) {
             view_say(view, body, n);
+        } else if (what == 10) {
+            world.asked++;
+            view_gather(view, body, n, node * 100, take_answers, NULL);
         } else if (what == 8) {
             view_leave(view);
         } else {
@@ -105,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             FUZZ_CHECK(world.over || view_has(view, k) == !world.gone[k]);
     }
     view_free(view);
+    FUZZ_CHECK(world.answered == world.asked);
     FUZZ_CHECK(timers_wait(&timers) == -1);
     return 0;
 }
@@ -168,8 +191,23 @@ void fuzz_seeds(void)
     wire_put_u64(&body, 1);
     wire_put_u32(&body, 4);
     wire_put_u64(&body, 1);
-    wire_put_raw(&body, "text", 4);
+    wire_put_raw(&body, "\0text", 5);
     put_act(&out, 0, 0, &body);
+    begin(&body, VIEW_SAID, 1);
+    wire_put_u64(&body, 2);
+    wire_put_u64(&body, 1);
+    wire_put_u32(&body, 4);
+    wire_put_u64(&body, 2);
+    wire_put_u8(&body, WORD_ASKS);
+    wire_put_u32(&body, 100);
+    put_act(&out, 0, 0, &body);
+    begin(&body, VIEW_ANSWERS, 1);
+    wire_put_u64(&body, 2);
+    wire_put_u32(&body, 5);
+    wire_put_i32(&body, 0);
+    wire_put_block(&body, "here", 4);
+    put_act(&out, 0, 5, &body);
+    put_act(&out, 10, 0, &body);
     wire_put_raw(&body, "word", 4);
     put_act(&out, 7, 0, &body);
     put_act(&out, 8, 0, &body);

@@ -28,7 +28,6 @@ struct agreed;
 struct view;
 struct alone;
 struct stranded;
-struct surveys;
 struct departure;
 struct homeless;
 struct served;
@@ -90,6 +89,10 @@ struct server_hooks {
     /** Server @p from of the step, this one perhaps, has said something to all. @param message type
      * byte and body of a frame, borrowed */
     void (*said)(struct server *server, uint32_t from, const void *message, size_t len);
+    /** Answers a question at once. @param topic of those that all servers may be asked
+     * @param out all zero; gets the answer @return PMIX_SUCCESS, or why there is none */
+    int32_t (*answer)(struct server *server, enum ask_topic topic, const void *body, size_t len,
+                      struct wire_out *out);
     /** The step of another namespace has ended. */
     void (*nspace_ended)(struct server *server, const char *nspace);
 };
@@ -145,7 +148,6 @@ struct server {
     struct event_counts events;
     struct engine *engine;
     struct asks *asks;
-    struct surveys *surveys; /**< questions to many servers: survey.h */
     struct link *link;
     LIST_HEAD(, departure)
     departures;                /**< departed.c: servers that have ended in order, just now */

@@ -22,7 +22,6 @@ enum ask_topic {
     ASK_INPUT, /**< a piece of what a spawned process reads: see common/server/spawned/inputs.h. The
                 * same
                 */
-    ASK_RELAY, /**< what several servers answer to a question: see common/server/trees/survey.h */
     ASK_TOPICS,
 };
 

@@ -4,7 +4,7 @@
 #include "common/upcall/query.h"
 
 #include "common/notify/refuse.h"
-#include "common/server/trees/survey.h"
+#include "common/server/peers/ask_all.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
 
@@ -161,11 +161,9 @@ static bool take_answer(struct query *q, struct query_reply *reply, const void *
     return (reply->parts & CENSUS_GROUPS) == 0 || registry_merge(q->groups, groups, size) == 0;
 }
 
-/* @thread the loop's */
-static void on_answer(void *arg, uint32_t node, int32_t status, const void *data, size_t len)
+static void take_reply(struct query_reply *reply, int32_t status, const void *data, size_t len)
 {
-    struct query *q = arg;
-    struct query_reply *reply = &q->replies[node];
+    struct query *q = reply->query;
     if (status == PMIX_SUCCESS) {
         reply->known = take_answer(q, reply, data, len);
         if (!reply->known)
@@ -175,8 +173,30 @@ static void on_answer(void *arg, uint32_t node, int32_t status, const void *data
     if ((reply->parts & CENSUS_GROUPS) != 0 && status != PMIX_SUCCESS &&
         status != PMIX_ERR_LOST_CONNECTION && q->groups_status == PMIX_SUCCESS)
         q->groups_status = status;
+}
+
+static void let_go(struct query *q)
+{
     if (--q->open == 0)
         answer_query(q);
+}
+
+/* @thread the loop's */
+static void on_answer(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct query_reply *reply = arg;
+    take_reply(reply, status, data, len);
+    let_go(reply->query);
+}
+
+/* @thread the loop's */
+static void on_answer_of_all(void *arg, uint32_t node, int32_t status, const void *data, size_t len)
+{
+    struct query *q = arg;
+    struct query_reply *reply = &q->replies[node];
+    if (reply->parts != 0 && node != upcall_server()->boot.node)
+        take_reply(reply, status, data, len);
+    let_go(q);
 }
 
 /* @thread the loop's */
@@ -186,8 +206,7 @@ static void on_time(void *arg, int64_t seconds, const char *why)
     q->seconds = seconds;
     if (seconds < 0)
         log_info("nothing is known of " PMIX_TIME_REMAINING ": %s", why);
-    if (--q->open == 0)
-        answer_query(q);
+    let_go(q);
 }
 
 /* What this server itself has to say. @return 0, or -1 when out of memory */
@@ -206,21 +225,47 @@ static int write_own(struct server *server, unsigned parts, struct wire_out *out
     return rc != 0 || out->failed ? -1 : 0;
 }
 
-/* Asks the other servers that are needed, each for its parts. */
-static void ask_others(struct query *q)
+static void ask_one(struct query_reply *reply, uint32_t node)
 {
     struct server *server = upcall_server();
-    struct ranges sets[CENSUS_ALL + 1] = {0};
+    uint8_t parts = (uint8_t)reply->parts;
+    reply->query->open++;
+    asks_send(server->asks, node, ASK_QUERY, &parts, sizeof parts,
+              (uint32_t)server->conf.timeouts.query, on_answer, reply);
+}
+
+/* Those that are not needed have nothing to say. */
+static void ask_many(struct query *q, const struct ranges *nodes)
+{
+    struct server *server = upcall_server();
+    struct wire_out body = {0};
+    unsigned parts = 0;
+    for (struct ranges_at at = {0}; ranges_next(nodes, &at);)
+        parts |= q->replies[at.number].parts;
+    for (struct ranges_at at = {0}; ranges_next(nodes, &at);)
+        q->replies[at.number].parts = parts;
+    wire_put_u8(&body, (uint8_t)parts);
+    ranges_write(nodes, UINT32_MAX, &body);
+    q->open += q->nreplies;
+    ask_all(server, ASK_QUERY, body.data, body.len, (uint32_t)server->conf.timeouts.query,
+            on_answer_of_all, q);
+    wire_out_free(&body);
+}
+
+/* Asks the other servers that are needed: a few by themselves, many by a question to all. */
+static void ask_others(struct query *q)
+{
+    const struct server *server = upcall_server();
+    struct ranges nodes = {0};
     for (uint32_t i = 0; i < q->nreplies; i++)
-        if (i != server->boot.node && ranges_put(&sets[q->replies[i].parts], i) != 0)
+        if (i != server->boot.node && q->replies[i].parts != 0 && ranges_put(&nodes, i) != 0)
             q->groups_status = PMIX_ERR_NOMEM;
-    for (uint8_t parts = 1; parts <= CENSUS_ALL; parts++) {
-        q->open += ranges_count(&sets[parts]);
-        surveys_ask(server->surveys, &sets[parts], ASK_QUERY, &parts, sizeof parts,
-                    (uint32_t)server->conf.timeouts.query, on_answer, q);
-    }
-    for (unsigned parts = 0; parts <= CENSUS_ALL; parts++)
-        ranges_free(&sets[parts]);
+    if (ranges_count(&nodes) > (uint64_t)server->conf.tree_arity)
+        ask_many(q, &nodes);
+    else
+        for (struct ranges_at at = {0}; ranges_next(&nodes, &at);)
+            ask_one(&q->replies[at.number], at.number);
+    ranges_free(&nodes);
 }
 
 /* Asks all servers that are needed, this one last: its answer may be the last of all. */
@@ -228,7 +273,7 @@ static void ask(struct query *q)
 {
     struct server *server = upcall_server();
     struct wire_out own = {0};
-    uint32_t here = server->boot.node;
+    struct query_reply *here = &q->replies[server->boot.node];
     q->open = 1;
     ask_others(q);
     if (q->times) {
@@ -236,8 +281,8 @@ static void ask(struct query *q)
         q->wait = (struct time_wait){.done = on_time, .arg = q};
         time_left_ask(server, &q->wait);
     }
-    int rc = write_own(server, q->replies[here].parts, &own);
-    on_answer(q, here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);
+    int rc = write_own(server, here->parts, &own);
+    on_answer(here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);
     wire_out_free(&own);
 }
 
@@ -257,24 +302,30 @@ static void run(struct handoff_item *item)
         query_free(q);
         return;
     }
+    for (uint32_t i = 0; i < q->nreplies; i++)
+        q->replies[i].query = q;
     for (uint32_t i = 0; i < q->nitems; i++)
         plan(q, &q->items[i]);
     ask(q);
 }
 
-void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
+                            struct wire_out *out)
 {
-    struct server *server = arg;
-    struct wire_out out = {0};
+    struct ranges nodes = {0};
     struct wire_in in;
     wire_in_init(&in, body, len);
     unsigned parts = wire_get_u8(&in);
-    int32_t status = !wire_end(&in) || (parts & ~(unsigned)CENSUS_ALL) != 0
-                         ? PMIX_ERR_UNPACK_FAILURE
-                     : write_own(server, parts, &out) != 0 ? PMIX_ERR_NOMEM
-                                                           : PMIX_SUCCESS;
-    asks_reply(server->asks, from, id, status, out.data, out.len);
-    wire_out_free(&out);
+    if (in.p < in.end)
+        ranges_read(&nodes, server->boot.nnodes - 1, &in);
+    bool good = wire_end(&in) && (parts & ~(unsigned)CENSUS_ALL) == 0;
+    bool ours = nodes.n == 0 || ranges_have(&nodes, server->boot.node);
+    ranges_free(&nodes);
+    if (!good)
+        return PMIX_ERR_UNPACK_FAILURE;
+    if (!ours)
+        return PMIX_SUCCESS; /* the asker does not look at it */
+    return write_own(server, parts, out) == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
 /* ---- taking a query; @thread PMIx's ---- */

@@ -66,6 +66,7 @@ struct query_item {
 
 /** A server, and what it has said. */
 struct query_reply {
+    struct query *query;
     unsigned parts; /**< what it is asked for; 0: it is not asked */
     bool known;     /**< it has answered; else it has left, is lost or late */
     struct census census;

@@ -106,7 +106,9 @@ void upcall_describe_modex(const char *node, const void *body, size_t len, char 
 void upcall_answer_spawns(struct server *server);
 /** Frees what is left of them. @thread the loop's, after libpmix ended */
 void upcall_free_spawns(struct server *server);
-/** Serves ASK_QUERY. */
-void upcall_serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+/** Answers ASK_QUERY: u8 parts, then, of a question to all, ranges of the servers that are meant:
+ * see server_hooks. */
+int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
+                            struct wire_out *out);
 
 #endif

@@ -238,16 +238,6 @@ static void take_nack(struct view *v, struct wire_in *in)
     timer_after(&v->retry, most + (int64_t)(retry_hash(v) % (uint64_t)most));
 }
 
-static void take_out(struct view *v, struct ranges *set, uint32_t node)
-{
-    struct ranges rest = {0};
-    for (struct ranges_at at = {0}; ranges_next(set, &at);)
-        if (at.number != node)
-            view_put(v, &rest, at.number);
-    ranges_free(set);
-    *set = rest;
-}
-
 void change_look(struct view *v, struct ranges *silent)
 {
     for (struct ranges_at at = {0}; ranges_next(&v->awaited, &at);) {
@@ -268,7 +258,7 @@ void change_look(struct view *v, struct ranges *silent)
 
 void change_lives(struct view *v, uint32_t node)
 {
-    take_out(v, &v->asked, node);
+    view_take_out(v, &v->asked, node);
 }
 
 static void take_state(struct view *v, uint32_t from, struct wire_in *in)
@@ -278,7 +268,7 @@ static void take_state(struct view *v, uint32_t from, struct wire_in *in)
     known_read(v, &state, in);
     if (!in->bad && view_name_is(ballot, v->promised) && v->frozen &&
         ranges_have(&v->awaited, from)) {
-        take_out(v, &v->awaited, from);
+        view_take_out(v, &v->awaited, from);
         known_unite(v, &v->known, &state);
         merge(v);
     }
@@ -363,6 +353,7 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     for (uint32_t i = 0; i < v->npairs; i++)
         v->pairs[i].told = VIEW_NOBODY;
     ranges_free(&v->leavers);
+    gather_forget(v);
     view_words_enter(v, &c->known.words);
     if (!v->over)
         v->env.changed(v->env.arg, &lost, &left);
@@ -372,6 +363,7 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     if (v->over)
         return;
     view_words_again(v);
+    gather_again(v);
     STAILQ_CONCAT(&v->own, &v->early);
     v->look = true;
 }

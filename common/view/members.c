@@ -136,6 +136,16 @@ void view_put(struct view *v, struct ranges *set, uint32_t node)
         view_broken(v);
 }
 
+void view_take_out(struct view *v, struct ranges *set, uint32_t node)
+{
+    struct ranges rest = {0};
+    for (struct ranges_at at = {0}; ranges_next(set, &at);)
+        if (at.number != node)
+            view_put(v, &rest, at.number);
+    ranges_free(set);
+    *set = rest;
+}
+
 /* Whether the receiver has been given up, here or by all. */
 static bool is_for_outside(const struct wire_out *body)
 {

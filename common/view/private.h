@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * What the files of view/ share. In the order in which they call each other: members, words,
- * change, leavers, accuse, view. What a file has to say upwards is a mark in struct view, which
- * view.c looks at.
+ * gather, change, leavers, accuse, view. What a file has to say upwards is a mark in struct view,
+ * which view.c looks at.
  */
 #ifndef MUSTER_VIEW_PRIVATE_H
 #define MUSTER_VIEW_PRIVATE_H
@@ -16,6 +16,8 @@ enum {
     VIEW_NOBODY = 0xffffffff,
     VIEW_WINDOW = 64,            /* words of the head that not all have heard */
     VIEW_WINDOW_BYTES = 1 << 20, /* of these, or one */
+    VIEW_QUESTIONS_MAX = 64,     /* without all answers; the oldest is answered without the rest */
+    VIEW_ANSWERS_MAX = 32 << 20, /* bytes of a subtree's answers */
     VIEW_PATIENCE_MS =
         10000,              /* for the state of a server below; then it is asked whether it lives */
     VIEW_RETRY_MS = 10,     /* until a proposal that was refused is made again; longer each time */
@@ -44,6 +46,16 @@ enum view_kind {
     VIEW_SETTLED, /**< down the tree, u64: all have */
     VIEW_WISH,    /**< up the tree, ranges: these want to leave */
     VIEW_EMPTY,   /**< down the tree: all have wanted to, and go */
+    VIEW_ANSWERS, /**< up the tree: u64 number of the word that asks, then for each that answers:
+                     u32 node, i32 status, block */
+    VIEW_ANSWER,  /**< the same from the head to the asker, with u64 the asker's number of the word
+                   */
+};
+
+/** A word's text begins with one of these. */
+enum word_kind {
+    WORD_SAYS,
+    WORD_ASKS /**< u32 ms for the answers, 0: any time; then what env.answer() takes */
 };
 
 /** A view, and a ballot: the change that has made it. */
@@ -69,6 +81,30 @@ struct word {
 };
 
 TAILQ_HEAD(words, word);
+
+/** What the servers of this one's subtree are asked, in this view. */
+struct question {
+    TAILQ_ENTRY(question) entry;
+    uint64_t number, id; /**< of the word, and the origin's */
+    uint32_t origin;
+    struct shared_bytes *text;
+    bool asked;            /**< this server, which has answered */
+    struct ranges awaited; /**< children that have not */
+    struct wire_out answers;
+    int64_t due; /**< 0: never */
+};
+
+TAILQ_HEAD(questions, question);
+
+/** What this server asks all. */
+struct asking {
+    TAILQ_ENTRY(asking) entry;
+    uint64_t id; /**< of the word that has asked last */
+    struct shared_bytes *text;
+    int64_t due; /**< 0: never */
+    view_answers_fn *done;
+    void *arg;
+};
 
 /** What a server knows that others may not: a state, and the union of several. All zero, but for
  * its list, is empty. */
@@ -141,6 +177,13 @@ struct view {
     int64_t settled;      /* the head's: -1: not even the commit */
     int64_t *acks;        /* by child: what its subtree has heard; -1: not even the commit */
     int64_t acked;
+    /* gather.c */
+    struct questions questions; /* ascending */
+    uint32_t nquestions;
+    bool question_news; /* for gather_act(): one has not been put to this server */
+    TAILQ_HEAD(, asking) asking;
+    bool mute; /* this server asks no more */
+    struct timer answer_due;
 };
 
 /* ---- members.c ---- */
@@ -168,6 +211,7 @@ void view_broken(struct view *view);
 /** Add to canonical sets. */
 void view_unite(struct view *view, struct ranges *set, const struct ranges *more);
 void view_put(struct view *view, struct ranges *set, uint32_t node);
+void view_take_out(struct view *view, struct ranges *set, uint32_t node);
 /** Sends a frame; to this server itself it is kept until the function that was called first
  * returns. */
 void view_send(struct view *view, uint32_t node, struct wire_out *body);
@@ -184,7 +228,10 @@ uint32_t view_lowest(const struct view *view);
 
 void view_words_init(struct view *view);
 void view_words_free(struct words *words);
-void view_words_say(struct view *view, const void *text, size_t len);
+/** @return its number of this server */
+uint64_t view_words_say(struct view *view, enum word_kind kind, const void *text, size_t len);
+/** @return whether this server's word has not been heard here yet */
+bool view_words_is_out(const struct view *view, uint64_t id);
 void view_words_read(struct words *words, uint32_t nnodes, struct wire_in *in);
 void view_words_write(const struct words *words, struct wire_out *out);
 /** Adds those of @p more that are not there; @p more is empty afterwards. */
@@ -194,6 +241,22 @@ void view_words_enter(struct view *view, struct words *of_union);
 /** Says again what this server has said and not heard. */
 void view_words_again(struct view *view);
 void view_words_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in);
+
+/* ---- gather.c ---- */
+
+void gather_ask(struct view *view, const void *text, size_t len, uint32_t ms, view_answers_fn *done,
+                void *arg);
+/** In a new view: asks again what has no answer. */
+void gather_again(struct view *view);
+/** Forgets what was asked in the old view. */
+void gather_forget(struct view *view);
+/** Puts to this server what it was not asked yet. */
+void gather_act(struct view *view);
+/** Ends what was to be answered by now. */
+void gather_look(struct view *view);
+void gather_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in);
+/** Ends what this server asks, without answers; it asks no more. */
+void gather_close(struct view *view);
 
 /* ---- change.c ---- */
 

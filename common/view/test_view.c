@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Tests of view/: random schedules in which servers end between any two frames, links are cut,
- * servers hang and wake, and leave, while all of them say things. Then nothing more happens, and
- * what docs/view.md promises has to hold: one view for all that are left, the same words in the
- * same order, nothing kept.
+ * servers hang and wake, and leave, while all of them say and ask things. Then nothing more
+ * happens, and what docs/view.md promises has to hold: one view for all that are left, the same
+ * words in the same order, an answer to each question, nothing kept.
  *
  * ci/campaign --view runs more of them, and tells what happens in one: by MUSTER_VIEW_SEEDS, their
  * number, MUSTER_VIEW_FIRST and MUSTER_VIEW_TRACE.
@@ -39,7 +39,7 @@ struct server {
     bool alive, leaving, let_go;
     unsigned hung_until; /* the step of the schedule */
     int budget;          /* frames until it ends; -1: it does not */
-    uint32_t nheard, nsaid;
+    uint32_t nheard, nsaid, nasked, nanswered;
     uint32_t heard[WORDS_MAX]; /* origin * 65536 + number */
     bool lost[N_MAX], left[N_MAX];
 };
@@ -56,7 +56,7 @@ static bool cut_links[N_MAX][N_MAX];
 static struct note notes[NOTES_MAX];
 static uint32_t nnotes;
 static int64_t now; /* ms */
-static unsigned step, ncuts, nparts, nended;
+static unsigned step, ncuts, nparts, nended, ncomplete, ncut_short;
 static bool calm, tracing;
 static uint64_t seed, random_state;
 
@@ -214,6 +214,62 @@ static void on_hear(void *arg, uint32_t origin, const void *text, size_t len)
     s->heard[s->nheard++] = origin << 16 | number;
 }
 
+/* ---- questions ---- */
+
+struct ask {
+    struct server *asker;
+    bool forever; /* it has no deadline */
+};
+
+static int32_t on_asked(void *arg, uint32_t origin, const void *text, size_t len,
+                        struct wire_out *out)
+{
+    struct server *s = arg;
+    assert_int_equal(len, sizeof origin);
+    assert_memory_equal(text, &origin, len);
+    wire_put_raw(out, &s->self, sizeof s->self);
+    return -(int32_t)s->self;
+}
+
+/* Each server answers once, for itself. One question without a deadline is answered by all. */
+static void on_answers(void *arg, const void *answers, size_t len)
+{
+    struct ask *ask = arg;
+    const struct server *s = ask->asker;
+    bool has[N_MAX] = {false}, all = true;
+    struct wire_in in;
+    wire_in_init(&in, answers, len);
+    while (in.p < in.end) {
+        size_t size;
+        uint32_t node = wire_get_u32(&in), said;
+        int32_t status = wire_get_i32(&in);
+        const void *data = wire_get_block(&in, &size);
+        if (in.bad || node >= n || has[node] || status != -(int32_t)node || size != sizeof said ||
+            memcmp(data, &node, size) != 0)
+            bad("an answer makes no sense", s->self);
+        has[node] = true;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        all = all && (has[i] || !view_has(s->view, i));
+    TRACE("%u is answered by %s", s->self, all ? "all" : answers != NULL ? "some" : "nobody");
+    if (!all && ask->forever && s->alive)
+        bad("an answer lacks servers of the view", s->self);
+    ncomplete += all;
+    ncut_short += !all && s->alive;
+    ask->asker->nanswered++;
+    free(ask);
+}
+
+static void ask_all(struct server *s, bool forever)
+{
+    struct ask *ask = malloc(sizeof *ask);
+    assert_non_null(ask);
+    *ask = (struct ask){s, forever};
+    TRACE("%u asks%s", s->self, forever ? "" : ", for a while");
+    s->nasked++;
+    view_gather(s->view, &s->self, sizeof s->self, forever ? 0 : 1 + rnd(500), on_answers, ask);
+}
+
 /* What one server takes for heard by all, all that are left have heard, whoever is left out later.
  */
 static void on_settled(void *arg)
@@ -258,7 +314,7 @@ static void on_over(void *arg, enum view_over how, const char *why)
 
 /* What is drawn for a schedule, in thousandths of its steps. */
 static struct {
-    uint32_t chaos, quick, cut, leave, hang, say, ms; /* of a step */
+    uint32_t chaos, quick, cut, leave, hang, say, ask, ms; /* of a step */
     bool only_cut;
 } plan;
 
@@ -271,24 +327,13 @@ static uint32_t pick(const uint32_t *of, uint32_t count)
     pick((const uint32_t[]){__VA_ARGS__},                                                          \
          sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-static void draw(void)
+static void open_views(void)
 {
-    n = 2 + rnd(N_MAX - 1);
-    arity = 2 + rnd(2);
-    plan.chaos = PICK(100, 300, 900);
-    plan.only_cut = chance(250);
-    plan.quick = PICK(10, 30, 100, 300);
-    plan.cut = plan.only_cut ? 10 : PICK(0, 3, 10);
-    plan.leave = plan.only_cut ? 0 : PICK(0, 0, 5, 30);
-    plan.hang = plan.only_cut ? 0 : PICK(0, 0, 3);
-    plan.say = PICK(0, 10, 50, 300);
-    plan.ms = PICK(0, 1, 5);
     now = 1;
     memset(servers, 0, sizeof servers);
     memset(cut_links, 0, sizeof cut_links);
-    nnotes = ncuts = nparts = nended = 0;
+    nnotes = ncuts = nparts = nended = step = 0;
     calm = false;
-    uint32_t doomed = plan.only_cut ? 0 : rnd(n / PICK(2, 3, 4) + 1);
     for (uint32_t i = 0; i < n; i++) {
         struct server *s = &servers[i];
         s->self = i;
@@ -302,12 +347,39 @@ static void draw(void)
                                      .timers = &s->timers,
                                      .send = on_send,
                                      .hear = on_hear,
+                                     .answer = on_asked,
                                      .settled = on_settled,
                                      .changed = on_changed,
                                      .over = on_over};
         s->view = view_new(&env);
         assert_non_null(s->view);
     }
+}
+
+static void close_views(void)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        view_free(servers[i].view);
+        for (uint32_t k = 0; k < n; k++)
+            drop_frames(i, k, 0);
+    }
+}
+
+static void draw(void)
+{
+    n = 2 + rnd(N_MAX - 1);
+    arity = 2 + rnd(2);
+    plan.chaos = PICK(100, 300, 900);
+    plan.only_cut = chance(250);
+    plan.quick = PICK(10, 30, 100, 300);
+    plan.cut = plan.only_cut ? 10 : PICK(0, 3, 10);
+    plan.leave = plan.only_cut ? 0 : PICK(0, 0, 5, 30);
+    plan.hang = plan.only_cut ? 0 : PICK(0, 0, 3);
+    plan.say = PICK(0, 10, 50, 300);
+    plan.ask = PICK(0, 10, 50);
+    plan.ms = PICK(0, 1, 5);
+    uint32_t doomed = plan.only_cut ? 0 : rnd(n / PICK(2, 3, 4) + 1);
+    open_views();
     for (; doomed > 0; doomed--)
         servers[rnd(n)].budget = (int)rnd(plan.chaos / 2);
 }
@@ -352,6 +424,9 @@ static void chaos(void)
     a = any_up();
     if (a != UINT32_MAX && chance(plan.say))
         say(a);
+    a = any_up();
+    if (a != UINT32_MAX && chance(plan.ask))
+        ask_all(&servers[a], chance(700));
 }
 
 /* Runs timers that are due. @param quiet nothing else happens: the clock goes on to the next one
@@ -415,8 +490,10 @@ static void begin_calm(void)
         servers[i].hung_until = 0;
     }
     for (uint32_t i = 0; i < n; i++)
-        if (servers[i].alive)
+        if (servers[i].alive) {
             say(i);
+            ask_all(&servers[i], true);
+        }
 }
 
 /* ---- what has to hold ---- */
@@ -454,6 +531,8 @@ static void check(void)
         first = first == UINT32_MAX ? i : first;
         if (view_pending(s->view) != 0)
             bad("something is kept at rest", i);
+        if (s->nasked != s->nanswered)
+            bad("a question is not answered", i);
         if (s->leaving)
             bad("a server that wants to leave is still there", i);
         for (uint32_t k = 0; k < n; k++) {
@@ -490,10 +569,36 @@ static void run_schedule(void)
     if (step == STEPS_MAX)
         bad("the schedule does not come to rest", n);
     check();
-    for (uint32_t i = 0; i < n; i++) {
-        view_free(servers[i].view);
-        for (uint32_t k = 0; k < n; k++)
-            drop_frames(i, k, 0);
+    close_views();
+}
+
+static void take_some(void *arg, const void *answers, size_t len)
+{
+    enum { ONE = 3 * sizeof(uint32_t) + sizeof(uint32_t) };
+    *(size_t *)arg = answers != NULL ? len / ONE : 0;
+}
+
+/* A server hangs at the bottom of the tree, or in its middle: the others above it, and beside it,
+ * are heard in time. */
+static void test_hung(void **state)
+{
+    static const struct {
+        uint32_t hung;
+        size_t answers;
+    } cases[] = {{6, 11}, {11, 11}, {5, 10}, {1, 5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t got = SIZE_MAX;
+        n = N_MAX;
+        arity = 2;
+        open_views();
+        servers[cases[i].hung].hung_until = 1;
+        view_gather(servers[10].view, (uint32_t[]){10}, sizeof(uint32_t), 1000, take_some, &got);
+        while (got == SIZE_MAX)
+            assert_true(run_frame() || run_timer(true));
+        assert_int_equal(got, cases[i].answers);
+        assert_in_range(now, 1, 1000);
+        close_views();
     }
 }
 
@@ -511,10 +616,13 @@ static void test_schedules(void **state)
     tracing = number_of("MUSTER_VIEW_TRACE", 0) != 0;
     for (seed = first; seed < first + count; seed++)
         run_schedule();
+    assert_true(ncomplete > ncut_short); /* both are tried */
+    assert_true(ncut_short > 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hung),
+                                       cmocka_unit_test(test_schedules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

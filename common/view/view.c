@@ -46,6 +46,8 @@ static void take_of_view(struct view *v, uint32_t from, enum view_kind kind, str
         return; /* its sender says again what is still open */
     else if (kind < VIEW_WISH)
         view_words_take(v, from, kind, in);
+    else if (kind >= VIEW_ANSWERS)
+        gather_take(v, from, kind, in);
     else
         leavers_take(v, kind, in, body, len);
 }
@@ -96,6 +98,9 @@ static void go_on(struct view *v)
             v->settled_news = false;
             leavers_let_go(v);
             v->env.settled(v->env.arg);
+        } else if (v->question_news) {
+            v->question_news = false;
+            gather_act(v);
         } else if (wants_to_say_so(v)) {
             leavers_add_own(v);
         } else if ((frame = STAILQ_FIRST(&v->own)) != NULL) {
@@ -106,6 +111,8 @@ static void go_on(struct view *v)
             break;
         }
     }
+    if (v->over)
+        gather_close(v);
     v->entered--;
 }
 
@@ -137,8 +144,25 @@ void view_say(struct view *v, const void *text, size_t len)
     if (v->over)
         return;
     begin(v);
-    view_words_say(v, text, len);
+    view_words_say(v, WORD_SAYS, text, len);
     go_on(v);
+}
+
+void view_gather(struct view *v, const void *text, size_t len, uint32_t ms, view_answers_fn *done,
+                 void *arg)
+{
+    if (v->over || v->mute) {
+        done(arg, NULL, 0);
+        return;
+    }
+    begin(v);
+    gather_ask(v, text, len, ms, done, arg);
+    go_on(v);
+}
+
+void view_mute(struct view *v)
+{
+    gather_close(v);
 }
 
 void view_leave(struct view *v)
@@ -167,7 +191,8 @@ uint64_t view_settled(const struct view *v)
 uint32_t view_pending(const struct view *v)
 {
     return !TAILQ_EMPTY(&v->words) + !TAILQ_EMPTY(&v->said) + !TAILQ_EMPTY(&v->waiting) +
-           !STAILQ_EMPTY(&v->early) + !STAILQ_EMPTY(&v->own) + v->frozen + (v->last_commit != NULL);
+           !TAILQ_EMPTY(&v->questions) + !TAILQ_EMPTY(&v->asking) + !STAILQ_EMPTY(&v->early) +
+           !STAILQ_EMPTY(&v->own) + v->frozen + (v->last_commit != NULL);
 }
 
 /* ---- time ---- */
@@ -208,6 +233,12 @@ static void on_patience(void *arg, struct timer *timer)
     run(arg, look);
 }
 
+static void on_answer_due(void *arg, struct timer *timer)
+{
+    (void)timer;
+    run(arg, gather_look);
+}
+
 /* ---- begin and end ---- */
 
 static void drop(struct kept_frames *frames)
@@ -231,6 +262,9 @@ struct view *view_new(const struct view_env *env)
     timer_init(&v->retry, env->timers, on_retry, v);
     timer_init(&v->flush, env->timers, on_flush, v);
     timer_init(&v->patience, env->timers, on_patience, v);
+    timer_init(&v->answer_due, env->timers, on_answer_due, v);
+    TAILQ_INIT(&v->questions);
+    TAILQ_INIT(&v->asking);
     change_init(v);
     view_words_init(v);
     if (v->acks != NULL && span_make(&v->live, env->nnodes, &none, VIEW_NOBODY, env->arity))
@@ -246,6 +280,9 @@ void view_free(struct view *v)
     timer_stop(&v->retry);
     timer_stop(&v->flush);
     timer_stop(&v->patience);
+    timer_stop(&v->answer_due);
+    gather_close(v);
+    gather_forget(v);
     drop(&v->own);
     drop(&v->early);
     view_words_free(&v->words);

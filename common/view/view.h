@@ -11,6 +11,9 @@
  *                             ▲                    │
  *                             └────── HEARD ───────┘ up the tree: who has heard how much
  *
+ * view_gather() is a word that each server also answers; what a subtree has answered goes up the
+ * same tree in one frame.
+ *
  * A server that cannot reach another one says so (view_accuse()). The head checks it and changes
  * the view: PROPOSE goes down the tree of the servers that stay, STATE comes up with what not all
  * have heard, COMMIT goes down with the union of these. Then all enter the new view, and hear what
@@ -25,6 +28,14 @@
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
 #include "common/util/timers.h"
+
+/** The status of an answer that does not fit: all answers have 32 MiB. env.answer() gives others.
+ */
+enum { VIEW_TOO_LONG = 1 };
+
+/** Takes answers: for each server that has answered u32 node, i32 status, block. @param answers
+ * borrowed; NULL with @p len 0: there are none */
+typedef void view_answers_fn(void *arg, const void *answers, size_t len);
 
 /** How it ends with a server. */
 enum view_over {
@@ -44,6 +55,10 @@ struct view_env {
     void (*send)(void *arg, uint32_t node, enum frame_type type, struct wire_out *body);
     /** Takes what a server, this one perhaps, has said to all. @param text borrowed */
     void (*hear)(void *arg, uint32_t origin, const void *text, size_t len);
+    /** Answers what server @p origin, this one perhaps, asks all. It must not call the view.
+     * @param text borrowed @param out all zero; its bytes are taken @return the answer's status */
+    int32_t (*answer)(void *arg, uint32_t origin, const void *text, size_t len,
+                      struct wire_out *out);
     /** All servers have heard more: view_settled() says how much. */
     void (*settled)(void *arg);
     /** A new view is entered. @param lost,left servers that are not in it any more: left out, or
@@ -71,6 +86,15 @@ void view_accuse(struct view *view, uint32_t node, bool left);
 /** Says something to all servers, this one as well; it is heard once, unless this server is lost
  * before. @param text borrowed */
 void view_say(struct view *view, const void *text, size_t len);
+
+/** Asks all servers of the view, this one as well. @p done is called once, perhaps at once: with
+ * the answers of all, also when the view changes meanwhile; after @p ms with those that have come;
+ * or with none when this server asks no more. @param text borrowed @param ms 0: no deadline */
+void view_gather(struct view *view, const void *text, size_t len, uint32_t ms,
+                 view_answers_fn *done, void *arg);
+
+/** This server asks no more: what it waits for is ended. */
+void view_mute(struct view *view);
 
 /** This server wants to leave: over() says when it may. */
 void view_leave(struct view *view);

@@ -3,6 +3,7 @@
 #include "common/view/private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- lists of words ---- */
 
@@ -115,13 +116,35 @@ static void to_head(struct view *v, const struct word *word)
     view_send(v, view_head(v), &body);
 }
 
-void view_words_say(struct view *v, const void *text, size_t len)
+uint64_t view_words_say(struct view *v, enum word_kind kind, const void *text, size_t len)
 {
-    const struct word *word = add(&v->said, v->env.self, ++v->nsaid, shared_bytes_copy(text, len));
+    unsigned char *bytes = malloc(len + 1);
+    const struct word *word = NULL;
+    if (bytes != NULL) {
+        bytes[0] = (unsigned char)kind;
+        if (len > 0)
+            memcpy(bytes + 1, text, len);
+        word = add(&v->said, v->env.self, ++v->nsaid, shared_bytes_take(bytes, len + 1));
+    }
     if (word == NULL)
         view_broken(v);
     else if (!v->frozen)
         to_head(v, word);
+    return v->nsaid;
+}
+
+static struct word *said_by_us(const struct view *v, uint64_t id)
+{
+    struct word *said;
+    TAILQ_FOREACH (said, &v->said, entry)
+        if (said->id == id)
+            break;
+    return said;
+}
+
+bool view_words_is_out(const struct view *v, uint64_t id)
+{
+    return said_by_us(v, id) != NULL;
 }
 
 static bool is_head(const struct view *v)
@@ -139,25 +162,29 @@ static void forget(struct view *v, int64_t settled)
     v->settled_news = true;
 }
 
+/* No word is empty, so an empty one was no server's. */
+static int kind_of(const struct shared_bytes *text)
+{
+    return text->len > 0 ? ((const unsigned char *)text->data)[0] : -1;
+}
+
 /* @param word in @p from: moved to those that were heard */
 static void hear(struct view *v, struct words *from, struct word *word)
 {
     uint32_t origin = word->origin;
     uint64_t id = word->id;
-    struct word *said = NULL;
     struct shared_bytes *text = shared_bytes_hold(word->text);
     TAILQ_REMOVE(from, word, entry);
     TAILQ_INSERT_TAIL(&v->words, word, entry);
     v->heard_view = word->view;
     v->heard = word->number;
     v->nheard++;
-    if (origin == v->env.self)
-        TAILQ_FOREACH (said, &v->said, entry)
-            if (said->id == id)
-                break;
+    struct word *said = origin == v->env.self ? said_by_us(v, id) : NULL;
     if (said != NULL)
         drop(&v->said, said);
-    v->env.hear(v->env.arg, origin, text->data, text->len); /* which may say more */
+    if (kind_of(text) == WORD_SAYS)
+        v->env.hear(v->env.arg, origin, (const char *)text->data + 1,
+                    text->len - 1); /* which may say more */
     shared_bytes_drop(text);
 }
 
@@ -197,6 +224,23 @@ static void acknowledge(struct view *v)
     view_send(v, span_parent(&v->live, v->env.self), &body);
 }
 
+/* A question is answered by those that hear it in the view where it was numbered. */
+static void note_question(struct view *v, const struct word *word)
+{
+    struct question *q = calloc(1, sizeof *q);
+    if (q == NULL) {
+        view_broken(v);
+        return;
+    }
+    *q = (struct question){.number = word->number,
+                           .origin = word->origin,
+                           .id = word->id,
+                           .text = shared_bytes_hold(word->text)};
+    TAILQ_INSERT_TAIL(&v->questions, q, entry);
+    v->nquestions++;
+    v->question_news = true;
+}
+
 /* Passes on and hears a word, which is alone in @p words. */
 static void pass_on(struct view *v, int64_t settled, struct words *words)
 {
@@ -210,6 +254,8 @@ static void pass_on(struct view *v, int64_t settled, struct words *words)
     wire_put_raw(&body, word->text->data, word->text->len);
     view_send_down(v, &v->live, &body);
     wire_out_free(&body);
+    if (kind_of(word->text) == WORD_ASKS)
+        note_question(v, word);
     hear(v, words, word);
     if (!v->over)
         acknowledge(v);

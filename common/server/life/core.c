@@ -18,7 +18,6 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
-#include "common/server/trees/survey.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -130,10 +129,36 @@ static struct engine_env engine_env(struct server *server)
     return engine;
 }
 
-static void serve_relay(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+static int32_t answer(struct server *server, enum ask_topic topic, const void *body, size_t len,
+                      struct wire_out *out)
 {
-    const struct server *server = arg;
-    surveys_serve(server->surveys, from, id, body, len);
+    switch (topic) {
+    case ASK_QUERY:
+        return upcall_answer_query(server, body, len, out);
+    case ASK_STATUS:
+        return status_answer(server, out);
+    default:
+        return PMIX_ERR_NOT_SUPPORTED;
+    }
+}
+
+static void reply(struct server *server, enum ask_topic topic, uint32_t from, uint64_t id,
+                  const void *body, size_t len)
+{
+    struct wire_out out = {0};
+    int32_t status = answer(server, topic, body, len, &out);
+    asks_reply(server->asks, from, id, status, out.data, out.len);
+    wire_out_free(&out);
+}
+
+static void serve_query(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    reply(arg, ASK_QUERY, from, id, body, len);
+}
+
+static void serve_status(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+{
+    reply(arg, ASK_STATUS, from, id, body, len);
 }
 
 static struct ask_env ask_env(struct server *server)
@@ -150,12 +175,11 @@ static struct ask_env ask_env(struct server *server)
         .send = frames_send,
         .describe = describe_ask,
         .serve = {[ASK_MODEX] = upcall_serve_modex,
-                  [ASK_QUERY] = upcall_serve_query,
-                  [ASK_STATUS] = status_serve,
+                  [ASK_QUERY] = serve_query,
+                  [ASK_STATUS] = serve_status,
                   [ASK_DATA] = meeting_serve,
                   [ASK_OUTPUT] = upcall_serve_output,
-                  [ASK_INPUT] = streams_serve_input,
-                  [ASK_RELAY] = serve_relay},
+                  [ASK_INPUT] = streams_serve_input},
     };
 }
 
@@ -198,6 +222,7 @@ static const struct server_hooks hooks = {
     .server_lost = loss_server,
     .server_ended = departed_ended,
     .said = frames_deliver_said,
+    .answer = answer,
     .nspace_ended = nspace_ended,
 };
 
@@ -214,13 +239,10 @@ int core_open(struct server *server, struct err *err)
     tasks_open(server);
     server->engine = engine_new(&engine);
     server->asks = asks_new(&asks);
-    server->surveys =
-        surveys_new(server->asks, boot->node, boot->nnodes, (uint32_t)server->conf.tree_arity);
     server->link = link_new(&link);
     if (server->nspace == NULL || server->registry == NULL || server->tasks == NULL ||
-        server->engine == NULL || server->asks == NULL || server->surveys == NULL ||
-        server->link == NULL || agreed_open(server) != 0 || steps_open(server) != 0 ||
-        meeting_open(server) != 0)
+        server->engine == NULL || server->asks == NULL || server->link == NULL ||
+        agreed_open(server) != 0 || steps_open(server) != 0 || meeting_open(server) != 0)
         return err_set(err, "out of memory");
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -145,6 +146,7 @@ void server_leave(struct server *server, unsigned ms)
     server->leaving = true;
     engine_close(server->engine);
     holder_close(server->holder);
+    view_mute(server->view);
     asks_close(server->asks);
     time_left_close(server);
     upcall_answer_spawns(server);

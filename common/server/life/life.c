@@ -16,7 +16,6 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/alone.h"
 #include "common/server/tasks/stranded.h"
-#include "common/server/trees/survey.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -79,7 +78,6 @@ void server_close(struct server *server)
     upcall_free_spawns(server);
     engine_free(server->engine);
     asks_free(server->asks);
-    surveys_free(server->surveys);
     holder_free(server->holder);
     steps_close(server);
     sets_close(server);

@@ -3,6 +3,7 @@
 #include "common/server/peers/agreed.h"
 
 #include "common/server/ending.h"
+#include "common/server/peers/ask_all.h"
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/abort.h"
@@ -139,6 +140,7 @@ int agreed_open(struct server *server)
                                  .timers = &server->timers,
                                  .send = send_frame,
                                  .hear = hear,
+                                 .answer = ask_all_serve,
                                  .settled = settled,
                                  .changed = changed,
                                  .over = over};

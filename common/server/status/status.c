@@ -18,8 +18,8 @@
 #include <string.h>
 
 static const char *const topic_names[ASK_TOPICS] = {
-    [ASK_MODEX] = "modex",   [ASK_QUERY] = "query", [ASK_STATUS] = "status", [ASK_DATA] = "data",
-    [ASK_OUTPUT] = "output", [ASK_INPUT] = "input", [ASK_RELAY] = "relay"};
+    [ASK_MODEX] = "modex", [ASK_QUERY] = "query",   [ASK_STATUS] = "status",
+    [ASK_DATA] = "data",   [ASK_OUTPUT] = "output", [ASK_INPUT] = "input"};
 
 static void put(json_object *to, const char *key, json_object *value)
 {
@@ -136,7 +136,7 @@ static void visit_wait(void *arg, const struct engine_wait *wait)
 static void visit_ask(void *arg, const struct ask_view *view)
 {
     struct list *list = arg;
-    if (view->topic == ASK_STATUS || view->topic == ASK_RELAY || !has_room(list))
+    if (view->topic == ASK_STATUS || !has_room(list))
         return;
     json_object *o = json_object_new_object();
     put_text(o, "about", view->about);

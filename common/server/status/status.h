@@ -6,7 +6,7 @@
  *
  * The socket `status` in the same directory, which is the user's alone, takes one request a
  * connection, "local\n" or "all\n", and answers with one object (docs/wire.md). Only the server's
- * own uid and root are answered. For "all" the other servers are asked by ASK_STATUS (survey.h).
+ * own uid and root are answered. For "all" all servers are asked for ASK_STATUS (peers/ask_all.h).
  * However many ask at once, one collection serves them; connections, their life and the size of
  * what is collected are bounded. Frames of peers take another way (rm.h), which nothing here
  * touches.
@@ -14,6 +14,8 @@
  */
 #ifndef MUSTER_SERVER_STATUS_H
 #define MUSTER_SERVER_STATUS_H
+
+#include "common/transport/wire.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,14 +25,13 @@
 
 enum {
     STATUS_CONNECTIONS_MAX = 8,
-    STATUS_REQUEST_MAX = 16,     /**< bytes, the newline included */
-    STATUS_LIFE_S = 20,          /**< of a connection: more than a survey takes */
-    STATUS_ANSWER_S = 5,         /**< for another server to answer */
-    STATUS_NODE_MAX = 1 << 20,   /**< bytes of one server's state */
-    STATUS_TOTAL_MAX = 32 << 20, /**< bytes of all servers' */
-    STATUS_LIST_MAX = 64,        /**< operations, calls that belong to none yet, questions, sets,
-                                      connections */
-    STATUS_MISSING_MAX = 32,     /**< nodes missing from one operation */
+    STATUS_REQUEST_MAX = 16,   /**< bytes, the newline included */
+    STATUS_LIFE_S = 20,        /**< of a connection: more than STATUS_ANSWER_S */
+    STATUS_ANSWER_S = 5,       /**< for other servers to answer */
+    STATUS_NODE_MAX = 1 << 20, /**< bytes of one server's state */
+    STATUS_LIST_MAX = 64,      /**< operations, calls that belong to none yet, questions, sets,
+                                    connections */
+    STATUS_MISSING_MAX = 32,   /**< nodes missing from one operation */
     STATUS_PEERS_MAX = 256,
     STATUS_TASKS_MAX = 1024,
     STATUS_DEPTH_MAX = 16,        /**< of JSON that is read: a server's state has 5 */
@@ -60,10 +61,10 @@ void status_signal_close(struct status_signal *signal);
 /** Begins to listen for requests and the signal. @return NULL after a warning: the step goes on */
 struct status *status_open(struct server *server);
 
-/** Serves ASK_STATUS: see ask.h. */
-void status_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+/** Answers ASK_STATUS: see server_hooks. */
+int32_t status_answer(struct server *server, struct wire_out *out);
 
-/** Closes all; asks_close() was called before. */
+/** Closes all; view_mute() was called before. */
 void status_close(struct status *status);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests for the state: the socket, and the collection of what other servers say. */
+#include "common/server/peers/ask_all.h"
 #include "common/server/server.h"
 #include "common/server/status/status.h"
-#include "common/server/trees/survey.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
+#include "common/view/view.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -110,12 +111,10 @@ static const char *collection_add(struct collection *all, const char *data, size
     json_tokener_free(tokener);
     if (json_object_is_type(o, json_type_object))
         text = text_of(o);
-    if (text == NULL)
-        why = "its answer makes no sense";
-    else if (all->nodes.len + strlen(text) > STATUS_TOTAL_MAX)
-        why = "all answers together are too long";
-    else
+    if (text != NULL)
         put_element(&all->nodes, text);
+    else
+        why = "its answer makes no sense";
     json_object_put(o);
     return why;
 }
@@ -163,28 +162,45 @@ static void finish(struct status *status)
     wire_out_free(&answer);
 }
 
+static void put_silent(struct status *status, uint32_t node, const char *why)
+{
+    json_object *o = json_object_new_object();
+    const char *name = status->server->boot.nodes[node].name;
+    json_object_object_add(o, "node", json_object_new_string(name));
+    json_object_object_add(o, "why", json_object_new_string(why));
+    put_element(&status->collection->silent, text_of(o));
+    json_object_put(o);
+}
+
+/* @param late what is said of a server that is late */
+static const char *why_silent(const struct server *server, uint32_t node, int32_t code,
+                              const char *late)
+{
+    switch (code) {
+    case PMIX_ERR_TIMEOUT:
+        return late;
+    case PMIX_ERR_LOST_CONNECTION:
+        return server->rm_ops->peer(server->rm, node).state == RM_PEER_LEFT ? "its tasks have ended"
+                                                                            : "its server is lost";
+    case VIEW_TOO_LONG:
+        return "all answers together are too long";
+    default:
+        return "it is leaving";
+    }
+}
+
 static void on_answer(void *arg, uint32_t node, int32_t code, const void *data, size_t len)
 {
     struct status *status = arg;
     struct collection *all = status->collection;
-    char lacks[64];
-    const char *why = code == 0 ? collection_add(all, data, len) : lacks;
     const struct server *server = status->server;
-    if (code == PMIX_ERR_TIMEOUT)
-        snprintf(lacks, sizeof lacks, "no answer within %d s", STATUS_ANSWER_S);
-    else if (code != PMIX_ERR_LOST_CONNECTION)
-        snprintf(lacks, sizeof lacks, "it is leaving");
-    else
-        snprintf(lacks, sizeof lacks, "%s",
-                 server->rm_ops->peer(server->rm, node).state == RM_PEER_LEFT
-                     ? "its tasks have ended"
-                     : "its server is lost");
-    if (why != NULL) {
-        json_object *o = json_object_new_object();
-        json_object_object_add(o, "node", json_object_new_string(server->boot.nodes[node].name));
-        json_object_object_add(o, "why", json_object_new_string(why));
-        put_element(&all->silent, text_of(o));
-        json_object_put(o);
+    char late[64];
+    snprintf(late, sizeof late, "no answer within %d s", STATUS_ANSWER_S);
+    if (node != server->boot.node) { /* our own is there */
+        const char *why =
+            code == 0 ? collection_add(all, data, len) : why_silent(server, node, code, late);
+        if (why != NULL)
+            put_silent(status, node, why);
     }
     if (--all->open == 0)
         finish(status);
@@ -193,31 +209,21 @@ static void on_answer(void *arg, uint32_t node, int32_t code, const void *data, 
 static void collect(struct status *status)
 {
     struct server *server = status->server;
-    const struct boot *boot = &server->boot;
     struct collection *all = status->collection = calloc(1, sizeof *all);
-    struct ranges others = {0};
     if (all == NULL)
         return;
     add_self(status, all);
-    if (boot->node > 0)
-        ranges_add(&others, 0, boot->node - 1);
-    if (boot->node + 1 < boot->nnodes)
-        ranges_add(&others, boot->node + 1, boot->nnodes - 1);
-    all->open = ranges_count(&others) + 1; /* our own */
-    surveys_ask(server->surveys, &others, ASK_STATUS, NULL, 0, STATUS_ANSWER_S, on_answer, status);
-    ranges_free(&others);
-    if (--all->open == 0)
-        finish(status);
+    all->open = server->boot.nnodes;
+    ask_all(server, ASK_STATUS, NULL, 0, STATUS_ANSWER_S, on_answer, status);
 }
 
-void status_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
+int32_t status_answer(struct server *server, struct wire_out *out)
 {
-    struct server *server = arg;
     size_t size;
-    (void)body, (void)len;
     char *text = status_text(server, &size);
-    asks_reply(server->asks, from, id, text != NULL ? 0 : PMIX_ERR_NOMEM, text, size);
+    wire_put_raw(out, text, text != NULL ? size : 0);
     free(text);
+    return text != NULL && !out->failed ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
 /* ---- requests ---- */

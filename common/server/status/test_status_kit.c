@@ -6,10 +6,10 @@
 #include "common/server/status/test_status_kit.h"
 
 #include "common/nspace/foreign.h"
-#include "common/server/trees/survey.h"
-
+#include "common/server/peers/ask_all.h"
 #include "common/server/status/status.h"
 #include "common/util/test_cmocka.h"
+#include "common/view/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +90,50 @@ static void send_bytes(void *arg, uint32_t node, void *data, size_t len, enum fr
     free(data);
 }
 
+static void send_of_view(void *arg, uint32_t node, enum frame_type type, struct wire_out *body)
+{
+    struct kit *kit = arg; /* whose first member the server is */
+    struct wire_in in;
+    (void)node, (void)type;
+    wire_in_init(&in, body->data, body->len);
+    kit->sent++;
+    enum view_kind kind = wire_get_u8(&in);
+    kit->view = view_get_name(&in).number;
+    if (kind == VIEW_SAID)
+        kit->ask = wire_get_u64(&in);
+    wire_out_free(body);
+}
+
+static void hear(void *arg, uint32_t origin, const void *text, size_t len)
+{
+    (void)arg, (void)origin, (void)text, (void)len;
+}
+
+static void settled(void *arg)
+{
+    (void)arg;
+}
+
+static void changed(void *arg, const struct ranges *lost, const struct ranges *left)
+{
+    (void)arg, (void)lost, (void)left;
+}
+
+static void over(void *arg, enum view_over how, const char *why)
+{
+    (void)arg, (void)how, (void)why;
+}
+
+static int32_t answer(struct server *server, enum ask_topic topic, const void *body, size_t len,
+                      struct wire_out *out)
+{
+    (void)body, (void)len;
+    assert_int_equal(topic, ASK_STATUS);
+    return status_answer(server, out);
+}
+
+static const struct server_hooks hooks = {.answer = answer};
+
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
                     struct shared_bytes *whole)
 {
@@ -149,6 +193,16 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
                                  .timers = &server->timers,
                                  .send = send_frame,
                                  .describe = describe};
+    const struct view_env view = {.arg = server,
+                                  .nnodes = nnodes,
+                                  .arity = 16,
+                                  .timers = &server->timers,
+                                  .send = send_of_view,
+                                  .hear = hear,
+                                  .answer = ask_all_serve,
+                                  .settled = settled,
+                                  .changed = changed,
+                                  .over = over};
     const struct link_env link = {
         .arg = kit, .nnodes = nnodes, .step = 1, .send = send_bytes, .deliver = deliver};
     kit->now = 1000000;
@@ -158,9 +212,10 @@ struct kit *kit_new(uint32_t nnodes, uint32_t ntasks)
     server->tasks = calloc(ntasks, sizeof *server->tasks);
     server->engine = engine_new(&engine);
     server->asks = asks_new(&asks);
-    server->surveys = surveys_new(server->asks, 0, nnodes, engine.arity);
+    server->view = view_new(&view);
     server->link = link_new(&link);
     server->library = engine.library;
+    server->hooks = &hooks;
     server->rm_ops = &ops;
     server->rm = (struct rm *)kit;
     server->base = event_base_new();
@@ -171,11 +226,12 @@ void kit_free(struct kit *kit)
 {
     struct server *server = &kit->server;
     engine_close(server->engine);
+    view_mute(server->view);
     asks_close(server->asks);
     status_close(server->status);
     engine_free(server->engine);
     asks_free(server->asks);
-    surveys_free(server->surveys);
+    view_free(server->view);
     link_free(server->link);
     nspaces_free(server->nspace);
     event_base_free(server->base);

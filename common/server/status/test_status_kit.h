@@ -14,7 +14,8 @@ struct kit {
     struct server server;
     int64_t now;         /**< ms, of engine and asks */
     uint32_t sent;       /**< frames so far */
-    uint64_t ask;        /**< id of the last question that was sent */
+    uint64_t ask;        /**< id of the last question that was sent, or its number in the view */
+    uint64_t view;       /**< number of the view, or the proposal, of the last frame of it */
     struct rm_peer peer; /**< what the back end says of every peer */
     struct engine_call calls[200];
     uint32_t ncalls;
