@@ -296,13 +296,14 @@ static bool read_commit(struct view *v, struct commit *c, struct wire_in *in)
            span_make(&c->members, v->env.nnodes, &c->without, c->ballot.proposer, v->env.arity);
 }
 
-/* Servers that are to hear of the change by another way than the tree: those that are left out, and
- * those that have accused a server which is out now and was to hand the commit on to them. */
+/* Servers that are to hear of the change by another way than the tree: those that are left out (by
+ * the proposer and its children, since it may end before it tells them), and those that have
+ * accused a server which is out now and was to hand the commit on to them. */
 static void tell_others(struct view *v, const struct commit *c)
 {
-    uint32_t above = span_parent(&c->members, v->env.self);
     struct ranges outside = {0}, behind = {0};
-    if (above == VIEW_NOBODY || above == c->ballot.proposer)
+    if (c->ballot.proposer == v->env.self ||
+        span_parent(&c->members, v->env.self) == c->ballot.proposer)
         view_unite(v, &outside, &c->newly);
     for (uint32_t i = 0; i < v->npairs; i++) {
         const struct pair *pair = &v->pairs[i];
@@ -345,8 +346,7 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     view_unite(v, &v->go, &left);
     view_unite(v, &v->out, &c->known.out);
     view_unite(v, &v->left, &c->known.left);
-    if (v->last_commit == NULL ||
-        !span_make(&v->live, v->env.nnodes, &v->out, VIEW_NOBODY, v->env.arity))
+    if (v->last_commit == NULL || !view_plant(v))
         view_broken(v);
     if (!v->over)
         tell_others(v, c);
@@ -365,6 +365,7 @@ static void enter(struct view *v, struct commit *c, const void *body, size_t len
     view_words_again(v);
     gather_again(v);
     STAILQ_CONCAT(&v->own, &v->early);
+    v->early_bytes = 0;
     v->look = true;
 }
 

@@ -96,30 +96,22 @@ static void add_answer(struct question *q, uint32_t node, int32_t status, const 
 static void pass_up(struct view *v, struct question *q)
 {
     struct wire_out body = {0};
-    uint32_t above = span_parent(&v->live, v->env.self);
-    view_begin(v, &body, above != VIEW_NOBODY ? VIEW_ANSWERS : VIEW_ANSWER);
-    wire_put_u64(&body, above != VIEW_NOBODY ? q->number : q->id);
+    bool head = v->above == VIEW_NOBODY;
+    view_begin(v, &body, head ? VIEW_ANSWER : VIEW_ANSWERS);
+    wire_put_u64(&body, head ? q->id : q->number);
     wire_put_raw(&body, q->answers.data, q->answers.len);
     body.failed |= q->answers.failed;
-    uint32_t to = above != VIEW_NOBODY ? above : q->origin;
+    uint32_t to = head ? q->origin : v->above;
     forget(v, q);
     view_send(v, to, &body);
-}
-
-static uint32_t levels(const struct span *span, uint32_t node)
-{
-    uint32_t n = 0;
-    for (; node != VIEW_NOBODY; node = span_child(span, node, 0))
-        n++;
-    return n;
 }
 
 /* The lower a server the less it waits, so that what it has is there before the one above gives up:
  * the lowest wait for half of the time. */
 static int64_t time_for(const struct view *v, uint32_t ms)
 {
-    return ms / 2 +
-           (int64_t)ms * levels(&v->live, v->env.self) / 2 / (levels(&v->live, view_head(v)) + 1);
+    return ms / 2 + (int64_t)ms * span_levels(&v->live, v->env.self) / 2 /
+                        (span_levels(&v->live, view_head(v)) + 1);
 }
 
 static void answer(struct view *v, struct question *q)
@@ -138,9 +130,8 @@ static void answer(struct view *v, struct question *q)
     q->answers.failed |= own.failed;
     add_answer(q, v->env.self, status, own.data, own.len);
     wire_out_free(&own);
-    for (uint32_t i = 0, child; i < v->env.arity; i++)
-        if ((child = span_child(&v->live, v->env.self, i)) != VIEW_NOBODY)
-            view_put(v, &q->awaited, child);
+    for (uint32_t i = 0; i < v->nbelow; i++)
+        view_put(v, &q->awaited, v->below[i]);
     if (ms > 0) {
         q->due = timers_now(v->env.timers) + time_for(v, ms);
         timer_sooner(&v->answer_due, q->due);

@@ -3,31 +3,31 @@
  */
 #include "common/view/private.h"
 
-static void send_wish(struct view *v, uint32_t above)
+static void send_wish(struct view *v)
 {
     struct wire_out body = {0};
     view_begin(v, &body, VIEW_WISH);
     ranges_write(&v->leavers, UINT32_MAX, &body);
-    view_send(v, above, &body);
+    view_send(v, v->above, &body);
 }
 
 /* Passes on who of the subtree wants to leave: at once when all do, else with those that do so
- * within a moment. */
+ * within a moment. Each level waits half as long as the one below, so all of them together no
+ * longer than VIEW_LEAVERS_MS, however many there are. */
 static void tell_leavers(struct view *v)
 {
     struct wire_out body = {0};
-    uint32_t above = span_parent(&v->live, v->env.self);
     bool all = ranges_count(&v->leavers) == span_below(&v->live, v->env.self);
     if (v->frozen || v->leavers.n == 0)
         return; /* they say so again in the next view */
     if (!all) {
         if (!timer_runs(&v->flush))
-            timer_after(&v->flush, VIEW_LEAVERS_MS);
+            timer_after(&v->flush, VIEW_LEAVERS_MS >> (span_levels(&v->live, v->env.self) - 1));
         return;
     }
     timer_stop(&v->flush);
-    if (above != VIEW_NOBODY) {
-        send_wish(v, above);
+    if (v->above != VIEW_NOBODY) {
+        send_wish(v);
         return;
     }
     view_begin(v, &body, VIEW_EMPTY);
@@ -37,13 +37,12 @@ static void tell_leavers(struct view *v)
 void leavers_flush(struct view *v)
 {
     const struct ranges none = {0};
-    uint32_t above = span_parent(&v->live, v->env.self);
     if (v->frozen || v->mine.number != 0)
         return;
-    if (above == VIEW_NOBODY)
+    if (v->above == VIEW_NOBODY)
         change_propose(v, &none, &none);
     else
-        send_wish(v, above);
+        send_wish(v);
 }
 
 void leavers_add_own(struct view *v)

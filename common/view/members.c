@@ -109,6 +109,28 @@ uint32_t span_below(const struct span *span, uint32_t node)
     return (uint32_t)n;
 }
 
+uint32_t span_levels(const struct span *span, uint32_t node)
+{
+    uint32_t n = 0;
+    for (; node != VIEW_NOBODY; node = span_child(span, node, 0))
+        n++;
+    return n;
+}
+
+bool view_plant(struct view *v)
+{
+    uint32_t child;
+    if (!span_make(&v->live, v->env.nnodes, &v->out, VIEW_NOBODY, v->env.arity))
+        return false;
+    if (v->below == NULL && (v->below = calloc(v->env.arity, sizeof *v->below)) == NULL)
+        return false;
+    v->above = span_parent(&v->live, v->env.self);
+    v->nbelow = 0;
+    while ((child = span_child(&v->live, v->env.self, v->nbelow)) != VIEW_NOBODY)
+        v->below[v->nbelow++] = child;
+    return true;
+}
+
 /* ---- frames ---- */
 
 void view_end(struct view *v, enum view_over how, const char *why)
@@ -218,6 +240,11 @@ uint32_t view_lowest(const struct view *v)
 bool view_has(const struct view *v, uint32_t node)
 {
     return node < v->env.nnodes && !ranges_have(&v->out, node);
+}
+
+uint32_t view_heir(const struct view *v)
+{
+    return v->above != VIEW_NOBODY ? v->above : v->nbelow > 0 ? v->below[0] : v->env.self;
 }
 
 uint32_t view_head(const struct view *v)

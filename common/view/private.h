@@ -16,6 +16,9 @@ enum {
     VIEW_NOBODY = 0xffffffff,
     VIEW_WINDOW = 64,            /* words of the head that not all have heard */
     VIEW_WINDOW_BYTES = 1 << 20, /* of these, or one */
+    VIEW_SENT_MAX = 16,          /* words of a server at the head that it has not heard */
+    VIEW_SAID_MAX = 64 << 20,    /* bytes of words of a server that it has not heard */
+    VIEW_EARLY_MAX = 16 << 20,   /* bytes of frames of a newer view, or one */
     VIEW_QUESTIONS_MAX = 64,     /* without all answers; the oldest is answered without the rest */
     VIEW_ANSWERS_MAX = 32 << 20, /* bytes of a subtree's answers */
     VIEW_PATIENCE_MS =
@@ -134,8 +137,10 @@ STAILQ_HEAD(kept_frames, kept_frame);
 struct view {
     struct view_env env;
     struct kept_frames own,
-        early;        /* to this server itself; of a view that it has not entered yet */
-    uint32_t entered; /* functions that have been called and have not returned */
+        early; /* to this server itself; of a view that it has not entered yet */
+    size_t early_bytes;
+    uint32_t confused; /* a server that sends more than any may; VIEW_NOBODY: none does */
+    uint32_t entered;  /* functions that have been called and have not returned */
     bool over;
     bool look;         /* for accuse_act(): there are new pairs, or a new view */
     bool settled_news; /* all have heard more, and so entered this view */
@@ -143,6 +148,9 @@ struct view {
     struct view_name name;
     struct ranges out, left;
     struct span live;
+    uint32_t above, *below,
+        nbelow; /* this server's place in its tree: VIEW_NOBODY or parent, children
+                 */
     /* accuse.c */
     struct ranges unreachable;
     struct pair *pairs; /* ascending by the lower and the higher of the two */
@@ -169,13 +177,16 @@ struct view {
     struct words words;          /* heard, and perhaps not by all */
     struct view_name heard_view; /* of the newest word that was heard */
     uint64_t heard;
-    uint64_t nheard;      /* ever */
-    struct words said;    /* by this server, and not heard yet */
+    uint64_t nheard;   /* ever */
+    struct words said; /* by this server, and not heard yet */
+    size_t said_bytes;
+    uint32_t nsent;       /* of these to the head of this view */
     uint64_t nsaid;       /* ever */
     struct words waiting; /* the head's: for the window */
-    uint64_t number;      /* the head's: of the last word; the commit is word 0 */
-    int64_t settled;      /* the head's: -1: not even the commit */
-    int64_t *acks;        /* by child: what its subtree has heard; -1: not even the commit */
+    uint64_t nwaiting;
+    uint64_t number; /* the head's: of the last word; the commit is word 0 */
+    int64_t settled; /* the head's: -1: not even the commit */
+    int64_t *acks;   /* by child: what its subtree has heard; -1: not even the commit */
     int64_t acked;
     /* gather.c */
     struct questions questions; /* ascending */
@@ -198,6 +209,8 @@ struct view_name view_get_name(struct wire_in *in);
 bool span_make(struct span *span, uint32_t nnodes, const struct ranges *without, uint32_t root,
                uint32_t arity);
 void span_free(struct span *span);
+/** Makes the tree of the view, and finds this server in it. @return whether there is memory */
+bool view_plant(struct view *view);
 uint32_t span_parent(const struct span *span, uint32_t node); /**< or VIEW_NOBODY */
 uint32_t span_below(const struct span *span,
                     uint32_t node); /**< servers of its subtree, itself included */
@@ -216,6 +229,8 @@ void view_take_out(struct view *view, struct ranges *set, uint32_t node);
  * returns. */
 void view_send(struct view *view, uint32_t node, struct wire_out *body);
 void view_send_bytes(struct view *view, uint32_t node, const void *body, size_t len);
+/** @return levels of its subtree: 1 of a leaf */
+uint32_t span_levels(const struct span *span, uint32_t node);
 /** Sends the same bytes to all children in a tree. */
 void view_send_down(struct view *view, const struct span *span, const struct wire_out *body);
 void view_begin(const struct view *view, struct wire_out *body,

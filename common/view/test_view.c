@@ -9,6 +9,7 @@
  * number, MUSTER_VIEW_FIRST and MUSTER_VIEW_TRACE.
  */
 #include "common/util/test_cmocka.h"
+#include "common/view/private.h"
 #include "common/view/view.h"
 
 #include <inttypes.h>
@@ -602,6 +603,85 @@ static void test_hung(void **state)
     }
 }
 
+/* ---- bounds ---- */
+
+enum { LARGE = 1 << 20, MANY = 1000 };
+
+static void open_some(uint32_t count)
+{
+    n = count;
+    arity = 2;
+    open_views();
+}
+
+static uint32_t count_frames(uint32_t from, uint32_t to, enum view_kind kind)
+{
+    uint32_t found = 0;
+    for (const struct frame *frame = queues[from][to]; frame != NULL; frame = frame->next)
+        found += frame->body[0] == kind;
+    return found;
+}
+
+static void begin(struct wire_out *body, enum view_kind kind, uint64_t number)
+{
+    wire_put_u8(body, kind);
+    view_put_name(body, (struct view_name){.number = number, .proposer = 0});
+}
+
+/* Has server @p to take frames until it accuses their sender, server 1. @return how many */
+static uint32_t flood(uint32_t to, const struct wire_out *body, enum view_kind then, uint32_t at)
+{
+    uint32_t count = 0;
+    while (count < MANY && count_frames(to, at, then) == 0) {
+        count++;
+        view_take(servers[to].view, 1, body->data, body->len);
+    }
+    return count;
+}
+
+/* The head hears no word of the others, who send it more than they may. */
+static void test_too_many_words(void **state)
+{
+    struct wire_out body = {0};
+    (void)state;
+    open_some(3);
+    begin(&body, VIEW_WORD, 0);
+    wire_put_u64(&body, 1);
+    wire_put_raw(&body, "\1", 1); /* a question without a time makes no sense, and is heard */
+    assert_in_range(flood(0, &body, VIEW_PROPOSE, 2), VIEW_WINDOW,
+                    VIEW_WINDOW + 3 * VIEW_SENT_MAX + 1);
+    wire_out_free(&body);
+    close_views();
+}
+
+static void test_too_much_of_a_newer_view(void **state)
+{
+    static const unsigned char bytes[LARGE];
+    struct wire_out body = {0};
+    (void)state;
+    open_some(4);
+    begin(&body, VIEW_SAID, 5);
+    wire_put_raw(&body, bytes, sizeof bytes);
+    assert_in_range(flood(2, &body, VIEW_ACCUSE, 0), 2, VIEW_EARLY_MAX / LARGE + 2);
+    wire_out_free(&body);
+    close_views();
+}
+
+/* A server whose words nobody hears ends before it has filled its memory; the head has got as many
+ * as it takes. */
+static void test_words_that_are_not_heard(void **state)
+{
+    static const unsigned char bytes[LARGE];
+    uint32_t count = 0;
+    (void)state;
+    open_some(2);
+    for (; count < MANY && servers[1].alive; count++)
+        view_say(servers[1].view, bytes, sizeof bytes);
+    assert_int_equal(count_frames(1, 0, VIEW_WORD), VIEW_SENT_MAX);
+    assert_in_range(count, VIEW_SENT_MAX, VIEW_SAID_MAX / LARGE + 1);
+    close_views();
+}
+
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -622,7 +702,12 @@ static void test_schedules(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hung),
-                                       cmocka_unit_test(test_schedules)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hung),
+        cmocka_unit_test(test_too_many_words),
+        cmocka_unit_test(test_too_much_of_a_newer_view),
+        cmocka_unit_test(test_words_that_are_not_heard),
+        cmocka_unit_test(test_schedules),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

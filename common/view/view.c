@@ -29,6 +29,17 @@ static void keep(struct view *v, struct kept_frames *frames, uint32_t from, cons
     STAILQ_INSERT_TAIL(frames, frame, entry);
 }
 
+/* In a newer view others say no more than a window before this server has entered it, too. */
+static void keep_early(struct view *v, uint32_t from, const void *body, size_t len)
+{
+    if (v->early_bytes > VIEW_EARLY_MAX) {
+        v->confused = from;
+        return;
+    }
+    v->early_bytes += sizeof(struct kept_frame) + len;
+    keep(v, &v->early, from, body, len);
+}
+
 static void refuse(struct view *v, uint32_t node)
 {
     struct wire_out body = {0};
@@ -41,7 +52,7 @@ static void take_of_view(struct view *v, uint32_t from, enum view_kind kind, str
 {
     struct view_name name = view_get_name(in);
     if (view_name_above(name, v->name))
-        keep(v, &v->early, from, body, len);
+        keep_early(v, from, body, len);
     else if (!view_name_is(name, v->name) || v->frozen)
         return; /* its sender says again what is still open */
     else if (kind < VIEW_WISH)
@@ -91,7 +102,10 @@ static void go_on(struct view *v)
 {
     struct kept_frame *frame;
     while (v->entered == 1 && !v->over) {
-        if (v->look) {
+        if (v->confused != VIEW_NOBODY) {
+            accuse_own(v, v->confused, false);
+            v->confused = VIEW_NOBODY;
+        } else if (v->look) {
             v->look = false;
             accuse_act(v);
         } else if (v->settled_news) {
@@ -252,11 +266,11 @@ static void drop(struct kept_frames *frames)
 
 struct view *view_new(const struct view_env *env)
 {
-    const struct ranges none = {0};
     struct view *v = calloc(1, sizeof *v);
     if (v == NULL)
         return NULL;
     v->env = *env;
+    v->confused = VIEW_NOBODY;
     STAILQ_INIT(&v->own);
     STAILQ_INIT(&v->early);
     timer_init(&v->retry, env->timers, on_retry, v);
@@ -267,7 +281,7 @@ struct view *view_new(const struct view_env *env)
     TAILQ_INIT(&v->asking);
     change_init(v);
     view_words_init(v);
-    if (v->acks != NULL && span_make(&v->live, env->nnodes, &none, VIEW_NOBODY, env->arity))
+    if (v->acks != NULL && view_plant(v))
         return v;
     view_free(v);
     return NULL;
@@ -290,6 +304,7 @@ void view_free(struct view *v)
     view_words_free(&v->waiting);
     change_free(v);
     free(v->acks);
+    free(v->below);
     free(v->pairs);
     span_free(&v->live);
     ranges_free(&v->unreachable);

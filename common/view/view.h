@@ -105,6 +105,10 @@ bool view_has(const struct view *view, uint32_t node);
 /** @return the head: the lowest server of the view */
 uint32_t view_head(const struct view *view);
 
+/** @return the server that hears what this one alone knows, before this one may leave: that above
+ * it in the tree; for the head, the next one; itself when it is alone */
+uint32_t view_heir(const struct view *view);
+
 /** @return how many words this server has heard, ever */
 uint64_t view_heard(const struct view *view);
 

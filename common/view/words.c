@@ -116,6 +116,18 @@ static void to_head(struct view *v, const struct word *word)
     view_send(v, view_head(v), &body);
 }
 
+/* Sends the head as many words as it takes of one server. */
+static void fill_head(struct view *v)
+{
+    const struct word *word = TAILQ_FIRST(&v->said);
+    for (uint32_t i = 0; i < v->nsent && word != NULL; i++)
+        word = TAILQ_NEXT(word, entry);
+    for (; word != NULL && v->nsent < VIEW_SENT_MAX && !v->frozen; word = TAILQ_NEXT(word, entry)) {
+        v->nsent++;
+        to_head(v, word);
+    }
+}
+
 uint64_t view_words_say(struct view *v, enum word_kind kind, const void *text, size_t len)
 {
     unsigned char *bytes = malloc(len + 1);
@@ -125,11 +137,14 @@ uint64_t view_words_say(struct view *v, enum word_kind kind, const void *text, s
         if (len > 0)
             memcpy(bytes + 1, text, len);
         word = add(&v->said, v->env.self, ++v->nsaid, shared_bytes_take(bytes, len + 1));
+        v->said_bytes += len + 1;
     }
     if (word == NULL)
         view_broken(v);
-    else if (!v->frozen)
-        to_head(v, word);
+    else if (v->said_bytes > VIEW_SAID_MAX && !v->over)
+        view_end(v, VIEW_LEFT_OUT, "it says more to all than they hear");
+    else
+        fill_head(v);
     return v->nsaid;
 }
 
@@ -168,6 +183,15 @@ static int kind_of(const struct shared_bytes *text)
     return text->len > 0 ? ((const unsigned char *)text->data)[0] : -1;
 }
 
+/* A word of this server is done, so the head takes another one. */
+static void was_heard(struct view *v, struct word *said)
+{
+    v->said_bytes -= said->text->len;
+    drop(&v->said, said);
+    v->nsent -= v->nsent > 0;
+    fill_head(v);
+}
+
 /* @param word in @p from: moved to those that were heard */
 static void hear(struct view *v, struct words *from, struct word *word)
 {
@@ -181,7 +205,7 @@ static void hear(struct view *v, struct words *from, struct word *word)
     v->nheard++;
     struct word *said = origin == v->env.self ? said_by_us(v, id) : NULL;
     if (said != NULL)
-        drop(&v->said, said);
+        was_heard(v, said);
     if (kind_of(text) == WORD_SAYS)
         v->env.hear(v->env.arg, origin, (const char *)text->data + 1,
                     text->len - 1); /* which may say more */
@@ -204,8 +228,8 @@ static void settle(struct view *v, uint64_t settled)
 static void acknowledge(struct view *v)
 {
     int64_t low = view_name_is(v->heard_view, v->name) ? (int64_t)v->heard : 0;
-    for (uint32_t i = 0; i < v->env.arity; i++)
-        if (span_child(&v->live, v->env.self, i) != VIEW_NOBODY && v->acks[i] < low)
+    for (uint32_t i = 0; i < v->nbelow; i++)
+        if (v->acks[i] < low)
             low = v->acks[i];
     if (low <= v->acked)
         return;
@@ -221,7 +245,7 @@ static void acknowledge(struct view *v)
     struct wire_out body = {0};
     view_begin(v, &body, VIEW_HEARD);
     wire_put_u64(&body, (uint64_t)low);
-    view_send(v, span_parent(&v->live, v->env.self), &body);
+    view_send(v, v->above, &body);
 }
 
 /* A question is answered by those that hear it in the view where it was numbered. */
@@ -278,6 +302,7 @@ static void say_next(struct view *v)
     while (!v->over && (word = TAILQ_FIRST(&v->waiting)) != NULL && has_room(v)) {
         struct words one = TAILQ_HEAD_INITIALIZER(one);
         TAILQ_REMOVE(&v->waiting, word, entry);
+        v->nwaiting--;
         TAILQ_INSERT_TAIL(&one, word, entry);
         word->view = v->name;
         word->number = ++v->number;
@@ -293,9 +318,14 @@ static void take_word(struct view *v, uint32_t from, struct wire_in *in)
     size_t len = (size_t)(in->end - in->p);
     if (!is_head(v) || in->bad)
         return;
+    if (v->nwaiting >= (uint64_t)VIEW_SENT_MAX * v->live.n) { /* more than all may have sent */
+        v->confused = from;
+        return;
+    }
     if (add(&v->waiting, from, id, shared_bytes_copy(wire_get_raw(in, len), len)) == NULL)
         view_broken(v);
-    else
+    v->nwaiting++;
+    if (!v->over)
         say_next(v);
 }
 
@@ -326,8 +356,8 @@ static void take_said(struct view *v, struct wire_in *in)
 static void take_heard(struct view *v, uint32_t from, struct wire_in *in)
 {
     uint64_t low = wire_get_u64(in);
-    for (uint32_t i = 0; i < v->env.arity; i++)
-        if (span_child(&v->live, v->env.self, i) == from && v->acks[i] < (int64_t)low)
+    for (uint32_t i = 0; i < v->nbelow; i++)
+        if (v->below[i] == from && v->acks[i] < (int64_t)low)
             v->acks[i] = (int64_t)low;
     acknowledge(v);
 }
@@ -341,7 +371,7 @@ static void take_settled(struct view *v, struct wire_in *in)
 
 void view_words_take(struct view *v, uint32_t from, enum view_kind kind, struct wire_in *in)
 {
-    bool above = from == span_parent(&v->live, v->env.self);
+    bool above = from == v->above;
     if (kind == VIEW_WORD)
         take_word(v, from, in);
     else if (kind == VIEW_SAID && above)
@@ -361,6 +391,7 @@ static void fresh(struct view *v)
     for (uint32_t i = 0; i < v->env.arity; i++)
         v->acks[i] = -1;
     view_words_free(&v->waiting);
+    v->nwaiting = 0;
 }
 
 void view_words_init(struct view *v)
@@ -394,8 +425,7 @@ void view_words_enter(struct view *v, struct words *of_union)
 
 void view_words_again(struct view *v)
 {
-    const struct word *word;
-    TAILQ_FOREACH (word, &v->said, entry)
-        to_head(v, word);
+    v->nsent = 0;
+    fill_head(v);
     acknowledge(v);
 }

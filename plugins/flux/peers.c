@@ -40,11 +40,8 @@ void peers_free(struct rm *rm)
     free(rm->own);
 }
 
-/* peers_tell() says so to the server. */
-static void give_up(struct peer *peer, enum rm_peer_event event, const char *why)
+static void drop_all(struct peer *peer)
 {
-    if (!rm_peer_move(&peer->state, event, peer->name))
-        return;
     free_list(peer->queue);
     free_list(peer->sent);
     peer->queue = peer->sent = NULL;
@@ -52,6 +49,18 @@ static void give_up(struct peer *peer, enum rm_peer_event event, const char *why
     peer->sent_tail = &peer->sent;
     peer->messages = 0;
     peer->bytes = 0;
+}
+
+/* peers_tell() says so to the server. What goes to a server that is given up already, and does not
+ * arrive, is dropped (CARE_MAY). */
+static void give_up(struct peer *peer, enum rm_peer_event event, const char *why)
+{
+    bool lost = rm_peer_is_lost(peer->state);
+    if (!rm_peer_move(&peer->state, event, peer->name) && !lost)
+        return;
+    drop_all(peer);
+    if (lost)
+        return;
     peer->tell = true;
     snprintf(peer->why, sizeof peer->why, "%s", why);
 }
@@ -195,6 +204,10 @@ static void failed(struct rm *rm, uint32_t node, uint32_t tag, int rc, const cha
     if (rc == ESHUTDOWN) {
         rm_peer_move(&peer->state, RM_PEER_PART, peer->name);
         peer_lose(rm, node, LEFT);
+        return;
+    }
+    if (rm_peer_is_lost(peer->state)) {
+        drop_all(peer);
         return;
     }
     bool never = rc == EPERM || rc == EPROTO || rc == EINVAL || rc == EMSGSIZE;

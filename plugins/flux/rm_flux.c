@@ -105,7 +105,8 @@ static void flux_send_bytes(struct rm *rm, uint32_t node, void *data, size_t len
                             enum frame_care care)
 {
     struct peer *peer = node < rm->npeers ? rm->peers[node] : NULL;
-    struct outgoing *o = peer == NULL || rm_peer_is_lost(peer->state) ? NULL : calloc(1, sizeof *o);
+    bool lost = peer == NULL || (rm_peer_is_lost(peer->state) && care != CARE_MAY);
+    struct outgoing *o = lost ? NULL : calloc(1, sizeof *o);
     if (o == NULL) {
         free(data);
         return;

@@ -376,10 +376,13 @@ struct rm_peer outbox_peer(struct rm *rm, uint32_t node)
 
 void outbox_learn(struct rm *rm, uint32_t node, enum rm_fact fact)
 {
+    /* This comes with each frame, so it takes the lock for the first one only. */
+    if (fact == RM_HEARD && node < rm->npeers && rm->peers[node] != NULL && rm->peers[node]->heard)
+        return;
     pthread_mutex_lock(&rm->lock);
     struct peer *peer = peer_at(rm, node);
     if (peer != NULL)
-        peer->reached = true;
+        peer->reached = peer->heard = true;
     if (peer != NULL && fact == RM_LEFT) {
         rm_peer_move(&peer->state, RM_PEER_PART, name_of(peer));
         if (rm_peer_move(&peer->state, RM_PEER_LOSE, name_of(peer)))

@@ -59,6 +59,7 @@ struct peer {
     struct loss loss;
     enum rm_peer_state state;
     bool reached;          /**< something has arrived there before, or has come from there */
+    bool heard;            /**< outbox_learn() was told so; @thread the loop's */
     int64_t failing_since; /**< ms; 0: it is not failing */
     int64_t not_before;    /**< ms: when to try again */
     uint32_t retry_ms;

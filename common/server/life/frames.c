@@ -72,9 +72,12 @@ static void on_ending(struct server *server, uint32_t from, const void *body, si
     if (in.bad)
         return;
     bool ours = told == ENDING_ALL_TELL || told == server->boot.node;
-    if (ours && tell[0] != '\0' && !server->ending && tasks_tell_for_others(server))
+    bool may = server->leaving || !server->ending; /* one that leaves has no tasks left */
+    if (ours && tell[0] != '\0' && may && tasks_tell_for_others(server))
         log_error("%s", tell);
     log_debug("%s has the step ended", nspace_name(server->nspace, from));
+    if (server->leaving)
+        return;
     if (told == ENDING_RM_TELLS)
         server->ending = true;
     else
@@ -187,6 +190,8 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
         asks_frame(server->asks, from, type, body, len);
     else
         row->take(server, from, body, len);
+    if (server->leaving && type == FRAME_NSPACE)
+        agreed_hand_over(server);
 }
 
 static void on_receive(void *arg, const void *data, size_t len, struct shared_bytes *whole)

@@ -29,10 +29,17 @@ struct of_node {
     bool early;        /* a task has failed there before PMIx_Init: that is why */
 };
 
+/* How this server stands to the view. */
+enum standing {
+    IN_VIEW,
+    OUT_OF_VIEW, /* let go, or left out */
+    ALL_HAVE_GONE
+};
+
 struct agreed {
     struct of_node **nodes; /* NULL: nothing */
     uint32_t nearly;        /* reports that this server has said as the head */
-    bool over, all_go;
+    enum standing standing;
 };
 
 static struct of_node *node_of(struct server *server, uint32_t node)
@@ -65,7 +72,8 @@ static void send_frame(void *arg, uint32_t node, enum frame_type type, struct wi
 static void hear(void *arg, uint32_t origin, const void *text, size_t len)
 {
     struct server *server = arg;
-    if (!server->leaving && len > 0)
+    bool ends = len > 0 && *(const uint8_t *)text == FRAME_ENDING; /* the user may be told by us */
+    if (len > 0 && (!server->leaving || ends))
         server->hooks->said(server, origin, text, len);
 }
 
@@ -74,6 +82,13 @@ static void settled(void *arg)
     struct server *server = arg;
     if (!server->leaving)
         steps_settled(server);
+}
+
+void agreed_hand_over(struct server *server)
+{
+    uint32_t heir = view_heir(server->view);
+    if (heir != server->boot.node)
+        steps_hand_over(server, heir);
 }
 
 /* Nothing waits here any more when this server leaves. */
@@ -95,6 +110,8 @@ static void changed(void *arg, const struct ranges *lost, const struct ranges *l
         else
             departed_lost(server, at.number, of != NULL && of->why[0] != '\0' ? of->why : NULL);
     }
+    if (server->leaving)
+        agreed_hand_over(server); /* ahead of the wish, which is said again */
 }
 
 static void kill_own_tasks(struct server *server)
@@ -114,8 +131,7 @@ static void over(void *arg, enum view_over how, const char *why)
     struct server *server = arg;
     char tell[512];
     bool all = server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP;
-    server->agreed->over = true;
-    server->agreed->all_go = how == VIEW_ALL_GO;
+    server->agreed->standing = how == VIEW_ALL_GO ? ALL_HAVE_GONE : OUT_OF_VIEW;
     if (how != VIEW_LEFT_OUT || server->told_to_leave || server->leaving || server->ending)
         return;
     snprintf(tell, sizeof tell, "muster-server on %s was left out: %s; ending %s%s",
@@ -261,27 +277,17 @@ static void report_early(struct server *server)
     }
 }
 
-/* Tells the lowest other server, which may stay, which steps are to hear of this step's end. */
-static void hand_over(struct server *server)
-{
-    for (uint32_t node = 0; node < server->boot.nnodes; node++)
-        if (node != server->boot.node && view_has(server->view, node)) {
-            steps_hand_over(server, node);
-            return;
-        }
-}
-
 bool agreed_leave(struct server *server)
 {
     const struct agreed *a = server->agreed;
     int64_t until = now_ms() + LEAVE_MS, left;
     report_early(server);
-    hand_over(server);
+    agreed_hand_over(server);
     view_leave(server->view);
-    if (!a->over)
+    if (a->standing == IN_VIEW)
         server_tell_launcher(BOOT_SAYS_STAYS);
-    while (!a->over && server->rm != NULL && (left = until - now_ms()) > 0)
+    while (a->standing == IN_VIEW && server->rm != NULL && (left = until - now_ms()) > 0)
         if (!server_turn(server, left))
             break;
-    return a->all_go && view_head(server->view) == server->boot.node;
+    return a->standing == ALL_HAVE_GONE && view_head(server->view) == server->boot.node;
 }

@@ -31,6 +31,11 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
  * or of another step. @param why one clause, borrowed */
 void agreed_lost(void *arg, uint32_t node, const char *why);
 
+/** Tells the server that is to know it which other steps are to hear of this step's end. This one
+ * leaves: each server that leaves does so before its wish, and hands on what it is told afterwards,
+ * so the head knows before all go. */
+void agreed_hand_over(struct server *server);
+
 /** Leaves the view, and runs the loop until the others let this server go, or for a moment.
  * @return whether all leave, and this server speaks for them */
 bool agreed_leave(struct server *server);
