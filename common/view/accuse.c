@@ -85,17 +85,24 @@ static void tidy(struct view *v)
 
 /* ---- telling ---- */
 
-static bool is_confirmed(const struct view *v, uint32_t node)
+/* @return whether others have accused all servers that are lower than this one, too */
+static bool all_confirmed(struct view *v)
 {
+    struct ranges accused = {0};
+    bool all = true;
     for (uint32_t i = 0; i < v->npairs; i++)
-        if (v->pairs[i].node == node && v->pairs[i].by != v->env.self)
-            return true;
-    return false;
+        if (v->pairs[i].by != v->env.self)
+            view_add(v, &accused, v->pairs[i].node);
+    ranges_canonical(&accused);
+    for (uint32_t i = 0; i < v->live.n && v->live.v[i] < v->env.self && all; i++)
+        all = ranges_have(&accused, v->live.v[i]);
+    ranges_free(&accused);
+    return all;
 }
 
 /* @return the lowest server that this one reaches. Not itself, while it alone does not reach a
  * lower one, and reaches another one */
-static uint32_t whom_to_tell(const struct view *v)
+static uint32_t whom_to_tell(struct view *v)
 {
     uint32_t self = v->env.self, to = view_lowest(v), next = VIEW_NOBODY;
     if (to != self)
@@ -103,10 +110,7 @@ static uint32_t whom_to_tell(const struct view *v)
     for (uint32_t i = 0; i < v->live.n && next == VIEW_NOBODY; i++)
         if (v->live.v[i] != self && !ranges_have(&v->unreachable, v->live.v[i]))
             next = v->live.v[i];
-    for (uint32_t i = 0; i < v->live.n && v->live.v[i] < self && next != VIEW_NOBODY; i++)
-        if (!is_confirmed(v, v->live.v[i]))
-            return next;
-    return self;
+    return next == VIEW_NOBODY || all_confirmed(v) ? self : next;
 }
 
 static void put_pair(struct wire_out *body, uint32_t by, uint32_t node)

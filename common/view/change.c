@@ -308,10 +308,12 @@ static void tell_others(struct view *v, const struct commit *c)
     for (uint32_t i = 0; i < v->npairs; i++) {
         const struct pair *pair = &v->pairs[i];
         if (ranges_have(&v->out, pair->by))
-            view_put(v, &outside, pair->by);
+            view_add(v, &outside, pair->by);
         else if (ranges_have(&v->out, pair->node) && pair->by != v->env.self)
-            view_put(v, &behind, pair->by);
+            view_add(v, &behind, pair->by);
     }
+    ranges_canonical(&outside);
+    ranges_canonical(&behind);
     for (struct ranges_at at = {0}; ranges_next(&outside, &at);)
         view_tell_out(v, at.number);
     for (struct ranges_at at = {0}; ranges_next(&behind, &at);)
@@ -326,9 +328,8 @@ static struct ranges news(struct view *v, const struct ranges *now, const struct
 {
     struct ranges set = {0};
     for (struct ranges_at at = {0}; ranges_next(now, &at);)
-        if (!ranges_have(before, at.number) && ranges_have(of, at.number) != without &&
-            ranges_add(&set, at.number, at.number) != 0)
-            view_broken(v);
+        if (!ranges_have(before, at.number) && ranges_have(of, at.number) != without)
+            view_add(v, &set, at.number);
     return set; /* canonical: the walk ascends */
 }
 

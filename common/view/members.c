@@ -158,6 +158,12 @@ void view_put(struct view *v, struct ranges *set, uint32_t node)
         view_broken(v);
 }
 
+void view_add(struct view *v, struct ranges *set, uint32_t node)
+{
+    if (ranges_add(set, node, node) != 0)
+        view_broken(v);
+}
+
 void view_take_out(struct view *v, struct ranges *set, uint32_t node)
 {
     struct ranges rest = {0};

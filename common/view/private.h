@@ -142,7 +142,8 @@ struct view {
     uint32_t confused; /* a server that sends more than any may; VIEW_NOBODY: none does */
     uint32_t entered;  /* functions that have been called and have not returned */
     bool over;
-    bool look;         /* for accuse_act(): there are new pairs, or a new view */
+    bool look; /* for accuse_act(), soon: there are new pairs, or a new view */
+    struct timer act;
     bool settled_news; /* all have heard more, and so entered this view */
     /* members.c */
     struct view_name name;
@@ -224,6 +225,8 @@ void view_broken(struct view *view);
 /** Add to canonical sets. */
 void view_unite(struct view *view, struct ranges *set, const struct ranges *more);
 void view_put(struct view *view, struct ranges *set, uint32_t node);
+/** ranges_canonical() must follow the last one: for many in no order. */
+void view_add(struct view *view, struct ranges *set, uint32_t node);
 void view_take_out(struct view *view, struct ranges *set, uint32_t node);
 /** Sends a frame; to this server itself it is kept until the function that was called first
  * returns. */

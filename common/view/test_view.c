@@ -635,6 +635,7 @@ static uint32_t flood(uint32_t to, const struct wire_out *body, enum view_kind t
     while (count < MANY && count_frames(to, at, then) == 0) {
         count++;
         view_take(servers[to].view, 1, body->data, body->len);
+        timers_run(&servers[to].timers);
     }
     return count;
 }

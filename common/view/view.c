@@ -107,7 +107,7 @@ static void go_on(struct view *v)
             v->confused = VIEW_NOBODY;
         } else if (v->look) {
             v->look = false;
-            accuse_act(v);
+            timer_after(&v->act, 0); /* many servers may be lost at once */
         } else if (v->settled_news) {
             v->settled_news = false;
             leavers_let_go(v);
@@ -220,6 +220,12 @@ static void run(struct view *v, void (*what)(struct view *view))
     go_on(v);
 }
 
+static void on_act(void *arg, struct timer *timer)
+{
+    (void)timer;
+    run(arg, accuse_act);
+}
+
 static void on_retry(void *arg, struct timer *timer)
 {
     (void)timer;
@@ -273,6 +279,7 @@ struct view *view_new(const struct view_env *env)
     v->confused = VIEW_NOBODY;
     STAILQ_INIT(&v->own);
     STAILQ_INIT(&v->early);
+    timer_init(&v->act, env->timers, on_act, v);
     timer_init(&v->retry, env->timers, on_retry, v);
     timer_init(&v->flush, env->timers, on_flush, v);
     timer_init(&v->patience, env->timers, on_patience, v);
@@ -291,6 +298,7 @@ void view_free(struct view *v)
 {
     if (v == NULL)
         return;
+    timer_stop(&v->act);
     timer_stop(&v->retry);
     timer_stop(&v->flush);
     timer_stop(&v->patience);
