@@ -30,17 +30,17 @@ remount_tmp() { in_node mount -n -o "remount,$1" "$root/tmp"; }
 
 # The processes on the bad node, by what their names look like.
 on_bad() {
-  local pid uts
-  uts=$(readlink "/proc/$(slurmd_of $bad)/ns/uts")
+  local pid slurmd
+  slurmd=$(slurmd_of $bad)
   for pid in $(pgrep -f "$1"); do
-    [ "$(readlink "/proc/$pid/ns/uts")" != "$uts" ] || echo "$pid"
+    [ ! "/proc/$pid/ns/uts" -ef "/proc/$slurmd/ns/uts" ] || echo "$pid"
   done
 }
 
 # of_job NAME: the number of the job of that name
 of_job() { squeue -h -n "$1" -o %A; }
 
-tasks_of() { local pid; for pid in $(on_bad "^$clients/hold"); do ! grep -qsz "^SLURM_JOB_ID=$(of_job "$1")\$" "/proc/$pid/environ" || echo "$pid"; done; }
+tasks_of() { on_bad "^$clients/hold" | sed 's,.*,/proc/&/environ,' | xargs -r grep -lsz "^SLURM_JOB_ID=$(of_job "$1")\$" | cut -d/ -f3; }
 stepd_of() { on_bad "^slurmstepd: \\[$(of_job "$1")\\."; }
 server_of() { new_of_all "$work/before" | sed -n 's/^process muster-server //p' | grep -xFf <(on_bad muster-server); }
 
@@ -48,11 +48,21 @@ server_of() { new_of_all "$work/before" | sed -n 's/^process muster-server //p' 
 
 # What list_leftovers lists, and tasks and slurmstepds.
 list_all() {
-  # without Slurm's own sockets, and the numbers of slurmds that come and go
-  list_leftovers | sed -E '/^socket .*_[0-9.]+$/d; s|/proc/[0-9]+/root||'
-  pgrep -f "^$clients/" | sed 's/^/process task /'
-  pids_of slurmstepd | sed 's/^/process slurmstepd /'
-  cgroups_left | sed 's/^/cgroup /'
+  local line pid
+  local -a names
+  while IFS= read -r line; do
+    # without Slurm's own sockets, and the numbers of slurmds that come and go
+    [[ ! $line =~ ^socket\ .*_[0-9.]+$ ]] || continue
+    [[ ! $line =~ ^(.*)/proc/[0-9]+/root(.*)$ ]] || line=${BASH_REMATCH[1]}${BASH_REMATCH[2]}
+    echo "$line"
+  done < <(list_leftovers)
+  look_at_processes
+  for pid in "${!names[@]}"; do
+    if [ "${names[pid]}" = slurmstepd ]; then echo "process slurmstepd $pid"; continue; fi
+    read -rd '' line <"/proc/$pid/cmdline" || continue
+    [[ $line != "$clients"/* ]] || echo "process task $pid"
+  done 2>/dev/null
+  cgroups_left
 }
 
 # Those of jobs, of version 1 or 2, which are the cluster's own.
@@ -61,7 +71,7 @@ cgroups_left() {
   [ -n "$by_cgroup" ] || return 0
   { find /sys/fs/cgroup/*/slurm_*/uid_*/job_* /sys/fs/cgroup/system.slice/*.scope/* \
     -name system -prune -o -name slurmd -prune -o -type d -print 2>/dev/null || true; } |
-    while read -r dir; do is_bare "$dir" || echo "$dir"; done
+    while read -r dir; do is_bare "$dir" || echo "cgroup $dir"; done
 }
 
 # is_bare CGROUP: whether it is a job's of the freezer of version 1, with nothing in it. slurmstepd leaves
@@ -69,8 +79,9 @@ cgroups_left() {
 # and Slurm lets the cgroup stay (docs/limits-admin.md). It looks as if the server had been there too long, which
 # would not happen once: only one is borne.
 is_bare() {
+  local process
   case $1 in */freezer/slurm_*/uid_*/job_*/*) return 1 ;; */freezer/slurm_*/uid_*/job_*) ;; *) return 1 ;; esac
-  [ -z "$(cat "$1/cgroup.procs" 2>/dev/null)" ] && [ -z "$(find "$1" -mindepth 1 -type d 2>/dev/null)" ]
+  ! read -r process <"$1/cgroup.procs" 2>/dev/null && ! compgen -G "$1/*/" >/dev/null
 }
 few_bare() {
   bare=$(find /sys/fs/cgroup/freezer/slurm_*/uid_*/job_* -maxdepth 0 2>/dev/null || true)

@@ -150,7 +150,7 @@ early() {
   srun --mpi="$MPI" -N4 --ntasks-per-node=2 bash -c '
     [ "$(hostname)" != node2 ] || eval "$2"
     echo WAITS
-    while [ ! -e "$1" ]; do sleep 0.1; done
+    while [ ! -e "$1" ]; do sleep 0.5; done
     exec "$0" --seconds 100' "$clients/exchange" "$go" "$2" >"$log" 2>&1 </dev/null &
   step=$!
   until_true 60 waits_without_node2 "$log" || not_ok "$name: start" "$(why "$log" unknown)"

@@ -58,7 +58,7 @@ has_server() { [ -n "$(server_of)" ]; }
 killed_unused() {
   list_all >"$work/before"
   mark_logs
-  timeout 200 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 sh -c "until [ -e $shared/killed ]; do sleep 0.1; done; $2" >"$work/$1.log" 2>&1 </dev/null &
+  timeout 200 srun --mpi=muster -J "$1" -N4 --ntasks-per-node=2 sh -c "until [ -e $shared/killed ]; do sleep 0.5; done; $2" >"$work/$1.log" 2>&1 </dev/null &
   step=$!
   until_true 60 has_server || not_ok "$1: the server" 'there was none'
   kill -9 "$(server_of)"
