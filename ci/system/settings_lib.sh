@@ -43,19 +43,24 @@ arities() {
   for k in 1 2 3 4; do rm "/proc/$(slurmd_of node$k)/root/tmp/muster.json"; done
 }
 
-# The server of node2 is of another muster than the others', as in an upgrade of nodes one after another.
+# The server and the plugin of node2 are of another muster than the others', as in an upgrade of nodes one after another.
 versions() {
-  local version other root file=$MUSTER_CI_DIR/shared/server server=/opt/muster/libexec/muster/muster-server
+  local version other slurmd root file changed=$MUSTER_CI_DIR/shared/changed
+  local files=(/opt/muster/libexec/muster/muster-server /opt/muster/lib/slurm/mpi_muster.so)
   version=$(/opt/muster/bin/muster-status --version | cut -d' ' -f2)
   other=${version//[0-9]/9}
-  root=$(readlink "/proc/$(slurmd_of node2)/root")
-  LC_ALL=C sed "s/${version//./[.]}/$other/g" $server >"$file"
-  chmod --reference=$server "$file"
-  nsenter --target "$(slurmd_of node2)" --mount mount -n --bind "${root%/}$file" "${root%/}$server"
+  slurmd=$(slurmd_of node2)
+  root=$(readlink "/proc/$slurmd/root")
+  mkdir "$changed"
+  for file in "${files[@]}"; do
+    LC_ALL=C sed "s/${version//./[.]}/$other/g" "$file" >"$changed/${file##*/}"
+    chmod --reference="$file" "$changed/${file##*/}"
+    nsenter --target "$slurmd" --mount mount -n --bind "${root%/}$changed/${file##*/}" "${root%/}$file"
+  done
   refused 'another muster on node2' \
     "$(differs muster "$other" node2 "$version" 'node[134]')install one version"
-  nsenter --target "$(slurmd_of node2)" --mount umount -n -l "${root%/}$server"
-  rm "$file"
+  for file in "${files[@]}"; do nsenter --target "$slurmd" --mount umount -n -l "${root%/}$file"; done
+  rm -r "$changed"
 }
 
 # Where the servers' directories are, while they serve and afterwards.

@@ -17,7 +17,7 @@
  * The reader checks all that later code relies on, so that nothing behind it checks again.
  */
 #include "common/launch/boot.h"
-#include "muster_version.h"
+#include "common/util/version.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void write_allocation(const struct boot *boot, struct wire_out *out)
 
 void boot_write(const struct boot *boot, struct wire_out *out)
 {
-    wire_put_str(out, MUSTER_VERSION);
+    wire_put_str(out, muster_version);
     wire_put_u32(out, FRAME_PROTOCOL);
     wire_put_str(out, boot->session);
     wire_put_str(out, boot->nspace);
@@ -109,11 +109,11 @@ static int read_version(struct wire_in *in, bool same, struct err *err)
     uint32_t protocol = wire_get_u32(in);
     if (in->bad)
         return err_set(err, "the boot message has no version");
-    if (same && (strcmp(version, MUSTER_VERSION) != 0 || protocol != FRAME_PROTOCOL))
+    if (same && (strcmp(version, muster_version) != 0 || protocol != FRAME_PROTOCOL))
         return err_set(err,
                        "the launcher's plugin is muster %s with protocol %u and muster-server is "
                        "%s with protocol %u: install both of one build",
-                       version, protocol, MUSTER_VERSION, (unsigned)FRAME_PROTOCOL);
+                       version, protocol, muster_version, (unsigned)FRAME_PROTOCOL);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "common/server/server.h"
 #include "common/server/steps/steps.h"
 #include "common/util/log.h"
-#include "muster_version.h"
+#include "common/util/version.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const char *protocol(const struct server *server, char *value)
 static const char *version(const struct server *server, char *value)
 {
     (void)server, (void)value;
-    return MUSTER_VERSION;
+    return muster_version;
 }
 
 static const char *library(const struct server *server, char *value)
