@@ -197,6 +197,7 @@ part_mistakes() {
   says 'a wrong fault' 2 '"when=3" is none of: percent ms node'
   run 30 --plugin=/nonexistent.so true
   says 'no plugin' 1 'cannot load the plugin: /nonexistent.so'
+  check 'no plugin: said once' "$(cat "$log")" [ "$(grep -c 'cannot load' "$log")" = 1 ]
   (close_inherited && ulimit -n 30 && exec "${musterrun[@]}" -n60 true) >"$log" 2>&1
   status=$?
   says 'too few descriptors' 1 'cannot make the pipes of 60 tasks: Too many open files'

@@ -16,8 +16,23 @@
 
 enum { BROKERS_MS = 5000 /* for brokers to end, once nothing is left to do */ };
 
+/* Each broker and each shell would say it for itself. */
+static int find_files(const struct run *run, struct err *err)
+{
+    const char *files[] = {MUSTER_FLUX_MODULE, run->plugin_path};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (access(files[i], R_OK) != 0)
+            return err_set(err,
+                           "cannot load the plugin: %s: %s; the package muster-flux has muster's "
+                           "files for Flux",
+                           files[i], strerror(errno));
+    return 0;
+}
+
 static int play_open(struct run *run, int events, struct err *err)
 {
+    if (find_files(run, err) < 0)
+        return -1;
     uint32_t n = run->step.nnodes;
     struct flux_run *flux = calloc(1, sizeof(*flux));
     if (flux) {
