@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -38,9 +39,11 @@ struct conn {
     int fd;
     uint32_t slot;
     enum place place;
-    struct event *event; /* libpmix's, for what comes */
-    event_callback_fn callback;
-    void *arg;
+    struct ready {
+        struct event *event; /* libpmix's */
+        event_callback_fn callback;
+        void *arg;
+    } comes, goes; /* something may be read; written */
 };
 
 struct rank {
@@ -59,8 +62,8 @@ static struct conns {
     void (*on_end)(uint32_t slot, enum conns_end end);
 } conns = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The connection whose event libpmix assigns next. */
-static _Thread_local struct conn *coming;
+/* The connection whose events libpmix assigns next: first that for what comes. */
+static _Thread_local struct conn *coming, *going;
 
 int conns_open(uint32_t ntasks, unsigned hold, void (*on_end)(uint32_t slot, enum conns_end end))
 {
@@ -191,31 +194,59 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *c = arg;
     if (conns.nheld >= conns.hold || !has_ended(fd)) {
-        c->callback(fd, what, c->arg);
+        c->comes.callback(fd, what, c->comes.arg);
         return;
     }
-    event_del(c->event);
+    event_del(c->comes.event);
     conns.nheld++;
     rounds_left(fd);
     ended(c);
 }
 
+/* Whether nobody reads on the other side any more. What it has sent before may still come. */
+static bool has_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* The same of what libpmix has to send: it would learn of the end by that. @thread PMIx's */
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *c = arg;
+    bool is_held = c->place == PLACE_PAST;
+    if (!is_held && (conns.nheld >= conns.hold || !has_gone(fd)))
+        c->goes.callback(fd, what, c->goes.arg);
+    else
+        event_del(c->goes.event);
+}
+
+static void put(struct ready *ready, struct event *ev, event_callback_fn mine, struct conn *c,
+                event_callback_fn *callback, void **arg)
+{
+    *ready = (struct ready){ev, *callback, *arg};
+    *callback = mine;
+    *arg = c;
+}
+
 void conns_assigned(struct event *ev, int fd, short events, event_callback_fn *callback, void **arg)
 {
-    struct conn *c = coming;
-    if (c == NULL || fd < 0 || (events & EV_READ) == 0)
+    struct conn *c = coming, *next = going;
+    if (fd < 0)
         return;
-    coming = NULL;
-    pthread_mutex_lock(&conns.lock);
-    c->fd = fd;
-    pthread_mutex_unlock(&conns.lock);
-    if (c->place != PLACE_BESIDE || conns.hold == 0)
-        return;
-    c->event = ev;
-    c->callback = *callback;
-    c->arg = *arg;
-    *callback = on_ready;
-    *arg = c;
+    if (c != NULL && (events & EV_READ) != 0) {
+        coming = going = NULL;
+        pthread_mutex_lock(&conns.lock);
+        c->fd = fd;
+        pthread_mutex_unlock(&conns.lock);
+        if (c->place != PLACE_BESIDE || conns.hold == 0)
+            return;
+        going = c;
+        put(&c->comes, ev, on_ready, c, callback, arg);
+    } else if (next != NULL && next->fd == fd && (events & EV_WRITE) != 0) {
+        going = NULL;
+        put(&next->goes, ev, on_writable, next, callback, arg);
+    }
 }
 
 /* libpmix closes a connection: of those that it has taken for open before, too. */
@@ -232,6 +263,7 @@ static void forget(int fd)
     if (c == NULL)
         return;
     ended(c);
+    going = c == going ? NULL : going;
     free(c);
 }
 
