@@ -146,7 +146,7 @@ several_rounds() {
   run "$several" rounds --late 300
 }
 # Programs that a rank starts, which connect as the same rank: none of them takes the rank out of an operation.
-# shellcheck disable=SC2317  # by aside
+# Alone: beside three other steps, a fence fails on libpmix 7 in 6 of 8 runs.
 programs_beside() {
   local how children=(order dies killed outlives) before_loss=(order outlives)
   [ -z "${THIN:-}" ] || children=(order dies) before_loss=(order) # all of them: standin.sh, by the machine's libpmix
@@ -188,10 +188,10 @@ if [ -z "${SHORT:-}" ]; then
   [ "$MPI" != muster ] || [ -n "${BETWEEN:-}" ] || aside run '-N2 -n4 --time=3' queries --limit 180
   # Up to libpmix 6 one rank that is late to end a session would be missing in the next one.
   aside several_rounds
-  [ "$MPI" != muster ] || aside programs_beside
   [ "$MPI" != muster ] || run "$several" topology --shared 1
   run "$several" exchange --bytes 1000000 --rounds 3
   join_asides
+  [ "$MPI" != muster ] || programs_beside
 fi
 if [ -z "${SHORT:-}${THIN:-}" ]; then
   # Up to 5.0 libpmix itself leaks what it tracks of a group, some KB for each local member.
