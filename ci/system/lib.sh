@@ -10,8 +10,8 @@ chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
 mkfifo "$work/nobody" || exit 125
 
-# Here a process that does next to nothing costs ten milliseconds of a processor, and two thirds of what a script spent
-# went to those. So what is done for each test and at each look is done in this shell.
+# On the machine of CI a process that does next to nothing costs ten milliseconds of a processor, and two thirds of what a
+# script spent went to those. So this shell itself does what is done for each test and at each look.
 
 # nap SECONDS: nobody writes there
 nap() { read -rt "$1" <>"$work/nobody" || :; }
@@ -125,7 +125,7 @@ until_true() {
 # of another one.
 why() {
   local line fails=() lines lost='' hung='' ours=''
-  mapfile -n 5000 -t lines 2>/dev/null <"$1"
+  mapfile -t lines 2>/dev/null <"$1"
   [ ${#lines[@]} -gt 0 ] || lines=('')
   for line in "${lines[@]}"; do
     case $line in
@@ -196,11 +196,13 @@ kill_together() { xargs sh -c 'kill -STOP "$@"; kill -9 "$@"' sh; }
 # On a busy machine all of it takes several times as long; what the tasks wait for in between takes minutes.
 end_bound=60 clean_bound=5
 
-all_hold() {
+# has_lines N PREFIX FILE: whether N lines begin so
+has_lines() {
   local line n=0
-  while IFS= read -r line; do [[ $line != 'HOLD rank'* ]] || n=$((n + 1)); done <"$1"
-  [ $n = 8 ]
+  while IFS= read -r line; do [[ $line != "$2"* ]] || n=$((n + 1)); done <"$3"
+  [ $n = "$1" ]
 } 2>/dev/null
+all_hold() { has_lines 8 'HOLD rank' "$1"; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # all_up NAME PID: whether the held tasks that PID has started are up; else it is ended

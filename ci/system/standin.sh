@@ -195,7 +195,7 @@ part_mistakes() {
   says 'a wrong list of nodes' 2 '"0,,1" is not a list'
   run 30 --fault=late:when=3 true
   says 'a wrong fault' 2 '"when=3" is none of: percent ms node'
-  run 30 --plugin=/nonexistent.so true
+  run 30 -N3 -n3 --plugin=/nonexistent.so true
   says 'no plugin' 1 'cannot load the plugin: /nonexistent.so'
   check 'no plugin: said once' "$(cat "$log")" [ "$(grep -c 'cannot load' "$log")" = 1 ]
   (close_inherited && ulimit -n 30 && exec "${musterrun[@]}" -n60 true) >"$log" 2>&1

@@ -61,11 +61,7 @@ run() {
   words_fit
 }
 
-passed_once() {
-  local line n=0
-  while IFS= read -r line; do [[ $line != 'PASS '* ]] || n=$((n + 1)); done <"$log"
-  [ "$status" = 0 ] && [ $n = 1 ]
-}
+passed_once() { [ "$status" = 0 ] && has_lines 1 'PASS ' "$log"; }
 
 # client WHAT OPTIONS NAME [ARG]...: a client that has to pass, with ci/test --cut also while direct connections are cut
 client() {

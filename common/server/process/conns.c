@@ -203,7 +203,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     ended(c);
 }
 
-/* Whether nobody reads on the other side any more. What it has sent before may still come. */
+/* Whether the other side has closed. What it has sent before may still come. */
 static bool has_gone(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};
