@@ -275,7 +275,7 @@ case $(mpicc --showme:version 2>/dev/null) in *'Open MPI 6.'*) mpi_shape='-N1 -n
 n=${mpi_shape#*-n}
 for name in mpi_hello mpi_ring mpi_sessions; do run "$mpi_shape" $name --ranks "${n%% *}"; done
 [ "$mpi_shape" = '-N1 -n4' ] || [ -n "${SHORT:-}" ] || run '-N1 -n4' mpi_ring --ranks 4
-# The line of README and muster(7), with one loss and with two.
+# The line of docs/using.md and muster(7), with one loss and with two.
 survive() {
   MUSTER_ON_TASK_LOSS=continue OMPI_MCA_mpi_ft_enable=1 OMPI_MCA_coll=^han OMPI_MCA_coll_ftagree_era_topology=2 OMPI_MCA_pml=ob1 \
     run "$mpi_shape --no-kill --kill-on-bad-exit=0" mpi_survive --ranks "${n%% *}" "$@"
