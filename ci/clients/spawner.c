@@ -146,7 +146,10 @@ static void good(int n)
 {
     pmix_nspace_t nspace;
     step("a spawn of %d", n);
+    uint64_t begin = now_ns();
     CHECK_OK(spawn(program, n, "/usr", NULL, nspace), "PMIx_Spawn");
+    printf("SPAWNED after %.0f ms\n", (double)(now_ns() - begin) / 1e6);
+    fflush(stdout);
     check_size(nspace, n);
     await_end(nspace, 0);
     step("a spawn that ends with 7");

@@ -116,7 +116,14 @@ check_het() {
 }
 
 # All processors are the parent's.
-check_busy() { passes 'a step that has all processors' srun --mpi="$MPI" -N1 -n4 "$clients/spawner" --what good; }
+# srun waits for a second for processors that another step has.
+check_busy() {
+  passes 'a step that has all processors' srun --mpi="$MPI" -N1 -n4 -c4 "$clients/spawner" --what good --rounds 2
+  local first next
+  { read -r first; read -r next; } < <(sed -n 's/^SPAWNED after \([0-9]*\) ms$/\1/p' "$work/log")
+  check "its first spawn takes no second longer than the next one: $first ms, $next ms" "$(tail -n 3 "$work/log" | tr '\n' ';')" \
+    [ "${first:-9999}" -lt $((${next:-0} + 800)) ]
+}
 check_rounds() { passes 'one after another, from two tasks' salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/spawner" --what good --spawners 2 --rounds "${ROUNDS:-2}"; }
 check_many() {
   local n=${CALLERS:-8}

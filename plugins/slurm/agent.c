@@ -141,6 +141,13 @@ static void kill_step(void *arg, uint32_t job, uint32_t step)
                   slurm_abi_strerror(errno));
 }
 
+/* children_env.free_cpus */
+static int64_t free_cpus(void *arg, uint32_t job, job_cpus_shares_fn *shares, void *shares_arg)
+{
+    (void)arg;
+    return job_cpus_free(job, shares, shares_arg);
+}
+
 /* ---- the loop ---- */
 
 static int64_t soonest(int64_t a, int64_t b)
@@ -257,7 +264,8 @@ static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
                                           .program = a->program,
                                           .job = step->job_id,
                                           .tell = tell_caller,
-                                          .kill = kill_step};
+                                          .kill = kill_step,
+                                          .free_cpus = free_cpus};
     a->children = children_new(&children, environ);
     return a->children != NULL ? 0 : ENOMEM;
 }

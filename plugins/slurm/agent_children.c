@@ -86,6 +86,28 @@ static struct child *child_new(struct children *c, uint64_t caller)
     return NULL;
 }
 
+/* job_cpus_shares_fn */
+static bool shares(void *arg, uint32_t job, uint32_t step)
+{
+    const struct children *c = arg;
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        const struct child *child = c->list[i];
+        if (child != NULL && child->job == job && child->step == step)
+            return child->cpus == SPAWN_SHARED_CPUS;
+    }
+    return false;
+}
+
+/* srun waits for a second for processors that another step has, so they are counted before it is
+ * asked for them. */
+static enum spawn_cpus choose_cpus(struct children *c, const struct spawn_order *order)
+{
+    if (!order->free_cpus || now_ms() < c->busy_until)
+        return SPAWN_SHARED_CPUS;
+    int64_t free = c->env.free_cpus(c->env.arg, c->env.job, shares, c);
+    return free < 0 || free >= order->what.ntasks ? SPAWN_FREE_CPUS : SPAWN_SHARED_CPUS;
+}
+
 void children_start(struct children *c, uint64_t caller, struct wire_in *body)
 {
     struct child *child = child_new(c, caller);
@@ -102,8 +124,7 @@ void children_start(struct children *c, uint64_t caller, struct wire_in *body)
         return;
     }
     child->until = now_ms() + (int64_t)child->order.what.timeout * 1000;
-    child->cpus =
-        child->order.free_cpus && now_ms() >= c->busy_until ? SPAWN_FREE_CPUS : SPAWN_SHARED_CPUS;
+    child->cpus = choose_cpus(c, &child->order);
     int rc = child_try(child);
     if (rc != 0)
         fail_to_start(c, child, rc);

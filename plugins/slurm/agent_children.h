@@ -21,6 +21,7 @@
 #define MUSTER_SLURM_AGENT_CHILDREN_H
 
 #include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/job_cpus.h"
 
 #include <poll.h>
 
@@ -39,6 +40,9 @@ struct children_env {
     void (*tell)(void *arg, uint64_t caller, const struct wire_out *frame);
     /** Has slurmctld kill a step. May take its time. */
     void (*kill)(void *arg, uint32_t job, uint32_t step);
+    /** @return how many processors of the job no step has; those that @p shares names do not count;
+     * -1: it is not known. May take its time. */
+    int64_t (*free_cpus)(void *arg, uint32_t job, job_cpus_shares_fn *shares, void *shares_arg);
 };
 
 /** @param env copied @param variables srun's environment, copied @return NULL: out of memory */

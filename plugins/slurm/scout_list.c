@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STEP_IDS_END = 0xfffffff0 }; /* from there on they are batch scripts and the like */
-
 void scout_list_free(struct scout *scout)
 {
     for (uint32_t i = 0; i < scout->nseen; i++) {
@@ -66,8 +64,8 @@ bool scout_list(struct scout *scout)
     uint32_t n = 0;
     for (uint32_t i = 0; seen != NULL && i < records->count; i++) {
         const struct slurm_abi_step_record *r = &records->steps[i];
-        if (r->user_id != getuid() || r->step_id.step_id >= STEP_IDS_END || r->nodes == NULL ||
-            r->start_time <= 0)
+        if (r->user_id != getuid() || r->step_id.step_id >= SLURM_ABI_STEPS_END ||
+            r->nodes == NULL || r->start_time <= 0)
             continue;
         seen[n] = (struct scout_seen){.job = r->step_id.job_id,
                                       .step = r->step_id.step_id,

@@ -47,6 +47,30 @@ int slurm_abi_kill_step(uint32_t job, uint32_t step, uint16_t sig, bool fails)
     return -1;
 }
 
+int slurm_abi_allocation_lookup(uint32_t job, struct slurm_abi_allocation **allocation)
+{
+    (void)job, (void)allocation;
+    fail_msg("no test spawns a step");
+    return -1;
+}
+
+void slurm_abi_free_allocation(struct slurm_abi_allocation *allocation)
+{
+    (void)allocation;
+}
+
+int slurm_abi_get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records **records)
+{
+    (void)job, (void)step, (void)records;
+    fail_msg("no test spawns a step");
+    return -1;
+}
+
+void slurm_abi_free_steps(struct slurm_abi_step_records *records)
+{
+    (void)records;
+}
+
 const char *slurm_abi_strerror(int errnum)
 {
     return strerror(errnum);

@@ -66,7 +66,7 @@ static int play(char **argv)
     }
     if (strcmp(how, "silent") != 0)
         say_launched();
-    if (strcmp(how, "cannot") == 0) {
+    if (strcmp(how, "cannot") == 0 || (strncmp(how, "free", 4) == 0 && has(argv, "--exact"))) {
         say_started(RM_SPAWN_NO_PROGRAM);
         return 127;
     }
@@ -89,6 +89,7 @@ static enum rm_spawn_result result;
 static uint32_t status;
 static char said[SPAWN_TEXT_MAX];
 static char variable[64];
+static bool shared; /* the running step was said to share its processors */
 static unsigned nfds;
 
 static void on_tell(void *arg, uint64_t caller, const struct wire_out *out)
@@ -120,6 +121,17 @@ static void on_kill(void *arg, uint32_t job, uint32_t step)
     nkilled++;
 }
 
+/* PLAY=free:N has N processors that no step has. */
+static int64_t on_free_cpus(void *arg, uint32_t job, job_cpus_shares_fn *shares, void *shares_arg)
+{
+    const char *n = strchr(variable, ':');
+    (void)arg;
+    assert_int_equal(job, JOB);
+    assert_false(shares(shares_arg, JOB, STEP + 1));
+    shared = shares(shares_arg, JOB, STEP);
+    return n != NULL ? atoi(n + 1) : -1;
+}
+
 static unsigned count_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -144,7 +156,7 @@ static void begin(const char *how)
     snprintf(variable, sizeof variable, "PLAY=%s", how);
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     const struct children_env wants = {
-        .program = self, .job = JOB, .tell = on_tell, .kill = on_kill};
+        .program = self, .job = JOB, .tell = on_tell, .kill = on_kill, .free_cpus = on_free_cpus};
     log_open(sink, NULL, LOG_LEVEL_ERROR, NULL);
     nstarted = nended = nkilled = 0;
     said[0] = '\0';
@@ -234,6 +246,27 @@ static void without_free_processors_it_takes_shared_ones(void **state)
     children_caller_gone(children, CALLER);
     assert_true(all_end());
     end();
+}
+
+/* srun is asked once, for free processors if there are enough. */
+static void free_processors_are_counted_first(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    for (unsigned free = wants.ntasks - 1; free <= wants.ntasks; free++) {
+        char how[16];
+        snprintf(how, sizeof how, "free:%u", free);
+        begin(how);
+        start_one(&wants, true);
+        assert_true(until(&nstarted, 1));
+        assert_int_equal(result, free < wants.ntasks ? RM_SPAWN_RUNS : RM_SPAWN_NO_PROGRAM);
+        start_one(&wants, true);
+        assert_int_equal(shared, free < wants.ntasks);
+        assert_true(until(&nstarted, 2));
+        children_caller_gone(children, CALLER);
+        assert_true(all_end());
+        end();
+    }
 }
 
 static void a_job_that_lacks_processors(void **state)
@@ -467,6 +500,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_runs_and_ends),
         cmocka_unit_test(without_free_processors_it_takes_shared_ones),
+        cmocka_unit_test(free_processors_are_counted_first),
         cmocka_unit_test(a_job_that_lacks_processors),
         cmocka_unit_test(a_program_that_cannot_be_started),
         cmocka_unit_test(it_ends_with_its_caller),

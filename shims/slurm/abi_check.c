@@ -57,6 +57,7 @@ SAME_FIELD(struct slurm_raw_step_layout, slurm_step_layout_t, tids);
 
 SAME_SIZE(struct slurm_raw_step_record, job_step_info_t);
 SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, nodes);
+SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, num_cpus);
 SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, num_tasks);
 SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, srun_host);
 SAME_FIELD(struct slurm_raw_step_record, job_step_info_t, srun_pid);

@@ -102,6 +102,7 @@ static int get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records *
     for (uint32_t i = 0; i < raw->count; i++) {
         const struct slurm_raw_step_record *from = &raw->steps[i];
         records->steps[i] = (struct slurm_abi_step_record){.step_id = our_id(&from->step_id),
+                                                           .num_cpus = from->num_cpus,
                                                            .num_tasks = from->num_tasks,
                                                            .user_id = from->user_id,
                                                            .srun_host = from->srun_host,

@@ -37,6 +37,10 @@ enum {
 /** "Not set", in every field that has such a state. */
 #define SLURM_ABI_NO_VAL 0xfffffffeU
 
+/** Steps that an srun makes have lower numbers; the batch script and what else Slurm makes itself
+ * have these and higher ones. */
+#define SLURM_ABI_STEPS_END 0xfffffff0U
+
 /** A step, and which part of it. */
 struct slurm_abi_step_id {
     uint32_t job_id;
@@ -57,6 +61,7 @@ struct slurm_abi_step_layout {
 /** A step on slurmctld's record. */
 struct slurm_abi_step_record {
     struct slurm_abi_step_id step_id;
+    uint32_t num_cpus; /**< processors that it has */
     uint32_t num_tasks;
     uint32_t user_id;  /**< whose job it is of */
     char *srun_host;   /**< where its srun runs */
@@ -213,8 +218,9 @@ long slurm_abi_time_left(uint32_t job);
 /** SHOW_ALL and SHOW_LOCAL: also of hidden partitions, and of this cluster alone. */
 enum { SLURM_ABI_SHOW = 0x11 };
 
-/** Asks slurmctld for the record of one step, or with SLURM_ABI_NO_VAL for both numbers for those
- * of all steps that the user may see. @return 0, or -1 with errno set
+/** Asks slurmctld for the record of one step, or with SLURM_ABI_NO_VAL as @p step for those of all
+ * steps of the job, or for both numbers for those of all steps that the user may see. @return 0, or
+ * -1 with errno set
  * @param records freed by slurm_abi_free_steps(); may have none */
 int slurm_abi_get_step(uint32_t job, uint32_t step, struct slurm_abi_step_records **records);
 void slurm_abi_free_steps(struct slurm_abi_step_records *records);
