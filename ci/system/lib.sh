@@ -277,6 +277,13 @@ slurmd_of() {
     [[ "${words[*]}" != *" -N $1" ]] || { echo "$pid"; return; }
   done
 } 2>/dev/null
+# on NODE USER COMMAND...
+on() {
+  local node=$1 user=$2
+  shift 2
+  nsenter -t "$(slurmd_of "$node")" -m -u -r -w setpriv --reuid "$user" --regid "$(id -g "$user")" \
+    --init-groups --inh-caps=-all "$@"
+}
 slurmd_listens() { grep -q "$(printf ':%04X 00000000:0000 0A' $((17000 + ${1#node})))" /proc/net/tcp; }
 slurmd_is_silent() { ! slurmd_listens "$1"; }
 

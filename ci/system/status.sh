@@ -33,14 +33,6 @@ as() {
   setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --inh-caps=-all env HOME=/tmp "$@"
 }
 
-# on NODE USER COMMAND...
-on() {
-  local node=$1 user=$2
-  shift 2
-  nsenter -t "$(slurmd_of "$node")" -m -u -r -w setpriv --reuid "$user" --regid "$(id -g "$user")" \
-    --init-groups --inh-caps=-all "$@"
-}
-
 # ask NODE USER ARG...: muster-status on a node; prints what it says, its status is the result
 ask() {
   local node=$1 user=$2
@@ -92,7 +84,7 @@ check_views() {
     check "from $node: who is missing" "$found" grep -qE "$says" <<<"$found"
     check "from $node: all nodes answer" "$found" grep -qx "step $step of alice: 4 of 4 nodes answer" <<<"$found"
     check "from $node: a line for each node" "$found" \
-      [ "$(grep -cE '^node[1-4]: muster .*, libpmix .*; tasks: 1 connected; other servers: [0-9]+ direct, [0-9]+ native; [01] waiting$' <<<"$found")" = 4 ]
+      [ "$(grep -cE '^node[1-4]: muster .*, libpmix .*; tasks: 1 connected; other servers: [0-9]+ direct, [0-9]+ native; [01] waiting; for tools: "muster[.][^"]*"$' <<<"$found")" = 4 ]
   done
   found=$(ask node2 root "$step")
   check 'root sees it' "$found" grep -qE "$says" <<<"$found"

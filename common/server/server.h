@@ -119,6 +119,7 @@ struct server {
     struct handoff *handoff;
     struct nspace *nspace;
     struct topology *topology;  /**< NULL: not known */
+    char *uri;                  /**< where tools reach libpmix's server; NULL: no task is here */
     struct task *tasks;         /**< slot → task */
     uint32_t ntold;             /**< tasks whose start the launcher has told of */
     bool argv_sought;           /**< @thread PMIx's: the command line was looked for */

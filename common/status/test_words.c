@@ -48,6 +48,14 @@ static void nothing_waits(void **state)
                  "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
 }
 
+static void where_tools_go(void **state)
+{
+    (void)state;
+    assert_words("{\"nodes\":[{\"uri\":\"m.0;tcp4://127.0.0.1:4\\u001b\"," C07 "}],\"silent\":[]}",
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE
+                 "0 waiting; for tools: \"m.0;tcp4://127.0.0.1:4?\"\nnothing waits\n");
+}
+
 /* As the resource manager's users call it. */
 static void a_job(void **state)
 {
@@ -222,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_waits),
+        cmocka_unit_test(where_tools_go),
         cmocka_unit_test(a_job),
         cmocka_unit_test(settings_that_are_no_defaults),
         cmocka_unit_test(who_belongs_together),

@@ -119,7 +119,10 @@ static void write_node(FILE *out, json_object *node)
     write_tasks(out, node);
     write_connections(out, node);
     write_ways(out, node);
-    fprintf(out, "; %zu waiting\n", waiting);
+    fprintf(out, "; %zu waiting", waiting);
+    if (field(node, "uri", json_type_string) != NULL)
+        fprintf(out, "; for tools: \"%s\"", text_of(node, "uri").s);
+    fputc('\n', out);
 }
 
 /* What is published in the session, on the node that has it, or where that is. */

@@ -13,8 +13,11 @@
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
+#include <errno.h>
 #include <pmix.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 /* No entry is NULL: libpmix 4.2's server deadlocks on one that is. */
 static pmix_server_module_t module = {
@@ -62,7 +65,7 @@ int upcall_open(struct server *server, struct err *err)
     pmix_info_t *info = NULL;
     pmix_rank_t rank = boot->node;
     pmix_nspace_t name;
-    bool no = false;
+    bool no = false, yes = true;
     keys_server_name(name, boot);
     upcall_serve(server);
     uint32_t ntasks = boot_here(boot)->ntasks;
@@ -73,7 +76,7 @@ int upcall_open(struct server *server, struct err *err)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
     server->topology = topology_new();
-    PMIX_INFO_CREATE(info, 7);
+    PMIX_INFO_CREATE(info, 8);
     /* The macro may use its arguments more than once. */
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
@@ -81,15 +84,19 @@ int upcall_open(struct server *server, struct err *err)
     PMIX_INFO_LOAD(&info[3], PMIX_SYSTEM_TMPDIR, boot->tmpdir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot_here(boot)->name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[5], PMIX_IOF_LOCAL_OUTPUT, &no, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[6], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
     if (server->topology != NULL)
-        topology_info(server->topology, &info[6]);
-    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 7 : 6);
-    info[6].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
-    PMIX_INFO_FREE(info, 7);
+        topology_info(server->topology, &info[7]);
+    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 8 : 7);
+    info[7].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
+    PMIX_INFO_FREE(info, 8);
     if (rc != PMIX_SUCCESS)
         return err_set(err, "PMIx_server_init of libpmix %s failed: %s", PMIx_Get_version(),
                        PMIx_Error_string(rc));
-    if (upcall_watch_clients(err) == 0)
+    /* libpmix 4.2 opens the directory to all users when it writes the files for tools. */
+    if (chmod(boot->tmpdir, S_IRWXU) != 0)
+        err_set(err, "cannot have %s for its user alone: %s", boot->tmpdir, strerror(errno));
+    else if (upcall_watch_clients(err) == 0)
         return 0;
     upcall_close();
     return -1;

@@ -87,6 +87,7 @@ void server_close(struct server *server)
     nspaces_free(server->nspace);
     topology_free(server->topology);
     free(server->tasks);
+    free(server->uri);
     if (server->control != NULL)
         event_free(server->control);
     if (server->timer != NULL)

@@ -50,7 +50,16 @@ static int read_boot(struct boot *boot, struct err *err)
     return rc;
 }
 
-static int send_environment(const struct server *server, struct err *err)
+/* The environment of a task has the same URI under several names, for several releases. */
+static void keep_uri(struct server *server, const char *variable)
+{
+    static const char name[] = "PMIX_SERVER_URI";
+    const char *equals = strchr(variable, '=');
+    if (server->uri == NULL && equals != NULL && strncmp(variable, name, sizeof name - 1) == 0)
+        server->uri = strdup(equals + 1);
+}
+
+static int send_environment(struct server *server, struct err *err)
 {
     const struct boot_node *here = boot_here(&server->boot);
     struct wire_out out = {0};
@@ -59,6 +68,7 @@ static int send_environment(const struct server *server, struct err *err)
         char **env = NULL;
         rc = register_environment(server->nspace, slot, &env, err);
         for (char **e = env; e != NULL && *e != NULL; e++) {
+            keep_uri(server, *e);
             wire_put_u32(&out, slot);
             wire_put_str(&out, *e);
             free(*e);

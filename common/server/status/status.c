@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const topic_names[ASK_TOPICS] = {
     [ASK_MODEX] = "modex", [ASK_QUERY] = "query",   [ASK_STATUS] = "status",
@@ -244,6 +245,9 @@ static void put_self(json_object *to, const struct server *server)
     put_text(to, "node", boot_here(&server->boot)->name);
     put_text(to, "version", MUSTER_VERSION);
     put_text(to, "libpmix", library_text(server->library, text));
+    put_number(to, "pid", (uint64_t)getpid());
+    if (server->uri != NULL)
+        put_text(to, "uri", server->uri);
     put_seconds(to, "uptime", now_ms() - server->started);
 }
 

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# ci/system/tools.sh: OpenPMIx's own tools, beside a step of alice.
+# shellcheck disable=SC2154,SC2034  # clients, work and spool are shared with lib.sh
+set -uo pipefail
+usage() {
+  cat <<'TXT'
+usage: ci/slurm -N 2 [OPTION]... -- ci/system/tools.sh BUILDDIR [PART]...
+
+Run as root. Starts a step of the user alice on two nodes. Her tools find its servers: by namespace, by process, by URI, by
+file, and without a word; pps as srun starts it beside the step, and as it is started there; muster-status names each node's
+URI. To bob none of them says anything. When the step ends nothing is left of it.
+
+PART is find; by default all. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
+TXT
+}
+case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
+# shellcheck source=ci/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+find_clients "$1"
+shift
+parts=("$@")
+[ $# -gt 0 ] || parts=(find)
+for part in "${parts[@]}"; do
+  case $part in find) ;; *) usage >&2; exit 2 ;; esac
+done
+spool=$(spool_dir)
+list_all() { list_leftovers; }
+if [ "$(id -u)" != 0 ]; then skip tools 'needs root'; summary; exit; fi
+status_tool=/opt/muster/bin/muster-status
+
+as_alice() { setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp "$@"; }
+
+# start_step CLIENT ARG...: alice's, of four ranks on two nodes, in the background; sets $job, $step
+holds() { has_lines 4 'HOLD rank' "$work/step.log"; }
+start_step() {
+  list_all >"$work/before"
+  : >"$work/step.log"
+  as_alice srun --mpi="$MPI" -N2 --ntasks-per-node=2 "$@" >"$work/step.log" 2>&1 </dev/null &
+  srun=$!
+  until_true 60 holds || not_ok 'the step starts' "$(why "$work/step.log" unknown)"
+  job=$(squeue -h -o %i)
+  step=$job.0
+}
+
+
+# by WHAT NODE USER TOOL...: the tool says PATTERN in $says, and ends with 0
+by() {
+  local what=$1 found status
+  shift
+  found=$(on "$1" "$2" timeout 20 "${@:3}" 2>&1)
+  status=$?
+  check "$what" "status $status: $(head -n 12 <<<"$found" | tr '\n' ';')" eval "[ $status = 0 ] && grep -qE '$says' <<<\"\$found\""
+}
+
+# ---- a tool finds a server ----
+
+part_find() {
+  local uri found status pid file
+  start_step "$clients/hold" --sleep 300 --seconds 320
+  # 4.2 and 5.0 print the namespaces alone
+  says='(Active nspaces: |^Namespace )slurm.'$step
+  [ "$(pmix_major)" -lt 6 ] || says='^ +3 .* node2 .*/hold$'
+  found=$(as_alice srun --jobid="$job" --overlap --mpi=none -N1 -n1 -w node1 pps --namespace "muster.slurm.$step" 2>&1)
+  check 'pps, as srun starts it beside the step' "$(head -n 12 <<<"$found" | tr '\n' ';')" grep -qE "$says" <<<"$found"
+  file=$(compgen -G "/proc/$(slurmd_of node1)/root/tmp/muster.$step.????????/pmix.node1.tool.[0-9]*")
+  pid=${file##*.}
+  by 'pps by the number of the process' node1 alice pps --pid "$pid"
+  by 'pps by a file' node1 alice pps --uri "file:/tmp/${file#*/root/tmp/}"
+  by 'pps without a word' node1 alice pps
+  by 'pps without a word, on the other node' node2 alice pps
+  until_true 60 all_answer
+  for node in node1 node2; do
+    uri=$(sed -nE "s/^$node: .*; for tools: \"(.*)\"\$/\1/p" <<<"$asked")
+    by "pps by the URI of $node that muster-status shows" $node alice pps --uri "$uri"
+    check "the files of $node are alice's alone" "$(stat -c '%U %a' "${file%/*}")" [ "$(stat -c '%U %a' "${file%/*}")" = 'alice 700' ]
+    # from wherever a process of his is
+    found=$(on $node bob timeout 20 pps --uri "$uri" 2>&1)
+    status=$?
+    check "bob gets nothing by the URI of $node" "status $status: $found" eval "[ $status != 0 ] && ! grep -q 'slurm.$step' <<<\"\$found\""
+  done
+  found=$(on node1 bob timeout 20 pps 2>&1)
+  check 'bob finds nothing' "$found" eval "! grep -q 'slurm.$step' <<<\"\$found\""
+  found=$(on node1 bob timeout 20 srun --jobid="$job" --overlap --mpi=none -N1 -n1 true 2>&1)
+  check 'Slurm does not let bob in' "$found" grep -qE 'Access/permission denied|Invalid' <<<"$found"
+  check 'the step goes on' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" kill -0 "$srun"
+  scancel "$job"
+  wait "$srun"
+  clean 'the end of the step'
+}
+all_answer() { asked=$(on node2 alice "$status_tool" "$step" 2>&1) && grep -q ' 2 of 2 nodes answer$' <<<"$asked"; }
+
+for part in "${parts[@]}"; do "part_$part"; done
+summary
