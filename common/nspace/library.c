@@ -140,10 +140,8 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .before = RELEASE(7, 0),
          .meaning =
              "a process whose connection closes is taken out of every operation under way "
-             "on its node, also of those of its next PMIx_Init, or where it is a program that a "
-             "task "
-             "has started, and that connects as the same rank; server/process/rounds.c lets the "
-             "next ones wait, and server/process/conns.c keeps the program's connection open"},
+             "on its node, also of those of its next PMIx_Init; server/process/rounds.c lets the "
+             "next ones wait"},
     [LIBRARY_LOSS_ENDS_TWICE] =
         {.name = "LOSS_ENDS_TWICE",
          .fault = true,

@@ -70,7 +70,7 @@ int upcall_open(struct server *server, struct err *err)
     upcall_serve(server);
     uint32_t ntasks = boot_here(boot)->ntasks;
     bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
-    unsigned hold = leaves ? limits_held(ntasks, boot_spawned(boot)) : 0;
+    unsigned hold = limits_held(ntasks, boot_spawned(boot));
     if (rounds_open(leaves ? ntasks : 0) != 0 ||
         conns_open(ntasks, hold, upcall_connection_ended) != 0 || forwards_new(server) != 0)
         return err_set(err, "out of memory");

@@ -11,10 +11,11 @@
  * comes while the own one is open is *beside* it. With several open it is not known at once which
  * one has finalized: that one closes next.
  *
- * A libpmix that takes the rank out of the operations under way when a connection beside closes
- * (LIBRARY_CLOSING_LEAVES_ALL) is not told: we see the end before libpmix does, and let it take the
- * connection for open. What libpmix still has to send there is not sent, since it would learn of
- * the end by that. Only so many are kept open. After that libpmix is told.
+ * When a connection beside closes without PMIx_Finalize, libpmix takes the rank out of the
+ * operations under way (releases before 7 do so after PMIx_Finalize, too). So libpmix is not told:
+ * we see the end before libpmix does, and let it take the connection for open. What libpmix still
+ * has to send there is not sent, since it would learn of the end by that. Only so many are kept
+ * open. After that libpmix is told.
  *
  * We know the connection's descriptor, as libpmix calls event_assign() for it after the upcall
  * client_connected, in the same thread. It calls shutdown() when it closes a connection.
