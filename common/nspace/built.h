@@ -15,7 +15,8 @@
 /* The major numbers; the reasons stand in library.c. */
 #define BUILT_LOG2_FROM 6               /* pmix_server_module_t: log2, tool_connected2 */
 #define BUILT_REGISTER_RESOURCES_FROM 6 /* the host stores members' data by it */
-#define BUILT_SESSION_CONTROL_FROM 7    /* pmix_server_module_t: that, and resource_block */
+#define BUILT_SESSION_CONTROL_FROM 5    /* pmix_server_module_t: that */
+#define BUILT_RESOURCE_BLOCK_FROM 6     /* the same */
 #define BUILT_UNLOADED_LEAKS_FROM 7     /* no symbol; for sanitized builds */
 
 /* Keys that some headers lack. A program may have been built with others. */

@@ -58,8 +58,10 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
                       .meaning = "the host's module has log2 and tool_connected2"},
     [LIBRARY_SESSION_CONTROL] = {.name = "SESSION_CONTROL",
                                  .from = RELEASE(BUILT_SESSION_CONTROL_FROM, 0),
-                                 .meaning =
-                                     "the host's module has session_control and resource_block"},
+                                 .meaning = "the host's module has session_control"},
+    [LIBRARY_RESOURCE_BLOCK] = {.name = "RESOURCE_BLOCK",
+                                .from = RELEASE(BUILT_RESOURCE_BLOCK_FROM, 0),
+                                .meaning = "the host's module has resource_block"},
     [LIBRARY_LOOKUP_PARTIAL] = {.name = "LOOKUP_PARTIAL",
                                 .from = RELEASE(7, 0),
                                 .meaning =

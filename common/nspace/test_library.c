@@ -51,7 +51,8 @@ static void each_is_in_its_releases(void **state)
         {LIBRARY_HOST_STORES, {6, 0, 0}, {5, 0, 7}},
         {LIBRARY_APP_GROWS, {5, 0, 0}, {4, 2, 9}},
         {LIBRARY_LOG2, {6, 0, 0}, {5, 0, 7}},
-        {LIBRARY_SESSION_CONTROL, {7, 0, 0}, {6, 1, 0}},
+        {LIBRARY_SESSION_CONTROL, {5, 0, 0}, {4, 2, 9}},
+        {LIBRARY_RESOURCE_BLOCK, {6, 0, 0}, {5, 0, 9}},
         {LIBRARY_LOOKUP_PARTIAL, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_GROUP_TIMER_CRASHES, {4, 2, 9}, {5, 0, 0}},
         {LIBRARY_CONNECT_TIMER_STAYS, {6, 1, 0}, {7, 0, 0}},
@@ -111,6 +112,7 @@ static void the_headers_agree(void **state)
     assert_int_equal(library_has(built, LIBRARY_LOG2), BUILT_WITH(LOG2));
     assert_int_equal(library_has(built, LIBRARY_HOST_STORES), BUILT_WITH(REGISTER_RESOURCES));
     assert_int_equal(library_has(built, LIBRARY_SESSION_CONTROL), BUILT_WITH(SESSION_CONTROL));
+    assert_int_equal(library_has(built, LIBRARY_RESOURCE_BLOCK), BUILT_WITH(RESOURCE_BLOCK));
     assert_int_equal(library_has(built, LIBRARY_UNLOADED_LEAKS), BUILT_WITH(UNLOADED_LEAKS));
 }
 

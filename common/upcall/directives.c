@@ -75,19 +75,19 @@ enum {
 };
 
 struct row {
-    const char *name, *key;
+    struct directive_name is;
     unsigned kinds, calls;
     const char *not_served; /* why it is refused where it is required, or NULL: it is heeded */
 };
 
 #define ROW(key, kinds, calls)                                                                     \
     {                                                                                              \
-#key, key, kinds, calls, NULL                                                              \
+        {#key, key}, kinds, calls, NULL                                                            \
     }
 /* Not heeded. */
 #define NOT(key, kinds, calls, why)                                                                \
     {                                                                                              \
-#key, key, kinds, calls, why                                                               \
+        {#key, key}, kinds, calls, why                                                             \
     }
 
 /* clang-format off */
@@ -216,6 +216,18 @@ const char *directives_call_name(enum directives_call call)
     return "?";
 }
 
+const struct directive_name *directives_name(const char *call, size_t i)
+{
+    unsigned calls = 0;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcmp(names[k].name, call) == 0)
+            calls = names[k].call;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if ((rows[k].calls & calls) != 0 && rows[k].not_served == NULL && i-- == 0)
+            return &rows[k].is;
+    return NULL;
+}
+
 /* ---- values ---- */
 
 bool directive_is_on(const pmix_info_t *info, const char *key)
@@ -304,7 +316,7 @@ static unsigned kinds_of(const pmix_value_t *value)
 static const struct row *find(enum directives_call call, const pmix_info_t *info)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if ((rows[i].calls & call) != 0 && PMIX_CHECK_KEY(info, rows[i].key))
+        if ((rows[i].calls & call) != 0 && PMIX_CHECK_KEY(info, rows[i].is.key))
             return &rows[i];
     return NULL;
 }
@@ -365,12 +377,12 @@ pmix_status_t directive_fault(enum directives_call call, const pmix_info_t *info
         char is[160], may[256];
         describe_value(&info->value, is, sizeof is);
         describe_kinds(row->kinds, may, sizeof may);
-        snprintf(why, cap, "%s is %s; give %s", row->name, is, may);
+        snprintf(why, cap, "%s is %s; give %s", row->is.name, is, may);
         return PMIX_ERR_BAD_PARAM; /* told by the caller */
     }
     if (row != NULL && row->not_served != NULL && required) {
         snprintf(why, cap, "%s is required and not served: %s; leave it out, or its PMIX_INFO_REQD",
-                 row->name, row->not_served);
+                 row->is.name, row->not_served);
         return PMIX_ERR_NOT_SUPPORTED; /* told by the caller */
     }
     return PMIX_SUCCESS;

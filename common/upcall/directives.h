@@ -48,6 +48,14 @@ pmix_status_t directive_fault(enum directives_call call, const pmix_info_t *info
 /** The call's name, "PMIx_Fence". */
 const char *directives_call_name(enum directives_call call);
 
+struct directive_name {
+    const char *name, *key; /**< "PMIX_TIMEOUT", "pmix.timeout" */
+};
+
+/** @return the directive that is number @p i, from 0, of those that are heeded in the call named
+ * @p call, static; or NULL: there are no more */
+const struct directive_name *directives_name(const char *call, size_t i);
+
 /** @return whether muster has a row for the key in this call */
 bool directive_known(enum directives_call call, const pmix_info_t *info);
 

@@ -7,6 +7,7 @@
 #include "common/server/process/conns.h"
 #include "common/server/process/limits.h"
 #include "common/server/process/rounds.h"
+#include "common/upcall/attributes.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/refused.h"
@@ -55,6 +56,8 @@ static pmix_server_module_t module = {
 #endif
 #if BUILT_WITH(SESSION_CONTROL)
     .session_control = refused_session_control,
+#endif
+#if BUILT_WITH(RESOURCE_BLOCK)
     .resource_block = refused_resource_block,
 #endif
 };
@@ -96,8 +99,10 @@ int upcall_open(struct server *server, struct err *err)
     /* libpmix 4.2 opens the directory to all users when it writes the files for tools. */
     if (chmod(boot->tmpdir, S_IRWXU) != 0)
         err_set(err, "cannot have %s for its user alone: %s", boot->tmpdir, strerror(errno));
-    else if (upcall_watch_clients(err) == 0)
+    else if (upcall_watch_clients(err) == 0) {
+        attributes_register();
         return 0;
+    }
     upcall_close();
     return -1;
 }

@@ -99,6 +99,9 @@ void query_filter_free(struct query_filter *f);
 /** @return the row of a key, or NULL. @thread any */
 const struct query_key *query_key(const char *key);
 
+/** @return the row that is number @p i, from 0, or NULL: there are no more. @thread any */
+const struct query_key *query_key_at(size_t i);
+
 /** @return what a server has said, or NULL */
 const struct census *query_census(const struct query *query, uint32_t node);
 

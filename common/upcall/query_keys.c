@@ -191,6 +191,11 @@ const struct query_key *query_key(const char *key)
     return NULL;
 }
 
+const struct query_key *query_key_at(size_t i)
+{
+    return i < NKEYS ? &keys[i] : NULL;
+}
+
 static pmix_status_t load_keys(const struct query_item *item, pmix_value_t *value)
 {
     char *list = strdup("");

@@ -152,18 +152,20 @@ pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation
 }
 
 #if BUILT_WITH(SESSION_CONTROL)
-static pmix_status_t refuse_op(enum refused_what what, pmix_op_cbfunc_t cbfunc, void *cbdata)
-{
-    return refuse(
-        &(struct refusal){.kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
-}
-
 pmix_status_t refused_session_control(const pmix_proc_t *requestor, uint32_t session,
                                       const pmix_info_t info[], size_t ninfo,
                                       pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
     UNUSED(requestor), UNUSED(session), UNUSED(info), UNUSED(ninfo);
     return refuse_info(REFUSED_SESSION_CONTROL, cbfunc, cbdata);
+}
+#endif
+
+#if BUILT_WITH(RESOURCE_BLOCK)
+static pmix_status_t refuse_op(enum refused_what what, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    return refuse(
+        &(struct refusal){.kind = SAY_OP, .say.op = cbfunc, .cbdata = cbdata, .what = what});
 }
 
 pmix_status_t refused_resource_block(const pmix_proc_t *requestor,

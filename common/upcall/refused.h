@@ -40,6 +40,8 @@ UPCALL(refused_validate_credential, validate_cred);
 UPCALL(refused_fabric, fabric);
 #if BUILT_WITH(SESSION_CONTROL)
 UPCALL(refused_session_control, session_control);
+#endif
+#if BUILT_WITH(RESOURCE_BLOCK)
 UPCALL(refused_resource_block, resource_block);
 #endif
 
