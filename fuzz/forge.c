@@ -85,6 +85,8 @@ static void put_contrib(struct fuzz_bytes *in, struct wire_out *out)
     put_set(in, out);
     wire_put_i32(out, status(what));
     wire_put_u32(out, what >> 3 & 1); /* flags */
+    wire_put_u32(out, what & 3);      /* who was last */
+    wire_put_u32(out, what >> 4);     /* by how much */
     put_ranges(fuzz_byte(in), out);
     put_entries(in, out);
 }

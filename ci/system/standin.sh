@@ -11,7 +11,7 @@ usage: ci/test standin
 Runs musterrun ($MUSTERRUN, by default /opt/muster/bin/musterrun), which plays the resource
 manager NAME, slurm (the default) or flux: the clients in BUILDDIR
 (or BUILDDIR/ci/clients) in several shapes, what a user sees of it, and how tasks end; or only
-those PARTs: linking clients keys use mistakes status settings log ends. Prints "ok", "not ok" with the reason and
+those PARTs: linking clients keys use mistakes status late settings log ends. Prints "ok", "not ok" with the reason and
 "skip" lines; non-zero status when any failed. It takes each process musterrun, muster-server or
 hold that it sees for a leftover of its own, so it needs a pid namespace for itself: ci/test
 gives it one.
@@ -243,6 +243,32 @@ part_status() {
   clean status
 }
 
+# is_late SUMMARY: node2 was last nearly always, by 50 ms, within a tenth
+is_late() {
+  python3 -c 'import json, sys
+last = json.load(sys.stdin)["last"][0]
+sys.exit(not (last["node"] == "node2" and last["count"] >= 36 and 45000 <= last["median_us"] <= 55000))' <<<"$1" 2>/dev/null
+}
+
+# Rank 5, on node2, sleeps 50 ms before each of 40 fences.
+part_late() {
+  local launcher found
+  "${musterrun[@]}" -N4 -n8 "$clients/late" --fences 40 --stay 300 --seconds 320 >"$log" 2>&1 </dev/null &
+  launcher=$!
+  until_true 60 grep -q STAYS "$log" || not_ok 'start of a step with a late rank' "$(why "$log" 'unknown (not up after 60 s)')"
+  step=$("$prefix/bin/muster-status")
+  step=${step#* }
+  step=${step%% *}
+  found=$("$prefix/bin/muster-status" --stats --json "$step")
+  check 'the late node is named, and how late it is' "$found" is_late "$found"
+  found=$("$prefix/bin/muster-status" --stats "$step")
+  check 'as tables' "$found" grep -qE '^fence +40 +160 .* node2: last in (3[6-9]|40) \(' <<<"$found"
+  check 'with a bar' "$found" grep -qE '^node2 .* #{30}$' <<<"$found"
+  kill $launcher
+  wait $launcher
+  clean late
+}
+
 # A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none. It is
 # the server's, which is the same for all.
 part_log() {
@@ -383,4 +409,4 @@ part_ends() {
   clean signals
 }
 
-parts linking clients keys use mistakes status settings log ends
+parts linking clients keys use mistakes status late settings log ends

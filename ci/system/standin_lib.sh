@@ -33,7 +33,7 @@ list_left() (
   shopt -s nullglob dotglob
   look_at_processes
   for pid in "${!names[@]}"; do
-    case ${names[pid]} in musterrun|muster-server|hold|exchange|sleep) echo "process ${names[pid]} $pid" ;; esac
+    case ${names[pid]} in musterrun|muster-server|hold|late|exchange|sleep) echo "process ${names[pid]} $pid" ;; esac
   done
   for file in "$TMPDIR"/* /dev/shm/*; do [ ! -O "$file" ] || echo "$file"; done
 )

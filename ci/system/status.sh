@@ -92,6 +92,8 @@ check_views() {
   check 'as JSON' "$found" grep -qE '^\{"nodes":\[\{"step":"'"$step"'".*"missing":\[\{"node":"node4","nspace":"[^"]*","ranks":"3"\}\].*"silent":\[\],"version":1\}$' <<<"$found"
   check 'the JSON is as its schema has it' "$(ci/lib/check-schema docs/muster-status.schema.json <<<"$found" 2>&1 | tail -n 3)" \
     is_by_schema "$found"
+  found=$(ask node2 alice --stats --json "$step")
+  check 'what was counted, as JSON' "$found" is_by_schema "$found"
   found=$(on node2 alice "$tool" "$step" 2>&1 >/dev/full)
   status=$?
   check 'output that cannot be written' "status $status: $found" is_refusal $status "$found" 'cannot write: No space left on device'

@@ -4,6 +4,7 @@
 #include "common/conf/conf_file.h"
 #include "common/server/status/status.h"
 #include "common/status/find.h"
+#include "common/status/stats.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
 #include "include/muster.h"
@@ -25,22 +26,24 @@ enum {
 
 struct output {
     bool json;
-    int watch; /* seconds between two looks; 0: one look */
+    bool stats; /* what was counted, not what waits */
+    int watch;  /* seconds between two looks; 0: one look */
 };
 
 static void usage(FILE *out)
 {
     fprintf(
         out,
-        "usage: muster-status [--json] [--local] [--watch[=SECONDS]] [--user USER]\n"
-        "                     [--dir DIR] [STEP]\n"
+        "usage: muster-status [--stats] [--json] [--local] [--watch[=SECONDS]]\n"
+        "                     [--user USER] [--dir DIR] [STEP]\n"
         "\n"
         "Shows the muster-servers of a step, such as 4711.0, and the ranks they wait for. To be "
         "run\n"
         "by the step's owner or root, on one of its nodes. Without STEP: lists your steps that\n"
         "have a server on this node; root's list has all users' steps.\n"
         "\n"
-        "  --json       print what the servers say, as JSON\n"
+        "  --stats      how long operations have waited, and which node came last\n"
+        "  --json       print what the servers say, or with --stats the same, as JSON\n"
         "  --local      this node's server only\n"
         "  --watch[=S]  again every S seconds (default 2), until the step has ended\n"
         "  --user USER  the step's user, name or number; root alone needs it, when two users'\n"
@@ -73,15 +76,35 @@ static void print_json(json_object *o)
     free(copy);
 }
 
+/* How long operations have waited. */
+static int show_stats(json_object *state, bool json, const char *owner, struct err *err)
+{
+    struct stats stats = {0};
+    int rc = stats_read(&stats, state);
+    if (rc != 0) {
+        err_set(err, "what the server on this node says is no state of a step");
+    } else if (json) {
+        json_object *o = stats_json(&stats, owner);
+        print_json(o);
+        json_object_put(o);
+    } else {
+        stats_write(stdout, &stats, owner);
+    }
+    stats_free(&stats);
+    return rc;
+}
+
 /* The server is its user's, so what it says is made harmless here too. */
-static int show(char *answer, bool json, uid_t uid, struct err *err)
+static int show(char *answer, const struct output *output, uid_t uid, struct err *err)
 {
     char owner[64];
     json_object *state = parse(answer);
     int rc = 0;
     if (!json_object_is_type(state, json_type_object)) {
         rc = err_set(err, "what the server on this node says makes no sense");
-    } else if (json) {
+    } else if (output->stats) {
+        rc = show_stats(state, output->json, find_user_name(uid, owner, sizeof owner), err);
+    } else if (output->json) {
         print_json(state);
     } else if (words_write(stdout, state, find_user_name(uid, owner, sizeof owner)) != 0) {
         rc = err_set(err, "what the server on this node says is no state of a step");
@@ -105,16 +128,23 @@ static bool read_user(const char *text, uid_t *uid)
 /* @return 0 and the options in @p find, or the status to end with + 1 */
 static int read_options(int argc, char **argv, struct find *find, struct output *output)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},        {"local", no_argument, NULL, 'l'},
-        {"user", required_argument, NULL, 'u'},  {"dir", required_argument, NULL, 'd'},
-        {"watch", optional_argument, NULL, 'w'}, {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"local", no_argument, NULL, 'l'},
+                                            {"stats", no_argument, NULL, 's'},
+                                            {"user", required_argument, NULL, 'u'},
+                                            {"dir", required_argument, NULL, 'd'},
+                                            {"watch", optional_argument, NULL, 'w'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'j':
             output->json = true;
+            break;
+        case 's':
+            output->stats = true;
             break;
         case 'l':
             find->all = false;
@@ -150,6 +180,11 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
         return 3;
     }
     find->step = argv[optind]; /* NULL: none is named */
+    if (output->stats && find->step == NULL) {
+        fprintf(stderr, "muster-status: --stats: give a step; without --stats, muster-status lists "
+                        "yours\n");
+        return 3;
+    }
     return 0;
 }
 
@@ -198,12 +233,12 @@ static void list(const struct find *find, bool json, struct err *err)
 }
 
 /* One look. */
-static void look(const struct find *find, bool json, struct err *err)
+static void look(const struct find *find, const struct output *output, struct err *err)
 {
     struct found found;
     char name[FIND_STEP_MAX + 1];
     if (find->step == NULL) {
-        list(find, json, err);
+        list(find, output->json, err);
         return;
     }
     char *answer = find_state(find, &found, err);
@@ -215,7 +250,7 @@ static void look(const struct find *find, bool json, struct err *err)
             "started last\n",
             found.runs, find_unit(find, find->step), find->step);
     if (answer != NULL)
-        show(answer, json, found.owner, err);
+        show(answer, output, found.owner, err);
     free(answer);
 }
 
@@ -232,12 +267,12 @@ static void watch(const struct find *find, const struct output *output, struct e
     const char *home = isatty(STDOUT_FILENO) && !output->json ? "\033[H\033[2J" : "";
     struct err later = {0};
     fputs(home, stdout);
-    look(find, output->json, err);
+    look(find, output, err);
     flush(err);
     while (err->text[0] == '\0' && later.text[0] == '\0') {
         sleep((unsigned)output->watch);
         fputs(output->json ? "" : home[0] != '\0' ? home : "\n", stdout);
-        look(find, output->json, &later);
+        look(find, output, &later);
         flush(err);
     }
     if (err->text[0] == '\0') {
@@ -264,7 +299,7 @@ int main(int argc, char **argv)
     if (find.dir != NULL && output.watch > 0)
         watch(&find, &output, &err);
     else if (find.dir != NULL)
-        look(&find, output.json, &err);
+        look(&find, &output, &err);
     flush(&err);
     if (err.text[0] == '\0')
         return 0;

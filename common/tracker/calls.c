@@ -8,6 +8,7 @@
 
 void engine_call(struct engine *engine, struct engine_call *call)
 {
+    call_begin(engine, call, signature_kind(call->sig, call->siglen));
     if (call->gone != NULL && !engine->closing) { /* tries that name some of these fail now */
         procset_unite(&engine->without, call->gone);
         rollup_local_loss(engine);

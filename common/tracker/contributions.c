@@ -33,6 +33,7 @@ struct contrib {
     struct procset gone;
     int32_t status; /* of its subtree, as the rest */
     uint32_t flags;
+    struct tracker_who last;
     uint32_t nmissing;
     struct ranges missing;
     struct engine_entry *entries;
@@ -77,7 +78,8 @@ static bool does_not_fit(const struct engine *engine, const struct tracker *t,
 }
 
 /* What a child says takes the place of what it has said before. @return whether there was memory */
-static bool take_word(struct tracker *t, struct tracker_child *child, struct contrib *contrib)
+static bool take_word(const struct engine *engine, struct tracker *t, struct tracker_child *child,
+                      struct contrib *contrib)
 {
     if (child->said == CHILD_ALL)
         return true;
@@ -91,6 +93,8 @@ static bool take_word(struct tracker *t, struct tracker_child *child, struct con
     child->entries = entries;
     child->nentries = contrib->nentries;
     child->said = all ? CHILD_ALL : CHILD_PART;
+    child->came = engine_now_us(engine);
+    child->last = contrib->last;
     child->flags = contrib->flags;
     child->number = contrib->number;
     ranges_free(&child->missing);
@@ -121,7 +125,7 @@ static void take_contrib(struct engine *engine, struct tracker *t, struct contri
     tracker_fail(t, contrib->status);
     if (child != NULL)
         child->call = contrib->number;
-    if (child != NULL && !take_word(t, child, contrib))
+    if (child != NULL && !take_word(engine, t, child, contrib))
         tracker_fail(t, engine->env.codes.invalid);
     tracker_local_loss(engine, t);
     rollup_progress(engine, t);
@@ -131,10 +135,11 @@ static void take_contrib(struct engine *engine, struct tracker *t, struct contri
 static bool is_sound(const struct tracker *t, const struct contrib *contrib)
 {
     bool all = contrib->nmissing == 0 && contrib->status == 0;
-    bool good = contrib->nmissing <= t->tree.n &&
-                ranges_count(&contrib->missing) <= contrib->nmissing &&
-                (!all || contrib->number != 0) &&
-                (contrib->status != 0 || tracker_child_of(t, contrib->slot) != NULL);
+    bool good =
+        contrib->nmissing <= t->tree.n && ranges_count(&contrib->missing) <= contrib->nmissing &&
+        (!all ||
+         (contrib->number != 0 && tree_below(&t->tree, contrib->slot, contrib->last.slot))) &&
+        (contrib->status != 0 || tracker_child_of(t, contrib->slot) != NULL);
     for (uint32_t i = 0; good && i < contrib->nentries; i++)
         good = tree_below(&t->tree, contrib->slot, contrib->entries[i].slot) &&
                (all || contrib->entries[i].len == 0);
@@ -157,6 +162,8 @@ static void read_contrib(struct contrib *contrib, struct wire_in *in)
     procset_read(&contrib->gone, in);
     contrib->status = wire_get_i32(in);
     contrib->flags = wire_get_u32(in);
+    contrib->last.slot = wire_get_u32(in);
+    contrib->last.us = wire_get_u32(in);
     contrib->nmissing = wire_get_u32(in);
     ranges_read(&contrib->missing, UINT32_MAX, in);
     contrib->bytes = in->p;

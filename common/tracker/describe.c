@@ -46,6 +46,11 @@ void engine_walk(const struct engine *engine,
     }
 }
 
+const struct tally *engine_tally(const struct engine *engine)
+{
+    return &engine->tally;
+}
+
 struct engine_counts engine_counts(const struct engine *engine)
 {
     struct engine_counts counts = engine->counts;

@@ -29,6 +29,7 @@
 
 #include "common/tracker/values/places.h"
 #include "common/tracker/values/signature.h"
+#include "common/tracker/values/tally.h"
 #include "common/transport/frame.h"
 #include "common/util/shared_bytes.h"
 #include "common/util/timers.h"
@@ -88,6 +89,9 @@ struct engine_call {
                                    those before; NULL: the first try; stays put until done() */
     uint64_t op;                /**< the engine's: it ties the tries of one operation together; the
                                    caller keeps it from one to the next */
+    struct engine *engine;      /**< the engine's: which one has it */
+    enum coll_kind kind;        /**< the engine's */
+    uint64_t made;              /**< the engine's: when, µs */
     const char *id;             /**< engine_join(), engine_lead(): the group's; stays put */
     const struct procset *caller; /**< the same: the caller, one process; empty: not known, which
                                      only an added member may be; stays put */
@@ -272,6 +276,10 @@ struct engine_counts {
     uint32_t remembered; /**< records of failed operations that are kept */
     uint32_t trackers;   /**< these records, and operations under way */
 };
+
+/** @return how long calls waited here, and who was last in the operations that this server has
+ * decided; the engine's */
+const struct tally *engine_tally(const struct engine *engine);
 
 /** Shows every operation that is under way. @p visit must not call the engine. */
 void engine_walk(const struct engine *engine,

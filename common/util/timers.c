@@ -60,6 +60,15 @@ int64_t timers_now(const struct timers *timers)
     return timers->now != NULL ? timers->now(timers->arg) : now_ms();
 }
 
+int64_t timers_now_us(const struct timers *timers)
+{
+    struct timespec t;
+    if (timers->now != NULL)
+        return timers->now(timers->arg) * 1000;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 void timer_stop(struct timer *timer)
 {
     if (timer->at == 0)

@@ -46,6 +46,9 @@ struct timer {
 /** @return ms of the clock */
 int64_t timers_now(const struct timers *timers);
 
+/** @return the same clock in µs, as exact as it is */
+int64_t timers_now_us(const struct timers *timers);
+
 /** Says what a timer is for. One that runs is stopped. */
 void timer_init(struct timer *timer, struct timers *timers, timer_fire *fire, void *arg);
 

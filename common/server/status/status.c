@@ -6,6 +6,7 @@
 #include "common/holder/holder.h"
 #include "common/nspace/library.h"
 #include "common/server/server.h"
+#include "common/server/status/tallied.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
@@ -341,6 +342,7 @@ char *status_text(struct server *server, size_t *len)
     put_together(o, server);
     put_settings(o, server);
     put_counters(o, server, &sum, retries);
+    put(o, "collectives", tallied_json(server));
     return text_of(o, len);
 }
 

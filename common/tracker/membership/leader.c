@@ -106,6 +106,7 @@ void engine_lead(struct engine *engine, struct engine_call *call)
 {
     const struct engine_env *env = &engine->env;
     struct waiting *w = calloc(1, sizeof *w);
+    call_begin(engine, call, COLL_CONSTRUCT);
     quit_returns(engine, call);
     if (w == NULL || engine->closing) {
         free(w);

@@ -49,6 +49,7 @@ void engine_join(struct engine *engine, struct engine_call *call)
     struct tracker_debt debt = {.status = engine->env.codes.closing};
     struct waiting *w = engine->closing ? NULL : calloc(1, sizeof *w);
     bool busy = w != NULL && is_busy(engine, call->id);
+    call_begin(engine, call, COLL_CONSTRUCT);
     quit_returns(engine, call);
     if (w == NULL || (!busy && debt_take(engine, call, &debt))) {
         free(w);

@@ -149,6 +149,37 @@ static void acquaint_added(struct engine *engine, const struct tracker *t)
     procset_free(&added);
 }
 
+/* Who was last of our subtree: meaningful when all of it has contributed. Of a child we know when
+ * its subtree was complete, and by how much the last one there came after the last but one. That
+ * one may have come before others of ours; so the lesser of the two distances counts. Each time is
+ * of one clock. */
+static struct tracker_who who_was_last(const struct tracker *t)
+{
+    struct tracker_who who = {t->self, TRACKER_ALONE};
+    uint64_t last = t->called, second = 0;
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        const struct tracker_child *child = &t->children[i];
+        if (child->came >= last) {
+            second = last;
+            last = child->came;
+            who = child->last;
+        } else if (child->came > second) {
+            second = child->came;
+        }
+    }
+    if (t->nchildren > 0 && last - second < who.us)
+        who.us = (uint32_t)(last - second);
+    return who;
+}
+
+void rollup_note_last(struct engine *engine, const struct tracker *t)
+{
+    struct tracker_who last = who_was_last(t);
+    engine->tally.decided[t->parts.kind]++;
+    if (t->tree.n > 1)
+        tally_last(&engine->tally, t->parts.kind, tracker_node(t, last.slot), last.us);
+}
+
 void rollup_up(struct engine *engine, struct tracker *t)
 {
     struct wire_out out = {0};
@@ -160,12 +191,15 @@ void rollup_up(struct engine *engine, struct tracker *t)
     t->news = NEWS_NONE;
     t->say = 0;
     uint32_t nmissing = tracker_awaited(t, &missing);
+    struct tracker_who last = who_was_last(t);
     if (t->later_try)
         tries_tell(engine, t, tracker_node(t, t->parent), 0);
     acquaint_added(engine, t);
     put_contrib(&out, engine, t, t->failure.generation);
     wire_put_i32(&out, t->status);
     wire_put_u32(&out, rollup_flags(t));
+    wire_put_u32(&out, last.slot);
+    wire_put_u32(&out, last.us);
     wire_put_u32(&out, nmissing);
     ranges_write(&missing, NAMED_MAX, &out);
     ranges_free(&missing);
@@ -184,6 +218,8 @@ void rollup_tell_root(struct engine *engine, const struct tracker *t, int32_t st
     put_contrib(&out, engine, t, known);
     wire_put_i32(&out, status);
     wire_put_u32(&out, 0); /* flags */
+    wire_put_u32(&out, t->self);
+    wire_put_u32(&out, TRACKER_ALONE);
     wire_put_u32(&out, 1); /* that server */
     wire_put_u32(&out, 0); /* which is not named */
     wire_put_u32(&out, 0); /* entries */

@@ -74,10 +74,25 @@ bool tracker_is_late(const struct engine *engine, const struct tracker *t, uint6
            engine_now(engine) < t->failure.at + ENGINE_STRAGGLER_MS;
 }
 
+void call_begin(struct engine *engine, struct engine_call *call, enum coll_kind kind)
+{
+    call->engine = engine;
+    call->kind = kind;
+    call->made = engine_now_us(engine);
+}
+
+void call_end(struct engine_call *call, const struct engine_result *result)
+{
+    struct engine *engine = call->engine;
+    tally_wait(&engine->tally, call->kind, call->sig, call->siglen,
+               engine_now_us(engine) - call->made);
+    call->done(call, result);
+}
+
 void call_refuse(struct engine_call *call, int32_t status)
 {
     struct engine_result result = {.status = status};
-    call->done(call, &result);
+    call_end(call, &result);
 }
 
 struct engine_result debt_result(const struct tracker_debt *debt)
@@ -89,7 +104,7 @@ struct engine_result debt_result(const struct tracker_debt *debt)
 void call_pay(struct engine_call *call, struct tracker_debt *debt)
 {
     struct engine_result result = debt_result(debt);
-    call->done(call, &result);
+    call_end(call, &result);
     procset_free(&debt->gone);
 }
 
@@ -106,6 +121,6 @@ void calls_done(struct engine_call **calls, const struct engine_result *result)
     struct engine_call *call;
     while ((call = *calls) != NULL) {
         *calls = call->next;
-        call->done(call, result);
+        call_end(call, result);
     }
 }

@@ -105,6 +105,7 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     engine->retries = engine->retries || t->later_try;
     call->next = NULL;
     t->number = ++engine->numbers;
+    t->called = call->made;
     t->floor = engine->generations;
     tracker_arm(engine, t, call->timeout, call->timeout * 1000ull);
     if (call->status != 0)
@@ -149,7 +150,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);
     if (call != NULL)
-        call->done(call, result);
+        call_end(call, result);
     if (waiting && !engine->closing && t->call == NULL) {
         struct engine_call *next = t->queue;
         t->queue = next->next;
@@ -210,6 +211,8 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
     release.added = more.added;
     if (status == 0 && !result_write(engine, t, &more, &release, &frame))
         status = engine->env.codes.invalid;
+    if (status == 0)
+        rollup_note_last(engine, t);
     if (status != 0) {
         release_end(&release);
         release.npieced = 0;

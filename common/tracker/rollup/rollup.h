@@ -148,6 +148,8 @@ uint32_t rollup_flags(const struct tracker *t);
 int rollup_added(const struct tracker *t, struct procset *added);
 /** Says to the parent what stands here, when there is news. */
 void rollup_up(struct engine *engine, struct tracker *t);
+/** Counts who was last, at the root, when all servers have contributed. */
+void rollup_note_last(struct engine *engine, const struct tracker *t);
 /** Says to the root itself that a server cannot take part. @param known the last failure's
  * generation */
 void rollup_tell_root(struct engine *engine, const struct tracker *t, int32_t status,

@@ -95,6 +95,11 @@ uint64_t engine_now(const struct engine *engine)
     return (uint64_t)timers_now(engine->env.timers);
 }
 
+uint64_t engine_now_us(const struct engine *engine)
+{
+    return (uint64_t)timers_now_us(engine->env.timers);
+}
+
 bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at)
 {
     uint64_t now = engine_now(engine);

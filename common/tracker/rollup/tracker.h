@@ -51,17 +51,27 @@ enum tracker_news {
     NEWS_URGENT, /**< it is told at once */
 };
 
+/** Who was last of some servers of an operation. */
+struct tracker_who {
+    uint32_t slot;
+    uint32_t us; /**< after the last but one; TRACKER_ALONE: there is no other one */
+};
+
+#define TRACKER_ALONE UINT32_MAX
+
 /** What came from a server that is directly below. The latest word counts, until it is all. */
 struct tracker_child {
     uint32_t slot;
     enum child_said said;
-    uint64_t call;         /**< number of the call that the child's server has last said; 0: none */
-    uint64_t number;       /**< the same as it was when all was said: of its contribution */
-    uint64_t over;         /**< number of its call in the last operation that has ended here */
-    uint32_t flags;        /**< of all in its subtree: ENGINE_WANT_… */
-    uint32_t nmissing;     /**< of a part: servers whose contribution is missing there */
-    struct ranges missing; /**< their slots, perhaps not all */
-    uint32_t nentries;     /**< contributions of its subtree that bring something */
+    uint64_t call;   /**< number of the call that the child's server has last said; 0: none */
+    uint64_t number; /**< the same as it was when all was said: of its contribution */
+    uint64_t over;   /**< number of its call in the last operation that has ended here */
+    uint64_t came;   /**< when all was said, µs */
+    struct tracker_who last;      /**< of its subtree, once all was said */
+    uint32_t flags;               /**< of all in its subtree: ENGINE_WANT_… */
+    uint32_t nmissing;            /**< of a part: servers whose contribution is missing there */
+    struct ranges missing;        /**< their slots, perhaps not all */
+    uint32_t nentries;            /**< contributions of its subtree that bring something */
     struct shared_bytes *entries; /**< their bytes; held; NULL: there are none */
 };
 
@@ -162,6 +172,7 @@ struct tracker {
     struct engine_call *call;  /**< the call that is served */
     struct engine_call *queue; /**< calls that wait for their turn */
     uint64_t number;           /**< our number of the current call */
+    uint64_t called;           /**< when it was made, µs */
     uint64_t floor;            /**< a success of it has a higher generation than this */
     uint32_t timeout;          /**< the shortest one asked for, seconds; 0: none */
     uint64_t opened;           /**< when the current operation was first heard of, ms */
@@ -249,6 +260,7 @@ struct engine {
     uint32_t count; /**< trackers, records of failed operations included */
     bool retries;   /**< there has been a later try of some operation */
     struct engine_counts counts;
+    struct tally tally;
     uint64_t numbers, generations, next_id;
     struct ranges lost, left; /**< servers that are gone, by how */
     struct procset without;   /**< calls here have gone on without these: they are lost for good */
@@ -318,6 +330,8 @@ void tracker_each(struct engine *engine,
                   uint64_t arg);
 /** @return ms of the clock */
 uint64_t engine_now(const struct engine *engine);
+/** @return µs of the clock */
+uint64_t engine_now_us(const struct engine *engine);
 /** @param due a timer that is due @param at when the next thing of what it is for is, ms; 0: never
  * @return whether that is now: then the timer will be called again; else it is set to @p at */
 bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at);
@@ -390,6 +404,10 @@ bool tracker_owed(struct tracker *t, struct tracker_debt *debt);
 struct engine_result debt_result(const struct tracker_debt *debt);
 /** Answers @p call with what was owed; frees the set. */
 void call_pay(struct engine_call *call, struct tracker_debt *debt);
+/** Notes when a call was made. */
+void call_begin(struct engine *engine, struct engine_call *call, enum coll_kind kind);
+/** Answers a call. */
+void call_end(struct engine_call *call, const struct engine_result *result);
 /** Answers a call with a failure. */
 void call_refuse(struct engine_call *call, int32_t status);
 /** Appends a call to a list; NULL is an empty one. */

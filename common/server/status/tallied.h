@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * What the engine has counted of waits and of late servers, as JSON: docs/wire.md, "collectives" of
+ * a server's STATE.
+ */
+#ifndef MUSTER_SERVER_TALLIED_H
+#define MUSTER_SERVER_TALLIED_H
+
+#include <json-c/json.h>
+
+struct server;
+
+/** @return an object, the caller's @thread the loop's */
+json_object *tallied_json(const struct server *server);
+
+#endif
