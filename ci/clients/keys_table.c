@@ -57,6 +57,7 @@ WANT(folder, ((struct want){FOLDER, 0, NULL}))
 WANT(yes, flag(true))
 WANT(no, flag(false))
 WANT(not_spawned, text(NULL)) /* ci/clients/spawner.c looks at it in spawned jobs */
+WANT(not_stopped, text(NULL)) /* ci/clients/debugged.c is */
 WANT(zero, number(0))
 WANT(nspace, text(client.me.nspace))
 WANT(job_id, text(known.job_id))
@@ -232,6 +233,8 @@ const struct row rows[] = {
     ROW(PMIX_ANL_MAP, JOB, layout),
     ROW(PMIX_SPAWNED, JOB, no),
     ROW(PMIX_PARENT_ID, JOB, not_spawned),
+    ROW(PMIX_DEBUG_STOP_IN_INIT, JOB, not_stopped),
+    ROW(PMIX_DEBUG_STOP_IN_APP, JOB, not_stopped),
     ROW(PMIX_USERID, JOB, user),
     ROW(PMIX_GRPID, JOB, group),
     ROW(PMIX_NSDIR, JOB, folder),

@@ -8,7 +8,7 @@ usage() {
 usage: ci/slurm -N 4 -- ci/system/spawn.sh BUILDDIR [CHECK]...
 
 Steps whose tasks call PMIx_Spawn: what the started processes see, which failures are told and how soon, that
-nothing is left however either side ends. CHECKs: calls how input output unread het group kin busy rounds many nested mpi family ends lives; all of them by
+nothing is left however either side ends. CHECKs: calls debug how input output unread het group kin busy rounds many nested mpi family ends lives; all of them by
 default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -101,6 +101,20 @@ check_unread() {
     srun --mpi="$MPI" -n2 "$clients/spawner" --what leave
   check 'what nobody pulls is on the terminal, before that and after' "$(tail -n 3 "$work/log" | tr '\n' ';')" \
     [ "$(grep -c '^CHILD' "$work/log")/$(grep -c '^LATE' "$work/log")" = 2/2 ]
+}
+
+# Processes that wait for a debugger: of a step, and spawned ones. libpmix alone says whether one of them can.
+check_debug() {
+  MUSTER_DEBUG=stop-in-init timeout 100 srun --mpi="$MPI" -N2 -n4 "$clients/debugged" --seconds 80 >"$work/log" 2>&1 </dev/null
+  judge 'a step that waits for a debugger' debugged $? "$work/log"
+  timeout 100 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/debugged" --as parent --where app --seconds 80 >"$work/log" 2>&1 </dev/null
+  judge 'spawned processes that wait for a debugger' debugged $? "$work/log"
+  MUSTER_DEBUG=stop-in-init:1 timeout 100 srun --mpi="$MPI" -N2 -n4 "$clients/debugged" --rank 1 --seconds 80 >"$work/log" 2>&1 </dev/null
+  if grep -q 'needs libpmix 6.1 or newer' "$work/log"; then
+    check 'one rank that is to wait is refused' "$(tail -n 3 "$work/log" | tr '\n' ';')" grep -qE 'this is libpmix [45]\.[0-9.]+, which would stop all' "$work/log"
+  else
+    judge 'one rank that waits for a debugger' debugged $? "$work/log"
+  fi
 }
 
 # An allocation of two components: children are in that of their parent.
@@ -262,7 +276,7 @@ check_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell '' && { scancel "$(job_of child-cancelled).1"; over child-cancelled 0; }
 }
 
-[ $# -gt 0 ] || set -- calls how input output unread het group kin busy rounds many nested mpi family ends lives
+[ $# -gt 0 ] || set -- calls debug how input output unread het group kin busy rounds many nested mpi family ends lives
 for what; do "check_$what"; done
 clean 'all'
 summary

@@ -9,7 +9,7 @@ usage: ci/test standin
        ci/system/standin_spawn.sh [--rm=slurm] BUILDDIR [PART]...
 
 As standin.sh: PMIx_Spawn and MPI_Comm_spawn, and what becomes of parent and child when the other one or musterrun
-ends; or only those PARTs: calls ends.
+ends; or only those PARTs: calls debug ends.
 TXT
 }
 # shellcheck source=ci/system/standin_lib.sh
@@ -67,6 +67,19 @@ part_calls() {
   clean 'spawns'
 }
 
+# Processes that nobody releases.
+part_debug() {
+  MUSTER_DEBUG=stop-in-init MUSTER_STALL_REPORT=1 "${musterrun[@]}" -N2 -n4 "$clients/debugged" --as parent --seconds 100 >"$log" 2>&1 </dev/null &
+  step=$!
+  until_true 60 grep -q 'waiting for 1 s: processes wait for a debugger to release them; stopped by a debugger: 4 of 4 processes, at pmix-init' "$log" ||
+    not_ok 'the terminal says that processes wait for a debugger' "$(why "$log" 'unknown (not said after 60 s)')"
+  kill -TERM "$step"
+  await 'musterrun is told to end, and processes wait'
+  MUSTER_DEBUG=stop run 60 -n1 "$clients/debugged" --as parent
+  check 'a text that makes no sense' "$(tail -n 3 "$log" | tr '\n' ';')" grep -q 'MUSTER_DEBUG: found "stop"; give stop-in-init or stop-in-app' "$log"
+  clean 'debug'
+}
+
 part_ends() {
   ends_with 'the parent ends first' 0 leave SPAWN_PAUSE=3
   ends_with 'the parent aborts' 9 abort SPAWN_PAUSE=300
@@ -83,4 +96,4 @@ part_ends() {
   clean 'musterrun is killed, and a spawned step'
 }
 
-parts calls ends
+parts calls debug ends

@@ -102,6 +102,9 @@ struct boot_allocation {
 #define BOOT_LOG "log"
 #define BOOT_LOG_ENV "MUSTER_LOG"
 enum { BOOT_PSETS_MAX = 4096 };
+/** Which processes wait for a debugger (common/nspace/stop.h), and the variable that it is from. */
+#define BOOT_DEBUG "debug"
+#define BOOT_DEBUG_ENV "MUSTER_DEBUG"
 
 /** The setting "RANK NAMESPACE" of the process that has started the step. Servers of other steps
  * are told it. */

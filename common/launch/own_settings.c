@@ -17,12 +17,12 @@ enum {
 };
 
 /* What is too long is cut, and is too long for the server, too. */
-static void take_psets(struct boot *boot, const char *value)
+static void take_text(struct boot *boot, const char *key, const char *value)
 {
     char text[BOOT_PSETS_MAX + 2];
     snprintf(text, sizeof(text), "%s", value);
     if (text[0] != '\0')
-        boot_replace(boot, BOOT_PSETS, text);
+        boot_replace(boot, key, text);
 }
 
 static const char *value_of(char *const *env, const char *name)
@@ -52,9 +52,11 @@ void own_settings(struct boot *boot, char *const *env)
     for (char *const *e = env; e && *e && n < MOST; e++) {
         size_t len = strcspn(*e, "=");
         if (len == strlen(BOOT_PSETS_ENV) && strncmp(*e, BOOT_PSETS_ENV "=", len + 1) == 0)
-            take_psets(boot, *e + len + 1);
+            take_text(boot, BOOT_PSETS, *e + len + 1);
         if (len == strlen(BOOT_LOG_ENV) && strncmp(*e, BOOT_LOG_ENV "=", len + 1) == 0)
             take_log(boot, env, *e + len + 1);
+        if (len == strlen(BOOT_DEBUG_ENV) && strncmp(*e, BOOT_DEBUG_ENV "=", len + 1) == 0)
+            take_text(boot, BOOT_DEBUG, *e + len + 1);
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)len, *e);

@@ -13,6 +13,7 @@ enum {
     FLAG_OUTPUT = 16,
     FLAG_HOSTS = 32,
     FLAG_PSETS = 64,
+    FLAG_DEBUG = 128,
     TASKS_MAX = 1 << 24,
 };
 
@@ -21,7 +22,8 @@ void spawn_put(struct wire_out *out, const struct rm_spawn *what, bool free_cpus
     uint8_t flags = (what->merge ? FLAG_MERGE : 0) | (what->tag ? FLAG_TAG : 0) |
                     (what->overcommit ? FLAG_OVERCOMMIT : 0) | (free_cpus ? FLAG_FREE_CPUS : 0) |
                     (what->output != NULL ? FLAG_OUTPUT : 0) |
-                    (what->hosts != NULL ? FLAG_HOSTS : 0) | (what->psets != NULL ? FLAG_PSETS : 0);
+                    (what->hosts != NULL ? FLAG_HOSTS : 0) |
+                    (what->psets != NULL ? FLAG_PSETS : 0) | (what->debug != NULL ? FLAG_DEBUG : 0);
     wire_put_str(out, what->parent);
     wire_put_u32(out, what->rank);
     wire_put_u32(out, what->ntasks);
@@ -40,6 +42,8 @@ void spawn_put(struct wire_out *out, const struct rm_spawn *what, bool free_cpus
         wire_put_str(out, what->plan[i]);
     if (what->psets != NULL)
         wire_put_str(out, what->psets);
+    if (what->debug != NULL)
+        wire_put_str(out, what->debug);
 }
 
 static bool get_plan(struct wire_in *in, struct plan *plan)
@@ -74,6 +78,8 @@ bool spawn_get(struct wire_in *in, struct spawn_order *order)
     bool whole = get_plan(in, &order->plan);
     if (flags & FLAG_PSETS)
         order->psets = wire_get_strdup(in, SPAWN_PSETS_MAX);
+    if (flags & FLAG_DEBUG)
+        wire_get_str(in, order->debug, sizeof order->debug);
     if (!whole || in->bad || map > RM_MAP_NODES || bind > RM_BIND_SOCKET || what->ntasks == 0 ||
         what->ntasks > TASKS_MAX || what->per_node > TASKS_MAX || order->parent[0] == '\0')
         return false;
@@ -88,6 +94,7 @@ bool spawn_get(struct wire_in *in, struct spawn_order *order)
     what->hosts = (flags & FLAG_HOSTS) != 0 ? order->hosts : NULL;
     what->output = (flags & FLAG_OUTPUT) != 0 ? order->output : NULL;
     what->psets = (flags & FLAG_PSETS) != 0 ? order->psets : NULL;
+    what->debug = (flags & FLAG_DEBUG) != 0 ? order->debug : NULL;
     what->plan = order->plan.strings;
     what->nplan = order->plan.n;
     return true;

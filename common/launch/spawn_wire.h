@@ -16,6 +16,7 @@ enum {
     SPAWN_HOSTS_MAX = 1 << 20, /**< bytes of the list of nodes */
     SPAWN_OUTPUT_MAX = 4096,
     SPAWN_PSETS_MAX = 65536,
+    SPAWN_DEBUG_MAX = 64,   /**< bytes, with NUL */
     SPAWN_APPS_MAX = 65536, /**< bytes of the list of applications */
 };
 
@@ -24,6 +25,7 @@ struct spawn_order {
     struct rm_spawn what; /**< its strings are the ones below */
     bool free_cpus;       /**< first, processors that no other step of the job uses */
     char parent[256];
+    char debug[SPAWN_DEBUG_MAX];
     char *apps;                   /**< owned */
     char *hosts, *output, *psets; /**< owned; or NULL */
     struct plan plan;

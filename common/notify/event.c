@@ -8,6 +8,7 @@
 #include "common/notify/answer.h"
 #include "common/notify/event_wire.h"
 #include "common/notify/refuse.h"
+#include "common/notify/release.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/keys.h"
 #include "common/nspace/procs.h"
@@ -446,6 +447,17 @@ static bool is_for_us(const struct server *server, const pmix_info_t *info, size
     return found;
 }
 
+static void receive_release(struct server *server, const pmix_proc_t *source,
+                            const struct event_frame *frame, const pmix_info_t *info)
+{
+    struct notification event = {.source = *source, .range = frame->range};
+    for (uint32_t i = 0; i < frame->ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_CUSTOM_RANGE))
+            copy_targets(&event, &info[i].value);
+    release_note(server, &event);
+    free(event.targets);
+}
+
 void notification_receive(struct server *server, uint32_t from, const void *body, size_t len)
 {
     struct event_frame frame;
@@ -472,6 +484,8 @@ void notification_receive(struct server *server, uint32_t from, const void *body
     PMIX_LOAD_PROCID(&source, frame.nspace, frame.rank);
     log_debug("notify: event %d of %s rank %u from %s", frame.code, frame.nspace, frame.rank,
               nspace_name(server->nspace, from));
+    if (frame.code == PMIX_DEBUGGER_RELEASE)
+        receive_release(server, &source, &frame, info);
     event_group_read(&server->boot, &group, frame.code, &source, info, frame.ninfo);
     if (event_group_note(server, &group))
         notification_give(frame.code, &source, frame.range, info, frame.ninfo);

@@ -5,6 +5,7 @@
 #include "common/nspace/keys.h"
 
 #include "common/nspace/maps.h"
+#include "common/nspace/stop.h"
 #include "common/util/text.h"
 
 #include <pmix.h>
@@ -103,6 +104,27 @@ static void put_server(struct infos *list, const struct boot *boot)
     infos_rank(list, PMIX_SERVER_RANK, boot->node);
 }
 
+static void store(struct infos *list, const char *key, const struct stop *stop)
+{
+    if (stop->rank == STOP_ALL)
+        infos_bool(list, key, true);
+    else
+        infos_rank(list, key, stop->rank);
+}
+
+/* libpmix's client, or the program, looks for it. */
+static void put_stop(struct infos *list, const struct boot *boot)
+{
+    struct stop stop;
+    struct err err = {0};
+    if (stop_read(&stop, boot, &err) != 0)
+        return;
+    if (stop.where == STOP_IN_INIT)
+        store(list, PMIX_DEBUG_STOP_IN_INIT, &stop);
+    if (stop.where == STOP_IN_APP)
+        store(list, PMIX_DEBUG_STOP_IN_APP, &stop);
+}
+
 static void put_job(struct infos *list, const struct nspace *ns)
 {
     const struct boot *boot = ns->boot;
@@ -128,6 +150,7 @@ static void put_job(struct infos *list, const struct nspace *ns)
         return;
     infos_str_new(list, PMIX_NSDIR, keys_nspace_dir(boot));
     put_server(list, boot);
+    put_stop(list, boot);
 }
 
 /* A launcher that knows the command beforehand has one application; else see command.h. */

@@ -68,6 +68,11 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
                                     "a lookup that finds only some of its keys gets them with "
                                     "PMIX_ERR_PARTIAL_SUCCESS; before, it would get no data, "
                                     "so muster says PMIX_SUCCESS"},
+    [LIBRARY_STOPS_RANKS] = {.name = "STOPS_RANKS",
+                             .from = RELEASE(6, 1),
+                             .advice = "needs libpmix 6.1 or newer on every node",
+                             .meaning = "PMIX_DEBUG_STOP_IN_INIT may name one rank; before, every "
+                                        "process stops that finds the key, whatever its value"},
     [LIBRARY_GROUP_TIMER_CRASHES] =
         {.name = "GROUP_TIMER_CRASHES",
          .fault = true,

@@ -10,6 +10,7 @@
 #include "common/nspace/nspace.h"
 #include "common/nspace/psets.h"
 #include "common/nspace/registry.h"
+#include "common/nspace/stop.h"
 #include "common/server/steps/book.h"
 #include "common/server/tasks/task.h"
 #include "common/tracker/engine.h"
@@ -35,6 +36,8 @@ struct execs;
 struct spawn;
 struct forwards;
 struct inlet;
+struct stops;
+struct debug_tool;
 
 /** Events since the start. */
 struct event_counts {
@@ -95,6 +98,18 @@ struct server_hooks {
                       struct wire_out *out);
     /** The step of another namespace has ended. */
     void (*nspace_ended)(struct server *server, const char *nspace);
+    /** All processes of the step that are to wait for a debugger do: debug_ready(). */
+    void (*ready)(struct server *server);
+};
+
+enum { STOPPED_WHERE_SIZE = 64 /**< bytes of a PMIX_BREAKPOINT, with its end */ };
+
+/** Processes of the step that wait for a debugger: status/stopped.h. */
+struct stopped {
+    struct stop stop;               /**< what was asked for */
+    uint32_t n;                     /**< how many wait, as the first server has last said */
+    bool ready;                     /**< all that are to */
+    char where[STOPPED_WHERE_SIZE]; /**< PMIX_BREAKPOINT; "": none waits */
 };
 
 /** A program beside a task that has ended without PMIx_Finalize: cut.h. */
@@ -163,12 +178,15 @@ struct server {
     struct forwards *forwards; /**< upcall/forward.c: what those print */
     struct shown_wait *shown;  /**< shown.h: the first one asked first */
     LIST_HEAD(, inlet) inlets; /**< upcall/push.c: what those read */
-    struct execs *execs;       /**< execs.c; NULL: no other step has started this one */
-    struct streams *streams;   /**< streams.c; the same */
-    struct holder *holder;     /**< holder.h: the session's, and the way to it */
-    uint64_t published;        /**< upcall/data.c: numbers of requests so far */
-    struct spreads *spreads;   /**< spread.h; NULL: the session has no other step */
-    struct seeks *seeks;       /**< seek.h; the same */
+    struct stopped stopped;
+    struct stops *stops;           /**< status/stopped.c: who of the step is stopped */
+    LIST_HEAD(, debug_tool) tools; /**< notify/debug.c: those that are connected here */
+    struct execs *execs;           /**< execs.c; NULL: no other step has started this one */
+    struct streams *streams;       /**< streams.c; the same */
+    struct holder *holder;         /**< holder.h: the session's, and the way to it */
+    uint64_t published;            /**< upcall/data.c: numbers of requests so far */
+    struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
+    struct seeks *seeks;           /**< seek.h; the same */
     struct time_left time_left;
     struct timer kept;              /**< steps_known.c: when it looks for what to forget */
     LIST_HEAD(, sought) sought;     /**< steps.c: namespaces that the RM looks for */

@@ -270,6 +270,15 @@ static int by_node(const void *a, const void *b)
     return strverscmp(one.s, two.s);
 }
 
+/* Each server knows it of the whole step. */
+static void write_stopped(FILE *out, json_object *node)
+{
+    json_object *stopped = field(node, "stopped", json_type_object);
+    if (stopped != NULL)
+        fprintf(out, "stopped by a debugger: %lld processes, at %s\n", number(stopped, "processes"),
+                text_of(stopped, "breakpoint").s);
+}
+
 int words_write(FILE *out, json_object *state, const char *owner)
 {
     json_object *nodes = field(state, "nodes", json_type_array),
@@ -284,6 +293,7 @@ int words_write(FILE *out, json_object *state, const char *owner)
             length(nodes), length(nodes) + length(silent));
     write_settings(out, json_object_array_get_idx(nodes, 0));
     write_psets(out, json_object_array_get_idx(nodes, 0));
+    write_stopped(out, json_object_array_get_idx(nodes, 0));
     for (size_t i = 0; i < length(nodes); i++)
         write_node(out, json_object_array_get_idx(nodes, i));
     for (size_t i = 0; i < length(nodes); i++)

@@ -103,7 +103,7 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
         memcpy(q->body, body, len);
     q->asked = timers_now(asks->env.timers);
     q->deadline = timeout > 0 ? q->asked + timeout * 1000ll : 0;
-    bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT;
+    bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT && topic != ASK_READY;
     q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ll : 0;
     q->again = q->asked + AGAIN_FIRST_MS;
     q->pause = AGAIN_MS;

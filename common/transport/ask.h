@@ -22,6 +22,8 @@ enum ask_topic {
     ASK_INPUT, /**< a piece of what a spawned process reads: see common/server/spawned/inputs.h. The
                 * same
                 */
+    ASK_READY, /**< whether all processes wait for a debugger, answered when they do: see
+                  common/server/status/stopped.h. The same */
     ASK_TOPICS,
 };
 

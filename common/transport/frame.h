@@ -8,7 +8,7 @@
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
  * header, and FRAME_GREETING. */
-#define FRAME_PROTOCOL 13
+#define FRAME_PROTOCOL 14
 
 /** The type of a frame, its first byte after the link's header. */
 enum frame_type {
@@ -42,6 +42,8 @@ enum frame_type {
                              server/tasks/abort.h */
     FRAME_EARLY = 28, /**< a task has failed before PMIx_Init, to all: see server/peers/agreed.h */
     FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */
+    FRAME_STOPPED = 33, /**< processes wait for a debugger, to the first server, and from it to all:
+                             see server/status/stopped.h */
 };
 
 /** What it is worth that a frame arrives. */

@@ -46,6 +46,7 @@ struct rm_spawn {
     uint32_t input;     /**< the rank that reads the terminal, or RM_INPUT_… */
     const char *output; /**< files that take the output, without rank; NULL: the terminal */
     const char *psets;  /**< process sets, "sea=0-1:air=2-3" (nspace/psets.h); NULL: none */
+    const char *debug;  /**< which processes wait for a debugger (nspace/stop.h); NULL: none */
     bool merge, tag;    /**< standard error goes to standard output; lines begin with the rank */
     bool overcommit;    /**< more tasks than processors are welcome */
     uint32_t timeout;   /**< s until all processes have to have been started */

@@ -2,6 +2,7 @@
 /* Clients come and go; PMIx_Abort. */
 #include "common/upcall/upcall.h"
 
+#include "common/notify/debug.h"
 #include "common/notify/refuse.h"
 #include "common/nspace/command.h"
 #include "common/nspace/library.h"
@@ -73,6 +74,7 @@ static void run_change(struct handoff_item *item)
     else if (change->what == CHANGE_FINALIZED || change->what == CHANGE_CUT) {
         forwards_parent_gone(server, change->nspace, change->rank);
         pushes_parent_gone(server, change->nspace, change->rank);
+        debug_tool_gone(server, change->nspace, change->rank);
     } else {
         forwards_connection_gone(server, change->nspace, change->rank);
     }

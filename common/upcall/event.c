@@ -3,15 +3,19 @@
 #include "common/notify/event.h"
 
 #include "common/notify/refuse.h"
+#include "common/notify/release.h"
 #include "common/nspace/built.h"
 #include "common/nspace/library.h"
+#include "common/server/status/stopped.h"
 #include "common/upcall/directives.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool asks(const pmix_info_t info[], size_t ninfo, const char *key)
 {
@@ -32,6 +36,8 @@ static void run_note(struct handoff_item *item)
 {
     struct note *note = (struct note *)item;
     struct server *server = upcall_server();
+    if (note->event.code == PMIX_DEBUGGER_RELEASE)
+        release_note(server, &note->event);
     pmix_status_t status = notification_take_names(server, &note->event);
     if (status == PMIX_SUCCESS)
         status = notification_send(server, &note->event);
@@ -48,6 +54,45 @@ static void run_note(struct handoff_item *item)
     free(note);
 }
 
+/* A task waits for a debugger. */
+struct stop_note {
+    struct handoff_item item;
+    uint32_t rank;
+    char where[STOPPED_WHERE_SIZE];
+};
+
+/* @thread the loop's */
+static void run_ready(struct handoff_item *item)
+{
+    struct stop_note *note = (struct stop_note *)item;
+    stopped_ready(upcall_server(), note->rank, note->where);
+    free(note);
+}
+
+/* libpmix 4.2 and 5.0 count, and tell of all tasks of the node at once. */
+static bool is_ours(const pmix_proc_t *source)
+{
+    return upcall_task(source) != NULL ||
+           (source->rank == PMIX_RANK_LOCAL_PEERS &&
+            strcmp(source->nspace, upcall_server()->boot.nspace) == 0);
+}
+
+/* The range is not looked at: libpmix 4.2 and 5.0 say "the resource manager", 6.1 and 7.0 a custom
+ * range that may have any name in it. PMIx_Init fails where 6.1 and newer get no success. */
+static pmix_status_t ready(const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo)
+{
+    struct stop_note *note = calloc(1, sizeof *note);
+    if (note == NULL)
+        return PMIX_ERR_NOMEM;
+    note->rank = source->rank == PMIX_RANK_LOCAL_PEERS ? STOP_ALL : source->rank;
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_BREAKPOINT) && directive_text(&info[i]) != NULL)
+            snprintf(note->where, sizeof note->where, "%s", directive_text(&info[i]));
+    log_mask(note->where);
+    pmix_status_t rc = upcall_post(&note->item, run_ready);
+    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
+}
+
 pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
                                   pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                   pmix_op_cbfunc_t cbfunc, void *cbdata)
@@ -57,6 +102,8 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
     pmix_status_t fault = directives_check(CALL_EVENT, "", info, ninfo);
     if (fault != PMIX_SUCCESS)
         return fault;
+    if (code == PMIX_READY_FOR_DEBUG && is_ours(source))
+        return ready(source, info, ninfo);
     if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
         return PMIX_OPERATION_SUCCEEDED;
     struct note *note = calloc(1, sizeof *note);

@@ -12,6 +12,7 @@
  * begins between the two events would not be handed up.
  *
  * libpmix also forgets what the client has put for other nodes, so we fetch that first. */
+#include "common/notify/debug.h"
 #include "common/upcall/collective.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
@@ -166,6 +167,7 @@ static void run_closed(struct handoff_item *item)
     if (upcall_task(&closed->proc) == NULL) { /* client.c knows which connection of a task it was */
         forwards_parent_gone(server, closed->proc.nspace, closed->proc.rank);
         pushes_parent_gone(server, closed->proc.nspace, closed->proc.rank);
+        debug_tool_gone(server, closed->proc.nspace, closed->proc.rank);
     }
     if (closed->task != NULL)
         upcall_client_ended(server, (uint32_t)(closed->task - server->tasks));

@@ -2,6 +2,7 @@
 /* PMIx_Spawn. */
 #include "common/upcall/spawn.h"
 
+#include "common/notify/debug.h"
 #include "common/notify/event.h"
 #include "common/notify/refuse.h"
 #include "common/nspace/foreign.h"
@@ -96,8 +97,28 @@ static void put_pset(struct spawn *s, const char *name, uint32_t first, uint32_t
     s->psets = more;
 }
 
+/* A stop is the whole namespace's, as libpmix has it. */
+static void put_stop(struct spawn *s, const struct stop *stop, bool alone)
+{
+    struct err err = {0};
+    if (stop->where == STOP_NOWHERE)
+        return;
+    s->stop = *stop;
+    if (!alone)
+        spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
+                     "one of its applications alone is to stop for a debugger; give that directive "
+                     "to the call, or spawn them one after another");
+    else if (stop->rank != STOP_ALL && stop->rank >= s->what.ntasks)
+        spawn_refuse(s, PMIX_ERR_BAD_PARAM,
+                     "rank %u is to stop for a debugger, and %u processes are spawned", stop->rank,
+                     s->what.ntasks);
+    else if (stop_judge(stop, s->server->library, &err) != 0)
+        spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED, "%s", err.text);
+    s->what.debug = stop_text(stop, s->debug);
+}
+
 static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_app_t *app,
-                     struct wire_out *hosts, bool *placed)
+                     struct wire_out *hosts, bool *placed, bool alone)
 {
     struct spawn_wants own = {0};
     if (app->cmd == NULL || app->cmd[0] == '\0' || app->maxprocs <= 0) {
@@ -118,6 +139,7 @@ static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_
     put_app(s, all, &own, app);
     put_pset(s, own.pset, s->what.ntasks, (uint32_t)app->maxprocs);
     s->what.ntasks += (uint32_t)app->maxprocs;
+    put_stop(s, &own.stop, alone);
     plan_free(&own.changes);
 }
 
@@ -184,7 +206,7 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
     plan_add(&s->plan, NULL);
     for (size_t i = 0; i < napps && s->status == PMIX_SUCCESS; i++) {
         char text[16];
-        read_app(s, &all, &apps[i], &hosts, &placed);
+        read_app(s, &all, &apps[i], &hosts, &placed, napps == 1);
         snprintf(text, sizeof text, "%s%d", i > 0 ? "," : "", apps[i].maxprocs);
         wire_put_raw(&counts, text, strlen(text));
     }
@@ -192,6 +214,7 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
     if (s->pushed && s->status == PMIX_SUCCESS)
         put_input(s);
     put_home(s, out, err);
+    put_stop(s, &all.stop, true);
     put_pset(s, all.pset, 0, s->what.ntasks);
     s->plan.failed |= counts.failed;
     s->apps = (char *)wire_out_take(&counts, &(size_t){0});
@@ -293,6 +316,8 @@ static void runs(struct spawn *s, const struct rm_spawn_news *news)
     }
     procset_canonical(&s->set);
     introduce(s);
+    if (s->stop.where != STOP_NOWHERE && answer_wanted())
+        debug_await(s->server, &s->parent, s->child);
     s->wait = (struct spread_wait){.set = &s->set, .done = on_known};
     steps_await(s->server, &s->wait);
 }

@@ -28,6 +28,7 @@ struct spawn_wants {
     const char *hostfile;      /**< the same of files */
     const char *pset;          /**< PMIX_PSET_NAME */
     struct plan changes;       /**< of the environment */
+    struct stop stop;          /**< PMIX_DEBUG_STOP_IN_INIT and _IN_APP */
 };
 
 struct spawn {
@@ -46,6 +47,8 @@ struct spawn {
     uint32_t target;               /**< the rank that it names; PMIX_RANK_UNDEF: none */
     struct inlet *inlet;           /**< until the call is answered */
     uint64_t number;               /**< of forward.h; 0: no output does */
+    struct stop stop;              /**< which processes wait for a debugger */
+    char debug[STOP_TEXT_SIZE];    /**< the same, of what */
     uint32_t exit;                 /**< how the step has ended */
     struct rm_spawn what;
     struct plan plan;

@@ -244,6 +244,18 @@ static bool take_timeout(const struct directive *d)
     return directive_number(&d->info->value, &d->spawn->what.timeout);
 }
 
+/* true, or one rank. */
+static bool take_stop(const struct directive *d)
+{
+    struct stop *stop = &d->wants->stop;
+    uint32_t rank;
+    if (rank_of(d->info, &rank) && rank != PMIX_RANK_WILDCARD)
+        *stop = (struct stop){(enum stop_where)d->to, rank};
+    else if (d->info->value.type == PMIX_PROC_RANK || PMIX_INFO_TRUE(d->info))
+        *stop = (struct stop){(enum stop_where)d->to, STOP_ALL};
+    return true;
+}
+
 #define WANTS(member) offsetof(struct spawn_wants, member)
 #define SPAWN(member) offsetof(struct spawn, member)
 
@@ -286,6 +298,8 @@ static const struct {
     {PMIX_FWD_STDDIAG, NULL, 0},
     {PMIX_FWD_STDIN, take_push, 0},
     {PMIX_NON_PMI, take_unless, 0},
+    {PMIX_DEBUG_STOP_IN_INIT, take_stop, STOP_IN_INIT},
+    {PMIX_DEBUG_STOP_IN_APP, take_stop, STOP_IN_APP},
     {PMIX_USERID, NULL, 0},
     {PMIX_GRPID, NULL, 0},
 };

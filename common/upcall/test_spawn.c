@@ -54,6 +54,14 @@ void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_
     (void)code, (void)source, (void)range, (void)info, (void)ninfo;
 }
 
+static unsigned awaited; /* spawns that are to tell when their processes wait for a debugger */
+
+void debug_await(struct server *server, const pmix_proc_t *spawner, const char *child)
+{
+    (void)server, (void)spawner, (void)child;
+    awaited++;
+}
+
 void upcall_call_there(pmix_op_cbfunc_t then, void *arg)
 {
     then(PMIX_SUCCESS, arg);
@@ -203,12 +211,14 @@ void inlet_drop(struct inlet *of)
 
 static rm_spawn_fn *news_fn;
 static void *news_arg;
+static char debug[64];   /* which processes wait for a debugger, as the RM is asked for it */
 static uint32_t timeout; /* that the RM is asked for, in s */
 
 static void start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news, void *arg)
 {
     (void)rm;
     timeout = what->timeout;
+    snprintf(debug, sizeof debug, "%s", what->debug != NULL ? what->debug : "");
     news_fn = news;
     news_arg = arg;
 }
@@ -262,7 +272,7 @@ static int setup(void **state)
     then = NULL;
     forwarded = named = opened = inlet = inlet_opened = false;
     answered = NONE;
-    nanswers = nspawns = 0;
+    nanswers = nspawns = awaited = 0;
     return 0;
 }
 
@@ -424,10 +434,64 @@ static void test_launcher_not_reached(void **state)
     assert_false(inlet);
 }
 
+/* @return what the RM is asked for; NULL: refused */
+static const char *stops(const char *key, pmix_value_t value, uint32_t library)
+{
+    pmix_info_t info = {.value = value};
+    PMIX_LOAD_KEY(info.key, key);
+    server.library = library;
+    news_fn = NULL;
+    nanswers = 0;
+    call_with(&info);
+    if (news_fn == NULL) {
+        show();
+        return NULL;
+    }
+    tell(RM_SPAWN_FAILED);
+    return debug;
+}
+
+static void test_stops_for_a_debugger(void **state)
+{
+    const pmix_value_t yes = {.type = PMIX_BOOL, .data.flag = true}, no = {.type = PMIX_BOOL},
+                       none = {.type = PMIX_UNDEF},
+                       first = {.type = PMIX_PROC_RANK, .data.rank = 0},
+                       third = {.type = PMIX_PROC_RANK, .data.rank = 3},
+                       all = {.type = PMIX_PROC_RANK, .data.rank = PMIX_RANK_WILDCARD};
+    enum { LIBPMIX_5 = 0x050007, LIBPMIX_7 = 0x070000 };
+    (void)state;
+    assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, yes, LIBPMIX_5), "stop-in-init");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, none, LIBPMIX_5), "stop-in-init");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, all, LIBPMIX_5), "stop-in-init");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, no, LIBPMIX_5), "");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_IN_APP, first, LIBPMIX_5), "stop-in-app:0");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, first, LIBPMIX_7), "stop-in-init:0");
+    assert_null(stops(PMIX_DEBUG_STOP_IN_INIT, first, LIBPMIX_5));
+    assert_int_equal(answered, PMIX_ERR_NOT_SUPPORTED);
+    assert_null(stops(PMIX_DEBUG_STOP_IN_INIT, third, LIBPMIX_7));
+    assert_int_equal(answered, PMIX_ERR_BAD_PARAM);
+}
+
+/* The spawner is told when they wait. */
+static void test_asks_whether_they_are_ready(void **state)
+{
+    pmix_info_t info = {.key = PMIX_DEBUG_STOP_IN_INIT,
+                        .value = {.type = PMIX_BOOL, .data.flag = true}};
+    (void)state;
+    call_with(&info);
+    tell(RM_SPAWN_RUNS);
+    assert_int_equal(awaited, 1);
+    waits->done(waits);
+    tell(RM_SPAWN_ENDED);
+    assert_true(LIST_EMPTY(&server.spawns));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_in_order, setup),
+        cmocka_unit_test_setup(test_stops_for_a_debugger, setup),
+        cmocka_unit_test_setup(test_asks_whether_they_are_ready, setup),
         cmocka_unit_test_setup(test_leaves_while_it_waits, setup),
         cmocka_unit_test_setup(test_absurd, setup),
         cmocka_unit_test(test_long_reason),

@@ -4,6 +4,7 @@
  * It may ask and look, as far as the other upcalls serve it. Whose it is was looked at when it
  * connected (server/process/accept.c). It is never refused: libpmix up to 5.0 would then take a
  * namespace off its list that is not on it, and crash, or take off the job's own. */
+#include "common/notify/debug.h"
 #include "common/nspace/keys.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
@@ -45,6 +46,7 @@ static void run(struct handoff_item *item)
                  tool->since);
     if (answer_wanted())
         tool->cbfunc(PMIX_SUCCESS, &tool->proc, tool->cbdata);
+    debug_tool_came(upcall_server(), &tool->proc);
     free(tool);
 }
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 /* Of the parent's job alone. */
-static const char *const dropped_env[] = {"PMIX_",       "PMI_",           "FLUX_JOB_",
-                                          "FLUX_TASK_",  PLAN_ENV,         PLAN_PARENT_ENV,
-                                          PLAN_APPS_ENV, PLAN_CHANNEL_ENV, BOOT_PSETS_ENV};
+static const char *const dropped_env[] = {
+    "PMIX_",         "PMI_",        "FLUX_JOB_",      "FLUX_TASK_",   PLAN_ENV,
+    PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, BOOT_PSETS_ENV, BOOT_DEBUG_ENV};
 static const char *const dropped_options[] = {"input",        "output",       "taskmap",
                                               "pty",          "cpu-affinity", "gpu-affinity",
                                               "per-resource", "cpus-per-task"};
@@ -174,6 +174,8 @@ static void put_env(FILE *out, const struct jobspec_parent *parent, const struct
     put_variable(out, &first, PLAN_APPS_ENV, what->apps);
     if (what->psets != NULL)
         put_variable(out, &first, BOOT_PSETS_ENV, what->psets);
+    if (what->debug != NULL)
+        put_variable(out, &first, BOOT_DEBUG_ENV, what->debug);
     put_variable(out, &first, PLAN_CHANNEL_ENV, parent->channel);
     fputs("},", out);
 }

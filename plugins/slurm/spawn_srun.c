@@ -29,9 +29,10 @@ static const char *const kept[] = {
 };
 
 /* Of this step, and not of the next one. */
-static const char *const dropped[] = {
-    "SLURM_",        "SLURMD_",     "SRUN_",          "PMIX_",        "PMI_",        PLAN_ENV,
-    PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV, "MUSTER_AGENT", BOOT_PSETS_ENV};
+static const char *const dropped[] = {"SLURM_",        "SLURMD_",      "SRUN_",
+                                      "PMIX_",         "PMI_",         PLAN_ENV,
+                                      PLAN_PARENT_ENV, PLAN_APPS_ENV,  PLAN_CHANNEL_ENV,
+                                      "MUSTER_AGENT",  BOOT_PSETS_ENV, BOOT_DEBUG_ENV};
 
 enum { COMPONENTS_MAX = 128 /* Slurm's MAX_HET_JOB_COMPS */ };
 
@@ -181,6 +182,8 @@ char **spawn_env(const struct spawn_place *place, const struct spawn_order *orde
     add(&env, PLAN_CHANNEL_ENV "=%d", SPAWN_FD_CHANNEL);
     if (order->what.psets != NULL)
         add(&env, BOOT_PSETS_ENV "=%s", order->what.psets);
+    if (order->what.debug != NULL)
+        add(&env, BOOT_DEBUG_ENV "=%s", order->what.debug);
     return finish(&env);
 }
 

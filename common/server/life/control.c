@@ -8,6 +8,7 @@
 #include "common/nspace/topology.h"
 #include "common/server/spawned/execs.h"
 #include "common/server/status/shown.h"
+#include "common/server/status/stopped.h"
 #include "common/server/steps/meeting.h"
 #include "common/server/tasks/abort.h"
 #include "common/server/tasks/alone.h"
@@ -54,6 +55,7 @@ void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint3
     forwards_parent_gone(server, server->boot.nspace, here->ranks[slot]);
     pushes_parent_gone(server, server->boot.nspace, here->ranks[slot]);
     connection_task_ended(server, slot);
+    stopped_task_ended(server, slot);
     holder_ended(server->holder, server->boot.nspace, here->ranks[slot]);
 }
 

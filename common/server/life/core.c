@@ -5,6 +5,7 @@
 #include "common/server/life/core.h"
 
 #include "common/notify/connection.h"
+#include "common/notify/debug.h"
 #include "common/notify/loss.h"
 #include "common/server/life/control.h"
 #include "common/server/life/frames.h"
@@ -14,6 +15,7 @@
 #include "common/server/spawned/streams.h"
 #include "common/server/status/stalled.h"
 #include "common/server/status/status.h"
+#include "common/server/status/stopped.h"
 #include "common/server/steps/meeting.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/stranded.h"
@@ -78,6 +80,7 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
         snprintf(buf, cap, "%s: no answer of %s",
                  topic == ASK_OUTPUT  ? "output for the process that has spawned this one"
                  : topic == ASK_INPUT ? "input for a spawned process"
+                 : topic == ASK_READY ? "whether spawned processes are ready for a debugger"
                  : topic == ASK_QUERY ? "a question for groups and sets"
                                       : "a question for the state",
                  name);
@@ -179,7 +182,8 @@ static struct ask_env ask_env(struct server *server)
                   [ASK_STATUS] = serve_status,
                   [ASK_DATA] = meeting_serve,
                   [ASK_OUTPUT] = upcall_serve_output,
-                  [ASK_INPUT] = streams_serve_input},
+                  [ASK_INPUT] = streams_serve_input,
+                  [ASK_READY] = stopped_serve},
     };
 }
 
@@ -224,6 +228,7 @@ static const struct server_hooks hooks = {
     .said = frames_deliver_said,
     .answer = answer,
     .nspace_ended = nspace_ended,
+    .ready = debug_ready,
 };
 
 int core_open(struct server *server, struct err *err)
@@ -244,5 +249,5 @@ int core_open(struct server *server, struct err *err)
         server->engine == NULL || server->asks == NULL || server->link == NULL ||
         agreed_open(server) != 0 || steps_open(server) != 0 || meeting_open(server) != 0)
         return err_set(err, "out of memory");
-    return 0;
+    return stopped_open(server, err);
 }

@@ -12,6 +12,7 @@
 #include "common/server/spawned/execs.h"
 #include "common/server/status/stalled.h"
 #include "common/server/status/status.h"
+#include "common/server/status/stopped.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/abort.h"
 #include "common/server/tasks/tasks.h"
@@ -139,6 +140,7 @@ static const struct row {
     [FRAME_SPREAD] = {NOBODY, BY_US, NULL, steps_spread},
     [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
     [FRAME_STALLED] = {STEP, BY_US, on_stalled, NULL},
+    [FRAME_STOPPED] = {STEP, BY_US, stopped_receive, stopped_said},
     [FRAME_ANNOUNCE] = {STEP, BY_US, on_announcement, NULL},
     [FRAME_ENDING] = {NOBODY, BY_US, NULL, on_ending},
     [FRAME_ABORT] = {NOBODY, BY_US, NULL, on_abort},

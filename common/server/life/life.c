@@ -3,6 +3,7 @@
 #include "common/server/life/life.h"
 
 #include "common/holder/holder.h"
+#include "common/notify/debug.h"
 #include "common/nspace/foreign.h"
 #include "common/nspace/topology.h"
 #include "common/server/life/control.h"
@@ -12,6 +13,7 @@
 #include "common/server/peers/departed.h"
 #include "common/server/spawned/execs.h"
 #include "common/server/status/status.h"
+#include "common/server/status/stopped.h"
 #include "common/server/steps/sets.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/alone.h"
@@ -76,6 +78,8 @@ void server_close(struct server *server)
     forwards_free(server);
     pushes_free(server);
     upcall_free_spawns(server);
+    debug_close(server);
+    stopped_close(server);
     engine_free(server->engine);
     asks_free(server->asks);
     holder_free(server->holder);

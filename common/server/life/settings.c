@@ -38,19 +38,23 @@ static int read_rm(struct server *server, struct err *err)
     return 0;
 }
 
-/* Names process sets and the user's own log, too, which are no settings of muster.json. */
+/* The options that are no settings of muster.json: process sets, the user's own log, and whether
+ * processes wait for a debugger. */
+static const char *const own_options[][2] = {
+    {"pset", BOOT_PSETS}, {"log", BOOT_LOG}, {"debug", BOOT_DEBUG}};
+
 static int set_option(struct server *server, const char *group, const char *key, json_object *value,
                       struct err *err)
 {
     char name[256];
-    if (*group == '\0' && strcmp(key, "pset") == 0 && json_object_get_string(value) != NULL) {
-        boot_replace(&server->boot, BOOT_PSETS, json_object_get_string(value));
-        return 0;
-    }
-    if (*group == '\0' && strcmp(key, "log") == 0 && json_object_get_string(value) != NULL) {
-        boot_replace(&server->boot, BOOT_LOG, json_object_get_string(value));
-        return 0;
-    }
+    for (size_t i = 0; i < sizeof own_options / sizeof *own_options; i++)
+        if (*group == '\0' && strcmp(key, own_options[i][0]) == 0 &&
+            json_object_get_string(value) != NULL) {
+            /* a spawned job has its parent's options */
+            if (strcmp(key, "debug") != 0 || !boot_spawned(&server->boot))
+                boot_replace(&server->boot, own_options[i][1], json_object_get_string(value));
+            return 0;
+        }
     snprintf(name, sizeof name, CONF_STEP_OPTION "%.100s%s%.100s", group, *group != '\0' ? "." : "",
              key);
     const char *text = json_object_get_string(value);

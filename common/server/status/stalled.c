@@ -30,14 +30,25 @@ static void command(const struct server *server, char *buf, size_t cap)
                  boot->label);
 }
 
+/* Processes that a debugger has stopped are not late. */
+static void say_stopped(const struct server *server, char *text, size_t size)
+{
+    const struct stopped *stopped = &server->stopped;
+    text[0] = '\0';
+    if (stopped->n > 0)
+        snprintf(text, size, "; stopped by a debugger: %u of %u processes, at %s", stopped->n,
+                 server->boot.ntasks, stopped->where);
+}
+
 /* All servers of the step may have something to report: the first one shows it. */
 static void show(struct server *server, uint64_t s, const char *text)
 {
-    char how[512], line[STALLED_MAX];
+    char how[512], line[STALLED_MAX], more[160];
     command(server, how, sizeof how);
+    say_stopped(server, more, sizeof more);
     snprintf(line, sizeof line,
-             "waiting for %llu s: %s; the %s goes on waiting; to see all of it: %s",
-             (unsigned long long)s, text, log_unit(), how);
+             "waiting for %llu s: %s%s; the %s goes on waiting; to see all of it: %s",
+             (unsigned long long)s, text, more, log_unit(), how);
     if (server_first(server) == server->boot.node) {
         log_error("%s", line);
         return;

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 static const char *const topic_names[ASK_TOPICS] = {
-    [ASK_MODEX] = "modex", [ASK_QUERY] = "query",   [ASK_STATUS] = "status",
-    [ASK_DATA] = "data",   [ASK_OUTPUT] = "output", [ASK_INPUT] = "input"};
+    [ASK_MODEX] = "modex",   [ASK_QUERY] = "query", [ASK_STATUS] = "status", [ASK_DATA] = "data",
+    [ASK_OUTPUT] = "output", [ASK_INPUT] = "input", [ASK_READY] = "ready"};
 
 static void put(json_object *to, const char *key, json_object *value)
 {
@@ -238,6 +238,18 @@ static void put_counters(json_object *to, const struct server *server,
     put(to, "counters", counters);
 }
 
+/* While processes of the step wait for a debugger. */
+static void put_stopped(json_object *to, const struct server *server)
+{
+    const struct stopped *stopped = &server->stopped;
+    if (stopped->n == 0)
+        return;
+    json_object *o = json_object_new_object();
+    put_number(o, "processes", stopped->n);
+    put_text(o, "breakpoint", stopped->where);
+    put(to, "stopped", o);
+}
+
 static void put_self(json_object *to, const struct server *server)
 {
     char text[LIBRARY_TEXT_SIZE];
@@ -338,6 +350,7 @@ char *status_text(struct server *server, size_t *len)
     put_list(o, "asks", &asks);
     struct link_counts sum = put_peers(o, server, &retries);
     put_tasks(o, server);
+    put_stopped(o, server);
     put_meeting(o, server);
     put_together(o, server);
     put_settings(o, server);

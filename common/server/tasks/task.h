@@ -48,6 +48,7 @@ struct task {
     int64_t at;         /**< when, now_ms(); once its connection has closed, when that was */
     struct timer cut;   /**< cut.c: when it counts as lost */
     _Atomic pid_t pid;  /**< its process; 0: the launcher has not told */
+    bool stopped;       /**< it waits for a debugger: status/stopped.h */
     bool aborted;       /**< PMIx_Abort has named it, and the step goes on: we kill it */
 
     /* used by upcall/forget.c */

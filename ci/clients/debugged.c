@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* debugged: processes wait for a debugger, in PMIx_Init or in the program. --as
+ *   step    the step was started so (MUSTER_DEBUG). Rank 0 starts a tool before PMIx_Init: it hears
+ *          that all are ready, and starts another one, which connects later, hears the same, and
+ *          releases them
+ *   parent  rank 0 spawns --n of them, hears that they are ready, and releases them
+ * --where   init or app; --rank: one process alone stops, and the others go on
+ */
+#include "event.h"
+#include "spawned.h"
+
+#include <pmix_tool.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { AS_STEP, AS_PARENT };
+enum { IN_INIT, IN_APP };
+
+#define APP_BREAKPOINT "debugged-app"
+#define GO "debugged.go" /* published before the release */
+
+static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1;
+
+static const char *breakpoint(void)
+{
+    return where == IN_INIT ? "pmix-init" : APP_BREAKPOINT;
+}
+
+/* Without a callback, as debuggers and libpmix itself do it: with one, libpmix 4.2 answers a tool
+ * twice, and a client of the resource manager's range never. */
+static void raise_event(pmix_status_t code, pmix_data_range_t range, pmix_info_t *info,
+                        size_t ninfo)
+{
+    pmix_status_t rc = PMIx_Notify_event(code, &client.me, range, info, ninfo, NULL, NULL);
+    CHECK(rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED, "event %d: %s", code,
+          PMIx_Error_string(rc));
+}
+
+/* ---- the debugger ---- */
+
+/* Waits until all are ready. @param nspace gets theirs */
+static struct listener *await_ready(char *nspace)
+{
+    const pmix_status_t code = PMIX_READY_FOR_DEBUG;
+    struct listener *l = listen_to(&code, 1, NULL, 0);
+    const char *at = "";
+    listen_wait(l, code, PMIX_RANK_WILDCARD, 1);
+    nspace[0] = '\0';
+    for (size_t i = 0; i < l->seen[0].ninfo; i++) {
+        const pmix_info_t *info = &l->seen[0].info[i];
+        if (PMIX_CHECK_KEY(info, PMIX_NSPACE))
+            PMIX_LOAD_NSPACE(nspace, info->value.data.string);
+        if (PMIX_CHECK_KEY(info, PMIX_BREAKPOINT))
+            at = info->value.data.string;
+    }
+    CHECK(nspace[0] != '\0', "expected PMIX_NSPACE in the event, found none");
+    CHECK(strcmp(at, breakpoint()) == 0, "PMIX_BREAKPOINT: expected %s, found %s", breakpoint(),
+          at);
+    return l;
+}
+
+static void release(const char *nspace)
+{
+    pmix_info_t info[2];
+    pmix_proc_t all;
+    bool yes = true;
+    PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
+    event_target(&info[0], &all, 1);
+    PMIX_INFO_LOAD(&info[1], PMIX_EVENT_NON_DEFAULT, &yes, PMIX_BOOL);
+    raise_event(PMIX_DEBUGGER_RELEASE, PMIX_RANGE_CUSTOM, info, 2);
+}
+
+/* This program once more, as a tool, with nothing of the environment that is libpmix's.
+ * @param role "tool" or "late" @param out its standard output */
+static pid_t start_tool(const char *role, const char *uri, int out)
+{
+    char *argv[] = {"debugged", (char *)role, (char *)uri, where == IN_INIT ? "init" : "app", NULL},
+         *env[] = {NULL};
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    CHECK_EQ(posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, env), 0, "posix_spawn");
+    posix_spawn_file_actions_destroy(&files);
+    return pid;
+}
+
+static void await_tool(pid_t pid)
+{
+    int status = -1;
+    CHECK_EQ(waitpid(pid, &status, 0), pid, "waitpid");
+    CHECK_EQ(status, 0, "wait status of the tool");
+}
+
+/* Prints when it releases the processes. */
+static int be_a_tool(char **argv)
+{
+    pmix_info_t info;
+    pmix_nspace_t nspace;
+    alarm(60);
+    client.name = argv[1];
+    where = strcmp(argv[3], "app") == 0 ? IN_APP : IN_INIT;
+    PMIX_INFO_LOAD(&info, PMIX_SERVER_URI, argv[2], PMIX_STRING);
+    CHECK_OK(PMIx_tool_init(&client.me, &info, 1), "PMIx_tool_init");
+    step("processes that are ready");
+    struct listener *l = await_ready(nspace);
+    if (strcmp(argv[1], "tool") == 0) {
+        await_tool(start_tool("late", argv[2], STDOUT_FILENO));
+    } else {
+        printf("%llu\n", (unsigned long long)now_ns());
+        fflush(stdout);
+        release(nspace);
+    }
+    CHECK_EQ(listen_count(l, 0, PMIX_RANK_WILDCARD), 1, "events that the tool got");
+    CHECK_OK(PMIx_tool_finalize(), "PMIx_tool_finalize");
+    return 0;
+}
+
+static const char *find_uri(void)
+{
+    for (size_t i = 0; environ[i] != NULL; i++)
+        if (strncmp(environ[i], "PMIX_SERVER_URI", strlen("PMIX_SERVER_URI")) == 0)
+            return strchr(environ[i], '=') + 1;
+    CHECK(false, "expected PMIX_SERVER_URI… in the environment, found none");
+    return NULL;
+}
+
+/* ---- those that are debugged ---- */
+
+/* What an MPI does in MPI_Init. */
+static void stop_in_app(void)
+{
+    const pmix_status_t code = PMIX_DEBUGGER_RELEASE;
+    pmix_info_t info[2];
+    pmix_value_t *value = NULL;
+    bool yes = true;
+    step("the release");
+    CHECK_OK(PMIx_Get(&client.all, PMIX_DEBUG_STOP_IN_APP, NULL, 0, &value),
+             "PMIx_Get of PMIX_DEBUG_STOP_IN_APP");
+    PMIX_VALUE_RELEASE(value);
+    struct listener *l = listen_to(&code, 1, NULL, 0);
+    PMIX_INFO_LOAD(&info[0], PMIX_EVENT_NON_DEFAULT, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], PMIX_BREAKPOINT, APP_BREAKPOINT, PMIX_STRING);
+    raise_event(PMIX_READY_FOR_DEBUG, PMIX_RANGE_RM, info, 2);
+    listen_wait(l, code, PMIX_RANK_WILDCARD, 1);
+}
+
+/* None goes on before the release. */
+static int be_stopped(const char *program, int argc, char **argv,
+                      const struct option_number *options)
+{
+    const char *own = getenv("PMIX_RANK");
+    bool leader = own != NULL && strcmp(own, "0") == 0;
+    int pipe_of[2] = {-1, -1};
+    pid_t pid = 0;
+    if (leader) {
+        CHECK(pipe(pipe_of) == 0, "there is no pipe");
+        pid = start_tool("tool", find_uri(), pipe_of[1]);
+        close(pipe_of[1]);
+    }
+    client_init(program, options, argc, argv);
+    if (where == IN_APP)
+        stop_in_app();
+    uint64_t on = now_ns();
+    if (leader) {
+        unsigned long long at = 0;
+        FILE *in = fdopen(pipe_of[0], "r");
+        CHECK_EQ(fscanf(in, "%llu", &at), 1, "the tool's word of its release");
+        await_tool(pid);
+        fclose(in);
+        put_u64(PMIX_GLOBAL, at, "debugged.at");
+        commit();
+    }
+    fence_all(true);
+    uint64_t at = get_u64(0, "debugged.at");
+    if (rank < 0 || rank == (long)client.me.rank)
+        CHECK(on > at, "rank %u goes on %lld us before the release", client.me.rank,
+              (long long)(at - on) / 1000);
+    else
+        CHECK(on < at, "rank %u was stopped, too", client.me.rank);
+    fence_all(false);
+    return client_pass("%u ranks waited for a debugger", client.size);
+}
+
+/* ---- a parent ---- */
+
+static int be_spawned(void)
+{
+    pmix_pdata_t data;
+    client.name = "debugged";
+    alarm(60);
+    CHECK_OK(PMIx_Init(&client.me, NULL, 0), "PMIx_Init");
+    PMIX_LOAD_PROCID(&client.all, client.me.nspace, PMIX_RANK_WILDCARD);
+    if (where == IN_APP)
+        stop_in_app();
+    PMIX_PDATA_CONSTRUCT(&data);
+    snprintf(data.key, sizeof data.key, "%s", GO);
+    CHECK_OK(PMIx_Lookup(&data, 1, NULL, 0),
+             "PMIx_Lookup of what was published before the release");
+    PMIX_PDATA_DESTRUCT(&data);
+    CHECK_OK(PMIx_Finalize(NULL, 0), "PMIx_Finalize");
+    return 0;
+}
+
+static void be_a_parent(void)
+{
+    pmix_app_t app;
+    pmix_info_t info[2], go;
+    pmix_nspace_t child, ready;
+    char self[1024] = "";
+    bool yes = true;
+    step("a spawn that stops");
+    CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0, "no program");
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup(self);
+    app.maxprocs = (int)n;
+    spawned_append(&app.argv, self);
+    spawned_append(&app.argv, "child");
+    spawned_append(&app.argv, where == IN_INIT ? "init" : "app");
+    PMIX_INFO_LOAD(&info[0], where == IN_INIT ? PMIX_DEBUG_STOP_IN_INIT : PMIX_DEBUG_STOP_IN_APP,
+                   &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    PMIX_INFO_REQUIRED(&info[0]);
+    spawned_watch();
+    CHECK_OK(PMIx_Spawn(info, 2, &app, 1, child), "PMIx_Spawn");
+    PMIX_APP_DESTRUCT(&app);
+    step("spawned processes that are ready");
+    await_ready(ready);
+    CHECK(strcmp(ready, child) == 0, "PMIX_NSPACE: expected %s, found %s", child, ready);
+    PMIX_INFO_LOAD(&go, GO, "go", PMIX_STRING);
+    CHECK_OK(PMIx_Publish(&go, 1), "PMIx_Publish");
+    step("the end of what is released");
+    release(child);
+    CHECK_EQ(spawned_end(child), 0, "PMIX_EXIT_CODE of the spawned processes");
+}
+
+int main(int argc, char **argv)
+{
+    const struct option_number options[] = {{"as", &as, "who waits", "step|parent"},
+                                            {"n", &n, "processes that a parent starts", NULL},
+                                            {"where", &where, "where they wait", "init|app"},
+                                            {"rank", &rank, "the only one that waits", NULL},
+                                            {0}};
+    if (argc > 3 && (strcmp(argv[1], "tool") == 0 || strcmp(argv[1], "late") == 0))
+        return be_a_tool(argv);
+    if (argc > 2 && strcmp(argv[1], "child") == 0) {
+        where = strcmp(argv[2], "app") == 0 ? IN_APP : IN_INIT;
+        return be_spawned();
+    }
+    for (int i = 1; i + 1 < argc; i++) { /* before PMIx_Init */
+        as = strcmp(argv[i + 1], "parent") == 0 ? AS_PARENT : as;
+        where = strcmp(argv[i + 1], "app") == 0 ? IN_APP : where;
+    }
+    if (as == AS_STEP)
+        return be_stopped("debugged", argc, argv, options);
+    client_init("debugged", options, argc, argv);
+    if (client.me.rank == 0)
+        be_a_parent();
+    fence_all(false);
+    return client_pass("%ld spawned processes waited for a debugger", n);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is told that processes wait for a debugger. */
+#include "common/notify/debug.h"
+
+#include "common/notify/event.h"
+#include "common/nspace/infos.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct debug_tool {
+    LIST_ENTRY(debug_tool) entry;
+    pmix_proc_t proc;
+};
+
+/* No PMIX_EVENT_DO_NOT_CACHE: the process may register later. */
+static void give(const pmix_proc_t *target, const char *nspace, const char *where)
+{
+    struct infos list = {0};
+    pmix_proc_t source;
+    PMIX_LOAD_PROCID(&source, nspace, 0);
+    infos_bool(&list, PMIX_EVENT_NON_DEFAULT, true);
+    infos_put(&list, PMIX_EVENT_CUSTOM_RANGE, target, PMIX_PROC);
+    infos_str(&list, PMIX_NSPACE, nspace);
+    infos_str(&list, PMIX_BREAKPOINT, where);
+    if (list.failed) {
+        infos_free(&list);
+        return;
+    }
+    notification_give(PMIX_READY_FOR_DEBUG, &source, PMIX_RANGE_CUSTOM, list.info, list.n);
+}
+
+void debug_ready(struct server *server)
+{
+    struct debug_tool *tool;
+    LIST_FOREACH (tool, &server->tools, entry)
+        give(&tool->proc, server->boot.nspace, server->stopped.where);
+}
+
+void debug_tool_came(struct server *server, const pmix_proc_t *proc)
+{
+    struct debug_tool *tool = calloc(1, sizeof *tool);
+    if (tool == NULL)
+        return;
+    tool->proc = *proc;
+    LIST_INSERT_HEAD(&server->tools, tool, entry);
+    if (server->stopped.ready)
+        give(proc, server->boot.nspace, server->stopped.where);
+}
+
+void debug_tool_gone(struct server *server, const char *nspace, uint32_t rank)
+{
+    struct debug_tool *tool, *next;
+    for (tool = LIST_FIRST(&server->tools); tool != NULL; tool = next) {
+        next = LIST_NEXT(tool, entry);
+        if (tool->proc.rank != rank || strcmp(tool->proc.nspace, nspace) != 0)
+            continue;
+        LIST_REMOVE(tool, entry);
+        free(tool);
+    }
+}
+
+/* ---- the spawner ---- */
+
+struct wait {
+    pmix_proc_t spawner;
+    pmix_nspace_t child;
+};
+
+static void on_answer(void *arg, int32_t status, const void *data, size_t len)
+{
+    struct wait *wait = arg;
+    struct wire_in in;
+    char where[STOPPED_WHERE_SIZE];
+    if (status == 0) {
+        wire_in_init(&in, data, len);
+        uint32_t n = wire_get_u32(&in);
+        wire_get_str(&in, where, sizeof where);
+        log_mask(where);
+        if (!in.bad) {
+            log_info("%u processes of %s wait for a debugger, at %s", n, wait->child, where);
+            give(&wait->spawner, wait->child, where);
+        }
+    }
+    free(wait);
+}
+
+void debug_await(struct server *server, const pmix_proc_t *spawner, const char *child)
+{
+    uint32_t first;
+    struct wait *wait = calloc(1, sizeof *wait);
+    if (wait == NULL || nspace_node(server->nspace, child, 0, &first) != 0) {
+        free(wait);
+        return;
+    }
+    wait->spawner = *spawner;
+    PMIX_LOAD_NSPACE(wait->child, child);
+    asks_send(server->asks, first, ASK_READY, NULL, 0, 0, on_answer, wait);
+}
+
+void debug_close(struct server *server)
+{
+    struct debug_tool *tool;
+    while ((tool = LIST_FIRST(&server->tools)) != NULL) {
+        LIST_REMOVE(tool, entry);
+        free(tool);
+    }
+}
