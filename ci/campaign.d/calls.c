@@ -211,12 +211,35 @@ static void cancel(struct run *run, struct caller *caller, bool lost)
     over(caller, false);
 }
 
+/* The first operation of that signature for which the server has not called. */
+void miss(void *arg, uint32_t node, const void *sig, size_t siglen)
+{
+    struct run *run = arg;
+    for (struct group *group = run->groups; group != NULL; group = group->next)
+        for (struct op *op = group->ops; op != NULL && op->method == METHOD_PLAIN; op = op->next)
+            for (uint32_t i = 0; i < op->ncallers; i++) {
+                struct caller *caller = &op->callers[i];
+                if (caller->proc.rank != node || caller->call != NULL || caller->missed ||
+                    op->siglen != siglen || memcmp(op->sig, sig, siglen) != 0)
+                    continue;
+                trace(run, "%c%u of %s: missed", caller->proc.ns, node, trace_op(op));
+                caller->missed = true;
+                return;
+            }
+}
+
 static void make_call(struct loopback *net, void *arg)
 {
     struct caller *caller = arg;
     struct op *op = caller->op;
     struct run *run = op->group->run;
     bool calls;
+    if (caller->missed) {
+        over(caller, true);
+        if (op->group->pipelined)
+            next_plain(caller);
+        return;
+    }
     int32_t status = obstacle(run, caller, &calls);
     if (is_cancelled(run, caller, status)) {
         cancel(run, caller, status != 0);

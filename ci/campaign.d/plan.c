@@ -126,7 +126,7 @@ static void plan_plain(struct run *run, struct group *group, uint32_t rounds)
     group->pipelined = chance(run, 50) && !group->survives;
     for (uint32_t i = 0; i < rounds * lengths[which]; i++) {
         struct op *op = new_op(group, programs[which][i % lengths[which]], i);
-        op->survives = group->survives && op->kind != COLL_FENCE;
+        op->survives = group->survives && coll_traits(op->kind)->is_group;
         procset_unite(&op->leaders, &participants);
         procset_unite(&op->all, &participants);
         sign(op);
@@ -269,6 +269,7 @@ void plan(struct run *run, uint32_t servers)
         .arg = run,
         .local_status = local_status,
         .local_gone = local_gone,
+        .missed = miss,
         .filter = trace_frame,
     };
     if (run->seed % 3 == 1) {

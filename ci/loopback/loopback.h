@@ -64,6 +64,8 @@ struct loopback_conf {
     /** The engine's local_gone of server @p node; NULL: while its local_status is not 0, all that
      * take part. */
     void (*local_gone)(void *arg, uint32_t node, const struct signature *sig, struct procset *gone);
+    /** The engine's missed of server @p node. NULL: nobody is told. */
+    void (*missed)(void *arg, uint32_t node, const void *sig, size_t siglen);
     /** The home of a bootstrap, as server @p node is told: a server. Only when foreign; NULL: by
      * the id. */
     uint32_t (*home)(void *arg, uint32_t node);

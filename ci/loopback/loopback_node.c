@@ -200,6 +200,14 @@ static void local_gone(void *arg, const struct signature *sig, struct procset *g
     procset_canonical(gone);
 }
 
+static void missed(void *arg, const void *sig, size_t siglen)
+{
+    const struct loopback_node *node = arg;
+    const struct loopback_conf *conf = &node->net->conf;
+    if (conf->missed != NULL)
+        conf->missed(conf->arg, node->index, sig, siglen);
+}
+
 static const char *name_of(void *arg, uint32_t handle)
 {
     const struct loopback_node *node = arg;
@@ -297,6 +305,7 @@ void loopback_open_node(struct loopback *net, uint32_t index)
         .node_of = node_of,
         .local_status = local_status,
         .local_gone = local_gone,
+        .missed = missed,
         .left_status = left_status,
         .name = name_of,
         .home = foreign ? home : NULL,

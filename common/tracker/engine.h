@@ -154,6 +154,10 @@ struct engine_env {
     int32_t (*local_status)(void *arg, const struct signature *sig);
     /** Adds this server's participants that have ended to @p gone. */
     void (*local_gone)(void *arg, const struct signature *sig, struct procset *gone);
+    /** The deadline of a fence, connect or disconnect has passed before this server called: its
+     * next call begins the next operation. The same of each operation before, of which a failure
+     * was owed. NULL: nobody is told */
+    void (*missed)(void *arg, const void *sig, size_t siglen);
     /** @return why an operation of that kind fails whose participants on another server have all
      * ended, before that server left in order. NULL: engine_left() is not called */
     int32_t (*left_status)(void *arg, enum coll_kind kind);

@@ -138,7 +138,7 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
         tracker_due(t);
         tracker_remember(t, result);
         tries_end(engine, t, result);
-        tracker_owe(t, result);
+        tracker_owe(engine, t, result);
     }
     calls_done(&ended, result);
 }

@@ -35,9 +35,35 @@ void tracker_remember(struct tracker *t, const struct engine_result *result)
     note(&f->past[f->npast++], f->generation, result);
 }
 
-void tracker_owe(struct tracker *t, const struct engine_result *result)
+bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
 {
     struct tracker_failure *f = &t->failure;
+    if (f->nowed == 0)
+        return false;
+    *debt = f->owed[0];
+    memmove(f->owed, f->owed + 1, --f->nowed * sizeof *f->owed);
+    return true;
+}
+
+/* Others have waited in vain: what a call here would be answered with would keep it out of their
+ * next operation, too. */
+static void miss(const struct engine *engine, struct tracker *t)
+{
+    struct tracker_debt debt = {0};
+    do {
+        procset_free(&debt.gone);
+        if (engine->env.missed != NULL)
+            engine->env.missed(engine->env.arg, t->sig, t->siglen);
+    } while (tracker_owed(t, &debt));
+}
+
+void tracker_owe(const struct engine *engine, struct tracker *t, const struct engine_result *result)
+{
+    struct tracker_failure *f = &t->failure;
+    if (result->status == engine->env.codes.timeout && !coll_traits(t->parts.kind)->is_group) {
+        miss(engine, t);
+        return;
+    }
     struct tracker_debt *owed = realloc(f->owed, (f->nowed + 1ul) * sizeof *owed);
     if (owed == NULL)
         return;
@@ -53,16 +79,6 @@ void tracker_correct(struct tracker *t, const struct engine_result *result)
         return;
     procset_free(&last->gone);
     note(last, f->generation, result);
-}
-
-bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
-{
-    struct tracker_failure *f = &t->failure;
-    if (f->nowed == 0)
-        return false;
-    *debt = f->owed[0];
-    memmove(f->owed, f->owed + 1, --f->nowed * sizeof *f->owed);
-    return true;
 }
 
 /* Whether a frame belongs to an operation that has failed here already. Its sender repeats

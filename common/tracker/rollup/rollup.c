@@ -145,7 +145,7 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
         tracker_remember(t, result);
     engine->up->ended(engine, t, result, call);
     if (result->status != 0 && call == NULL && !(t->failure.given_up && tries_gone_on(engine, t)))
-        tracker_owe(t, result);
+        tracker_owe(engine, t, result);
     tracker_due(t);
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);

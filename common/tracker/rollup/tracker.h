@@ -393,8 +393,12 @@ const struct tracker_debt *tracker_past_after(const struct tracker *t, uint64_t 
 /** Whether what its sender says belongs to an operation that has failed here already.
  * @param known generation of the last failure that the sender knows */
 bool tracker_is_late(const struct engine *engine, const struct tracker *t, uint64_t known);
-/** The next local call will be answered with this failure, after those owed before. */
-void tracker_owe(struct tracker *t, const struct engine_result *result);
+/** An operation has failed before the local call was made. The next local call will be answered
+ * with this failure, after those owed before. But when the deadline of a fence, connect or
+ * disconnect has passed, the next local call begins the next operation: processes here may have
+ * called, and libpmix has answered them by their own deadlines. */
+void tracker_owe(const struct engine *engine, struct tracker *t,
+                 const struct engine_result *result);
 /** The root's word on an operation that was given up takes the place of what is owed for it. */
 void tracker_correct(struct tracker *t, const struct engine_result *result);
 /** @return whether a call is owed; then it is owed no more, and the failure is in @p debt, whose
