@@ -9,7 +9,7 @@ usage: ci/slurm -N 2 [OPTION]... -- ci/system/tools.sh BUILDDIR [PART]...
 
 Run as root. Starts a step of the user alice on two nodes. Her tools find its servers: by namespace, by process, by URI, by
 file, and without a word; pps as srun starts it beside the step, and as it is started there; muster-status names each node's
-URI; pattrs says what muster serves. To bob none of them says anything. When the step ends nothing is left of it.
+URI; pattrs says what muster serves; pctrl ends a rank, and then the step. To bob none of them says anything. When the step ends nothing is left of it.
 
 PART is find; by default all. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -31,12 +31,13 @@ status_tool=/opt/muster/bin/muster-status
 
 as_alice() { setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp "$@"; }
 
-# start_step CLIENT ARG...: alice's, of four ranks on two nodes, in the background; sets $job, $step
+# start_step CLIENT ARG...: alice's, which goes on without a lost task, of four ranks on two nodes, in the background; sets $job, $step
 holds() { has_lines 4 'HOLD rank' "$work/step.log"; }
 start_step() {
   list_all >"$work/before"
+  mark_logs
   : >"$work/step.log"
-  as_alice srun --mpi="$MPI" -N2 --ntasks-per-node=2 "$@" >"$work/step.log" 2>&1 </dev/null &
+  as_alice env MUSTER_ON_TASK_LOSS=continue srun --mpi="$MPI" --kill-on-bad-exit=0 -N2 --ntasks-per-node=2 "$@" >"$work/step.log" 2>&1 </dev/null &
   srun=$!
   until_true 60 holds || not_ok 'the step starts' "$(why "$work/step.log" unknown)"
   job=$(squeue -h -o %i)
@@ -85,8 +86,7 @@ part_find() {
   check 'Slurm does not let bob in' "$found" grep -qE 'Access/permission denied|Invalid' <<<"$found"
   served
   check 'the step goes on' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" kill -0 "$srun"
-  scancel "$job"
-  wait "$srun"
+  end_it
   clean 'the end of the step'
 }
 # What libpmix says that its host serves. 4.2's server crashes when it is asked.
@@ -101,6 +101,27 @@ served() {
   says='^PMIX_QUERY_PROC_TABLE '
   by 'pattrs: keys of the host' node1 alice pattrs --host all
 }
+# By job control, where there is pctrl.
+end_it() {
+  local status
+  if ! type pctrl >/dev/null 2>&1; then
+    skip 'pctrl' 'not there'
+    scancel "$job"
+    wait "$srun"
+    return
+  fi
+  says='TERMINATE granted'
+  by 'pctrl ends a rank of another node' node1 alice pctrl --terminate --targets "slurm.$step:3"
+  check 'the rank is lost, and says why' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" until_true 20 ends_by_15
+  says='KILL granted'
+  by 'pctrl ends the step' node1 alice pctrl --kill --targets "slurm.$step:*"
+  wait "$srun"
+  status=$?
+  check 'the step ends with the status of a kill' "status $status: $(tail -n 3 "$work/step.log" | tr '\n' ';')" [ $status = 137 ]
+  check 'the terminal says who has ended it' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" \
+    grep -qE 'muster: .*pctrl.* calls PMIx_Job_control for all processes: signal 9' "$work/step.log"
+}
+ends_by_15() { grep -qE 'rank 3 on node2 was killed by signal 15|pctrl.* calls PMIx_Job_control for rank 3: signal 15' <(logged_since) "$work/step.log"; }
 all_answer() { asked=$(on node2 alice "$status_tool" "$step" 2>&1) && grep -q ' 2 of 2 nodes answer$' <<<"$asked"; }
 
 for part in "${parts[@]}"; do "part_$part"; done

@@ -44,6 +44,8 @@ enum frame_type {
     FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */
     FRAME_STOPPED = 33, /**< processes wait for a debugger, to the first server, and from it to all:
                              see server/status/stopped.h */
+    FRAME_SIGNAL = 34,  /**< a signal for some processes of the step, to all: see
+                             server/tasks/signals.h */
 };
 
 /** What it is worth that a frame arrives. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* notify_event, register_events, deregister_events; job_control. */
+/* notify_event, register_events, deregister_events. */
 #include "common/notify/event.h"
 
 #include "common/notify/refuse.h"
@@ -8,7 +8,6 @@
 #include "common/nspace/library.h"
 #include "common/server/status/stopped.h"
 #include "common/upcall/directives.h"
-#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -136,40 +135,4 @@ pmix_status_t upcall_deregister_events(pmix_status_t *codes, size_t ncodes, pmix
 {
     (void)codes, (void)ncodes, (void)cbfunc, (void)cbdata;
     return PMIX_OPERATION_SUCCEEDED;
-}
-
-/* A request for a context id. */
-struct control {
-    struct request request;
-};
-
-/* @thread the loop's */
-static void run_control(struct handoff_item *item)
-{
-    struct control *control = (struct control *)item;
-    struct server *server = upcall_server();
-    pmix_info_t *info = NULL;
-    size_t id = (size_t)engine_context_id(server->engine, ENGINE_WANT_CONTEXT_ID);
-    PMIX_INFO_CREATE(info, 1);
-    if (info != NULL)
-        PMIX_INFO_LOAD(&info[0], PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
-    answer_infos(&control->request.answer, info != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM, info,
-                 info != NULL);
-    free(control);
-}
-
-pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
-                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
-                                 pmix_info_cbfunc_t cbfunc, void *cbdata)
-{
-    pmix_status_t fault = directives_check(CALL_CONTROL, "", info, ninfo);
-    if (fault != PMIX_SUCCESS)
-        return fault;
-    if (!asks(info, ninfo, PMIX_GROUP_ASSIGN_CONTEXT_ID))
-        return refused_job_control(requestor, targets, ntargets, info, ninfo, cbfunc, cbdata);
-    struct control *control = calloc(1, sizeof *control);
-    if (control == NULL)
-        return PMIX_ERR_NOMEM;
-    control->request.answer = answer_info(cbfunc, cbdata);
-    return upcall_post(&control->request.item, run_control);
 }

@@ -84,7 +84,7 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
 /** The old form. */
 UPCALL(upcall_tool_connected, tool_connection);
-/** Gives a context id to PMIx_Group_invite; refuses the rest. */
+/** Signals for processes of the step, and a context id for PMIx_Group_invite. */
 UPCALL(upcall_job_control, job_control);
 
 /* What other servers ask; @thread the loop's */

@@ -15,6 +15,7 @@
 #include "common/server/status/stopped.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/abort.h"
+#include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
 #include "common/util/log.h"
 
@@ -96,6 +97,12 @@ static void on_abort(struct server *server, uint32_t from, const void *body, siz
     abort_receive(server, body, len);
 }
 
+static void on_signal(struct server *server, uint32_t from, const void *body, size_t len)
+{
+    (void)from;
+    signals_receive(server, body, len);
+}
+
 static void on_cancel(struct server *server, uint32_t from, const void *body, size_t len)
 {
     engine_take(server->engine, from, FRAME_CANCEL, body, len);
@@ -144,6 +151,7 @@ static const struct row {
     [FRAME_ANNOUNCE] = {STEP, BY_US, on_announcement, NULL},
     [FRAME_ENDING] = {NOBODY, BY_US, NULL, on_ending},
     [FRAME_ABORT] = {NOBODY, BY_US, NULL, on_abort},
+    [FRAME_SIGNAL] = {NOBODY, BY_US, NULL, on_signal},
     /* FRAME_GREETING goes ahead of a first frame, and is the link's. */
 };
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* control: PMIx_Job_control. Rank 0 sends signals to single ranks, and to all; each process counts
+ * what it gets. What muster cannot do is refused at once. At the end the last rank is killed, where
+ * the step goes on without it.
+ */
+#include "client.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum { LONG_MS = 30000, LOOK_MS = 20 };
+
+static volatile sig_atomic_t got[NSIG];
+
+static void on_signal(int sig)
+{
+    got[sig]++;
+}
+
+static pmix_status_t control(const pmix_proc_t *targets, size_t n, const char *key,
+                             const void *value, pmix_data_type_t type)
+{
+    pmix_info_t info, *results = NULL;
+    size_t nresults = 0;
+    PMIX_INFO_LOAD(&info, key, value, type);
+    pmix_status_t status = PMIx_Job_control(targets, n, &info, 1, &results, &nresults);
+    PMIX_INFO_DESTRUCT(&info);
+    return status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status;
+}
+
+static pmix_status_t send_signal(const pmix_proc_t *targets, size_t n, int sig)
+{
+    return control(targets, n, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT);
+}
+
+static void await(int sig)
+{
+    for (int ms = 0; got[sig] == 0 && ms < LONG_MS; ms += LOOK_MS)
+        sleep_ms(LOOK_MS);
+}
+
+static void signals(void)
+{
+    const pmix_proc_t last = proc_of(client.size - 1);
+    bool is_last = client.me.rank == client.size - 1;
+    step("a signal for one rank");
+    if (client.me.rank == 0)
+        CHECK_OK(send_signal(&last, 1, SIGUSR1), "SIGUSR1 to the last rank");
+    if (is_last)
+        await(SIGUSR1);
+    fence_all(false);
+    step("a signal for all");
+    if (client.me.rank == 0)
+        CHECK_OK(send_signal(&client.all, 1, SIGUSR2), "SIGUSR2 to all");
+    await(SIGUSR2);
+    fence_all(false);
+    CHECK_EQ(got[SIGUSR1], is_last, "SIGUSR1");
+    CHECK_EQ(got[SIGUSR2], 1, "SIGUSR2");
+}
+
+static void refusals(void)
+{
+    const bool yes = true;
+    pmix_proc_t none = proc_of(client.size), other = client.all;
+    PMIX_LOAD_NSPACE(other.nspace, "nobody.1");
+    step("what is refused");
+    CHECK_STATUS(send_signal(&client.all, 1, NSIG), PMIX_ERR_BAD_PARAM, "a signal too large");
+    CHECK_STATUS(send_signal(&client.all, 1, 0), PMIX_ERR_BAD_PARAM, "signal 0");
+    CHECK_STATUS(send_signal(&none, 1, SIGUSR1), PMIX_ERR_NOT_FOUND, "a rank too large");
+    CHECK_STATUS(send_signal(&other, 1, SIGUSR1), PMIX_ERR_NOT_SUPPORTED, "another namespace");
+    CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_RESTART, "one", PMIX_STRING),
+                 PMIX_ERR_NOT_SUPPORTED, "a restart");
+    CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_PREEMPTIBLE, &yes, PMIX_BOOL),
+                 PMIX_ERR_NOT_SUPPORTED, "preemption");
+}
+
+int main(int argc, char **argv)
+{
+    long kill = 0;
+    const struct option_number options[] = {{"kill", &kill, "the last rank is killed: 1", NULL},
+                                            {0}};
+    signal(SIGUSR1, on_signal);
+    signal(SIGUSR2, on_signal);
+    client_init("control", options, argc, argv);
+    fence_all(false);
+    signals();
+    if (client.me.rank == 0)
+        refusals();
+    fence_all(false);
+    if (kill == 0)
+        return client_pass("%u ranks get their signals", client.size);
+    step("a rank is killed");
+    if (client.me.rank == 0) {
+        const pmix_proc_t last = proc_of(client.size - 1);
+        const bool yes = true;
+        CHECK_OK(control(&last, 1, PMIX_JOB_CTRL_KILL, &yes, PMIX_BOOL), "the kill");
+    }
+    if (client.me.rank == client.size - 1)
+        sleep_ms(LONG_MS);
+    CHECK(client.me.rank != client.size - 1, "the last rank lives after %d ms", LONG_MS);
+    printf("control: rank %u goes on\n", client.me.rank);
+    fflush(stdout);
+    _exit(0); /* the job is broken: finalize may wait for the dead */
+}

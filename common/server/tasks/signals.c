@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A signal goes to the task's own process, as its launcher has told of it: that number is no other
+ * process's before the launcher has reaped it, and then tells of the end within milliseconds. */
+#include "common/server/tasks/signals.h"
+
+#include "common/server/tasks/abort.h"
+#include "common/util/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+static void signal_one(const struct task *task, uint32_t rank, int sig)
+{
+    pid_t pid = task->pid;
+    if (pid <= 0)
+        log_info("signal %d does not reach rank %u, which has not started yet", sig, rank);
+    else if (kill(pid, sig) != 0)
+        log_warning("signal %d does not reach rank %u: %s", sig, rank, strerror(errno));
+    else
+        log_info("signal %d to rank %u", sig, rank);
+}
+
+static void signal_here(struct server *server, const struct procset *set, int sig)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t k = 0; k < here->ntasks; k++)
+        if (!task_has_ended(&server->tasks[k]) &&
+            procset_has(set, server->boot.nspace, here->ranks[k]))
+            signal_one(&server->tasks[k], here->ranks[k], sig);
+}
+
+void signals_send(struct server *server, const struct procset *set, int sig)
+{
+    struct wire_out frame = {0};
+    if (sig == SIGKILL) {
+        abort_some(server, set);
+        return;
+    }
+    wire_put_u8(&frame, FRAME_SIGNAL);
+    wire_put_u32(&frame, (uint32_t)sig);
+    procset_write(set, &frame);
+    server_say(server, &frame);
+    signal_here(server, set, sig);
+}
+
+void signals_receive(struct server *server, const void *body, size_t len)
+{
+    struct procset set = {0};
+    struct wire_in in;
+    wire_in_init(&in, body, len);
+    uint32_t sig = wire_get_u32(&in);
+    procset_read(&set, &in);
+    if (wire_end(&in) && sig > 0 && sig < NSIG)
+        signal_here(server, &set, (int)sig);
+    procset_free(&set);
+}

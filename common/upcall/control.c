@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* job_control: signals for processes of the step, and a context id for PMIx_Group_invite. Which
+ * processes clean up what is libpmix's own (PMIX_REGISTER_CLEANUP).
+ *
+ * The caller is answered when the order is under way to all servers. */
+#include "common/notify/refuse.h"
+#include "common/server/ending.h"
+#include "common/server/tasks/signals.h"
+#include "common/upcall/directives.h"
+#include "common/upcall/refused.h"
+#include "common/upcall/upcall.h"
+#include "common/util/log.h"
+
+#include <pmix.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a call asks for. */
+enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL };
+
+struct control {
+    struct request request;
+    enum what what;
+    int sig;            /* of SIGNAL */
+    bool all;           /* all processes of the step */
+    struct procset set; /* the processes */
+    pmix_proc_t caller;
+};
+
+/* What muster cannot do, and why. */
+static const struct {
+    const char *key, *name, *why;
+} refusals[] = {
+    {PMIX_JOB_CTRL_PAUSE, "PMIX_JOB_CTRL_PAUSE",
+     "deadlines of operations would go on; send SIGSTOP where that is meant"},
+    {PMIX_JOB_CTRL_RESUME, "PMIX_JOB_CTRL_RESUME", "nothing is paused; send SIGCONT"},
+    {PMIX_JOB_CTRL_RESTART, "PMIX_JOB_CTRL_RESTART",
+     "the resource manager restarts jobs, not processes"},
+    {PMIX_JOB_CTRL_CHECKPOINT, "PMIX_JOB_CTRL_CHECKPOINT",
+     "send an event or a signal that the program takes for it"},
+    {PMIX_JOB_CTRL_CANCEL, "PMIX_JOB_CTRL_CANCEL", "no request of this kind waits"},
+    {PMIX_JOB_CTRL_PROVISION, "PMIX_JOB_CTRL_PROVISION",
+     "nodes are provisioned by the resource manager"},
+    {PMIX_JOB_CTRL_PREEMPTIBLE, "PMIX_JOB_CTRL_PREEMPTIBLE",
+     "the resource manager knows which jobs it may preempt"},
+#ifdef PMIX_JOB_CTRL_DEFINE_PSET
+    {PMIX_JOB_CTRL_DEFINE_PSET, "PMIX_JOB_CTRL_DEFINE_PSET",
+     "name process sets at the launch (MUSTER_PSETS)"},
+#endif
+};
+
+static void control_free(struct control *control)
+{
+    procset_free(&control->set);
+    free(control);
+}
+
+static void give_context_id(struct control *control)
+{
+    pmix_info_t *info = NULL;
+    size_t id = (size_t)engine_context_id(upcall_server()->engine, ENGINE_WANT_CONTEXT_ID);
+    PMIX_INFO_CREATE(info, 1);
+    if (info != NULL)
+        PMIX_INFO_LOAD(&info[0], PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    answer_infos(&control->request.answer, info != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM, info,
+                 info != NULL);
+}
+
+/* "rank 2 calls PMIx_Job_control for all processes: signal 15 (Terminated)" */
+static void describe(const struct control *control, int sig, char *buf, size_t cap)
+{
+    const struct boot *boot = &upcall_server()->boot;
+    char of[64] = "all processes", process[PMIX_MAX_NSLEN + 16] = "";
+    uint64_t n = procset_size(&control->set);
+    if (strcmp(control->caller.nspace, boot->nspace) != 0)
+        snprintf(process, sizeof process, "%s ", control->caller.nspace);
+    if (n == 1 && !control->all)
+        snprintf(of, sizeof of, "rank %u", control->set.parts[0].ranks.v[0].first);
+    else if (!control->all)
+        snprintf(of, sizeof of, "%u of %u processes", (unsigned)n, boot->ntasks);
+    snprintf(buf, cap, "%srank %u calls PMIx_Job_control for %s: signal %d (%s)", process,
+             control->caller.rank, of, sig, strsignal(sig));
+}
+
+/* A task that ends by it is lost, and what follows of that is on_task_loss's business. The whole
+ * step is killed by the RM. */
+static void end_some(struct control *control)
+{
+    struct server *server = upcall_server();
+    int sig = control->what == KILL ? SIGKILL : SIGTERM;
+    char why[PMIX_MAX_NSLEN + 256];
+    describe(control, sig, why, sizeof why);
+    if (control->what == KILL && control->all) {
+        snprintf(why + strlen(why), sizeof why - strlen(why), "; ending %s %s", log_unit(),
+                 server->boot.label);
+        struct rm_ending ending = ending_of_abort(128 + SIGKILL, why);
+        server_end_step(server, &ending, server->boot.node);
+        return;
+    }
+    log_error("%s", why);
+    signals_send(server, &control->set, sig);
+    if (sig == SIGTERM) /* a process that is stopped gets nothing else */
+        signals_send(server, &control->set, SIGCONT);
+}
+
+/* @thread the loop's */
+static void run(struct handoff_item *item)
+{
+    struct control *control = (struct control *)item;
+    char text[PMIX_MAX_NSLEN + 256];
+    if (control->what == CONTEXT_ID) {
+        give_context_id(control);
+    } else {
+        if (control->what == SIGNAL) {
+            describe(control, control->sig, text, sizeof text);
+            log_info("%s", text);
+            signals_send(upcall_server(), &control->set, control->sig);
+        } else {
+            end_some(control);
+        }
+        answer_status(&control->request.answer, PMIX_SUCCESS);
+    }
+    control_free(control);
+}
+
+/* ---- reading a call; @thread PMIx's ---- */
+
+static enum what what_of(const pmix_info_t *info)
+{
+    if (directive_is_on(info, PMIX_GROUP_ASSIGN_CONTEXT_ID))
+        return CONTEXT_ID;
+    if (directive_is_on(info, PMIX_JOB_CTRL_KILL))
+        return KILL;
+    if (directive_is_on(info, PMIX_JOB_CTRL_TERMINATE))
+        return TERMINATE;
+    return PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL) ? SIGNAL : NOTHING;
+}
+
+/* @return PMIX_SUCCESS, or why it is refused */
+static pmix_status_t read_one(struct control *control, const pmix_info_t *info)
+{
+    uint32_t sig;
+    enum what what = what_of(info);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (PMIX_CHECK_KEY(info, refusals[i].key))
+            return refused(PMIX_ERR_NOT_SUPPORTED, "PMIx_Job_control: %s is not served: %s",
+                           refusals[i].name, refusals[i].why);
+    if (what == NOTHING)
+        return PMIX_SUCCESS;
+    if (control->what != NOTHING)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: it asks for two things; make two calls");
+    control->what = what;
+    if (what != SIGNAL)
+        return PMIX_SUCCESS;
+    if (!directive_number(&info->value, &sig) || sig == 0 || sig >= NSIG)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: PMIX_JOB_CTRL_SIGNAL is no signal; give 1 to %d",
+                       NSIG - 1);
+    control->sig = (int)sig;
+    if (sig == SIGKILL)
+        control->what = KILL;
+    return PMIX_SUCCESS;
+}
+
+/* Without a target all processes of the step are meant, as a tool has none of its own. */
+static pmix_status_t read_targets(struct control *control, const pmix_proc_t targets[],
+                                  size_t ntargets)
+{
+    const struct boot *boot = &upcall_server()->boot;
+    control->all = targets == NULL || ntargets == 0;
+    for (size_t i = 0; !control->all && i < ntargets; i++) {
+        pmix_rank_t rank = targets[i].rank;
+        if (strcmp(targets[i].nspace, boot->nspace) != 0)
+            return refused(PMIX_ERR_NOT_SUPPORTED,
+                           "PMIx_Job_control: %s is not served here; ask a server of that %s",
+                           targets[i].nspace, log_unit());
+        control->all = rank == PMIX_RANK_WILDCARD;
+        if (!control->all && rank >= boot->ntasks)
+            return refused(PMIX_ERR_NOT_FOUND, "PMIx_Job_control: there is no rank %u of %s", rank,
+                           boot->nspace);
+        if (!control->all && procset_add(&control->set, boot->nspace, rank, rank) != 0)
+            return PMIX_ERR_NOMEM;
+    }
+    if (control->all && procset_add(&control->set, boot->nspace, 0, boot->ntasks - 1) != 0)
+        return PMIX_ERR_NOMEM;
+    procset_canonical(&control->set);
+    control->all = procset_size(&control->set) >= boot->ntasks;
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                                 size_t ntargets, const pmix_info_t info[], size_t ninfo,
+                                 pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    struct control *control = calloc(1, sizeof *control);
+    if (control == NULL)
+        return PMIX_ERR_NOMEM;
+    pmix_status_t fault = directives_check(CALL_CONTROL, "", info, ninfo);
+    for (size_t i = 0; fault == PMIX_SUCCESS && i < ninfo; i++)
+        fault = read_one(control, &info[i]);
+    if (fault == PMIX_SUCCESS && control->what == NOTHING) {
+        control_free(control);
+        return refused_job_control(requestor, targets, ntargets, info, ninfo, cbfunc, cbdata);
+    }
+    if (fault == PMIX_SUCCESS && control->what != CONTEXT_ID)
+        fault = read_targets(control, targets, ntargets);
+    if (fault != PMIX_SUCCESS) {
+        control_free(control);
+        return fault;
+    }
+    if (requestor != NULL)
+        control->caller = *requestor;
+    control->request.answer = answer_info(cbfunc, cbdata);
+    return upcall_post(&control->request.item, run);
+}
