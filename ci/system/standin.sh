@@ -266,6 +266,8 @@ part_late() {
   check 'with a bar' "$found" grep -qE '^node2 .* #{30}$' <<<"$found"
   kill $launcher
   wait $launcher
+  MUSTER_STATS=1 run 60 -N4 -n8 "$clients/late" --fences 20
+  says 'a line at the end names it, too' 0 'muster: .*: 20 fences waited .* of .*; last: node2 in (1[89]|20) \((90|95|100) %\), (4[5-9]|5[0-5]) ms late by median, [0-9.]+ m?s at most$'
   clean late
 }
 

@@ -220,6 +220,15 @@ check_tmpdir() {
 gone() { [ -z "$(server_on "$1")" ]; }
 silent_of_loss() { ! grep -q 'is lost' "$1"; }
 
+# Rank 2, on node3, sleeps 50 ms before each of 20 fences: srun shows a line when the step has ended.
+check_late() {
+  local log=$work/late.log status
+  as alice env MUSTER_STATS=1 srun --mpi="$MPI" -w 'node[1-4]' -N4 -n4 "$clients/late" --rank 2 --fences 20 >"$log" 2>&1 </dev/null
+  status=$?
+  check 'at the end srun says which node was late' "status $status: $(tr '\n' ';' <"$log")" \
+    grep -qE '^srun: mpi/muster: [0-9]+\.0: 20 fences waited .* of .*; last: node3 in (1[89]|20) \([0-9]+ %\), (4[5-9]|5[0-5]) ms late by median' "$log"
+}
+
 # Of a node whose tasks have ended there is no server any more, and nobody waits for it.
 check_ended() {
   local log=$work/ended.log found
@@ -267,6 +276,7 @@ wait $srun 2>/dev/null
 check 'nothing is left' "$(new_leftovers "$work/before" | tr '\n' ';')" until_true 60 nothing_new "$work/before"
 [ -z "${step:-}" ] || refused 'a step that has ended' "no server of step $step runs on this node: the step has ended" node1 alice "$step"
 check_modex
+check_late
 check_ended
 check_tmpdir
 rm "$conf"

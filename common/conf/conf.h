@@ -74,6 +74,7 @@ struct conf {
     struct conf_timeouts timeouts;
     int stall_report; /**< seconds until an operation that waits is reported; 0: never */
     enum conf_stall_terminal stall_terminal; /**< whether the first report goes to the user, too */
+    int stats;      /**< 1: a line at the step's end says how long operations have waited */
     int tree_arity; /**< children of a server in the tree of a collective */
     struct conf_direct direct;
     int memory_max; /**< MiB that a server may use beyond its start; 0: a share of the node's */

@@ -93,6 +93,8 @@ const struct conf_row conf_rows[] = {
     {"stall_terminal", CONF_WORD, FIELD(stall_terminal), .def = CONF_STALL_ONCE,
      .words = stall_terminals, .step = CONF_STALL_NEVER,
      .help = "Whether the first such report of a step is shown to its user, too."},
+    {"stats", CONF_NUMBER, FIELD(stats), .min = 0, .max = 1, .step = 1,
+     .help = "1: a line at the step's end says how long operations waited, and for which node."},
     {"tree_arity", CONF_NUMBER, FIELD(tree_arity), .min = 2, .max = 1024, .def = 16,
      .help = "How many servers each server of a collective gathers from."},
     {"direct", CONF_SECTION,

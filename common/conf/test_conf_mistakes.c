@@ -34,7 +34,7 @@ static const struct {
      " line 2: key \"timeouts.Fense\": unknown; did you mean \"timeouts.fence\"?"},
     {"{\"zebra\": 4}",
      " line 1: key \"zebra\": unknown; known here: log_level, log_sink, "
-     "timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
+     "timeouts, stall_report, stall_terminal, stats, tree_arity, direct, memory_max, on_task_loss, "
      "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"timeouts\": {\"zebra\": 4}}",
      " line 1: key \"timeouts.zebra\": unknown; known here: "
@@ -47,12 +47,14 @@ static const struct {
                                             "\"tree_arity\" belongs to the top level"},
     {"{\"tree\\u005farity\": 4}",
      " line 1: key \"tree\\u005farity\": unknown; keys are written without \\"},
-    {"{\"\": 4}", " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
-                  "stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
-                  "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
+    {"{\"\": 4}",
+     " line 1: key \"\": unknown; known here: log_level, log_sink, timeouts, "
+     "stall_report, stall_terminal, stats, tree_arity, direct, memory_max, on_task_loss, "
+     "spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\": 4}",
      " line 1: key \"\xc3\xa9zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\": unknown; known here: "
-     "log_level, log_sink, timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, "
+     "log_level, log_sink, timeouts, stall_report, stall_terminal, stats, tree_arity, direct, "
+     "memory_max, "
      "on_task_loss, spawn_overcommit, spawn_linger, step_settings, tmpdir"},
     {"{\"tree_arity\": 4,\n// \"tree_arity\"\n\"tree_arity\": \"x\"}",
      " line 3: key \"tree_arity\": given twice, first on line 1; remove one of the two"},
@@ -184,16 +186,16 @@ static void test_all_mistakes(void **state)
     before = conf;
     assert_int_equal(conf_parse(&conf, "muster.json", text, strlen(text), collect, all), -1);
     assert_string_equal(
-        all,
-        "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
-        "timeouts, stall_report, stall_terminal, tree_arity, direct, memory_max, on_task_loss, "
-        "spawn_overcommit, spawn_linger, step_settings, tmpdir\n"
-        "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
-        "\"timeouts.fence\"?\n"
-        "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER
-        "\nmuster.json line 3: key \"timeouts.peer\": 0 is out of range; give 1 to 3600 "
-        "seconds, for example \"peer\": 30\n"
-        "muster.json line 4: key \"tmpdir\": found 3; give " PATH "\n");
+        all, "muster.json line 1: key \"zebras\": unknown; known here: log_level, log_sink, "
+             "timeouts, stall_report, stall_terminal, stats, tree_arity, direct, memory_max, "
+             "on_task_loss, "
+             "spawn_overcommit, spawn_linger, step_settings, tmpdir\n"
+             "muster.json line 3: key \"timeouts.fense\": unknown; did you mean "
+             "\"timeouts.fence\"?\n"
+             "muster.json line 2: key \"tree_arity\": 1 is out of range; give 2 to 1024, " NUMBER
+             "\nmuster.json line 3: key \"timeouts.peer\": 0 is out of range; give 1 to 3600 "
+             "seconds, for example \"peer\": 30\n"
+             "muster.json line 4: key \"tmpdir\": found 3; give " PATH "\n");
     assert_same(&conf, &before);
 }
 

@@ -49,7 +49,7 @@ static void test_mistakes(void **state)
          "-o muster.zebra: unknown; a step can have its own log_level, timeouts.construct, "
          "timeouts.destruct, timeouts.fence, timeouts.connect, timeouts.get, timeouts.query, "
          "timeouts.spawn, "
-         "timeouts.peer, stall_report, stall_terminal, on_task_loss, spawn_overcommit, "
+         "timeouts.peer, stall_report, stall_terminal, stats, on_task_loss, spawn_overcommit, "
          "spawn_linger"},
         {"MUSTER_TIMEOUTS_FENCE", "-1",
          "MUSTER_TIMEOUTS_FENCE: found \"-1\"; give a whole number, 0 to 86400 seconds, for "

@@ -38,6 +38,7 @@ struct forwards;
 struct inlet;
 struct stops;
 struct debug_tool;
+struct totals;
 
 /** Events since the start. */
 struct event_counts {
@@ -195,6 +196,7 @@ struct server {
     struct rm *rm;
     struct direct *direct;       /**< NULL: there are no direct connections */
     struct status *status;       /**< shows all this */
+    struct totals *totals;       /**< totals.h; NULL: no line at the end of the step */
     int64_t started;             /**< now_ms() */
     struct evbuffer *control_in; /**< bytes of the launcher that make no message yet */
     uint32_t library;            /**< libpmix at run time, 0xMMmmrr */

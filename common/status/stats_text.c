@@ -15,8 +15,10 @@ const char *stats_time(uint64_t us, char *text)
 {
     if (us < 10000)
         snprintf(text, 24, "%.2g ms", (double)us / 1000);
-    else if (us < 10000000)
+    else if (us < 1000000)
         snprintf(text, 24, "%.0f ms", (double)us / 1000);
+    else if (us < 10000000)
+        snprintf(text, 24, "%.1f s", (double)us / 1000000);
     else
         snprintf(text, 24, "%.0f s", (double)us / 1000000);
     return text;

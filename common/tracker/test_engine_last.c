@@ -6,6 +6,7 @@
 #include "common/util/test_cmocka.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { N = 31, DELAY = 3, DEPTH = 4, SLACK_MS = (DELAY + 1) * DEPTH };
@@ -189,6 +190,41 @@ static void quantiles(void **state)
     assert_int_equal(times.n[TIMES_BUCKETS - 1], 1);
 }
 
+/* What servers hand on says the same at the other end, and half of it says nothing. */
+static void counts_are_handed_on(void **state)
+{
+    struct tally tally = {0}, sum = {0};
+    struct wire_out out = {0};
+    struct wire_in in;
+    (void)state;
+    for (uint32_t i = 0; i < 100; i++) {
+        tally_wait(&tally, COLL_FENCE, NULL, 0, 1000 * i);
+        tally_last(&tally, COLL_DESTRUCT, i % 5, 1000);
+    }
+    tally_last(&tally, COLL_FENCE, 9, 1000); /* a server of another step */
+    tally.decided[COLL_FENCE] = 77;
+    tally_write(&tally, 5, &out);
+    for (size_t len = 0; len <= out.len + 1; len++) {
+        struct tally got = {0};
+        unsigned char *exact = calloc(1, len + 1);
+        memcpy(exact, out.data, len < out.len ? len : out.len);
+        wire_in_init(&in, exact, len);
+        assert_int_equal(tally_read(&got, 5, &in), len == out.len);
+        if (len == out.len) {
+            tally_merge(&sum, &got);
+            tally_merge(&sum, &got);
+        }
+        free(exact);
+    }
+    assert_int_equal(sum.decided[COLL_FENCE], 154);
+    assert_int_equal(sum.waits[COLL_FENCE].count, 200);
+    assert_int_equal(sum.waits[COLL_FENCE].total_us, 2 * tally.waits[COLL_FENCE].total_us);
+    assert_int_equal(sum.waits[COLL_FENCE].max_us, 99000);
+    assert_int_equal(sum.nservers, 5);
+    assert_int_equal(sum.servers[0].times.count, 40);
+    wire_out_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +234,7 @@ int main(void)
         cmocka_unit_test(waits_are_those_of_the_calls),
         cmocka_unit_test(one_server_is_not_late),
         cmocka_unit_test(lists_keep_what_counts),
+        cmocka_unit_test(counts_are_handed_on),
         cmocka_unit_test(quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,7 @@ enum frame_type {
     FRAME_ABORT = 27,   /**< some processes of the step are to be killed, to all: see
                              server/tasks/abort.h */
     FRAME_EARLY = 28, /**< a task has failed before PMIx_Init, to all: see server/peers/agreed.h */
+    FRAME_STATS = 29, /**< what servers that leave have counted: see server/totals.h */
     FRAME_STALLED = 32, /**< something waits, for the user to read: see server/status/stalled.h */
     FRAME_STOPPED = 33, /**< processes wait for a debugger, to the first server, and from it to all:
                              see server/status/stopped.h */
@@ -63,6 +64,7 @@ static inline enum frame_care frame_care(enum frame_type type)
     case FRAME_EVENT:
     case FRAME_CANCEL:
     case FRAME_VIEW:
+    case FRAME_STATS:
     case FRAME_STALLED:
         return CARE_SHOULD;
     case FRAME_OUTSIDE:

@@ -189,6 +189,13 @@ struct rm_ops {
      * that as an error. */
     bool shows_why;
 
+    /** Shows the user a line at the end of the step. Where it cannot be brought to the terminal, it
+     * is logged as an error.
+     * @param line borrowed until this returns; "": there will be one, and what the user has started
+     * waits for it for some seconds after the tasks' end. A NULL function: the user sees
+     * what is logged as an error, as long as the server lives */
+    void (*show)(struct rm *rm, const char *line);
+
     /** Asks whether the RM ends the step already: it tells the user why, and tasks that it kills
      * are not to blame. An abort() that is called within @p done needs no second question. Asked
      * again only after the answer. NULL: the RM cannot tell.

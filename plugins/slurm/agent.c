@@ -28,7 +28,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { OWES_MS = 5000 /* for the server of a step that was short to say that it has begun */ };
+enum {
+    OWES_MS = 5000, /* for the server of a step that was short to say that it has begun */
+    LINE_MS = 3000  /* for the servers to leave, and to say their line */
+};
 
 struct agent {
     pthread_t thread;
@@ -40,6 +43,8 @@ struct agent {
     int parent;             /* the agent that has started this srun, or -1 */
     bool owes;              /* that agent has not been told what has become of this step */
     int64_t owes_until;     /* now_ms(); once stopping */
+    bool awaits_line;       /* servers will say one when they leave */
+    int64_t line_until;     /* now_ms(); once stopping */
     bool stopping;
     bool told; /* the user has read why the step ends */
 };
@@ -83,6 +88,18 @@ static enum agent_result take_status(struct agent *a, struct wire_in *in)
     return AGENT_TAKEN;
 }
 
+static enum agent_result take_line(struct agent *a, struct wire_in *in)
+{
+    char line[AGENT_TEXT_MAX] = "";
+    wire_get_str(in, line, sizeof line);
+    if (in->bad)
+        return AGENT_REFUSED;
+    a->awaits_line = line[0] == '\0';
+    if (line[0] != '\0')
+        log_info("%s", line); /* it masks what a terminal would obey */
+    return AGENT_TAKEN;
+}
+
 /* callers_hooks.take */
 static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *frame)
 {
@@ -90,6 +107,8 @@ static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *fr
     switch (frame->type) {
     case AGENT_STATUS:
         return take_status(a, &frame->body);
+    case AGENT_LINE:
+        return take_line(a, &frame->body);
     case AGENT_STARTED:
         a->owes = false;
         return agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
@@ -164,6 +183,8 @@ static int look_at_clock(struct agent *a)
     int64_t next = soonest(callers_next(&a->callers, now), children_next(a->children));
     if (a->stopping && a->owes)
         next = soonest(next, a->owes_until);
+    if (a->stopping && a->awaits_line)
+        next = soonest(next, a->line_until);
     return next == INT64_MAX ? -1 : next > now ? (int)(next - now) : 0;
 }
 
@@ -187,8 +208,10 @@ static void stop_ready(struct agent *a)
         return;
     pthread_mutex_lock(&lock);
     bool failed = ending.status != 0;
+    a->awaits_line &= !ends; /* no server says it then */
     pthread_mutex_unlock(&lock);
     a->stopping = true;
+    a->line_until = now_ms() + LINE_MS;
     a->owes_until = now_ms() + OWES_MS;
     callers_stop(&a->callers);
     children_stop(a->children, failed);
@@ -199,7 +222,7 @@ enum { FD_STOP, FD_PARENT, FD_CALLERS, FDS_MAX = FD_CALLERS + CALLERS_FDS + CHIL
 /* Whether srun has ended, and nothing is left to be heard or told. */
 static bool is_done(const struct agent *a)
 {
-    return a->stopping && !a->owes && children_count(a->children) == 0 &&
+    return a->stopping && !a->owes && !a->awaits_line && children_count(a->children) == 0 &&
            !callers_are_awaited(&a->callers);
 }
 
@@ -226,6 +249,7 @@ static void *run(void *arg)
         if (!callers_accept(&a->callers, callers) && fds[FD_STOP].revents)
             stop_ready(a); /* whoever has connected before was taken */
         a->owes &= a->parent >= 0 && (!a->stopping || now_ms() < a->owes_until);
+        a->awaits_line &= !a->stopping || now_ms() < a->line_until;
     }
     return NULL;
 }

@@ -241,3 +241,11 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
     wire_put_block(&frame, why, strnlen(why, AGENT_TEXT_MAX - 1));
     return call(address, &frame, begin, ms, err);
 }
+
+int agent_call_line(const char *address, const char *text, int ms, struct err *err)
+{
+    struct wire_out frame = {0};
+    size_t begin = agent_frame_begin(&frame, AGENT_LINE);
+    wire_put_block(&frame, text, strnlen(text, AGENT_TEXT_MAX - 1));
+    return call(address, &frame, begin, ms, err);
+}

@@ -20,6 +20,10 @@
  */
 int agent_call_status(const char *address, const struct rm_ending *ending, int ms, struct err *err);
 
+/** Gives the agent a line for the user's terminal, or, by "", says that there will be one. The rest
+ * as above. */
+int agent_call_line(const char *address, const char *text, int ms, struct err *err);
+
 /** Gives the agent one frame, and stays: what it says next can be read from the socket, by @p line.
  * @param frame with its head @param line zero; open when a socket is returned, for
  * agent_line_close() @return a non-blocking socket, or -1 with the reason in @p err

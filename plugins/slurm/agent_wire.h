@@ -30,6 +30,8 @@ enum agent_type {
                              that has started that: there is a step now */
     AGENT_WELCOME = 10, /**< raw point, u32 protocol of Slurm, block credential: the answer to
                            HELLO, in clear; all other frames are records (agent_line.h) */
+    AGENT_LINE = 11,    /**< str: a line for the user's terminal; empty: there will be one when the
+                             step ends, and srun waits for it for some seconds */
 };
 
 enum agent_result {

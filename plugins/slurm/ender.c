@@ -21,6 +21,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -119,15 +120,36 @@ static void end_step(struct rm *rm)
     pthread_mutex_lock(&rm->lock);
 }
 
+/* Tells srun's agent of a line. @thread the ender's, locked; unlocks while it calls */
+static void tell_line(struct rm *rm)
+{
+    char text[sizeof rm->ender.text] = "";
+    struct err err = {0};
+    bool here = rm->ender.line == ENDER_LINE_HERE;
+    if (here)
+        memcpy(text, rm->ender.text, sizeof text);
+    rm->ender.line = ENDER_NO_LINE;
+    pthread_mutex_unlock(&rm->lock);
+    if (agent_call_line(rm->agent, text, AGENT_MS, &err) != 0) {
+        if (here)
+            log_error("%s", text);
+        log_info("srun cannot be told of a line for the user: %s", err.text);
+    }
+    pthread_mutex_lock(&rm->lock);
+}
+
 static void *run(void *arg)
 {
     struct rm *rm = arg;
     pthread_mutex_lock(&rm->lock);
-    while (!rm->closing || has_order(rm))
+    while (!rm->closing || has_order(rm) || rm->ender.line != ENDER_NO_LINE)
         switch (rm->ender.state) {
         case ENDER_RESTS:
         case ENDER_DONE:
-            rm_wait(rm, &rm->ender.wake, INT64_MAX);
+            if (rm->ender.line != ENDER_NO_LINE)
+                tell_line(rm);
+            else
+                rm_wait(rm, &rm->ender.wake, INT64_MAX);
             break;
         case ENDER_TELLS:
             tell_agent(rm);
@@ -170,16 +192,27 @@ void ender_order(struct rm *rm, const struct rm_ending *ending)
     pthread_mutex_unlock(&rm->lock);
 }
 
+void ender_show(struct rm *rm, const char *line)
+{
+    pthread_mutex_lock(&rm->lock);
+    rm->ender.line = line[0] != '\0' ? ENDER_LINE_HERE : ENDER_LINE_COMES;
+    snprintf(rm->ender.text, sizeof rm->ender.text, "%s", line);
+    pthread_cond_signal(&rm->ender.wake);
+    pthread_mutex_unlock(&rm->lock);
+}
+
 void ender_join(struct rm *rm, int64_t by)
 {
     if (!rm->ender.started)
         return;
     pthread_mutex_lock(&rm->lock);
     pthread_cond_signal(&rm->ender.wake);
-    bool owed = is_owed(rm);
+    bool owed = is_owed(rm), line = rm->ender.line != ENDER_NO_LINE;
     pthread_mutex_unlock(&rm->lock);
     if (owed)
         by += OWED_MS;
+    else if (line)
+        by += AGENT_MS;
     if (thread_join_until(rm->ender.thread, by))
         return;
     if (owed)

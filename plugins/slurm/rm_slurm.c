@@ -164,6 +164,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .vouch = &vouch,
     .abort = ender_order,
     .shows_why = true,
+    .show = ender_show,
     .shut = slurm_shut,
     .close = slurm_close,
     .rendezvous = scout_rendezvous,

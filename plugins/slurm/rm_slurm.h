@@ -77,6 +77,13 @@ enum ender_state {
     ENDER_DONE,  /**< the step is not known any more, or what is left is not this server's */
 };
 
+/** A line for the user, which srun's agent gets. */
+enum ender_line {
+    ENDER_NO_LINE,
+    ENDER_LINE_COMES, /**< it is to be told that there will be one */
+    ENDER_LINE_HERE,
+};
+
 /** The thread that ends the step; guarded by the lock. */
 struct ender {
     enum ender_state state;
@@ -86,6 +93,8 @@ struct ender {
     pthread_cond_t wake;     /**< an order, the outbox is idle, or the server leaves */
     pthread_t thread;
     bool started;
+    enum ender_line line; /**< what is to be said of one */
+    char text[768];       /**< the line */
 };
 
 /** A step that the scout has found. */
@@ -189,6 +198,8 @@ void scout_free(struct rm *rm);
 int ender_start(struct rm *rm);
 /** rm_ops.abort. The first order counts. */
 void ender_order(struct rm *rm, const struct rm_ending *ending);
+/** rm_ops.show. */
+void ender_show(struct rm *rm, const char *line);
 /**
  * Waits for the thread's end until @p by, a value of now_ms(), after rm->closing was set; ends the
  * process if it hangs. A step that is to end must end: while slurmctld has not taken the order,

@@ -19,9 +19,9 @@ void say_describe(const struct standin_step *its, const struct standin_node *nod
 
 void say_list(int level, const char *fmt, va_list ap)
 {
-    static const char *const marks[] = {"error: ", "", "debug: "};
+    static const char *const marks[] = {"error: ", "", "debug: ", ""};
     char line[2048];
-    if (step && step->verbose < level)
+    if (step && level != SAY_NOTE && step->verbose < level)
         return;
     int n = snprintf(line, sizeof(line), "musterrun: %s%s%s", here ? here->name : "",
                      here ? ": " : "", marks[level]);

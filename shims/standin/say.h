@@ -9,7 +9,8 @@
 
 #include <stdarg.h>
 
-enum { SAY_ERROR = 0, SAY_INFO = 1, SAY_DEBUG = 2 };
+/** SAY_NOTE: no error, and never left out. */
+enum { SAY_ERROR = 0, SAY_INFO = 1, SAY_DEBUG = 2, SAY_NOTE = 3 };
 
 /** Says of which step and node messages are from now on. @param step,here borrowed for good; NULL
  * @p here: musterrun's first process. Without a step nothing is left out. @thread before others */

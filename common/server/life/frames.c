@@ -17,6 +17,7 @@
 #include "common/server/tasks/abort.h"
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
+#include "common/server/totals.h"
 #include "common/util/log.h"
 
 #include <dlfcn.h>
@@ -146,6 +147,7 @@ static const struct row {
     [FRAME_EARLY] = {STEP, BY_US, agreed_early_report, agreed_early},
     [FRAME_SPREAD] = {NOBODY, BY_US, NULL, steps_spread},
     [FRAME_STARTED] = {STEP, BY_US, execs_receive, NULL},
+    [FRAME_STATS] = {STEP, BY_US, totals_receive, NULL},
     [FRAME_STALLED] = {STEP, BY_US, on_stalled, NULL},
     [FRAME_STOPPED] = {STEP, BY_US, stopped_receive, stopped_said},
     [FRAME_ANNOUNCE] = {STEP, BY_US, on_announcement, NULL},
@@ -183,8 +185,9 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
     bool own = from < server->boot.nnodes;
     /* A server that leaves is in the view until it is let go, and hears which steps are to hear of
      * the end. */
-    if (server->leaving && !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE ||
-                                     type == FRAME_EARLY || type == FRAME_NSPACE)))
+    if (server->leaving &&
+        !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE || type == FRAME_EARLY ||
+                  type == FRAME_NSPACE || type == FRAME_STATS)))
         return;
     if ((row->from & (own ? STEP : OTHERS)) == 0 ||
         (!own && type == FRAME_ASK && !steps_may_ask(body, len))) {
@@ -200,7 +203,7 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
         asks_frame(server->asks, from, type, body, len);
     else
         row->take(server, from, body, len);
-    if (server->leaving && type == FRAME_NSPACE)
+    if (server->leaving && (type == FRAME_NSPACE || type == FRAME_STATS))
         agreed_hand_over(server);
 }
 
@@ -287,5 +290,6 @@ int frames_open(struct server *server, struct err *err)
     if (open_backend(server, err) != 0)
         return -1;
     open_direct(server);
+    totals_open(server);
     return server->rm_ops->parents != NULL ? take_parents(server, err) : 0;
 }

@@ -12,6 +12,7 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/time_left.h"
+#include "common/server/totals.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -153,6 +154,8 @@ void server_leave(struct server *server, unsigned ms)
     shown_take(server, UINT32_MAX);
     steps_go_on(server);
     bool last = going_on && agreed_leave(server);
+    if (last)
+        totals_show(server);
     if (going_on && in_order && tasks_one_ended_well(server) && server->rm != NULL &&
         server->rm_ops->let_go != NULL)
         server->rm_ops->let_go(server->rm);

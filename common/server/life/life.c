@@ -18,6 +18,7 @@
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/alone.h"
 #include "common/server/tasks/stranded.h"
+#include "common/server/totals.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -80,6 +81,7 @@ void server_close(struct server *server)
     upcall_free_spawns(server);
     debug_close(server);
     stopped_close(server);
+    totals_close(server);
     engine_free(server->engine);
     asks_free(server->asks);
     holder_free(server->holder);

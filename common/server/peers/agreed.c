@@ -7,6 +7,7 @@
 #include "common/server/peers/departed.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/abort.h"
+#include "common/server/totals.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/view/view.h"
@@ -40,6 +41,7 @@ struct agreed {
     struct of_node **nodes; /* NULL: nothing */
     uint32_t nearly;        /* reports that this server has said as the head */
     enum standing standing;
+    uint32_t let_go_by; /* a server that stays; itself: none is known */
 };
 
 static struct of_node *node_of(struct server *server, uint32_t node)
@@ -87,8 +89,12 @@ static void settled(void *arg)
 void agreed_hand_over(struct server *server)
 {
     uint32_t heir = view_heir(server->view);
-    if (heir != server->boot.node)
-        steps_hand_over(server, heir);
+    if (heir == server->boot.node)
+        return;
+    steps_hand_over(server, heir);
+    if (view_head(server->view) !=
+        server->boot.node) /* which keeps its own, as it may be the last */
+        totals_hand_over(server, heir);
 }
 
 /* Nothing waits here any more when this server leaves. */
@@ -165,6 +171,7 @@ int agreed_open(struct server *server)
         return -1;
     server->view = view_new(&env);
     a->nodes = calloc(boot->nnodes, sizeof *a->nodes);
+    a->let_go_by = boot->node;
     return server->view != NULL && a->nodes != NULL ? 0 : -1;
 }
 
@@ -186,7 +193,10 @@ void agreed_close(struct server *server)
 
 void agreed_receive(struct server *server, uint32_t from, const void *body, size_t len)
 {
+    bool in_view = server->agreed->standing == IN_VIEW;
     view_take(server->view, from, body, len);
+    if (in_view && server->agreed->standing == OUT_OF_VIEW)
+        server->agreed->let_go_by = from;
 }
 
 void agreed_lost(void *arg, uint32_t node, const char *why)
@@ -289,5 +299,7 @@ bool agreed_leave(struct server *server)
     while (a->standing == IN_VIEW && server->rm != NULL && (left = until - now_ms()) > 0)
         if (!server_turn(server, left))
             break;
+    if (a->let_go_by != server->boot.node)
+        totals_hand_over(server, a->let_go_by);
     return a->standing == ALL_HAVE_GONE && view_head(server->view) == server->boot.node;
 }

@@ -31,7 +31,8 @@ void agreed_early(struct server *server, uint32_t from, const void *body, size_t
  * or of another step. @param why one clause, borrowed */
 void agreed_lost(void *arg, uint32_t node, const char *why);
 
-/** Tells the server that is to know it which other steps are to hear of this step's end. This one
+/** Tells the server that is to know it which other steps are to hear of this step's end, and what
+ * was counted (totals.h). This one
  * leaves: each server that leaves does so before its wish, and hands on what it is told afterwards,
  * so the head knows before all go. */
 void agreed_hand_over(struct server *server);

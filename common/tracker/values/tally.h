@@ -8,6 +8,7 @@
 #define MUSTER_TRACKER_TALLY_H
 
 #include "common/tracker/values/signature.h"
+#include "common/transport/wire.h"
 #include "common/util/times.h"
 
 enum {
@@ -50,5 +51,18 @@ void tally_wait(struct tally *tally, enum coll_kind kind, const void *sig, size_
 /** Notes that server @p node was last of several in an operation that this server has decided.
  * @param us after the last but one */
 void tally_last(struct tally *tally, enum coll_kind kind, uint32_t node, uint64_t us);
+
+/** Adds what another server has counted, but for the most used operations. */
+void tally_merge(struct tally *tally, const struct tally *more);
+
+/** Appends what tally_merge() takes:
+ *     u32 count, { u8 kind, u64 operations that were decided, times: waits }…
+ *     u32 count, { u32 node, u8 kind, u64 rank, times }…
+ * where times are u64 µs in all, u64 µs at most, u32 count, { u8 bucket, u64 count, u64 µs }….
+ * @param nnodes servers of other steps, which are called otherwise elsewhere, are left out */
+void tally_write(const struct tally *tally, uint32_t nnodes, struct wire_out *out);
+
+/** Reads all that is left of @p in. @param tally all zero @return whether it makes sense */
+bool tally_read(struct tally *tally, uint32_t nnodes, struct wire_in *in);
 
 #endif

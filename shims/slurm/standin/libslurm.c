@@ -35,11 +35,12 @@ void slurm_abi_error(const char *fmt, ...)
     va_end(ap);
 }
 
+/* srun shows such lines, and daemons log them. */
 void slurm_abi_info(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_list(SAY_INFO, fmt, ap);
+    say_list(here != NULL ? SAY_INFO : SAY_NOTE, fmt, ap);
     va_end(ap);
 }
 
