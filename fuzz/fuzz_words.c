@@ -21,18 +21,27 @@ static void check_lines(char *text)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+static void write_words(json_object *state, bool stacks)
 {
-    struct json_tokener *tokener = json_tokener_new();
-    json_object *state = json_tokener_parse_ex(tokener, (const char *)data, (int)len);
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     FUZZ_CHECK(out != NULL);
-    words_write(out, state, "alice");
+    if (stacks)
+        words_write_stacks(out, state, "alice", false);
+    else
+        words_write(out, state, "alice");
     FUZZ_CHECK(fclose(out) == 0);
     check_lines(text);
     free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct json_tokener *tokener = json_tokener_new();
+    json_object *state = json_tokener_parse_ex(tokener, (const char *)data, (int)len);
+    write_words(state, false);
+    write_words(state, true);
     json_object_put(state);
     json_tokener_free(tokener);
     return 0;
@@ -53,9 +62,14 @@ void fuzz_seeds(void)
         "\"about\":\"x\",\"age\":1,\"left\":2}],\"asks\":[{\"about\":\"y\",\"age\":4}],\"peers\":[{"
         "\"node\":\"c1\",\"lost\":true},{\"node\":\"c3\",\"direct\":false,\"unreachable\":9,"
         "\"queued\":1}]}";
+    static const char stacks[] =
+        ",{\"node\":\"c2\",\"tasks\":[{\"rank\":1,\"stack\":[\"main\",\"MPI_Wait\",\"poll\"]},{"
+        "\"rank\":2,\"no_stack\":\"eu-stack: gone\"},{\"rank\":7,\"state\":\"lost\"}]}";
     static const char end[] = "],\"silent\":[{\"node\":\"c4\",\"why\":\"it is leaving\"}]}";
     char text[2048];
     snprintf(text, sizeof text, "%s%s", node, end);
+    fuzz_seed(text, strlen(text));
+    snprintf(text, sizeof text, "%s%s%s", node, stacks, end);
     fuzz_seed(text, strlen(text));
     snprintf(text, sizeof text, "%s%s%s", node, waits, end);
     fuzz_seed(text, strlen(text));

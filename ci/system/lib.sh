@@ -186,6 +186,23 @@ clean() {
   fi
 }
 
+# ---- tools that stop processes ----
+
+# make_fake DIR: a program by the name of eu-stack that stops its process, and then hangs; sets $fake
+make_fake() {
+  fake=$1
+  mkdir -p "$fake"
+  # shellcheck disable=SC2016  # for the shell there
+  printf '#!/bin/sh\nkill -STOP "$3"\nexec sleep 4711\n' >"$fake/eu-stack"
+  chmod 755 "$fake" "$fake/eu-stack"
+}
+
+# letters_of NAME: the letters of the states of the processes of that name
+letters_of() {
+  local pid
+  for pid in $(pids_of "$1"); do sed 's/.*) \(.\).*/\1/' "/proc/$pid/stat"; done 2>/dev/null
+}
+
 # ---- held steps ----
 
 # kill_together: those whose numbers are read die without time to see the others die

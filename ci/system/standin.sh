@@ -219,6 +219,26 @@ close_inherited() {
   done
 }
 
+all_stopped() { [ "$(letters_of hold | grep -c T)" = 8 ]; }
+none_stopped() { ! letters_of hold | grep -q '[Tt]'; }
+no_looker() { [ -z "$(pids_of muster-status)$(pids_of sleep)" ]; }
+
+# What all ranks do, and nothing of the tool is left when it is killed while it has stopped them.
+look_at_stacks() {
+  local found tool
+  found=$("$prefix/bin/muster-status" --stacks "$step" 2>&1)
+  check '--stacks: what all ranks do' "$found" \
+    grep -qE '^8 ranks  main > .*sleep.*  \(0-7 on node0,node1\)$' <<<"$found"
+  make_fake "$work/fake"
+  PATH=$fake:$PATH "$prefix/bin/muster-status" --stacks "$step" >"$work/killed" 2>&1 &
+  tool=$!
+  check 'a tool has stopped the tasks' "$(letters_of hold | tr '\n' ' ')" until_true 60 all_stopped
+  kill -9 $tool
+  wait $tool 2>/dev/null
+  check 'it is killed: no task stays stopped' "$(letters_of hold | tr '\n' ' ')" until_true 60 none_stopped
+  check 'it is killed: nothing of it is left' "$(pids_of muster-status)" until_true 60 no_looker
+}
+
 # Its servers are found by no more than being there.
 part_status() {
   local launcher watcher listed
@@ -231,6 +251,7 @@ part_status() {
   step=${listed%% *}
   listed=$("$prefix/bin/muster-status" "$step")
   check 'and shows it by that name' "$listed" grep -qE 'of .*: 2 of 2 nodes answer$' <<<"$listed"
+  look_at_stacks
   "$prefix/bin/muster-status" --watch=1 "$step" >"$work/watched" 2>&1 &
   watcher=$!
   check '--watch looks again' "$(cat "$work/watched")" until_true 60 looked_twice

@@ -11,7 +11,10 @@ Run as root. Starts a step of the user alice on two nodes. Her tools find its se
 file, and without a word; pps as srun starts it beside the step, and as it is started there; muster-status names each node's
 URI; pattrs says what muster serves; pctrl ends a rank, and then the step. To bob none of them says anything. When the step ends nothing is left of it.
 
-PART is find; by default all. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
+muster-status --stacks, started where srun is, shows what each rank does, to alice and root; when it is killed, no task
+stays stopped, and nothing of it is left.
+
+PART is find or stacks; by default all. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
@@ -20,9 +23,9 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 find_clients "$1"
 shift
 parts=("$@")
-[ $# -gt 0 ] || parts=(find)
+[ $# -gt 0 ] || parts=(find stacks)
 for part in "${parts[@]}"; do
-  case $part in find) ;; *) usage >&2; exit 2 ;; esac
+  case $part in find|stacks) ;; *) usage >&2; exit 2 ;; esac
 done
 spool=$(spool_dir)
 list_all() { list_leftovers; }
@@ -123,6 +126,44 @@ end_it() {
 }
 ends_by_15() { grep -qE 'rank 3 on node2 was killed by signal 15|pctrl.* calls PMIx_Job_control for rank 3: signal 15' <(logged_since) "$work/step.log"; }
 all_answer() { asked=$(on node2 alice "$status_tool" "$step" 2>&1) && grep -q ' 2 of 2 nodes answer$' <<<"$asked"; }
+
+# ---- what the ranks do ----
+
+all_stopped() { [ "$(letters_of hold | grep -c T)" = 4 ]; }
+none_stopped() { ! letters_of hold | grep -q '[Tt]'; }
+no_looker() { [ -z "$(pids_of muster-status)$(pids_of eu-stack)$(pgrep -f '^sleep 4711$')" ]; }
+stacks_said() {
+  grep -qE '^fence of 4 processes has waited for [0-9]+ s: missing (rank 3|one or more of ranks 2-3) on node2$' <<<"$found" &&
+    grep -qE '^3 ranks  main > PMIx_Fence  \(0-2 on node1,node2\)$' <<<"$found" &&
+    grep -qE '^1 rank   main > sleep_ms > .*nanosleep.*  \(3 on node2\)$' <<<"$found"
+}
+look_at_stacks() { found=$(as_alice "$status_tool" --stacks "$step" 2>&1) && stacks_said; }
+
+part_stacks() {
+  local found='' tool
+  start_step "$clients/hold" --in fence --victim 3 --delay 600000 --seconds 700
+  until_true 60 look_at_stacks
+  check 'what the ranks do, to alice' "$(tr '\n' ';' <<<"$found")" stacks_said
+  found=$("$status_tool" --stacks "${step%.0}" 2>&1)
+  check 'to root' "$(tr '\n' ';' <<<"$found")" stacks_said
+  found=$(as_alice "$status_tool" --stacks --json "$step" 2>&1)
+  check 'as JSON' "$(ci/lib/check-schema docs/muster-status.schema.json <<<"$found" 2>&1 | tail -n 3)" \
+    eval "grep -q '\"stack\":\[.*\"PMIx_Fence\"' <<<\"\$found\" && ci/lib/check-schema docs/muster-status.schema.json <<<\"\$found\""
+  found=$(setpriv --reuid bob --regid "$(id -g bob)" --init-groups --inh-caps=-all "$status_tool" --stacks "$step" 2>&1)
+  check 'bob is refused' "status $?: $found" [ "$found" = "muster-status: step ${step%.0} is alice's; only its owner and root may look at it" ]
+  make_fake "$MUSTER_CI_DIR/shared/fake"
+  as_alice env PATH="$fake:$PATH" "$status_tool" --stacks "$step" >"$work/killed.log" 2>&1 &
+  tool=$!
+  check 'a tool has stopped the tasks' "$(letters_of hold | tr '\n' ' ')" until_true 60 all_stopped
+  kill -9 $tool
+  wait $tool 2>/dev/null
+  check 'it is killed: no task stays stopped' "$(letters_of hold | tr '\n' ' ')" until_true 60 none_stopped
+  check 'it is killed: nothing of it is left' "$(pids_of muster-status) $(pids_of eu-stack)" until_true 60 no_looker
+  check 'the step goes on' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" kill -0 "$srun"
+  scancel "$job"
+  wait "$srun"
+  clean 'the end of the step that was looked at'
+}
 
 for part in "${parts[@]}"; do "part_$part"; done
 summary

@@ -8,6 +8,7 @@
 #include "common/server/status/status.h"
 #include "common/util/clock.h"
 #include "common/util/local.h"
+#include "common/util/log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -277,6 +278,8 @@ static void look_everywhere(struct search *search)
     const struct find *find = search->find;
     snprintf(search->where, sizeof search->where, "%s", find->dir);
     visit(search, NULL, find->step); /* a place may do so again, by another name or the same */
+    if (find->only && search->seen.live >= 0)
+        return;
     for (size_t i = 0; find->places != NULL && find->places[i] != NULL; i++) {
         char where[256] = "";
         size_t len = strlen(search->where);
@@ -370,7 +373,8 @@ static ssize_t read_some(int fd, char *buf, size_t cap, int64_t deadline, struct
     }
 }
 
-static char *read_answer(int fd, int64_t deadline, struct err *err)
+/* @param line the answer ends with the line, not with the connection */
+static char *read_answer(int fd, bool line, int64_t deadline, struct err *err)
 {
     size_t len = 0, cap = 1 << 16;
     char *text = malloc(cap);
@@ -385,6 +389,10 @@ static char *read_answer(int fd, int64_t deadline, struct err *err)
         if (n <= 0)
             break;
         len += (size_t)n;
+        if (line && text[len - 1] == '\n') {
+            text[len] = '\0';
+            return text;
+        }
         if (len + 1 < cap)
             continue;
         cap *= 2;
@@ -399,17 +407,44 @@ static char *read_answer(int fd, int64_t deadline, struct err *err)
     return NULL;
 }
 
+/* @return the connection, or -1 with the reason in @p err */
+static int ask(const struct find *find, const char *request, struct found *found, struct err *err)
+{
+    int fd = find_server(find, found, err);
+    found->guard = -1;
+    if (fd < 0 || send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request))
+        return fd;
+    err_set(err, "the server on this node cannot be asked: %s", strerror(errno));
+    close(fd);
+    return -1;
+}
+
 char *find_state(const struct find *find, struct found *found, struct err *err)
 {
-    const char *request = find->all ? "all\n" : "local\n";
-    int fd = find_server(find, found, err);
-    if (fd < 0)
-        return NULL;
-    char *answer = NULL;
-    if (send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request))
-        answer = read_answer(fd, now_ms() + find->ms, err);
-    else
-        err_set(err, "the server on this node cannot be asked: %s", strerror(errno));
-    close(fd);
+    int fd = ask(find, find->all ? "all\n" : "local\n", found, err);
+    char *answer = fd >= 0 ? read_answer(fd, false, now_ms() + find->ms, err) : NULL;
+    if (fd >= 0)
+        close(fd);
     return answer;
+}
+
+char *find_guarded(const struct find *find, struct found *found, struct err *err)
+{
+    int fd = ask(find, "guard\n", found, err);
+    char *answer = fd >= 0 ? read_answer(fd, true, now_ms() + find->ms, err) : NULL;
+    found->guard = fd;
+    if (answer == NULL)
+        find_let_go(found, true);
+    return answer;
+}
+
+void find_let_go(struct found *found, bool well)
+{
+    static const char word[] = "end\n";
+    if (found->guard < 0)
+        return;
+    if (well && send(found->guard, word, sizeof word - 1, MSG_NOSIGNAL) < 0)
+        log_debug("the server on this node has ended: %s", strerror(errno));
+    close(found->guard);
+    found->guard = -1;
 }

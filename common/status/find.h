@@ -29,12 +29,14 @@ struct find {
     const struct place *const *places; /**< where else, up to a NULL; NULL: nowhere */
     uid_t uid;                         /**< whose step it is; (uid_t)-1: any user's, for root */
     bool all;                          /**< the state of all its nodes, not of this one alone */
+    bool only;                         /**< what is in dir goes before what places have */
     int ms;                            /**< to wait for the answer */
 };
 
 /** Which server was asked. */
 struct found {
     uid_t owner;   /**< whose step it is */
+    int guard;     /**< of find_guarded(): the connection, to be closed by find_let_go() */
     unsigned runs; /**< how many servers the owner has here for a step of that name: of several runs
                       of the step, as of a job that was requeued, the last one is asked */
 };
@@ -58,6 +60,16 @@ const char *find_user_name(uid_t uid, char *buf, size_t cap);
  * @return the server's answer, which the caller frees; NULL with one sentence in @p err
  */
 char *find_state(const struct find *find, struct found *found, struct err *err);
+
+/**
+ * The same of this node alone, and the server guards its tasks from then on: when the connection
+ * ends, it has those go on that a tool has left stopped (docs/wire.md).
+ * @param found its guard is set
+ */
+char *find_guarded(const struct find *find, struct found *found, struct err *err);
+
+/** Ends that. @param well nothing was left stopped, as far as is known */
+void find_let_go(struct found *found, bool well);
 
 /** A step that has a server on this node. */
 struct find_step {

@@ -4,6 +4,8 @@
 #include "common/conf/conf_file.h"
 #include "common/server/status/status.h"
 #include "common/status/find.h"
+#include "common/status/program.h"
+#include "common/status/stacks.h"
 #include "common/status/stats.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
@@ -12,10 +14,10 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -26,22 +28,28 @@ enum {
 
 struct output {
     bool json;
-    bool stats; /* what was counted, not what waits */
-    int watch;  /* seconds between two looks; 0: one look */
+    bool stats;           /* what was counted, not what waits */
+    int watch;            /* seconds between two looks; 0: one look */
+    bool stacks, full;    /* what the ranks are doing; inside of MPI, too */
+    bool pieces;          /* started on each node by a muster-status that gathers all */
+    struct rlimit memory; /* of programs that are started */
 };
 
 static void usage(FILE *out)
 {
     fprintf(
         out,
-        "usage: muster-status [--stats] [--json] [--local] [--watch[=SECONDS]]\n"
-        "                     [--user USER] [--dir DIR] [STEP]\n"
+        "usage: muster-status [--stacks[=full] | --stats] [--json] [--local]\n"
+        "                     [--watch[=SECONDS]] [--user USER] [--dir DIR] [STEP]\n"
         "\n"
         "Shows the muster-servers of a step, such as 4711.0, and the ranks they wait for. To be "
         "run\n"
         "by the step's owner or root, on one of its nodes. Without STEP: lists your steps that\n"
         "have a server on this node; root's list has all users' steps.\n"
         "\n"
+        "  --stacks     what every rank is doing: stacks by eu-stack or gdb, equal ones as one;\n"
+        "               from any host that has the resource manager's commands. =full: also\n"
+        "               what MPI and PMIx do inside\n"
         "  --stats      how long operations have waited, and which node came last\n"
         "  --json       print what the servers say, or with --stats the same, as JSON\n"
         "  --local      this node's server only\n"
@@ -77,11 +85,10 @@ static void print_json(json_object *o)
 }
 
 /* How long operations have waited. */
-static int show_stats(json_object *state, bool json, const char *owner, struct err *err)
+static void show_stats(json_object *state, bool json, const char *owner, struct err *err)
 {
     struct stats stats = {0};
-    int rc = stats_read(&stats, state);
-    if (rc != 0) {
+    if (stats_read(&stats, state) != 0) {
         err_set(err, "what the server on this node says is no state of a step");
     } else if (json) {
         json_object *o = stats_json(&stats, owner);
@@ -91,26 +98,28 @@ static int show_stats(json_object *state, bool json, const char *owner, struct e
         stats_write(stdout, &stats, owner);
     }
     stats_free(&stats);
-    return rc;
 }
 
-/* The server is its user's, so what it says is made harmless here too. */
-static int show(char *answer, const struct output *output, uid_t uid, struct err *err)
+/* The server is its user's, so what it says is made harmless here too.
+ * @param state let go of */
+static void show(json_object *state, const struct output *output, uid_t uid, struct err *err)
 {
     char owner[64];
-    json_object *state = parse(answer);
     int rc = 0;
-    if (!json_object_is_type(state, json_type_object)) {
-        rc = err_set(err, "what the server on this node says makes no sense");
-    } else if (output->stats) {
-        rc = show_stats(state, output->json, find_user_name(uid, owner, sizeof owner), err);
-    } else if (output->json) {
+    find_user_name(uid, owner, sizeof owner);
+    if (!json_object_is_type(state, json_type_object))
+        err_set(err, "what the server on this node says makes no sense");
+    else if (output->stats)
+        show_stats(state, output->json, owner, err);
+    else if (output->json)
         print_json(state);
-    } else if (words_write(stdout, state, find_user_name(uid, owner, sizeof owner)) != 0) {
-        rc = err_set(err, "what the server on this node says is no state of a step");
-    }
+    else if (output->stacks)
+        rc = words_write_stacks(stdout, state, owner, output->full);
+    else
+        rc = words_write(stdout, state, owner);
+    if (rc != 0)
+        err_set(err, "what the server on this node says is no state of a step");
     json_object_put(state);
-    return rc;
 }
 
 /* By name, or by number on a node that does not know the name. */
@@ -130,11 +139,13 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'},
                                             {"local", no_argument, NULL, 'l'},
-                                            {"stats", no_argument, NULL, 's'},
                                             {"user", required_argument, NULL, 'u'},
                                             {"dir", required_argument, NULL, 'd'},
                                             {"watch", optional_argument, NULL, 'w'},
                                             {"version", no_argument, NULL, 'V'},
+                                            {"stacks", optional_argument, NULL, 'k'},
+                                            {"pieces", no_argument, NULL, 'p'},
+                                            {"stats", no_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     int c;
@@ -151,7 +162,18 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
             break;
         case 'd':
             find->dir = optarg;
+            find->only = true;
             break;
+        case 'p':
+            output->pieces = true;
+            break;
+        case 'k':
+            output->stacks = true;
+            output->full = optarg != NULL;
+            if (optarg == NULL || strcmp(optarg, "full") == 0)
+                break;
+            fprintf(stderr, "muster-status: --stacks: %s is not \"full\"\n", optarg);
+            return 3;
         case 'u':
             if (read_user(optarg, &find->uid))
                 break;
@@ -180,22 +202,15 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
         return 3;
     }
     find->step = argv[optind]; /* NULL: none is named */
-    if (output->stats && find->step == NULL) {
-        fprintf(stderr, "muster-status: --stats: give a step; without --stats, muster-status lists "
-                        "yours\n");
+    if (output->stats && output->stacks) {
+        fprintf(stderr, "muster-status: give --stacks or --stats, not both\n");
         return 3;
     }
-    return 0;
-}
-
-/* An admin who asks for a hostile user's step must not run out of memory by what its server
- * answers. */
-static void limit_memory(void)
-{
-#ifndef MUSTER_SANITIZED /* the sanitizers reserve terabytes */
-    const struct rlimit limit = {MEMORY_MAX, MEMORY_MAX};
-    setrlimit(RLIMIT_AS, &limit);
-#endif
+    if (find->step != NULL || !(output->stats || output->stacks || output->pieces))
+        return 0;
+    fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n",
+            output->stats ? "--stats" : "--stacks", output->stats ? "--stats" : "--stacks");
+    return 3;
 }
 
 /* Where muster.json has the servers' directories made, as far as nothing else is said. */
@@ -232,26 +247,65 @@ static void list(const struct find *find, bool json, struct err *err)
     free(steps);
 }
 
-/* One look. */
-static void look(const struct find *find, const struct output *output, struct err *err)
+/* @return the path of this program, for other nodes */
+static const char *own_path(char path[static PATH_MAX], struct err *err)
 {
-    struct found found;
-    char name[FIND_STEP_MAX + 1];
-    if (find->step == NULL) {
-        list(find, output->json, err);
-        return;
-    }
-    char *answer = find_state(find, &found, err);
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (n < 0)
+        err_set(err, "cannot find out where this program is: %s", strerror(errno));
+    path[n > 0 ? n : 0] = '\0';
+    return n > 0 ? path : NULL;
+}
+
+static json_object *get_stacks(const struct find *find, const struct output *output,
+                               struct found *found, struct err *err)
+{
+    char path[PATH_MAX];
+    if (!find->all)
+        return stacks_here(find, &output->memory, found, err);
+    return own_path(path, err) != NULL ? stacks_everywhere(find, path, &output->memory, found, err)
+                                       : NULL;
+}
+
+static json_object *get_state(const struct find *find, struct found *found, struct err *err)
+{
+    char name[FIND_STEP_MAX + 1], *answer = find_state(find, found, err);
     /* a job has one run; its servers here are those of several of its nodes */
-    if (answer != NULL && found.runs > 1 && !find_job(find, find->step, name, sizeof name))
+    if (answer != NULL && found->runs > 1 && !find_job(find, find->step, name, sizeof name))
         fprintf(
             stderr,
             "muster-status: %u servers of %s %s are on this node; this is from the one that was "
             "started last\n",
-            found.runs, find_unit(find, find->step), find->step);
-    if (answer != NULL)
-        show(answer, output, found.owner, err);
+            found->runs, find_unit(find, find->step), find->step);
+    json_object *state = answer != NULL ? parse(answer) : NULL;
+    if (answer != NULL && state == NULL)
+        err_set(err, "what the server on this node says makes no sense");
     free(answer);
+    return state;
+}
+
+/* One look. */
+static void look(const struct find *find, const struct output *output, struct err *err)
+{
+    struct found found;
+    if (find->step == NULL) {
+        list(find, output->json, err);
+        return;
+    }
+    json_object *state =
+        output->stacks ? get_stacks(find, output, &found, err) : get_state(find, &found, err);
+    if (state != NULL)
+        show(state, output, found.owner, err);
+}
+
+/* Of this node, for the muster-status that has started this one. */
+static void say_pieces(const struct find *find, const struct output *output, struct err *err)
+{
+    struct found found;
+    struct err why = {0};
+    json_object *state = stacks_here(find, &output->memory, &found, &why);
+    if (stacks_write_pieces(state, why.text) != 0)
+        err_set(err, "cannot write: %s", strerror(errno));
 }
 
 static void flush(struct err *err)
@@ -287,7 +341,9 @@ int main(int argc, char **argv)
     struct output output = {0};
     char tmpdir[CONF_PATH_SIZE], name[FIND_STEP_MAX + 1];
     struct err err = {0};
-    limit_memory();
+    /* An admin who asks for a hostile user's step must not run out of memory by what its server
+     * answers. */
+    output.memory = program_limit_memory(MEMORY_MAX);
     find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
     int done = read_options(argc, argv, &find, &output);
     if (done != 0)
@@ -296,7 +352,9 @@ int main(int argc, char **argv)
         find.step = name;
     if (find.dir == NULL)
         find.dir = find_dir(tmpdir, &err);
-    if (find.dir != NULL && output.watch > 0)
+    if (find.dir != NULL && output.pieces)
+        say_pieces(&find, &output, &err);
+    else if (find.dir != NULL && output.watch > 0)
         watch(&find, &output, &err);
     else if (find.dir != NULL)
         look(&find, &output, &err);

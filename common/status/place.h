@@ -6,8 +6,12 @@
 #ifndef MUSTER_STATUS_PLACE_H
 #define MUSTER_STATUS_PLACE_H
 
+#include "common/util/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+
+struct reach;
 
 /**
  * Takes one directory in which a server's directory may be.
@@ -29,6 +33,12 @@ struct place {
      * @param name filled in with its name as servers' directories have it, @p cap bytes
      * @return whether it is one. NULL: nothing of it is */
     bool (*name)(const char *text, char *name, size_t cap);
+
+    /** Adds the command lines that start a program once on each node of a step (reach.h).
+     * @param step as the user wrote it, any bytes
+     * @return 0, without a line where it knows no such step; -1 with the reason in @p err: it is
+     * its step, and cannot be reached. NULL: it reaches none */
+    int (*reach)(const char *step, struct reach *reach, struct err *err);
 };
 
 /** All places, up to a NULL. */

@@ -5,6 +5,7 @@
  */
 #include "common/status/words.h"
 
+#include "common/status/fold.h"
 #include "common/util/log.h"
 
 #include <stdbool.h>
@@ -262,6 +263,11 @@ static void write_psets(FILE *out, json_object *node)
         fprintf(out, "\n");
 }
 
+static const char *unit_of(json_object *node)
+{
+    return strcmp(text_of(node, "unit").s, "job") == 0 ? "job" : "step";
+}
+
 /* They come as they answered: c2 before c10. */
 static int by_node(const void *a, const void *b)
 {
@@ -279,29 +285,33 @@ static void write_stopped(FILE *out, json_object *node)
                 text_of(stopped, "breakpoint").s);
 }
 
-int words_write(FILE *out, json_object *state, const char *owner)
+/* The first line. @return the lists of @p state that there must be, sorted; 0, or -1 */
+static int write_head(FILE *out, json_object *state, const char *owner, json_object **nodes,
+                      json_object **silent)
 {
-    json_object *nodes = field(state, "nodes", json_type_array),
-                *silent = field(state, "silent", json_type_array);
-    if (length(nodes) == 0 || silent == NULL)
+    *nodes = field(state, "nodes", json_type_array);
+    *silent = field(state, "silent", json_type_array);
+    if (length(*nodes) == 0 || *silent == NULL)
         return -1;
-    json_object_array_sort(nodes, by_node);
-    json_object_array_sort(silent, by_node);
-    json_object *first = json_object_array_get_idx(nodes, 0);
-    const char *unit = strcmp(text_of(first, "unit").s, "job") == 0 ? "job" : "step";
-    fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", unit, text_of(first, "step").s, owner,
-            length(nodes), length(nodes) + length(silent));
-    write_settings(out, json_object_array_get_idx(nodes, 0));
-    write_psets(out, json_object_array_get_idx(nodes, 0));
-    write_stopped(out, json_object_array_get_idx(nodes, 0));
-    for (size_t i = 0; i < length(nodes); i++)
-        write_node(out, json_object_array_get_idx(nodes, i));
-    for (size_t i = 0; i < length(nodes); i++)
-        write_meeting(out, json_object_array_get_idx(nodes, i), unit);
+    json_object_array_sort(*nodes, by_node);
+    json_object_array_sort(*silent, by_node);
+    json_object *first = json_object_array_get_idx(*nodes, 0);
+    fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", unit_of(first), text_of(first, "step").s,
+            owner, length(*nodes), length(*nodes) + length(*silent));
+    return 0;
+}
+
+static void write_silent(FILE *out, json_object *silent)
+{
     for (size_t i = 0; i < length(silent); i++) {
         json_object *o = json_object_array_get_idx(silent, i);
         fprintf(out, "%s: %s\n", text_of(o, "node").s, text_of(o, "why").s);
     }
+}
+
+/* Which operations wait, and for whom. */
+static void write_waiting(FILE *out, json_object *nodes)
+{
     json_object *best = best_views(nodes);
     size_t lines = 0;
     json_object_object_foreach(best, id, tracker)
@@ -315,5 +325,34 @@ int words_write(FILE *out, json_object *state, const char *owner)
         lines += write_own(out, json_object_array_get_idx(nodes, i));
     if (lines == 0)
         fprintf(out, "nothing waits\n");
+}
+
+int words_write(FILE *out, json_object *state, const char *owner)
+{
+    json_object *nodes, *silent;
+    if (write_head(out, state, owner, &nodes, &silent) != 0)
+        return -1;
+    json_object *first = json_object_array_get_idx(nodes, 0);
+    write_settings(out, first);
+    write_psets(out, first);
+    write_stopped(out, first);
+    for (size_t i = 0; i < length(nodes); i++)
+        write_node(out, json_object_array_get_idx(nodes, i));
+    for (size_t i = 0; i < length(nodes); i++)
+        write_meeting(out, json_object_array_get_idx(nodes, i), unit_of(first));
+    write_silent(out, silent);
+    write_waiting(out, nodes);
+    return 0;
+}
+
+int words_write_stacks(FILE *out, json_object *state, const char *owner, bool full)
+{
+    json_object *nodes, *silent;
+    if (write_head(out, state, owner, &nodes, &silent) != 0)
+        return -1;
+    write_silent(out, silent);
+    write_stopped(out, json_object_array_get_idx(nodes, 0));
+    write_waiting(out, nodes);
+    fold_write(out, nodes, full);
     return 0;
 }

@@ -6,6 +6,7 @@
 #define MUSTER_STATUS_WORDS_H
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /**
@@ -16,5 +17,10 @@
  * @return 0, or -1 when it is no state of a step
  */
 int words_write(FILE *out, json_object *state, const char *owner);
+
+/** Writes the operations that wait, and below them what the ranks are doing: fold.h.
+ * @param state with the stacks of tasks @param full the same as for fold_write()
+ * @return 0, or -1 when it is no state of a step */
+int words_write_stacks(FILE *out, json_object *state, const char *owner, bool full);
 
 #endif

@@ -2,6 +2,8 @@
 /* A job's number alone stands for its first step: 4711 is 4711.0. */
 #include "plugins/slurm/place.h"
 
+#include "plugins/slurm/reach.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -19,4 +21,4 @@ static void slurm_each(const char *step, place_visit_fn *visit, void *arg, char 
     visit(arg, NULL, first);
 }
 
-const struct place slurm_place = {.each = slurm_each};
+const struct place slurm_place = {.each = slurm_each, .reach = slurm_reach};

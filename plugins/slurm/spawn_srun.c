@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a spawned step is asked for. The environment is that of the first srun, which Slurm's own
- * variables of its step leave: they would be options of the second one. What a process runs stands
- * in variables, too, as other users see command lines. */
+/* How a spawned step is asked for. The environment is that of the first srun (srun_env.h). What a
+ * process runs stands in variables, too, as other users see command lines. */
 #include "plugins/slurm/spawn_srun.h"
 
 #include "common/launch/boot.h"
 #include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/srun_env.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,23 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Of Slurm's variables, those that are of the cluster or of the user's taste, not of a step. */
-static const char *const kept[] = {
-    "SLURM_CONF",         "SLURM_JWT",
-    "SLURM_LABELIO",      "SLURM_UNBUFFEREDIO",
-    "SLURM_DEBUG",        "SLURM_TASK_PROLOG",
-    "SLURM_TASK_EPILOG",  "SLURM_KILL_BAD_EXIT",
-    "SLURM_CLUSTER_NAME", "SLURM_PROFILE",
-    "SLURM_ACCTG_FREQ",   "SLURM_CPU_FREQ_REQ",
-    "SLURM_CONF_SERVER",  "SLURM_SRUN_REDUCE_TASK_EXIT_MSG",
-};
-
-/* Of this step, and not of the next one. */
-static const char *const dropped[] = {"SLURM_",        "SLURMD_",      "SRUN_",
-                                      "PMIX_",         "PMI_",         PLAN_ENV,
-                                      PLAN_PARENT_ENV, PLAN_APPS_ENV,  PLAN_CHANNEL_ENV,
-                                      "MUSTER_AGENT",  BOOT_PSETS_ENV, BOOT_DEBUG_ENV};
 
 enum { COMPONENTS_MAX = 128 /* Slurm's MAX_HET_JOB_COMPS */ };
 
@@ -158,23 +141,12 @@ char **spawn_argv(const struct spawn_place *place, const struct spawn_order *ord
     return finish(&argv);
 }
 
-static bool is_of(const char *variable, const char *const *names, size_t n, bool whole)
-{
-    for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(names[i]);
-        if (strncmp(variable, names[i], len) == 0 && (!whole || variable[len] == '='))
-            return true;
-    }
-    return false;
-}
-
 char **spawn_env(const struct spawn_place *place, const struct spawn_order *order)
 {
-    struct list env = {0};
-    for (char *const *p = place->env; p != NULL && *p != NULL; p++)
-        if (is_of(*p, kept, sizeof kept / sizeof *kept, true) ||
-            !is_of(*p, dropped, sizeof dropped / sizeof *dropped, false))
-            add(&env, "%s", *p);
+    struct list env = {.items = srun_env(place->env)};
+    env.failed = env.items == NULL;
+    while (!env.failed && env.items[env.n] != NULL)
+        env.n++;
     for (uint32_t i = 0; i < order->what.nplan; i++)
         add(&env, PLAN_ENV "%u=%s", i, order->what.plan[i]);
     add(&env, PLAN_PARENT_ENV "=%u %s", order->what.rank, order->what.parent);

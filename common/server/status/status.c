@@ -194,6 +194,8 @@ static void put_tasks(json_object *to, const struct server *server)
         json_object *o = json_object_new_object();
         put_number(o, "rank", here->ranks[k]);
         put_text(o, "state", task_state_name(task->state));
+        if (task->pid > 0 && !task_has_ended(task))
+            put_number(o, "pid", (uint64_t)task->pid);
         json_object_array_add(list.array, o);
     }
     put_list(to, "tasks", &list);

@@ -5,11 +5,11 @@
  * SIGUSR1 has the state of this server written to `status.json` in its directory, mode 0600.
  *
  * The socket `status` in the same directory, which is the user's alone, takes one request a
- * connection, "local\n" or "all\n", and answers with one object (docs/wire.md). Only the server's
- * own uid and root are answered. For "all" all servers are asked for ASK_STATUS (peers/ask_all.h).
- * However many ask at once, one collection serves them; connections, their life and the size of
- * what is collected are bounded. Frames of peers take another way (rm.h), which nothing here
- * touches.
+ * connection, "local\n", "all\n" or "guard\n", and answers with one object (docs/wire.md). Only the
+ * server's own uid and root are answered. For "all" all servers are asked for ASK_STATUS
+ * (peers/ask_all.h). However many ask at once, one collection serves them; connections, their life
+ * and the size of what is collected are bounded. Frames of peers take another way (rm.h), which
+ * nothing here touches.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_STATUS_H

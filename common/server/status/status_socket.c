@@ -2,6 +2,7 @@
 /* Requests for the state: the socket, and the collection of what other servers say. */
 #include "common/server/peers/ask_all.h"
 #include "common/server/server.h"
+#include "common/server/status/guard.h"
 #include "common/server/status/status.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
@@ -24,8 +25,9 @@ struct connection {
     TAILQ_ENTRY(connection) entry;
     struct status *status;
     struct bufferevent *bev;
-    struct timer end; /* of its life */
-    bool waiting;     /* for the collection */
+    struct timer end;    /* of its life */
+    bool waiting;        /* for the collection */
+    struct guard *guard; /* it stands as long as a tool looks at tasks; NULL: it does not */
 };
 
 /* What all servers say, as it comes: text of JSON, with a comma after each element. Objects would
@@ -39,6 +41,7 @@ struct status {
     struct server *server;
     struct evconnlistener *listener;
     struct status_signal *signal;
+    struct guards *guards;
     TAILQ_HEAD(, connection) open;
     unsigned count;
     struct collection *collection; /* NULL: no client waits for one */
@@ -48,6 +51,8 @@ struct status {
 
 static void drop(struct connection *c)
 {
+    if (c->guard != NULL)
+        guard_end(c->guard, false);
     TAILQ_REMOVE(&c->status->open, c, entry);
     c->status->count--;
     timer_stop(&c->end);
@@ -228,6 +233,32 @@ int32_t status_answer(struct server *server, struct wire_out *out)
 
 /* ---- requests ---- */
 
+/* The state of this server, as for "local"; then the connection stands until the client says "end",
+ * or is no more. */
+static void begin_guard(struct connection *c)
+{
+    struct collection own = {0};
+    c->guard = c->status->guards != NULL ? guard_begin(c->status->guards) : NULL;
+    if (c->guard == NULL) {
+        log_warning("too many tools look at the tasks of this node; one was refused");
+        drop(c);
+        return;
+    }
+    timer_stop(&c->end);
+    add_self(c->status, &own);
+    struct wire_out answer = collection_end(&own);
+    if (answer.failed || bufferevent_write(c->bev, answer.data, answer.len) != 0)
+        drop(c);
+    wire_out_free(&answer);
+}
+
+static void end_guard(struct connection *c, const char *word)
+{
+    guard_end(c->guard, strcmp(word, "end\n") == 0);
+    c->guard = NULL;
+    drop(c);
+}
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
     struct connection *c = arg;
@@ -237,7 +268,12 @@ static void on_read(struct bufferevent *bev, void *arg)
     evbuffer_copyout(input, line, STATUS_REQUEST_MAX);
     if (len < STATUS_REQUEST_MAX && strchr(line, '\n') == NULL)
         return; /* more is to come */
-    if (strcmp(line, "local\n") == 0) {
+    if (c->guard != NULL) {
+        end_guard(c, line);
+    } else if (strcmp(line, "guard\n") == 0) {
+        evbuffer_drain(input, len);
+        begin_guard(c);
+    } else if (strcmp(line, "local\n") == 0) {
         struct collection own = {0};
         add_self(c->status, &own);
         struct wire_out answer = collection_end(&own);
@@ -324,6 +360,7 @@ struct status *status_open(struct server *server)
     status->server = server;
     TAILQ_INIT(&status->open);
     status->signal = status_signal_open(server);
+    status->guards = guards_open(server);
     if (open_socket(status) != 0)
         log_warning("muster-status will not see this node: no socket in %s: %s",
                     server->boot.tmpdir, strerror(errno));
@@ -336,6 +373,7 @@ void status_close(struct status *status)
         return;
     while (!TAILQ_EMPTY(&status->open))
         drop(TAILQ_FIRST(&status->open));
+    guards_close(status->guards);
     if (status->listener != NULL)
         evconnlistener_free(status->listener);
     status_signal_close(status->signal);

@@ -308,6 +308,29 @@ static void closing_while_one_waits(void **state)
     client_free(c);
 }
 
+/* It stands until the client says so, or goes, and does not hinder others. */
+static void a_guard(void **state)
+{
+    struct client *c = client_new(), *other;
+    (void)state;
+    say(c, "guard\n");
+    assert_false(ended(c));
+    assert_true(c->used > 0 && c->text[c->used - 1] == '\n');
+    json_object *o = json_tokener_parse(c->text);
+    kit_assert_text(o, "nodes.0.node", "c000");
+    json_object_put(o);
+    kit->now += 10 * STATUS_LIFE_S * 1000;
+    timers_run(&kit->server.timers);
+    assert_false(ended(c));
+    other = client_new();
+    say(other, "local\n");
+    json_object_put(answer_of(other));
+    say(c, "end\n");
+    assert_true(ended(c));
+    client_free(c);
+    client_free(other);
+}
+
 static void the_signal(void **state)
 {
     char path[256], text[65536] = "";
@@ -348,6 +371,7 @@ int main(void)
         TEST(a_lost_server),
         TEST(a_server_that_has_left),
         TEST(closing_while_one_waits),
+        TEST(a_guard),
         TEST(the_signal),
     };
     log_open(quiet, NULL, LOG_LEVEL_DEBUG, NULL);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * A piece is "muster NODE + TEXT" while more follows, and "muster NODE . TEXT" at the end.
+ */
+#include "common/status/pieces.h"
+
+#include "common/status/find.h"
+#include "common/status/program.h"
+#include "common/util/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MARK "muster "
+
+enum {
+    PIECE_MAX = 800,     /* bytes of text in a line: Slurm keeps lines below 1024 bytes together */
+    NODE_NAME_MAX = 100, /* bytes of a node's name */
+    AT_ONCE = 8,         /* command lines */
+    GRACE_MS = 3000,     /* from SIGTERM to SIGKILL */
+    DEPTH_MAX = 16,      /* of JSON */
+    LINE_BYTES = 4096,   /* bytes of a line; a longer one is no piece */
+};
+
+struct pieces_node {
+    char *name, *text; /* owned */
+    size_t len;
+    bool whole;
+};
+
+int pieces_write(FILE *out, const char *node, const char *text)
+{
+    size_t len = strlen(text);
+    do {
+        size_t n = len < PIECE_MAX ? len : PIECE_MAX;
+        fprintf(out, MARK "%.*s %c %.*s\n", NODE_NAME_MAX, node, n < len ? '+' : '.', (int)n, text);
+        text += n;
+        len -= n;
+    } while (len > 0);
+    return fflush(out) != 0 || ferror(out) ? -1 : 0;
+}
+
+static struct pieces_node *node_of(struct pieces *pieces, const char *name, size_t len)
+{
+    for (size_t i = 0; i < pieces->n; i++)
+        if (strncmp(pieces->nodes[i].name, name, len) == 0 && pieces->nodes[i].name[len] == '\0')
+            return &pieces->nodes[i];
+    struct pieces_node *more = realloc(pieces->nodes, (pieces->n + 1) * sizeof *more);
+    if (more == NULL)
+        return NULL;
+    pieces->nodes = more;
+    more[pieces->n] = (struct pieces_node){.name = strndup(name, len)};
+    return more[pieces->n].name != NULL ? &more[pieces->n++] : NULL;
+}
+
+int pieces_take(struct pieces *pieces, const char *line)
+{
+    if (strncmp(line, MARK, sizeof MARK - 1) != 0)
+        return 0;
+    const char *name = line + sizeof MARK - 1, *kind = strchr(name, ' ');
+    if (kind == NULL || kind == name || kind - name > NODE_NAME_MAX || kind[1] == '\0' ||
+        kind[2] != ' ')
+        return 0;
+    struct pieces_node *node = node_of(pieces, name, (size_t)(kind - name));
+    size_t len = strlen(kind + 3);
+    if (node == NULL || (pieces->bytes += len) > FIND_ANSWER_MAX)
+        return -1;
+    if (node->whole)
+        return 0;
+    char *more = realloc(node->text, node->len + len + 1);
+    if (more == NULL)
+        return -1;
+    memcpy(more + node->len, kind + 3, len + 1);
+    node->text = more;
+    node->len += len;
+    node->whole = kind[1] == '.';
+    return 0;
+}
+
+static void add_silent(json_object *all, const char *node, const char *why)
+{
+    json_object *silent = NULL, *o = json_object_new_object();
+    json_object_object_get_ex(all, "silent", &silent);
+    json_object_object_add(o, "node", json_object_new_string(node));
+    json_object_object_add(o, "why", json_object_new_string(why));
+    json_object_array_add(silent, o);
+}
+
+/* Moves the elements of one list. @return whether there was one at least */
+static bool move(json_object *all, json_object *from, const char *key)
+{
+    json_object *to = NULL, *list = NULL;
+    json_object_object_get_ex(all, key, &to);
+    if (!json_object_object_get_ex(from, key, &list) || !json_object_is_type(list, json_type_array))
+        return false;
+    size_t n = json_object_array_length(list);
+    for (size_t i = 0; i < n; i++)
+        json_object_array_add(to, json_object_get(json_object_array_get_idx(list, i)));
+    return n > 0;
+}
+
+static void add_answer(json_object *all, const struct pieces_node *node)
+{
+    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+    json_object *answer = tokener != NULL && node->whole
+                              ? json_tokener_parse_ex(tokener, node->text, (int)node->len)
+                              : NULL;
+    json_tokener_free(tokener);
+    bool nodes = move(all, answer, "nodes"), silent = move(all, answer, "silent");
+    if (!nodes && !silent)
+        add_silent(all, node->name, node->whole ? "its answer makes no sense" : "it broke off");
+    json_object_put(answer);
+}
+
+json_object *pieces_end(struct pieces *pieces)
+{
+    json_object *all = json_object_new_object();
+    json_object_object_add(all, "nodes", json_object_new_array());
+    json_object_object_add(all, "silent", json_object_new_array());
+    for (size_t i = 0; i < pieces->n; i++) {
+        add_answer(all, &pieces->nodes[i]);
+        free(pieces->nodes[i].name);
+        free(pieces->nodes[i].text);
+    }
+    free(pieces->nodes);
+    *pieces = (struct pieces){0};
+    return all;
+}
+
+/* ---- the command lines ---- */
+
+/* One that runs. */
+struct source {
+    const struct reach_line *line; /* NULL: none */
+    struct program program;
+    char text[LINE_BYTES];
+    size_t len;
+    bool skips; /* the rest of a line that was too long */
+};
+
+struct run {
+    const struct reach *reach;
+    const struct rlimit *memory;
+    size_t next; /* of the lines: which is to be started */
+    struct source sources[AT_ONCE];
+    struct pieces pieces;
+    int64_t deadline;
+    int killed; /* signal that was sent last; 0: none */
+    struct err failed;
+};
+
+static void start_some(struct run *run)
+{
+    for (int i = 0; i < AT_ONCE && run->next < run->reach->n && run->killed == 0; i++) {
+        struct source *source = &run->sources[i];
+        if (source->line != NULL)
+            continue;
+        const struct reach_line *line = &run->reach->lines[run->next++];
+        const struct program_plan plan = {.argv = line->argv,
+                                          .env = line->env,
+                                          .death = SIGTERM,
+                                          .reads_out = true,
+                                          .no_input = true,
+                                          .memory = run->memory};
+        source->len = 0;
+        source->skips = false;
+        if (program_start(&source->program, &plan) == 0)
+            source->line = line;
+        else
+            err_set(&run->failed, "cannot start %s: %s", line->argv[0], strerror(errno));
+    }
+}
+
+/* Takes the whole lines of what came. */
+static void take_lines(struct run *run, struct source *source)
+{
+    char *from = source->text, *end;
+    while ((end = memchr(from, '\n', source->len - (size_t)(from - source->text))) != NULL) {
+        *end = '\0';
+        if (!source->skips && pieces_take(&run->pieces, from) != 0)
+            err_set(&run->failed, "the answers are too long");
+        source->skips = false;
+        from = end + 1;
+    }
+    source->len -= (size_t)(from - source->text);
+    memmove(source->text, from, source->len);
+    if (source->len == sizeof source->text) {
+        source->skips = true;
+        source->len = 0;
+    }
+}
+
+static void end_source(struct source *source)
+{
+    program_end(&source->program);
+    source->line = NULL;
+}
+
+static void read_source(struct run *run, struct source *source)
+{
+    ssize_t n =
+        read(source->program.out, source->text + source->len, sizeof source->text - source->len);
+    if (n > 0) {
+        source->len += (size_t)n;
+        take_lines(run, source);
+    } else if (n == 0 || errno != EINTR) {
+        end_source(source);
+    }
+}
+
+/* First in order; then it is killed; then what it has started has its pipe open, and is let be. */
+static void end_all(struct run *run)
+{
+    bool killed = run->killed == SIGKILL;
+    run->killed = run->killed == 0 ? SIGTERM : SIGKILL;
+    run->deadline = now_ms() + GRACE_MS;
+    for (int i = 0; i < AT_ONCE; i++)
+        if (run->sources[i].line != NULL && !killed)
+            kill(run->sources[i].program.pid, run->killed);
+        else if (run->sources[i].line != NULL)
+            end_source(&run->sources[i]);
+}
+
+/* @return whether some run */
+static bool wait_some(struct run *run)
+{
+    struct pollfd fds[AT_ONCE];
+    bool open = false;
+    for (int i = 0; i < AT_ONCE; i++) {
+        const struct source *source = &run->sources[i];
+        fds[i] = (struct pollfd){.fd = source->line != NULL ? source->program.out : -1,
+                                 .events = POLLIN};
+        open |= source->line != NULL;
+    }
+    int rc = open ? poll(fds, AT_ONCE, deadline_left(run->deadline)) : 0;
+    for (int i = 0; i < AT_ONCE && rc > 0; i++)
+        if (fds[i].revents != 0)
+            read_source(run, &run->sources[i]);
+    if (open && now_ms() >= run->deadline)
+        end_all(run);
+    return open;
+}
+
+static bool has_node(json_object *all, const char *key, const char *name)
+{
+    json_object *list = NULL, *text;
+    json_object_object_get_ex(all, key, &list);
+    for (size_t i = 0; i < json_object_array_length(list); i++)
+        if (json_object_object_get_ex(json_object_array_get_idx(list, i), "node", &text) &&
+            json_object_is_type(text, json_type_string) &&
+            strcmp(json_object_get_string(text), name) == 0)
+            return true;
+    return false;
+}
+
+static void add_missing(json_object *all, const struct reach *reach, const char *why)
+{
+    for (size_t i = 0; i < reach->n; i++)
+        for (char **node = reach->lines[i].nodes; node != NULL && *node != NULL; node++)
+            if (!has_node(all, "nodes", *node) && !has_node(all, "silent", *node))
+                add_silent(all, *node, why);
+}
+
+json_object *pieces_run(const struct reach *reach, int ms, const struct rlimit *memory,
+                        struct err *err)
+{
+    struct run *run = calloc(1, sizeof *run);
+    char late[64];
+    if (run == NULL) {
+        err_set(err, "out of memory");
+        return NULL;
+    }
+    run->reach = reach;
+    run->memory = memory;
+    run->deadline = now_ms() + ms;
+    do
+        start_some(run);
+    while (wait_some(run));
+    json_object *all = pieces_end(&run->pieces);
+    snprintf(late, sizeof late, "no answer within %d s", ms / 1000);
+    add_missing(all, reach, run->killed != 0 ? late : "no answer came from there");
+    if (run->failed.text[0] != '\0') {
+        err_set(err, "%s", run->failed.text);
+        json_object_put(all);
+        all = NULL;
+    }
+    free(run);
+    return all;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Programs that a tool starts, and that do not outlive it.
+ */
+#ifndef MUSTER_STATUS_PROGRAM_H
+#define MUSTER_STATUS_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/** A program that runs. */
+struct program {
+    pid_t pid; /**< 0: none */
+    int out;   /**< what it writes, to be closed by program_end(); -1: it writes where we write */
+};
+
+/** How to start one. */
+struct program_plan {
+    char *const *argv;           /**< up to a NULL; the first is looked for in PATH */
+    char *const *env;            /**< NULL: ours */
+    int death;                   /**< the signal that it gets when we end */
+    bool reads_out;              /**< its standard output comes to us */
+    bool reads_errors;           /**< so does its standard error */
+    bool no_input;               /**< else it has ours */
+    const struct rlimit *memory; /**< its limit; NULL: ours */
+};
+
+/** @return 0, or -1 with errno set: it was not started @thread one, which lives on: the kernel
+ * takes its end for ours */
+int program_start(struct program *program, const struct program_plan *plan);
+
+/** Waits for its end. @return as of waitpid(), or -1 @thread any */
+int program_end(struct program *program);
+
+/** Runs a program that says little. @param ms until it is killed
+ * @param why NULL: its standard error is ours; else that is read, too, and on failure the last line
+ * comes here, "" if there is none; @p cap bytes
+ * @return what it has written, for free(); NULL: it was not started, ended with another status than
+ * 0, or was killed. @thread as of program_start() */
+char *program_ask(char *const argv[], int ms, char *why, size_t cap);
+
+/** Looks for a program in PATH. @return whether there is one @thread any */
+bool program_is_there(const char *name);
+
+/** Lowers our own limit of memory, so that nothing that others say makes us run out of it.
+ * @return the limit before that, for the programs that are started @thread any */
+struct rlimit program_limit_memory(unsigned long bytes);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * On a node: the server's guard, the owner's rights, the stacks. For all nodes: the command lines
+ * of a place, and one answer out of theirs.
+ */
+#include "common/status/stacks.h"
+
+#include "common/status/look.h"
+#include "common/status/owner.h"
+#include "common/status/pieces.h"
+#include "common/status/reach.h"
+#include "common/util/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECES_MS = 25000 /* each node has its own deadline, which is less */, DEPTH_MAX = 16 };
+
+/* @return the only element of {"nodes":[STATE],...}, or NULL */
+static json_object *only_node(json_object *state)
+{
+    json_object *nodes = NULL, *node = NULL;
+    if (json_object_is_type(state, json_type_object) &&
+        json_object_object_get_ex(state, "nodes", &nodes) &&
+        json_object_is_type(nodes, json_type_array) && json_object_array_length(nodes) == 1)
+        node = json_object_array_get_idx(nodes, 0);
+    return json_object_is_type(node, json_type_object) ? node : NULL;
+}
+
+static pid_t first_pid(json_object *node)
+{
+    json_object *tasks = NULL, *pid = NULL;
+    json_object_object_get_ex(node, "tasks", &tasks);
+    for (size_t i = 0;
+         json_object_is_type(tasks, json_type_array) && i < json_object_array_length(tasks); i++)
+        if (json_object_object_get_ex(json_object_array_get_idx(tasks, i), "pid", &pid))
+            return json_object_get_int(pid);
+    return 0;
+}
+
+json_object *stacks_here(const struct find *find, const struct rlimit *memory, struct found *found,
+                         struct err *err)
+{
+    char *text = find_guarded(find, found, err);
+    if (text == NULL)
+        return NULL;
+    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+    json_object *state =
+        tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)strlen(text)) : NULL;
+    json_object *node = only_node(state);
+    json_tokener_free(tokener);
+    free(text);
+    bool well = true;
+    if (node == NULL)
+        err_set(err, "what the server on this node says makes no sense");
+    else if (owner_become(found->owner, first_pid(node), err) == 0)
+        well = look_at_tasks(node, memory);
+    find_let_go(found, well);
+    if (err->text[0] == '\0')
+        return state;
+    json_object_put(state);
+    return NULL;
+}
+
+/* @return what was gathered, unless no node has a state; then why */
+static json_object *is_said(json_object *state, struct err *err)
+{
+    json_object *nodes = NULL, *silent = NULL, *node = NULL, *why = NULL;
+    if (state == NULL)
+        return NULL;
+    json_object_object_get_ex(state, "nodes", &nodes);
+    json_object_object_get_ex(state, "silent", &silent);
+    if (json_object_array_length(nodes) > 0)
+        return state;
+    json_object *first = json_object_array_get_idx(silent, 0);
+    if (json_object_object_get_ex(first, "node", &node) &&
+        json_object_object_get_ex(first, "why", &why))
+        err_set(err, "%s: %s", json_object_get_string(node), json_object_get_string(why));
+    else
+        err_set(err, "no node has answered");
+    json_object_put(state);
+    return NULL;
+}
+
+json_object *stacks_everywhere(const struct find *find, const char *program,
+                               const struct rlimit *memory, struct found *found, struct err *err)
+{
+    char uid[16];
+    const char *argv[8] = {program, "--pieces"};
+    size_t n = 2;
+    struct reach reach = {.program = argv, .uid = find->uid};
+    if (find->uid != (uid_t)-1 && geteuid() == 0) {
+        snprintf(uid, sizeof uid, "%u", (unsigned)find->uid);
+        argv[n++] = "--user";
+        argv[n++] = uid;
+    }
+    if (find->only) {
+        argv[n++] = "--dir";
+        argv[n++] = find->dir;
+    }
+    /* a resource manager lets nobody else into the job, not root either */
+    json_object *state = reach_find(&reach, find->places, find->step, err) == 0 &&
+                                 owner_become(reach.owner, 0, err) == 0
+                             ? pieces_run(&reach, PIECES_MS, memory, err)
+                             : NULL;
+    *found = (struct found){.owner = reach.owner, .guard = -1, .runs = 1};
+    reach_free(&reach);
+    return is_said(state, err);
+}
+
+/* As a node's answer that has no state. */
+static json_object *silent(const char *node, const char *why)
+{
+    json_object *all = json_object_new_object(), *list = json_object_new_array(),
+                *o = json_object_new_object();
+    json_object_object_add(o, "node", json_object_new_string(node));
+    json_object_object_add(o, "why", json_object_new_string(why));
+    json_object_array_add(list, o);
+    json_object_object_add(all, "silent", list);
+    return all;
+}
+
+int stacks_write_pieces(json_object *state, const char *why)
+{
+    char host[256] = "";
+    json_object *name = NULL, *node = only_node(state);
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    bool named = node != NULL && json_object_object_get_ex(node, "node", &name) &&
+                 json_object_is_type(name, json_type_string);
+    if (node == NULL) {
+        json_object_put(state);
+        state = silent(host, why);
+    }
+    const char *text = json_object_to_json_string_ext(state, JSON_C_TO_STRING_PLAIN |
+                                                                 JSON_C_TO_STRING_NOSLASHESCAPE);
+    int rc = pieces_write(stdout, named ? json_object_get_string(name) : host,
+                          text != NULL ? text : "{}");
+    json_object_put(state);
+    return rc;
+}

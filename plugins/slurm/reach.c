@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* squeue knows which nodes a step has, and srun --overlap starts a program there, within the limits
+ * of the job and as its user. A step of several components has a line of squeue for each. */
+#include "plugins/slurm/reach.h"
+
+#include "common/status/find.h"
+#include "common/status/program.h"
+#include "common/util/text.h"
+#include "plugins/slurm/srun_env.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ASK_MS = 20000, DIGITS_MAX = 10 };
+
+extern char **environ;
+
+/* "4711" or "4711.0", in two parts. */
+struct step_name {
+    char job[DIGITS_MAX + 1], step[DIGITS_MAX + 1];
+};
+
+static bool read_name(const char *text, struct step_name *name)
+{
+    size_t job = strspn(text, "0123456789");
+    const char *step = text[job] == '.' ? text + job + 1 : "0";
+    size_t len = strspn(step, "0123456789");
+    if (job == 0 || job > DIGITS_MAX || (text[job] != '\0' && text[job] != '.') || len == 0 ||
+        len > DIGITS_MAX || step[len] != '\0')
+        return false;
+    snprintf(name->job, sizeof name->job, "%.*s", (int)job, text);
+    snprintf(name->step, sizeof name->step, "%s", step);
+    return true;
+}
+
+/* @return names of "node[1-4]", one a line, for free(), or NULL */
+static char *host_names(const char *list)
+{
+    char *const argv[] = {(char *)"scontrol", (char *)"show", (char *)"hostnames", (char *)list,
+                          NULL};
+    return program_ask(argv, ASK_MS, NULL, 0);
+}
+
+/* @return lines as a list, or NULL: there are none, or memory ran out */
+static char **split(char *lines, size_t *n)
+{
+    char **list = NULL, *line;
+    for (*n = 0; (line = strsep(&lines, "\n")) != NULL;) {
+        if (line[0] == '\0')
+            continue;
+        list = reach_word(list, line);
+        if (list == NULL)
+            return NULL;
+        ++*n;
+    }
+    return list;
+}
+
+/* @param group the component, or "" @param hosts as squeue has them */
+static int add_line(struct reach *reach, const struct step_name *name, const char *group,
+                    const char *hosts, struct err *err)
+{
+    char step[2 * DIGITS_MAX + 2], job[32], nodes[32], tasks[32], component[40];
+    size_t n = 0;
+    char *names = host_names(hosts), **list = names != NULL ? split(names, &n) : NULL,
+         *where = text_format("--nodelist=%s", hosts), **env = srun_env(environ);
+    free(names);
+    snprintf(step, sizeof step, "%s.%s", name->job, name->step);
+    snprintf(job, sizeof job, "--jobid=%s", name->job);
+    snprintf(nodes, sizeof nodes, "--nodes=%zu", n);
+    snprintf(tasks, sizeof tasks, "--ntasks=%zu", n);
+    snprintf(component, sizeof component, "--het-group=%.10s", group);
+    const char *const before[] = {"srun",
+                                  job,
+                                  "--overlap",
+                                  "--mpi=none",
+                                  "--mem=0",
+                                  "--input=none",
+                                  "--kill-on-bad-exit=0",
+                                  "--job-name=muster",
+                                  nodes,
+                                  tasks,
+                                  "--ntasks-per-node=1",
+                                  where,
+                                  group[0] != '\0' ? component : NULL,
+                                  NULL};
+    if (list != NULL && where != NULL && env != NULL) {
+        int rc = reach_add(reach, before, NULL, step, env, list, err);
+        free(where);
+        return rc;
+    }
+    free(where);
+    reach_free_list(list);
+    reach_free_list(env);
+    return err_set(err, "cannot find out which nodes %.200s are, by scontrol show hostnames",
+                   hosts);
+}
+
+static int check_owner(struct reach *reach, const char *user, const char *step, struct err *err)
+{
+    const struct passwd *entry = getpwnam(user);
+    char *end;
+    unsigned long number = strtoul(user, &end, 10);
+    if (entry == NULL && (user[0] == '\0' || *end != '\0'))
+        return err_set(err, "this host does not know user %.64s, whose step %s is", user, step);
+    reach->owner = entry != NULL ? entry->pw_uid : (uid_t)number;
+    if (reach->uid == (uid_t)-1 || reach->uid == reach->owner)
+        return 0;
+    return err_set(err, "step %s is %.64s's; only its owner and root may look at it", step, user);
+}
+
+/* "4711.0|alice|node[1-4]", or with "4711+1.0" for a component. */
+static int take_line(struct reach *reach, const struct step_name *name, char *line, struct err *err)
+{
+    char *id = strsep(&line, "|"), *user = strsep(&line, "|"), *hosts = line;
+    char *group = strchr(id, '+');
+    if (user == NULL || hosts == NULL || hosts[0] == '\0')
+        return 0;
+    if (group != NULL) {
+        *group++ = '\0';
+        group[strspn(group, "0123456789")] = '\0';
+    }
+    if (check_owner(reach, user, name->job, err) != 0)
+        return -1;
+    return add_line(reach, name, group != NULL ? group : "", hosts, err);
+}
+
+int slurm_reach(const char *step, struct reach *reach, struct err *err)
+{
+    struct step_name name;
+    char which[64];
+    if (!read_name(step, &name))
+        return 0;
+    snprintf(which, sizeof which, "--steps=%s.%s", name.job, name.step);
+    char *const argv[] = {(char *)"squeue", (char *)"--noheader", which,
+                          (char *)"--format=%i|%u|%N", NULL};
+    char *lines = program_ask(argv, ASK_MS, reach->why, sizeof reach->why), *rest = lines, *line;
+    int rc = 0;
+    while (rc == 0 && rest != NULL && (line = strsep(&rest, "\n")) != NULL)
+        if (line[0] != '\0')
+            rc = take_line(reach, &name, line, err);
+    free(lines);
+    return rc;
+}

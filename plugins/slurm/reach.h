@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * How a program comes to the nodes of a step under Slurm.
+ */
+#ifndef MUSTER_SLURM_REACH_H
+#define MUSTER_SLURM_REACH_H
+
+#include "common/status/reach.h"
+
+/** struct place's function: by srun, beside the step. */
+int slurm_reach(const char *step, struct reach *reach, struct err *err);
+
+#endif
