@@ -82,7 +82,7 @@ WANT(node_slots, number_if_known(known.nodes[about].slots))
 WANT(node_max, number_if_known(known.nodes[about].slots
                                    ? at_least(known.nodes[about].slots, known.nodes[about].tasks)
                                    : 0))
-WANT(node_procs, ((struct want){RANKS, about, NULL}))
+WANT(node_procs, ((struct want){is_here(about) ? RANKS : ABSENT, about, NULL}))
 WANT(rank, number(about))
 WANT(rank_app, number(known.app_of[about]))
 WANT(rank_in_app, number(known.app_rank_of[about]))

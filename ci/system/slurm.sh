@@ -204,6 +204,21 @@ if [ -z "${SHORT:-}${THIN:-}" ]; then
   join_asides
 fi
 
+# Registration in several parts, and what a client then finds of the last rank: a real server of a step whose other nodes
+# are not there.
+wide_step() {
+  local log=$work/wide.log status found expected=10
+  case $wanted in '  '|*' wide '*) ;; *) return 0 ;; esac
+  if [ "$MPI" != muster ] || ! [ -w /opt/muster/lib/muster ]; then return 0; fi
+  cp "$clients/../wide/rm_alone.so" /opt/muster/lib/muster/ && timeout 60 "$clients/../wide/wide" 200 4 >"$log" 2>&1
+  status=$?
+  check 'a server of a step of 200 x 4 serves a client' "$(cat "$log")" test $status = 0
+  [ "$(pmix_major)" != 4 ] || expected=9   # it finds no PMIX_NODEID of a rank
+  found=$(grep -c '^client get .*SUCCESS$' "$log")
+  check 'the client finds the keys of its last rank' "$(cat "$log")" test "$found" = $expected
+}
+wide_step
+
 # Process sets as the user names them, and what is said of names that make no sense.
 sets_named() {
   local log=$work/psets.log status

@@ -181,13 +181,16 @@ static void put_app(struct infos *list, const struct boot *boot, uint32_t number
     infos_array(list, PMIX_APP_INFO_ARRAY, &array);
 }
 
-/* What only a node itself knows, so that programs on other nodes do not find it. */
-static void put_here(struct infos *list)
+/* What programs on other nodes do not find: only the node itself knows it, or, PMIX_LOCAL_PROCS, it
+ * takes 260 bytes a process of each client, and PMIX_LOCAL_PEERS has as much. */
+static void put_here(struct infos *list, const struct boot *boot)
 {
+    const struct boot_node *here = boot_here(boot);
     char host[256] = "";
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
     if (gethostname(host, sizeof host - 1) == 0 && host[0] != '\0')
         infos_str(list, PMIX_HOSTNAME_ALIASES, host);
+    infos_procs(list, PMIX_LOCAL_PROCS, boot->nspace, here->ranks, here->ntasks);
     if (pages > 0 && size > 0)
         infos_u64(list, PMIX_AVAIL_PHYS_MEMORY, (uint64_t)pages * (uint64_t)size);
 }
@@ -200,13 +203,12 @@ static void put_node_keys(struct infos *list, const struct boot *boot, uint32_t 
     infos_u32(list, PMIX_LOCAL_SIZE, node->ntasks);
     infos_u32(list, PMIX_NODE_SIZE, node->ntasks);
     infos_str_new(list, PMIX_LOCAL_PEERS, map_ranks(node));
-    infos_procs(list, PMIX_LOCAL_PROCS, boot->nspace, node->ranks, node->ntasks);
     if (node->ntasks > 0)
         infos_rank(list, PMIX_LOCALLDR, node->ranks[0]);
     if (node->slots > 0)
         infos_bool(list, PMIX_NODE_OVERSUBSCRIBED, node->ntasks > node->slots);
     if (i == boot->node)
-        put_here(list);
+        put_here(list, boot);
 }
 
 static void put_node(struct infos *list, const struct boot *boot, uint32_t i)
@@ -248,13 +250,10 @@ static void put_proc(struct infos *list, const struct boot *boot, uint32_t node,
     infos_array(list, PMIX_PROC_INFO_ARRAY, &array);
 }
 
-/* Neither PMIX_NODE_MAP nor PMIX_PROC_MAP: libpmix makes of them what stands here for each node and
- * each rank anyway, and looks for each name among all before it. */
-void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets,
-                   bool session)
+void keys_describe_job(struct infos *list, const struct nspace *ns, const struct psets *psets,
+                       bool session)
 {
     const struct boot *boot = ns->boot;
-    struct boot_app app = {0};
     put_session(list, boot, session);
     put_job(list, ns);
     for (uint32_t number = 0; number < boot_napps(boot); number++)
@@ -262,12 +261,23 @@ void keys_describe(struct infos *list, const struct nspace *ns, const struct pse
     /* Bare, node keys mean this node: so libpmix 4.2 hands them out without a qualifier. */
     if (boot->node != BOOT_NO_NODE)
         put_node_keys(list, boot, boot->node);
-    for (uint32_t i = 0; i < boot->nnodes; i++) {
+}
+
+/* Neither PMIX_NODE_MAP nor PMIX_PROC_MAP: libpmix makes of them what stands here for each node and
+ * each rank anyway, and looks for each name among all before it. */
+uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32_t first,
+                             size_t most)
+{
+    const struct boot *boot = ns->boot;
+    struct boot_app app = {0};
+    uint32_t i;
+    for (i = first; i < boot->nnodes && (i == first || list->n < most); i++) {
         const struct boot_node *node = &boot->nodes[i];
-        if (i == 0 || node->app != boot->nodes[i - 1].app)
+        if (i == first || node->app != boot->nodes[i - 1].app)
             app = boot_app(boot, node->app);
         put_node(list, boot, i);
         for (uint32_t k = 0; k < node->ntasks; k++)
             put_proc(list, boot, i, k, &app);
     }
+    return i;
 }

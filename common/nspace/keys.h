@@ -12,16 +12,24 @@
 #include "common/nspace/psets.h"
 
 /**
- * Describes (another step's without what concerns this node) the session, the job, its application,
- * its nodes and its processes (PMIx_server_register_nspace's `info`).
+ * Describes (another step's without what concerns this node) the session, the job and its
+ * applications (PMIx_server_register_nspace's `info`).
  * @param psets the namespace's sets
  * @param session libpmix knows what belongs to its session, and keeps what it is told again; the
  * session's id alone is given
  * @param list empty; infos_free() it. `failed` in it says whether memory ran out.
  * @thread any but PMIx's
  */
-void keys_describe(struct infos *list, const struct nspace *ns, const struct psets *psets,
-                   bool session);
+void keys_describe_job(struct infos *list, const struct nspace *ns, const struct psets *psets,
+                       bool session);
+
+/**
+ * Appends nodes from @p first on, with their processes, until @p list has @p most entries or more.
+ * @return the first node that was not described
+ * @thread the same
+ */
+uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32_t first,
+                             size_t most);
 
 /** The directory of this namespace (PMIX_NSDIR) below the server's. @return NULL: out of memory */
 char *keys_nspace_dir(const struct boot *boot);

@@ -191,6 +191,19 @@ bool library_has(uint32_t library, enum library_trait trait)
     return library >= row->from && (row->before == 0 || library < row->before);
 }
 
+uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks)
+{
+    static const struct {
+        uint32_t from, node, task; /* bytes */
+    } needs[] = {{RELEASE(7, 0), 10 << 10, 13 << 10},
+                 {RELEASE(5, 0), 16 << 10, 24 << 10},
+                 {0, 8 << 10, 10 << 10}};
+    unsigned i = 0;
+    while (library < needs[i].from)
+        i++;
+    return (uint64_t)nnodes * needs[i].node + (uint64_t)ntasks * needs[i].task;
+}
+
 const char *library_text(uint32_t library, char *text)
 {
     snprintf(text, LIBRARY_TEXT_SIZE, "%u.%u.%u", library >> 16, library >> 8 & 255, library & 255);

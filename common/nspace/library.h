@@ -71,6 +71,11 @@ int library_read(const char *version, uint32_t *library, struct err *err);
 /** @return whether @p library has @p trait @thread any */
 bool library_has(uint32_t library, enum library_trait trait);
 
+/** @return bytes that libpmix takes at most while it has a namespace of @p nnodes nodes and
+ * @p ntasks processes registered and its first client served, as measured (ci/bench wide). @thread
+ * any */
+uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks);
+
 /** @return "major.minor.release" in @p text, of LIBRARY_TEXT_SIZE bytes @thread any */
 const char *library_text(uint32_t library, char *text);
 

@@ -20,6 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Nodes and processes that libpmix is told at once: some MB, or more so that parts are few.
+ * gds/ds21 of 4.2 keeps something of each part. */
+enum { PART_LEAST = 512, PARTS = 64 };
+
 /* Frees @p path. */
 static int make_dir(char *path, struct err *err)
 {
@@ -62,9 +66,8 @@ static int register_clients(const struct boot *boot, struct err *err)
     return rc;
 }
 
-/* libpmix keeps copies. What it was given, some 13 KB for each rank, is free now, but would stay
- * with the process: the C library gives back only what is freed at its heap's end. */
-static void give_back(void)
+/* The C library by itself gives back only what is freed at its heap's end. */
+void register_give_back(void)
 {
 #ifdef __GLIBC__
     malloc_trim(0);
@@ -103,7 +106,7 @@ static void free_registration(struct registration *r)
 {
     infos_free(&r->list);
     free(r);
-    give_back();
+    register_give_back();
 }
 
 struct registration *register_prepare(const struct nspace *ns, const struct psets *psets,
@@ -113,7 +116,8 @@ struct registration *register_prepare(const struct nspace *ns, const struct pset
     if (r == NULL)
         return NULL;
     PMIX_LOAD_NSPACE(r->name, ns->boot->nspace);
-    keys_describe(&r->list, ns, psets, session);
+    keys_describe_job(&r->list, ns, psets, session);
+    keys_describe_nodes(&r->list, ns, 0, SIZE_MAX);
     if (!r->list.failed)
         return r;
     free_registration(r);
@@ -141,13 +145,44 @@ int register_keys(struct registration *r, uint32_t nlocal, struct err *err)
     return rc;
 }
 
+/* Registers a part of the own namespace, which libpmix adds to what it has. Only with the last part
+ * it learns that there are processes here: gds/ds21 of 4.2 makes locks for them with each part, and
+ * would take them all. */
+static int register_part(struct infos *list, const struct boot *boot, bool last, struct err *err)
+{
+    pmix_nspace_t name;
+    PMIX_LOAD_NSPACE(name, boot->nspace);
+    int nlocal = last ? (int)boot_here(boot)->ntasks : 0;
+    int rc = list->failed
+                 ? err_set(err, "out of memory")
+                 : judge(PMIx_server_register_nspace(name, nlocal, list->info, list->n, NULL, NULL),
+                         name, err);
+    infos_free(list);
+    return rc;
+}
+
+/* In parts: described at once, a process takes ten times as much as libpmix keeps of it. */
+static int register_parts(const struct nspace *ns, const struct psets *psets, struct err *err)
+{
+    const struct boot *boot = ns->boot;
+    uint32_t part = (boot->nnodes + boot->ntasks) / PARTS, next = 0;
+    struct infos list = {0};
+    int rc;
+    keys_describe_job(&list, ns, psets, false);
+    do {
+        next = keys_describe_nodes(&list, ns, next, part > PART_LEAST ? part : PART_LEAST);
+        rc = register_part(&list, boot, next == boot->nnodes, err);
+    } while (rc == 0 && next < boot->nnodes);
+    register_give_back();
+    return rc;
+}
+
 int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err)
 {
     const struct boot *boot = ns->boot;
-    if (make_dirs(boot, err) != 0 ||
-        register_keys(register_prepare(ns, psets, false), boot_here(boot)->ntasks, err) != 0)
-        return -1;
-    return register_clients(boot, err);
+    return make_dirs(boot, err) != 0 || register_parts(ns, psets, err) != 0
+               ? -1
+               : register_clients(boot, err);
 }
 
 /* @thread PMIx's */

@@ -44,6 +44,9 @@ void register_there(struct registration *r);
  * (PMIx_server_deregister_nspace). @thread the loop's */
 void register_end(const char *nspace);
 
+/** Gives the system back what libpmix has freed. @thread any */
+void register_give_back(void);
+
 /**
  * Registers a connection's name as a namespace of its members, ranked from 0 on, so that libpmix
  * takes it in a fence, a get and a disconnect, and hands these up.

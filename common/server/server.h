@@ -131,6 +131,7 @@ struct server {
     struct event_base *base;
     struct event *control; /**< the launcher's socket */
     struct timers timers;  /**< all that is done at a later time */
+    struct timer settle;   /**< upcall/settle.c: memory goes back */
     struct event *timer;   /**< the first of these */
     struct handoff *handoff;
     struct nspace *nspace;

@@ -69,9 +69,10 @@ static void run_change(struct handoff_item *item)
     bool came = change->what == CHANGE_CAME || change->what == CHANGE_BESIDE_CAME;
     if (change->task != NULL)
         task_changes(server, change);
-    if (came)
+    if (came) {
         pullers_came(forwards_pullers(server), change->nspace, change->rank, change->since);
-    else if (change->what == CHANGE_FINALIZED || change->what == CHANGE_CUT) {
+        upcall_settle(server);
+    } else if (change->what == CHANGE_FINALIZED || change->what == CHANGE_CUT) {
         forwards_parent_gone(server, change->nspace, change->rank);
         pushes_parent_gone(server, change->nspace, change->rank);
         debug_tool_gone(server, change->nspace, change->rank);

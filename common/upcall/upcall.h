@@ -35,6 +35,9 @@ void upcall_watch_soon(const struct server *server);
 int upcall_watch_clients(struct err *err);
 /** Notes that a client has connected or finalized. @thread PMIx's */
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
+/** A client has come: what libpmix frees once clients have what they ask for goes back to the
+ * system. @thread the loop's */
+void upcall_settle(struct server *server);
 /** Takes the launcher's word that a task has ended. @thread the loop's */
 void upcall_client_ended(struct server *server, uint32_t slot);
 /** An operation waits for @p members, of which some tasks of this node have ended in order. Has

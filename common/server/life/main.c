@@ -153,12 +153,25 @@ static void open_log(const struct server *server, struct sinks *sinks)
     log_open(log_own, own, log_own_level(own), prefix);
 }
 
-/* The bound is on what comes from now on: libpmix and the back end have what they need. */
-static int bound_memory(const struct server *server, struct err *err)
+/* Libpmix, the back end and the step's registration have what they need, but for what libpmix makes
+ * for the first client. The bound is on what comes else. */
+static int bound_memory(const struct server *server, uint64_t needs, struct err *err)
 {
     char who[256];
     snprintf(who, sizeof who, "%s %s", server->boot.label, boot_here(&server->boot)->name);
-    return limits_memory(server->conf.memory_max, who, err);
+    return limits_memory(server->conf.memory_max, needs, who, err);
+}
+
+/* Tells libpmix of the step. */
+static int register_step(struct server *server, struct err *err)
+{
+    const struct boot *boot = &server->boot;
+    uint64_t needs = library_needs(server->library, boot->nnodes, boot->ntasks);
+    return limits_step(needs, boot->nnodes, boot->ntasks, err) != 0 ||
+                   register_namespace(server->nspace, &server->psets, err) != 0 ||
+                   bound_memory(server, needs, err) != 0 || sets_define(server, err) != 0
+               ? -1
+               : 0;
 }
 
 /* libpmix serves no process any more. It may crash in its end (nspace/library.c has the table), or
@@ -196,11 +209,7 @@ static int serve(struct server *server, struct sinks *sinks, struct err *err)
         upcall_open(server, err) != 0)
         return -1;
     char release[LIBRARY_TEXT_SIZE];
-    int rc = bound_memory(server, err) != 0 ||
-                     register_namespace(server->nspace, &server->psets, err) != 0 ||
-                     sets_define(server, err) != 0
-                 ? -1
-                 : send_environment(server, err);
+    int rc = register_step(server, err) != 0 ? -1 : send_environment(server, err);
     if (rc == 0) {
         log_info("ready: %u of %u tasks, libpmix %s", here->ntasks, server->boot.ntasks,
                  library_text(server->library, release));

@@ -78,6 +78,33 @@ void limits_no_descriptors(void)
     _exit(1);
 }
 
+/* @return bytes of memory that the node can give, 0: not known */
+static uint64_t available(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *in = fopen("/proc/meminfo", "re");
+    while (in != NULL && kib == 0 && fgets(line, sizeof line, in) != NULL)
+        if (sscanf(line, "MemAvailable: %llu", &kib) != 1)
+            kib = 0;
+    if (in != NULL)
+        fclose(in);
+    return (uint64_t)kib << 10;
+}
+
+int limits_step(uint64_t bytes, uint32_t nnodes, uint32_t ntasks, struct err *err)
+{
+    uint64_t have = available();
+    if (have == 0 || bytes <= have)
+        return 0;
+    return err_set(
+        err,
+        "a %s of %u tasks on %u nodes takes up to %llu MiB of each node's memory, for what "
+        "libpmix keeps of each task, and %llu MiB are left: start fewer tasks",
+        log_unit(), ntasks, nnodes, (unsigned long long)(bytes >> 20),
+        (unsigned long long)(have >> 20));
+}
+
 void limits_keep_memory(void)
 {
     enum { BLOCK = 8 << 20, KEPT = 16 << 20, PAD = 4 << 20 };
@@ -89,9 +116,9 @@ void limits_keep_memory(void)
 
 #ifdef MUSTER_SANITIZED
 
-int limits_memory(int mib, const char *who, struct err *err)
+int limits_memory(int mib, uint64_t besides, const char *who, struct err *err)
 {
-    (void)mib, (void)who, (void)err;
+    (void)mib, (void)besides, (void)who, (void)err;
     return 0;
 }
 
@@ -227,12 +254,13 @@ static uint64_t share_of_node(void)
     return bytes / MIB > LEAST_MIB ? bytes / MIB : LEAST_MIB;
 }
 
-int limits_memory(int mib, const char *who, struct err *err)
+int limits_memory(int mib, uint64_t besides, const char *who, struct err *err)
 {
     uint64_t more = mib > 0 ? (uint64_t)mib : share_of_node(), now = share_own();
     struct rlimit limit = {0};
     if (now == 0 || getrlimit(RLIMIT_DATA, &limit) != 0)
         return err_set(err, "what memory the server has is not known: %s", strerror(errno));
+    now += besides;
     if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > now + more * MIB)
         limit.rlim_max = now + more * MIB;
     limit.rlim_cur = limit.rlim_max;

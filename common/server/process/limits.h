@@ -32,11 +32,17 @@ void limits_keep_memory(void);
  * All servers of a user on a node together have the same bound: one that has grown by 16 MiB looks
  * at the others (share.h), and ends when they would have more.
  * @param mib  MiB beyond what it has now; 0: an eighth of the node's memory, at least 1024
+ * @param besides bytes that libpmix may take for the step itself, which do not count
  * @param who  the step and the node, for the message
  * @return 0, or -1 with the reason in @p err
  * @thread the loop's, before any byte of a task or of another server was read
  */
-int limits_memory(int mib, const char *who, struct err *err);
+int limits_memory(int mib, uint64_t besides, const char *who, struct err *err);
+
+/** Looks whether the node has so much memory left.
+ * @param bytes that libpmix needs for a step of @p nnodes nodes and @p ntasks tasks
+ * @return 0, or -1 with the reason in @p err. @thread any */
+int limits_step(uint64_t bytes, uint32_t nnodes, uint32_t ntasks, struct err *err);
 
 /** Looks whether there may be descriptors enough for so many tasks of this node.
  * @param spawned another step has started this one, so the tasks' output may go through the server

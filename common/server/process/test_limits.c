@@ -47,6 +47,16 @@ static void spawned_ones_have_six(void **state)
     assert_non_null(strstr(err.text, "it may open 255 files, and needs 256 for 32 tasks"));
 }
 
+static void a_step_has_to_fit(void **state)
+{
+    struct err err = {0};
+    (void)state;
+    assert_int_equal(limits_step(1, 10000, 640000, &err), 0);
+    assert_int_equal(limits_step(UINT64_MAX, 10000, 640000, &err), -1);
+    assert_non_null(strstr(err.text, " of 640000 tasks on 10000 nodes takes up to "));
+    assert_non_null(strstr(err.text, " MiB are left: start fewer tasks"));
+}
+
 /* Half of what the tasks leave is for connections to other servers. */
 static void connections_take_what_tasks_leave(void **state)
 {
@@ -66,6 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_have_one_each),
         cmocka_unit_test(spawned_ones_have_six),
+        cmocka_unit_test(a_step_has_to_fit),
         cmocka_unit_test(connections_take_what_tasks_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static int said_by(void (*ask)(void), char *text, size_t size)
     if (pid == 0) {
         struct err err;
         dup2(fds[1], STDERR_FILENO);
-        if (limits_memory(BOUND_MIB, "4711.0 c08", &err) == 0)
+        if (limits_memory(BOUND_MIB, 0, "4711.0 c08", &err) == 0)
             ask();
         _exit(99);
     }
