@@ -53,6 +53,24 @@ static void run_note(struct handoff_item *item)
     free(note);
 }
 
+static pmix_status_t post_note(pmix_status_t code, const pmix_proc_t *source,
+                               pmix_data_range_t range, const pmix_info_t info[], size_t ninfo,
+                               struct answer answer)
+{
+    struct note *note = calloc(1, sizeof *note);
+    pmix_status_t rc = note != NULL ? notification_copy(&upcall_server()->boot, &note->event, code,
+                                                        source, range, info, ninfo)
+                                    : PMIX_ERR_NOMEM;
+    if (rc == PMIX_SUCCESS) {
+        note->request.answer = answer;
+        return upcall_post(&note->request.item, run_note);
+    }
+    if (note != NULL)
+        notification_free(&note->event);
+    free(note);
+    return rc;
+}
+
 /* A task waits for a debugger. */
 struct stop_note {
     struct handoff_item item;
@@ -105,20 +123,34 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
         return ready(source, info, ninfo);
     if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
         return PMIX_OPERATION_SUCCEEDED;
-    struct note *note = calloc(1, sizeof *note);
-    pmix_status_t rc = note != NULL ? notification_copy(&upcall_server()->boot, &note->event, code,
-                                                        source, range, info, ninfo)
-                                    : PMIX_ERR_NOMEM;
-    if (rc != PMIX_SUCCESS) {
-        if (note != NULL)
-            notification_free(&note->event);
-        free(note);
-        return rc;
-    }
     bool later = !library_has(upcall_server()->library, LIBRARY_EVENT_ANSWER_RACES);
-    note->request.answer = later ? answer_op(cbfunc, cbdata) : answer_op(NULL, NULL);
-    rc = upcall_post(&note->request.item, run_note);
-    return later ? rc : PMIX_OPERATION_SUCCEEDED;
+    pmix_status_t rc = post_note(code, source, range, info, ninfo,
+                                 later ? answer_op(cbfunc, cbdata) : answer_op(NULL, NULL));
+    return rc == PMIX_SUCCESS && !later ? PMIX_OPERATION_SUCCEEDED : rc;
+}
+
+/* An alert of a monitor, which libpmix's server raises in the name of the process that has asked
+ * for it, and tells the processes of this node. @thread PMIx's */
+static void on_alert(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *arg)
+{
+    (void)id, (void)results, (void)nresults;
+    /* those of other nodes come by notification_give(), and are not for us to send */
+    if (source != NULL && upcall_task(source) != NULL)
+        post_note(code, source, PMIX_RANGE_NAMESPACE, info, ninfo, answer_op(NULL, NULL));
+    if (done != NULL)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
+}
+
+int upcall_watch_alerts(struct err *err)
+{
+    pmix_status_t codes[] = {PMIX_MONITOR_HEARTBEAT_ALERT, PMIX_MONITOR_FILE_ALERT};
+    pmix_status_t rc = PMIx_Register_event_handler(codes, sizeof codes / sizeof *codes, NULL, 0,
+                                                   on_alert, NULL, NULL);
+    if (rc < 0)
+        return err_set(err, "libpmix does not tell of alerts: %s", PMIx_Error_string(rc));
+    return 0;
 }
 
 /* Every event that is known here is given to libpmix, whichever process has asked for it: nothing

@@ -99,7 +99,7 @@ int upcall_open(struct server *server, struct err *err)
     /* libpmix 4.2 opens the directory to all users when it writes the files for tools. */
     if (chmod(boot->tmpdir, S_IRWXU) != 0)
         err_set(err, "cannot have %s for its user alone: %s", boot->tmpdir, strerror(errno));
-    else if (upcall_watch_clients(err) == 0) {
+    else if (upcall_watch_clients(err) == 0 && upcall_watch_alerts(err) == 0) {
         attributes_register();
         return 0;
     }

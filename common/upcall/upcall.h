@@ -33,6 +33,9 @@ void upcall_watch_soon(const struct server *server);
 /** Registers with libpmix for clients that are lost, and tools that are gone. @return 0, or -1 with
  * the reason in @p err. @thread the loop's; blocks until libpmix has registered it */
 int upcall_watch_clients(struct err *err);
+/** Registers with libpmix for the alerts of its monitors, which go to the other nodes. @return 0,
+ * or -1 with the reason in @p err. @thread the loop's; blocks until libpmix has registered it */
+int upcall_watch_alerts(struct err *err);
 /** Notes that a client has connected or finalized. @thread PMIx's */
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
 /** A client has come: what libpmix frees once clients have what they ask for goes back to the
