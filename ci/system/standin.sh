@@ -271,6 +271,8 @@ last = json.load(sys.stdin)["last"][0]
 sys.exit(not (last["node"] == "node2" and last["count"] >= 36 and 45000 <= last["median_us"] <= 55000))' <<<"$1" 2>/dev/null
 }
 
+is_metrics() { promtool check metrics <<<"$1" >/dev/null 2>&1; }
+
 # Rank 5, on node2, sleeps 50 ms before each of 40 fences.
 part_late() {
   local launcher found
@@ -285,6 +287,9 @@ part_late() {
   found=$("$prefix/bin/muster-status" --stats "$step")
   check 'as tables' "$found" grep -qE '^fence +40 +160 .* node2: last in (3[6-9]|40) \(' <<<"$found"
   check 'with a bar' "$found" grep -qE '^node2 .* #{30}$' <<<"$found"
+  found=$("$prefix/bin/muster-status" --openmetrics "$step")
+  check 'as OpenMetrics' "$found" grep -qE '^muster_late_seconds_count\{.*kind="fence",node="node2"\} (3[6-9]|40)$' <<<"$found"
+  ! type promtool >/dev/null 2>&1 || check 'promtool takes it' "$(promtool check metrics <<<"$found" 2>&1)" is_metrics "$found"
   kill $launcher
   wait $launcher
   MUSTER_STATS=1 run 60 -N4 -n8 "$clients/late" --fences 20

@@ -29,6 +29,7 @@ enum {
 struct output {
     bool json;
     bool stats;           /* what was counted, not what waits */
+    bool openmetrics;     /* that in this form */
     int watch;            /* seconds between two looks; 0: one look */
     bool stacks, full;    /* what the ranks are doing; inside of MPI, too */
     bool pieces;          /* started on each node by a muster-status that gathers all */
@@ -39,8 +40,8 @@ static void usage(FILE *out)
 {
     fprintf(
         out,
-        "usage: muster-status [--stacks[=full] | --stats] [--json] [--local]\n"
-        "                     [--watch[=SECONDS]] [--user USER] [--dir DIR] [STEP]\n"
+        "usage: muster-status [--stacks[=full] | --stats] [--json | --openmetrics]\n"
+        "                     [--local] [--watch[=SECONDS]] [--user USER] [--dir DIR] [STEP]\n"
         "\n"
         "Shows the muster-servers of a step, such as 4711.0, and the ranks they wait for. To be "
         "run\n"
@@ -52,6 +53,8 @@ static void usage(FILE *out)
         "               what MPI and PMIx do inside\n"
         "  --stats      how long operations have waited, and which node came last\n"
         "  --json       print what the servers say, or with --stats the same, as JSON\n"
+        "  --openmetrics\n"
+        "               what --stats shows, for Prometheus and its like\n"
         "  --local      this node's server only\n"
         "  --watch[=S]  again every S seconds (default 2), until the step has ended\n"
         "  --user USER  the step's user, name or number; root alone needs it, when two users'\n"
@@ -85,12 +88,15 @@ static void print_json(json_object *o)
 }
 
 /* How long operations have waited. */
-static void show_stats(json_object *state, bool json, const char *owner, struct err *err)
+static void show_stats(json_object *state, const struct output *output, const char *owner,
+                       struct err *err)
 {
     struct stats stats = {0};
     if (stats_read(&stats, state) != 0) {
         err_set(err, "what the server on this node says is no state of a step");
-    } else if (json) {
+    } else if (output->openmetrics) {
+        stats_metrics(stdout, &stats, owner);
+    } else if (output->json) {
         json_object *o = stats_json(&stats, owner);
         print_json(o);
         json_object_put(o);
@@ -110,7 +116,7 @@ static void show(json_object *state, const struct output *output, uid_t uid, str
     if (!json_object_is_type(state, json_type_object))
         err_set(err, "what the server on this node says makes no sense");
     else if (output->stats)
-        show_stats(state, output->json, owner, err);
+        show_stats(state, output, owner, err);
     else if (output->json)
         print_json(state);
     else if (output->stacks)
@@ -137,17 +143,13 @@ static bool read_user(const char *text, uid_t *uid)
 /* @return 0 and the options in @p find, or the status to end with + 1 */
 static int read_options(int argc, char **argv, struct find *find, struct output *output)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"local", no_argument, NULL, 'l'},
-                                            {"user", required_argument, NULL, 'u'},
-                                            {"dir", required_argument, NULL, 'd'},
-                                            {"watch", optional_argument, NULL, 'w'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"stacks", optional_argument, NULL, 'k'},
-                                            {"pieces", no_argument, NULL, 'p'},
-                                            {"stats", no_argument, NULL, 's'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},         {"local", no_argument, NULL, 'l'},
+        {"user", required_argument, NULL, 'u'},   {"dir", required_argument, NULL, 'd'},
+        {"watch", optional_argument, NULL, 'w'},  {"version", no_argument, NULL, 'V'},
+        {"stacks", optional_argument, NULL, 'k'}, {"pieces", no_argument, NULL, 'p'},
+        {"stats", no_argument, NULL, 's'},        {"openmetrics", no_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
@@ -156,6 +158,9 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
             break;
         case 's':
             output->stats = true;
+            break;
+        case 'm':
+            output->stats = output->openmetrics = true;
             break;
         case 'l':
             find->all = false;
@@ -202,14 +207,18 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
         return 3;
     }
     find->step = argv[optind]; /* NULL: none is named */
-    if (output->stats && output->stacks) {
-        fprintf(stderr, "muster-status: give --stacks or --stats, not both\n");
+    const char *what = output->openmetrics ? "--openmetrics"
+                       : output->stats     ? "--stats"
+                                           : "--stacks";
+    const char *other = output->stacks ? "--stacks" : "--json";
+    if (output->stats && (output->stacks || (output->openmetrics && output->json))) {
+        fprintf(stderr, "muster-status: give %s or %s, not both\n", other, what);
         return 3;
     }
     if (find->step != NULL || !(output->stats || output->stacks || output->pieces))
         return 0;
-    fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n",
-            output->stats ? "--stats" : "--stacks", output->stats ? "--stats" : "--stacks");
+    fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n", what,
+            what);
     return 3;
 }
 

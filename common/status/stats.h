@@ -70,6 +70,14 @@ void stats_write(FILE *out, const struct stats *stats, const char *owner);
 /** @return the same as JSON, the caller's: docs/muster-status.schema.json, "stats" */
 json_object *stats_json(const struct stats *stats, const char *owner);
 
+/* stats_metrics.c */
+
+/** Writes the same as OpenMetrics, or Prometheus's text format: of each kind the 16 latest nodes.
+ */
+void stats_metrics(FILE *out, const struct stats *stats, const char *owner);
+
+/* stats_text.c */
+
 /** A time as people read it, "48 ms". @param text 24 bytes @return @p text */
 const char *stats_time(uint64_t us, char *text);
 

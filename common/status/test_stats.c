@@ -96,6 +96,26 @@ static void as_tables(void **state)
     stats_free(&stats);
 }
 
+static void as_metrics(void **state)
+{
+    struct stats stats = stats_of(two, 0);
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    (void)state;
+    stats_metrics(out, &stats, "a\"b\\c");
+    fclose(out);
+    assert_non_null(strstr(text, "\nmuster_operations{step=\"4711.0\",user=\"a\\\"b\\\\c\","
+                                 "kind=\"fence\"} 40\n"));
+    assert_non_null(strstr(text, "kind=\"fence\",node=\"c07\",le=\"0.008192\"} 0\n"));
+    assert_non_null(strstr(text, "kind=\"fence\",node=\"c07\",le=\"0.016384\"} 30\n"));
+    assert_non_null(strstr(text, "kind=\"fence\",node=\"c07\",le=\"+Inf\"} 30\n"));
+    assert_non_null(strstr(text, "node=\"c07\"} 0.300000\n"));
+    assert_string_equal(text + len - 6, "# EOF\n");
+    free(text);
+    stats_free(&stats);
+}
+
 static void what_makes_no_sense_counts_for_nothing(void **state)
 {
     static const char *const texts[] = {
@@ -128,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_are_put_together),
         cmocka_unit_test(as_tables),
+        cmocka_unit_test(as_metrics),
         cmocka_unit_test(what_makes_no_sense_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
