@@ -4,17 +4,19 @@
  *          that all are ready, and starts another one, which connects later, hears the same, and
  *          releases them
  *   parent  rank 0 spawns --n of them, hears that they are ready, and releases them
+ *   watcher  rank 0 finds the --n processes of the namespace WATCHED, which is another step's
  * --where   init or app; --rank: one process alone stops, and the others go on
  */
 #include "event.h"
 #include "spawned.h"
 
+#include <fcntl.h>
 #include <pmix_tool.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { AS_STEP, AS_PARENT };
+enum { AS_STEP, AS_PARENT, AS_WATCHER };
 enum { IN_INIT, IN_APP };
 
 #define APP_BREAKPOINT "debugged-app"
@@ -72,14 +74,15 @@ static void release(const char *nspace)
 }
 
 /* This program once more, as a tool, with nothing of the environment that is libpmix's.
- * @param role "tool" or "late" @param out its standard output */
-static pid_t start_tool(const char *role, const char *uri, int out)
+ * @param role "tool" or "late" @param in its standard input @param out its standard output */
+static pid_t start_tool(const char *role, const char *uri, int in, int out)
 {
     char *argv[] = {"debugged", (char *)role, (char *)uri, where == IN_INIT ? "init" : "app", NULL},
          *env[] = {NULL};
     posix_spawn_file_actions_t files;
     pid_t pid;
     posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     CHECK_EQ(posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, env), 0, "posix_spawn");
     posix_spawn_file_actions_destroy(&files);
@@ -93,7 +96,7 @@ static void await_tool(pid_t pid)
     CHECK_EQ(status, 0, "wait status of the tool");
 }
 
-/* Prints when it releases the processes. */
+/* Prints when it releases the processes, once it has read that it may. */
 static int be_a_tool(char **argv)
 {
     pmix_info_t info;
@@ -106,8 +109,9 @@ static int be_a_tool(char **argv)
     step("processes that are ready");
     struct listener *l = await_ready(nspace);
     if (strcmp(argv[1], "tool") == 0) {
-        await_tool(start_tool("late", argv[2], STDOUT_FILENO));
+        await_tool(start_tool("late", argv[2], STDIN_FILENO, STDOUT_FILENO));
     } else {
+        CHECK_EQ(getchar(), 'g', "the word that processes may be released");
         printf("%llu\n", (unsigned long long)now_ns());
         fflush(stdout);
         release(nspace);
@@ -146,20 +150,43 @@ static void stop_in_app(void)
     listen_wait(l, code, PMIX_RANK_WILDCARD, 1);
 }
 
-/* None goes on before the release. */
+/* All but the one that waits go on. */
+static void fence_others(void)
+{
+    pmix_proc_t *others = calloc(client.size, sizeof *others);
+    size_t nothers = 0;
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        if (r != (pmix_rank_t)rank)
+            others[nothers++] = proc_of(r);
+    if (rank != (long)client.me.rank)
+        fence_of(others, nothers, false);
+    free(others);
+}
+
+/* None that waits goes on before the release. */
 static int be_stopped(const char *program, int argc, char **argv,
                       const struct option_number *options)
 {
     const char *own = getenv("PMIX_RANK");
     bool leader = own != NULL && strcmp(own, "0") == 0;
-    int pipe_of[2] = {-1, -1};
+    int pipe_of[2] = {-1, -1}, go[2] = {-1, -1};
     pid_t pid = 0;
     if (leader) {
-        CHECK(pipe(pipe_of) == 0, "there is no pipe");
-        pid = start_tool("tool", find_uri(), pipe_of[1]);
+        CHECK(pipe2(pipe_of, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0, "there is no pipe");
+        pid = start_tool("tool", find_uri(), go[0], pipe_of[1]);
         close(pipe_of[1]);
     }
+    bool alone = false; /* one of the others waits */
+    for (int i = 1; i < argc; i++)
+        alone |= strcmp(argv[i], "--rank") == 0;
+    if (leader && !alone)
+        CHECK(write(go[1], "g", 1) == 1, "the tool is gone");
     client_init(program, options, argc, argv);
+    if (rank >= 0) {
+        fence_others();
+        if (leader)
+            CHECK(write(go[1], "g", 1) == 1, "the tool is gone");
+    }
     if (where == IN_APP)
         stop_in_app();
     uint64_t on = now_ns();
@@ -177,8 +204,6 @@ static int be_stopped(const char *program, int argc, char **argv,
     if (rank < 0 || rank == (long)client.me.rank)
         CHECK(on > at, "rank %u goes on %lld us before the release", client.me.rank,
               (long long)(at - on) / 1000);
-    else
-        CHECK(on < at, "rank %u was stopped, too", client.me.rank);
     fence_all(false);
     return client_pass("%u ranks waited for a debugger", client.size);
 }
@@ -201,6 +226,44 @@ static int be_spawned(void)
     PMIX_PDATA_DESTRUCT(&data);
     CHECK_OK(PMIx_Finalize(NULL, 0), "PMIx_Finalize");
     return 0;
+}
+
+/* @return whether the table of @p nspace, which is another step's, has --n processes that are
+ * connected */
+static bool has_table(const char *nspace)
+{
+    pmix_query_t query;
+    pmix_info_t *results = NULL;
+    size_t nresults = 0;
+    pmix_status_t status;
+    bool whole = false;
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, PMIX_QUERY_PROC_TABLE);
+    CHECK_OK(status, "PMIX_ARGV_APPEND");
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, nspace, PMIX_STRING);
+    if (PMIx_Query_info(&query, 1, &results, &nresults) == PMIX_SUCCESS) {
+        const pmix_data_array_t *table = results[0].value.data.darray;
+        const pmix_proc_info_t *rows = table->array;
+        whole = table->size == (size_t)n;
+        for (size_t i = 0; i < table->size; i++)
+            whole = whole && rows[i].proc.rank == i && rows[i].pid > 0 &&
+                    rows[i].executable_name != NULL && rows[i].executable_name[0] == '/' &&
+                    rows[i].state == PMIX_PROC_STATE_CONNECTED;
+        PMIX_INFO_FREE(results, nresults);
+    }
+    PMIX_QUERY_DESTRUCT(&query);
+    return whole;
+}
+
+/* Whom this step has never met. The watchdog bounds it. */
+static void watch(void)
+{
+    const char *nspace = getenv("WATCHED");
+    CHECK(nspace != NULL, "set WATCHED to a namespace");
+    step("the table of %s", nspace);
+    while (!has_table(nspace))
+        sleep_ms(50);
 }
 
 static void be_a_parent(void)
@@ -228,6 +291,8 @@ static void be_a_parent(void)
     step("spawned processes that are ready");
     await_ready(ready);
     CHECK(strcmp(ready, child) == 0, "PMIX_NSPACE: expected %s, found %s", child, ready);
+    step("the table of the spawned processes");
+    CHECK(has_table(child), "the table of %s is not whole", child);
     PMIX_INFO_LOAD(&go, GO, "go", PMIX_STRING);
     CHECK_OK(PMIx_Publish(&go, 1), "PMIx_Publish");
     step("the end of what is released");
@@ -237,7 +302,7 @@ static void be_a_parent(void)
 
 int main(int argc, char **argv)
 {
-    const struct option_number options[] = {{"as", &as, "who waits", "step|parent"},
+    const struct option_number options[] = {{"as", &as, "who waits", "step|parent|watcher"},
                                             {"n", &n, "processes that a parent starts", NULL},
                                             {"where", &where, "where they wait", "init|app"},
                                             {"rank", &rank, "the only one that waits", NULL},
@@ -249,14 +314,20 @@ int main(int argc, char **argv)
         return be_spawned();
     }
     for (int i = 1; i + 1 < argc; i++) { /* before PMIx_Init */
-        as = strcmp(argv[i + 1], "parent") == 0 ? AS_PARENT : as;
+        as = strcmp(argv[i + 1], "parent") == 0    ? AS_PARENT
+             : strcmp(argv[i + 1], "watcher") == 0 ? AS_WATCHER
+                                                   : as;
         where = strcmp(argv[i + 1], "app") == 0 ? IN_APP : where;
     }
     if (as == AS_STEP)
         return be_stopped("debugged", argc, argv, options);
     client_init("debugged", options, argc, argv);
-    if (client.me.rank == 0)
+    if (client.me.rank == 0 && as == AS_WATCHER)
+        watch();
+    else if (client.me.rank == 0)
         be_a_parent();
     fence_all(false);
-    return client_pass("%ld spawned processes waited for a debugger", n);
+    return client_pass(as == AS_WATCHER ? "%ld processes of another step in a table"
+                                        : "%ld spawned processes waited for a debugger",
+                       n);
 }

@@ -341,12 +341,8 @@ static void check_time(void)
 
 static void check_refused(void)
 {
-    static const char *const keys[] = {PMIX_QUERY_QUEUE_LIST,
-                                       PMIX_QUERY_QUEUE_STATUS,
-                                       PMIX_QUERY_ALLOC_STATUS,
-                                       PMIX_QUERY_SPAWN_SUPPORT,
-                                       PMIX_QUERY_DEBUG_SUPPORT,
-                                       PMIX_QUERY_AUTHORIZATIONS,
+    static const char *const keys[] = {PMIX_QUERY_QUEUE_LIST, PMIX_QUERY_QUEUE_STATUS,
+                                       PMIX_QUERY_ALLOC_STATUS, PMIX_QUERY_AUTHORIZATIONS,
                                        "no.such.key"};
     uint32_t number = 1;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -368,6 +364,10 @@ static void check_help(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         CHECK(is_listed(list, known[i]), "supported keys: expected %s, found %s", known[i], list);
     CHECK(!is_listed(list, PMIX_QUERY_QUEUE_LIST), "supported keys: expected no queues");
+    list = ask(PMIX_QUERY_DEBUG_SUPPORT, nothing, PMIX_STRING)->data.string;
+    CHECK(is_listed(list, PMIX_DEBUG_STOP_IN_INIT), "debug support: found %s", list);
+    list = ask(PMIX_QUERY_SPAWN_SUPPORT, nothing, PMIX_STRING)->data.string;
+    CHECK(is_listed(list, PMIX_MAPBY), "spawn support: found %s", list);
     bool yes = true;
     list = ask(PMIX_QUERY_GROUP_MEMBERSHIP,
                with(nothing, PMIX_QUERY_SUPPORTED_QUALIFIERS, &yes, PMIX_BOOL), PMIX_STRING)

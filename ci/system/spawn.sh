@@ -105,15 +105,25 @@ check_unread() {
 
 # Processes that wait for a debugger: of a step, and spawned ones. libpmix alone says whether one of them can.
 check_debug() {
+  local status
   MUSTER_DEBUG=stop-in-init timeout 100 srun --mpi="$MPI" -N2 -n4 "$clients/debugged" --seconds 80 >"$work/log" 2>&1 </dev/null
   judge 'a step that waits for a debugger' debugged $? "$work/log"
   timeout 100 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/debugged" --as parent --where app --seconds 80 >"$work/log" 2>&1 </dev/null
   judge 'spawned processes that wait for a debugger' debugged $? "$work/log"
+  # a step that nobody releases, and another one that has never met it
+  MUSTER_DEBUG=stop-in-init srun -J stopped --mpi="$MPI" -N2 -n4 "$clients/debugged" --as parent --seconds 150 >"$work/stopped.log" 2>&1 </dev/null &
+  parent=$!
+  until_true 60 runs stopped
+  WATCHED=slurm.$(job_of stopped).0 timeout 60 srun --mpi="$MPI" -n1 "$clients/debugged" --as watcher --n 4 --seconds 50 >"$work/log" 2>&1 </dev/null
+  judge 'the table of a step that this one has never met' debugged $? "$work/log"
+  scancel "$(job_of stopped)"
+  over stopped
   MUSTER_DEBUG=stop-in-init:1 timeout 100 srun --mpi="$MPI" -N2 -n4 "$clients/debugged" --rank 1 --seconds 80 >"$work/log" 2>&1 </dev/null
+  status=$?
   if grep -q 'needs libpmix 6.1 or newer' "$work/log"; then
     check 'one rank that is to wait is refused' "$(tail -n 3 "$work/log" | tr '\n' ';')" grep -qE 'this is libpmix [45]\.[0-9.]+, which would stop all' "$work/log"
   else
-    judge 'one rank that waits for a debugger' debugged $? "$work/log"
+    judge 'one rank that waits for a debugger' debugged $status "$work/log"
   fi
 }
 
@@ -231,6 +241,7 @@ over() {
   clean "$1"
 }
 
+runs() { [ -n "$(squeue -h -s -n "$1" -o %i)" ]; }
 job_of() { squeue -h -n "$1" -o %i; }
 child_lives() { [ "$(squeue -h -s -o %i | grep -c "^$1\.1")" = 1 ]; }
 

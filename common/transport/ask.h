@@ -24,6 +24,8 @@ enum ask_topic {
                 */
     ASK_READY, /**< whether all processes wait for a debugger, answered when they do: see
                   common/server/status/stopped.h. The same */
+    ASK_FAR,   /**< a question to all servers of the step, of another one: see
+                  common/server/peers/ask_far.h */
     ASK_TOPICS,
 };
 

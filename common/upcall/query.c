@@ -5,10 +5,12 @@
 
 #include "common/notify/refuse.h"
 #include "common/server/peers/ask_all.h"
+#include "common/server/peers/ask_far.h"
 #include "common/upcall/refused.h"
 #include "common/util/log.h"
 
 #include <pmix.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +26,17 @@ static void query_free(struct query *q)
     free(q->replies);
     free(q->unknown);
     registry_free(q->groups);
+    procset_free(&q->sought);
     free(q);
 }
 
 /* ---- asking other servers ---- */
 
-/* Servers of other steps take no such question. */
+/* Servers of other steps are asked for tasks alone. */
 static void mark(struct query *q, const struct query_item *item, uint32_t node)
 {
+    if (node >= upcall_server()->boot.nnodes && item->key->parts != CENSUS_TASKS)
+        return;
     if (node < q->nreplies && (!item->filter->local || node == upcall_server()->boot.node))
         q->replies[node].parts |= item->key->parts;
 }
@@ -253,11 +258,11 @@ static void ask_many(struct query *q, const struct ranges *nodes)
 }
 
 /* Asks the other servers that are needed: a few by themselves, many by a question to all. */
-static void ask_others(struct query *q)
+static void ask_own(struct query *q)
 {
     const struct server *server = upcall_server();
     struct ranges nodes = {0};
-    for (uint32_t i = 0; i < q->nreplies; i++)
+    for (uint32_t i = 0; i < server->boot.nnodes; i++)
         if (i != server->boot.node && q->replies[i].parts != 0 && ranges_put(&nodes, i) != 0)
             q->groups_status = PMIX_ERR_NOMEM;
     if (ranges_count(&nodes) > (uint64_t)server->conf.tree_arity)
@@ -266,6 +271,55 @@ static void ask_others(struct query *q)
         for (struct ranges_at at = {0}; ranges_next(&nodes, &at);)
             ask_one(&q->replies[at.number], at.number);
     ranges_free(&nodes);
+}
+
+/* The servers of another step, from the handle on that the namespace begins with. */
+struct far_replies {
+    struct query *query;
+    uint32_t base, open;
+};
+
+/* @thread the loop's */
+static void on_far(void *arg, uint32_t node, int32_t status, const void *data, size_t len)
+{
+    struct far_replies *far = arg;
+    struct query *q = far->query;
+    struct query_reply *reply = &q->replies[far->base + node];
+    if (reply->parts != 0)
+        take_reply(reply, status, data, len);
+    if (--far->open > 0)
+        return;
+    free(far);
+    let_go(q);
+}
+
+/* One server of another step by itself, several by the first one that is there. */
+static void ask_step(struct query *q, const struct nspace *ns)
+{
+    struct server *server = upcall_server();
+    const uint8_t parts = CENSUS_TASKS;
+    uint32_t n = 0, last = 0;
+    for (uint32_t i = ns->base; i < ns->base + ns->nnodes && i < q->nreplies; i++)
+        if (q->replies[i].parts != 0) {
+            n++;
+            last = i;
+        }
+    if (n == 1)
+        ask_one(&q->replies[last], last);
+    struct far_replies *far = n > 1 ? malloc(sizeof *far) : NULL;
+    if (far == NULL)
+        return;
+    *far = (struct far_replies){q, ns->base, ns->nnodes};
+    q->open++;
+    ask_far(server, ns, ASK_QUERY, &parts, sizeof parts, (uint32_t)server->conf.timeouts.query,
+            on_far, far);
+}
+
+static void ask_others(struct query *q)
+{
+    ask_own(q);
+    for (const struct nspace *ns = upcall_server()->nspace->next; ns != NULL; ns = ns->next)
+        ask_step(q, ns);
 }
 
 /* Asks all servers that are needed, this one last: its answer may be the last of all. */
@@ -286,15 +340,9 @@ static void ask(struct query *q)
     wire_out_free(&own);
 }
 
-/* @thread the loop's */
-static void run(struct handoff_item *item)
+static void begin(struct query *q)
 {
-    struct query *q = (struct query *)item;
-    if (q->unknown != NULL)
-        refused_tell(REFUSED_QUERY, q->unknown, NULL);
-    if (q->refused != NULL)
-        refused_tell(REFUSED_QUERY, q->refused->key, q->refused->reason);
-    q->nreplies = upcall_server()->boot.nnodes;
+    q->nreplies = nspace_handles(upcall_server()->nspace);
     q->replies = calloc(q->nreplies, sizeof *q->replies);
     if (q->replies == NULL) {
         q->nreplies = 0;
@@ -307,6 +355,46 @@ static void run(struct handoff_item *item)
     for (uint32_t i = 0; i < q->nitems; i++)
         plan(q, &q->items[i]);
     ask(q);
+}
+
+static void on_sought(struct seek_wait *wait)
+{
+    begin((struct query *)((char *)wait - offsetof(struct query, seek)));
+}
+
+/* Whether the query waits until the namespaces of its tasks are known here: they may be those of
+ * steps that this one has never met. */
+static bool seek(struct query *q)
+{
+    const struct server *server = upcall_server();
+    const struct boot_node *here = boot_here(&server->boot);
+    for (uint32_t i = 0; i < q->nitems; i++) {
+        const struct query_filter *f = q->items[i].filter;
+        if ((q->items[i].key->parts & CENSUS_TASKS) != 0 && !f->help && f->nspace[0] != '\0' &&
+            nspace_find(server->nspace, f->nspace) == NULL &&
+            procset_add(&q->sought, f->nspace, 0, 0) != 0)
+            return false;
+    }
+    /* A task of this node is in the set, so this server looks for them. */
+    if (q->sought.nparts == 0 || server->seeks == NULL || here->ntasks == 0 ||
+        procset_add(&q->sought, server->boot.nspace, here->ranks[0], here->ranks[0]) != 0)
+        return false;
+    procset_canonical(&q->sought);
+    q->seek = (struct seek_wait){.set = &q->sought, .done = on_sought};
+    seek_begin(server->seeks, &q->seek, server->conf.timeouts.query * INT64_C(1000));
+    return true;
+}
+
+/* @thread the loop's */
+static void run(struct handoff_item *item)
+{
+    struct query *q = (struct query *)item;
+    if (q->unknown != NULL)
+        refused_tell(REFUSED_QUERY, q->unknown, NULL);
+    if (q->refused != NULL)
+        refused_tell(REFUSED_QUERY, q->refused->key, q->refused->reason);
+    if (!seek(q))
+        begin(q);
 }
 
 int32_t upcall_answer_query(struct server *server, const void *body, size_t len,

@@ -11,6 +11,7 @@
 
 #include "common/nspace/infos.h"
 #include "common/server/status/census.h"
+#include "common/server/steps/seek.h"
 #include "common/server/time_left.h"
 #include "common/upcall/upcall.h"
 
@@ -82,8 +83,10 @@ struct query {
     const struct query_key *refused; /**< a key that is refused, or NULL */
     struct registry *groups;         /**< of all servers that were asked for theirs */
     pmix_status_t groups_status;     /**< whether all of these have answered */
+    struct procset sought;           /**< of namespaces that are not known yet */
+    struct seek_wait seek;           /**< for these */
     uint32_t nreplies;
-    struct query_reply *replies; /**< by node of this step */
+    struct query_reply *replies; /**< by handle, those of other steps, too */
     bool times;                  /**< the RM is asked, too */
     struct time_wait wait;       /**< for that */
     int64_t seconds;             /**< its answer, or TIME_LEFT_… */

@@ -4,6 +4,7 @@
  * the values that follow from the layout of the step alone. */
 #include "common/nspace/built.h"
 #include "common/nspace/maps.h"
+#include "common/upcall/directives.h"
 #include "common/upcall/query.h"
 #include "common/util/text.h"
 #include "include/muster/pmix.h"
@@ -117,6 +118,23 @@ static pmix_status_t load_place(const struct query_item *item, pmix_value_t *val
     return PMIX_SUCCESS;
 }
 
+/* Of what PMIx_Spawn heeds. */
+static pmix_status_t load_spawn(const struct query_item *item, pmix_value_t *value)
+{
+    const struct directive_name *name;
+    char *list = strdup("");
+    (void)item;
+    for (size_t i = 0; (name = directives_name("PMIx_Spawn", i)) != NULL; i++)
+        list = text_append(list, ",", name->key);
+    return query_give_text(value, list);
+}
+
+static pmix_status_t load_debug(const struct query_item *item, pmix_value_t *value)
+{
+    (void)item;
+    return query_give_text(value, strdup(PMIX_DEBUG_STOP_IN_INIT "," PMIX_DEBUG_STOP_IN_APP));
+}
+
 static query_load_fn load_keys;
 
 /* ---- the table ---- */
@@ -154,6 +172,8 @@ static const struct query_key keys[] = {
     {PMIX_QUERY_RESOLVE_PEERS, QUERY_HERE, 0, load_peers, OF_JOB "," OF_NODE, NULL},
     {PMIX_QUERY_ALLOCATION, QUERY_HERE, 0, load_allocation, PMIX_ALLOC_ID, NULL},
     {PMIX_TIME_REMAINING, QUERY_TIME, 0, load_time, OF_JOB, NULL},
+    {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, load_spawn, "", NULL},
+    {PMIX_QUERY_DEBUG_SUPPORT, QUERY_HERE, 0, load_debug, "", NULL},
     {MUSTER_CONNECT_NSPACE, QUERY_HERE, 0, load_connection, OF_CONNECTION, NULL},
     {MUSTER_CONNECT_RANK, QUERY_HERE, 0, load_place, OF_CONNECTION, NULL},
 
@@ -167,9 +187,6 @@ static const struct query_key keys[] = {
     {PMIX_QUERY_RES_BLOCK_DEF, QUERY_HERE, 0, NULL, "", "muster has no resource blocks"},
     {PMIX_QUERY_AVAILABLE_SLOTS, QUERY_HERE, 0, NULL, "",
      "what others use of the allocation is not known here"},
-    {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, NULL, "",
-     "docs/spawn.md says which directives of PMIx_Spawn are served"},
-    {PMIX_QUERY_DEBUG_SUPPORT, QUERY_HERE, 0, NULL, "", "muster starts no debuggers"},
     {PMIX_QUERY_AUTHORIZATIONS, QUERY_HERE, 0, NULL, "",
      "the standard does not say what an answer is; every tool of the job's user may do all"},
     {PMIX_QUERY_DEVICES, QUERY_HERE, 0, NULL, "", "ask hwloc for the devices of a node"},

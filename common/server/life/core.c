@@ -10,6 +10,7 @@
 #include "common/server/life/control.h"
 #include "common/server/life/frames.h"
 #include "common/server/peers/agreed.h"
+#include "common/server/peers/ask_far.h"
 #include "common/server/peers/departed.h"
 #include "common/server/peers/greeting.h"
 #include "common/server/spawned/streams.h"
@@ -81,6 +82,7 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
                  topic == ASK_OUTPUT  ? "output for the process that has spawned this one"
                  : topic == ASK_INPUT ? "input for a spawned process"
                  : topic == ASK_READY ? "whether spawned processes are ready for a debugger"
+                 : topic == ASK_FAR   ? "a question for processes of another step"
                  : topic == ASK_QUERY ? "a question for groups and sets"
                                       : "a question for the state",
                  name);
@@ -183,7 +185,8 @@ static struct ask_env ask_env(struct server *server)
                   [ASK_DATA] = meeting_serve,
                   [ASK_OUTPUT] = upcall_serve_output,
                   [ASK_INPUT] = streams_serve_input,
-                  [ASK_READY] = stopped_serve},
+                  [ASK_READY] = stopped_serve,
+                  [ASK_FAR] = ask_far_serve},
     };
 }
 

@@ -109,8 +109,7 @@ bool steps_may_ask(const void *body, size_t len)
     wire_in_init(&in, body, len);
     wire_get_u64(&in);
     uint8_t topic = wire_get_u8(&in);
-    return !in.bad && (topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_OUTPUT ||
-                       topic == ASK_INPUT || topic == ASK_READY);
+    return !in.bad && topic != ASK_STATUS;
 }
 
 int steps_find(void *arg, uint64_t step, uint32_t index, uint32_t *node)
