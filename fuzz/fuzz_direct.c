@@ -18,9 +18,11 @@
 enum { ANNOUNCEMENT, HELLO, BYTES, RECORDS, KINDS };
 enum { TURNS = 4 /* of the loop, for what was written */ };
 
-static struct identity own = {.step = 7, .self = 1, .key = "a key", .body = "another"};
+extern const struct seal_ops muster_seal;
+
+static struct identity own = {.seal = &muster_seal, .step = 7, .self = 1, .key = "a key"};
 static struct event_base *base;
-static unsigned char room[STREAM_ROOM];
+static unsigned char room[2 * STREAM_ROOM];
 static bool over;
 
 void fuzz_seeds(void)
@@ -34,7 +36,8 @@ void fuzz_seeds(void)
     wire_put_u8(&out, RECORDS);
     for (int i = 0; i < 3; i++) {
         wire_put_u8(&out, RECORD_DATA);
-        wire_put_u8(&out, 3);
+        wire_put_u8(&out, 3); /* of the frame */
+        wire_put_u8(&out, 3); /* of it in this record */
         wire_put_raw(&out, "abc", 3);
     }
     wire_put_u8(&out, RECORD_BYE);
@@ -45,23 +48,22 @@ void fuzz_seeds(void)
 static void read_announcement(const uint8_t *data, size_t len)
 {
     struct announcement a;
-    unsigned char key[MAC_KEY];
+    unsigned char key[SEAL_SECRET];
     if (announce_read(data, len, &a)) {
         FUZZ_CHECK(a.addresses.n > 0 && a.addresses.n <= ADDRESSES_MAX && a.port > 0);
         FUZZ_CHECK(a.len <= len && a.credential >= data && a.credential + a.len <= data + len);
     }
     if (announce_get_secret(&own, 1, data, len, key))
-        FUZZ_CHECK(len > MAC_KEY && memcmp(key, data + len - MAC_KEY, MAC_KEY) == 0);
-    FUZZ_CHECK(!announce_fits(own.key, data, len) || announce_read(data, len, &a));
+        FUZZ_CHECK(len > SEAL_SECRET && memcmp(key, data + len - SEAL_SECRET, SEAL_SECRET) == 0);
+    FUZZ_CHECK(!announce_fits(&own, own.key, data, len) || announce_read(data, len, &a));
 }
 
 static void read_hello(const uint8_t *data, size_t len)
 {
-    unsigned char challenge[CHALLENGE_BYTES] = "challenge", hello[HELLO_BYTES] = {0};
-    struct session session;
+    struct talk talk = {.challenge = "challenge"};
     uint32_t from;
-    memcpy(hello, data, len < sizeof hello ? len : sizeof hello);
-    FUZZ_CHECK(!hello_read(&own, challenge, hello, &from, &session));
+    memcpy(talk.hello, data, len < sizeof talk.hello ? len : sizeof talk.hello);
+    FUZZ_CHECK(!hello_read(&own, &talk, &from));
 }
 
 static void receive(void *arg, struct stream *stream, const void *data, size_t len,
@@ -86,7 +88,7 @@ static void ended(void *arg, struct stream *stream, const char *why)
 
 static struct timers timers;
 
-static const struct stream_env env = {.own = &own,
+static const struct stream_env env = {.seal = &muster_seal,
                                       .room = room,
                                       .sockets = &sockets_of_kernel,
                                       .receive = receive,
@@ -94,40 +96,49 @@ static const struct stream_env env = {.own = &own,
                                       .timers = &timers};
 
 /* Writes one record as the peer does. */
-static void put_record(struct session *peer, struct fuzz_bytes *in, struct wire_out *out)
+static void put_record(struct seal *peer, struct fuzz_bytes *in, struct wire_out *out)
 {
-    unsigned char head[RECORD_HEAD];
-    uint32_t kind = fuzz_byte(in), want = fuzz_byte(in);
+    unsigned char head[RECORD_HEAD], record[RECORD_BYTES];
+    uint32_t kind = fuzz_byte(in), whole = fuzz_byte(in), want = fuzz_byte(in);
     size_t len;
     const uint8_t *body = fuzz_take(in, want, &len);
-    struct record record = {.len = (uint32_t)len,
-                            .shared = kind & 0x10 ? fuzz_below(in, 40) : 0,
-                            .kind = (enum record_kind)(kind % 8),
-                            .hurry = kind & 0x20,
-                            .taken = kind & 0x40 ? fuzz_byte(in) : 0};
-    size_t first = record.shared <= len ? len - record.shared : len;
-    record_digest(own.body, body, first, body + first, len - first, NULL, record.digest);
-    record_seal(peer, &record, head);
-    wire_put_raw(out, head, sizeof head);
-    wire_put_raw(out, body, len);
+    record_write(&(struct record){.kind = (enum record_kind)(kind % 8),
+                                  .whole = kind & 0x10 ? RECORD_PART + whole : whole,
+                                  .hurry = kind & 0x20,
+                                  .taken = kind & 0x40 ? fuzz_byte(in) : 0},
+                 head);
+    const struct iovec parts[] = {{head, kind & 0x80 ? whole % RECORD_HEAD : RECORD_HEAD},
+                                  {(void *)(uintptr_t)body, len}};
+    FUZZ_CHECK(muster_seal.write(peer, parts, 2, record));
+    wire_put_raw(out, record, SEAL_HEAD + parts[0].iov_len + len + SEAL_TAG);
+}
+
+static void make_seals(struct seal **here, struct seal **peer)
+{
+    unsigned char own_point[SEAL_POINT], peers_point[SEAL_POINT];
+    *here = muster_seal.create(own_point);
+    *peer = muster_seal.create(peers_point);
+    FUZZ_CHECK(*here != NULL && *peer != NULL &&
+               muster_seal.agree(*here, SEAL_CALLER, peers_point, "secret", 6, "", 0) &&
+               muster_seal.agree(*peer, SEAL_ACCEPTOR, own_point, "secret", 6, "", 0));
 }
 
 /* @param sealed the input says what the peer writes; else it is the bytes themselves */
 static void read_stream(const uint8_t *data, size_t len, bool sealed)
 {
-    struct session here = {.out = "out", .in = "in"}, peer = {.out = "in", .in = "out"};
+    struct seal *here, *peer;
     struct fuzz_bytes in = {data, data + len};
     struct wire_out out = {0};
     int fds[2];
-    memcpy(here.body_in, own.body, MAC_KEY);
+    make_seals(&here, &peer);
     if (base == NULL)
         base = event_base_new();
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
-    struct stream *stream = stream_new(&env, base, fds[0], &here, NULL);
+    struct stream *stream = stream_new(&env, base, fds[0], here, NULL);
     FUZZ_CHECK(stream != NULL);
     over = false;
     while (sealed && in.p < in.end)
-        put_record(&peer, &in, &out);
+        put_record(peer, &in, &out);
     if (!sealed)
         wire_put_raw(&out, data, len);
     if (out.len > 0 && send(fds[1], out.data, out.len, MSG_NOSIGNAL) < 0)
@@ -138,6 +149,7 @@ static void read_stream(const uint8_t *data, size_t len, bool sealed)
     for (int i = 0; i < TURNS && !over; i++)
         event_base_loop(base, EVLOOP_NONBLOCK);
     FUZZ_CHECK(over); /* the peer has closed it */
+    muster_seal.destroy(peer);
     wire_out_free(&out);
 }
 

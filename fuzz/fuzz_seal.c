@@ -34,9 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         FUZZ_CHECK(muster_seal.agree(seal, SEAL_CALLER, point, "secret", 6, "", 0));
     }
     memcpy(copy, data, len);
-    int found = muster_seal.read(seal, copy, len, BODY_MAX, &record);
+    int found = muster_seal.read(seal, copy, len, BODY_MAX, NULL, &record);
     FUZZ_CHECK(found < 0 || (found == 0 && len < SEAL_HEAD + BODY_MAX + SEAL_TAG));
-    FUZZ_CHECK(found == 0 || muster_seal.read(seal, copy, len, BODY_MAX, &record) < 0);
+    FUZZ_CHECK(found == 0 || muster_seal.read(seal, copy, len, BODY_MAX, NULL, &record) < 0);
     muster_seal.destroy(seal);
     free(copy);
     return 0;

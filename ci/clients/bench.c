@@ -13,8 +13,8 @@
 
 enum { MANY = 32, LATE_MS = 20, ASKED = 1, ANSWERED = 2 };
 
-static long rounds = 50, warmup = 5, fences = 1, modex = 0, groups = 0, many = 0, added = 0,
-            bootstrap = 0, events = 0;
+static long rounds = 50, warmup = 5, large = 0, fences = 1, modex = 0, groups = 0, many = 0,
+            added = 0, bootstrap = 0, events = 0;
 static pmix_proc_t *everybody;
 static char *blob;
 static struct listener *listener;
@@ -50,6 +50,11 @@ static uint64_t fence_1k(void)
 static uint64_t fence_64k(void)
 {
     return fence_with(65536);
+}
+
+static uint64_t fence_1m(void)
+{
+    return fence_with(1 << 20);
 }
 
 /* A key of a rank that, where there are several nodes, is on another one. */
@@ -163,6 +168,7 @@ static struct op {
     const long *wanted;
     long every; /* rounds */
 } ops[] = {
+    {"fence-1M", fence_1m, &large, 10},
     {"fence-64K", fence_64k, &fences, 1},
     {"fence-1K", fence_1k, &fences, 1},
     {"fence-64", fence_64, &fences, 1},
@@ -239,6 +245,7 @@ int main(int argc, char **argv)
         {"rounds", &rounds, "rounds that count", NULL},
         {"warmup", &warmup, "rounds before", NULL},
         {"fences", &fences, "0: none", NULL},
+        {"large", &large, "1: fences of 1 MiB a rank", NULL},
         {"modex", &modex, "1: direct modex", NULL},
         {"groups", &groups, "1: construct and destruct", NULL},
         {"many", &many, "1: 32 constructs at once", NULL},
@@ -251,7 +258,7 @@ int main(int argc, char **argv)
     CHECK(rounds > 0 && warmup >= 0, "options: expected no negative ones");
     uint64_t *times = calloc((size_t)rounds * OPS, sizeof *times);
     everybody = calloc(client.size, sizeof *everybody);
-    blob = calloc(1, 65536);
+    blob = calloc(1, 1 << 20);
     for (pmix_rank_t r = 0; r < client.size; r++)
         everybody[r] = proc_of(r);
     if (events && client.size > 1)

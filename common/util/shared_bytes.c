@@ -70,5 +70,6 @@ void shared_bytes_drop(struct shared_bytes *bytes)
         shared_bytes_drop(bytes->whole);
     else
         free(bytes->data);
+    free(bytes->sealed.data);
     free(bytes);
 }

@@ -17,8 +17,12 @@ struct shared_bytes {
     size_t len;                 /**< bytes */
     unsigned char *data;        /**< malloc()ed, or a part of the next */
     struct shared_bytes *whole; /**< held; NULL: the data are its own */
-    bool tagged;                /**< whether there is a tag */
-    unsigned char tag[16];      /**< the hash of the bytes, which their sender makes once */
+    bool spread;                /**< several servers get them: they are encrypted once for all */
+    struct {
+        unsigned char *data; /**< owned: the bytes as that makes them; NULL: it was not done */
+        size_t len;
+        unsigned char key[32];
+    } sealed;
 };
 
 /** Takes over malloc()ed bytes. @return an object with one owner, or NULL when @p data is NULL or

@@ -114,9 +114,9 @@ static void look_at_plugins(struct look *look)
             places->plugins == NULL ? strdup(CHECK_SLURM_PLUGIN) : find_plugin(places->plugins);
         look_at_file(look, "plugin", path, places->plugins);
         look_at_file(look, "backend", MUSTER_BACKEND_DIR "/rm_slurm.so", NULL);
-        look_at_file(look, "encryption", MUSTER_BACKEND_DIR "/seal.so", NULL);
         free(path);
     }
+    look_at_file(look, "encryption", MUSTER_BACKEND_DIR "/seal.so", NULL);
 }
 
 /* Runs the server by hand, without settings of our environment. @param said both of its outputs,

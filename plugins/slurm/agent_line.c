@@ -27,9 +27,10 @@ bool agent_line_agree(struct agent_line *line, enum seal_side side,
 bool agent_line_put(struct agent_line *line, const struct wire_out *frame, struct wire_out *out)
 {
     size_t len = SEAL_HEAD + frame->len + SEAL_TAG;
+    const struct iovec part = {frame->data, frame->len};
     wire_reserve(out, len);
     if (frame->failed || out->failed ||
-        !line->ops->write(line->seal, frame->data, frame->len, out->data + out->len))
+        !line->ops->write(line->seal, &part, 1, out->data + out->len))
         return false;
     out->len += len;
     return true;
@@ -39,7 +40,7 @@ int agent_line_read(struct agent_line *line, unsigned char *data, size_t len,
                     struct agent_frame *frame)
 {
     struct seal_record record;
-    int found = line->ops->read(line->seal, data, len, AGENT_FRAME_MAX, &record);
+    int found = line->ops->read(line->seal, data, len, AGENT_FRAME_MAX, NULL, &record);
     if (found != 1)
         return found;
     if (agent_frame_read(record.body, record.body_len, AGENT_FRAME_MAX, frame) != 1 ||

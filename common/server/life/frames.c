@@ -18,6 +18,7 @@
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/totals.h"
+#include "common/transport/seal/load.h"
 #include "common/util/log.h"
 
 #include <dlfcn.h>
@@ -247,6 +248,7 @@ static void open_direct(struct server *server)
                                           boot_here(boot)->ntasks, boot_spawned(boot)),
         .ops = server->rm_ops->vouch,
         .sockets = dlsym(RTLD_DEFAULT, SOCKETS_SYMBOL),
+        .seal = seal_load,
         .base = server->base,
         .timers = &server->timers,
         .turn = turn,

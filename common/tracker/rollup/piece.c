@@ -122,6 +122,7 @@ struct engine_entry *pieces_entries(const struct pieces *pieces)
 
 void piece_pass(struct engine *engine, const struct tracker *t, struct shared_bytes *bytes)
 {
+    bytes->spread = tree_taker(&t->tree, t->self, 1) != TREE_NONE;
     for (uint32_t i = 0; i < TREE_TAKERS; i++) {
         uint32_t slot = tree_taker(&t->tree, t->self, i);
         struct wire_out out = {0};

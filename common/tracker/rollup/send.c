@@ -89,6 +89,10 @@ static void release_all(struct engine *engine, struct tracker *t, struct tracker
 void rollup_down(struct engine *engine, struct tracker *t, struct tracker_release *release,
                  bool current)
 {
+    struct shared_bytes *bytes =
+        t->nchildren > 1 ? release_bytes(release, t->sig, t->siglen) : NULL;
+    if (bytes != NULL)
+        bytes->spread = true;
     if (release->result.status != 0 && release->result.status == engine->env.codes.library)
         release_all(engine, t, release, current);
     else

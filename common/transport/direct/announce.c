@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * announcement  u32 protocol, u32 port, u32 count, { block address }…, block credential, 16 tag
- * secret        str "muster direct", u32 protocol, u64 step, u32 node, 16 key
+ * announcement  u32 protocol, u32 port, u32 count, { block address }…, block credential, 32 proof
+ * secret        str "muster direct", u32 protocol, u64 step, u32 node, 32 key
  */
 #include "common/transport/direct/announce.h"
 
@@ -17,11 +17,11 @@ void announce_put_secret(const struct identity *own, struct wire_out *secret)
     wire_put_u32(secret, FRAME_PROTOCOL);
     wire_put_u64(secret, own->step);
     wire_put_u32(secret, own->self);
-    wire_put_raw(secret, own->key, MAC_KEY);
+    wire_put_raw(secret, own->key, SEAL_SECRET);
 }
 
 bool announce_get_secret(const struct identity *own, uint32_t node, const void *secret, size_t len,
-                         unsigned char key[MAC_KEY])
+                         unsigned char key[SEAL_SECRET])
 {
     char purpose[sizeof PURPOSE];
     struct wire_in in;
@@ -31,24 +31,18 @@ bool announce_get_secret(const struct identity *own, uint32_t node, const void *
     good &= wire_get_u32(&in) == FRAME_PROTOCOL;
     good &= wire_get_u64(&in) == own->step;
     good &= wire_get_u32(&in) == node;
-    if (!good || in.bad || in.end - in.p != MAC_KEY)
+    if (!good || in.bad || in.end - in.p != SEAL_SECRET)
         return false;
-    memcpy(key, in.p, MAC_KEY);
+    memcpy(key, in.p, SEAL_SECRET);
     return true;
 }
 
-static void tag_of(const unsigned char key[MAC_KEY], const void *data, size_t len,
-                   unsigned char tag[MAC_TAG])
-{
-    unsigned char own[MAC_KEY];
-    mac_of(key, "announcement", strlen("announcement"), own);
-    mac_of(own, data, len, tag);
-}
+static const char USE[] = "muster announcement";
 
 void announce_write(const struct identity *own, const struct addresses *addresses, uint16_t port,
                     const void *credential, size_t len, struct wire_out *out)
 {
-    unsigned char tag[MAC_TAG];
+    unsigned char proof[SEAL_PROOF];
     size_t at = out->len;
     wire_put_u32(out, FRAME_PROTOCOL);
     wire_put_u32(out, port);
@@ -56,10 +50,9 @@ void announce_write(const struct identity *own, const struct addresses *addresse
     for (uint32_t i = 0; i < addresses->n; i++)
         wire_put_block(out, addresses->list[i].bytes, addresses->list[i].len);
     wire_put_block(out, credential, len);
-    if (out->failed)
-        return;
-    tag_of(own->key, out->data + at, out->len - at, tag);
-    wire_put_raw(out, tag, sizeof tag);
+    out->failed =
+        out->failed || !identity_prove(own, own->key, USE, out->data + at, out->len - at, proof);
+    wire_put_raw(out, proof, sizeof proof);
 }
 
 bool announce_read(const void *data, size_t len, struct announcement *said)
@@ -81,14 +74,14 @@ bool announce_read(const void *data, size_t len, struct announcement *said)
     }
     said->port = (uint16_t)port;
     said->credential = wire_get_block(&in, &said->len);
-    return good && !in.bad && in.end - in.p == MAC_TAG && said->len <= ANNOUNCE_CREDENTIAL_MAX;
+    return good && !in.bad && in.end - in.p == SEAL_PROOF && said->len <= ANNOUNCE_CREDENTIAL_MAX;
 }
 
-bool announce_fits(const unsigned char key[MAC_KEY], const void *data, size_t len)
+bool announce_fits(const struct identity *own, const unsigned char key[SEAL_SECRET],
+                   const void *data, size_t len)
 {
-    unsigned char tag[MAC_TAG];
-    if (len < MAC_TAG)
-        return false;
-    tag_of(key, data, len - MAC_TAG, tag);
-    return mac_same(tag, (const unsigned char *)data + len - MAC_TAG);
+    unsigned char right[SEAL_PROOF];
+    size_t said = len - SEAL_PROOF;
+    return len > SEAL_PROOF && identity_prove(own, key, USE, data, said, right) &&
+           own->seal->is_same(right, (const unsigned char *)data + said, sizeof right);
 }

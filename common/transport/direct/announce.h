@@ -8,7 +8,7 @@
 #define MUSTER_TRANSPORT_DIRECT_ANNOUNCE_H
 
 #include "common/transport/direct/addresses.h"
-#include "common/transport/direct/record.h"
+#include "common/transport/direct/hello.h"
 #include "common/transport/wire.h"
 
 enum {
@@ -29,7 +29,7 @@ void announce_put_secret(const struct identity *own, struct wire_out *secret);
 
 /** Reads that. @return whether it is the key of server @p node of the step of @p own */
 bool announce_get_secret(const struct identity *own, uint32_t node, const void *secret, size_t len,
-                         unsigned char key[MAC_KEY]);
+                         unsigned char key[SEAL_SECRET]);
 
 /** Appends an announcement. @param credential the secret, sealed or as it is */
 void announce_write(const struct identity *own, const struct addresses *addresses, uint16_t port,
@@ -39,6 +39,7 @@ void announce_write(const struct identity *own, const struct addresses *addresse
 bool announce_read(const void *data, size_t len, struct announcement *said);
 
 /** @return whether a holder of the key has written the announcement as it is */
-bool announce_fits(const unsigned char key[MAC_KEY], const void *data, size_t len);
+bool announce_fits(const struct identity *own, const unsigned char key[SEAL_SECRET],
+                   const void *data, size_t len);
 
 #endif

@@ -46,13 +46,14 @@ static void refuse(struct stranger *s, const char *why)
     drop(s);
 }
 
-static void known(struct stranger *s, uint32_t node, const struct session *session)
+static void known(struct stranger *s, uint32_t node)
 {
     struct shakes *shakes = s->shakes;
-    unsigned char welcome[WELCOME_BYTES];
+    struct seal *seal = welcome_write(shakes->env.own, &s->talk);
     int fd = s->fd;
-    welcome_write(shakes->env.own, session, welcome);
-    if (!sockets_say(shakes->env.sockets, fd, welcome, sizeof welcome)) {
+    if (seal == NULL ||
+        !sockets_say(shakes->env.sockets, fd, s->talk.welcome, sizeof s->talk.welcome)) {
+        shakes->env.own->seal->destroy(seal);
         drop(s);
         return;
     }
@@ -60,7 +61,7 @@ static void known(struct stranger *s, uint32_t node, const struct session *sessi
     s->event = NULL;
     s->fd = -1;
     drop(s);
-    shakes->env.up(shakes->env.arg, node, fd, session, false);
+    shakes->env.up(shakes->env.arg, node, fd, seal, false);
 }
 
 static void on_late(void *arg, struct timer *timer)
@@ -72,10 +73,10 @@ static void on_late(void *arg, struct timer *timer)
 static void on_hello(evutil_socket_t fd, short what, void *arg)
 {
     struct stranger *s = arg;
-    struct session session;
+    struct talk *talk = &s->talk;
     uint32_t node;
     (void)what;
-    ssize_t n = recv(fd, s->in + s->got, sizeof s->in - s->got, 0);
+    ssize_t n = recv(fd, talk->hello + s->got, sizeof talk->hello - s->got, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) { /* it may have found us at another address, or have no need any more */
@@ -83,10 +84,10 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
         return;
     }
     s->got += (size_t)n;
-    if (s->got < sizeof s->in)
+    if (s->got < sizeof talk->hello)
         return;
-    if (hello_read(s->shakes->env.own, s->challenge, s->in, &node, &session))
-        known(s, node, &session);
+    if (hello_read(s->shakes->env.own, talk, &node))
+        known(s, node);
     else
         refuse(s, "it is no server of this step");
 }
@@ -144,8 +145,8 @@ static void take(struct shakes *shakes, int fd, const struct address *address)
     timer_init(&s->late, shakes->env.timers, on_late, s);
     timer_after(&s->late, HELLO_MS);
     if (s->event == NULL || event_add(s->event, NULL) != 0 ||
-        !mac_random(s->challenge, sizeof s->challenge) ||
-        !sockets_say(shakes->env.sockets, fd, s->challenge, sizeof s->challenge))
+        !shakes->env.own->seal->random(s->talk.challenge, sizeof s->talk.challenge) ||
+        !sockets_say(shakes->env.sockets, fd, s->talk.challenge, sizeof s->talk.challenge))
         drop(s);
 }
 

@@ -23,7 +23,8 @@ static void opened(struct peer *p, const void *secret, size_t len)
     p->said = NULL;
     p->way = WAY_UNKNOWN;
     bool good = secret != NULL && announce_get_secret(&d->own, p->node, secret, len, p->key) &&
-                announce_fits(p->key, said, p->said_len) && announce_read(said, p->said_len, &a);
+                announce_fits(&d->own, p->key, said, p->said_len) &&
+                announce_read(said, p->said_len, &a);
     if (!good) {
         free(said);
         peer_tell(p, false,
@@ -31,7 +32,7 @@ static void opened(struct peer *p, const void *secret, size_t len)
                                  : "its announcement is not its own");
         return;
     }
-    memcpy(p->tag, said + p->said_len - MAC_TAG, MAC_TAG);
+    memcpy(p->proof, said + p->said_len - SEAL_PROOF, SEAL_PROOF);
     free(said);
     p->addresses = a.addresses;
     p->port = a.port;
@@ -67,7 +68,8 @@ void direct_announced(struct direct *d, uint32_t from, const void *body, size_t 
         peer_tell(p, false, "its announcement cannot be read");
         return;
     }
-    if (p->way == WAY_KNOWN && mac_same(p->tag, (const unsigned char *)body + len - MAC_TAG)) {
+    const unsigned char *proof = (const unsigned char *)body + len - SEAL_PROOF;
+    if (p->way == WAY_KNOWN && memcmp(p->proof, proof, SEAL_PROOF) == 0) {
         peer_connect(p, now_ms()); /* it has no connection to us */
         return;
     }
@@ -200,8 +202,11 @@ static void connect_delayed(void *arg, struct timer *timer)
 static int listen_here(struct direct *d, struct err *err)
 {
     const struct conf_direct *conf = d->env.conf;
-    if (!mac_random(d->own.key, MAC_KEY) || !mac_random(d->own.body, MAC_KEY))
-        return err_set(err, "no random numbers can be had");
+    d->own.seal = d->env.seal(err);
+    if (d->own.seal == NULL)
+        return -1;
+    if (!d->own.seal->random(d->own.key, sizeof d->own.key))
+        return err_set(err, "libcrypto has no random numbers");
     if (addresses_own(conf->where, &d->addresses, err) != 0)
         return -1;
     int fd = addresses_listen(&d->addresses, conf->port, conf->ports, &d->port, err);
@@ -222,7 +227,6 @@ static int listen_here(struct direct *d, struct err *err)
 static int begin(struct direct *d, struct err *err)
 {
     d->streams = (struct stream_env){.arg = d,
-                                     .own = &d->own,
                                      .sockets = d->env.sockets,
                                      .room = d->room,
                                      .receive = receive,
@@ -232,6 +236,7 @@ static int begin(struct direct *d, struct err *err)
         return err_set(err, "out of memory");
     if (listen_here(d, err) != 0)
         return -1;
+    d->streams.seal = d->own.seal;
     direct_seal(d); /* it is there before anything is to be sent */
     return 0;
 }
@@ -249,7 +254,7 @@ struct direct *direct_open(const struct direct_env *env)
     timer_init(&d->look, env->timers, look_at_voucher, d);
     timer_init(&d->delayed, env->timers, connect_delayed, d);
     TAILQ_INIT(&d->connections);
-    d->room = malloc(STREAM_ROOM);
+    d->room = malloc((size_t)2 * STREAM_ROOM);
     if (env->ops != NULL)
         d->voucher = voucher_new(env->ops, env->base, on_vouched, d);
     if (begin(d, &err) == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Direct connections between servers of a step, over TCP: beneath the link, beside the resource
- * manager's own way, the native one. The face of this folder; from bottom to top it is mac,
- * addresses and record, announce, vouch, stream, shake and callers, peers, direct.
+ * manager's own way, the native one. The face of this folder; from bottom to top it is
+ * addresses, record and hello, announce, vouch, stream, shake and callers, peers, direct.
  *
  * The first bytes to a server go the native way, behind an announcement: where this server listens,
  * and its key. The server that holds an announcement connects, and from then on frames go directly.
@@ -21,6 +21,8 @@
 #include "common/transport/direct/sockets.h"
 #include "common/transport/direct/vouch.h"
 #include "common/transport/frame.h"
+#include "common/transport/seal/seal.h"
+#include "common/util/err.h"
 #include "common/util/shared_bytes.h"
 #include "common/util/timers.h"
 
@@ -36,6 +38,8 @@ struct direct_env {
     unsigned connections;          /**< how many there may be at a time */
     const struct vouch_ops *ops;   /**< NULL: no other user can read what goes natively */
     const struct sockets *sockets; /**< NULL: the kernel's */
+    /** Loads what encrypts connections: see seal/load.h. */
+    const struct seal_ops *(*seal)(struct err *err);
     struct event_base *base;
     struct timers *timers;
     /** Runs the loop until something has happened. @param ms the most

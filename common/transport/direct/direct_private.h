@@ -36,9 +36,9 @@ struct peer {
     enum way way;
     struct addresses addresses;
     uint16_t port;
-    unsigned char key[MAC_KEY];
-    unsigned char tag[MAC_TAG]; /**< of the announcement that all this is from */
-    unsigned char *said;        /**< owned: the announcement that is being opened */
+    unsigned char key[SEAL_SECRET];
+    unsigned char proof[SEAL_PROOF]; /**< of the announcement that all this is from */
+    unsigned char *said;             /**< owned: the announcement that is being opened */
     size_t said_len;
     struct connection *current; /**< by which frames go; NULL: natively */
     bool lost;
@@ -61,7 +61,7 @@ struct direct {
     bool sealing, stuck;
     struct shakes *shakes;
     struct stream_env streams;
-    unsigned char *room;  /**< STREAM_ROOM bytes */
+    unsigned char *room;  /**< STREAM_ROOM bytes to read to, and as many to write from */
     struct timer look;    /**< at the voucher */
     struct timer delayed; /**< to connect to peers */
     bool hurry, closing;
@@ -90,7 +90,7 @@ static inline bool peer_is_up(const struct peer *peer)
 void peer_connect(struct peer *peer, int64_t now);
 
 /** A connection is ready; of struct shake_env. */
-void peer_up(void *arg, uint32_t node, int fd, const struct session *session, bool ours);
+void peer_up(void *arg, uint32_t node, int fd, struct seal *seal, bool ours);
 /** One that we wanted is not. */
 void peer_failed(void *arg, uint32_t node, const char *why);
 /** One has ended; of struct stream_env. */

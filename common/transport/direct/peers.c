@@ -157,7 +157,7 @@ static void choose(struct peer *p, struct connection *c)
         stream_bye(old->stream);
 }
 
-void peer_up(void *arg, uint32_t node, int fd, const struct session *session, bool ours)
+void peer_up(void *arg, uint32_t node, int fd, struct seal *seal, bool ours)
 {
     struct direct *d = arg;
     struct peer *p = peer_make(d, node);
@@ -167,13 +167,14 @@ void peer_up(void *arg, uint32_t node, int fd, const struct session *session, bo
         p->way = WAY_KNOWN;
     }
     if (c == NULL) {
+        d->own.seal->destroy(seal);
         d->streams.sockets->close(fd);
         return;
     }
     c->peer = p;
     c->ours = ours;
     c->since = now_ms();
-    c->stream = stream_new(&d->streams, d->env.base, fd, session, c);
+    c->stream = stream_new(&d->streams, d->env.base, fd, seal, c);
     if (c->stream == NULL) {
         free(c);
         return;

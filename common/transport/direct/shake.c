@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections that this server makes:
  *
- *   CONNECTING ── connected ──► CHALLENGE ── 16 bytes, hello sent ──► WELCOME ── 32 bytes ──► up
+ *   CONNECTING ── connected ──► CHALLENGE ── challenge came, hello sent ──► WELCOME ── it came ──►
+ * up
  *
  * What goes wrong at one address is tried at the next. */
 #include "common/transport/direct/shake_private.h"
@@ -27,6 +28,8 @@ static void drop(struct attempt *a)
     if (a->fd >= 0)
         a->shakes->env.sockets->close(a->fd);
     a->fd = -1;
+    a->shakes->env.own->seal->destroy(a->seal);
+    a->seal = NULL;
 }
 
 static void forget(struct attempt *a)
@@ -105,10 +108,11 @@ static void connected(struct attempt *a)
 
 static void challenged(struct attempt *a)
 {
-    unsigned char hello[HELLO_BYTES];
-    if (!hello_write(a->shakes->env.own, a->node, a->key, a->in, hello, &a->session))
-        next_address(a, "no random number can be had");
-    else if (!sockets_say(a->shakes->env.sockets, a->fd, hello, sizeof hello))
+    const struct shake_env *env = &a->shakes->env;
+    a->seal = hello_write(env->own, a->node, a->key, &a->talk);
+    if (a->seal == NULL)
+        next_address(a, "libcrypto makes no key pair");
+    else if (!sockets_say(env->sockets, a->fd, a->talk.hello, sizeof a->talk.hello))
         next_address(a, "it does not take our name");
     else if (!await(a, ATTEMPT_WELCOME))
         next_address(a, "out of memory");
@@ -117,18 +121,19 @@ static void challenged(struct attempt *a)
 static void welcomed(struct attempt *a)
 {
     struct shakes *shakes = a->shakes;
-    struct session session = a->session;
+    struct seal *seal = a->seal;
     uint32_t node = a->node;
     int fd = a->fd;
-    if (!welcome_read(&session, a->in)) {
+    if (!welcome_read(shakes->env.own, a->key, &a->talk, seal)) {
         next_address(a, "something else than that server answers there");
         return;
     }
     a->fd = -1;
+    a->seal = NULL;
     event_free(a->event);
     a->event = NULL;
     forget(a);
-    shakes->env.up(shakes->env.arg, node, fd, &session, true);
+    shakes->env.up(shakes->env.arg, node, fd, seal, true);
 }
 
 static void on_late(void *arg, struct timer *timer)
@@ -146,8 +151,10 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
         return;
     }
     /* No more than that is read: what comes behind it are records. */
-    size_t want = a->state == ATTEMPT_CHALLENGE ? CHALLENGE_BYTES : WELCOME_BYTES;
-    ssize_t n = recv(fd, a->in + a->got, want - a->got, 0);
+    bool first = a->state == ATTEMPT_CHALLENGE;
+    unsigned char *in = first ? a->talk.challenge : a->talk.welcome;
+    size_t want = first ? sizeof a->talk.challenge : sizeof a->talk.welcome;
+    ssize_t n = recv(fd, in + a->got, want - a->got, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
@@ -157,14 +164,14 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     a->got += (size_t)n;
     if (a->got < want)
         return;
-    if (a->state == ATTEMPT_CHALLENGE)
+    if (first)
         challenged(a);
     else
         welcomed(a);
 }
 
 void shakes_connect(struct shakes *shakes, uint32_t node, const struct addresses *addresses,
-                    uint16_t port, const unsigned char key[MAC_KEY])
+                    uint16_t port, const unsigned char key[SEAL_SECRET])
 {
     struct attempt *a = calloc(1, sizeof *a);
     if (a == NULL) {
@@ -176,7 +183,7 @@ void shakes_connect(struct shakes *shakes, uint32_t node, const struct addresses
     a->addresses = *addresses;
     a->port = port;
     a->fd = -1;
-    memcpy(a->key, key, MAC_KEY);
+    memcpy(a->key, key, SEAL_SECRET);
     addresses_sort(&a->addresses);
     LIST_INSERT_HEAD(&shakes->attempts, a, entry);
     next_address(a, "");

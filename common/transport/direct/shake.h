@@ -12,7 +12,7 @@
 #define MUSTER_TRANSPORT_DIRECT_SHAKE_H
 
 #include "common/transport/direct/addresses.h"
-#include "common/transport/direct/record.h"
+#include "common/transport/direct/hello.h"
 #include "common/transport/direct/sockets.h"
 #include "common/util/timers.h"
 
@@ -29,8 +29,9 @@ struct shake_env {
     const struct sockets *sockets;
     const struct addresses *addresses; /**< our own, as they are announced */
     int listener;                      /**< taken over */
-    /** Both ends know each other. @param fd the receiver's now @param ours whether we made it */
-    void (*up)(void *arg, uint32_t node, int fd, const struct session *session, bool ours);
+    /** Both ends know each other. @param fd,seal the receiver's now @param ours whether we made it
+     */
+    void (*up)(void *arg, uint32_t node, int fd, struct seal *seal, bool ours);
     /** A connection that we make has failed. @param why one clause, borrowed */
     void (*failed)(void *arg, uint32_t node, const char *why);
 };
@@ -44,7 +45,7 @@ struct shakes *shakes_new(const struct shake_env *env);
  * @param key the server's
  */
 void shakes_connect(struct shakes *shakes, uint32_t node, const struct addresses *addresses,
-                    uint16_t port, const unsigned char key[MAC_KEY]);
+                    uint16_t port, const unsigned char key[SEAL_SECRET]);
 
 /** Gives up the connection to a server that is under way, if there is one; nothing is called. */
 void shakes_give_up(struct shakes *shakes, uint32_t node);

@@ -23,13 +23,13 @@ struct attempt {
     struct addresses addresses;
     uint32_t next; /**< of them that is tried when this one fails */
     uint16_t port;
-    unsigned char key[MAC_KEY];
+    unsigned char key[SEAL_SECRET];
     int fd;
     struct event *event;
     struct timer late;
-    unsigned char in[WELCOME_BYTES];
-    size_t got;
-    struct session session;
+    struct talk talk;
+    size_t got;        /**< bytes of what is awaited */
+    struct seal *seal; /**< owned, from the hello on */
 };
 
 /** A connection that an unknown process has made to this server. */
@@ -40,9 +40,8 @@ struct stranger {
     struct event *event;
     struct timer late;
     struct address address;
-    unsigned char challenge[CHALLENGE_BYTES];
-    unsigned char in[HELLO_BYTES];
-    size_t got;
+    struct talk talk;
+    size_t got; /**< bytes of its hello */
 };
 
 struct shakes {

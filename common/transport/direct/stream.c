@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
-    PROGRESS_MS = 5000,    /* until the peer has taken something of what was sent */
-    BYE_MS = 1000,         /* for the whole end */
-    STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
+    PROGRESS_MS = 5000,      /* until the peer has taken something of what was sent */
+    BYE_MS = 1000,           /* for the whole end */
+    APART_MIN = RECORD_PART, /* bytes that are worth a key of their own */
+    STOOD_STILL_MS = 1000,   /* the loop is never that late while it runs */
 };
 
 static const char *const state_names[STREAM_STATES] = {
@@ -88,8 +88,12 @@ void stream_free(struct stream *s)
     if (s->write != NULL)
         event_free(s->write);
     s->env->sockets->close(s->fd);
+    s->env->seal->destroy(s->seal);
+    s->env->seal->destroy(s->seal_apart);
     outgoing_free(s->pending);
     shared_bytes_drop(s->body);
+    free(s->rest);
+    free(s->kept);
     free(s);
 }
 
@@ -121,7 +125,7 @@ const struct outgoing *stream_pending(const struct stream *s)
 struct outgoing *stream_take_pending(struct stream *s)
 {
     struct outgoing *list = s->pending;
-    s->pending = s->unwritten = NULL;
+    s->pending = s->unsealed = NULL;
     s->tail = &s->pending;
     return list;
 }
@@ -142,105 +146,219 @@ void stream_cut(struct stream *s, const char *why)
 
 /* ---- writing ---- */
 
-/* The digest of a frame; that of its shared end is made once, for all whom it goes to. */
-static void digest(const struct stream *s, const struct outgoing *o, struct record *record)
+/* Adds of @p len bytes those that are among @p n from @p from on. @param at where the bytes begin
+ * @return how many parts there are */
+static int put_part(struct iovec *parts, int n_parts, void *data, size_t len, size_t at,
+                    size_t from, size_t n)
 {
-    const unsigned char *key = s->env->own->body;
-    struct shared_bytes *body = o->body;
-    record->len = (uint32_t)outgoing_len(o);
-    if (body == NULL) {
-        record_digest(key, o->data, o->len, NULL, 0, NULL, record->digest);
-        return;
-    }
-    if (!body->tagged)
-        mac_of_body(key, body->data, body->len, body->tag);
-    body->tagged = true;
-    record->shared = (uint32_t)body->len;
-    record_digest(key, o->data, o->len, body->data, body->len, body->tag, record->digest);
+    size_t first = from > at ? from - at : 0, end = from + n < at + len ? from + n - at : len;
+    if (from + n > at && first < end)
+        parts[n_parts++] = (struct iovec){(char *)data + first, end - first};
+    return n_parts;
 }
 
-/* Begins the next record. @return false: there is none */
-static bool next_head(struct stream *s)
+/* Seals a record. @param n bytes of the first frame that is not sealed @param to RECORD_BYTES
+ * @return its bytes; 0: that cannot be done */
+static size_t seal_record(struct stream *s, const struct record *record, size_t n,
+                          unsigned char *to)
+{
+    unsigned char head[RECORD_HEAD];
+    struct iovec parts[3] = {{head, sizeof head}};
+    const struct outgoing *o = s->unsealed;
+    struct shared_bytes *body = o != NULL ? o->body : NULL;
+    size_t len = SEAL_HEAD + RECORD_HEAD + n + SEAL_TAG;
+    int n_parts = 1;
+    record_write(record, head);
+    if (record->apart > 0) {
+        parts[n_parts++] = (struct iovec){body->sealed.key, SEAL_SECRET};
+        len += SEAL_SECRET;
+    }
+    if (n > 0)
+        n_parts = put_part(parts, n_parts, o->data, o->len, 0, s->at, n);
+    if (n > 0 && body != NULL)
+        n_parts = put_part(parts, n_parts, body->data, body->len, o->len, s->at, n);
+    if (s->env->seal->write(s->seal, parts, n_parts, to))
+        return len;
+    stream_cut(s, "libcrypto does not encrypt");
+    return 0;
+}
+
+/* Encrypts the end of a frame that goes to several servers, once for all of them. @return whether
+ * that is done, and all else of the frame fits into a record */
+static bool seal_apart(const struct stream *s, const struct outgoing *o)
+{
+    struct shared_bytes *body = o->body;
+    if (body == NULL || !body->spread || body->len < APART_MIN ||
+        o->len > RECORD_PART - SEAL_SECRET)
+        return false;
+    if (body->sealed.data != NULL)
+        return true;
+    const struct seal_ops *ops = s->env->seal;
+    size_t most = body->len / RECORD_PART + 1, len = 0;
+    unsigned char *to = malloc(body->len + most * (SEAL_HEAD + SEAL_TAG));
+    bool good = to != NULL && ops->random(body->sealed.key, sizeof body->sealed.key);
+    struct seal *seal = good ? ops->with_key(body->sealed.key, SEAL_CALLER) : NULL;
+    good = seal != NULL;
+    for (size_t at = 0, n; good && at < body->len; at += n) {
+        n = record_part(body->len - at);
+        good = ops->write(seal, &(struct iovec){body->data + at, n}, 1, to + len);
+        len += SEAL_HEAD + n + SEAL_TAG;
+    }
+    ops->destroy(seal);
+    if (good) {
+        body->sealed.data = to;
+        body->sealed.len = len;
+    } else {
+        free(to);
+    }
+    return good;
+}
+
+static void begin_end(struct stream *s)
+{
+    s->end_by = now_ms() + BYE_MS;
+    timer_sooner(&s->due, s->end_by);
+}
+
+/* The first @p n bytes of what was left of a frame are sealed, or were before. */
+static void advance(struct stream *s, size_t n)
+{
+    s->at += n;
+    if (s->at < outgoing_len(s->unsealed))
+        return;
+    s->unsealed = s->unsealed->next;
+    s->at = 0;
+    s->sealed++;
+}
+
+/* Says in a record how it goes on with the frame. @return bytes of the frame for it */
+static size_t begin_part(struct stream *s, struct record *record)
+{
+    const struct outgoing *o = s->unsealed;
+    size_t all = outgoing_len(o), n = record_part(all - s->at);
+    record->kind = s->at == 0 ? RECORD_DATA : RECORD_MORE;
+    record->whole = s->at == 0 ? (uint32_t)all : 0;
+    if (s->at == 0 && seal_apart(s, o)) {
+        record->apart = (uint32_t)o->body->len;
+        n = o->len;
+    }
+    record->hurry = s->hurry && s->at + n + record->apart == all;
+    return n;
+}
+
+/* Seals the next record, if there is one. @return its bytes */
+static size_t seal_next(struct stream *s, unsigned char *to)
 {
     struct record record = {.kind = RECORD_ACK, .hurry = s->ask, .taken = s->taken};
-    const struct outgoing *o = s->unwritten;
     bool bye = s->state == STREAM_SAYING || s->state == STREAM_ANSWERING;
-    if (o != NULL) {
-        record.kind = RECORD_DATA;
-        record.hurry = s->hurry;
-        digest(s, o, &record);
-    } else if (bye) {
+    size_t n = s->unsealed != NULL ? begin_part(s, &record) : 0;
+    if (n == 0 && bye)
         record.kind = RECORD_BYE;
-    } else if (!s->ack && !s->ask) {
-        return false;
-    }
-    record_seal(&s->session, &record, s->out);
-    s->heading = record.kind;
-    s->at = 0;
+    else if (n == 0 && !s->ack && !s->ask)
+        return 0;
+    size_t len = seal_record(s, &record, n, to);
+    if (len == 0)
+        return 0;
     s->ack = s->ask = false;
     s->ack_by = 0;
     s->untold = 0;
-    return true;
+    s->bye = record.kind == RECORD_BYE;
+    s->apart = record.apart > 0;
+    s->apart_at = 0;
+    if (n > 0)
+        advance(s, n);
+    if (++s->records == (s->env->records > 0 ? s->env->records : STREAM_RECORDS) &&
+        s->state == STREAM_OPEN) {
+        stream_move(s, STREAM_SAY);
+        begin_end(s);
+    }
+    return len;
 }
 
-/* A record is written. */
-static void wrote(struct stream *s)
+/* Seals as many records as are written at once. @return their bytes */
+static size_t seal_some(struct stream *s, unsigned char *to)
 {
-    if (s->heading == RECORD_DATA) {
-        s->unwritten = s->unwritten->next;
-        s->written++;
-    } else if (s->heading == RECORD_BYE) {
+    size_t len = 0, n;
+    while (!s->bye && !s->apart && len + RECORD_BYTES <= STREAM_ROOM &&
+           (n = seal_next(s, to + len)) > 0)
+        len += n;
+    return len;
+}
+
+/* Finds what is to be written next. @return its bytes; 0: there is nothing */
+static size_t next_bytes(struct stream *s, unsigned char **data)
+{
+    if (s->rest != NULL) {
+        *data = s->rest + s->rest_at;
+        return s->rest_len - s->rest_at;
+    }
+    if (s->apart) {
+        *data = s->unsealed->body->sealed.data + s->apart_at;
+        return s->unsealed->body->sealed.len - s->apart_at;
+    }
+    *data = s->env->room + STREAM_ROOM;
+    return seal_some(s, *data);
+}
+
+/* Keeps what the socket has not taken, and waits until it takes more. @param n bytes that it has
+ * taken of @p data */
+static void keep_rest(struct stream *s, const unsigned char *data, size_t len, size_t n)
+{
+    if (s->rest != NULL) {
+        s->rest_at += n;
+    } else if (data != s->env->room + STREAM_ROOM) {
+        s->apart_at += n;
+    } else {
+        s->rest = malloc(len - n);
+        if (s->rest == NULL) {
+            stream_cut(s, OUT_OF_MEMORY);
+            return;
+        }
+        memcpy(s->rest, data + n, len - n);
+        s->rest_at = 0;
+        s->rest_len = len - n;
+    }
+    event_add(s->write, NULL);
+}
+
+/* All of next_bytes() is written. */
+static void wrote(struct stream *s, const unsigned char *data)
+{
+    bool rest = s->rest != NULL;
+    free(s->rest);
+    s->rest = NULL;
+    if (!rest && data != s->env->room + STREAM_ROOM) {
+        s->apart = false;
+        advance(s, s->unsealed->body->len);
+    }
+    if (s->bye)
         stream_move(s, STREAM_WRITE);
-    }
-    s->heading = 0;
-}
-
-/* Adds those bytes of a part that are not written. @param done how many of the record are
- * @param at where the part begins in it @return where it ends */
-static size_t put_part(struct msghdr *msg, void *data, size_t len, size_t done, size_t at)
-{
-    if (done < at + len && len > 0) {
-        size_t skip = done > at ? done - at : 0;
-        msg->msg_iov[msg->msg_iovlen++] = (struct iovec){(char *)data + skip, len - skip};
-    }
-    return at + len;
-}
-
-/* Writes what the socket takes of the record that has begun. @param len its bytes */
-static ssize_t write_some(struct stream *s, size_t *len)
-{
-    const struct outgoing *o = s->heading == RECORD_DATA ? s->unwritten : NULL;
-    struct iovec iov[3];
-    struct msghdr msg = {.msg_iov = iov};
-    *len = put_part(&msg, s->out, RECORD_HEAD, s->at, 0);
-    if (o != NULL)
-        *len = put_part(&msg, o->data, o->len, s->at, *len);
-    if (o != NULL && o->body != NULL)
-        *len = put_part(&msg, o->body->data, o->body->len, s->at, *len);
-    return s->env->sockets->sendmsg(s->fd, &msg);
+    s->bye = false;
 }
 
 void stream_write(struct stream *s)
 {
-    while (s->state < STREAM_SHUT && (s->heading != 0 || next_head(s))) {
-        size_t len;
-        ssize_t n = write_some(s, &len);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            s->full = errno == EAGAIN;
-            event_add(s->write, NULL);
-            return;
-        }
-        if (n < 0) { /* the last words of the peer are read first */
+    while (s->state < STREAM_SHUT) {
+        unsigned char *data;
+        size_t len = next_bytes(s, &data);
+        if (len == 0)
+            break;
+        struct iovec part = {data, len};
+        const struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+        ssize_t n = s->env->sockets->sendmsg(s->fd, &msg);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the peer's last words are read first */
             s->broken = errno;
             event_active(s->read, EV_READ, 0);
             return;
         }
-        s->at += (size_t)n;
-        if (s->full && s->progress_by != 0) /* the peer's kernel has made room */
+        if (n > 0 && s->full && s->progress_by != 0) /* the peer's kernel has made room */
             s->progress_by = now_ms() + PROGRESS_MS;
-        s->full = false;
-        if (s->at == len)
-            wrote(s);
+        s->full = n >= 0 ? (size_t)n < len : errno == EAGAIN;
+        if (n < 0 || (size_t)n < len) {
+            keep_rest(s, data, len, n > 0 ? (size_t)n : 0);
+            return;
+        }
+        wrote(s, data);
     }
     if (s->state == STREAM_BOTH && stream_move(s, STREAM_FIN)) /* what was taken has been said */
         shutdown(s->fd, SHUT_WR);
@@ -252,8 +370,8 @@ void stream_send(struct stream *s, struct outgoing *frame)
     frame->next = NULL;
     *s->tail = frame;
     s->tail = &frame->next;
-    if (s->unwritten == NULL)
-        s->unwritten = frame;
+    if (s->unsealed == NULL)
+        s->unsealed = frame;
     if (s->progress_by == 0) {
         s->progress_by = s->used + PROGRESS_MS;
         timer_sooner(&s->due, s->progress_by);
@@ -267,18 +385,15 @@ void stream_bye(struct stream *s)
     if (s->state != STREAM_OPEN)
         return;
     stream_move(s, STREAM_SAY);
-    s->end_by = now_ms() + BYE_MS;
-    timer_sooner(&s->due, s->end_by);
+    begin_end(s);
     stream_write(s);
 }
 
 void stream_bye_came(struct stream *s)
 {
     s->ack = true;
-    if (s->state == STREAM_OPEN) {
-        s->end_by = now_ms() + BYE_MS;
-        timer_sooner(&s->due, s->end_by);
-    }
+    if (s->state == STREAM_OPEN)
+        begin_end(s);
     stream_move(s, STREAM_HEAR);
     stream_write(s);
 }
@@ -297,7 +412,7 @@ void stream_hurry(struct stream *s)
 /* The peer has taken what it says to have. @return false: that was not sent */
 bool stream_took(struct stream *s, uint64_t taken)
 {
-    if (taken < s->acked || taken > s->written)
+    if (taken < s->acked || taken > s->sealed)
         return false;
     if (taken == s->acked)
         return true;

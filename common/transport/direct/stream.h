@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * One direct connection from the moment on when both ends know each other: frames out and in, in
- * order. A frame that was written counts as delivered once the peer has said that it has taken it.
- * What is not when the connection ends goes another way; the link drops repetitions.
+ * order, each in one or more sealed records (record.h). A frame that was written counts as
+ * delivered once the peer has said that it has taken it. What is not when the connection ends goes
+ * another way; the link drops repetitions.
  *
  *        stream_bye()         it is written       BYE comes
  *   OPEN ────────────► SAYING ────────────► SAID ──────────┐
@@ -11,7 +12,8 @@
  *
  * Neither end closes its socket before it has read the other one's end of file, because the kernel
  * would destroy what is under way. Any other end is one that was not in order: CUT by this end, or
- * CLOSED by the peer.
+ * CLOSED by the peer. A connection whose keys have sealed their share ends in order, too; its owner
+ * makes another one, which has keys of its own.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_STREAM_H
@@ -39,14 +41,18 @@ struct outgoing {
 /** @return its bytes */
 size_t outgoing_len(const struct outgoing *frame);
 
-enum { STREAM_ROOM = 16 << 10 /**< bytes that are read before it is known where they belong */ };
+enum {
+    STREAM_ROOM = 4 * RECORD_BYTES, /**< bytes that are read or written at once */
+    STREAM_RECORDS = 1 << 30,       /**< that a connection's keys seal, in each direction */
+};
 
 /** What all connections of a server have in common. */
 struct stream_env {
     void *arg;
-    const struct identity *own;
+    const struct seal_ops *seal;
     const struct sockets *sockets;
-    unsigned char *room; /**< STREAM_ROOM bytes */
+    unsigned char *room; /**< STREAM_ROOM bytes to read to, and as many to write from */
+    uint32_t records;    /**< as STREAM_RECORDS; 0: that many */
     /** Takes frames. It may send, and stream_cut(), but not free. @param data borrowed
      * @param whole what they are part of, to be held by shared_bytes_part(); NULL: nothing is */
     void (*receive)(void *arg, struct stream *stream, const void *data, size_t len,
@@ -59,11 +65,11 @@ struct stream_env {
 };
 
 /** @param fd taken over also when it fails: connected, does not block
- * @param session copied
+ * @param seal taken over also when it fails
  * @param owner handed back by stream_owner()
  * @return NULL when out of memory */
 struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
-                          const struct session *session, void *owner);
+                          struct seal *seal, void *owner);
 
 /** @return what stream_new() was given */
 void *stream_owner(const struct stream *stream);

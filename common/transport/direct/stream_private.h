@@ -40,34 +40,41 @@ struct stream {
     void *owner;
     int fd;
     struct event *read, *write;
-    struct session session;
+    struct seal *seal; /**< owned */
     enum stream_state state;
     const char *why; /**< for the owner, once it is STREAM_CUT or STREAM_CLOSED */
     int broken;      /**< errno of a write; what the peer has said is read first */
 
     struct outgoing *pending, **tail; /**< not taken by the peer, in order */
-    struct outgoing *unwritten;       /**< the first of these that is not written as a whole */
-    uint64_t written, acked;          /**< DATA records */
-    unsigned char out[RECORD_HEAD];   /**< of the record that is being written */
-    int heading;                      /**< its kind; 0: none is */
-    size_t at;                        /**< bytes of it that are written */
+    struct outgoing *unsealed;        /**< the first of these that is not sealed as a whole */
+    size_t at;                        /**< bytes of that which are sealed */
+    uint64_t sealed, acked;           /**< frames */
+    uint32_t records;                 /**< sealed */
+    bool apart;                       /**< the end of that is to be written as it was sealed */
+    size_t apart_at;                  /**< bytes of it that are written */
+    unsigned char *rest;              /**< owned: records that the socket did not take; or NULL */
+    size_t rest_at, rest_len;         /**< the first byte of that to be written, and its end */
+    bool bye;                         /**< our BYE is sealed, and not written */
     bool full;                        /**< the socket took nothing more */
     bool ack;                         /**< what was taken is to be said */
     bool ask;                         /**< the peer is to say what it has taken */
     bool hurry;                       /**< and with each DATA */
 
-    unsigned char in[RECORD_HEAD]; /**< of the record that is being read */
-    size_t have;                   /**< bytes of it */
-    struct record record;          /**< once it is whole */
-    struct shared_bytes *body;     /**< held: one that has not come as a whole; NULL: none */
-    size_t got;                    /**< bytes of it */
-    uint64_t taken;                /**< DATA records */
-    size_t untold;                 /**< bytes of those that the peer was not told of */
+    unsigned char *kept;       /**< owned: the beginning of a record; NULL: none is awaited */
+    size_t have;               /**< bytes of it */
+    struct shared_bytes *body; /**< held: a frame that has not come as a whole; NULL: none */
+    size_t got;                /**< bytes of it */
+    struct seal *seal_apart;   /**< owned: deciphers its end; NULL: that is as all else */
+    bool hurried;              /**< that it has come is to be said at once */
+    uint64_t taken;            /**< frames */
+    size_t untold;             /**< bytes of those that the peer was not told of */
 
     int64_t ack_by, progress_by, end_by; /**< now_ms(); 0: there is no such deadline */
     struct timer due;                    /**< the first of them */
     int64_t used;
 };
+
+#define OUT_OF_MEMORY "memory is used up here"
 
 enum { STREAM_ACK_MS = 20 /**< what was taken is said by then, if no frame brings it along */ };
 
@@ -93,7 +100,7 @@ void stream_end(struct stream *s, enum stream_event event, const char *why);
 /** Writes what the socket takes. */
 void stream_write(struct stream *s);
 
-/** The peer has taken @p taken records. @return false: so many were not sent */
+/** The peer has taken @p taken frames. @return false: so many were not sent */
 bool stream_took(struct stream *s, uint64_t taken);
 
 /** The peer has said BYE. */

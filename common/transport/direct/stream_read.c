@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a connection, and reads records. A body that has come as a whole is handed up from where it
- * was read to; for any other one memory is taken once its head is known to be the peer's. */
+/* Makes a connection, and reads records. A frame that is one record is handed up from where it was
+ * read to. Memory for a longer one is taken with its first record, and the others are deciphered
+ * into it. */
 #include "common/transport/direct/stream_private.h"
 
 #include "common/util/clock.h"
@@ -8,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
 enum {
     READS = 16,           /* until other events have their turn */
@@ -17,99 +18,141 @@ enum {
 
 static const char FORGED[] = "something that it has not written came in its name";
 
-/* A record is there as a whole. @return whether the next one may be looked at */
-static bool take(struct stream *s, const void *body, struct shared_bytes *whole)
+/* A frame is there as a whole. */
+static void take_frame(struct stream *s, const void *data, size_t len, struct shared_bytes *whole)
 {
-    const struct record *r = &s->record;
-    if (!stream_took(s, r->taken)) {
-        stream_cut(s, "it has taken what was not sent");
-        return false;
+    s->taken++;
+    s->untold += len;
+    s->ack |= s->untold > UNTOLD_MAX || s->hurried;
+    s->hurried = false;
+    if (s->ack_by == 0) {
+        s->ack_by = s->used + STREAM_ACK_MS;
+        timer_sooner(&s->due, s->ack_by);
     }
-    if (r->kind != RECORD_ACK && !stream_hears(s)) {
+    s->env->receive(s->env->arg, s, data, len, whole);
+}
+
+/* @p n more bytes of a frame are in their place. */
+static void advance(struct stream *s, size_t n)
+{
+    struct shared_bytes *body = s->body;
+    s->got += n;
+    if (s->got < body->len)
+        return;
+    s->env->seal->destroy(s->seal_apart);
+    s->seal_apart = NULL;
+    s->body = NULL;
+    take_frame(s, body->data, body->len, body);
+    shared_bytes_drop(body);
+}
+
+/* A part of a frame is there. @param part borrowed; NULL: it is in its place already */
+static void take_part(struct stream *s, const struct record *record, const unsigned char *part,
+                      size_t n)
+{
+    if (record->whole == n) {
+        take_frame(s, part, n, NULL);
+        return;
+    }
+    if (s->body == NULL) {
+        s->got = 0;
+        s->body = shared_bytes_take(malloc(record->whole), record->whole);
+    }
+    if (record->apart > 0) {
+        s->seal_apart = s->env->seal->with_key(part, SEAL_ACCEPTOR);
+        part += SEAL_SECRET;
+        n -= SEAL_SECRET;
+    }
+    if (s->body == NULL || (record->apart > 0 && s->seal_apart == NULL)) {
+        stream_cut(s, OUT_OF_MEMORY);
+        return;
+    }
+    if (part != NULL)
+        memcpy(s->body->data + s->got, part, n);
+    advance(s, n);
+}
+
+/* Takes what one record says. */
+static void take(struct stream *s, const struct seal_record *sealed)
+{
+    struct record r;
+    size_t left = s->body != NULL ? s->body->len - s->got : 0, n = sealed->body_len - RECORD_HEAD;
+    if (sealed->body_len < RECORD_HEAD || !record_read(sealed->body, n, left, &r)) {
+        stream_cut(s, FORGED);
+        return;
+    }
+    if (!stream_took(s, r.taken)) {
+        stream_cut(s, "it has taken what was not sent");
+        return;
+    }
+    if (r.kind != RECORD_ACK && !stream_hears(s)) {
         stream_cut(s, "it sends after its goodbye");
-        return false;
+        return;
     }
     s->used = now_ms();
-    s->ack |= r->hurry;
-    if (r->kind == RECORD_DATA) {
-        s->taken++;
-        s->untold += r->len;
-        s->ack |= s->untold > UNTOLD_MAX;
-        if (s->ack_by == 0) {
-            s->ack_by = s->used + STREAM_ACK_MS;
-            timer_sooner(&s->due, s->ack_by);
-        }
-        s->env->receive(s->env->arg, s, body, r->len, whole);
-    } else if (r->kind == RECORD_BYE) {
+    s->hurried = r.hurry && r.apart > 0;
+    s->ack |= r.hurry && r.apart == 0;
+    if (r.kind == RECORD_BYE)
         stream_bye_came(s);
-    }
-    if (s->ack && s->broken == 0 && !event_pending(s->write, EV_WRITE, NULL))
-        stream_write(s);
-    return !stream_is_over(s);
+    else if (n > 0)
+        take_part(s, &r, sealed->apart ? NULL : sealed->body + RECORD_HEAD, n);
 }
 
-static bool take_body(struct stream *s, const void *body, struct shared_bytes *whole)
+/* Reads the next record, which may be one of a frame's end that comes apart. @return as of
+ * seal_ops::read() */
+static int read_next(struct stream *s, unsigned char *p, size_t len, struct seal_record *record)
 {
-    if (record_fits(&s->session, &s->record, body))
-        return take(s, body, whole);
-    stream_cut(s, FORGED);
-    return false;
-}
-
-/* Room for a body of which something is missing. */
-static bool begin_body(struct stream *s, const unsigned char *p, size_t len)
-{
-    s->body = shared_bytes_take(malloc(s->record.len), s->record.len);
-    if (s->body == NULL) {
-        stream_cut(s, "memory is used up here");
-        return false;
-    }
-    memcpy(s->body->data, p, len);
-    s->got = len;
-    return true;
-}
-
-/* Takes all records of which the bytes have come. */
-static void consume(struct stream *s, const unsigned char *p, size_t len)
-{
-    while (len > 0) {
-        size_t n = RECORD_HEAD - s->have < len ? RECORD_HEAD - s->have : len;
-        memcpy(s->in + s->have, p, n);
-        s->have += n;
-        p += n;
-        len -= n;
-        if (s->have < RECORD_HEAD)
-            return;
-        if (!record_open(&s->session, s->in, &s->record)) {
-            stream_cut(s, FORGED);
-            return;
-        }
-        n = s->record.len;
-        if (n > len) {
-            begin_body(s, p, len);
-            return;
-        }
-        s->have = 0;
-        if (n > 0 ? !take_body(s, p, NULL) : !take(s, NULL, NULL))
-            return;
-        p += n;
-        len -= n;
-    }
-}
-
-/* The rest of a body goes where its beginning is; what comes behind it, where all else goes.
- * @return bytes that were read; -1: nothing more is to be done */
-static ssize_t read_some(struct stream *s, size_t *room)
-{
-    struct iovec iov[2];
-    int n = 0;
-    *room = STREAM_ROOM;
+    struct seal *seal = s->seal_apart != NULL ? s->seal_apart : s->seal;
+    size_t head = s->seal_apart != NULL ? 0 : RECORD_HEAD;
+    struct seal_place place = {.skip = head};
     if (s->body != NULL) {
-        iov[n++] = (struct iovec){s->body->data + s->got, s->record.len - s->got};
-        *room += s->record.len - s->got;
+        place.to = s->body->data + s->got;
+        place.room = s->body->len - s->got;
     }
-    iov[n++] = (struct iovec){s->env->room, STREAM_ROOM};
-    ssize_t got = readv(s->fd, iov, n);
+    return s->env->seal->read(seal, p, len, head + RECORD_PART, &place, record);
+}
+
+/* Takes all records that have come as a whole. @return how many bytes these are */
+static size_t consume(struct stream *s, unsigned char *p, size_t len)
+{
+    size_t used = 0;
+    while (!stream_is_over(s)) {
+        struct seal_record record;
+        bool apart = s->seal_apart != NULL;
+        int found = read_next(s, p + used, len - used, &record);
+        if (found == 0)
+            break;
+        used += found > 0 ? record.len : 0;
+        if (found < 0 || (apart && record.body_len != record_part(s->body->len - s->got)))
+            stream_cut(s, FORGED);
+        else if (apart)
+            advance(s, record.body_len);
+        else
+            take(s, &record);
+        if (s->ack && s->broken == 0 && !stream_is_over(s) &&
+            !event_pending(s->write, EV_WRITE, NULL))
+            stream_write(s);
+    }
+    return used;
+}
+
+/* Keeps the beginning of a record until more of it comes. */
+static void keep(struct stream *s, const unsigned char *p, size_t len)
+{
+    free(s->kept);
+    s->kept = len > 0 ? malloc(len) : NULL;
+    s->have = s->kept != NULL ? len : 0;
+    if (s->have > 0)
+        memcpy(s->kept, p, len);
+    else if (len > 0)
+        stream_cut(s, OUT_OF_MEMORY);
+}
+
+/* @param len of what there is of a record, before which nothing is read
+ * @return bytes that were read; -1: nothing more is to be done */
+static ssize_t read_some(struct stream *s, size_t len)
+{
+    ssize_t got = read(s->fd, s->env->room + len, STREAM_ROOM - len);
     if (got > 0)
         return got;
     if (got == 0 && (s->state == STREAM_BOTH || s->state == STREAM_SHUT) && s->have == 0)
@@ -126,27 +169,16 @@ static ssize_t read_some(struct stream *s, size_t *room)
 static void read_records(struct stream *s)
 {
     for (int i = 0; i < READS && !stream_is_over(s); i++) {
-        size_t room;
-        ssize_t n = read_some(s, &room);
+        unsigned char *room = s->env->room;
+        ssize_t n = read_some(s, s->have);
         if (n < 0)
             return;
-        size_t rest = (size_t)n, more;
-        if (s->body != NULL) {
-            more = s->record.len - s->got < rest ? s->record.len - s->got : rest;
-            s->got += more;
-            rest -= more;
-            if (s->got < s->record.len)
-                continue;
-            struct shared_bytes *body = s->body;
-            s->body = NULL;
-            s->have = 0;
-            bool good = take_body(s, body->data, body);
-            shared_bytes_drop(body);
-            if (!good)
-                return;
-        }
-        consume(s, s->env->room, rest);
-        if ((size_t)n < room)
+        if (s->have > 0)
+            memcpy(room, s->kept, s->have);
+        size_t len = s->have + (size_t)n, used = consume(s, room, len);
+        if (!stream_is_over(s))
+            keep(s, room + used, len - used);
+        if (len < STREAM_ROOM)
             return; /* that was all */
     }
 }
@@ -169,17 +201,18 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
 }
 
 struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
-                          const struct session *session, void *owner)
+                          struct seal *seal, void *owner)
 {
     struct stream *s = calloc(1, sizeof *s);
     if (s == NULL) {
+        env->seal->destroy(seal);
         env->sockets->close(fd);
         return NULL;
     }
     s->env = env;
     s->owner = owner;
     s->fd = fd;
-    s->session = *session;
+    s->seal = seal;
     s->tail = &s->pending;
     s->used = now_ms();
     timer_init(&s->due, env->timers, stream_on_due, s);

@@ -124,6 +124,7 @@ static void a_body_for_several(void **state)
         kit_await_up(0, to);
     shared_bytes_drop(shared);
     shared = shared_bytes_take(memset(malloc(BODY), 7, BODY), BODY);
+    shared->spread = true;
     for (uint32_t to = 1; to < 4; to++)
         kit_send_body(0, to, 7, 5, shared);
     assert_int_equal(shared->owners, 4);
@@ -214,7 +215,7 @@ static void both_connect(void **state)
         struct peer *p = peer_make(kit.servers[i].direct, 1 - i);
         p->addresses = kit.servers[1 - i].direct->addresses;
         p->port = kit.servers[1 - i].direct->port;
-        memcpy(p->key, kit.servers[1 - i].direct->own.key, MAC_KEY);
+        memcpy(p->key, kit.servers[1 - i].direct->own.key, SEAL_SECRET);
         p->way = WAY_KNOWN;
     }
     for (uint32_t i = 0; i < 2; i++)

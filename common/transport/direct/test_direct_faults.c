@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG_MS = 20000, FRAMES = 6, SIZE = 40 };
+enum { LONG_MS = 20000, FRAMES = 6, SIZE = 40, RECORD = SEAL_HEAD + RECORD_HEAD + 29 + SEAL_TAG };
 
 static struct kit_proxy proxy;
 
@@ -116,7 +116,9 @@ static void cut_in_every_state(void **state)
     (void)state;
     kit_end();
     for (int side = 0; side < 2; side++)
-        for (size_t at = 1; at < 16 + 68 + 32 + 5 * (52 + 29 + SIZE); at += at < 200 ? 5 : 23) {
+        for (size_t at = 1;
+             at < CHALLENGE_BYTES + HELLO_BYTES + WELCOME_BYTES + 5 * (RECORD + SIZE);
+             at += at < 200 ? 5 : 23) {
             kit_begin();
             assert_true(kit_open(0) && kit_open(1));
             proxy_open(&proxy, 0);
@@ -137,7 +139,9 @@ static void each_byte_flipped(void **state)
     (void)state;
     kit_end();
     for (int side = 0; side < 2; side++)
-        for (size_t at = 0; at < 16 + 68 + 32 + 4 * (52 + 29 + SIZE); at += at < 200 ? 5 : 19) {
+        for (size_t at = 0;
+             at < CHALLENGE_BYTES + HELLO_BYTES + WELCOME_BYTES + 4 * (RECORD + SIZE);
+             at += at < 200 ? 5 : 19) {
             kit_begin();
             assert_true(kit_open(0) && kit_open(1));
             proxy_open(&proxy, 0);
@@ -171,6 +175,29 @@ static bool others_are_cut_off(void)
         n += poll(&p, 1, 0) > 0;
     }
     return n >= STRANGERS - LET_IN;
+}
+
+/* Whether so many bytes in a row are the same somewhere, as those of each frame are. */
+static bool has_run(const unsigned char *bytes, size_t len, size_t run)
+{
+    size_t same = 1;
+    for (size_t i = 1; i < len && same < run; i++)
+        same = bytes[i] == bytes[i - 1] ? same + 1 : 1;
+    return same >= run;
+}
+
+/* Whoever is between two servers sees nothing of their frames. */
+static void nothing_can_be_read(void **state)
+{
+    (void)state;
+    assert_true(kit_open(0) && kit_open(1));
+    proxy_open(&proxy, 0);
+    talk_directly(FRAMES);
+    size_t heard = proxy.seen[0] < sizeof proxy.heard ? proxy.seen[0] : sizeof proxy.heard;
+    assert_true(kit.servers[0].direct_in >= FRAMES);
+    assert_true(heard > FRAMES * SIZE);
+    assert_false(has_run(proxy.heard, heard, SIZE / 2));
+    proxy_close(&proxy);
 }
 
 /* What server 1 has said on its connection, hello and frames, is said again on another one. */
@@ -209,7 +236,7 @@ static void stands_still(void **state)
     assert_true(kit_open(0) && kit_open(1));
     proxy_open(&proxy, 0);
     proxy.stop_side = 1;
-    proxy.cut_at = 16 + 32 + 300;
+    proxy.cut_at = CHALLENGE_BYTES + WELCOME_BYTES + 300;
     int64_t since = now_ms();
     talk_directly(40);
     assert_in_range(now_ms() - since, 3000, LONG_MS);
@@ -227,7 +254,7 @@ static void stands_still_and_is_written_to(void **state)
     assert_true(kit_open(0) && kit_open(1));
     proxy_open(&proxy, 0);
     proxy.stop_side = 1;
-    proxy.cut_at = 16 + 32 + 300;
+    proxy.cut_at = CHALLENGE_BYTES + WELCOME_BYTES + 300;
     int64_t by = now_ms() + LONG_MS;
     begin_talk();
     kit_await_up(0, 1);
@@ -453,6 +480,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(cut_in_every_state),
         TEST(each_byte_flipped),
+        TEST(nothing_can_be_read),
         TEST(said_again),
         TEST(stands_still),
         TEST(stands_still_and_is_written_to),

@@ -16,7 +16,6 @@ enum { NENDS = 2, TURNS = 100, LONG = 100000 };
 
 /* One end of the connection. */
 static struct end {
-    struct identity own;
     struct stream_env env;
     struct stream *stream;
     unsigned received, ended;
@@ -24,7 +23,8 @@ static struct end {
 } ends[NENDS];
 
 static struct event_base *base;
-static unsigned char room[STREAM_ROOM];
+static unsigned char room[2 * STREAM_ROOM];
+extern const struct seal_ops muster_seal;
 static struct shared_bytes *kept; /* of the last long frame */
 static bool copied;               /* that */
 static unsigned nwarnings;
@@ -71,13 +71,20 @@ static void on_ended(void *arg, struct stream *stream, const char *why)
 
 static struct timers timers;
 
+static bool make_seals(struct seal *seals[NENDS])
+{
+    unsigned char points[NENDS][SEAL_POINT];
+    for (int i = 0; i < NENDS; i++)
+        seals[i] = muster_seal.create(points[i]);
+    return seals[0] != NULL && seals[1] != NULL &&
+           muster_seal.agree(seals[0], SEAL_CALLER, points[1], "secret", 6, "test", 4) &&
+           muster_seal.agree(seals[1], SEAL_ACCEPTOR, points[0], "secret", 6, "test", 4);
+}
+
 static int begin(void **state)
 {
     static struct sockets sockets;
-    static const unsigned char challenge[CHALLENGE_BYTES];
-    unsigned char hello[HELLO_BYTES], welcome[WELCOME_BYTES];
-    struct session sessions[NENDS];
-    uint32_t from;
+    struct seal *seals[NENDS];
     int fds[NENDS];
     (void)state;
     log_open(sink, NULL, LOG_LEVEL_DEBUG, NULL);
@@ -85,27 +92,21 @@ static int begin(void **state)
     full = -1;
     sockets = sockets_of_kernel;
     sockets.sendmsg = send_or_not;
-    for (uint32_t i = 0; i < NENDS; i++) {
-        ends[i] = (struct end){.own = {.self = i}};
-        ends[i].env = (struct stream_env){.arg = &ends[i],
-                                          .own = &ends[i].own,
-                                          .sockets = &sockets,
-                                          .room = room,
-                                          .receive = on_receive,
-                                          .ended = on_ended,
-                                          .timers = &timers};
-    }
     base = event_base_new();
     if (base == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0 ||
-        !hello_write(&ends[0].own, 1, ends[1].own.key, challenge, hello, &sessions[0]) ||
-        !hello_read(&ends[1].own, challenge, hello, &from, &sessions[1]))
+        !make_seals(seals))
         return -1;
-    welcome_write(&ends[1].own, &sessions[1], welcome);
-    if (!welcome_read(&sessions[0], welcome))
-        return -1;
-    for (int i = 0; i < NENDS; i++)
-        if ((ends[i].stream = stream_new(&ends[i].env, base, fds[i], &sessions[i], NULL)) == NULL)
+    for (uint32_t i = 0; i < NENDS; i++) {
+        ends[i] = (struct end){.env = {.arg = &ends[i],
+                                       .seal = &muster_seal,
+                                       .sockets = &sockets,
+                                       .room = room,
+                                       .receive = on_receive,
+                                       .ended = on_ended,
+                                       .timers = &timers}};
+        if ((ends[i].stream = stream_new(&ends[i].env, base, fds[i], seals[i], NULL)) == NULL)
             return -1;
+    }
     return 0;
 }
 
@@ -166,6 +167,24 @@ static void assert_told(const struct end *end, const char *why)
         assert_null(end->why);
     else
         assert_string_equal(end->why, why);
+}
+
+/* A connection whose keys have sealed their share ends in order, behind what was sent. */
+static void keys_that_are_used_up(void **state)
+{
+    (void)state;
+    ends[0].env.records = 3;
+    for (int i = 0; i < 3; i++) {
+        assert_true(stream_is_open(ends[0].stream));
+        send_frame(&ends[0]);
+    }
+    assert_false(stream_is_open(ends[0].stream));
+    run();
+    assert_states(STREAM_ENDED, STREAM_ENDED);
+    assert_int_equal(ends[1].received, 3);
+    assert_told(&ends[0], NULL);
+    assert_told(&ends[1], NULL);
+    assert_int_equal(nwarnings, 0);
 }
 
 static void one_end_says_bye(void **state)
@@ -306,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_end_says_bye, begin, end),
+        cmocka_unit_test_setup_teardown(keys_that_are_used_up, begin, end),
         cmocka_unit_test_setup_teardown(both_say_bye_at_once, begin, end),
         cmocka_unit_test_setup_teardown(a_bye_that_waits, begin, end),
         cmocka_unit_test_setup_teardown(an_end_before_the_ack, begin, end),

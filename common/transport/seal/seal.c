@@ -11,13 +11,14 @@
 #include <openssl/hmac.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
+#include <openssl/rand.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 MARK_VERSION;
 
-enum { KEY = 32, NONCE = 12, POINTS = 2 };
+enum { KEY = SEAL_SECRET, NONCE = 12, POINTS = 2 };
 
 /* What goes one way. */
 struct way {
@@ -30,17 +31,6 @@ struct seal {
     struct way in, out;
     bool spoilt; /* a record was not what the other end has written next */
 };
-
-static struct seal *seal_new(void)
-{
-    struct seal *seal = calloc(1, sizeof *seal);
-    if (seal == NULL)
-        return NULL;
-    seal->own = EVP_EC_gen("P-256");
-    seal->in.cipher = EVP_CIPHER_CTX_new();
-    seal->out.cipher = EVP_CIPHER_CTX_new();
-    return seal;
-}
 
 static void destroy(struct seal *seal)
 {
@@ -62,9 +52,8 @@ static bool get_point(EVP_PKEY *pair, unsigned char point[SEAL_POINT])
 
 static struct seal *create(unsigned char point[SEAL_POINT])
 {
-    struct seal *seal = seal_new();
-    if (seal != NULL && seal->own != NULL && seal->in.cipher != NULL && seal->out.cipher != NULL &&
-        get_point(seal->own, point))
+    struct seal *seal = calloc(1, sizeof *seal);
+    if (seal != NULL && (seal->own = EVP_EC_gen("P-256")) != NULL && get_point(seal->own, point))
         return seal;
     destroy(seal);
     return NULL;
@@ -132,14 +121,30 @@ static unsigned char *join(const unsigned char *caller, const unsigned char *acc
     return info;
 }
 
+static bool set_key(struct way *way, bool out, const unsigned char key[KEY])
+{
+    EVP_CIPHER_CTX_free(way->cipher);
+    *way = (struct way){.cipher = EVP_CIPHER_CTX_new()};
+    return way->cipher != NULL &&
+           EVP_CipherInit_ex2(way->cipher, EVP_aes_256_gcm(), key, NULL, out, NULL) == 1;
+}
+
 static bool set_keys(struct seal *seal, enum seal_side side, const unsigned char keys[2 * KEY])
 {
     const unsigned char *callers = keys, *acceptors = keys + KEY;
     bool calls = side == SEAL_CALLER;
-    return EVP_EncryptInit_ex2(seal->out.cipher, EVP_aes_256_gcm(), calls ? callers : acceptors,
-                               NULL, NULL) == 1 &&
-           EVP_DecryptInit_ex2(seal->in.cipher, EVP_aes_256_gcm(), calls ? acceptors : callers,
-                               NULL, NULL) == 1;
+    return set_key(&seal->out, true, calls ? callers : acceptors) &&
+           set_key(&seal->in, false, calls ? acceptors : callers);
+}
+
+static struct seal *with_key(const unsigned char key[SEAL_SECRET], enum seal_side side)
+{
+    struct seal *seal = calloc(1, sizeof *seal);
+    bool out = side == SEAL_CALLER;
+    if (seal != NULL && set_key(out ? &seal->out : &seal->in, out, key))
+        return seal;
+    destroy(seal);
+    return NULL;
 }
 
 static bool agree(struct seal *seal, enum seal_side side, const unsigned char theirs[SEAL_POINT],
@@ -159,6 +164,10 @@ static bool agree(struct seal *seal, enum seal_side side, const unsigned char th
     OPENSSL_cleanse(keys, sizeof keys);
     free(info);
     EVP_PKEY_free(their_key);
+    if (good) { /* no key can be made again */
+        EVP_PKEY_free(seal->own);
+        seal->own = NULL;
+    }
     return good;
 }
 
@@ -178,39 +187,57 @@ static bool begin(struct way *way, const unsigned char *head)
 {
     unsigned char nonce[NONCE] = {0};
     int n;
-    if (way->n > UINT32_MAX)
+    if (way->cipher == NULL || way->n > UINT32_MAX)
         return false;
     put_u32(nonce + NONCE - 4, (uint32_t)way->n++);
     return EVP_CipherInit_ex2(way->cipher, NULL, NULL, nonce, -1, NULL) == 1 &&
            EVP_CipherUpdate(way->cipher, NULL, &n, head, SEAL_HEAD) == 1;
 }
 
-static bool write_record(struct seal *seal, const void *body, size_t len, unsigned char *record)
+static bool write_record(struct seal *seal, const struct iovec *parts, int n, unsigned char *record)
 {
+    EVP_CIPHER_CTX *cipher = seal->out.cipher;
     unsigned char *to = record + SEAL_HEAD, none[1];
-    int n = 0, end = 0;
+    int done = 0, end = 0;
+    size_t len = 0;
+    for (int i = 0; i < n; i++)
+        len += parts[i].iov_len;
     if (len > INT32_MAX)
         return false;
     put_u32(record, (uint32_t)len);
-    return begin(&seal->out, record) &&
-           EVP_EncryptUpdate(seal->out.cipher, to, &n, body, (int)len) == 1 && n == (int)len &&
-           EVP_EncryptFinal_ex(seal->out.cipher, none, &end) == 1 && end == 0 &&
-           EVP_CIPHER_CTX_ctrl(seal->out.cipher, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG, to + len) == 1;
+    bool good = begin(&seal->out, record);
+    for (int i = 0; good && i < n; i++) {
+        int size = (int)parts[i].iov_len;
+        good = size == 0 ||
+               (EVP_EncryptUpdate(cipher, to, &done, parts[i].iov_base, size) == 1 && done == size);
+        to += size;
+    }
+    return good && EVP_EncryptFinal_ex(cipher, none, &end) == 1 && end == 0 &&
+           EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG, to) == 1;
 }
 
-/* @param len of the body */
-static bool decipher(struct way *way, unsigned char *record, size_t len)
+static bool decipher_part(struct way *way, void *to, const unsigned char *from, size_t len)
+{
+    int n = 0;
+    return len == 0 ||
+           (EVP_DecryptUpdate(way->cipher, to, &n, from, (int)len) == 1 && n == (int)len);
+}
+
+/* @param len of the body @param place NULL: nothing of it goes elsewhere */
+static bool decipher(struct way *way, unsigned char *record, size_t len,
+                     const struct seal_place *place)
 {
     unsigned char *body = record + SEAL_HEAD, none[1];
-    int n = 0, end = 0;
-    return begin(way, record) && EVP_DecryptUpdate(way->cipher, body, &n, body, (int)len) == 1 &&
-           n == (int)len &&
+    size_t here = place != NULL ? place->skip : len;
+    int end = 0;
+    return begin(way, record) && decipher_part(way, body, body, here) &&
+           (place == NULL || decipher_part(way, place->to, body + here, len - here)) &&
            EVP_CIPHER_CTX_ctrl(way->cipher, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG, body + len) == 1 &&
            EVP_DecryptFinal_ex(way->cipher, none, &end) == 1;
 }
 
 static int read_record(struct seal *seal, unsigned char *data, size_t len, size_t max,
-                       struct seal_record *record)
+                       const struct seal_place *place, struct seal_record *record)
 {
     if (seal->spoilt)
         return -1;
@@ -223,12 +250,20 @@ static int read_record(struct seal *seal, unsigned char *data, size_t len, size_
     }
     if (len < SEAL_HEAD + body + SEAL_TAG)
         return 0;
-    seal->spoilt = !decipher(&seal->in, data, body);
+    bool apart = place != NULL && body > place->skip && body - place->skip <= place->room;
+    seal->spoilt = !decipher(&seal->in, data, body, apart ? place : NULL);
     if (seal->spoilt)
         return -1;
-    *record = (struct seal_record){
-        .body = data + SEAL_HEAD, .body_len = body, .len = SEAL_HEAD + body + SEAL_TAG};
+    *record = (struct seal_record){.body = data + SEAL_HEAD,
+                                   .body_len = body,
+                                   .len = SEAL_HEAD + body + SEAL_TAG,
+                                   .apart = apart};
     return 1;
+}
+
+static bool fill_randomly(void *bytes, size_t len)
+{
+    return len <= INT32_MAX && RAND_bytes(bytes, (int)len) == 1;
 }
 
 static bool prove(const void *secret, size_t secret_len, const void *data, size_t len,
@@ -248,9 +283,11 @@ extern const struct seal_ops muster_seal;
 __attribute__((visibility("default"))) const struct seal_ops muster_seal = {
     .create = create,
     .agree = agree,
+    .with_key = with_key,
     .write = write_record,
     .read = read_record,
     .destroy = destroy,
+    .random = fill_randomly,
     .prove = prove,
     .is_same = is_same,
 };

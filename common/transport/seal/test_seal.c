@@ -50,7 +50,10 @@ static int end(void **state)
 
 static size_t put(struct seal *seal, const char *text, unsigned char record[ROOM])
 {
-    assert_true(muster_seal.write(seal, text, strlen(text), record));
+    /* in two parts, as if they were one */
+    size_t half = strlen(text) / 2;
+    const struct iovec parts[] = {{(char *)text, half}, {(char *)text + half, strlen(text) - half}};
+    assert_true(muster_seal.write(seal, parts, 2, record));
     return SEAL_HEAD + strlen(text) + SEAL_TAG;
 }
 
@@ -59,7 +62,7 @@ static int get(struct seal *seal, const unsigned char *bytes, size_t len, const 
     unsigned char copy[ROOM];
     struct seal_record record;
     memcpy(copy, bytes, len);
-    int found = muster_seal.read(seal, copy, len, ROOM, &record);
+    int found = muster_seal.read(seal, copy, len, ROOM, NULL, &record);
     if (found == 1) {
         assert_int_equal(record.len, SEAL_HEAD + strlen(expected) + SEAL_TAG);
         assert_int_equal(record.body_len, strlen(expected));
@@ -90,12 +93,45 @@ static void a_long_record(void **state)
     (void)state;
     for (size_t i = 0; i < LONG; i++)
         body[i] = (unsigned char)(i * 7);
-    assert_true(muster_seal.write(ends.caller, body, LONG, record));
+    const struct iovec part = {body, LONG};
+    assert_true(muster_seal.write(ends.caller, &part, 1, record));
     assert_int_equal(
-        muster_seal.read(ends.acceptor, record, SEAL_HEAD + LONG + SEAL_TAG, LONG, &found), 1);
+        muster_seal.read(ends.acceptor, record, SEAL_HEAD + LONG + SEAL_TAG, LONG, NULL, &found),
+        1);
     assert_memory_equal(found.body, body, LONG);
     free(body);
     free(record);
+}
+
+/* The end of a body goes where its receiver wants to have it, if there is room. */
+static void a_record_in_two_places(void **state)
+{
+    unsigned char record[ROOM], end_of_it[ROOM];
+    struct seal_place place = {.skip = 4, .to = end_of_it, .room = 5};
+    struct seal_record found;
+    (void)state;
+    size_t len = put(ends.caller, "head ends", record);
+    assert_int_equal(muster_seal.read(ends.acceptor, record, len, ROOM, &place, &found), 1);
+    assert_true(found.apart);
+    assert_int_equal(found.body_len, 9);
+    assert_memory_equal(found.body, "head", 4);
+    assert_memory_equal(end_of_it, " ends", 5);
+    place.room = 4;
+    len = put(ends.caller, "head ends", record);
+    assert_int_equal(muster_seal.read(ends.acceptor, record, len, ROOM, &place, &found), 1);
+    assert_false(found.apart);
+    assert_memory_equal(found.body, "head ends", 9);
+}
+
+/* Both halves are of records that the other end has written. */
+static void a_record_of_two(void **state)
+{
+    unsigned char one[ROOM], two[ROOM];
+    (void)state;
+    size_t len = put(ends.caller, "one half", one);
+    assert_int_equal(put(ends.caller, "two half", two), len);
+    memcpy(one + len / 2, two + len / 2, len - len / 2);
+    assert_int_equal(get(ends.acceptor, one, len, "one half"), -1);
 }
 
 /* Nothing is deciphered before all of it is there. */
@@ -215,17 +251,60 @@ static void proofs(void **state)
     assert_false(muster_seal.is_same(one, other, sizeof one));
 }
 
+/* What goes one way, by a key that both know. */
+static void by_a_key(void **state)
+{
+    static const unsigned char key[SEAL_SECRET] = "a key", other_key[SEAL_SECRET] = "another one";
+    unsigned char record[ROOM];
+    (void)state;
+    struct seal *from = muster_seal.with_key(key, SEAL_CALLER);
+    struct seal *to = muster_seal.with_key(key, SEAL_ACCEPTOR);
+    struct seal *other = muster_seal.with_key(other_key, SEAL_ACCEPTOR);
+    assert_true(from != NULL && to != NULL && other != NULL);
+    size_t len = put(from, "one", record);
+    assert_int_equal(get(other, record, len, "one"), -1);
+    assert_int_equal(get(to, record, len, "one"), 1);
+    len = put(from, "two", record);
+    assert_int_equal(get(from, record, len, "two"), -1);
+    assert_int_equal(get(to, record, len, "two"), 1);
+    assert_int_equal(get(to, record, len, "two"), -1);
+    assert_false(muster_seal.write(to, &(struct iovec){record, 1}, 1, record));
+    muster_seal.destroy(from);
+    muster_seal.destroy(to);
+    muster_seal.destroy(other);
+}
+
+static void random_bytes(void **state)
+{
+    unsigned char one[SEAL_SECRET] = {0}, other[SEAL_SECRET] = {0};
+    (void)state;
+    assert_true(muster_seal.random(one, sizeof one));
+    assert_memory_not_equal(one, other, sizeof one);
+    assert_true(muster_seal.random(other, sizeof other));
+    assert_memory_not_equal(one, other, sizeof one);
+}
+
 #define SEAL_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SEAL_TEST(both_ends_understand_each_other),  SEAL_TEST(a_long_record),
-        SEAL_TEST(a_record_that_is_not_whole),       SEAL_TEST(a_record_that_was_changed),
-        SEAL_TEST(a_record_that_is_said_again),      SEAL_TEST(a_record_that_is_left_out),
-        SEAL_TEST(a_record_that_comes_back),         SEAL_TEST(a_record_that_is_too_long),
-        cmocka_unit_test(another_secret_or_purpose), cmocka_unit_test(another_point),
-        cmocka_unit_test(what_is_no_point),          cmocka_unit_test(proofs),
+        SEAL_TEST(both_ends_understand_each_other),
+        SEAL_TEST(a_long_record),
+        SEAL_TEST(a_record_that_is_not_whole),
+        SEAL_TEST(a_record_that_was_changed),
+        SEAL_TEST(a_record_in_two_places),
+        SEAL_TEST(a_record_of_two),
+        cmocka_unit_test(random_bytes),
+        cmocka_unit_test(by_a_key),
+        SEAL_TEST(a_record_that_is_said_again),
+        SEAL_TEST(a_record_that_is_left_out),
+        SEAL_TEST(a_record_that_comes_back),
+        SEAL_TEST(a_record_that_is_too_long),
+        cmocka_unit_test(another_secret_or_purpose),
+        cmocka_unit_test(another_point),
+        cmocka_unit_test(what_is_no_point),
+        cmocka_unit_test(proofs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
