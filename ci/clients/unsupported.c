@@ -70,7 +70,7 @@ static pmix_status_t do_allocate(struct call *call)
     static pmix_info_t info;
     uint64_t nodes = 1;
     PMIX_INFO_LOAD(&info, PMIX_ALLOC_NUM_NODES, &nodes, PMIX_UINT64);
-    return PMIx_Allocation_request_nb(PMIX_ALLOC_EXTEND, &info, 1, info_done, call);
+    return PMIx_Allocation_request_nb(PMIX_ALLOC_NEW, &info, 1, info_done, call);
 }
 
 static pmix_status_t do_job_control(struct call *call)

@@ -23,7 +23,7 @@ enum {
 /** A spawn off the wire. */
 struct spawn_order {
     struct rm_spawn what; /**< its strings are the ones below */
-    bool free_cpus;       /**< first, processors that no other step of the job uses */
+    bool free_cpus;       /**< the job may have processors that no other step of it uses */
     char parent[256];
     char debug[SPAWN_DEBUG_MAX];
     char *apps;                   /**< owned */
@@ -32,7 +32,8 @@ struct spawn_order {
 };
 
 /** Appends what is to be spawned.
- * @param free_cpus first, processors that no other step of the job uses */
+ * @param free_cpus the job may have processors that no other step of it uses, as far as the server
+ * knows: the process that starts the step may know more */
 void spawn_put(struct wire_out *out, const struct rm_spawn *what, bool free_cpus);
 
 /** Reads it. @param order all zero; spawn_order_free() it either way @return whether it is one */

@@ -177,6 +177,8 @@ struct server {
     struct alone *alone;       /**< alone.c: an MPI without PMIx in the program, or NULL */
     struct stranded *stranded; /**< stranded.c: tasks that libpmix keeps waiting, or NULL */
     LIST_HEAD(, spawn) spawns; /**< upcall/spawn.c: steps that processes here have asked for */
+    LIST_HEAD(, allocation)
+    allocations;               /**< upcall/allocate.c: changes of the allocation, the same */
     struct forwards *forwards; /**< upcall/forward.c: what those print */
     struct shown_wait *shown;  /**< shown.h: the first one asked first */
     LIST_HEAD(, inlet) inlets; /**< upcall/push.c: what those read */

@@ -11,6 +11,7 @@
 #include "common/conf/conf.h"
 #include "common/launch/boot.h"
 #include "common/transport/frame.h"
+#include "common/transport/rm_alloc.h"
 #include "common/transport/rm_spawn.h"
 #include "common/transport/wire.h"
 
@@ -280,6 +281,13 @@ struct rm_ops {
     /** This step is one that another step has started: tells that step's server what has become of
      * it. Called once at most. @param news borrowed until this returns. NULL when spawn is. */
     void (*started)(struct rm *rm, const struct rm_spawn_news *news);
+
+    /** Changes the allocation of the job that this step is of. Of several requests, also of several
+     * servers, the back end does one after another. One that fails changes nothing.
+     * @param what borrowed until this returns
+     * @param done called once, perhaps before this returns, unless close() comes first.
+     * NULL: allocations do not change here */
+    void (*allocate)(struct rm *rm, const struct rm_alloc *what, rm_alloc_fn *done, void *arg);
 };
 
 /** The symbol that a back end exports. */

@@ -55,7 +55,7 @@ static const struct member members[] = {
     SERVED(push_stdin, "all", "PMIx_IOF_push"),
     SERVED(tool_connected, "all", "PMIx_tool_init"),
     REFUSED(listener, "all", ""),
-    REFUSED(allocate, "all", "PMIx_Allocation_request"),
+    SERVED(allocate, "all", "PMIx_Allocation_request"),
     REFUSED(monitor, "all", "PMIx_Process_monitor"),
     REFUSED(get_credential, "all", "PMIx_Get_credential"),
     REFUSED(validate_credential, "all", "PMIx_Validate_credential"),

@@ -64,6 +64,7 @@ enum {
     CONTROL = CALL_CONTROL,
     GET = CALL_GET,
     QUERY = CALL_QUERY,
+    ALLOCATE = CALL_ALLOCATE,
     /* several */
     GROUP = CONSTRUCT | DESTRUCT,
     LINK = CONNECT | DISCONNECT,
@@ -71,7 +72,7 @@ enum {
     DATA = PUBLISH | LOOKUP | UNPUBLISH,
     /* Where a directive is refused that is required and has no row. What others do not know is
      * libpmix's, or data, or looked at by the call's own file: a spawn's. */
-    STRICT = COLLECTIVE | LOOKUP | UNPUBLISH | PUSH | LOG | QUERY,
+    STRICT = COLLECTIVE | LOOKUP | UNPUBLISH | PUSH | LOG | QUERY | ALLOCATE,
 };
 
 struct row {
@@ -92,7 +93,7 @@ struct row {
 
 /* clang-format off */
 static const struct row rows[] = {
-    ROW(PMIX_TIMEOUT, NUMBER, COLLECTIVE | DATA | SPAWN | PUSH | GET),
+    ROW(PMIX_TIMEOUT, NUMBER, COLLECTIVE | DATA | SPAWN | PUSH | GET | ALLOCATE),
     ROW(PMIX_COLLECT_DATA, BOOL, COLLECTIVE),
     ROW(PMIX_COLLECT_GENERATED_JOB_INFO, BOOL, COLLECTIVE),
     ROW(PMIX_LOCAL_COLLECTIVE_STATUS, STATUS, COLLECTIVE),
@@ -186,7 +187,13 @@ static const struct row rows[] = {
     ROW(PMIX_RANK, NUMBER, QUERY),
     ROW(PMIX_HOSTNAME, STRING, QUERY),
     ROW(PMIX_NODEID, NUMBER, QUERY),
-    ROW(PMIX_ALLOC_ID, STRING, QUERY),
+    ROW(PMIX_ALLOC_ID, STRING, QUERY | ALLOCATE),
+    ROW(PMIX_ALLOC_REQ_ID, STRING, ALLOCATE),
+    ROW(PMIX_ALLOC_NUM_NODES, NUMBER, ALLOCATE),
+    ROW(PMIX_ALLOC_NODE_LIST, STRING, ALLOCATE),
+    ROW(PMIX_ALLOC_NUM_CPUS, NUMBER, ALLOCATE),
+    ROW(PMIX_ALLOC_TIME, STRING | NUMBER, ALLOCATE),
+    ROW(PMIX_ALLOC_QUEUE, STRING, ALLOCATE),
     ROW(PMIX_QUERY_LOCAL_ONLY, BOOL, QUERY),
     ROW(PMIX_QUERY_SUPPORTED_QUALIFIERS, BOOL, QUERY),
 };
@@ -212,6 +219,7 @@ static const struct {
     {CONTROL, "PMIx_Job_control"},
     {GET, "PMIx_Get"},
     {QUERY, "PMIx_Query_info"},
+    {ALLOCATE, "PMIx_Allocation_request"},
 };
 
 const char *directives_call_name(enum directives_call call)

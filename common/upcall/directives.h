@@ -30,6 +30,7 @@ enum directives_call {
     CALL_CONTROL = 1 << 13,
     CALL_GET = 1 << 14,
     CALL_QUERY = 1 << 15,
+    CALL_ALLOCATE = 1 << 16,
 };
 
 /**

@@ -25,7 +25,6 @@ struct refusal {
 };
 
 static const char *const names[] = {
-    [REFUSED_ALLOCATE] = "PMIx_Allocation_request",
     [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
     [REFUSED_MONITOR] = "PMIx_Process_monitor",
     [REFUSED_GET_CREDENTIAL] = "PMIx_Get_credential",
@@ -96,14 +95,6 @@ pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cb
 {
     UNUSED(fd), UNUSED(cbfunc), UNUSED(cbdata);
     return PMIX_ERR_NOT_SUPPORTED; /* told to libpmix alone, which listens itself */
-}
-
-pmix_status_t refused_allocate(const pmix_proc_t *client, pmix_alloc_directive_t directive,
-                               const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t cbfunc,
-                               void *cbdata)
-{
-    UNUSED(client), UNUSED(directive), UNUSED(info), UNUSED(ninfo);
-    return refuse_info(REFUSED_ALLOCATE, cbfunc, cbdata);
 }
 
 pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],

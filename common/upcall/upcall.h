@@ -90,6 +90,8 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
                                      pmix_tool_connection_cbfunc_t cbfunc, void *cbdata);
 /** The old form. */
 UPCALL(upcall_tool_connected, tool_connection);
+/** PMIx_Allocation_request. */
+UPCALL(upcall_allocate, alloc);
 /** Signals for processes of the step, and a context id for PMIx_Group_invite. */
 UPCALL(upcall_job_control, job_control);
 
@@ -112,6 +114,9 @@ void upcall_describe_modex(const char *node, const void *body, size_t len, char 
 void upcall_answer_spawns(struct server *server);
 /** Frees what is left of them. @thread the loop's, after libpmix ended */
 void upcall_free_spawns(struct server *server);
+/** The same two of calls of PMIx_Allocation_request. */
+void upcall_answer_allocations(struct server *server);
+void upcall_free_allocations(struct server *server);
 /** Answers ASK_QUERY: u8 parts, then, of a question to all, ranges of the servers that are meant:
  * see server_hooks. */
 int32_t upcall_answer_query(struct server *server, const void *body, size_t len,

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The agent in srun: one thread, which does what its callers (agent_callers.h) ask for. It shows
- * the user what they tell, and starts steps for them (agent_children.h).
+ * the user what they tell, starts steps for them (agent_children.h) and changes the job's
+ * allocation (agent_resize.h).
  */
 #include "plugins/slurm/agent.h"
 
 #include "common/transport/rm.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/text.h"
 #include "common/util/thread.h"
 #include "plugins/slurm/agent_callers.h"
 #include "plugins/slurm/agent_children.h"
 #include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_parent.h"
+#include "plugins/slurm/agent_resize.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/own_program.h"
 
@@ -39,12 +42,14 @@ struct agent {
     int stop; /* eventfd */
     struct callers callers;
     struct children *children;
-    char program[PATH_MAX]; /* srun */
-    int parent;             /* the agent that has started this srun, or -1 */
-    bool owes;              /* that agent has not been told what has become of this step */
-    int64_t owes_until;     /* now_ms(); once stopping */
-    bool awaits_line;       /* servers will say one when they leave */
-    int64_t line_until;     /* now_ms(); once stopping */
+    struct resizes *resizes;
+    char program[PATH_MAX];   /* srun */
+    char directory[PATH_MAX]; /* where that is */
+    int parent;               /* the agent that has started this srun, or -1 */
+    bool owes;                /* that agent has not been told what has become of this step */
+    int64_t owes_until;       /* now_ms(); once stopping */
+    bool awaits_line;         /* servers will say one when they leave */
+    int64_t line_until;       /* now_ms(); once stopping */
     bool stopping;
     bool told; /* the user has read why the step ends */
 };
@@ -116,6 +121,7 @@ static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *fr
         children_let_go(a->children, caller);
         return AGENT_TAKEN;
     case AGENT_SPAWN:
+    case AGENT_ALLOCATE:
         return AGENT_TAKEN; /* news tell the rest */
     default:
         return AGENT_UNKNOWN;
@@ -128,13 +134,15 @@ static void taken(void *arg, uint64_t caller, struct agent_frame *frame)
     struct agent *a = arg;
     if (frame->type == AGENT_SPAWN)
         children_start(a->children, caller, &frame->body);
+    else if (frame->type == AGENT_ALLOCATE)
+        resizes_start(a->resizes, caller, &frame->body);
 }
 
-/* callers_hooks.keeps: it waits for the steps that it has started */
+/* callers_hooks.keeps: it waits for the steps that it has started, or for an answer */
 static bool keeps(void *arg, uint64_t caller)
 {
     const struct agent *a = arg;
-    return children_has(a->children, caller);
+    return children_has(a->children, caller) || resizes_has(a->resizes, caller);
 }
 
 /* callers_hooks.gone */
@@ -142,6 +150,7 @@ static void gone(void *arg, uint64_t caller)
 {
     struct agent *a = arg;
     children_caller_gone(a->children, caller);
+    resizes_caller_gone(a->resizes, caller);
 }
 
 /* children_env.tell */
@@ -167,6 +176,34 @@ static int64_t free_cpus(void *arg, uint32_t job, job_cpus_shares_fn *shares, vo
     return job_cpus_free(job, shares, shares_arg);
 }
 
+/* resize_env.hold */
+static bool hold(void *arg, bool on)
+{
+    struct agent *a = arg;
+    return children_hold(a->children, on);
+}
+
+/* resize_env.grown */
+static void grown(void *arg)
+{
+    struct agent *a = arg;
+    children_have_grown(a->children);
+}
+
+/* resize_env.split */
+static char *split(const char *list)
+{
+    void *hosts = slurm_abi_hostlist_create(list);
+    char *names = hosts != NULL ? strdup("") : NULL, *name;
+    while (hosts != NULL && (name = slurm_abi_hostlist_shift(hosts)) != NULL) {
+        names = text_append(names, ",", name);
+        free(name);
+    }
+    if (hosts != NULL)
+        slurm_abi_hostlist_destroy(hosts);
+    return names;
+}
+
 /* ---- the loop ---- */
 
 static int64_t soonest(int64_t a, int64_t b)
@@ -180,7 +217,9 @@ static int look_at_clock(struct agent *a)
     int64_t now = now_ms();
     callers_tick(&a->callers, now);
     children_tick(a->children, now);
+    resizes_tick(a->resizes, now);
     int64_t next = soonest(callers_next(&a->callers, now), children_next(a->children));
+    next = soonest(next, resizes_next(a->resizes));
     if (a->stopping && a->owes)
         next = soonest(next, a->owes_until);
     if (a->stopping && a->awaits_line)
@@ -214,16 +253,23 @@ static void stop_ready(struct agent *a)
     a->line_until = now_ms() + LINE_MS;
     a->owes_until = now_ms() + OWES_MS;
     callers_stop(&a->callers);
+    resizes_stop(a->resizes);
     children_stop(a->children, failed);
 }
 
-enum { FD_STOP, FD_PARENT, FD_CALLERS, FDS_MAX = FD_CALLERS + CALLERS_FDS + CHILDREN_FDS };
+enum {
+    FD_STOP,
+    FD_PARENT,
+    FD_RESIZES,
+    FD_CALLERS = FD_RESIZES + TOOL_FDS,
+    FDS_MAX = FD_CALLERS + CALLERS_FDS + CHILDREN_FDS
+};
 
 /* Whether srun has ended, and nothing is left to be heard or told. */
 static bool is_done(const struct agent *a)
 {
     return a->stopping && !a->owes && !a->awaits_line && children_count(a->children) == 0 &&
-           !callers_are_awaited(&a->callers);
+           resizes_count(a->resizes) == 0 && !callers_are_awaited(&a->callers);
 }
 
 /* The thread. */
@@ -239,10 +285,12 @@ static void *run(void *arg)
         fds[FD_PARENT] = (struct pollfd){a->parent, POLLIN, 0};
         struct pollfd *callers = fds + FD_CALLERS, *children = callers + CALLERS_FDS;
         callers_poll(&a->callers, callers);
+        resizes_poll(a->resizes, fds + FD_RESIZES);
         unsigned nchildren = children_poll(a->children, children);
         if (agent_poll(fds, open, FD_CALLERS + CALLERS_FDS + nchildren, ms) < 0)
             continue;
         children_ready(a->children, children, nchildren);
+        resizes_ready(a->resizes, fds + FD_RESIZES);
         callers_ready(&a->callers, callers); /* what was said before the end counts */
         if (fds[FD_PARENT].revents)
             parent_ready(a);
@@ -271,6 +319,7 @@ static void free_agent(struct agent *a)
 {
     callers_close(&a->callers);
     children_free(a->children);
+    resizes_free(a->resizes);
     if (a->stop >= 0)
         close(a->stop);
     if (a->parent >= 0)
@@ -284,6 +333,8 @@ static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
     int rc = own_program(a->program, sizeof a->program);
     if (rc != 0)
         return rc;
+    const char *slash = strrchr(a->program, '/');
+    snprintf(a->directory, sizeof a->directory, "%.*s", (int)(slash - a->program), a->program);
     const struct children_env children = {.arg = a,
                                           .program = a->program,
                                           .job = step->job_id,
@@ -291,7 +342,18 @@ static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
                                           .kill = kill_step,
                                           .free_cpus = free_cpus};
     a->children = children_new(&children, environ);
-    return a->children != NULL ? 0 : ENOMEM;
+    const struct resize_env resizes = {.arg = a,
+                                       .directory = a->directory,
+                                       .job = step->job_id,
+                                       .variables = environ,
+                                       .tell = tell_caller,
+                                       .hold = hold,
+                                       .grown = grown,
+                                       .nodes = job_nodes_read,
+                                       .use = job_nodes_use,
+                                       .split = split};
+    a->resizes = resizes_new(&resizes);
+    return a->children != NULL && a->resizes != NULL ? 0 : ENOMEM;
 }
 
 /* @return NULL with the reason in errno */

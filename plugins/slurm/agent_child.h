@@ -14,7 +14,7 @@ enum {
 };
 
 /** NONE: the entry is free; agent_children.h has the others. */
-enum child_state { CHILD_NONE, CHILD_TRIES, CHILD_BEGINS, CHILD_RUNS, CHILD_ENDS };
+enum child_state { CHILD_NONE, CHILD_WAITS, CHILD_TRIES, CHILD_BEGINS, CHILD_RUNS, CHILD_ENDS };
 
 struct child {
     enum child_state state;
@@ -30,7 +30,7 @@ struct child {
     char text[CHILD_TEXT_MAX];  /**< of errors */
     size_t len;
     uint32_t job, step; /**< job 0: not known yet */
-    int64_t until;      /**< TRIES and BEGINS: when it is given up; ENDS: when it is killed */
+    int64_t until;      /**< WAITS to BEGINS: when it is given up; ENDS: when it is killed */
     int killed;         /**< ENDS: how often */
 };
 

@@ -24,6 +24,8 @@ struct children {
     char **variables;
     struct child *list[CHILDREN_MAX]; /* NULL: free */
     int64_t busy_until;               /* no free processors were found lately */
+    bool held;                        /* no srun is started */
+    bool grown;                       /* children_have_grown() */
     bool stopping;
     int64_t stopped; /* now_ms() of children_stop() */
 };
@@ -102,10 +104,19 @@ static bool shares(void *arg, uint32_t job, uint32_t step)
  * asked for them. */
 static enum spawn_cpus choose_cpus(struct children *c, const struct spawn_order *order)
 {
-    if (!order->free_cpus || now_ms() < c->busy_until)
+    if (c->grown || now_ms() < c->busy_until)
         return SPAWN_SHARED_CPUS;
     int64_t free = c->env.free_cpus(c->env.arg, c->env.job, shares, c);
-    return free < 0 || free >= order->what.ntasks ? SPAWN_FREE_CPUS : SPAWN_SHARED_CPUS;
+    bool enough = free < 0 ? order->free_cpus : free >= order->what.ntasks;
+    return enough ? SPAWN_FREE_CPUS : SPAWN_SHARED_CPUS;
+}
+
+static void launch(struct children *c, struct child *child)
+{
+    child->cpus = choose_cpus(c, &child->order);
+    int rc = child_try(child);
+    if (rc != 0)
+        fail_to_start(c, child, rc);
 }
 
 void children_start(struct children *c, uint64_t caller, struct wire_in *body)
@@ -124,10 +135,36 @@ void children_start(struct children *c, uint64_t caller, struct wire_in *body)
         return;
     }
     child->until = now_ms() + (int64_t)child->order.what.timeout * 1000;
-    child->cpus = choose_cpus(c, &child->order);
-    int rc = child_try(child);
-    if (rc != 0)
-        fail_to_start(c, child, rc);
+    child->state = CHILD_WAITS;
+    if (!c->held)
+        launch(c, child);
+}
+
+void children_have_grown(struct children *c)
+{
+    c->grown = true;
+}
+
+bool children_hold(struct children *c, bool on)
+{
+    bool quiet = true;
+    c->held = on;
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = c->list[i];
+        quiet = quiet && (child == NULL || child->state != CHILD_TRIES);
+        if (!on && child != NULL && child->state == CHILD_WAITS)
+            launch(c, child);
+    }
+    return quiet;
+}
+
+/* Has it end, whether it has an srun yet or not. */
+static void end(struct children *c, struct child *child)
+{
+    if (child->state == CHILD_WAITS)
+        forget(c, child);
+    else
+        child_end(child);
 }
 
 /* ---- srun has ended ---- */
@@ -136,6 +173,7 @@ static void no_step(struct children *c, struct child *child)
 {
     child->text[child->len] = '\0';
     if (child->cpus == SPAWN_FREE_CPUS) { /* whatever it was: the second srun will say it */
+        log_debug("no free processors for a spawned step: %.300s", child->text);
         c->busy_until = now_ms() + BUSY_MS;
         child->cpus = SPAWN_SHARED_CPUS;
         child_close(child);
@@ -261,7 +299,7 @@ void children_tick(struct children *c, int64_t now)
             log_error("%s", text);
             child_tell_failure(child, RM_SPAWN_TIMEOUT, text);
         }
-        child_end(child);
+        end(c, child);
     }
 }
 
@@ -279,7 +317,7 @@ void children_caller_gone(struct children *c, uint64_t caller)
     for (int i = 0; i < CHILDREN_MAX; i++)
         if (c->list[i] != NULL && c->list[i]->caller == caller) {
             c->list[i]->caller = 0;
-            child_end(c->list[i]);
+            end(c, c->list[i]);
         }
 }
 
@@ -297,7 +335,7 @@ void children_stop(struct children *c, bool failed)
     c->stopped = now_ms();
     for (int i = 0; i < CHILDREN_MAX; i++)
         if (c->list[i] != NULL && (failed || c->list[i]->state != CHILD_RUNS))
-            child_end(c->list[i]);
+            end(c, c->list[i]);
 }
 
 unsigned children_count(const struct children *c)

@@ -8,6 +8,7 @@
  *
  *     state    meaning                           what may come
  *
+ *     WAITS    children_hold()                   srun is started
  *     TRIES    srun asks for a step              LAUNCHED; its end: with other processors again
  *     BEGINS   there is a step                   STARTED: every process runs, or one cannot
  *     RUNS     every process runs                its end
@@ -60,6 +61,14 @@ void children_caller_gone(struct children *c, uint64_t caller);
 
 /** @return whether @p caller has a step that is not let go */
 bool children_has(const struct children *c, uint64_t caller);
+
+/** The job has grown. Slurm gives no step free processors on the nodes that have come; so what is
+ * started from now on shares them. */
+void children_have_grown(struct children *c);
+
+/** While @p on, no srun is started; steps that are asked for wait. @return whether no srun just
+ * asks for a step, so that slurmctld knows all of them */
+bool children_hold(struct children *c, bool on);
 
 /** Writes what to poll for. @param fds room for CHILDREN_FDS @return how many */
 unsigned children_poll(const struct children *c, struct pollfd *fds);

@@ -32,6 +32,8 @@ enum agent_type {
                            HELLO, in clear; all other frames are records (agent_line.h) */
     AGENT_LINE = 11,    /**< str: a line for the user's terminal; empty: there will be one when the
                              step ends, and srun waits for it for some seconds */
+    AGENT_ALLOCATE = 12,  /**< a change of the job's allocation: alloc_wire.h */
+    AGENT_ALLOCATED = 13, /**< the answer to it, once: alloc_wire.h */
 };
 
 enum agent_result {

@@ -7,6 +7,7 @@
 
 #include "common/util/log.h"
 #include "common/util/text.h"
+#include "plugins/slurm/job_nodes.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
@@ -28,37 +29,23 @@ static void set_slots(struct boot *boot, uint32_t *next, const char *name, uint3
     }
 }
 
-/* Processors on the node that follows, by groups of nodes that have as many. */
-static uint32_t next_slots(const struct slurm_abi_allocation *alloc, uint32_t *group, uint32_t *rep)
-{
-    while (*group < alloc->num_cpu_groups && *rep >= alloc->cpu_count_reps[*group]) {
-        ++*group;
-        *rep = 0;
-    }
-    if (*group >= alloc->num_cpu_groups)
-        return 0;
-    ++*rep;
-    return alloc->cpus_per_node[*group];
-}
-
-/* Takes the nodes out of hosts and appends them to those of the jobs before. */
-static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, void *hosts)
+/* Appends the nodes to those of the jobs before. */
+static int fill(struct boot *boot, const struct job_nodes *nodes)
 {
     struct boot_allocation *to = &boot->allocation;
-    uint32_t group = 0, rep = 0, next = 0;
-    char *text = NULL, *name;
+    uint32_t next = 0;
+    char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return -1;
     fputs(to->nodes, out);
-    while ((name = slurm_abi_hostlist_shift(hosts))) {
-        uint32_t slots = next_slots(alloc, &group, &rep);
-        fprintf(out, "%s%s", to->nnodes > 0 ? "," : "", name);
-        set_slots(boot, &next, name, slots);
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        const struct job_node *node = &nodes->nodes[i];
+        fprintf(out, "%s%s", to->nnodes > 0 ? "," : "", node->name);
+        set_slots(boot, &next, node->name, node->cpus);
         to->nnodes++;
-        to->slots += slots;
-        free(name);
+        to->slots += node->cpus;
     }
     if (fclose(out) != 0 || !text)
         return -1;
@@ -70,23 +57,15 @@ static int fill(struct boot *boot, const struct slurm_abi_allocation *alloc, voi
 /* @return 0, -1, or 1: it is not known */
 static int ask(struct boot *boot, uint32_t job, struct err *err)
 {
-    struct slurm_abi_allocation *alloc = NULL;
-    void *hosts = NULL;
+    struct job_nodes nodes;
     int rc = 1;
-    if (slurm_abi_allocation_lookup(job, &alloc) != SLURM_ABI_SUCCESS || !alloc)
+    if (job_nodes_read(job, &nodes) == 0)
+        rc = fill(boot, &nodes) < 0 ? err_set(err, "out of memory") : 0;
+    else
         log_warning("slurmctld does not tell of the allocation of job %u: %s; programs will not "
                     "find its nodes and slots",
                     job, slurm_abi_strerror(errno));
-    else if (!alloc->node_list || !(hosts = slurm_abi_hostlist_create(alloc->node_list)))
-        log_warning("slurmctld tells of no nodes in the allocation of job %u; programs will not "
-                    "find its nodes and slots",
-                    job);
-    else
-        rc = fill(boot, alloc, hosts) < 0 ? err_set(err, "out of memory") : 0;
-    if (hosts)
-        slurm_abi_hostlist_destroy(hosts);
-    if (alloc)
-        slurm_abi_free_allocation(alloc);
+    job_nodes_free(&nodes);
     return rc;
 }
 

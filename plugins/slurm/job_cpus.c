@@ -4,19 +4,20 @@
 #include "plugins/slurm/job_cpus.h"
 
 #include "common/util/log.h"
+#include "plugins/slurm/job_nodes.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
 
 static int64_t all_of(uint32_t job)
 {
-    struct slurm_abi_allocation *alloc = NULL;
+    struct job_nodes nodes;
     int64_t n = 0;
-    if (slurm_abi_allocation_lookup(job, &alloc) != SLURM_ABI_SUCCESS || alloc == NULL)
+    if (job_nodes_read(job, &nodes) != 0)
         return -1;
-    for (uint32_t i = 0; i < alloc->num_cpu_groups; i++)
-        n += (int64_t)alloc->cpus_per_node[i] * alloc->cpu_count_reps[i];
-    slurm_abi_free_allocation(alloc);
+    for (uint32_t i = 0; i < nodes.n; i++)
+        n += nodes.nodes[i].cpus;
+    job_nodes_free(&nodes);
     return n;
 }
 

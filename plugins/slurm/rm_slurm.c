@@ -122,6 +122,15 @@ static void slurm_spawn(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn 
         news(arg, &none);
 }
 
+static void slurm_allocate(struct rm *rm, const struct rm_alloc *what, rm_alloc_fn *done, void *arg)
+{
+    static const struct rm_alloc_news none = {.result = RM_ALLOC_FAILED, .text = "out of memory"};
+    if (rm->spawns != NULL)
+        spawns_allocate(rm->spawns, what, done, arg);
+    else
+        done(arg, &none);
+}
+
 static bool slurm_shut(struct rm *rm)
 {
     return inbox_shut(rm->inbox, rm->socket);
@@ -175,4 +184,5 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .spawn = slurm_spawn,
     .let_go = slurm_let_go,
     .started = slurm_started,
+    .allocate = slurm_allocate,
 };

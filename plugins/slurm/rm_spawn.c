@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* muster-server's end of a spawn. A worker connects to srun's agent, since munged may take its
- * time; then the loop reads what the agent says, as long as the spawned step lives. */
+/* muster-server's end of a spawn, and of a change of the job's allocation. A worker connects to
+ * srun's agent, since munged may take its time; then the loop reads what the agent says, as long as
+ * the spawned step lives. */
 #include "plugins/slurm/rm_spawn.h"
 
 #include "common/handoff/worker.h"
@@ -9,6 +10,7 @@
 #include "common/util/log.h"
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
+#include "plugins/slurm/alloc_wire.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -21,6 +23,7 @@ enum {
     CALL_MS = 10000, /* to reach the agent */
     CALLS_MAX = 256, /* at a time; the agent looks after fewer steps */
     SPARE_S = 15,    /* beyond the time that the agent has */
+    ALLOC_S = 60,    /* the same of an allocation: what is under way may have to be undone */
 };
 
 enum call_state {
@@ -42,7 +45,9 @@ struct call {
     struct event *event;
     struct evbuffer *in;
     uint32_t timeout;  /* s, of the agent */
-    rm_spawn_fn *news; /* NULL: it is news of our own step, and nothing comes of it */
+    rm_spawn_fn *news; /* NULL, and the next one, too: it is news of our own step, and nothing
+                          comes of it */
+    rm_alloc_fn *allocated;
     void *arg;
 };
 
@@ -77,19 +82,41 @@ static void call_free(struct call *call)
 static void fail(struct call *call, enum rm_spawn_result result, const char *text)
 {
     const struct rm_spawn_news news = {.result = result, .text = text};
+    const struct rm_alloc_news none = {.result = result == RM_SPAWN_UNREACHED ? RM_ALLOC_UNREACHED
+                                                                              : RM_ALLOC_FAILED,
+                                       .text = text};
     if (call->news != NULL && call->state != CALL_RUNS)
         call->news(call->arg, &news);
+    if (call->allocated != NULL)
+        call->allocated(call->arg, &none);
     call_free(call);
 }
 
 /* ---- the agent's words ---- */
+
+static void take_allocated(struct call *call, struct agent_frame *frame)
+{
+    char text[ALLOC_TEXT_MAX], *nodes = NULL;
+    struct rm_alloc_news news = {0};
+    if (alloc_get_news(&frame->body, &news, text, &nodes)) {
+        call->allocated(call->arg, &news);
+        call_free(call);
+    } else {
+        fail(call, RM_SPAWN_FAILED, "what srun says of the allocation makes no sense");
+    }
+    free(nodes);
+}
 
 /* @return whether more may come */
 static bool take_news(struct call *call, struct agent_frame *frame)
 {
     char text[SPAWN_TEXT_MAX];
     struct rm_spawn_news news = {0};
-    if (frame->type != AGENT_STARTED && frame->type != AGENT_ENDED)
+    if (frame->type == AGENT_ALLOCATED && call->allocated != NULL) {
+        take_allocated(call, frame);
+        return false;
+    }
+    if (call->news == NULL || (frame->type != AGENT_STARTED && frame->type != AGENT_ENDED))
         return true;
     if (!spawn_get_news(&frame->body, &news, text)) {
         fail(call, RM_SPAWN_FAILED, "what srun says of the spawned step makes no sense");
@@ -150,13 +177,13 @@ static void reached(struct handoff_item *item)
     if (call->fd < 0) {
         char text[SPAWN_TEXT_MAX];
         snprintf(text, sizeof text, "srun is not reached: %s", call->err.text);
-        if (call->news == NULL)
+        if (call->news == NULL && call->allocated == NULL)
             log_warning("the program that has spawned this step is not told how it started: %s",
                         text);
         fail(call, RM_SPAWN_UNREACHED, text);
         return;
     }
-    if (call->news == NULL) {
+    if (call->news == NULL && call->allocated == NULL) {
         call_free(call);
         return;
     }
@@ -232,6 +259,36 @@ void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_
     call->timeout = what->timeout;
     size_t begin = agent_frame_begin(&call->frame, AGENT_SPAWN);
     spawn_put(&call->frame, what, s->boot->allocation.slots > s->boot->ntasks);
+    start_call(call, begin);
+}
+
+/* @return why the job's allocation cannot change, or NULL */
+static const char *unchanging(const struct slurm_spawns *s)
+{
+    const char *jobs = boot_setting(s->boot, "jobs");
+    if (strcmp(s->boot->allocation.cluster, "musterrun") == 0)
+        return "musterrun has one machine; its job does not change";
+    if (jobs != NULL && strchr(jobs, ',') != NULL)
+        return "Slurm changes no job of several components (heterogeneous)";
+    return NULL;
+}
+
+void spawns_allocate(struct slurm_spawns *s, const struct rm_alloc *what, rm_alloc_fn *done,
+                     void *arg)
+{
+    const char *why = unchanging(s);
+    const struct rm_alloc_news no = {.result = RM_ALLOC_REFUSED, .text = why},
+                               none = {.result = RM_ALLOC_NO_RESOURCES,
+                                       .text = "too many spawned steps at a time, or no memory"};
+    struct call *call = why == NULL ? call_new(s, NULL, arg) : NULL;
+    if (call == NULL) {
+        done(arg, why != NULL ? &no : &none);
+        return;
+    }
+    call->allocated = done;
+    call->timeout = what->timeout + ALLOC_S;
+    size_t begin = agent_frame_begin(&call->frame, AGENT_ALLOCATE);
+    alloc_put(&call->frame, what);
     start_call(call, begin);
 }
 

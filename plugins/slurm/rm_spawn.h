@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Spawned steps, as muster-server's back end for Slurm has them: srun's agent starts them.
+ * Spawned steps and changes of the job's allocation, as muster-server's back end for Slurm has
+ * them: srun's agent makes them.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SLURM_RM_SPAWN_H
@@ -16,9 +17,11 @@ struct slurm_spawns;
 struct slurm_spawns *spawns_open(const char *agent, const struct boot *boot,
                                  struct event_base *base);
 
-/* rm_ops.spawn, let_go and started. */
+/* rm_ops.spawn, allocate, let_go and started. */
 void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_fn *news,
                   void *arg);
+void spawns_allocate(struct slurm_spawns *s, const struct rm_alloc *what, rm_alloc_fn *done,
+                     void *arg);
 void spawns_let_go(struct slurm_spawns *s);
 void spawns_started(struct slurm_spawns *s, const struct rm_spawn_news *news);
 

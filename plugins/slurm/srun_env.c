@@ -22,10 +22,10 @@ static const char *const kept[] = {
 };
 
 /* Of this step, and not of the next one. */
-static const char *const dropped[] = {"SLURM_",        "SLURMD_",      "SRUN_",
-                                      "PMIX_",         "PMI_",         PLAN_ENV,
-                                      PLAN_PARENT_ENV, PLAN_APPS_ENV,  PLAN_CHANNEL_ENV,
-                                      "MUSTER_AGENT",  BOOT_PSETS_ENV, BOOT_DEBUG_ENV};
+static const char *const dropped[] = {
+    "SLURM_",       "SLURMD_",      "SRUN_",         "SALLOC_",     "PMIX_",
+    "PMI_",         PLAN_ENV,       PLAN_PARENT_ENV, PLAN_APPS_ENV, PLAN_CHANNEL_ENV,
+    "MUSTER_AGENT", BOOT_PSETS_ENV, BOOT_DEBUG_ENV};
 
 static bool is_of(const char *variable, const char *const *names, size_t n, bool whole)
 {

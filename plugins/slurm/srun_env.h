@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * The environment of an srun that is started beside a step: Slurm's own variables of that step
- * would be options of it.
+ * The environment of an srun that is started beside a step, and of other commands of Slurm: Slurm's
+ * own variables of that step would be options of it.
  */
 #ifndef MUSTER_SLURM_SRUN_ENV_H
 #define MUSTER_SLURM_SRUN_ENV_H

@@ -71,6 +71,23 @@ void slurm_abi_free_steps(struct slurm_abi_step_records *records)
     (void)records;
 }
 
+void *slurm_abi_hostlist_create(const char *hostlist)
+{
+    (void)hostlist;
+    return NULL;
+}
+
+char *slurm_abi_hostlist_shift(void *hostlist)
+{
+    (void)hostlist;
+    return NULL;
+}
+
+void slurm_abi_hostlist_destroy(void *hostlist)
+{
+    (void)hostlist;
+}
+
 const char *slurm_abi_strerror(int errnum)
 {
     return strerror(errnum);

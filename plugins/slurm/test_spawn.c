@@ -269,6 +269,44 @@ static void free_processors_are_counted_first(void **state)
     }
 }
 
+static void a_job_that_has_grown_shares_processors(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("free:99");
+    children_have_grown(children);
+    start_one(&wants, true);
+    assert_true(until(&nstarted, 1));
+    assert_int_equal(result, RM_SPAWN_RUNS);
+    children_caller_gone(children, CALLER);
+    assert_true(all_end());
+    end();
+}
+
+/* While nodes are given back; srun is not started for those that end before that. */
+static void steps_are_held(void **state)
+{
+    struct rm_spawn wants = what();
+    (void)state;
+    begin("seven");
+    assert_true(children_hold(children, true));
+    start_one(&wants, false);
+    children_caller_gone(children, CALLER);
+    assert_int_equal(children_count(children), 0);
+    start_one(&wants, false);
+    children_tick(children, now_ms() + 1000 * (int64_t)wants.timeout + 1);
+    assert_int_equal(children_count(children), 0);
+    assert_int_equal(nstarted, 1);
+    assert_int_equal(result, RM_SPAWN_TIMEOUT);
+    start_one(&wants, false);
+    assert_int_equal(nstarted, 1);
+    children_hold(children, false);
+    assert_true(until(&nended, 1));
+    assert_int_equal(nstarted, 2);
+    assert_int_equal(result, RM_SPAWN_RUNS);
+    end();
+}
+
 static void a_job_that_lacks_processors(void **state)
 {
     struct rm_spawn wants = what();
@@ -501,6 +539,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(it_runs_and_ends),
         cmocka_unit_test(without_free_processors_it_takes_shared_ones),
         cmocka_unit_test(free_processors_are_counted_first),
+        cmocka_unit_test(a_job_that_has_grown_shares_processors),
+        cmocka_unit_test(steps_are_held),
         cmocka_unit_test(a_job_that_lacks_processors),
         cmocka_unit_test(a_program_that_cannot_be_started),
         cmocka_unit_test(it_ends_with_its_caller),

@@ -151,6 +151,7 @@ void server_leave(struct server *server, unsigned ms)
     asks_close(server->asks);
     time_left_close(server);
     upcall_answer_spawns(server);
+    upcall_answer_allocations(server);
     shown_take(server, UINT32_MAX);
     steps_go_on(server);
     bool last = going_on && agreed_leave(server);

@@ -79,6 +79,7 @@ void server_close(struct server *server)
     forwards_free(server);
     pushes_free(server);
     upcall_free_spawns(server);
+    upcall_free_allocations(server);
     debug_close(server);
     stopped_close(server);
     totals_close(server);
