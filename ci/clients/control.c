@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control: PMIx_Job_control. Rank 0 sends signals to single ranks, and to all; each process counts
- * what it gets. What muster cannot do is refused at once. At the end the last rank is killed, where
- * the step goes on without it.
+ * what it gets. With --pause S it pauses the last rank for S seconds, while the others wait for
+ * that one in a fence: longer than the fence may take (MUSTER_TIMEOUTS_FENCE). What muster cannot
+ * do is refused at once. At the end the last rank is killed, where the step goes on without it.
  */
 #include "client.h"
 
@@ -58,6 +59,41 @@ static void signals(void)
     CHECK_EQ(got[SIGUSR2], 1, "SIGUSR2");
 }
 
+static void control_last(const char *key)
+{
+    const pmix_proc_t last = proc_of(client.size - 1);
+    const bool yes = true;
+    CHECK_OK(control(&last, 1, key, &yes, PMIX_BOOL), key);
+}
+
+/* @return the longest time for which this process did not run, ms, once it is more than a second */
+static uint64_t await_pause(void)
+{
+    uint64_t begin = now_ns(), last = begin, now = begin;
+    while (now - last < 1000000000ull) {
+        CHECK(now - begin < LONG_MS * 1000000ull, "there is no pause within %d ms", LONG_MS);
+        last = now;
+        sleep_ms(LOOK_MS);
+        now = now_ns();
+    }
+    return (now - last) / 1000000;
+}
+
+static void pauses(long s)
+{
+    step("a pause");
+    if (client.me.rank == 0) {
+        control_last(PMIX_JOB_CTRL_PAUSE);
+        sleep_ms(1000 * s);
+        control_last(PMIX_JOB_CTRL_RESUME);
+    }
+    if (client.me.rank == client.size - 1) {
+        uint64_t ms = await_pause();
+        CHECK(ms > 1000 * (uint64_t)s - 500, "the pause took %d ms", (int)ms);
+    }
+    fence_all(false);
+}
+
 static void refusals(void)
 {
     const bool yes = true;
@@ -76,25 +112,26 @@ static void refusals(void)
 
 int main(int argc, char **argv)
 {
-    long kill = 0;
-    const struct option_number options[] = {{"kill", &kill, "the last rank is killed: 1", NULL},
-                                            {0}};
+    long kill = 0, pause_s = 0;
+    const struct option_number options[] = {
+        {"kill", &kill, "the last rank is killed: 1", NULL},
+        {"pause", &pause_s, "s for which the last rank is paused; 0: it is not", NULL},
+        {0}};
     signal(SIGUSR1, on_signal);
     signal(SIGUSR2, on_signal);
     client_init("control", options, argc, argv);
     fence_all(false);
     signals();
+    if (pause_s > 0)
+        pauses(pause_s);
     if (client.me.rank == 0)
         refusals();
     fence_all(false);
     if (kill == 0)
         return client_pass("%u ranks get their signals", client.size);
     step("a rank is killed");
-    if (client.me.rank == 0) {
-        const pmix_proc_t last = proc_of(client.size - 1);
-        const bool yes = true;
-        CHECK_OK(control(&last, 1, PMIX_JOB_CTRL_KILL, &yes, PMIX_BOOL), "the kill");
-    }
+    if (client.me.rank == 0)
+        control_last(PMIX_JOB_CTRL_KILL);
     if (client.me.rank == client.size - 1)
         sleep_ms(LONG_MS);
     CHECK(client.me.rank != client.size - 1, "the last rank lives after %d ms", LONG_MS);

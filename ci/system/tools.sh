@@ -9,7 +9,7 @@ usage: ci/slurm -N 2 [OPTION]... -- ci/system/tools.sh BUILDDIR [PART]...
 
 Run as root. Starts a step of the user alice on two nodes. Her tools find its servers: by namespace, by process, by URI, by
 file, and without a word; pps as srun starts it beside the step, and as it is started there; muster-status names each node's
-URI; pattrs says what muster serves; pctrl ends a rank, and then the step. To bob none of them says anything. When the step ends nothing is left of it.
+URI; pattrs says what muster serves; pctrl pauses a rank, ends it, and then the step. To bob none of them says anything. When the step ends nothing is left of it.
 
 muster-status --stacks, started where srun is, shows what each rank does, to alice and root; when it is killed, no task
 stays stopped, and nothing of it is left.
@@ -113,6 +113,14 @@ end_it() {
     wait "$srun"
     return
   fi
+  says='PAUSE granted'
+  by 'pctrl pauses a rank of another node' node1 alice pctrl --pause --targets "slurm.$step:3"
+  check 'the rank is stopped' "$(last_state)" until_true 20 last_is T
+  asked=$(on node2 alice "$status_tool" "$step" 2>&1)
+  check 'muster-status says that it is paused' "$(head -n 2 <<<"$asked" | tr '\n' ';')" grep -qx 'paused by PMIx_Job_control: 1 processes' <<<"$asked"
+  says='RESUME granted'
+  by 'pctrl resumes it' node1 alice pctrl --resume --targets "slurm.$step:*"
+  check 'the rank goes on' "$(last_state)" until_true 20 last_is S
   says='TERMINATE granted'
   by 'pctrl ends a rank of another node' node1 alice pctrl --terminate --targets "slurm.$step:3"
   check 'the rank is lost, and says why' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" until_true 20 ends_by_15
@@ -124,6 +132,8 @@ end_it() {
   check 'the terminal says who has ended it' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" \
     grep -qE 'muster: .*pctrl.* calls PMIx_Job_control for all processes: signal 9' "$work/step.log"
 }
+last_state() { local pid; pid=$(sed -n 's/^HOLD rank 3 pid //p' "$work/step.log"); sed 's/.*) //; s/ .*//' "/proc/$pid/stat"; }
+last_is() { [ "$(last_state)" = "$1" ]; }
 ends_by_15() { grep -qE 'rank 3 on node2 was killed by signal 15|pctrl.* calls PMIx_Job_control for rank 3: signal 15' <(logged_since) "$work/step.log"; }
 all_answer() { asked=$(on node2 alice "$status_tool" "$step" 2>&1) && grep -q ' 2 of 2 nodes answer$' <<<"$asked"; }
 

@@ -83,6 +83,13 @@ void server_end_step(struct server *server, const struct rm_ending *ending, uint
         server->rm_ops->abort(server->rm, &end);
 }
 
+void server_stand_still(struct server *server)
+{
+    bool still = server->stopped.n > 0 || server->paused.nparts > 0;
+    if (timers_stand(&server->timers, still))
+        log_info("deadlines of operations %s", still ? "stand still" : "go on");
+}
+
 bool server_has_left(const struct server *server, uint32_t node)
 {
     struct rm_peer peer = {0};

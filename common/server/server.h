@@ -143,6 +143,7 @@ struct server {
     struct handoff_item *held;  /**< requests that wait for tasks_loss_is_told() */
     struct timer report_losses; /**< of losses that are told then; it runs while there are any */
     enum whose_end whose_end;   /**< of these */
+    struct procset paused;      /**< signals.c: those of the step that job control has stopped */
     bool stall_told;            /**< the user has been shown that something waits */
     bool told_to_leave;         /**< the launcher shuts the control socket in order */
     bool leaving;               /**< what waited was answered: frames are of no use any more */
@@ -238,6 +239,11 @@ void server_end_step(struct server *server, const struct rm_ending *ending, uint
 /** The step is to end: deaths of its tasks are no news any more, and tasks that live on for
  * SERVER_KILL_MS are killed. @thread the loop's */
 void server_is_to_end(struct server *server);
+
+/** Has deadlines of operations stand still while processes of the step are stopped, by job control
+ * or for a debugger, and go on afterwards: these are not late. Called when that may have changed.
+ * @thread the loop's */
+void server_stand_still(struct server *server);
 
 /** @return whether the server of another node is not there any more, as far as this one knows
  * @thread the loop's */

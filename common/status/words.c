@@ -283,6 +283,8 @@ static void write_stopped(FILE *out, json_object *node)
     if (stopped != NULL)
         fprintf(out, "stopped by a debugger: %lld processes, at %s\n", number(stopped, "processes"),
                 text_of(stopped, "breakpoint").s);
+    if (field(node, "paused", json_type_int) != NULL)
+        fprintf(out, "paused by PMIx_Job_control: %lld processes\n", number(node, "paused"));
 }
 
 /* The first line. @return the lists of @p state that there must be, sorted; 0, or -1 */

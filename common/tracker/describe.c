@@ -16,6 +16,7 @@ void engine_walk(const struct engine *engine,
                  void (*visit)(void *arg, const struct engine_view *view), void *arg)
 {
     uint64_t now = engine_now(engine);
+    const uint64_t clock = engine_clock(engine);
     const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
         struct ranges slots = {0};
@@ -30,9 +31,9 @@ void engine_walk(const struct engine *engine,
             .state = tracker_state_name(t->state),
             .age = now - t->opened,
             .in_state = now - t->since,
-            .left = t->deadline == 0    ? -1
-                    : t->deadline > now ? (int64_t)(t->deadline - now)
-                                        : 0,
+            .left = t->deadline == 0      ? -1
+                    : t->deadline > clock ? (int64_t)(t->deadline - clock)
+                                          : 0,
             .called = t->call != NULL,
             .queued = queue_length(t),
             .root = tracker_node(t, t->tree.root),

@@ -84,7 +84,7 @@ static void tick(void *arg, struct timer *due)
         tracker_free(engine, t); /* forgotten */
     } else if (t->settle != 0 && t->settle <= now) {
         tries_settle(engine, t, UINT64_MAX);
-    } else if (t->deadline != 0 && t->deadline <= now) {
+    } else if (t->deadline != 0 && t->deadline <= engine_clock(engine)) {
         expire(engine, t);
     } else if (t->say != 0 && t->say <= now) {
         rollup_up(engine, t);

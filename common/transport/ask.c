@@ -28,7 +28,8 @@ struct question {
     void *body; /* owned copy; NULL when it is empty */
     size_t len;
     int64_t asked;    /* ms */
-    int64_t deadline; /* ms; 0: none */
+    int64_t deadline; /* ms; 0: none. Of a process's data: of timers_clock() */
+    bool stands;      /* it stands still with that clock */
     int64_t report;   /* when it is reported next, ms; 0: never */
     int64_t again;    /* when it is asked again, ms */
     int64_t pause;    /* until it is asked again after that, ms */
@@ -71,9 +72,16 @@ bool asks_are_lost(const struct asks *asks, uint32_t node)
     return node < asks->nlost && asks->lost[node];
 }
 
+/* The clock that the deadline is of. */
+static int64_t clock_of(const struct question *q)
+{
+    return q->stands ? timers_clock(q->due.timers) : timers_now(q->due.timers);
+}
+
 static void set_due(struct question *q)
 {
-    timer_at(&q->due, earlier(q->again, earlier(q->deadline, q->report)));
+    int64_t late = q->stands ? timers_due(q->due.timers, q->deadline) : q->deadline;
+    timer_at(&q->due, earlier(q->again, earlier(late, q->report)));
 }
 
 static timer_fire on_due;
@@ -102,7 +110,8 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     if (len > 0)
         memcpy(q->body, body, len);
     q->asked = timers_now(asks->env.timers);
-    q->deadline = timeout > 0 ? q->asked + timeout * 1000ll : 0;
+    q->stands = topic == ASK_MODEX || topic == ASK_DATA;
+    q->deadline = timeout > 0 ? clock_of(q) + timeout * 1000ll : 0;
     bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT && topic != ASK_READY;
     q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ll : 0;
     q->again = q->asked + AGAIN_FIRST_MS;
@@ -222,16 +231,18 @@ static void on_due(void *arg, struct timer *timer)
     const struct asks *asks = q->asks;
     int64_t now = timers_now(asks->env.timers);
     (void)timer;
-    if (q->deadline != 0 && q->deadline <= now) {
+    if (q->deadline != 0 && q->deadline <= clock_of(q)) {
         answer(q->asks, q, asks->env.timeout, NULL, 0);
     } else if (q->report != 0 && q->report <= now) {
         q->report = now + asks->env.stall * 1000ll;
         set_due(q);
         report(q, now);
-    } else {
+    } else if (q->again <= now) {
         later(q, now);
         set_due(q);
         put(q->asks, q, q->body, q->len);
+    } else {
+        set_due(q);
     }
 }
 
@@ -248,7 +259,7 @@ void asks_walk(const struct asks *asks, void (*visit)(void *arg, const struct as
             .topic = q->topic,
             .about = about,
             .age = (uint64_t)(now - q->asked),
-            .left = ms_until(q->deadline, now),
+            .left = ms_until(q->deadline, clock_of(q)),
         };
         visit(arg, &view);
     }

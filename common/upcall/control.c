@@ -23,7 +23,7 @@ enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL };
 struct control {
     struct request request;
     enum what what;
-    int sig;            /* of SIGNAL */
+    int sig;            /* of all but CONTEXT_ID */
     bool all;           /* all processes of the step */
     struct procset set; /* the processes */
     pmix_proc_t caller;
@@ -33,9 +33,6 @@ struct control {
 static const struct {
     const char *key, *name, *why;
 } refusals[] = {
-    {PMIX_JOB_CTRL_PAUSE, "PMIX_JOB_CTRL_PAUSE",
-     "deadlines of operations would go on; send SIGSTOP where that is meant"},
-    {PMIX_JOB_CTRL_RESUME, "PMIX_JOB_CTRL_RESUME", "nothing is paused; send SIGCONT"},
     {PMIX_JOB_CTRL_RESTART, "PMIX_JOB_CTRL_RESTART",
      "the resource manager restarts jobs, not processes"},
     {PMIX_JOB_CTRL_CHECKPOINT, "PMIX_JOB_CTRL_CHECKPOINT",
@@ -69,7 +66,7 @@ static void give_context_id(struct control *control)
 }
 
 /* "rank 2 calls PMIx_Job_control for all processes: signal 15 (Terminated)" */
-static void describe(const struct control *control, int sig, char *buf, size_t cap)
+static void describe(const struct control *control, char *buf, size_t cap)
 {
     const struct boot *boot = &upcall_server()->boot;
     char of[64] = "all processes", process[PMIX_MAX_NSLEN + 16] = "";
@@ -81,7 +78,7 @@ static void describe(const struct control *control, int sig, char *buf, size_t c
     else if (!control->all)
         snprintf(of, sizeof of, "%u of %u processes", (unsigned)n, boot->ntasks);
     snprintf(buf, cap, "%srank %u calls PMIx_Job_control for %s: signal %d (%s)", process,
-             control->caller.rank, of, sig, strsignal(sig));
+             control->caller.rank, of, control->sig, strsignal(control->sig));
 }
 
 /* A task that ends by it is lost, and what follows of that is on_task_loss's business. The whole
@@ -89,9 +86,8 @@ static void describe(const struct control *control, int sig, char *buf, size_t c
 static void end_some(struct control *control)
 {
     struct server *server = upcall_server();
-    int sig = control->what == KILL ? SIGKILL : SIGTERM;
     char why[PMIX_MAX_NSLEN + 256];
-    describe(control, sig, why, sizeof why);
+    describe(control, why, sizeof why);
     if (control->what == KILL && control->all) {
         snprintf(why + strlen(why), sizeof why - strlen(why), "; ending %s %s", log_unit(),
                  server->boot.label);
@@ -100,8 +96,8 @@ static void end_some(struct control *control)
         return;
     }
     log_error("%s", why);
-    signals_send(server, &control->set, sig);
-    if (sig == SIGTERM) /* a process that is stopped gets nothing else */
+    signals_send(server, &control->set, control->sig);
+    if (control->what == TERMINATE) /* a process that is stopped gets nothing else */
         signals_send(server, &control->set, SIGCONT);
 }
 
@@ -114,7 +110,7 @@ static void run(struct handoff_item *item)
         give_context_id(control);
     } else {
         if (control->what == SIGNAL) {
-            describe(control, control->sig, text, sizeof text);
+            describe(control, text, sizeof text);
             log_info("%s", text);
             signals_send(upcall_server(), &control->set, control->sig);
         } else {
@@ -127,22 +123,35 @@ static void run(struct handoff_item *item)
 
 /* ---- reading a call; @thread PMIx's ---- */
 
-static enum what what_of(const pmix_info_t *info)
+/* @param sig set where that says which */
+static enum what what_of(const pmix_info_t *info, uint32_t *sig)
 {
-    if (directive_is_on(info, PMIX_GROUP_ASSIGN_CONTEXT_ID))
-        return CONTEXT_ID;
-    if (directive_is_on(info, PMIX_JOB_CTRL_KILL))
-        return KILL;
-    if (directive_is_on(info, PMIX_JOB_CTRL_TERMINATE))
-        return TERMINATE;
-    return PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL) ? SIGNAL : NOTHING;
+    static const struct {
+        const char *key;
+        enum what what;
+        uint32_t sig;
+    } on[] = {
+        {PMIX_GROUP_ASSIGN_CONTEXT_ID, CONTEXT_ID, 0}, {PMIX_JOB_CTRL_KILL, KILL, SIGKILL},
+        {PMIX_JOB_CTRL_TERMINATE, TERMINATE, SIGTERM}, {PMIX_JOB_CTRL_PAUSE, SIGNAL, SIGSTOP},
+        {PMIX_JOB_CTRL_RESUME, SIGNAL, SIGCONT},
+    };
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++)
+        if (directive_is_on(info, on[i].key)) {
+            *sig = on[i].sig;
+            return on[i].what;
+        }
+    if (!PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL))
+        return NOTHING;
+    *sig = 0; /* also what is no number */
+    directive_number(&info->value, sig);
+    return *sig == SIGKILL ? KILL : SIGNAL;
 }
 
 /* @return PMIX_SUCCESS, or why it is refused */
 static pmix_status_t read_one(struct control *control, const pmix_info_t *info)
 {
     uint32_t sig;
-    enum what what = what_of(info);
+    enum what what = what_of(info, &sig);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (PMIX_CHECK_KEY(info, refusals[i].key))
             return refused(PMIX_ERR_NOT_SUPPORTED, "PMIx_Job_control: %s is not served: %s",
@@ -153,15 +162,11 @@ static pmix_status_t read_one(struct control *control, const pmix_info_t *info)
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Job_control: it asks for two things; make two calls");
     control->what = what;
-    if (what != SIGNAL)
-        return PMIX_SUCCESS;
-    if (!directive_number(&info->value, &sig) || sig == 0 || sig >= NSIG)
+    control->sig = (int)sig;
+    if (what == SIGNAL && (sig == 0 || sig >= NSIG))
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Job_control: PMIX_JOB_CTRL_SIGNAL is no signal; give 1 to %d",
                        NSIG - 1);
-    control->sig = (int)sig;
-    if (sig == SIGKILL)
-        control->what = KILL;
     return PMIX_SUCCESS;
 }
 

@@ -135,12 +135,38 @@ static void without_a_clock_it_is_the_machines(void **state)
     assert_int_equal(fired, 1);
 }
 
+static void the_clock_of_deadlines_stands_still(void **state)
+{
+    struct timers timers = {.now = played};
+    (void)state;
+    clock_ms = 1000;
+    int64_t deadline = timers_clock(&timers) + 500;
+    assert_int_equal(timers_due(&timers, deadline), 1500);
+    assert_int_equal(timers_due(&timers, 0), 0);
+    clock_ms = 1200;
+    assert_true(timers_stand(&timers, true));
+    assert_false(timers_stand(&timers, true));
+    clock_ms = 9000;
+    assert_int_equal(timers_clock(&timers), 1200);
+    assert_int_equal(timers_due(&timers, deadline), 10000); /* looked at again */
+    assert_true(timers_stand(&timers, false));
+    assert_int_equal(timers_due(&timers, deadline), 9300);
+    clock_ms = 9100;
+    assert_int_equal(timers_clock(&timers), 1300);
+    assert_true(timers_stand(&timers, true)); /* once more: the times add up */
+    clock_ms = 9150;
+    assert_true(timers_stand(&timers, false));
+    assert_int_equal(timers_due(&timers, deadline), 9350);
+    assert_int_equal(timers_clock(&timers), 1300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_one_is_found),
         cmocka_unit_test(all_that_are_due_are_called_in_order_until_none_is),
         cmocka_unit_test(a_timer_may_stop_others_when_it_is_due),
+        cmocka_unit_test(the_clock_of_deadlines_stands_still),
         cmocka_unit_test(without_a_clock_it_is_the_machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 
 #include "common/util/clock.h"
 
+enum { LOOK_AGAIN_MS = 1000 };
+
 /* Two heaps become one. @return its top, which has no neighbour */
 static struct timer *meld(struct timer *a, struct timer *b)
 {
@@ -67,6 +69,30 @@ int64_t timers_now_us(const struct timers *timers)
         return timers->now(timers->arg) * 1000;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t timers_clock(const struct timers *timers)
+{
+    return (timers->still ? timers->still_since : timers_now(timers)) - timers->still_ms;
+}
+
+bool timers_stand(struct timers *timers, bool still)
+{
+    int64_t now = timers_now(timers);
+    if (timers->still == still)
+        return false;
+    if (!still)
+        timers->still_ms += now - timers->still_since;
+    timers->still = still;
+    timers->still_since = now;
+    return true;
+}
+
+int64_t timers_due(const struct timers *timers, int64_t deadline)
+{
+    if (deadline == 0)
+        return 0;
+    return timers->still ? timers_now(timers) + LOOK_AGAIN_MS : deadline + timers->still_ms;
 }
 
 void timer_stop(struct timer *timer)

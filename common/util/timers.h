@@ -28,6 +28,9 @@ struct timers {
     struct timer *first;
     int64_t (*now)(void *arg); /**< ms of a clock that only moves forwards; NULL: now_ms() */
     void *arg;
+    bool still;          /**< the clock of deadlines stands still */
+    int64_t still_since; /**< then: since when, by the other clock */
+    int64_t still_ms;    /**< for how long it did before */
 };
 
 /** Stays put while it runs. All zero does not run. */
@@ -48,6 +51,17 @@ int64_t timers_now(const struct timers *timers);
 
 /** @return the same clock in µs, as exact as it is */
 int64_t timers_now_us(const struct timers *timers);
+
+/** @return ms of the clock of deadlines. It is the other one, but for the time for which it stands
+ * still: processes that are stopped are not late. */
+int64_t timers_clock(const struct timers *timers);
+
+/** Has the clock of deadlines stand still, or go on. @return whether it did not before */
+bool timers_stand(struct timers *timers, bool still);
+
+/** @return when a deadline by that clock is due, for timer_at(). While the clock stands still:
+ * a second from now, when it is to be asked again. @param deadline 0: never */
+int64_t timers_due(const struct timers *timers, int64_t deadline);
 
 /** Says what a timer is for. One that runs is stopped. */
 void timer_init(struct timer *timer, struct timers *timers, timer_fire *fire, void *arg);

@@ -12,6 +12,7 @@
 #include "common/server/steps/meeting.h"
 #include "common/server/tasks/abort.h"
 #include "common/server/tasks/alone.h"
+#include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
@@ -30,6 +31,7 @@ static void task_started(struct server *server, uint32_t slot, pid_t pid, bool o
     if (own && slot < ntasks) {
         server->tasks[slot].pid = pid;
         abort_started(server, slot);
+        signals_task_started(server, slot);
     }
     if (server->ntold >= ntasks)
         return;
@@ -56,6 +58,7 @@ void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint3
     pushes_parent_gone(server, server->boot.nspace, here->ranks[slot]);
     connection_task_ended(server, slot);
     stopped_task_ended(server, slot);
+    signals_task_ended(server, slot);
     holder_ended(server->holder, server->boot.nspace, here->ranks[slot]);
 }
 

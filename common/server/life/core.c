@@ -19,6 +19,7 @@
 #include "common/server/status/stopped.h"
 #include "common/server/steps/meeting.h"
 #include "common/server/steps/steps.h"
+#include "common/server/tasks/signals.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
 #include "common/upcall/forward.h"
@@ -223,10 +224,16 @@ static void task_gone(struct server *server, uint32_t slot)
     control_task_gone(server, slot, 0, BOOT_CODE_UNKNOWN);
 }
 
+static void server_lost(struct server *server, uint32_t node, const char *why)
+{
+    signals_server_lost(server, node);
+    loss_server(server, node, why);
+}
+
 static const struct server_hooks hooks = {
     .task_gone = task_gone,
     .task_lost = loss_task,
-    .server_lost = loss_server,
+    .server_lost = server_lost,
     .server_ended = departed_ended,
     .said = frames_deliver_said,
     .answer = answer,

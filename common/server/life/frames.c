@@ -169,7 +169,7 @@ void frames_deliver_said(struct server *server, uint32_t speaker, const void *me
 {
     const unsigned char *bytes = message;
     const struct row *row = row_of(bytes[0]);
-    if (speaker == server->boot.node && bytes[0] != FRAME_SPREAD)
+    if (speaker == server->boot.node && bytes[0] != FRAME_SPREAD && bytes[0] != FRAME_SIGNAL)
         return; /* it has done itself what it tells others to do */
     if (row->said != NULL)
         row->said(server, speaker, bytes + 1, len - 1);

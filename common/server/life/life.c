@@ -95,6 +95,7 @@ void server_close(struct server *server)
     topology_free(server->topology);
     free(server->tasks);
     free(server->uri);
+    procset_free(&server->paused);
     if (server->control != NULL)
         event_free(server->control);
     if (server->timer != NULL)

@@ -30,7 +30,7 @@ static void command(const struct server *server, char *buf, size_t cap)
                  boot->label);
 }
 
-/* Processes that a debugger has stopped are not late. */
+/* Processes that a debugger or job control has stopped are not late. */
 static void say_stopped(const struct server *server, char *text, size_t size)
 {
     const struct stopped *stopped = &server->stopped;
@@ -38,6 +38,9 @@ static void say_stopped(const struct server *server, char *text, size_t size)
     if (stopped->n > 0)
         snprintf(text, size, "; stopped by a debugger: %u of %u processes, at %s", stopped->n,
                  server->boot.ntasks, stopped->where);
+    else if (server->paused.nparts > 0)
+        snprintf(text, size, "; paused by PMIx_Job_control: %u of %u processes",
+                 (unsigned)procset_size(&server->paused), server->boot.ntasks);
 }
 
 /* All servers of the step may have something to report: the first one shows it. */

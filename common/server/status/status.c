@@ -353,6 +353,8 @@ char *status_text(struct server *server, size_t *len)
     struct link_counts sum = put_peers(o, server, &retries);
     put_tasks(o, server);
     put_stopped(o, server);
+    if (server->paused.nparts > 0)
+        put_number(o, "paused", procset_size(&server->paused));
     put_meeting(o, server);
     put_together(o, server);
     put_settings(o, server);

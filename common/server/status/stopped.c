@@ -68,6 +68,7 @@ static void set(struct server *server, uint32_t n, const char *where)
     stopped->n = n;
     stopped->ready = n >= stopped_wanted(server);
     snprintf(stopped->where, sizeof stopped->where, "%s", n > 0 ? where : "");
+    server_stand_still(server);
     if (n == 0)
         log_info("no process waits for a debugger any more");
     if (!stopped->ready || was_ready)

@@ -30,6 +30,53 @@ static void signal_here(struct server *server, const struct procset *set, int si
             signal_one(&server->tasks[k], here->ranks[k], sig);
 }
 
+/* A process that is stopped is not late. All servers note it, in one order. */
+static void note(struct server *server, const struct procset *set, int sig)
+{
+    struct procset left = {0};
+    if (sig == SIGSTOP) {
+        procset_unite(&server->paused, set);
+    } else if (sig == SIGCONT) {
+        procset_except(&left, &server->paused, set);
+        procset_free(&server->paused);
+        server->paused = left;
+    }
+    server_stand_still(server);
+}
+
+void signals_task_started(struct server *server, uint32_t slot)
+{
+    uint32_t rank = boot_here(&server->boot)->ranks[slot];
+    if (procset_has(&server->paused, server->boot.nspace, rank))
+        signal_one(&server->tasks[slot], rank, SIGSTOP);
+}
+
+void signals_task_ended(struct server *server, uint32_t slot)
+{
+    uint32_t rank = boot_here(&server->boot)->ranks[slot];
+    struct procset one = {0};
+    if (server->leaving || !procset_has(&server->paused, server->boot.nspace, rank))
+        return;
+    if (procset_add(&one, server->boot.nspace, rank, rank) == 0) {
+        procset_canonical(&one);
+        signals_send(server, &one, SIGCONT);
+    }
+    procset_free(&one);
+}
+
+void signals_server_lost(struct server *server, uint32_t node)
+{
+    const struct boot_node *there = node < server->boot.nnodes ? &server->boot.nodes[node] : NULL;
+    struct procset set = {0};
+    if (there == NULL || server->paused.nparts == 0)
+        return;
+    for (uint32_t k = 0; k < there->ntasks; k++)
+        procset_add(&set, server->boot.nspace, there->ranks[k], there->ranks[k]);
+    procset_canonical(&set);
+    note(server, &set, SIGCONT);
+    procset_free(&set);
+}
+
 void signals_send(struct server *server, const struct procset *set, int sig)
 {
     struct wire_out frame = {0};
@@ -40,8 +87,7 @@ void signals_send(struct server *server, const struct procset *set, int sig)
     wire_put_u8(&frame, FRAME_SIGNAL);
     wire_put_u32(&frame, (uint32_t)sig);
     procset_write(set, &frame);
-    server_say(server, &frame);
-    signal_here(server, set, sig);
+    server_say(server, &frame); /* which this server hears, too, in its turn */
 }
 
 void signals_receive(struct server *server, const void *body, size_t len)
@@ -51,7 +97,12 @@ void signals_receive(struct server *server, const void *body, size_t len)
     wire_in_init(&in, body, len);
     uint32_t sig = wire_get_u32(&in);
     procset_read(&set, &in);
-    if (wire_end(&in) && sig > 0 && sig < NSIG)
+    if (wire_end(&in) && sig > 0 && sig < NSIG) {
         signal_here(server, &set, (int)sig);
+        note(server, &set, (int)sig);
+        for (uint32_t k = 0; sig == SIGSTOP && k < boot_here(&server->boot)->ntasks; k++)
+            if (task_has_ended(&server->tasks[k]))
+                signals_task_ended(server, k); /* it is not paused */
+    }
     procset_free(&set);
 }

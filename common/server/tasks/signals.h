@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * A signal for processes of the step (PMIx_Job_control): each server sends it to those of its own
- * node that run. All servers hear of signals in one order.
+ * node that run. All servers hear of signals in one order. SIGSTOP pauses: until SIGCONT, or the
+ * end of these processes, deadlines of operations stand still on all nodes (server_stand_still()).
  */
 #ifndef MUSTER_SERVER_SIGNALS_H
 #define MUSTER_SERVER_SIGNALS_H
@@ -13,7 +14,17 @@
  * @thread the loop's */
 void signals_send(struct server *server, const struct procset *set, int sig);
 
-/** Takes another server's word of it. @thread the loop's */
+/** The launcher has told of the process of task @p slot: it is stopped if it is to be paused.
+ * @thread the loop's */
+void signals_task_started(struct server *server, uint32_t slot);
+
+/** It has ended: a pause of it ends, too. @thread the loop's */
+void signals_task_ended(struct server *server, uint32_t slot);
+
+/** So have the tasks of a server of the step. @thread the loop's */
+void signals_server_lost(struct server *server, uint32_t node);
+
+/** Takes a server's word of a signal, perhaps its own. @thread the loop's */
 void signals_receive(struct server *server, const void *body, size_t len);
 
 #endif

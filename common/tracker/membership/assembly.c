@@ -12,7 +12,8 @@
 
 static uint64_t due_at(const struct assembly *a)
 {
-    return timer_earliest((uint64_t[]){a->deadline, a->report, a->repeat, a->tell}, 4);
+    const uint64_t late = (uint64_t)timers_due(a->due.timers, (int64_t)a->deadline);
+    return timer_earliest((uint64_t[]){late, a->report, a->repeat, a->tell}, 4);
 }
 
 static void assembly_due(struct assembly *a)
@@ -267,7 +268,7 @@ void assembly_fail(struct engine *engine, struct assembly *a, int32_t status)
 void assembly_arm(struct engine *engine, struct assembly *a, uint32_t timeout, uint64_t left)
 {
     uint64_t most = timeout * 1000ull;
-    uint64_t deadline = engine_now(engine) + (left < most ? left : most);
+    uint64_t deadline = engine_clock(engine) + (left < most ? left : most);
     if (a->tracker != NULL)
         tracker_arm(engine, a->tracker, timeout, left);
     else if (timeout != 0 && (a->deadline == 0 || deadline < a->deadline)) {
@@ -321,7 +322,7 @@ static void tick(void *arg, struct timer *due)
     char text[1024];
     if (!engine_is_due(engine, due, due_at(a)))
         return;
-    if (a->deadline != 0 && a->deadline <= now) {
+    if (a->deadline != 0 && a->deadline <= engine_clock(engine)) {
         assembly_missing(engine, a, text, sizeof text);
         log_error("timed out after %u s: %s", a->timeout, text);
         assembly_decide(engine, a, engine->env.codes.timeout);

@@ -64,7 +64,7 @@ static bool is_late(struct engine *engine, const struct lead *lead)
 static uint64_t deadline_of(const struct engine *engine, uint32_t timeout, uint64_t left)
 {
     uint64_t most = timeout * 1000ull;
-    return engine_now(engine) + (left < most ? left : most);
+    return engine_clock(engine) + (left < most ? left : most);
 }
 
 static struct assembly *find(struct engine *engine, const struct lead *lead)
@@ -163,7 +163,7 @@ static void count_leader(struct engine *engine, struct lead *lead)
 /* What the leaders that are left add up to. */
 static void recount(struct engine *engine, struct assembly *a)
 {
-    uint64_t now = engine_now(engine);
+    uint64_t now = engine_clock(engine);
     procset_free(&a->leading);
     procset_free(&a->added);
     a->leading = a->added = (struct procset){0};

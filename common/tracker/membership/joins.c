@@ -58,6 +58,7 @@ static struct engine_entry *brought(const struct engine *engine, const struct cl
 void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
 {
     uint64_t now = engine_now(engine), left = 0;
+    const uint64_t clock = engine_clock(engine);
     uint32_t timeout = 0, n = 0, flags = 0;
     const struct waiting *w;
     struct wire_out out = {0};
@@ -73,9 +74,9 @@ void joins_tell(struct engine *engine, struct claim *claim, int32_t status)
             status = w->call->status;
         flags |= w->call->flags;
         uint64_t end = w->deadline - ENGINE_GRACE_MS;
-        if (w->deadline != 0 && (timeout == 0 || end < now + left)) {
+        if (w->deadline != 0 && (timeout == 0 || end < clock + left)) {
             timeout = w->call->timeout;
-            left = end > now ? end - now : 0;
+            left = end > clock ? end - clock : 0;
         }
     }
     wire_put_u8(&out, FRAME_JOINED);

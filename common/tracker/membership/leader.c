@@ -73,7 +73,8 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
 
 static uint64_t due_at(const struct engine *engine, const struct waiting *w)
 {
-    return timer_earliest((uint64_t[]){w->deadline, asks(engine, w) ? w->ask : 0}, 2);
+    const uint64_t late = (uint64_t)timers_due(w->due.timers, (int64_t)w->deadline);
+    return timer_earliest((uint64_t[]){late, asks(engine, w) ? w->ask : 0}, 2);
 }
 
 static void tick(void *arg, struct timer *due)
@@ -83,7 +84,7 @@ static void tick(void *arg, struct timer *due)
     uint64_t now = engine_now(engine);
     if (!engine_is_due(engine, due, due_at(engine, w)))
         return;
-    if (w->deadline != 0 && w->deadline <= now) {
+    if (w->deadline != 0 && w->deadline <= engine_clock(engine)) {
         log_error("timed out after %u s: group \"%s\" bootstrap: no word of node %s, which decides",
                   w->call->timeout, w->call->id,
                   w->home == ENGINE_NO_HOME ? "(which one is not known yet)"
@@ -119,7 +120,7 @@ void engine_lead(struct engine *engine, struct engine_call *call)
     w->opened = engine_now(engine);
     w->ask = w->opened + ENGINE_ASK_MS;
     if (call->timeout > 0)
-        w->deadline = w->opened + call->timeout * 1000ull + ENGINE_GRACE_MS;
+        w->deadline = engine_clock(engine) + call->timeout * 1000ull + ENGINE_GRACE_MS;
     timer_init(&w->due, engine->env.timers, tick, engine);
     timer_at(&w->due, (int64_t)due_at(engine, w));
     TAILQ_INSERT_TAIL(&engine->membership->leads, w, all);

@@ -39,7 +39,8 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
 
 static uint64_t due_at(const struct waiting *w)
 {
-    return timer_earliest((uint64_t[]){w->deadline, w->report}, 2);
+    const uint64_t late = (uint64_t)timers_due(w->due.timers, (int64_t)w->deadline);
+    return timer_earliest((uint64_t[]){late, w->report}, 2);
 }
 
 static timer_fire tick;
@@ -59,7 +60,7 @@ void engine_join(struct engine *engine, struct engine_call *call)
     w->call = call;
     w->indebted = debt_of(engine, call) != NULL;
     w->opened = engine_now(engine);
-    w->deadline = call->timeout > 0 ? w->opened + call->timeout * 1000ull : 0;
+    w->deadline = call->timeout > 0 ? engine_clock(engine) + call->timeout * 1000ull : 0;
     w->report = engine->env.stall > 0 ? w->opened + engine->env.stall * 1000ull : 0;
     timer_init(&w->due, engine->env.timers, tick, engine);
     timer_at(&w->due, (int64_t)due_at(w));
@@ -184,7 +185,7 @@ static void tick(void *arg, struct timer *due)
         pay(engine, w);
     } else if (!engine_is_due(engine, due, due_at(w))) {
         return;
-    } else if (w->deadline != 0 && w->deadline <= now) {
+    } else if (w->deadline != 0 && w->deadline <= engine_clock(engine)) {
         expire(engine, w);
     } else {
         w->report += engine->env.stall * 1000ull;

@@ -92,10 +92,10 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *in)
 static void show(const struct engine *engine, const char *about, uint64_t opened, uint64_t deadline,
                  void (*visit)(void *arg, const struct engine_wait *wait), void *arg)
 {
-    uint64_t now = engine_now(engine);
+    uint64_t now = engine_now(engine), clock = engine_clock(engine);
     struct engine_wait wait = {about, now - opened, -1};
     if (deadline != 0)
-        wait.left = deadline > now ? (int64_t)(deadline - now) : 0;
+        wait.left = deadline > clock ? (int64_t)(deadline - clock) : 0;
     visit(arg, &wait);
 }
 

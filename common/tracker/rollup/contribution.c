@@ -100,7 +100,7 @@ int rollup_added(const struct tracker *t, struct procset *added)
 /* A deadline is one moment for all, however long a contribution waits on its way up. */
 static uint64_t time_left(const struct engine *engine, const struct tracker *t)
 {
-    uint64_t now = engine_now(engine) + t->grace;
+    uint64_t now = engine_clock(engine) + t->grace;
     return t->deadline > now ? t->deadline - now : 0;
 }
 

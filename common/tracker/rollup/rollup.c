@@ -59,7 +59,7 @@ void tracker_arm(struct engine *engine, struct tracker *t, uint32_t timeout, uin
         return;
     if (left > timeout * 1000ull)
         left = timeout * 1000ull;
-    uint64_t deadline = engine_now(engine) + left + t->grace;
+    uint64_t deadline = engine_clock(engine) + left + t->grace;
     if (t->deadline != 0 && t->deadline <= deadline)
         return;
     t->timeout = timeout;

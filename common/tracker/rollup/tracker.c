@@ -100,6 +100,11 @@ uint64_t engine_now_us(const struct engine *engine)
     return (uint64_t)timers_now_us(engine->env.timers);
 }
 
+uint64_t engine_clock(const struct engine *engine)
+{
+    return (uint64_t)timers_clock(engine->env.timers);
+}
+
 bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at)
 {
     uint64_t now = engine_now(engine);
@@ -111,8 +116,8 @@ bool engine_is_due(const struct engine *engine, struct timer *due, uint64_t at)
 uint64_t tracker_due_at(const struct tracker *t)
 {
     const uint64_t forgotten = t->state == TRACKER_IDLE ? t->failure.at + ENGINE_REMEMBER_MS : 0;
-    return timer_earliest(
-        (uint64_t[]){t->deadline, t->report, t->flush, t->say, t->settle, forgotten}, 6);
+    const uint64_t late = (uint64_t)timers_due(t->due.timers, (int64_t)t->deadline);
+    return timer_earliest((uint64_t[]){late, t->report, t->flush, t->say, t->settle, forgotten}, 6);
 }
 
 /* A time that has become later is looked at when the earlier one has come. */

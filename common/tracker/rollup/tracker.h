@@ -177,7 +177,7 @@ struct tracker {
     uint32_t timeout;          /**< the shortest one asked for, seconds; 0: none */
     uint64_t opened;           /**< when the current operation was first heard of, ms */
     uint64_t since;            /**< when the state began, ms */
-    uint64_t deadline;         /**< ms; 0: none */
+    uint64_t deadline;         /**< ms of engine_clock(); 0: none */
     uint64_t report;           /**< next stall report, ms; 0: none */
     uint64_t flush;   /**< when what is here goes up although more is missing, and what is missing
                          is asked for, or whether the parent is still there; 0: never */
@@ -330,6 +330,8 @@ void tracker_each(struct engine *engine,
                   uint64_t arg);
 /** @return ms of the clock */
 uint64_t engine_now(const struct engine *engine);
+/** The clock of deadlines, which stands still while processes of the step are stopped. */
+uint64_t engine_clock(const struct engine *engine);
 /** @return µs of the clock */
 uint64_t engine_now_us(const struct engine *engine);
 /** @param due a timer that is due @param at when the next thing of what it is for is, ms; 0: never
