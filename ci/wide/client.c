@@ -4,6 +4,7 @@
 
 #include <pmix.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,8 +30,10 @@ static void get(const pmix_proc_t *proc, const char *key)
     int64_t begin = client_now_us();
     pmix_status_t rc = PMIx_Get(proc, key, NULL, 0, &value);
     int64_t took = client_now_us() - begin;
+    char *text = rc == PMIX_SUCCESS ? PMIx_Value_string(value) : NULL;
     printf("client get %s of rank %u: %lld us, %s\n", key, proc->rank, (long long)took,
-           PMIx_Error_string(rc));
+           text != NULL ? text : PMIx_Error_string(rc));
+    free(text);
     if (value != NULL)
         PMIX_VALUE_RELEASE(value);
 }

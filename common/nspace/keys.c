@@ -4,6 +4,7 @@
  */
 #include "common/nspace/keys.h"
 
+#include "common/nspace/library.h"
 #include "common/nspace/maps.h"
 #include "common/nspace/stop.h"
 #include "common/util/text.h"
@@ -226,28 +227,59 @@ static void put_node(struct infos *list, const struct boot *boot, uint32_t i)
     infos_array(list, PMIX_NODE_INFO_ARRAY, &array);
 }
 
+/* The keys of a process that clients look for in their own memory alone. */
+static void put_place(struct infos *array, const struct boot *boot, uint32_t node, uint32_t number)
+{
+    infos_u32(array, PMIX_APPNUM, number);
+    infos_str(array, PMIX_HOSTNAME, boot->nodes[node].name);
+    infos_u32(array, PMIX_NODEID, node);
+}
+
+/* The others. */
+static void put_ranks(struct infos *array, const struct boot *boot, uint32_t rank, uint32_t slot,
+                      uint32_t first)
+{
+    infos_rank(array, PMIX_RANK, rank);
+    infos_rank(array, PMIX_GLOBAL_RANK, rank);
+    infos_rank(array, PMIX_APP_RANK, rank - first);
+    infos_u16(array, PMIX_LOCAL_RANK, slot);
+    infos_u16(array, PMIX_NODE_RANK, slot);
+    infos_u32(array, PMIX_REINCARNATION, 0);
+    put_parent(array, boot);
+}
+
 static void put_proc(struct infos *list, const struct boot *boot, uint32_t node, uint32_t slot,
-                     const struct boot_app *app)
+                     const struct boot_app *app, bool brief)
 {
     struct infos array = {0};
     uint32_t rank = boot->nodes[node].ranks[slot], first = app->first,
              number = boot->nodes[node].app;
     if (boot->napps > 0)
         number = boot_app_of(boot, node, rank, &first);
-    infos_rank(&array, PMIX_RANK, rank); /* libpmix 4.2 takes the first for itself */
-    infos_rank(&array, PMIX_RANK, rank);
-    infos_rank(&array, PMIX_GLOBAL_RANK, rank);
-    infos_rank(&array, PMIX_APP_RANK, rank - first);
-    infos_u32(&array, PMIX_APPNUM, number);
-    infos_u16(&array, PMIX_LOCAL_RANK, slot);
-    infos_u16(&array, PMIX_NODE_RANK, slot);
-    infos_str(&array, PMIX_HOSTNAME, boot->nodes[node].name);
-    infos_u32(&array, PMIX_NODEID, node);
-    infos_u32(&array, PMIX_REINCARNATION, 0);
-    put_parent(&array, boot);
+    infos_rank(&array, PMIX_RANK, rank); /* libpmix takes the first for itself */
+    put_place(&array, boot, node, number);
+    if (!brief || node == boot->node)
+        put_ranks(&array, boot, rank, slot, first);
     if (node == boot->node)
         infos_str_new(&array, PMIX_PROCDIR, keys_proc_dir(boot, rank));
     infos_array(list, PMIX_PROC_INFO_ARRAY, &array);
+}
+
+void keys_describe_rank(struct infos *list, const struct nspace *ns, uint32_t rank)
+{
+    const struct boot *boot = ns->boot;
+    uint32_t node = ns->node_of[rank], first = 0;
+    if (boot->napps > 0)
+        boot_app_of(boot, node, rank, &first);
+    else
+        first = boot_app(boot, boot->nodes[node].app).first;
+    put_ranks(list, boot, rank, ns->local_of[rank], first);
+}
+
+bool keys_are_brief(const struct boot *boot, uint32_t library)
+{
+    enum { WIDE = 4096 };
+    return boot->ntasks > WIDE && library_has(library, LIBRARY_ASKS_FOR_KEYS);
 }
 
 void keys_describe_job(struct infos *list, const struct nspace *ns, const struct psets *psets,
@@ -266,7 +298,7 @@ void keys_describe_job(struct infos *list, const struct nspace *ns, const struct
 /* Neither PMIX_NODE_MAP nor PMIX_PROC_MAP: libpmix makes of them what stands here for each node and
  * each rank anyway, and looks for each name among all before it. */
 uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32_t first,
-                             size_t most)
+                             size_t most, bool brief)
 {
     const struct boot *boot = ns->boot;
     struct boot_app app = {0};
@@ -277,7 +309,7 @@ uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32
             app = boot_app(boot, node->app);
         put_node(list, boot, i);
         for (uint32_t k = 0; k < node->ntasks; k++)
-            put_proc(list, boot, i, k, &app);
+            put_proc(list, boot, i, k, &app, brief);
     }
     return i;
 }

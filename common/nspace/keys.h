@@ -25,11 +25,19 @@ void keys_describe_job(struct infos *list, const struct nspace *ns, const struct
 
 /**
  * Appends nodes from @p first on, with their processes, until @p list has @p most entries or more.
+ * @param brief keys_are_brief()
  * @return the first node that was not described
  * @thread the same
  */
 uint32_t keys_describe_nodes(struct infos *list, const struct nspace *ns, uint32_t first,
-                             size_t most);
+                             size_t most, bool brief);
+
+/** @return whether libpmix is told of processes of other nodes only what clients do not ask for:
+ * the step is wide, and its memory matters. @thread any */
+bool keys_are_brief(const struct boot *boot, uint32_t library);
+
+/** Appends the keys of one process that libpmix was not told then. @thread any */
+void keys_describe_rank(struct infos *list, const struct nspace *ns, uint32_t rank);
 
 /** The directory of this namespace (PMIX_NSDIR) below the server's. @return NULL: out of memory */
 char *keys_nspace_dir(const struct boot *boot);

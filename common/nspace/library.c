@@ -62,6 +62,18 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
     [LIBRARY_RESOURCE_BLOCK] = {.name = "RESOURCE_BLOCK",
                                 .from = RELEASE(BUILT_RESOURCE_BLOCK_FROM, 0),
                                 .meaning = "the host's module has resource_block"},
+    [LIBRARY_ASKS_FOR_KEYS] =
+        {.name = "ASKS_FOR_KEYS",
+         .from = RELEASE(7, 0),
+         .meaning = "a client asks for a reserved key of a process that it was not told, and its "
+                    "server hands that up; earlier it asks for what the server has "
+                    "(PMIX_IMMEDIATE)"},
+    [LIBRARY_SLOTS_CHOSEN] =
+        {.name = "SLOTS_CHOSEN",
+         .from = RELEASE(7, 0),
+         .meaning = "how many keys libpmix makes room for with each process can be chosen "
+                    "(PMIX_MCA_pmix_hash_proc_alloc); earlier it is 128, of 8 bytes each, wherever "
+                    "it keeps a process"},
     [LIBRARY_LOOKUP_PARTIAL] = {.name = "LOOKUP_PARTIAL",
                                 .from = RELEASE(7, 0),
                                 .meaning =
@@ -195,7 +207,7 @@ uint64_t library_needs(uint32_t library, uint32_t nnodes, uint32_t ntasks)
 {
     static const struct {
         uint32_t from, node, task; /* bytes */
-    } needs[] = {{RELEASE(7, 0), 10 << 10, 13 << 10},
+    } needs[] = {{RELEASE(7, 0), 14 << 10, 5 << 10},
                  {RELEASE(5, 0), 16 << 10, 24 << 10},
                  {0, 8 << 10, 10 << 10}};
     unsigned i = 0;

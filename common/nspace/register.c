@@ -117,7 +117,7 @@ struct registration *register_prepare(const struct nspace *ns, const struct pset
         return NULL;
     PMIX_LOAD_NSPACE(r->name, ns->boot->nspace);
     keys_describe_job(&r->list, ns, psets, session);
-    keys_describe_nodes(&r->list, ns, 0, SIZE_MAX);
+    keys_describe_nodes(&r->list, ns, 0, SIZE_MAX, false);
     if (!r->list.failed)
         return r;
     free_registration(r);
@@ -162,7 +162,8 @@ static int register_part(struct infos *list, const struct boot *boot, bool last,
 }
 
 /* In parts: described at once, a process takes ten times as much as libpmix keeps of it. */
-static int register_parts(const struct nspace *ns, const struct psets *psets, struct err *err)
+static int register_parts(const struct nspace *ns, const struct psets *psets, bool brief,
+                          struct err *err)
 {
     const struct boot *boot = ns->boot;
     uint32_t part = (boot->nnodes + boot->ntasks) / PARTS, next = 0;
@@ -170,17 +171,19 @@ static int register_parts(const struct nspace *ns, const struct psets *psets, st
     int rc;
     keys_describe_job(&list, ns, psets, false);
     do {
-        next = keys_describe_nodes(&list, ns, next, part > PART_LEAST ? part : PART_LEAST);
+        next = keys_describe_nodes(&list, ns, next, part > PART_LEAST ? part : PART_LEAST, brief);
         rc = register_part(&list, boot, next == boot->nnodes, err);
     } while (rc == 0 && next < boot->nnodes);
     register_give_back();
     return rc;
 }
 
-int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err)
+int register_namespace(const struct nspace *ns, const struct psets *psets, uint32_t library,
+                       struct err *err)
 {
     const struct boot *boot = ns->boot;
-    return make_dirs(boot, err) != 0 || register_parts(ns, psets, err) != 0
+    return make_dirs(boot, err) != 0 ||
+                   register_parts(ns, psets, keys_are_brief(boot, library), err) != 0
                ? -1
                : register_clients(boot, err);
 }

@@ -12,10 +12,12 @@
  * Registers the namespace with all its keys, and the processes of this node as clients
  * (PMIx_server_register_nspace, PMIx_server_register_client).
  * @param psets its sets, for each process's key
+ * @param library the libpmix that runs
  * @return 0, or -1 with the reason in @p err
  * @thread any but PMIx's; blocks until libpmix is done
  */
-int register_namespace(const struct nspace *ns, const struct psets *psets, struct err *err);
+int register_namespace(const struct nspace *ns, const struct psets *psets, uint32_t library,
+                       struct err *err);
 
 /** What libpmix is to be told of another step's namespace. */
 struct registration;

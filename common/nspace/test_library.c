@@ -54,6 +54,8 @@ static void each_is_in_its_releases(void **state)
         {LIBRARY_SESSION_CONTROL, {5, 0, 0}, {4, 2, 9}},
         {LIBRARY_RESOURCE_BLOCK, {6, 0, 0}, {5, 0, 9}},
         {LIBRARY_LOOKUP_PARTIAL, {7, 0, 0}, {6, 1, 0}},
+        {LIBRARY_ASKS_FOR_KEYS, {7, 0, 0}, {6, 1, 0}},
+        {LIBRARY_SLOTS_CHOSEN, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_STOPS_RANKS, {6, 1, 0}, {6, 0, 9}},
         {LIBRARY_GROUP_TIMER_CRASHES, {4, 2, 9}, {5, 0, 0}},
         {LIBRARY_CONNECT_TIMER_STAYS, {6, 1, 0}, {7, 0, 0}},

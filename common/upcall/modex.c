@@ -120,6 +120,8 @@ pmix_status_t upcall_direct_modex(const pmix_proc_t *proc, const pmix_info_t inf
      * server would wait until the process commits anything, which it may never do. Refused here and
      * not by the callback, the get takes no other one along that waits for that process. */
     const char *key = required_key(info, ninfo);
+    if (key != NULL && upcall_withheld(proc, key))
+        return upcall_give(proc, cbfunc, cbdata);
     if (key != NULL && PMIX_CHECK_RESERVED_KEY(key))
         return refused(
             PMIX_ERR_NOT_FOUND,

@@ -78,6 +78,7 @@ int upcall_open(struct server *server, struct err *err)
         conns_open(ntasks, hold, upcall_connection_ended) != 0 || forwards_new(server) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
+    upcall_save_memory(server);
     server->topology = topology_new();
     PMIX_INFO_CREATE(info, 8);
     /* The macro may use its arguments more than once. */

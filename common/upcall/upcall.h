@@ -38,6 +38,15 @@ int upcall_watch_clients(struct err *err);
 int upcall_watch_alerts(struct err *err);
 /** Notes that a client has connected or finalized. @thread PMIx's */
 void upcall_count_client(const pmix_proc_t *proc, bool connected);
+/** @return whether @p key of @p proc was not told to libpmix (keys_are_brief()). @thread PMIx's */
+bool upcall_withheld(const pmix_proc_t *proc, const char *key);
+/** Has libpmix keep a little less of each process of a wide step.
+ * @thread the loop's, before libpmix is started */
+void upcall_save_memory(const struct server *server);
+/** Has libpmix store all such keys of @p proc, and answers a direct modex.
+ * @thread PMIx's */
+pmix_status_t upcall_give(const pmix_proc_t *proc, pmix_modex_cbfunc_t cbfunc, void *cbdata);
+
 /** A client has come: what libpmix frees once clients have what they ask for goes back to the
  * system. @thread the loop's */
 void upcall_settle(struct server *server);

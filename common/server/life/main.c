@@ -168,7 +168,7 @@ static int register_step(struct server *server, struct err *err)
     const struct boot *boot = &server->boot;
     uint64_t needs = library_needs(server->library, boot->nnodes, boot->ntasks);
     return limits_step(needs, boot->nnodes, boot->ntasks, err) != 0 ||
-                   register_namespace(server->nspace, &server->psets, err) != 0 ||
+                   register_namespace(server->nspace, &server->psets, server->library, err) != 0 ||
                    bound_memory(server, needs, err) != 0 || sets_define(server, err) != 0
                ? -1
                : 0;
