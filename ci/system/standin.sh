@@ -271,6 +271,17 @@ last = json.load(sys.stdin)["last"][0]
 sys.exit(not (last["node"] == "node2" and last["count"] >= 36 and 45000 <= last["median_us"] <= 55000))' <<<"$1" 2>/dev/null
 }
 
+# is_trace TRACE: 20 fences on each of 4 nodes, with the late one marked, and arrows from it where another node decides
+is_trace() {
+  python3 -c 'import json, sys
+events = json.load(sys.stdin)["traceEvents"]
+slices = [e for e in events if e["ph"] == "X"]
+late = [e for e in slices if e["name"].startswith("LAST, ")]
+starts, ends = ([e for e in events if e["ph"] == ph] for ph in "sf")
+late = [e for e in late if e["pid"] == 2]
+sys.exit(not (len(slices) == 80 and len(late) >= 18 and len(starts) == len(ends)))' <<<"$1"
+}
+
 is_metrics() { promtool check metrics <<<"$1" >/dev/null 2>&1; }
 
 # Rank 5, on node2, sleeps 50 ms before each of 40 fences.
@@ -292,8 +303,14 @@ part_late() {
   ! type promtool >/dev/null 2>&1 || check 'promtool takes it' "$(promtool check metrics <<<"$found" 2>&1)" is_metrics "$found"
   kill $launcher
   wait $launcher
-  MUSTER_STATS=1 run 60 -N4 -n8 "$clients/late" --fences 20
-  says 'a line at the end names it, too' 0 'muster: .*: 20 fences waited .* of .*; last: node2 in (1[89]|20) \((90|95|100) %\), (4[5-9]|5[0-5]) ms late by median, [0-9.]+ m?s at most$'
+  mkdir "$work/traces"
+  MUSTER_TRACE=$work/traces MUSTER_STATS=1 run 60 -N4 -n8 "$clients/late" --fences 20
+  says 'a line at the end names it, too' 0 'muster: .*: 20 fences waited .* of .*; last: node2 in (1[89]|20) \((90|95|100) %\), (4[5-9]|5[0-5]) ms late by median, [0-9.]+ m?s at most; traces of 4 of 4 nodes are written: muster-status --trace .*/traces/muster\..*\.\*\.json >trace.json$'
+  check 'a trace of each server' "$(ls -l "$work/traces")" [ "$(compgen -G "$work/traces/muster.*.node[0-3].json" | wc -l)" = 4 ]
+  found=$("$prefix/bin/muster-status" --trace "$work"/traces/* 2>"$work/aligned")
+  check 'which are put together' "$(head -n 3 <<<"$found")$(cat "$work/aligned")" is_trace "$found"
+  MUSTER_TRACE=$work/traces/none run 60 -N2 -n2 "$clients/late" --fences 1
+  says 'traces in no directory' 0 'muster: .*: MUSTER_TRACE: no trace is written: .*/traces/none/muster.*: No such file or directory; give '
   clean late
 }
 

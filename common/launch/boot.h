@@ -101,6 +101,9 @@ struct boot_allocation {
 /** The user's own log: an absolute path, in which "%n" is the node. */
 #define BOOT_LOG "log"
 #define BOOT_LOG_ENV "MUSTER_LOG"
+/** Where the user wants a trace of all operations: the absolute path of a directory. */
+#define BOOT_TRACE "trace"
+#define BOOT_TRACE_ENV "MUSTER_TRACE"
 enum { BOOT_PSETS_MAX = 4096 };
 /** Which processes wait for a debugger (common/nspace/stop.h), and the variable that it is from. */
 #define BOOT_DEBUG "debug"

@@ -35,14 +35,14 @@ static const char *value_of(char *const *env, const char *name)
 }
 
 /* A name without a directory is below the one in which the user has started the step. */
-static void take_log(struct boot *boot, char *const *env, const char *value)
+static void take_path(struct boot *boot, char *const *env, const char *key, const char *value)
 {
     char path[LOG_OWN_PATH_SIZE + 1];
     const char *dir = value_of(env, "PWD");
     bool below = value[0] != '/' && dir && dir[0] == '/';
     snprintf(path, sizeof(path), "%s%s%s", below ? dir : "", below ? "/" : "", value);
     if (value[0] != '\0')
-        boot_replace(boot, BOOT_LOG, path);
+        boot_replace(boot, key, path);
 }
 
 void own_settings(struct boot *boot, char *const *env)
@@ -54,7 +54,9 @@ void own_settings(struct boot *boot, char *const *env)
         if (len == strlen(BOOT_PSETS_ENV) && strncmp(*e, BOOT_PSETS_ENV "=", len + 1) == 0)
             take_text(boot, BOOT_PSETS, *e + len + 1);
         if (len == strlen(BOOT_LOG_ENV) && strncmp(*e, BOOT_LOG_ENV "=", len + 1) == 0)
-            take_log(boot, env, *e + len + 1);
+            take_path(boot, env, BOOT_LOG, *e + len + 1);
+        if (len == strlen(BOOT_TRACE_ENV) && strncmp(*e, BOOT_TRACE_ENV "=", len + 1) == 0)
+            take_path(boot, env, BOOT_TRACE, *e + len + 1);
         if (len == strlen(BOOT_DEBUG_ENV) && strncmp(*e, BOOT_DEBUG_ENV "=", len + 1) == 0)
             take_text(boot, BOOT_DEBUG, *e + len + 1);
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))

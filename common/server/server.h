@@ -39,6 +39,7 @@ struct inlet;
 struct stops;
 struct debug_tool;
 struct totals;
+struct trace;
 
 /** Events since the start. */
 struct event_counts {
@@ -200,6 +201,7 @@ struct server {
     struct rm *rm;
     struct direct *direct;       /**< NULL: there are no direct connections */
     struct status *status;       /**< shows all this */
+    struct trace *trace;         /**< trace.h; NULL: none is written */
     struct totals *totals;       /**< totals.h; NULL: no line at the end of the step */
     int64_t started;             /**< now_ms() */
     struct evbuffer *control_in; /**< bytes of the launcher that make no message yet */

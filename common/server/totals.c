@@ -2,6 +2,7 @@
 /* The line at the end of a step. */
 #include "common/server/totals.h"
 
+#include "common/server/trace.h"
 #include "common/status/stats.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
@@ -17,7 +18,7 @@ enum {
 
 void totals_open(struct server *server)
 {
-    if (server->conf.stats == 0)
+    if (server->conf.stats == 0 && boot_setting(&server->boot, BOOT_TRACE) == NULL)
         return;
     server->totals = calloc(1, sizeof *server->totals);
     if (server->totals != NULL && server->boot.node == 0 && server->rm_ops->show != NULL)
@@ -29,14 +30,16 @@ void totals_receive(struct server *server, uint32_t from, const void *body, size
     struct tally more = {0};
     struct wire_in in;
     wire_in_init(&in, body, len);
-    uint32_t servers = wire_get_u32(&in);
-    bool good = tally_read(&more, server->boot.nnodes, &in) && servers <= server->boot.nnodes;
+    uint32_t servers = wire_get_u32(&in), traces = wire_get_u32(&in);
+    bool good = tally_read(&more, server->boot.nnodes, &in) && servers <= server->boot.nnodes &&
+                traces <= servers;
     if (!good)
         log_warning("counts of %s make no sense, and were dropped",
                     nspace_name(server->nspace, from));
     else if (server->totals != NULL) {
         tally_merge(&server->totals->tally, &more);
         server->totals->servers += servers;
+        server->totals->traces += traces;
     }
 }
 
@@ -47,6 +50,7 @@ static void add_own(struct server *server)
         return;
     tally_merge(&totals->tally, engine_tally(server->engine));
     totals->servers++;
+    totals->traces += trace_is_written(server);
     totals->own = true;
 }
 
@@ -61,6 +65,7 @@ void totals_hand_over(struct server *server, uint32_t heir)
         return;
     wire_put_u8(&frame, FRAME_STATS);
     wire_put_u32(&frame, totals->servers);
+    wire_put_u32(&frame, totals->traces);
     tally_write(&totals->tally, server->boot.nnodes, &frame);
     link_send(server->link, heir, &frame);
     *totals = (struct totals){.own = true};
@@ -115,12 +120,14 @@ static const char *name_of(void *arg, uint32_t node)
 
 void totals_show(struct server *server)
 {
-    char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 128];
+    char text[LINE_MAX_BYTES] = "", line[LINE_MAX_BYTES + 128];
     uint64_t us = (uint64_t)(now_ms() - server->started) * 1000;
     if (server->totals == NULL)
         return;
     add_own(server);
-    totals_line(server->totals, us, name_of, server, text, sizeof text);
+    if (server->conf.stats != 0)
+        totals_line(server->totals, us, name_of, server, text, sizeof text);
+    trace_line(server, server->totals->traces, server->totals->servers, text, sizeof text);
     snprintf(line, sizeof line, "%s: %s", server->boot.label, text);
     if (server->rm_ops->show != NULL && server->rm != NULL)
         server->rm_ops->show(server->rm, line);

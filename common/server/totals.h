@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * The line at the end of a step that says how long its operations have waited, and which node came
- * last: with "stats" in muster.json, or MUSTER_STATS=1.
+ * last: with "stats" in muster.json, or MUSTER_STATS=1. With MUSTER_TRACE it says where the traces
+ * are (trace.h), and as what has started the step waits for the line, they are there by then.
  *
  * Each server that leaves hands what it has counted, and what others have handed to it, to its heir
  * (view_heir()), ahead of its wish to leave. So the server that speaks for all that leave has it
  * all.
  *
- *     STATS   u32 servers, and what they have counted: tally_write()
+ *     STATS   u32 servers, u32 of them that have written a trace, and what they have counted:
+ *             tally_write()
  * @thread the loop's, all of it
  */
 #ifndef MUSTER_SERVER_TOTALS_H
@@ -19,11 +21,12 @@
 struct totals {
     struct tally tally;
     uint32_t servers;
-    bool own; /**< that of this server is in it, or was handed on */
+    uint32_t traces; /**< of them that have written one */
+    bool own;        /**< that of this server is in it, or was handed on */
 };
 
-/** Once the back end is open: has the RM expect a line. Nothing is done without the setting; when
- * memory is out there is no line. */
+/** Once the back end is open: has the RM expect a line. Nothing is done where neither is asked for;
+ * when memory is out there is no line. */
 void totals_open(struct server *server);
 
 /** Takes a FRAME_STATS. */

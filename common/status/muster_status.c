@@ -7,6 +7,7 @@
 #include "common/status/program.h"
 #include "common/status/stacks.h"
 #include "common/status/stats.h"
+#include "common/status/trace_merge.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
 #include "include/muster.h"
@@ -30,6 +31,7 @@ struct output {
     bool json;
     bool stats;           /* what was counted, not what waits */
     bool openmetrics;     /* that in this form */
+    char **traces;        /* files that are to be put together, up to a NULL; NULL: none are */
     int watch;            /* seconds between two looks; 0: one look */
     bool stacks, full;    /* what the ranks are doing; inside of MPI, too */
     bool pieces;          /* started on each node by a muster-status that gathers all */
@@ -42,6 +44,8 @@ static void usage(FILE *out)
         out,
         "usage: muster-status [--stacks[=full] | --stats] [--json | --openmetrics]\n"
         "                     [--local] [--watch[=SECONDS]] [--user USER] [--dir DIR] [STEP]\n"
+        "       muster-status --trace FILE... >trace.json"
+        "\n"
         "\n"
         "Shows the muster-servers of a step, such as 4711.0, and the ranks they wait for. To be "
         "run\n"
@@ -55,6 +59,8 @@ static void usage(FILE *out)
         "  --json       print what the servers say, or with --stats the same, as JSON\n"
         "  --openmetrics\n"
         "               what --stats shows, for Prometheus and its like\n"
+        "  --trace FILE...\n"
+        "               put the files of MUSTER_TRACE together, for Perfetto\n"
         "  --local      this node's server only\n"
         "  --watch[=S]  again every S seconds (default 2), until the step has ended\n"
         "  --user USER  the step's user, name or number; root alone needs it, when two users'\n"
@@ -143,13 +149,19 @@ static bool read_user(const char *text, uid_t *uid)
 /* @return 0 and the options in @p find, or the status to end with + 1 */
 static int read_options(int argc, char **argv, struct find *find, struct output *output)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},         {"local", no_argument, NULL, 'l'},
-        {"user", required_argument, NULL, 'u'},   {"dir", required_argument, NULL, 'd'},
-        {"watch", optional_argument, NULL, 'w'},  {"version", no_argument, NULL, 'V'},
-        {"stacks", optional_argument, NULL, 'k'}, {"pieces", no_argument, NULL, 'p'},
-        {"stats", no_argument, NULL, 's'},        {"openmetrics", no_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"local", no_argument, NULL, 'l'},
+                                            {"user", required_argument, NULL, 'u'},
+                                            {"dir", required_argument, NULL, 'd'},
+                                            {"watch", optional_argument, NULL, 'w'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"stacks", optional_argument, NULL, 'k'},
+                                            {"pieces", no_argument, NULL, 'p'},
+                                            {"stats", no_argument, NULL, 's'},
+                                            {"openmetrics", no_argument, NULL, 'm'},
+                                            {"trace", no_argument, NULL, 't'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
@@ -158,6 +170,9 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
             break;
         case 's':
             output->stats = true;
+            break;
+        case 't':
+            output->traces = argv;
             break;
         case 'm':
             output->stats = output->openmetrics = true;
@@ -201,6 +216,10 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
             usage(stderr);
             return 3;
         }
+    }
+    if (output->traces != NULL) {
+        output->traces = argv + optind;
+        return 0;
     }
     if (optind < argc - 1) {
         usage(stderr);
@@ -357,9 +376,14 @@ int main(int argc, char **argv)
     int done = read_options(argc, argv, &find, &output);
     if (done != 0)
         return done - 1;
+    size_t ntraces = 0;
+    while (output.traces != NULL && output.traces[ntraces] != NULL)
+        ntraces++;
     if (find.step != NULL && find_job(&find, find.step, name, sizeof name))
         find.step = name;
-    if (find.dir == NULL)
+    if (output.traces != NULL)
+        trace_merge(stdout, stderr, output.traces, ntraces, &err);
+    else if (find.dir == NULL)
         find.dir = find_dir(tmpdir, &err);
     if (find.dir != NULL && output.pieces)
         say_pieces(&find, &output, &err);

@@ -92,12 +92,29 @@ struct engine_call {
     struct engine *engine;      /**< the engine's: which one has it */
     enum coll_kind kind;        /**< the engine's */
     uint64_t made;              /**< the engine's: when, µs */
+    uint64_t generation;        /**< the engine's: of the decision that has answered it, or 0 */
+    uint32_t last, late;        /**< the engine's: as in struct engine_ended */
     const char *id;             /**< engine_join(), engine_lead(): the group's; stays put */
     const struct procset *caller; /**< the same: the caller, one process; empty: not known, which
                                      only an added member may be; stays put */
     uint32_t leaders;             /**< engine_lead(): how many there are */
     /** Answers; may call the engine again and may free the call. */
     void (*done)(struct engine_call *call, const struct engine_result *result);
+};
+
+enum { ENGINE_NOBODY = 0xffffffff };
+
+/** A call that is answered. */
+struct engine_ended {
+    enum coll_kind kind;
+    const void *sig; /**< borrowed; of another kind, or none: it has none of its own */
+    size_t siglen;
+    uint64_t begin, end; /**< µs of the clock */
+    uint64_t generation; /**< of the decision, the same on all servers; 0: there was none, or it is
+                            not known */
+    int32_t status;
+    uint32_t last; /**< a server: where this one has decided, the last one; else ENGINE_NOBODY */
+    uint32_t late; /**< µs, how much later than the last but one */
 };
 
 /** Status codes of the host's protocol that the engine itself gives. */
@@ -140,6 +157,8 @@ struct engine_env {
     /** Takes a report of what waits; NULL: it is logged. @param s seconds @param text borrowed
      * @param nodes the @p n servers that are missing, borrowed; none where that is not known */
     void (*stalled)(void *arg, uint64_t s, const char *text, const uint32_t *nodes, uint32_t n);
+    /** Takes a call that is answered in a moment. NULL: none is told. @param ended borrowed */
+    void (*ended)(void *arg, const struct engine_ended *ended);
     /** The servers that host @p sig's participants, each once, everywhere in the same order.
      * @param places all zero; they are added to it, and the engine frees it
      * @return 0, or -1 when a participant is unknown */

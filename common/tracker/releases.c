@@ -123,6 +123,8 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
         t->failure.generation = release->generation;
     /* Without a generation it is not the root's word, which may still come. */
     t->failure.given_up = result->status != 0 && release->generation == 0 && t->data.decided == 0;
+    if (t->call != NULL)
+        t->call->generation = release->generation;
     rollup_down(engine, t, release, true);
     if (release->npieced > 0) {
         await_data(engine, t, release);

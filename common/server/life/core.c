@@ -22,6 +22,7 @@
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
+#include "common/server/trace.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -117,6 +118,7 @@ static struct engine_env engine_env(struct server *server)
                   .count = PMIX_ERR_BAD_PARAM},
         .timers = &server->timers,
         .stalled = stalled_operation,
+        .ended = boot_setting(boot, BOOT_TRACE) != NULL ? trace_ended : NULL,
         .servers = servers_of,
         .node_of = server_node_of,
         .members_on = members_on,

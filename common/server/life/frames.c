@@ -18,6 +18,7 @@
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/totals.h"
+#include "common/server/trace.h"
 #include "common/transport/seal/load.h"
 #include "common/util/log.h"
 
@@ -293,5 +294,6 @@ int frames_open(struct server *server, struct err *err)
         return -1;
     open_direct(server);
     totals_open(server);
+    trace_open(server);
     return server->rm_ops->parents != NULL ? take_parents(server, err) : 0;
 }

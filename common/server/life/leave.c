@@ -13,6 +13,7 @@
 #include "common/server/tasks/tasks.h"
 #include "common/server/time_left.h"
 #include "common/server/totals.h"
+#include "common/server/trace.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -154,6 +155,7 @@ void server_leave(struct server *server, unsigned ms)
     upcall_answer_allocations(server);
     shown_take(server, UINT32_MAX);
     steps_go_on(server);
+    trace_write(server);
     bool last = going_on && agreed_leave(server);
     if (last)
         totals_show(server);

@@ -19,6 +19,7 @@
 #include "common/server/tasks/alone.h"
 #include "common/server/tasks/stranded.h"
 #include "common/server/totals.h"
+#include "common/server/trace.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -82,6 +83,7 @@ void server_close(struct server *server)
     upcall_free_allocations(server);
     debug_close(server);
     stopped_close(server);
+    trace_close(server);
     totals_close(server);
     engine_free(server->engine);
     asks_free(server->asks);

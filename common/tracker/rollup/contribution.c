@@ -176,8 +176,14 @@ void rollup_note_last(struct engine *engine, const struct tracker *t)
 {
     struct tracker_who last = who_was_last(t);
     engine->tally.decided[t->parts.kind]++;
-    if (t->tree.n > 1)
-        tally_last(&engine->tally, t->parts.kind, tracker_node(t, last.slot), last.us);
+    if (t->tree.n == 1)
+        return;
+    uint32_t node = tracker_node(t, last.slot);
+    tally_last(&engine->tally, t->parts.kind, node, last.us);
+    if (t->call != NULL) {
+        t->call->last = node;
+        t->call->late = last.us;
+    }
 }
 
 void rollup_up(struct engine *engine, struct tracker *t)

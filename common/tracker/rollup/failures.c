@@ -95,13 +95,25 @@ void call_begin(struct engine *engine, struct engine_call *call, enum coll_kind 
     call->engine = engine;
     call->kind = kind;
     call->made = engine_now_us(engine);
+    call->generation = 0;
+    call->last = ENGINE_NOBODY;
 }
 
 void call_end(struct engine_call *call, const struct engine_result *result)
 {
     struct engine *engine = call->engine;
-    tally_wait(&engine->tally, call->kind, call->sig, call->siglen,
-               engine_now_us(engine) - call->made);
+    const struct engine_ended ended = {.kind = call->kind,
+                                       .sig = call->sig,
+                                       .siglen = call->siglen,
+                                       .begin = call->made,
+                                       .end = engine_now_us(engine),
+                                       .generation = call->generation,
+                                       .status = result->status,
+                                       .last = call->last,
+                                       .late = call->late};
+    tally_wait(&engine->tally, ended.kind, ended.sig, ended.siglen, ended.end - ended.begin);
+    if (engine->env.ended != NULL)
+        engine->env.ended(engine->env.arg, &ended);
     call->done(call, result);
 }
 

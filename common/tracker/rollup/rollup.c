@@ -213,6 +213,8 @@ void rollup_decide(struct engine *engine, struct tracker *t, int32_t status)
         status = engine->env.codes.invalid;
     if (status == 0)
         rollup_note_last(engine, t);
+    if (t->call != NULL)
+        t->call->generation = release.generation;
     if (status != 0) {
         release_end(&release);
         release.npieced = 0;
