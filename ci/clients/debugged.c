@@ -5,6 +5,8 @@
  *          releases them
  *   parent  rank 0 spawns --n of them, hears that they are ready, and releases them
  *   watcher  rank 0 finds the --n processes of the namespace WATCHED, which is another step's
+ * --daemons   node or proc: a parent's daemons, one a node or a process, find the processes of
+ * their nodes, and release all
  * --where   init or app; --rank: one process alone stops, and the others go on
  */
 #include "event.h"
@@ -19,10 +21,12 @@
 enum { AS_STEP, AS_PARENT, AS_WATCHER };
 enum { IN_INIT, IN_APP };
 
+enum { DAEMONS_NONE, DAEMONS_NODE, DAEMONS_PROC };
+
 #define APP_BREAKPOINT "debugged-app"
 #define GO "debugged.go" /* published before the release */
 
-static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1;
+static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1, daemons = DAEMONS_NONE;
 
 static const char *breakpoint(void)
 {
@@ -208,6 +212,81 @@ static int be_stopped(const char *program, int argc, char **argv,
     return client_pass("%u ranks waited for a debugger", client.size);
 }
 
+/* ---- tables of processes ---- */
+
+/* @return the table of @p nspace, or NULL: there is none; PMIX_INFO_FREE() it, 1 */
+static pmix_info_t *ask_table(const char *key, const char *nspace)
+{
+    pmix_query_t query;
+    pmix_info_t *results = NULL;
+    size_t nresults = 0;
+    pmix_status_t status;
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, key);
+    CHECK_OK(status, "PMIX_ARGV_APPEND");
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, nspace, PMIX_STRING);
+    status = PMIx_Query_info(&query, 1, &results, &nresults);
+    PMIX_QUERY_DESTRUCT(&query);
+    return status == PMIX_SUCCESS ? results : NULL;
+}
+
+/* @return how many processes of @p nspace, which is another step's, have a number, a program, and
+ * are connected */
+static long count_table(const char *key, const char *nspace)
+{
+    pmix_info_t *results = ask_table(key, nspace);
+    long connected = 0;
+    if (results == NULL)
+        return 0;
+    const pmix_data_array_t *table = results[0].value.data.darray;
+    const pmix_proc_info_t *rows = table->array;
+    for (size_t i = 0; i < table->size; i++)
+        connected += rows[i].pid > 0 && rows[i].executable_name != NULL &&
+                     rows[i].executable_name[0] == '/' &&
+                     rows[i].state == PMIX_PROC_STATE_CONNECTED;
+    PMIX_INFO_FREE(results, 1);
+    return connected;
+}
+
+static bool has_table(const char *nspace)
+{
+    return count_table(PMIX_QUERY_PROC_TABLE, nspace) == n;
+}
+
+/* ---- daemons ---- */
+
+/* @param all "N": how many processes they are to find together */
+static int be_a_daemon(const char *all)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t target;
+    alarm(60);
+    client.name = "daemon";
+    CHECK_OK(PMIx_Init(&client.me, NULL, 0), "PMIx_Init");
+    PMIX_LOAD_PROCID(&client.all, client.me.nspace, PMIX_RANK_WILDCARD);
+    CHECK_OK(PMIx_Get(&client.all, PMIX_DEBUG_TARGET, NULL, 0, &value), "PMIX_DEBUG_TARGET");
+    target = *value->data.proc;
+    PMIX_VALUE_RELEASE(value);
+    client.size = (uint32_t)get_u64(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
+    put_u64(PMIX_GLOBAL, (uint64_t)count_table(PMIX_QUERY_LOCAL_PROC_TABLE, target.nspace),
+            "debugged.n");
+    put_u64(PMIX_GLOBAL, get_u64(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE), "debugged.daemons");
+    commit();
+    fence_all(true);
+    /* of each node, those that are one of so many daemons there */
+    double found = 0;
+    for (pmix_rank_t r = 0; r < client.size; r++)
+        found += (double)get_u64(r, "debugged.n") / (double)get_u64(r, "debugged.daemons");
+    CHECK_EQ(found + 0.5, strtol(all, NULL, 10), "processes in the tables of all nodes");
+    if (client.me.rank == 0) {
+        printf("DAEMONS %u\n", client.size);
+        release(target.nspace);
+    }
+    CHECK_OK(PMIx_Finalize(NULL, 0), "PMIx_Finalize");
+    return 0;
+}
+
 /* ---- a parent ---- */
 
 static int be_spawned(void)
@@ -228,34 +307,6 @@ static int be_spawned(void)
     return 0;
 }
 
-/* @return whether the table of @p nspace, which is another step's, has --n processes that are
- * connected */
-static bool has_table(const char *nspace)
-{
-    pmix_query_t query;
-    pmix_info_t *results = NULL;
-    size_t nresults = 0;
-    pmix_status_t status;
-    bool whole = false;
-    PMIX_QUERY_CONSTRUCT(&query);
-    PMIX_ARGV_APPEND(status, query.keys, PMIX_QUERY_PROC_TABLE);
-    CHECK_OK(status, "PMIX_ARGV_APPEND");
-    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
-    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, nspace, PMIX_STRING);
-    if (PMIx_Query_info(&query, 1, &results, &nresults) == PMIX_SUCCESS) {
-        const pmix_data_array_t *table = results[0].value.data.darray;
-        const pmix_proc_info_t *rows = table->array;
-        whole = table->size == (size_t)n;
-        for (size_t i = 0; i < table->size; i++)
-            whole = whole && rows[i].proc.rank == i && rows[i].pid > 0 &&
-                    rows[i].executable_name != NULL && rows[i].executable_name[0] == '/' &&
-                    rows[i].state == PMIX_PROC_STATE_CONNECTED;
-        PMIX_INFO_FREE(results, nresults);
-    }
-    PMIX_QUERY_DESTRUCT(&query);
-    return whole;
-}
-
 /* Whom this step has never met. The watchdog bounds it. */
 static void watch(void)
 {
@@ -266,10 +317,39 @@ static void watch(void)
         sleep_ms(50);
 }
 
+/* They release what is debugged. */
+static void spawn_daemons(const char *self, const char *target)
+{
+    pmix_app_t app;
+    pmix_info_t info[4];
+    pmix_nspace_t nspace;
+    pmix_proc_t proc;
+    char all[16];
+    uint16_t one = 1;
+    bool yes = true;
+    step("a debugger's daemons");
+    snprintf(all, sizeof all, "%ld", n);
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup(self);
+    spawned_append(&app.argv, self);
+    spawned_append(&app.argv, "daemon");
+    spawned_append(&app.argv, all);
+    PMIX_LOAD_PROCID(&proc, target, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&info[0], PMIX_DEBUGGER_DAEMONS, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], PMIX_DEBUG_TARGET, &proc, PMIX_PROC);
+    PMIX_INFO_LOAD(&info[2],
+                   daemons == DAEMONS_NODE ? PMIX_DEBUG_DAEMONS_PER_NODE
+                                           : PMIX_DEBUG_DAEMONS_PER_PROC,
+                   &one, PMIX_UINT16);
+    PMIX_INFO_LOAD(&info[3], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    CHECK_OK(PMIx_Spawn(info, 4, &app, 1, nspace), "PMIx_Spawn of daemons");
+    PMIX_APP_DESTRUCT(&app);
+}
+
 static void be_a_parent(void)
 {
     pmix_app_t app;
-    pmix_info_t info[2], go;
+    pmix_info_t info[3], go;
     pmix_nspace_t child, ready;
     char self[1024] = "";
     bool yes = true;
@@ -284,9 +364,10 @@ static void be_a_parent(void)
     PMIX_INFO_LOAD(&info[0], where == IN_INIT ? PMIX_DEBUG_STOP_IN_INIT : PMIX_DEBUG_STOP_IN_APP,
                    &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&info[1], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[2], PMIX_MAPBY, "node", PMIX_STRING);
     PMIX_INFO_REQUIRED(&info[0]);
     spawned_watch();
-    CHECK_OK(PMIx_Spawn(info, 2, &app, 1, child), "PMIx_Spawn");
+    CHECK_OK(PMIx_Spawn(info, 3, &app, 1, child), "PMIx_Spawn");
     PMIX_APP_DESTRUCT(&app);
     step("spawned processes that are ready");
     await_ready(ready);
@@ -295,8 +376,11 @@ static void be_a_parent(void)
     CHECK(has_table(child), "the table of %s is not whole", child);
     PMIX_INFO_LOAD(&go, GO, "go", PMIX_STRING);
     CHECK_OK(PMIx_Publish(&go, 1), "PMIx_Publish");
+    if (daemons == DAEMONS_NONE)
+        release(child);
+    else
+        spawn_daemons(self, child);
     step("the end of what is released");
-    release(child);
     CHECK_EQ(spawned_end(child), 0, "PMIX_EXIT_CODE of the spawned processes");
 }
 
@@ -306,6 +390,7 @@ int main(int argc, char **argv)
                                             {"n", &n, "processes that a parent starts", NULL},
                                             {"where", &where, "where they wait", "init|app"},
                                             {"rank", &rank, "the only one that waits", NULL},
+                                            {"daemons", &daemons, "of a parent", "none|node|proc"},
                                             {0}};
     if (argc > 3 && (strcmp(argv[1], "tool") == 0 || strcmp(argv[1], "late") == 0))
         return be_a_tool(argv);
@@ -313,6 +398,8 @@ int main(int argc, char **argv)
         where = strcmp(argv[2], "app") == 0 ? IN_APP : IN_INIT;
         return be_spawned();
     }
+    if (argc > 2 && strcmp(argv[1], "daemon") == 0)
+        return be_a_daemon(argv[2]);
     for (int i = 1; i + 1 < argc; i++) { /* before PMIx_Init */
         as = strcmp(argv[i + 1], "parent") == 0    ? AS_PARENT
              : strcmp(argv[i + 1], "watcher") == 0 ? AS_WATCHER

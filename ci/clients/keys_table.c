@@ -235,6 +235,7 @@ const struct row rows[] = {
     ROW(PMIX_PARENT_ID, JOB, not_spawned),
     ROW(PMIX_DEBUG_STOP_IN_INIT, JOB, not_stopped),
     ROW(PMIX_DEBUG_STOP_IN_APP, JOB, not_stopped),
+    ROW(PMIX_DEBUG_TARGET, JOB, not_stopped),
     ROW(PMIX_USERID, JOB, user),
     ROW(PMIX_GRPID, JOB, group),
     ROW(PMIX_NSDIR, JOB, folder),

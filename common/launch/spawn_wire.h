@@ -16,7 +16,7 @@ enum {
     SPAWN_HOSTS_MAX = 1 << 20, /**< bytes of the list of nodes */
     SPAWN_OUTPUT_MAX = 4096,
     SPAWN_PSETS_MAX = 65536,
-    SPAWN_DEBUG_MAX = 64,   /**< bytes, with NUL */
+    SPAWN_DEBUG_MAX = 320,  /**< bytes, with NUL */
     SPAWN_APPS_MAX = 65536, /**< bytes of the list of applications */
 };
 

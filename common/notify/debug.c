@@ -100,6 +100,23 @@ void debug_await(struct server *server, const pmix_proc_t *spawner, const char *
     asks_send(server->asks, first, ASK_READY, NULL, 0, 0, on_answer, wait);
 }
 
+void debug_nspace_ended(struct server *server, const char *nspace)
+{
+    char target[STOP_NSPACE_SIZE];
+    struct infos list = {0};
+    pmix_proc_t source, all;
+    if (!stop_target(&server->boot, target, &(uint32_t){0}) || strcmp(target, nspace) != 0)
+        return;
+    PMIX_LOAD_PROCID(&source, nspace, 0);
+    PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
+    infos_put(&list, PMIX_EVENT_AFFECTED_PROC, &all, PMIX_PROC);
+    infos_bool(&list, PMIX_EVENT_NON_DEFAULT, true);
+    if (list.failed)
+        infos_free(&list);
+    else
+        notification_give(PMIX_EVENT_JOB_END, &source, PMIX_RANGE_LOCAL, list.info, list.n);
+}
+
 void debug_close(struct server *server)
 {
     struct debug_tool *tool;

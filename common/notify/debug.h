@@ -26,6 +26,10 @@ void debug_ready(struct server *server);
 /** Tells @p spawner once all processes of the namespace @p child that are to wait do. */
 void debug_await(struct server *server, const pmix_proc_t *spawner, const char *child);
 
+/** The step of another namespace has ended: tells the processes of this node, if the step is that
+ * of a debugger's daemons for it (PMIX_EVENT_JOB_END). */
+void debug_nspace_ended(struct server *server, const char *nspace);
+
 void debug_close(struct server *server);
 
 #endif

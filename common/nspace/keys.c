@@ -118,6 +118,13 @@ static void put_stop(struct infos *list, const struct boot *boot)
 {
     struct stop stop;
     struct err err = {0};
+    char nspace[STOP_NSPACE_SIZE];
+    pmix_proc_t target;
+    uint32_t rank;
+    if (stop_target(boot, nspace, &rank)) {
+        PMIX_LOAD_PROCID(&target, nspace, rank == STOP_ALL ? PMIX_RANK_WILDCARD : rank);
+        infos_put(list, PMIX_DEBUG_TARGET, &target, PMIX_PROC);
+    }
     if (stop_read(&stop, boot, &err) != 0)
         return;
     if (stop.where == STOP_IN_INIT)

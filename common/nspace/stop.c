@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TARGET "target:"
+
 static const char *const names[] = {[STOP_IN_INIT] = "stop-in-init", [STOP_IN_APP] = "stop-in-app"};
 
 static int bad(const char *text, struct err *err)
@@ -27,11 +29,42 @@ static int bad(const char *text, struct err *err)
                    shown);
 }
 
+bool stop_target(const struct boot *boot, char *nspace, uint32_t *rank)
+{
+    const char *text = boot_setting(boot, BOOT_DEBUG);
+    char *end;
+    if (text == NULL || strncmp(text, TARGET, strlen(TARGET)) != 0)
+        return false;
+    text += strlen(TARGET);
+    *rank = STOP_ALL;
+    end = (char *)text + 1;
+    if (text[0] != '*') {
+        unsigned long n = strtoul(text, &end, 10);
+        if (!isdigit((unsigned char)text[0]) || n >= STOP_ALL)
+            return false;
+        *rank = (uint32_t)n;
+    }
+    size_t len = *end == ' ' ? strlen(end + 1) : 0;
+    if (len == 0 || len >= STOP_NSPACE_SIZE)
+        return false;
+    memcpy(nspace, end + 1, len + 1);
+    return true;
+}
+
+void stop_put_target(char *text, const char *nspace, uint32_t rank)
+{
+    if (rank == STOP_ALL)
+        snprintf(text, STOP_TEXT_SIZE, TARGET "* %s", nspace);
+    else
+        snprintf(text, STOP_TEXT_SIZE, TARGET "%u %s", rank, nspace);
+}
+
 int stop_read(struct stop *stop, const struct boot *boot, struct err *err)
 {
     const char *text = boot_setting(boot, BOOT_DEBUG);
+    char nspace[STOP_NSPACE_SIZE];
     *stop = (struct stop){.rank = STOP_ALL};
-    if (text == NULL)
+    if (text == NULL || stop_target(boot, nspace, &(uint32_t){0}))
         return 0;
     size_t len = strcspn(text, ":");
     for (enum stop_where where = STOP_IN_INIT; where <= STOP_IN_APP; where++)

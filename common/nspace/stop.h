@@ -6,6 +6,8 @@
  *     stop-in-init        all, in PMIx_Init
  *     stop-in-init:3      rank 3 alone
  *     stop-in-app         all, where the program itself looks for it (Open MPI: in MPI_Init)
+ *     target:RANK NSPACE  none: they are a debugger's daemons, for that namespace, or that rank of
+ *                         it; RANK "*": all
  *
  * @thread any
  */
@@ -27,14 +29,25 @@ struct stop {
  * @p err */
 int stop_read(struct stop *stop, const struct boot *boot, struct err *err);
 
+/** Which processes a debugger's daemons are for, by the same setting.
+ * @param nspace of STOP_NSPACE_SIZE bytes @param rank STOP_ALL: all
+ * @return whether the step has daemons */
+bool stop_target(const struct boot *boot, char *nspace, uint32_t *rank);
+
 /** Whether this libpmix can do it. @param library server.h's number @return 0, or -1 with the
  * reason in @p err */
 int stop_judge(const struct stop *stop, uint32_t library, struct err *err);
+
+/** Writes such a target as the setting has it. @param text of STOP_TEXT_SIZE bytes */
+void stop_put_target(char *text, const char *nspace, uint32_t rank);
 
 /** Writes it as the setting has it. @param text of STOP_TEXT_SIZE bytes @return text, or NULL: no
  * process is to stop */
 const char *stop_text(const struct stop *stop, char *text);
 
-enum { STOP_TEXT_SIZE = 32 };
+enum {
+    STOP_NSPACE_SIZE = 256,
+    STOP_TEXT_SIZE = STOP_NSPACE_SIZE + 32,
+};
 
 #endif

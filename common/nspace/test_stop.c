@@ -6,6 +6,7 @@
 
 #include "common/util/test_cmocka.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LIBPMIX_5 = 0x050007, LIBPMIX_7 = 0x070000, TASKS = 4 };
@@ -76,12 +77,47 @@ static void one_rank_needs_a_newer_libpmix(void **state)
     assert_non_null(strstr(err.text, "libpmix 5.0.7, which would stop all"));
 }
 
+/* @return whether @p text names a target */
+static bool names(const char *text, const char *nspace, uint32_t rank)
+{
+    struct boot boot = {.ntasks = TASKS};
+    char found[STOP_NSPACE_SIZE] = "", again[STOP_TEXT_SIZE];
+    uint32_t of = 0;
+    boot_set(&boot, BOOT_DEBUG, text);
+    bool is = stop_target(&boot, found, &of);
+    struct stop stop;
+    struct err err = {0};
+    assert_int_equal(stop_read(&stop, &boot, &err), is ? 0 : -1);
+    assert_int_equal(stop.where, STOP_NOWHERE);
+    boot_free(&boot);
+    if (!is)
+        return false;
+    stop_put_target(again, found, of);
+    assert_string_equal(again, text);
+    return strcmp(found, nspace) == 0 && of == rank;
+}
+
+static void daemons_have_a_target(void **state)
+{
+    char text[400];
+    (void)state;
+    assert_true(names("target:* slurm.4711.0", "slurm.4711.0", STOP_ALL));
+    assert_true(names("target:3 a b", "a b", 3));
+    assert_false(names("target:slurm.4711.0", "", 0));
+    assert_false(names("target:* ", "", 0));
+    assert_false(names("target:-1 x", "", 0));
+    assert_false(names("target:4294967295 x", "", 0));
+    snprintf(text, sizeof text, "target:* %0300d", 0);
+    assert_false(names(text, "", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_is_right),
         cmocka_unit_test(refuses_what_is_wrong),
         cmocka_unit_test(one_rank_needs_a_newer_libpmix),
+        cmocka_unit_test(daemons_have_a_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

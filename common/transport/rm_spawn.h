@@ -48,9 +48,10 @@ struct rm_spawn {
     const char *psets;  /**< process sets, "sea=0-1:air=2-3" (nspace/psets.h); NULL: none */
     const char *debug;  /**< which processes wait for a debugger (nspace/stop.h); NULL: none */
     bool merge, tag;    /**< standard error goes to standard output; lines begin with the rank */
-    bool overcommit;    /**< more tasks than processors are welcome */
-    uint32_t timeout;   /**< s until all processes have to have been started */
-    uint32_t linger;    /**< s that the step may go on after that of its parent; 0: for ever */
+    bool daemons;     /**< they are beside other processes, and use none of the job's processors */
+    bool overcommit;  /**< more tasks than processors are welcome */
+    uint32_t timeout; /**< s until all processes have to have been started */
+    uint32_t linger;  /**< s that the step may go on after that of its parent; 0: for ever */
 };
 
 /** What has become of it. The numbers are on the wire. */

@@ -31,6 +31,7 @@ static void spawn_free(struct spawn *s)
         free(s->hints[i]);
     plan_free(&s->plan);
     procset_free(&s->set);
+    procset_free(&s->sought);
     shown_forget(&s->shown);
     free(s->apps);
     free(s->hosts);
@@ -121,12 +122,13 @@ static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_
                      struct wire_out *hosts, bool *placed, bool alone)
 {
     struct spawn_wants own = {0};
-    if (app->cmd == NULL || app->cmd[0] == '\0' || app->maxprocs <= 0) {
+    if (app->cmd == NULL || app->cmd[0] == '\0' || (app->maxprocs <= 0 && !s->daemons)) {
         spawn_refuse(s, PMIX_ERR_BAD_PARAM, "an application has %s",
-                     app->maxprocs <= 0 ? "no processes" : "no program");
+                     app->cmd != NULL && app->cmd[0] != '\0' ? "no processes" : "no program");
         return;
     }
-    if ((uint32_t)app->maxprocs > TASKS_MAX - s->what.ntasks) {
+    uint32_t nprocs = s->daemons ? 0 : (uint32_t)app->maxprocs; /* spawn_daemons.c counts them */
+    if (nprocs > TASKS_MAX - s->what.ntasks) {
         spawn_refuse(s, PMIX_ERR_OUT_OF_RESOURCE, "it asks for more than %d processes", TASKS_MAX);
         return;
     }
@@ -135,10 +137,10 @@ static void read_app(struct spawn *s, const struct spawn_wants *all, const pmix_
         own.hosts = all->hosts;
         own.hostfile = all->hostfile;
     }
-    *placed |= spawn_hosts(s, &own, (uint32_t)app->maxprocs, hosts);
+    *placed |= !s->daemons && spawn_hosts(s, &own, nprocs, hosts);
     put_app(s, all, &own, app);
-    put_pset(s, own.pset, s->what.ntasks, (uint32_t)app->maxprocs);
-    s->what.ntasks += (uint32_t)app->maxprocs;
+    put_pset(s, own.pset, s->what.ntasks, nprocs);
+    s->what.ntasks += nprocs;
     put_stop(s, &own.stop, alone);
     plan_free(&own.changes);
 }
@@ -193,6 +195,22 @@ static void refuse_plan(struct spawn *s)
         spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
 }
 
+/* A debugger's daemons find out for whom they are. */
+static void put_target(struct spawn *s, size_t napps)
+{
+    uint32_t rank = s->debuggee.rank == PMIX_RANK_WILDCARD ? STOP_ALL : s->debuggee.rank;
+    if (s->debuggee.nspace[0] == '\0')
+        spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
+                     "it starts a debugger's daemons without PMIX_DEBUG_TARGET; name the processes "
+                     "that are debugged");
+    else if (napps != 1 || s->pushed || s->stop.where != STOP_NOWHERE)
+        spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
+                     "a debugger's daemons are one application, which neither stops nor reads what "
+                     "is pushed");
+    stop_put_target(s->debug, s->debuggee.nspace, rank);
+    s->what.debug = s->debug;
+}
+
 static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
                       const pmix_app_t apps[], size_t napps)
 {
@@ -215,6 +233,8 @@ static void read_call(struct spawn *s, const pmix_info_t info[], size_t ninfo,
         put_input(s);
     put_home(s, out, err);
     put_stop(s, &all.stop, true);
+    if (s->daemons)
+        put_target(s, napps);
     put_pset(s, all.pset, 0, s->what.ntasks);
     s->plan.failed |= counts.failed;
     s->apps = (char *)wire_out_take(&counts, &(size_t){0});
@@ -383,18 +403,9 @@ void upcall_free_spawns(struct server *server)
         spawn_free(LIST_FIRST(&server->spawns));
 }
 
-static void run(struct handoff_item *item)
+static void start(struct spawn *s)
 {
-    struct spawn *s = (struct spawn *)item;
     struct server *server = s->server;
-    LIST_INSERT_HEAD(&server->spawns, s, entry);
-    for (unsigned i = 0; i < s->nhints; i++)
-        refused_tell(REFUSED_SPAWN_HINT, s->hints[i], "it is no more than a hint");
-    if (server->leaving) {
-        spawn_answer(s, PMIX_ERR_UNREACH);
-        spawn_free(s);
-        return;
-    }
     if (s->status == PMIX_SUCCESS && s->number != 0 &&
         forwards_add(server, s->number, &s->parent, s->streams, s->what.ntasks) != 0)
         spawn_refuse(s, PMIX_ERR_NOMEM, "out of memory");
@@ -411,6 +422,30 @@ static void run(struct handoff_item *item)
     }
     spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED, "the resource manager starts no further processes");
     refuse(s);
+}
+
+static void on_sought(struct seek_wait *wait)
+{
+    struct spawn *s = (struct spawn *)((char *)wait - offsetof(struct spawn, seek));
+    spawn_daemons(s);
+    start(s);
+}
+
+static void run(struct handoff_item *item)
+{
+    struct spawn *s = (struct spawn *)item;
+    struct server *server = s->server;
+    LIST_INSERT_HEAD(&server->spawns, s, entry);
+    for (unsigned i = 0; i < s->nhints; i++)
+        refused_tell(REFUSED_SPAWN_HINT, s->hints[i], "it is no more than a hint");
+    if (server->leaving) {
+        spawn_answer(s, PMIX_ERR_UNREACH);
+        spawn_free(s);
+    } else if (s->daemons && s->status == PMIX_SUCCESS) {
+        spawn_seek(s, on_sought);
+    } else {
+        start(s);
+    }
 }
 
 pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,

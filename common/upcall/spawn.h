@@ -5,6 +5,7 @@
  *     spawn.c             upcall: copies what is asked for into a plan, posts
  *     spawn_directives.c  each key once: taken, a hint that is logged, or refused by name
  *     spawn_hosts.c       which node each rank is to be on
+ *     spawn_daemons.c     a debugger's daemons: one or more on each node of what is debugged
  *     spawn_answer.c      the answer, and how libpmix hears of the child
  *     spawn.c             loop: rm_ops.spawn, and its news: all servers of the step learn of the
  *                         namespace, then the call is answered; the event of the end comes later,
@@ -15,6 +16,7 @@
 
 #include "common/launch/plan.h"
 #include "common/server/status/shown.h"
+#include "common/server/steps/seek.h"
 #include "common/server/steps/spread.h"
 #include "common/tracker/values/procset.h"
 #include "common/upcall/upcall.h"
@@ -49,7 +51,12 @@ struct spawn {
     uint64_t number;               /**< of forward.h; 0: no output does */
     struct stop stop;              /**< which processes wait for a debugger */
     char debug[STOP_TEXT_SIZE];    /**< the same, of what */
-    uint32_t exit;                 /**< how the step has ended */
+    bool daemons;                  /**< PMIX_DEBUGGER_DAEMONS: see spawn_daemons.c */
+    pmix_proc_t debuggee;          /**< PMIX_DEBUG_TARGET */
+    uint32_t daemons_per_node, daemons_per_proc; /**< 0: not said */
+    struct procset sought;                       /**< the namespace of debuggee */
+    struct seek_wait seek;                       /**< until it is known */
+    uint32_t exit;                               /**< how the step has ended */
     struct rm_spawn what;
     struct plan plan;
     char *apps, *hosts, *output, *psets; /**< of what; owned */
@@ -80,6 +87,13 @@ void spawn_directives(struct spawn *spawn, struct spawn_wants *wants, const pmix
  * first. @return whether @p wants names any @thread PMIx's */
 bool spawn_hosts(struct spawn *spawn, const struct spawn_wants *wants, uint32_t ntasks,
                  struct wire_out *out);
+
+/** Has @p done run once the namespace that daemons are for is known, or is not to be had; perhaps
+ * before this returns. @thread the loop's */
+void spawn_seek(struct spawn *spawn, void (*done)(struct seek_wait *wait));
+
+/** Says how many daemons there are, and on which nodes, or refuses the call. @thread the loop's */
+void spawn_daemons(struct spawn *spawn);
 
 /** Answers the call, once, and has libpmix know the child's namespace. Does not free the spawn: if
  * the step has ended, the caller of this function frees it. @thread the loop's */

@@ -256,6 +256,22 @@ static bool take_stop(const struct directive *d)
     return true;
 }
 
+static bool take_debuggee(const struct directive *d)
+{
+    size_t n;
+    const pmix_proc_t *procs = directive_procs(&d->info->value, &n);
+    if (n != 1)
+        return false;
+    d->spawn->debuggee = *procs;
+    d->spawn->daemons = true;
+    return true;
+}
+
+static bool take_number(const struct directive *d)
+{
+    return directive_number(&d->info->value, (uint32_t *)((char *)d->spawn + d->to));
+}
+
 #define WANTS(member) offsetof(struct spawn_wants, member)
 #define SPAWN(member) offsetof(struct spawn, member)
 
@@ -300,6 +316,10 @@ static const struct {
     {PMIX_NON_PMI, take_unless, 0},
     {PMIX_DEBUG_STOP_IN_INIT, take_stop, STOP_IN_INIT},
     {PMIX_DEBUG_STOP_IN_APP, take_stop, STOP_IN_APP},
+    {PMIX_DEBUGGER_DAEMONS, take_flag, SPAWN(daemons)},
+    {PMIX_DEBUG_TARGET, take_debuggee, 0},
+    {PMIX_DEBUG_DAEMONS_PER_NODE, take_number, SPAWN(daemons_per_node)},
+    {PMIX_DEBUG_DAEMONS_PER_PROC, take_number, SPAWN(daemons_per_proc)},
     {PMIX_USERID, NULL, 0},
     {PMIX_GRPID, NULL, 0},
 };

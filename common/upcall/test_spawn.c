@@ -2,6 +2,7 @@
 /** @file
  * Tests of PMIx_Spawn: what is refused at once, and a server that leaves while a call waits.
  */
+#include "common/notify/debug.h"
 #include "common/notify/event.h"
 #include "common/nspace/nspace.h"
 #include "common/nspace/register.h"
@@ -56,9 +57,9 @@ void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_
 
 static unsigned awaited; /* spawns that are to tell when their processes wait for a debugger */
 
-void debug_await(struct server *server, const pmix_proc_t *spawner, const char *child)
+void debug_await(struct server *to, const pmix_proc_t *spawner, const char *child)
 {
-    (void)server, (void)spawner, (void)child;
+    (void)to, (void)spawner, (void)child;
     awaited++;
 }
 
@@ -114,6 +115,14 @@ int nspace_node(const struct nspace *ns, const char *name, uint32_t rank, uint32
 {
     (void)ns, (void)name, (void)rank, (void)at;
     return -1;
+}
+
+static const struct nspace *debuggee; /* that daemons are for */
+
+const struct nspace *nspace_find(const struct nspace *own, const char *name)
+{
+    (void)own, (void)name;
+    return debuggee;
 }
 
 /* ---- the user, who has to be told ---- */
@@ -211,6 +220,7 @@ void inlet_drop(struct inlet *of)
 
 static rm_spawn_fn *news_fn;
 static void *news_arg;
+static char hosts[64];   /* that the RM is asked for */
 static char debug[64];   /* which processes wait for a debugger, as the RM is asked for it */
 static uint32_t timeout; /* that the RM is asked for, in s */
 
@@ -218,6 +228,7 @@ static void start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news,
 {
     (void)rm;
     timeout = what->timeout;
+    snprintf(hosts, sizeof hosts, "%s", what->hosts != NULL ? what->hosts : "");
     snprintf(debug, sizeof debug, "%s", what->debug != NULL ? what->debug : "");
     news_fn = news;
     news_arg = arg;
@@ -472,6 +483,62 @@ static void test_stops_for_a_debugger(void **state)
     assert_int_equal(answered, PMIX_ERR_BAD_PARAM);
 }
 
+/* @param target the process in PMIX_DEBUG_TARGET @param per PMIX_DEBUG_DAEMONS_PER_…, or NULL */
+static void call_daemons(pmix_proc_t *target, const char *per)
+{
+    char *argv[] = {(char *)"/bin/true", NULL};
+    pmix_app_t app = {.cmd = argv[0], .argv = argv};
+    pmix_info_t info[] = {
+        {.key = PMIX_DEBUGGER_DAEMONS, .value = {.type = PMIX_BOOL, .data.flag = true}},
+        {.key = PMIX_DEBUG_TARGET, .value = {.type = PMIX_PROC, .data.proc = target}},
+        {.value = {.type = PMIX_UINT16, .data.uint16 = 2}}};
+    if (per != NULL)
+        PMIX_LOAD_KEY(info[2].key, per);
+    news_fn = NULL;
+    nanswers = 0;
+    assert_int_equal(upcall_spawn(&task, info, per != NULL ? 3 : 2, &app, 1, on_answer, NULL),
+                     PMIX_SUCCESS);
+}
+
+/* @return the hosts that the RM is asked for, and ends the spawn */
+static const char *daemons(pmix_rank_t rank, const char *per)
+{
+    pmix_proc_t target;
+    PMIX_LOAD_PROCID(&target, "other", rank);
+    call_daemons(&target, per);
+    assert_non_null(news_fn);
+    tell(RM_SPAWN_FAILED);
+    return hosts;
+}
+
+static void test_daemons(void **state)
+{
+    uint32_t ranks[] = {0, 1, 2}, node_of[] = {0, 0, 2};
+    struct boot_node there[] = {
+        {"c1", 2, ranks, 0, 0}, {"c2", 0, NULL, 0, 0}, {"c3", 1, ranks + 2, 0, 0}};
+    struct boot boot = {.nnodes = 3, .nodes = there, .ntasks = 3};
+    const struct nspace ns = {.boot = &boot, .node_of = node_of};
+    pmix_proc_t nobody = {0};
+    (void)state;
+    debuggee = &ns;
+    assert_string_equal(daemons(PMIX_RANK_WILDCARD, NULL), "c1,c3");
+    assert_string_equal(debug, "target:* other");
+    assert_string_equal(daemons(PMIX_RANK_WILDCARD, PMIX_DEBUG_DAEMONS_PER_NODE), "c1,c1,c3,c3");
+    assert_string_equal(daemons(PMIX_RANK_WILDCARD, PMIX_DEBUG_DAEMONS_PER_PROC),
+                        "c1,c1,c1,c1,c3,c3");
+    assert_string_equal(daemons(2, PMIX_DEBUG_DAEMONS_PER_PROC), "c3,c3");
+    assert_string_equal(debug, "target:2 other");
+    debuggee = NULL;
+    PMIX_LOAD_PROCID(&nobody, "other", 0);
+    call_daemons(&nobody, NULL);
+    show();
+    assert_int_equal(answered, PMIX_ERR_NOT_FOUND);
+    PMIX_LOAD_PROCID(&nobody, "", 0);
+    call_daemons(&nobody, NULL);
+    show();
+    assert_int_equal(answered, PMIX_ERR_NOT_SUPPORTED);
+}
+
 /* The spawner is told when they wait. */
 static void test_asks_whether_they_are_ready(void **state)
 {
@@ -491,6 +558,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_in_order, setup),
         cmocka_unit_test_setup(test_stops_for_a_debugger, setup),
+        cmocka_unit_test_setup(test_daemons, setup),
         cmocka_unit_test_setup(test_asks_whether_they_are_ready, setup),
         cmocka_unit_test_setup(test_leaves_while_it_waits, setup),
         cmocka_unit_test_setup(test_absurd, setup),

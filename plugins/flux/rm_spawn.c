@@ -52,6 +52,12 @@ void spawns_start(struct rm *rm, const struct rm_spawn *what, rm_spawn_fn *news,
                "use --rm=slurm; under Flux the shell's log says why");
         return;
     }
+    if (what->daemons) {
+        refuse(news, arg, RM_SPAWN_REFUSED,
+               "Flux starts no processes on the processors of others, as a debugger's daemons are; "
+               "start them by flux exec");
+        return;
+    }
     if (what->input != RM_INPUT_NONE)
         log_warning("PMIx_Spawn by rank %u: under Flux no spawned process reads the terminal",
                     what->rank);

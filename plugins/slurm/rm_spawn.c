@@ -258,7 +258,7 @@ void spawns_start(struct slurm_spawns *s, const struct rm_spawn *what, rm_spawn_
     }
     call->timeout = what->timeout;
     size_t begin = agent_frame_begin(&call->frame, AGENT_SPAWN);
-    spawn_put(&call->frame, what, s->boot->allocation.slots > s->boot->ntasks);
+    spawn_put(&call->frame, what, !what->daemons && s->boot->allocation.slots > s->boot->ntasks);
     start_call(call, begin);
 }
 

@@ -217,6 +217,7 @@ static struct link_env link_env(struct server *server)
 static void nspace_ended(struct server *server, const char *nspace)
 {
     connection_nspace_ended(server, nspace);
+    debug_nspace_ended(server, nspace);
     forwards_nspace_ended(server->forwards, nspace);
     pushes_nspace_ended(server, nspace);
 }
