@@ -81,6 +81,23 @@ static pmix_status_t release(const char *list)
     return rc;
 }
 
+/* The allocation's nodes by now are said to have the list, or not to. */
+static void check_status(const char *list, bool there)
+{
+    pmix_query_t *query;
+    pmix_info_t *results = NULL;
+    size_t n = 0;
+    PMIX_QUERY_CREATE(query, 1);
+    spawned_append(&query->keys, PMIX_QUERY_ALLOC_STATUS);
+    CHECK_OK(PMIx_Query_info(query, 1, &results, &n), PMIX_QUERY_ALLOC_STATUS);
+    CHECK(n == 1 && results[0].value.type == PMIX_STRING, "%zu results", n);
+    const char *text = results[0].value.data.string;
+    CHECK((strstr(text, list) != NULL) == there, "the allocation is \"%s\"; %s %s", text,
+          there ? "expected among them" : "not expected any more", list);
+    PMIX_INFO_FREE(results, n);
+    PMIX_QUERY_FREE(query, 1);
+}
+
 /* ---- processes there ---- */
 
 static int child(void)
@@ -139,6 +156,7 @@ static void grow(void)
     CHECK(strcmp(more.request, "more") == 0 && more.id[0] != '\0' && more.ncpus >= more.nnodes,
           "request \"%s\", id \"%s\", %llu processors", more.request, more.id,
           (unsigned long long)more.ncpus);
+    check_status(more.list, true);
     step("a spawn on %s", more.list);
     spawn((int)nodes, more.list, there);
     step("a spawn on free processors");
@@ -150,6 +168,7 @@ static void grow(void)
     step("a release of %s", more.list);
     CHECK_STATUS(release(more.list), shrinks ? PMIX_SUCCESS : PMIX_ERR_NO_PERMISSIONS,
                  "PMIX_ALLOC_RELEASE");
+    check_status(more.list, !shrinks);
 }
 
 /* ---- refused ---- */

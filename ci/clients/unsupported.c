@@ -93,7 +93,7 @@ static pmix_status_t do_monitor(struct call *call)
 static pmix_status_t do_query(struct call *call)
 {
     static pmix_query_t query;
-    static char *keys[] = {PMIX_QUERY_ALLOC_STATUS, NULL};
+    static char *keys[] = {PMIX_QUERY_QUEUE_STATUS, NULL};
     PMIX_QUERY_CONSTRUCT(&query);
     query.keys = keys;
     return PMIx_Query_info_nb(&query, 1, info_done, call);

@@ -74,9 +74,9 @@ enum whose_end {
     END_OF_TASK /**< it does not: they ended by themselves */
 };
 
-/** time_left.h: questions that wait for the RM's answer. */
-struct time_left {
-    LIST_HEAD(, time_wait) waits;
+/** job_now.h: questions that wait for the RM's answer. */
+struct job_now {
+    LIST_HEAD(, job_wait) waits;
     bool asked; /**< there is one to come */
 };
 
@@ -193,7 +193,7 @@ struct server {
     uint64_t published;            /**< upcall/data.c: numbers of requests so far */
     struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
     struct seeks *seeks;           /**< seek.h; the same */
-    struct time_left time_left;
+    struct job_now job_now;
     struct timer kept;              /**< steps_known.c: when it looks for what to forget */
     LIST_HEAD(, sought) sought;     /**< steps.c: namespaces that the RM looks for */
     LIST_HEAD(, homeless) homeless; /**< steps.c: calls that wait for their home */

@@ -133,8 +133,10 @@ struct vouch_ops {
 typedef void rm_ending_fn(void *arg, bool ending);
 
 /** @param seconds how long the job may still run; -1: it is not known
- * @param why one clause, borrowed, when it is not known; else NULL */
-typedef void rm_time_fn(void *arg, int64_t seconds, const char *why);
+ * @param nodes the nodes that it has now and their processors, "c07=16,c08=16", borrowed; NULL:
+ * those that it had when the step began, or it is not known
+ * @param why one clause, borrowed, when the seconds are not known; else NULL */
+typedef void rm_job_fn(void *arg, int64_t seconds, const char *nodes, const char *why);
 
 /**
  * What the server asks of a back end. @thread the loop's, none of them blocks
@@ -257,10 +259,10 @@ struct rm_ops {
     void (*attach)(struct rm *rm, const char *nspace, uint64_t run, uint32_t base, uint32_t nnodes,
                    const struct boot_node *nodes);
 
-    /** Asks how long the job may still run. Asked again only after the answer. NULL: the RM has no
-     * such bound.
+    /** Asks how long the job may still run, and which nodes it has. Asked again only after the
+     * answer. NULL: the RM has no such bound, and changes no job that runs.
      * @param done called once, perhaps before this returns, unless close() comes first */
-    void (*time_left)(struct rm *rm, rm_time_fn *done, void *arg);
+    void (*job_now)(struct rm *rm, rm_job_fn *done, void *arg);
 
     /** @return for each server of the own step, by handle, the server that its messages pass on
      * their way to most others, or UINT32_MAX for none: how trees of servers are to hang together.

@@ -25,6 +25,7 @@ static void query_free(struct query *q)
     free(q->items);
     free(q->replies);
     free(q->unknown);
+    free(q->nodes);
     registry_free(q->groups);
     procset_free(&q->sought);
     free(q);
@@ -84,8 +85,8 @@ static void plan(struct query *q, const struct query_item *item)
         if (nspace_node(own, ns->boot->nspace, item->filter->rank, &node) == 0)
             mark(q, item, node);
         break;
-    case QUERY_TIME:
-        q->times |= ns == own;
+    case QUERY_RM:
+        q->asks_rm |= ns == own;
         break;
     }
 }
@@ -205,10 +206,11 @@ static void on_answer_of_all(void *arg, uint32_t node, int32_t status, const voi
 }
 
 /* @thread the loop's */
-static void on_time(void *arg, int64_t seconds, const char *why)
+static void on_job(void *arg, int64_t seconds, const char *nodes, const char *why)
 {
     struct query *q = arg;
     q->seconds = seconds;
+    q->nodes = nodes != NULL ? strdup(nodes) : NULL;
     if (seconds < 0)
         log_info("nothing is known of " PMIX_TIME_REMAINING ": %s", why);
     let_go(q);
@@ -330,10 +332,10 @@ static void ask(struct query *q)
     struct query_reply *here = &q->replies[server->boot.node];
     q->open = 1;
     ask_others(q);
-    if (q->times) {
+    if (q->asks_rm) {
         q->open++;
-        q->wait = (struct time_wait){.done = on_time, .arg = q};
-        time_left_ask(server, &q->wait);
+        q->wait = (struct job_wait){.done = on_job, .arg = q};
+        job_now_ask(server, &q->wait);
     }
     int rc = write_own(server, here->parts, &own);
     on_answer(here, rc == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM, own.data, own.len);

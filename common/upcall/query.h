@@ -10,9 +10,9 @@
 #define MUSTER_UPCALL_QUERY_H
 
 #include "common/nspace/infos.h"
+#include "common/server/job_now.h"
 #include "common/server/status/census.h"
 #include "common/server/steps/seek.h"
-#include "common/server/time_left.h"
 #include "common/upcall/upcall.h"
 
 /** What the qualifiers of one pmix_query_t say. */
@@ -38,7 +38,7 @@ enum query_from {
     QUERY_APPS,    /**< one server of each application of the namespace, or of all namespaces */
     QUERY_NODE,    /**< the server of one node */
     QUERY_PROC,    /**< the server of the process */
-    QUERY_TIME,    /**< the RM: how long the job may still run */
+    QUERY_RM,      /**< the RM: how long the job may still run, and which nodes it has */
 };
 
 struct query;
@@ -87,9 +87,10 @@ struct query {
     struct seek_wait seek;           /**< for these */
     uint32_t nreplies;
     struct query_reply *replies; /**< by handle, those of other steps, too */
-    bool times;                  /**< the RM is asked, too */
-    struct time_wait wait;       /**< for that */
-    int64_t seconds;             /**< its answer, or TIME_LEFT_… */
+    bool asks_rm;                /**< the RM is asked, too */
+    struct job_wait wait;        /**< for that */
+    int64_t seconds;             /**< its answer, or JOB_NOW_… */
+    char *nodes;                 /**< the same, as rm_job_fn has it; owned, or NULL */
     uint64_t open;               /**< servers that have not answered yet, and the RM */
 };
 

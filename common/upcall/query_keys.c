@@ -52,36 +52,89 @@ static pmix_status_t load_peers(const struct query_item *item, pmix_value_t *val
     return PMIX_SUCCESS;
 }
 
-/* The nodes of the allocation, with the slots of the step's nodes. */
-static pmix_status_t load_allocation(const struct query_item *item, pmix_value_t *value)
+/* Processors on a node of the allocation, as they were when the step began; 0: not known. */
+static uint32_t slots_then(const struct boot *boot, const char *name)
+{
+    for (uint32_t i = 0; i < boot->nnodes; i++)
+        if (strcmp(boot->nodes[i].name, name) == 0)
+            return boot->nodes[i].slots;
+    return 0;
+}
+
+/* The nodes of the allocation as they are now, "name=slots" or "name", separated by commas, for
+ * next_node(); where the RM does not tell, as they were when the step began.
+ * @return PMIX_SUCCESS with a copy, or why not */
+static pmix_status_t copy_nodes(const struct query_item *item, char **names)
 {
     const struct boot *boot = &upcall_server()->boot;
-    const char *wanted = item->filter->allocation;
-    struct infos list = {0};
-    char *save = NULL;
-    if (boot->allocation.nnodes == 0 || (wanted != NULL && strcmp(wanted, boot->session) != 0))
+    const char *wanted = item->filter->allocation, *now = item->query->nodes;
+    const char *list = now != NULL ? now : boot->allocation.nodes;
+    if (list[0] == '\0' || (wanted != NULL && strcmp(wanted, boot->session) != 0))
         return PMIX_ERR_NOT_FOUND;
-    char *names = strdup(boot->allocation.nodes);
-    list.failed = names == NULL;
-    for (char *name = names != NULL ? strtok_r(names, ",", &save) : NULL; name != NULL;
-         name = strtok_r(NULL, ",", &save)) {
+    *names = strdup(list);
+    return *names != NULL ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+}
+
+/* @param names at first, then NULL @return the next name, or NULL */
+static const char *next_node(char *names, char **save, uint32_t *slots)
+{
+    char *name = strtok_r(names, ",", save), *number = name != NULL ? strchr(name, '=') : NULL;
+    if (name == NULL)
+        return NULL;
+    if (number != NULL)
+        *number++ = '\0';
+    *slots = number != NULL ? (uint32_t)strtoul(number, NULL, 10)
+                            : slots_then(&upcall_server()->boot, name);
+    return name;
+}
+
+static pmix_status_t load_allocation(const struct query_item *item, pmix_value_t *value)
+{
+    struct infos list = {0};
+    char *names, *save = NULL;
+    const char *name;
+    uint32_t slots;
+    pmix_status_t rc = copy_nodes(item, &names);
+    if (rc != PMIX_SUCCESS)
+        return rc;
+    for (name = next_node(names, &save, &slots); name != NULL;
+         name = next_node(NULL, &save, &slots)) {
         struct infos node = {0};
         infos_str(&node, PMIX_HOSTNAME, name);
-        for (uint32_t i = 0; i < boot->nnodes; i++)
-            if (strcmp(boot->nodes[i].name, name) == 0 && boot->nodes[i].slots > 0)
-                infos_u32(&node, PMIX_NUM_SLOTS, boot->nodes[i].slots);
+        if (slots > 0)
+            infos_u32(&node, PMIX_NUM_SLOTS, slots);
         infos_array(&list, PMIX_NODE_INFO, &node);
     }
     free(names);
     return query_give_infos(value, &list);
 }
 
+/* The standard wants a text: "granted: 2 nodes, c07,c08". */
+static pmix_status_t load_allocation_status(const struct query_item *item, pmix_value_t *value)
+{
+    char *names, *save = NULL, *list = strdup("");
+    const char *name;
+    uint32_t slots, n = 0;
+    pmix_status_t rc = copy_nodes(item, &names);
+    if (rc != PMIX_SUCCESS) {
+        free(list);
+        return rc;
+    }
+    for (name = next_node(names, &save, &slots); name != NULL;
+         name = next_node(NULL, &save, &slots), n++)
+        list = text_append(list, ",", name);
+    free(names);
+    char *text = list != NULL ? text_format("granted: %u nodes, %s", n, list) : NULL;
+    free(list);
+    return query_give_text(value, text);
+}
+
 static pmix_status_t load_time(const struct query_item *item, pmix_value_t *value)
 {
     if (query_nspace(item->filter) != upcall_server()->nspace ||
-        item->query->seconds == TIME_LEFT_UNKNOWN)
+        item->query->seconds == JOB_NOW_UNKNOWN)
         return PMIX_ERR_NOT_FOUND;
-    if (item->query->seconds == TIME_LEFT_LATE)
+    if (item->query->seconds == JOB_NOW_LATE)
         return PMIX_ERR_TIMEOUT;
     value->type = PMIX_UINT32;
     value->data.uint32 =
@@ -171,8 +224,9 @@ static const struct query_key keys[] = {
      PMIX_PSET_NAME "," PMIX_QUERY_LOCAL_ONLY, NULL},
     {PMIX_QUERY_RESOLVE_NODE, QUERY_HERE, 0, load_nodes, OF_JOB, NULL},
     {PMIX_QUERY_RESOLVE_PEERS, QUERY_HERE, 0, load_peers, OF_JOB "," OF_NODE, NULL},
-    {PMIX_QUERY_ALLOCATION, QUERY_HERE, 0, load_allocation, PMIX_ALLOC_ID, NULL},
-    {PMIX_TIME_REMAINING, QUERY_TIME, 0, load_time, OF_JOB, NULL},
+    {PMIX_QUERY_ALLOCATION, QUERY_RM, 0, load_allocation, PMIX_ALLOC_ID, NULL},
+    {PMIX_QUERY_ALLOC_STATUS, QUERY_RM, 0, load_allocation_status, PMIX_ALLOC_ID, NULL},
+    {PMIX_TIME_REMAINING, QUERY_RM, 0, load_time, OF_JOB, NULL},
     {PMIX_QUERY_SPAWN_SUPPORT, QUERY_HERE, 0, load_spawn, "", NULL},
     {PMIX_QUERY_DEBUG_SUPPORT, QUERY_HERE, 0, load_debug, "", NULL},
     {MUSTER_CONNECT_NSPACE, QUERY_HERE, 0, load_connection, OF_CONNECTION, NULL},
@@ -180,7 +234,6 @@ static const struct query_key keys[] = {
 
     {PMIX_QUERY_QUEUE_LIST, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
     {PMIX_QUERY_QUEUE_STATUS, QUERY_HERE, 0, NULL, "", "ask the resource manager for its queues"},
-    {PMIX_QUERY_ALLOC_STATUS, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
     {PMIX_QUERY_ALLOC_IDS, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
     {PMIX_QUERY_ALLOC_PROPERTIES, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},
     {PMIX_QUERY_MIN_ALLOC_UNIT, QUERY_HERE, 0, NULL, "", "muster makes no allocations"},

@@ -256,14 +256,14 @@ static void name_own(struct rm *rm)
     }
 }
 
-static void flux_time_left(struct rm *rm, rm_time_fn *done, void *arg)
+static void flux_job_now(struct rm *rm, rm_job_fn *done, void *arg)
 {
     const char *expires = boot_setting(rm->boot, "expires");
     int64_t end = expires != NULL ? strtoll(expires, NULL, 10) : 0, now = time(NULL);
     if (end <= 0)
-        done(arg, -1, "the job has no time limit");
+        done(arg, -1, NULL, "the job has no time limit");
     else
-        done(arg, end > now ? end - now : 0, NULL);
+        done(arg, end > now ? end - now : 0, NULL, NULL);
 }
 
 static const uint32_t *flux_parents(struct rm *rm)
@@ -308,7 +308,7 @@ __attribute__((visibility("default"))) const struct rm_ops muster_rm = {
     .rendezvous = others_rendezvous,
     .resolve = others_resolve,
     .attach = others_attach,
-    .time_left = flux_time_left,
+    .job_now = flux_job_now,
     .parents = flux_parents,
     .spawn = spawns_start,
     .started = spawns_started,

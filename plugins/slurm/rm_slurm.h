@@ -186,8 +186,8 @@ void others_free(struct rm *rm);
 void scout_rendezvous(struct rm *rm, rm_rendezvous_fn *done, void *arg);
 void scout_resolve(struct rm *rm, const char *nspace, rm_rendezvous_fn *done, void *arg);
 void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg);
-/** rm_ops.time_left */
-void scout_time_left(struct rm *rm, rm_time_fn *done, void *arg);
+/** rm_ops.job_now */
+void scout_job_now(struct rm *rm, rm_job_fn *done, void *arg);
 /** @return whether the thread has ended until @p by, after rm->closing was set. @thread the loop's
  */
 bool scout_join(struct rm *rm, int64_t by);

@@ -13,7 +13,9 @@
 
 #include "common/util/clock.h"
 #include "common/util/log.h"
+#include "common/util/text.h"
 #include "plugins/slurm/facts.h"
+#include "plugins/slurm/job_nodes.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,11 +36,12 @@ enum {
 struct scout_question {
     struct work work;
     struct rm *rm;
-    enum { FIND_HOME, FIND_STEP, FIND_OTHERS, FIND_TIME } what;
+    enum { FIND_HOME, FIND_STEP, FIND_OTHERS, FIND_JOB } what;
     char nspace[NSPACE_MAX]; /* of FIND_STEP */
     rm_rendezvous_fn *done;
-    rm_time_fn *timed; /* of FIND_TIME, in the place of done */
-    int64_t seconds;   /* its answer */
+    rm_job_fn *told; /* of FIND_JOB, in the place of done */
+    int64_t seconds; /* its answer */
+    char *nodes;     /* the same; NULL: not known */
     void *arg;
     struct place *places; /* the answer */
     uint32_t n;
@@ -245,6 +248,7 @@ static void free_question(struct work *work)
     for (uint32_t i = 0; i < q->n; i++)
         free_place(&q->places[i]);
     free(q->places);
+    free(q->nodes);
     free(q);
 }
 
@@ -253,8 +257,8 @@ static void answer(struct handoff_item *item)
 {
     struct scout_question *q = (struct scout_question *)item;
     struct rm *rm = q->rm;
-    if (q->what == FIND_TIME && !rm->closing)
-        q->timed(q->arg, q->seconds, q->seconds < 0 ? q->why : NULL);
+    if (q->what == FIND_JOB && !rm->closing)
+        q->told(q->arg, q->seconds, q->nodes, q->seconds < 0 ? q->why : NULL);
     for (uint32_t i = 0; i < q->n; i++) {
         const struct rm_server found = {q->places[i].nspace, q->places[i].run, q->places[i].node,
                                         q->places[i].nnodes};
@@ -263,15 +267,32 @@ static void answer(struct handoff_item *item)
             q->done(q->arg, &found, NULL);
         rm->offered = NULL;
     }
-    if (!rm->closing && q->what != FIND_TIME && (q->n == 0 || q->what == FIND_OTHERS))
+    if (!rm->closing && q->what != FIND_JOB && (q->n == 0 || q->what == FIND_OTHERS))
         q->done(q->arg, NULL, q->why);
     free_question(&q->work);
 }
 
-/* @thread the scout's, not locked */
-static void look_at_clock(struct rm *rm, struct scout_question *q)
+/* "c07=16,c08=16". Of several components nothing has changed. */
+static char *nodes_now(const struct rm *rm)
 {
-    q->seconds = slurm_abi_time_left((uint32_t)strtoul(rm->jobs, NULL, 10));
+    struct job_nodes nodes;
+    char *list = NULL;
+    if (strchr(rm->jobs, ',') != NULL || job_nodes_read(own_job(rm), &nodes) != 0)
+        return NULL;
+    for (uint32_t i = 0; i < nodes.n; i++) {
+        char *one = text_format("%s=%u", nodes.nodes[i].name, nodes.nodes[i].cpus);
+        list = one != NULL ? text_append(i == 0 ? strdup("") : list, ",", one) : NULL;
+        free(one);
+    }
+    job_nodes_free(&nodes);
+    return list;
+}
+
+/* @thread the scout's, not locked */
+static void look_at_job(struct rm *rm, struct scout_question *q)
+{
+    q->nodes = nodes_now(rm);
+    q->seconds = slurm_abi_time_left(own_job(rm));
     if (q->seconds < 0)
         snprintf(q->why, sizeof q->why, "slurmctld does not tell when the job has to end: %s",
                  slurm_abi_strerror(errno));
@@ -308,8 +329,8 @@ static void look_for_steps(struct rm *rm, struct scout_question *q)
 static void look(struct work *work)
 {
     struct scout_question *q = (struct scout_question *)work;
-    if (q->what == FIND_TIME)
-        look_at_clock(q->rm, q);
+    if (q->what == FIND_JOB)
+        look_at_job(q->rm, q);
     else
         look_for_steps(q->rm, q);
 }
@@ -364,15 +385,15 @@ void scout_others(struct rm *rm, rm_rendezvous_fn *each, void *arg)
     ask(rm, q, each, arg);
 }
 
-void scout_time_left(struct rm *rm, rm_time_fn *done, void *arg)
+void scout_job_now(struct rm *rm, rm_job_fn *done, void *arg)
 {
     struct scout_question *q = calloc(1, sizeof *q);
     if (q != NULL) {
-        q->what = FIND_TIME;
-        q->timed = done;
+        q->what = FIND_JOB;
+        q->told = done;
     }
     if (!put(rm, q, arg))
-        done(arg, -1, "out of memory");
+        done(arg, -1, NULL, "out of memory");
 }
 
 bool scout_join(struct rm *rm, int64_t by)

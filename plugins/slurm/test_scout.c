@@ -7,6 +7,7 @@
 
 #include "common/launch/boot.h"
 #include "common/util/test_cmocka.h"
+#include "plugins/slurm/job_nodes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -143,6 +144,20 @@ const char *slurm_abi_strerror(int errnum)
     return strerror(errnum);
 }
 
+int job_nodes_read(uint32_t job, struct job_nodes *nodes)
+{
+    static struct job_node two[] = {{.name = (char *)"node1", .cpus = 16},
+                                    {.name = (char *)"node4", .cpus = 8}};
+    assert_int_equal(job, JOB);
+    *nodes = (struct job_nodes){.nodes = two, .n = 2};
+    return error == 0 ? 0 : -1;
+}
+
+void job_nodes_free(struct job_nodes *nodes)
+{
+    (void)nodes;
+}
+
 long slurm_abi_time_left(uint32_t job)
 {
     assert_int_equal(job, JOB);
@@ -211,9 +226,11 @@ static void take(void *arg, const struct rm_server *server, const char *reason)
                  i > 0 ? "," : "", rm.offered->names[i]);
 }
 
-static void take_time(void *arg, int64_t left, const char *reason)
+static void take_time(void *arg, int64_t left, const char *nodes, const char *reason)
 {
     assert_ptr_equal(arg, &rm);
+    assert_int_equal(nodes != NULL, left >= 0);
+    assert_true(nodes == NULL || strcmp(nodes, "node1=16,node4=8") == 0);
     seconds = left;
     snprintf(why, sizeof why, "%s", reason != NULL ? reason : "");
 }
@@ -399,11 +416,11 @@ static void all_other_steps(void **state)
 static void the_jobs_time(void **state)
 {
     (void)state;
-    scout_time_left(&rm, take_time, &rm);
+    scout_job_now(&rm, take_time, &rm);
     run_answer();
     assert_int_equal(seconds, 90);
     error = ETIMEDOUT;
-    scout_time_left(&rm, take_time, &rm);
+    scout_job_now(&rm, take_time, &rm);
     run_answer();
     assert_int_equal(seconds, -1);
     assert_non_null(strstr(why, strerror(ETIMEDOUT)));

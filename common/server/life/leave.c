@@ -4,6 +4,7 @@
 
 #include "common/holder/holder.h"
 #include "common/server/ending.h"
+#include "common/server/job_now.h"
 #include "common/server/peers/agreed.h"
 #include "common/server/spawned/execs.h"
 #include "common/server/spawned/streams.h"
@@ -11,7 +12,6 @@
 #include "common/server/status/status.h"
 #include "common/server/steps/steps.h"
 #include "common/server/tasks/tasks.h"
-#include "common/server/time_left.h"
 #include "common/server/totals.h"
 #include "common/server/trace.h"
 #include "common/upcall/push.h"
@@ -150,7 +150,7 @@ void server_leave(struct server *server, unsigned ms)
     holder_close(server->holder);
     view_mute(server->view);
     asks_close(server->asks);
-    time_left_close(server);
+    job_now_close(server);
     upcall_answer_spawns(server);
     upcall_answer_allocations(server);
     shown_take(server, UINT32_MAX);
