@@ -319,6 +319,8 @@ static void check_nodes(const char *host)
         there |= name != NULL && strcmp(name->data.string, host) == 0;
     }
     CHECK(there, "nodes of the allocation: expected %s among them", host);
+    const char *text = ask(PMIX_QUERY_ALLOC_STATUS, nothing, PMIX_STRING)->data.string;
+    CHECK(strstr(text, host) != NULL, "%s: expected %s in it", text, host);
     refused(PMIX_QUERY_ALLOCATION, with(nothing, PMIX_ALLOC_ID, "no.such", PMIX_STRING),
             PMIX_ERR_NOT_FOUND);
 }
@@ -342,8 +344,7 @@ static void check_time(void)
 static void check_refused(void)
 {
     static const char *const keys[] = {PMIX_QUERY_QUEUE_LIST, PMIX_QUERY_QUEUE_STATUS,
-                                       PMIX_QUERY_ALLOC_STATUS, PMIX_QUERY_AUTHORIZATIONS,
-                                       "no.such.key"};
+                                       PMIX_QUERY_AUTHORIZATIONS, "no.such.key"};
     uint32_t number = 1;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         refused(keys[i], nothing, PMIX_ERR_NOT_SUPPORTED);
