@@ -122,6 +122,17 @@ part_direct() {
   says 'a node that has them off' 0 'transport: a direct connection to node'
   check 'nobody connects to it' "$(grep 'to node2\|from node2' "$log")" \
     [ "$(grep -c 'connection to node2\|connection from node2' "$log")" = 0 ]
+  # Where the settings let messages go no other way, they wait, and a server that cannot be connected to counts as lost.
+  echo '{ "direct": { "mode": "require" }, "timeouts": { "peer": 2 } }' >"$work/required.json"
+  MUSTER_CONF=$work/required.json fault cut:percent=10 groups_many --groups 20
+  MUSTER_CONF=$work/required.json run 100 -N4 -n8 --fault=unreachable:percent=100 "$clients/exchange"
+  says 'required, and none can be made' "$killed" \
+    'is lost: in 2 s there was no direct connection with it, which muster.json requires: .*Connection refused'
+  check 'nothing passes' "$(grep PASS "$log")" eval "! grep -q PASS '$log'"
+  MUSTER_CONF=$work/required.json run 100 --conf="2=$work/off.json" -N4 -n8 "$clients/exchange"
+  says 'required, and off on one node' "$killed" 'direct.mode is (not )?"require" on node node[0-3] and (not )?"require" on node'
+  MUSTER_CONF=$work/required.json run 100 -N2 -n2 "$clients/spawner"
+  says 'required, and spawned' '[1-9].*' 'PMIx_Spawn by rank 0 fails: muster.json has direct.mode "require"'
   echo '{ "direct": { "address": "::1" }, "log_level": "info" }' >"$work/six.json"
   if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
     MUSTER_CONF=$work/six.json run 100 -v -N4 -n8 "$clients/exchange"

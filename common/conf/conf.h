@@ -40,7 +40,11 @@ enum conf_spawn_overcommit { CONF_SPAWN_OVERCOMMIT_REFUSE, CONF_SPAWN_OVERCOMMIT
 enum conf_step_settings { CONF_STEP_ALLOW, CONF_STEP_FORBID };
 
 /** Whether servers make direct connections to each other. */
-enum conf_direct_mode { CONF_DIRECT_ON, CONF_DIRECT_OFF };
+enum conf_direct_mode {
+    CONF_DIRECT_ON,
+    CONF_DIRECT_OFF,
+    CONF_DIRECT_REQUIRE, /**< nothing that is between servers goes another way */
+};
 
 /** Room for a path. */
 #define CONF_PATH_SIZE 256

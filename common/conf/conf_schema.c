@@ -54,6 +54,7 @@ static const struct conf_word spawn_overcommits[] = {
 static const struct conf_word direct_modes[] = {
     {"on", CONF_DIRECT_ON},
     {"off", CONF_DIRECT_OFF},
+    {"require", CONF_DIRECT_REQUIRE},
     {NULL, 0},
 };
 
@@ -100,7 +101,7 @@ const struct conf_row conf_rows[] = {
     {"direct", CONF_SECTION,
      .help = "Direct connections between servers, over TCP."},
     {"direct.mode", CONF_WORD, FIELD(direct.mode), .def = CONF_DIRECT_ON, .words = direct_modes,
-     .help = "\"off\": all messages go by the resource manager, which takes longer."},
+     .help = "\"off\": messages go by the resource manager; \"require\": they never do."},
     {"direct.address", CONF_PLACE, FIELD(direct.where),
      .help = "Where servers listen; \"\": at all addresses of the node."},
     {"direct.port", CONF_NUMBER, FIELD(direct.port), .min = 0, .max = 65535, .least = 1024,

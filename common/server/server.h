@@ -198,6 +198,7 @@ struct server {
     LIST_HEAD(, sought) sought;     /**< steps.c: namespaces that the RM looks for */
     LIST_HEAD(, homeless) homeless; /**< steps.c: calls that wait for their home */
     const struct rm_ops *rm_ops;
+    struct rm_ops own_step; /**< core.c: the same without what other steps need */
     struct rm *rm;
     struct direct *direct;       /**< NULL: there are no direct connections */
     struct status *status;       /**< shows all this */

@@ -420,7 +420,11 @@ static void start(struct spawn *s)
         server->rm_ops->spawn(server->rm, &s->what, on_news, s);
         return;
     }
-    spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED, "the resource manager starts no further processes");
+    spawn_refuse(s, PMIX_ERR_NOT_SUPPORTED,
+                 server->conf.direct.mode == CONF_DIRECT_REQUIRE
+                     ? "muster.json has direct.mode \"require\", and servers of other steps are "
+                       "reached otherwise"
+                     : "the resource manager starts no further processes");
     refuse(s);
 }
 

@@ -244,8 +244,24 @@ static const struct server_hooks hooks = {
     .ready = debug_ready,
 };
 
+/* Servers of other steps are reached by way of the resource manager alone. */
+static void leave_out_others(struct server *server)
+{
+    server->own_step = *server->rm_ops;
+    server->own_step.rendezvous = NULL;
+    server->own_step.resolve = NULL;
+    server->own_step.others = NULL;
+    server->own_step.attach = NULL;
+    server->own_step.spawn = NULL;
+    server->own_step.let_go = NULL;
+    server->own_step.started = NULL;
+    server->rm_ops = &server->own_step;
+}
+
 int core_open(struct server *server, struct err *err)
 {
+    if (server->conf.direct.mode == CONF_DIRECT_REQUIRE)
+        leave_out_others(server);
     const struct boot *boot = &server->boot;
     const struct engine_env engine = engine_env(server);
     const struct ask_env asks = ask_env(server);

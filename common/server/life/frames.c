@@ -46,6 +46,11 @@ static void send_natively(void *arg, uint32_t node, void *data, size_t len, enum
         free(data); /* we are leaving */
 }
 
+static bool direct_only(const struct server *server)
+{
+    return server->conf.direct.mode == CONF_DIRECT_REQUIRE;
+}
+
 /* Directly, where that is possible. */
 void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
                           struct shared_bytes *body, enum frame_care care)
@@ -53,6 +58,10 @@ void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
     struct server *server = arg;
     if (server->direct != NULL && node < server->boot.nnodes) {
         direct_send(server->direct, node, data, len, body, care);
+        return;
+    }
+    if (direct_only(server)) {
+        free(data); /* we are leaving */
         return;
     }
     data = shared_bytes_join(data, &len, body);
@@ -189,7 +198,8 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
      * the end. */
     if (server->leaving &&
         !(own && (type == FRAME_VIEW || type == FRAME_OUTSIDE || type == FRAME_EARLY ||
-                  type == FRAME_NSPACE || type == FRAME_STATS)))
+                  type == FRAME_NSPACE || type == FRAME_STATS ||
+                  (type == FRAME_ANNOUNCE && direct_only(server)))))
         return;
     if ((row->from & (own ? STEP : OTHERS)) == 0 ||
         (!own && type == FRAME_ASK && !steps_may_ask(body, len))) {
@@ -231,13 +241,18 @@ static void on_heard(void *arg, uint32_t node)
     server_learn(arg, node, RM_HEARD);
 }
 
+static void on_unreachable(void *arg, uint32_t node, const char *why)
+{
+    agreed_lost(arg, node, why);
+}
+
 static bool turn(void *arg, int64_t ms)
 {
     return server_turn(arg, ms);
 }
 
 /* A step of one node needs no connections. */
-static void open_direct(struct server *server)
+static int open_direct(struct server *server, struct err *err)
 {
     const struct boot *boot = &server->boot;
     const struct direct_env env = {
@@ -255,12 +270,23 @@ static void open_direct(struct server *server)
         .turn = turn,
         .native = send_natively,
         .receive = on_receive,
+        .unreachable = on_unreachable,
+        .patience = (int64_t)server->conf.timeouts.peer * 1000,
         .heard = on_heard,
         .name = frames_name,
         .native_name = server->rm_ops->native,
     };
+    struct err why = {0};
     if (boot->nnodes > 1)
-        server->direct = direct_open(&env);
+        server->direct = direct_open(&env, &why);
+    if (server->direct != NULL || why.text[0] == '\0')
+        return 0;
+    if (direct_only(server))
+        return err_set(err, "muster.json requires direct connections, and this node has none: %s",
+                       why.text);
+    log_warning("transport: there are no direct connections: %s; messages go by %s", why.text,
+                server->rm_ops->native);
+    return 0;
 }
 
 static int open_backend(struct server *server, struct err *err)
@@ -292,7 +318,8 @@ int frames_open(struct server *server, struct err *err)
 {
     if (open_backend(server, err) != 0)
         return -1;
-    open_direct(server);
+    if (open_direct(server, err) != 0)
+        return -1;
     totals_open(server);
     trace_open(server);
     return server->rm_ops->parents != NULL ? take_parents(server, err) : 0;

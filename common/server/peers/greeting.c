@@ -48,6 +48,12 @@ static const char *task_loss(const struct server *server, char *value)
     return server->conf.on_task_loss == CONF_TASK_LOSS_END_STEP ? "end-step" : "continue";
 }
 
+static const char *direct_mode(const struct server *server, char *value)
+{
+    (void)value;
+    return server->conf.direct.mode == CONF_DIRECT_REQUIRE ? "\"require\"" : "not \"require\"";
+}
+
 /* What the back end has told of how servers are to hang together. */
 static const char *tree(const struct server *server, char *value)
 {
@@ -68,6 +74,7 @@ static const struct fact {
     {"libpmix", library, true, "install one release of libpmix on all nodes"},
     {"tree_arity", tree_arity, true, "set it to one value in muster.json on all nodes"},
     {"on_task_loss", task_loss, true, "set it to one value in muster.json on all nodes"},
+    {"direct.mode", direct_mode, true, "set it to one value in muster.json on all nodes"},
     {"the tree of brokers", tree, true, "reload muster's module in all brokers"},
 };
 enum { FACTS = sizeof facts / sizeof *facts };

@@ -5,11 +5,13 @@
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    GIVE_WAY_MS = 200, /* for the server with the lower index to connect */
+    GIVE_WAY_MS = 200,     /* for the server with the lower index to connect */
+    STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
 };
 
 /* ---- others' announcements ---- */
@@ -94,19 +96,24 @@ void direct_send(struct direct *d, uint32_t node, void *data, size_t len, struct
 {
     size_t all = len + (body != NULL ? body->len : 0);
     struct peer *p = all <= RECORD_MAX ? peer_make(d, node) : NULL;
-    struct outgoing *o = p != NULL && peer_is_up(p) ? malloc(sizeof *o) : NULL;
-    if (o != NULL) {
+    bool up = p != NULL && peer_is_up(p), waits = p != NULL && !up && direct_is_required(d);
+    struct outgoing *o = up || waits ? malloc(sizeof *o) : NULL;
+    if (o != NULL)
         *o = (struct outgoing){
             .data = data, .len = len, .body = shared_bytes_hold(body), .care = care};
+    if (o != NULL && up) {
         stream_send(p->current->stream, o);
         return;
     }
+    if (o != NULL)
+        peer_wait(p, o);
     if (p != NULL && !p->lost && !d->closing) {
         int64_t now = now_ms();
         direct_announce(p, now);
         peer_connect(p, now);
     }
-    peer_send_natively(d, node, data, len, body, care);
+    if (o == NULL)
+        peer_send_natively(d, node, data, len, body, care);
 }
 
 static void receive(void *arg, struct stream *stream, const void *data, size_t len,
@@ -124,6 +131,7 @@ void direct_forget(struct direct *d, uint32_t node)
     if (p == NULL || p->lost)
         return;
     p->lost = true;
+    outgoing_free(peer_take_waiting(p));
     if (p->way == WAY_CONNECTING) {
         shakes_give_up(d->shakes, node);
         p->way = WAY_KNOWN;
@@ -131,6 +139,16 @@ void direct_forget(struct direct *d, uint32_t node)
     TAILQ_FOREACH (c, &d->connections, entry)
         if (c->peer == p)
             stream_cut(c->stream, "that server was given up");
+}
+
+static void count(struct direct_peer *found, const struct outgoing *o)
+{
+    for (; o != NULL; o = o->next) {
+        found->queued++;
+        found->must += o->care == CARE_MUST;
+        found->should += o->care == CARE_SHOULD;
+        found->bytes += outgoing_len(o);
+    }
 }
 
 struct direct_peer direct_peer(const struct direct *d, uint32_t node)
@@ -141,14 +159,10 @@ struct direct_peer direct_peer(const struct direct *d, uint32_t node)
     if (p == NULL)
         return found;
     found.up = peer_is_up(p);
+    count(&found, p->waiting);
     TAILQ_FOREACH (c, &d->connections, entry)
-        for (const struct outgoing *o = c->peer == p ? stream_pending(c->stream) : NULL; o != NULL;
-             o = o->next) {
-            found.queued++;
-            found.must += o->care == CARE_MUST;
-            found.should += o->care == CARE_SHOULD;
-            found.bytes += outgoing_len(o);
-        }
+        if (c->peer == p)
+            count(&found, stream_pending(c->stream));
     return found;
 }
 
@@ -178,8 +192,8 @@ static void look_at_voucher(void *arg, struct timer *timer)
     d->stuck = true;
     log_warning(
         "transport: credentials are neither made nor read, as by a munged that hangs: until "
-        "it answers, messages to servers without a direct connection go by %s",
-        d->env.native_name);
+        "it answers, there are no new direct connections, and %s",
+        d->instead);
 }
 
 static void connect_delayed(void *arg, struct timer *timer)
@@ -195,6 +209,55 @@ static void connect_delayed(void *arg, struct timer *timer)
             else if (now + GIVE_WAY_MS >= p->again_at)
                 timer_sooner(timer, p->again_at);
         }
+}
+
+/* Time is up for frames that have waited for a connection. */
+static void give_up(struct peer *p)
+{
+    const struct direct *d = p->direct;
+    char why[256];
+    snprintf(why, sizeof why,
+             "in %lld s there was no direct connection with it, which muster.json requires: %s",
+             (long long)(d->env.patience / 1000),
+             p->why != NULL          ? p->why
+             : p->way == WAY_UNKNOWN ? "it has not said where it can be connected to"
+                                     : "it has not been connected to");
+    outgoing_free(peer_take_waiting(p));
+    d->env.unreachable(d->env.arg, p->node, why);
+}
+
+static struct peer *next_waiting(const struct direct *d, const struct peer *after)
+{
+    uint32_t i = after != NULL ? after->node % d->nbuckets : 0;
+    struct peer *p = after != NULL ? after->next : d->nbuckets > 0 ? d->buckets[0] : NULL;
+    for (;; p = p->next) {
+        while (p == NULL && ++i < d->nbuckets)
+            p = d->buckets[i];
+        if (p == NULL || p->waiting != NULL)
+            return p;
+    }
+}
+
+/* What keeps frames waiting is tried again, until time is up. Time in which this server itself
+ * stood still does not count. */
+static void look_at_waiting(void *arg, struct timer *timer)
+{
+    struct direct *d = arg;
+    int64_t now = now_ms(), stood = now - d->looked_at - STOOD_STILL_MS;
+    struct peer *late = NULL, *p = next_waiting(d, NULL);
+    if (p == NULL)
+        return;
+    d->looked_at = now;
+    for (; p != NULL; p = next_waiting(d, p)) {
+        p->waits_since += stood > 0 ? stood : 0;
+        if (now >= p->waits_since + d->env.patience)
+            late = p;
+        direct_announce(p, now);
+        peer_connect(p, now);
+    }
+    timer_after(timer, WAITING_LOOK_MS);
+    if (late != NULL)
+        give_up(late);
 }
 
 /* ---- begin and end ---- */
@@ -241,26 +304,32 @@ static int begin(struct direct *d, struct err *err)
     return 0;
 }
 
-struct direct *direct_open(const struct direct_env *env)
+struct direct *direct_open(const struct direct_env *env, struct err *err)
 {
-    struct err err = {0};
-    struct direct *d = env->conf->mode == CONF_DIRECT_ON ? calloc(1, sizeof *d) : NULL;
-    if (d == NULL)
+    if (env->conf->mode == CONF_DIRECT_OFF)
         return NULL;
+    struct direct *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        err_set(err, "out of memory");
+        return NULL;
+    }
     d->env = *env;
     if (d->env.sockets == NULL)
         d->env.sockets = &sockets_of_kernel;
+    if (direct_is_required(d))
+        snprintf(d->instead, sizeof d->instead, "messages wait, as muster.json requires one");
+    else
+        snprintf(d->instead, sizeof d->instead, "messages go by %s instead", env->native_name);
     d->own = (struct identity){.step = env->step, .self = env->self};
     timer_init(&d->look, env->timers, look_at_voucher, d);
     timer_init(&d->delayed, env->timers, connect_delayed, d);
+    timer_init(&d->patient, env->timers, look_at_waiting, d);
     TAILQ_INIT(&d->connections);
     d->room = malloc((size_t)2 * STREAM_ROOM);
     if (env->ops != NULL)
         d->voucher = voucher_new(env->ops, env->base, on_vouched, d);
-    if (begin(d, &err) == 0)
+    if (begin(d, err) == 0)
         return d;
-    log_warning("transport: there are no direct connections: %s; messages go by %s", err.text,
-                env->native_name);
     direct_close(d, 0);
     return NULL;
 }
@@ -284,6 +353,7 @@ void direct_close(struct direct *d, unsigned ms)
     wire_out_free(&d->credential);
     timer_stop(&d->look);
     timer_stop(&d->delayed);
+    timer_stop(&d->patient);
     free(d->room);
     free(d);
 }

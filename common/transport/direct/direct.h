@@ -2,7 +2,7 @@
 /** @file
  * Direct connections between servers of a step, over TCP: beneath the link, beside the resource
  * manager's own way, the native one. The face of this folder; from bottom to top it is
- * addresses, record and hello, announce, vouch, stream, shake and callers, peers, direct.
+ * addresses, record and hello, announce, vouch, stream, shake and callers, waiting, peers, direct.
  *
  * The first bytes to a server go the native way, behind an announcement: where this server listens,
  * and its key. The server that holds an announcement connects, and from then on frames go directly.
@@ -10,8 +10,11 @@
  * the peer has not said to have taken; so nothing waits for it, and nothing is lost by it. The link
  * drops what comes twice and sorts what comes late.
  *
- * Whether a server has left or is lost only the resource manager's way decides. What is learnt here
- * of a server, that it is there, is handed to the back end.
+ * Where the settings require direct connections, frames wait for one instead, and only
+ * announcements go natively. A server that none can be made to counts as lost.
+ *
+ * Whether a server has left or is lost only the resource manager's way decides otherwise. What is
+ * learnt here of a server, that it is there, is handed to the back end.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_DIRECT_H
@@ -49,6 +52,10 @@ struct direct_env {
     void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
     /** Takes frames. @param data borrowed @param whole as in stream_env::receive */
     void (*receive)(void *arg, const void *data, size_t len, struct shared_bytes *whole);
+    /** Of CONF_DIRECT_REQUIRE: frames to a server have waited for so many ms for a connection.
+     * direct_forget() is expected. @param why a clause, borrowed */
+    void (*unreachable)(void *arg, uint32_t node, const char *why);
+    int64_t patience;
     /** A server is there. */
     void (*heard)(void *arg, uint32_t node);
     /** What to call a server, and the native way, in messages. */
@@ -63,13 +70,13 @@ struct direct_peer {
     uint64_t bytes;                /**< of them */
 };
 
-/** Begins to listen. @return NULL: there are no direct connections; where that is not what the
- * settings say, a line says why */
-struct direct *direct_open(const struct direct_env *env);
+/** Begins to listen. @return NULL: there are no direct connections, and @p err says why unless that
+ * is what the settings say */
+struct direct *direct_open(const struct direct_env *env, struct err *err);
 
-/** Sends a frame, directly or natively. @param direct NULL is not allowed @param data malloc()ed,
- * taken over @param body the frame's end, after @p data, which others may have as well; borrowed:
- * it is held as long as it is needed. NULL: @p data is all */
+/** Sends a frame, directly or, where the settings allow it, natively. @param direct NULL is not
+ * allowed @param data malloc()ed, taken over @param body the frame's end, after @p data, which
+ * others may have as well; borrowed: it is held as long as it is needed. NULL: @p data is all */
 void direct_send(struct direct *direct, uint32_t node, void *data, size_t len,
                  struct shared_bytes *body, enum frame_care care);
 

@@ -40,7 +40,10 @@ struct peer {
     unsigned char proof[SEAL_PROOF]; /**< of the announcement that all this is from */
     unsigned char *said;             /**< owned: the announcement that is being opened */
     size_t said_len;
-    struct connection *current; /**< by which frames go; NULL: natively */
+    struct connection *current;              /**< by which frames go; NULL: natively */
+    struct outgoing *waiting, **waiting_end; /**< owned: frames that wait for a connection */
+    int64_t waits_since;                     /**< now_ms(), since when they do */
+    char *why; /**< owned: why the last connection, or try, has failed; NULL: none has */
     bool lost;
     bool was_up;
     bool has_failed;  /**< once, and there was no connection since */
@@ -64,6 +67,9 @@ struct direct {
     unsigned char *room;  /**< STREAM_ROOM bytes to read to, and as many to write from */
     struct timer look;    /**< at the voucher */
     struct timer delayed; /**< to connect to peers */
+    struct timer patient; /**< at frames that wait */
+    int64_t looked_at;    /**< now_ms(), when that last went, or was started */
+    char instead[96];     /**< what messages do without a connection, a clause */
     bool hurry, closing;
     unsigned warned;       /**< lines about ways that failed */
     struct peer **buckets; /**< by node */
@@ -71,6 +77,23 @@ struct direct {
     TAILQ_HEAD(connections, connection) connections;
     unsigned nconnections;
 };
+
+/** Whether nothing but announcements may go natively. */
+static inline bool direct_is_required(const struct direct *direct)
+{
+    return direct->env.conf->mode == CONF_DIRECT_REQUIRE;
+}
+
+/* ---- waiting.c ---- */
+
+enum { WAITING_LOOK_MS = 100 }; /**< between looks at what waits */
+
+/** Keeps frames until a connection to the server is there. @param frames taken over, of any number;
+ * freed if the server was given up, or this one ends */
+void peer_wait(struct peer *peer, struct outgoing *frames);
+
+/** Takes out what has waited. */
+struct outgoing *peer_take_waiting(struct peer *peer);
 
 /* ---- peers.c ---- */
 
@@ -100,7 +123,8 @@ void peer_ended(void *arg, struct stream *stream, const char *why);
  * is no warning */
 void peer_tell(struct peer *peer, bool ends, const char *why);
 
-/** Sends a frame the native way, which takes it in one piece. @param data taken over
+/** Sends a frame the native way, which takes it in one piece, or drops it with a line where the
+ * settings do not allow that. @param data taken over
  * @param body its end, borrowed; may be NULL */
 void peer_send_natively(struct direct *direct, uint32_t node, void *data, size_t len,
                         const struct shared_bytes *body, enum frame_care care);

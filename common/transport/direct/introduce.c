@@ -61,7 +61,8 @@ void direct_announce(struct peer *p, int64_t now)
     }
     wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
     void *data = wire_out_take(&out, &len);
-    d->env.native(d->env.arg, p->node, data, len, CARE_MAY);
+    /* Where frames wait for a connection, nothing else tells whether the server is there. */
+    d->env.native(d->env.arg, p->node, data, len, p->waiting != NULL ? CARE_SHOULD : CARE_MAY);
 }
 
 static void announce_to_all(struct direct *d)
@@ -79,8 +80,8 @@ void direct_sealed(struct direct *d, const void *credential, size_t len)
     wire_out_free(&d->credential);
     if (credential == NULL || len > ANNOUNCE_CREDENTIAL_MAX) {
         log_warning("transport: no credential can be made, as by a munged that does not run: "
-                    "other servers cannot connect to this one, and messages go by %s",
-                    d->env.native_name);
+                    "other servers cannot connect to this one, and %s",
+                    d->instead);
         d->sealed_at = now_ms(); /* and so not again for a while */
         return;
     }

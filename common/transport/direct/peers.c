@@ -17,8 +17,9 @@ enum {
     BUCKETS = 64,
     BACKOFF_FIRST_MS = 1000,
     BACKOFF_MAX_MS = 60000,
-    STEADY_MS = 10000, /* a connection that has lasted so long was a good one */
-    FULL_MS = 1000,    /* until a look whether one of our connections can be spared */
+    BACKOFF_WAITING_MS = 2000, /* where messages wait for it */
+    STEADY_MS = 10000,         /* a connection that has lasted so long was a good one */
+    FULL_MS = 1000,            /* until a look whether one of our connections can be spared */
     WARNINGS = 4,
 };
 
@@ -48,6 +49,11 @@ static void grow(struct direct *d)
     d->nbuckets = n;
 }
 
+static unsigned first_backoff(const struct direct *d)
+{
+    return direct_is_required(d) ? WAITING_LOOK_MS : BACKOFF_FIRST_MS;
+}
+
 struct peer *peer_make(struct direct *d, uint32_t node)
 {
     struct peer *p = peer_find(d, node);
@@ -60,7 +66,7 @@ struct peer *peer_make(struct direct *d, uint32_t node)
         return NULL;
     p->direct = d;
     p->node = node;
-    p->backoff = BACKOFF_FIRST_MS;
+    p->backoff = first_backoff(d);
     p->next = d->buckets[node % d->nbuckets];
     d->buckets[node % d->nbuckets] = p;
     d->npeers++;
@@ -72,16 +78,19 @@ void peer_tell(struct peer *p, bool ends, const char *why)
     struct direct *d = p->direct;
     bool loud = !ends && !d->closing && !d->hurry && d->warned < WARNINGS;
     d->warned += loud;
+    free(p->why);
+    p->why = strdup(why);
     log_write(loud ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-              "transport: no direct connection with %s: %s; messages go by %s instead%s",
-              d->env.name(d->env.arg, p->node), why, d->env.native_name,
+              "transport: no direct connection with %s: %s; %s%s", d->env.name(d->env.arg, p->node),
+              why, d->instead,
               loud && d->warned == WARNINGS ? "; more such lines are of level info" : "");
 }
 
 static void try_later(struct peer *p)
 {
+    unsigned most = direct_is_required(p->direct) ? BACKOFF_WAITING_MS : BACKOFF_MAX_MS;
     p->again_at = now_ms() + p->backoff;
-    p->backoff = 2 * p->backoff < BACKOFF_MAX_MS ? 2 * p->backoff : BACKOFF_MAX_MS;
+    p->backoff = 2 * p->backoff < most ? 2 * p->backoff : most;
 }
 
 /* Ends the connection that was used least recently and has nothing under way, when with @p more of
@@ -108,8 +117,8 @@ static bool make_room(struct direct *d, unsigned more, const struct connection *
 void peer_connect(struct peer *p, int64_t now)
 {
     struct direct *d = p->direct;
-    if (p->way != WAY_KNOWN || p->lost || d->closing || d->hurry || peer_is_up(p) ||
-        now < p->again_at)
+    if (p->way != WAY_KNOWN || p->lost || d->closing || (d->hurry && !direct_is_required(d)) ||
+        peer_is_up(p) || now < p->again_at)
         return;
     if (!make_room(d, 1, NULL)) {
         p->again_at = now + FULL_MS;
@@ -157,6 +166,44 @@ static void choose(struct peer *p, struct connection *c)
         stream_bye(old->stream);
 }
 
+void peer_send_natively(struct direct *d, uint32_t node, void *data, size_t len,
+                        const struct shared_bytes *body, enum frame_care care)
+{
+    if (direct_is_required(d)) {
+        log_error("a frame of %zu bytes to %s is lost: it is too long, or memory is used up",
+                  len + (body != NULL ? body->len : 0), d->env.name(d->env.arg, node));
+        free(data);
+        return;
+    }
+    data = shared_bytes_join(data, &len, body);
+    if (data != NULL)
+        d->env.native(d->env.arg, node, data, len, care);
+    else
+        log_error("a frame to node %u is lost: out of memory", node);
+}
+
+/* What a connection has not delivered goes by another one of that server, or natively. */
+static void send_again(struct peer *p, struct outgoing *list)
+{
+    struct direct *d = p->direct;
+    while (list != NULL) {
+        struct outgoing *o = list;
+        list = o->next;
+        if (peer_is_up(p)) {
+            stream_send(p->current->stream, o);
+            continue;
+        }
+        if (direct_is_required(d)) {
+            o->next = NULL;
+            peer_wait(p, o);
+            continue;
+        }
+        peer_send_natively(d, p->node, o->data, o->len, o->body, o->care);
+        shared_bytes_drop(o->body);
+        free(o);
+    }
+}
+
 void peer_up(void *arg, uint32_t node, int fd, struct seal *seal, bool ours)
 {
     struct direct *d = arg;
@@ -186,38 +233,14 @@ void peer_up(void *arg, uint32_t node, int fd, struct seal *seal, bool ours)
     p->was_up = true;
     p->has_failed = false;
     p->again_at = 0;
+    free(p->why);
+    p->why = NULL;
     choose(p, c);
+    send_again(p, peer_take_waiting(p));
     if (d->hurry)
         stream_hurry(c->stream);
     make_room(d, 0, c);
     d->env.heard(d->env.arg, node);
-}
-
-void peer_send_natively(struct direct *d, uint32_t node, void *data, size_t len,
-                        const struct shared_bytes *body, enum frame_care care)
-{
-    data = shared_bytes_join(data, &len, body);
-    if (data != NULL)
-        d->env.native(d->env.arg, node, data, len, care);
-    else
-        log_error("a frame to node %u is lost: out of memory", node);
-}
-
-/* What a connection has not delivered goes by another one of that server, or natively. */
-static void send_again(struct peer *p, struct outgoing *list)
-{
-    struct direct *d = p->direct;
-    while (list != NULL) {
-        struct outgoing *o = list;
-        list = o->next;
-        if (peer_is_up(p)) {
-            stream_send(p->current->stream, o);
-            continue;
-        }
-        peer_send_natively(d, p->node, o->data, o->len, o->body, o->care);
-        shared_bytes_drop(o->body);
-        free(o);
-    }
 }
 
 void peer_ended(void *arg, struct stream *stream, const char *why)
@@ -238,8 +261,8 @@ void peer_ended(void *arg, struct stream *stream, const char *why)
     }
     stream_free(stream);
     free(c);
-    if (lasted >= STEADY_MS)
-        p->backoff = BACKOFF_FIRST_MS;
+    if (lasted >= STEADY_MS || direct_is_required(d))
+        p->backoff = first_backoff(d);
     if (why != NULL && !p->lost && p->current == NULL) {
         peer_tell(p, ends, why);
         try_later(p);
@@ -264,6 +287,8 @@ void peers_free(struct direct *d)
             struct peer *p = d->buckets[i];
             d->buckets[i] = p->next;
             free(p->said);
+            free(p->why);
+            outgoing_free(p->waiting);
             free(p);
         }
     free(d->buckets);

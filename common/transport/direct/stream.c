@@ -62,7 +62,7 @@ bool stream_move(struct stream *s, enum stream_event event)
     return to != STATES_NONE;
 }
 
-static void outgoing_free(struct outgoing *list)
+void outgoing_free(struct outgoing *list)
 {
     while (list != NULL) {
         struct outgoing *next = list->next;

@@ -41,6 +41,9 @@ struct outgoing {
 /** @return its bytes */
 size_t outgoing_len(const struct outgoing *frame);
 
+/** Frees a list of them. @param list may be NULL */
+void outgoing_free(struct outgoing *list);
+
 enum {
     STREAM_ROOM = 4 * RECORD_BYTES, /**< bytes that are read or written at once */
     STREAM_RECORDS = 1 << 30,       /**< that a connection's keys seal, in each direction */

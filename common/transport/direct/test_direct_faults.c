@@ -298,6 +298,54 @@ static void nobody_answers(void **state)
     close(full);
 }
 
+/* Nothing but announcements goes natively: frames wait for a connection, and go on by the next one
+ * when it is cut. */
+static void required(void **state)
+{
+    (void)state;
+    kit.conf.mode = CONF_DIRECT_REQUIRE;
+    assert_true(kit_open(0) && kit_open(1));
+    proxy_open(&proxy, 0);
+    proxy.cut_side = 1;
+    proxy.cut_at = CHALLENGE_BYTES + WELCOME_BYTES + 100;
+    kit.servers[0].deaf = true; /* server 1 connects, and by the proxy */
+    kit_send(0, 1, 0, SIZE);
+    assert_int_equal(direct_peer(kit.servers[0].direct, 1).must, 1);
+    send_all(FRAMES);
+    assert_true(proxy.connections > 1);
+    assert_int_equal(kit.servers[0].native_in + kit.servers[1].native_in, 0);
+    proxy_close(&proxy);
+}
+
+/* No connection can be made: the server counts as lost after a while, which is said, and nothing is
+ * kept for it. */
+static bool is_given_up(void)
+{
+    return kit_logged("unreachable: ") > 0;
+}
+
+static void required_and_not_there(void **state)
+{
+    (void)state;
+    kit.conf.mode = CONF_DIRECT_REQUIRE;
+    assert_true(kit_open(0) && kit_open(1));
+    kit.servers[0].direct->port = 1; /* where nobody listens */
+    kit.servers[0].deaf = true;
+    int64_t since = now_ms();
+    kit_send(1, 0, 0, SIZE);
+    kit_send(0, 1, 1, SIZE);
+    assert_true(kit_run(is_given_up, LONG_MS));
+    assert_true(now_ms() - since >= KIT_PATIENCE);
+    assert_true(kit_logged("no direct connection with it, which muster.json requires") > 0);
+    kit_run(never, WAITING_LOOK_MS + 100);
+    assert_int_equal(kit_logged("unreachable: "), 2);
+    assert_int_equal(kit_logged("port 1: Connection refused"), kit_logged("Connection refused"));
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(direct_peer(kit.servers[i].direct, 1 - i).queued, 0);
+        assert_int_equal(kit.servers[i].native_in, 0);
+    }
+}
+
 /* There is no such interface, or no port is free: it is said, and all goes natively. */
 static void nowhere_to_listen(void **state)
 {
@@ -307,16 +355,17 @@ static void nowhere_to_listen(void **state)
     (void)state;
     strcpy(kit.conf.where, "nosuch0");
     assert_false(kit_open(0));
-    assert_int_equal(kit_logged("no interface \"nosuch0\" that is up has an address here"), 1);
+    assert_non_null(
+        strstr(kit.err.text, "no interface \"nosuch0\" that is up has an address here"));
     strcpy(kit.conf.where, "203.0.113.0/24");
     assert_false(kit_open(0));
-    assert_int_equal(kit_logged("this node has no address that fits 203.0.113.0/24"), 1);
+    assert_non_null(strstr(kit.err.text, "this node has no address that fits 203.0.113.0/24"));
     strcpy(kit.conf.where, "127.0.0.1");
     int taken = addresses_listen(&at, 0, 1, &port, &err);
     assert_true(taken >= 0);
     kit.conf.port = port;
     assert_false(kit_open(0));
-    assert_int_equal(kit_logged("can be listened on: Address already in use"), 1);
+    assert_non_null(strstr(kit.err.text, "can be listened on: Address already in use"));
     close(taken);
     assert_true(kit_open(0)); /* it was that */
 }
@@ -485,6 +534,8 @@ int main(void)
         TEST(stands_still),
         TEST(stands_still_and_is_written_to),
         TEST(nobody_answers),
+        TEST(required),
+        TEST(required_and_not_there),
         TEST(nowhere_to_listen),
         TEST(credentials_hang),
         TEST(ends_while_credentials_hang),

@@ -130,6 +130,13 @@ static void heard(void *arg, uint32_t node)
     s->heard |= 1u << node;
 }
 
+static void unreachable(void *arg, uint32_t node, const char *why)
+{
+    const struct kit_server *s = arg;
+    log_warning("unreachable: %s", why);
+    direct_forget(s->direct, node);
+}
+
 static const char *name(void *arg, uint32_t node)
 {
     static const char *const names[KIT_SERVERS] = {"n0", "n1", "n2", "n3", "n4", "n5"};
@@ -173,10 +180,13 @@ bool kit_open(uint32_t index)
                                    .turn = turn,
                                    .native = native,
                                    .receive = receive,
+                                   .unreachable = unreachable,
+                                   .patience = KIT_PATIENCE,
                                    .heard = heard,
                                    .name = name,
                                    .native_name = "the test"};
-    s->direct = direct_open(&env);
+    kit.err = (struct err){0};
+    s->direct = direct_open(&env, &kit.err);
     return s->direct != NULL;
 }
 

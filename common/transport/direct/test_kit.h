@@ -9,7 +9,13 @@
 
 #include "common/transport/direct/direct_private.h"
 
-enum { KIT_SERVERS = 6, KIT_FRAMES = 512, KIT_STEP = 77, KIT_LINES = 64 };
+enum {
+    KIT_PATIENCE = 2000 /* ms */,
+    KIT_SERVERS = 6,
+    KIT_FRAMES = 512,
+    KIT_STEP = 77,
+    KIT_LINES = 64
+};
 
 /** One server. */
 struct kit_server {
@@ -51,6 +57,7 @@ struct kit {
     unsigned warnings; /**< lines of that level */
     char lines[KIT_LINES][512];
     unsigned nlines; /**< of level info and above */
+    struct err err;  /**< of kit_open() */
 };
 
 extern struct kit kit;
