@@ -14,6 +14,7 @@
 #include "common/server/steps/book.h"
 #include "common/server/tasks/task.h"
 #include "common/tracker/engine.h"
+#include "common/tracker/values/ranges.h"
 #include "common/transport/ask.h"
 #include "common/transport/direct/direct.h"
 #include "common/transport/link.h"
@@ -171,6 +172,7 @@ struct server {
     struct link *link;
     LIST_HEAD(, departure)
     departures;                /**< departed.c: servers that have ended in order, just now */
+    struct ranges in_order;    /**< departed.c: all of the step that have */
     struct view *view;         /**< who is in the step, and what is said to all: view/view.h */
     struct agreed *agreed;     /**< agreed.c: what is known here of those who are not any more */
     enum beside beside;        /**< cut.c: the user's word of a program beside a task */

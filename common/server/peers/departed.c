@@ -115,6 +115,8 @@ static void on_due(void *arg, struct timer *timer)
 static void leave(struct server *server, uint32_t node, enum how how, const char *why)
 {
     struct departure *d = calloc(1, sizeof *d);
+    if (how == LEFT || how == ABSENT)
+        ranges_put(&server->in_order, node); /* with no memory it is shown as lost */
     if (d == NULL) {
         gone(server, node, how, why);
         return;
@@ -158,4 +160,5 @@ void departed_free(struct server *server)
 {
     while (!LIST_EMPTY(&server->departures))
         forget(LIST_FIRST(&server->departures));
+    ranges_free(&server->in_order);
 }

@@ -185,8 +185,11 @@ static const char *why_silent(const struct server *server, uint32_t node, int32_
     case PMIX_ERR_TIMEOUT:
         return late;
     case PMIX_ERR_LOST_CONNECTION:
-        return server->rm_ops->peer(server->rm, node).state == RM_PEER_LEFT ? "its tasks have ended"
-                                                                            : "its server is lost";
+        /* The back end is told when the last messages must have come. */
+        return ranges_have(&server->in_order, node) ||
+                       server->rm_ops->peer(server->rm, node).state == RM_PEER_LEFT
+                   ? "its tasks have ended"
+                   : "its server is lost";
     case VIEW_TOO_LONG:
         return "all answers together are too long";
     default:
