@@ -220,7 +220,7 @@ close_inherited() {
 }
 
 all_stopped() { [ "$(letters_of hold | grep -c T)" = 8 ]; }
-none_stopped() { ! letters_of hold | grep -q '[Tt]'; }
+none_stopped() { [[ $(letters_of hold) != *[Tt]* ]]; }
 no_looker() { [ -z "$(pids_of muster-status)$(pids_of sleep)" ]; }
 
 # What all ranks do, and nothing of the tool is left when it is killed while it has stopped them.
@@ -239,6 +239,17 @@ look_at_stacks() {
   check 'it is killed: nothing of it is left' "$(pids_of muster-status)" until_true 60 no_looker
 }
 
+# A command on each node, and beside ranks.
+attach() {
+  local found
+  found=$("$prefix/bin/muster-attach" "$step" -- echo on %n 2>&1 | sort | tr '\n' ';')
+  check 'muster-attach on each node' "$found" [ "$found" = '[node0] on node0;[node1] on node1;' ]
+  found=$("$prefix/bin/muster-attach" --ranks 2,5 "$step" -- readlink /proc/%p/exe 2>&1 | sort | tr '\n' ';')
+  check 'muster-attach beside ranks' "$found" [ "$found" = "[2] $clients/hold;[5] $clients/hold;" ]
+  found=$("$prefix/bin/muster-attach" --ranks 2,9 "$step" -- true 2>&1)
+  check 'muster-attach: no such rank' "status $?: $found" [ "$found" = 'muster-attach: --ranks: there is no rank 9; the ranks are 0-7' ]
+}
+
 # Its servers are found by no more than being there.
 part_status() {
   local launcher watcher listed
@@ -252,6 +263,7 @@ part_status() {
   listed=$("$prefix/bin/muster-status" "$step")
   check 'and shows it by that name' "$listed" grep -qE 'of .*: 2 of 2 nodes answer$' <<<"$listed"
   look_at_stacks
+  attach
   "$prefix/bin/muster-status" --watch=1 "$step" >"$work/watched" 2>&1 &
   watcher=$!
   check '--watch looks again' "$(cat "$work/watched")" until_true 60 looked_twice

@@ -12,7 +12,8 @@ file, and without a word; pps as srun starts it beside the step, and as it is st
 URI; pattrs says what muster serves; pctrl pauses a rank, ends it, and then the step. To bob none of them says anything. When the step ends nothing is left of it.
 
 muster-status --stacks, started where srun is, shows what each rank does, to alice and root; when it is killed, no task
-stays stopped, and nothing of it is left.
+stays stopped, and nothing of it is left. muster-attach runs a command on each node, or beside ranks, as alice, and
+leaves as little when it is killed.
 
 PART is find or stacks; by default all. Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -33,6 +34,8 @@ if [ "$(id -u)" != 0 ]; then skip tools 'needs root'; summary; exit; fi
 status_tool=/opt/muster/bin/muster-status
 
 as_alice() { setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp "$@"; }
+# as_alice_alone COMMAND... &: the same; $! is the command itself, and no shell
+as_alice_alone() { exec setpriv --reuid alice --regid "$(id -g alice)" --init-groups --inh-caps=-all env HOME=/tmp "$@"; }
 
 # start_step CLIENT ARG...: alice's, which goes on without a lost task, of four ranks on two nodes, in the background; sets $job, $step
 holds() { has_lines 4 'HOLD rank' "$work/step.log"; }
@@ -140,14 +143,45 @@ all_answer() { asked=$(on node2 alice "$status_tool" "$step" 2>&1) && grep -q ' 
 # ---- what the ranks do ----
 
 all_stopped() { [ "$(letters_of hold | grep -c T)" = 4 ]; }
-none_stopped() { ! letters_of hold | grep -q '[Tt]'; }
-no_looker() { [ -z "$(pids_of muster-status)$(pids_of eu-stack)$(pgrep -f '^sleep 4711$')" ]; }
+none_stopped() { [[ $(letters_of hold) != *[Tt]* ]]; }
+no_looker() { [ -z "$(pids_of muster-status)$(pids_of muster-attach)$(pids_of eu-stack)$(pgrep -f '^sleep 4711$')" ]; }
 stacks_said() {
   grep -qE '^fence of 4 processes has waited for [0-9]+ s: missing (rank 3|one or more of ranks 2-3) on node2$' <<<"$found" &&
     grep -qE '^3 ranks  main > PMIx_Fence  \(0-2 on node1,node2\)$' <<<"$found" &&
     grep -qE '^1 rank   main > sleep_ms > .*nanosleep.*  \(3 on node2\)$' <<<"$found"
 }
 look_at_stacks() { found=$(as_alice "$status_tool" --stacks "$step" 2>&1) && stacks_said; }
+
+# attached WHAT LINES COMMAND...: the lines that muster-attach prints, sorted, with ";" at their ends
+attached() {
+  local what=$1 lines=$2 found
+  shift 2
+  found=$("$@" 2>&1 | sort | tr '\n' ';')
+  check "$what" "$found" [ "$found" = "$lines" ]
+}
+
+# Beside the held step: a command on each node, and beside ranks.
+attach() {
+  local tool_attach=/opt/muster/bin/muster-attach tool status
+  # shellcheck disable=SC2016  # for the shell there
+  attached 'a command on each node' '[node1] on node1 4 %;[node2] on node2 4 %;' \
+    as_alice "$tool_attach" "$step" -- sh -c 'echo on %n $((2 + 2)) %%'
+  # shellcheck disable=SC2016  # for the shell there
+  attached 'a command beside ranks, as the owner' "[1] $clients/hold alice;[2] $clients/hold alice;" \
+    "$tool_attach" --ranks 1-2 "$step" -- sh -c 'echo $(readlink /proc/%p/exe) $(id -un)'
+  as_alice "$tool_attach" --ranks 3 "$step" -- sh -c 'exit 7' >"$work/attach.log" 2>&1
+  status=$?
+  check 'its status' "status $status: $(cat "$work/attach.log")" [ $status = 7 ]
+  attached 'bob may not' "muster-attach: step ${step%.0} is alice's; only its owner and root may look at it;" \
+    setpriv --reuid bob --regid "$(id -g bob)" --init-groups --inh-caps=-all "$tool_attach" "$step" -- true
+  as_alice_alone "$tool_attach" "$step" -- sh -c 'kill -STOP %p; sleep 4711 & sleep 4711' >"$work/killed.log" 2>&1 &
+  tool=$!
+  check 'a command has stopped the tasks' "$(letters_of hold | tr '\n' ' ')" until_true 60 all_stopped
+  kill -9 $tool
+  wait $tool 2>/dev/null
+  check 'muster-attach is killed: no task stays stopped' "$(letters_of hold | tr '\n' ' ')" until_true 60 none_stopped
+  check 'muster-attach is killed: nothing of it is left' "$(pids_of muster-attach) $(pgrep -af '^sleep 4711$')" until_true 60 no_looker
+}
 
 part_stacks() {
   local found='' tool
@@ -162,13 +196,14 @@ part_stacks() {
   found=$(setpriv --reuid bob --regid "$(id -g bob)" --init-groups --inh-caps=-all "$status_tool" --stacks "$step" 2>&1)
   check 'bob is refused' "status $?: $found" [ "$found" = "muster-status: step ${step%.0} is alice's; only its owner and root may look at it" ]
   make_fake "$MUSTER_CI_DIR/shared/fake"
-  as_alice env PATH="$fake:$PATH" "$status_tool" --stacks "$step" >"$work/killed.log" 2>&1 &
+  as_alice_alone env PATH="$fake:$PATH" "$status_tool" --stacks "$step" >"$work/killed.log" 2>&1 &
   tool=$!
   check 'a tool has stopped the tasks' "$(letters_of hold | tr '\n' ' ')" until_true 60 all_stopped
   kill -9 $tool
   wait $tool 2>/dev/null
   check 'it is killed: no task stays stopped' "$(letters_of hold | tr '\n' ' ')" until_true 60 none_stopped
   check 'it is killed: nothing of it is left' "$(pids_of muster-status) $(pids_of eu-stack)" until_true 60 no_looker
+  attach
   check 'the step goes on' "$(tail -n 3 "$work/step.log" | tr '\n' ';')" kill -0 "$srun"
   scancel "$job"
   wait "$srun"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* muster-status: shows what the muster-servers of a step wait for. man/muster-status.1 has the
  * rest. */
-#include "common/conf/conf_file.h"
 #include "common/server/status/status.h"
 #include "common/status/find.h"
+#include "common/status/here.h"
 #include "common/status/program.h"
 #include "common/status/stacks.h"
 #include "common/status/stats.h"
 #include "common/status/trace_merge.h"
+#include "common/status/user.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
 #include "include/muster.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,18 +134,6 @@ static void show(json_object *state, const struct output *output, uid_t uid, str
     json_object_put(state);
 }
 
-/* By name, or by number on a node that does not know the name. */
-static bool read_user(const char *text, uid_t *uid)
-{
-    const struct passwd *user = getpwnam(text);
-    char *end;
-    unsigned long number = user != NULL ? user->pw_uid : strtoul(text, &end, 10);
-    if (user == NULL && (text[0] < '0' || text[0] > '9' || *end != '\0' || number >= (uid_t)-1))
-        return false;
-    *uid = (uid_t)number;
-    return true;
-}
-
 /* @return 0 and the options in @p find, or the status to end with + 1 */
 static int read_options(int argc, char **argv, struct find *find, struct output *output)
 {
@@ -195,7 +183,7 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
             fprintf(stderr, "muster-status: --stacks: %s is not \"full\"\n", optarg);
             return 3;
         case 'u':
-            if (read_user(optarg, &find->uid))
+            if (user_read(optarg, &find->uid))
                 break;
             fprintf(stderr, "muster-status: --user: there is no user %s\n", optarg);
             return 3;
@@ -241,16 +229,6 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
     return 3;
 }
 
-/* Where muster.json has the servers' directories made, as far as nothing else is said. */
-static const char *find_dir(char tmpdir[static CONF_PATH_SIZE], struct err *err)
-{
-    const char *path = geteuid() != 0 ? getenv("MUSTER_CONF") : NULL;
-    if (conf_file_tmpdir(path != NULL ? path : MUSTER_CONF_PATH, path != NULL ? getuid() : 0,
-                         tmpdir, err) != 0)
-        return NULL;
-    return tmpdir[0] != '\0' ? tmpdir : "/tmp";
-}
-
 /* Without a step: all steps that have a server here, a line each. */
 static void list(const struct find *find, bool json, struct err *err)
 {
@@ -275,24 +253,15 @@ static void list(const struct find *find, bool json, struct err *err)
     free(steps);
 }
 
-/* @return the path of this program, for other nodes */
-static const char *own_path(char path[static PATH_MAX], struct err *err)
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (n < 0)
-        err_set(err, "cannot find out where this program is: %s", strerror(errno));
-    path[n > 0 ? n : 0] = '\0';
-    return n > 0 ? path : NULL;
-}
-
 static json_object *get_stacks(const struct find *find, const struct output *output,
                                struct found *found, struct err *err)
 {
     char path[PATH_MAX];
     if (!find->all)
         return stacks_here(find, &output->memory, found, err);
-    return own_path(path, err) != NULL ? stacks_everywhere(find, path, &output->memory, found, err)
-                                       : NULL;
+    return here_program(path, sizeof path, err) != NULL
+               ? stacks_everywhere(find, path, &output->memory, found, err)
+               : NULL;
 }
 
 static json_object *get_state(const struct find *find, struct found *found, struct err *err)
@@ -384,7 +353,7 @@ int main(int argc, char **argv)
     if (output.traces != NULL)
         trace_merge(stdout, stderr, output.traces, ntraces, &err);
     else if (find.dir == NULL)
-        find.dir = find_dir(tmpdir, &err);
+        find.dir = user_dir(tmpdir, &err);
     if (find.dir != NULL && output.pieces)
         say_pieces(&find, &output, &err);
     else if (find.dir != NULL && output.watch > 0)

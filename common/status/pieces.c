@@ -5,6 +5,7 @@
 #include "common/status/pieces.h"
 
 #include "common/status/find.h"
+#include "common/status/lines.h"
 #include "common/status/program.h"
 #include "common/util/clock.h"
 
@@ -138,6 +139,7 @@ json_object *pieces_end(struct pieces *pieces)
 struct source {
     const struct reach_line *line; /* NULL: none */
     struct program program;
+    struct lines errors;
     char text[LINE_BYTES];
     size_t len;
     bool skips; /* the rest of a line that was too long */
@@ -163,12 +165,16 @@ static void start_some(struct run *run)
         const struct reach_line *line = &run->reach->lines[run->next++];
         const struct program_plan plan = {.argv = line->argv,
                                           .env = line->env,
+                                          .owner = run->reach->owner,
                                           .death = SIGTERM,
                                           .reads_out = true,
+                                          .reads_errors = true,
+                                          .apart = true,
                                           .no_input = true,
                                           .memory = run->memory};
         source->len = 0;
         source->skips = false;
+        source->errors = (struct lines){.to = stderr, .mask = true};
         if (program_start(&source->program, &plan) == 0)
             source->line = line;
         else
@@ -209,7 +215,8 @@ static void read_source(struct run *run, struct source *source)
         source->len += (size_t)n;
         take_lines(run, source);
     } else if (n == 0 || errno != EINTR) {
-        end_source(source);
+        close(source->program.out);
+        source->program.out = -1;
     }
 }
 
@@ -229,18 +236,26 @@ static void end_all(struct run *run)
 /* @return whether some run */
 static bool wait_some(struct run *run)
 {
-    struct pollfd fds[AT_ONCE];
+    struct pollfd fds[2 * AT_ONCE];
     bool open = false;
     for (int i = 0; i < AT_ONCE; i++) {
         const struct source *source = &run->sources[i];
-        fds[i] = (struct pollfd){.fd = source->line != NULL ? source->program.out : -1,
-                                 .events = POLLIN};
-        open |= source->line != NULL;
+        bool runs = source->line != NULL;
+        fds[2 * i] = (struct pollfd){.fd = runs ? source->program.out : -1, .events = POLLIN};
+        fds[2 * i + 1] =
+            (struct pollfd){.fd = runs ? source->program.errors : -1, .events = POLLIN};
+        open |= runs;
     }
-    int rc = open ? poll(fds, AT_ONCE, deadline_left(run->deadline)) : 0;
-    for (int i = 0; i < AT_ONCE && rc > 0; i++)
-        if (fds[i].revents != 0)
-            read_source(run, &run->sources[i]);
+    int rc = open ? poll(fds, 2 * AT_ONCE, deadline_left(run->deadline)) : 0;
+    for (int i = 0; i < AT_ONCE && rc > 0; i++) {
+        struct source *source = &run->sources[i];
+        if (fds[2 * i].revents != 0)
+            read_source(run, source);
+        if (fds[2 * i + 1].revents != 0)
+            lines_read(&source->errors, &source->program.errors);
+        if (source->line != NULL && source->program.out < 0 && source->program.errors < 0)
+            end_source(source);
+    }
     if (open && now_ms() >= run->deadline)
         end_all(run);
     return open;

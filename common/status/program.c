@@ -5,6 +5,7 @@
  */
 #include "common/status/program.h"
 
+#include "common/status/owner.h"
 #include "common/util/clock.h"
 
 #include <errno.h>
@@ -38,62 +39,91 @@ struct rlimit program_limit_memory(unsigned long bytes)
     return before;
 }
 
-static _Noreturn void become(const struct program_plan *plan, pid_t parent, int out, int ready)
+/* Both ends of the pipes that a plan asks for. */
+struct pipes {
+    int out[2], errors[2], ready[2];
+};
+
+static void close_pipe(int pipe[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (pipe[i] >= 0)
+            close(pipe[i]);
+}
+
+static int open_pipes(struct pipes *pipes, const struct program_plan *plan)
+{
+    *pipes = (struct pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    bool out = plan->reads_out || (plan->reads_errors && !plan->apart);
+    if ((!out || pipe2(pipes->out, O_CLOEXEC) == 0) &&
+        (!plan->apart || pipe2(pipes->errors, O_CLOEXEC) == 0) &&
+        pipe2(pipes->ready, O_CLOEXEC) == 0)
+        return 0;
+    int error = errno;
+    close_pipe(pipes->out);
+    close_pipe(pipes->errors);
+    errno = error;
+    return -1;
+}
+
+static _Noreturn void become(const struct program_plan *plan, pid_t parent,
+                             const struct pipes *pipes)
 {
     sigset_t none;
     int null;
     sigemptyset(&none);
-    if (prctl(PR_SET_PDEATHSIG, plan->death) != 0 || getppid() != parent)
+    struct err err = {0};
+    setsid();
+    if (owner_become(plan->owner, 0, &err) != 0) {
+        dprintf(STDERR_FILENO, "%s\n", err.text);
+        _exit(127);
+    }
+    if (prctl(PR_SET_PDEATHSIG, plan->death) != 0 || getppid() != parent) /* a new user clears it */
         _exit(127);
     if (plan->no_input && (null = open("/dev/null", O_RDONLY)) >= 0)
         dup2(null, STDIN_FILENO);
     if (plan->reads_out)
-        dup2(out, STDOUT_FILENO);
+        dup2(pipes->out[1], STDOUT_FILENO);
     if (plan->reads_errors)
-        dup2(out, STDERR_FILENO);
+        dup2(plan->apart ? pipes->errors[1] : pipes->out[1], STDERR_FILENO);
     if (plan->memory != NULL)
         setrlimit(RLIMIT_AS, plan->memory);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvpe(plan->argv[0], plan->argv, plan->env != NULL ? plan->env : environ);
     int error = errno;
-    if (write(ready, &error, sizeof error) < 0)
+    if (write(pipes->ready[1], &error, sizeof error) < 0)
         error = 0; /* nobody is there */
     _exit(127);
 }
 
 int program_start(struct program *program, const struct program_plan *plan)
 {
-    int out[2] = {-1, -1}, ready[2], error = 0;
+    struct pipes pipes;
+    int error = 0;
     pid_t parent = getpid();
-    *program = (struct program){.out = -1};
-    if (pipe2(ready, O_CLOEXEC) != 0)
+    *program = (struct program){.out = -1, .errors = -1};
+    if (open_pipes(&pipes, plan) != 0)
         return -1;
-    if ((plan->reads_out || plan->reads_errors) && pipe2(out, O_CLOEXEC) != 0) {
-        close(ready[0]);
-        close(ready[1]);
-        return -1;
-    }
     pid_t pid = fork();
     if (pid == 0)
-        become(plan, parent, out[1], ready[1]);
+        become(plan, parent, &pipes);
     if (pid < 0)
         error = errno;
-    close(ready[1]);
-    if (out[1] >= 0)
-        close(out[1]);
+    close(pipes.ready[1]);
+    pipes.ready[1] = -1;
     /* the pipe closes with the exec, unless that has failed */
-    if (pid > 0 && read(ready[0], &error, sizeof error) == sizeof error)
+    if (pid > 0 && read(pipes.ready[0], &error, sizeof error) == sizeof error)
         waitpid(pid, NULL, 0);
-    close(ready[0]);
-    if (error != 0) {
-        if (out[0] >= 0)
-            close(out[0]);
-        errno = error;
-        return -1;
+    close_pipe(pipes.ready);
+    if (error == 0) {
+        *program = (struct program){.pid = pid, .out = pipes.out[0], .errors = pipes.errors[0]};
+        pipes.out[0] = pipes.errors[0] = -1;
     }
-    *program = (struct program){.pid = pid, .out = out[0]};
-    return 0;
+    close_pipe(pipes.out);
+    close_pipe(pipes.errors);
+    errno = error;
+    return error == 0 ? 0 : -1;
 }
 
 int program_end(struct program *program)
@@ -101,10 +131,12 @@ int program_end(struct program *program)
     int status = -1;
     if (program->out >= 0)
         close(program->out);
+    if (program->errors >= 0)
+        close(program->errors);
     while (program->pid > 0 && waitpid(program->pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
-    *program = (struct program){.out = -1};
+    *program = (struct program){.out = -1, .errors = -1};
     return status;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Programs that a tool starts, and that do not outlive it.
+ *
+ * Root starts them as the owner of a step, to whom its terminal does not belong: they get none of
+ * its descriptors then (reads_out, reads_errors and no_input).
  */
 #ifndef MUSTER_STATUS_PROGRAM_H
 #define MUSTER_STATUS_PROGRAM_H
@@ -12,17 +15,21 @@
 
 /** A program that runs. */
 struct program {
-    pid_t pid; /**< 0: none */
-    int out;   /**< what it writes, to be closed by program_end(); -1: it writes where we write */
+    pid_t pid;  /**< 0: none */
+    int out;    /**< what it writes, to be closed by program_end(); -1: it writes where we write */
+    int errors; /**< the same of its standard error, if that comes apart; else -1 */
 };
 
-/** How to start one. */
+/** How to start one. It has a session of its own, so no signals of our terminal, and no way to it
+ * but by descriptors that it gets. */
 struct program_plan {
     char *const *argv;           /**< up to a NULL; the first is looked for in PATH */
     char *const *env;            /**< NULL: ours */
+    uid_t owner;                 /**< whose it is to be, when we are root; 0: ours */
     int death;                   /**< the signal that it gets when we end */
     bool reads_out;              /**< its standard output comes to us */
     bool reads_errors;           /**< so does its standard error */
+    bool apart;                  /**< by a pipe of its own */
     bool no_input;               /**< else it has ours */
     const struct rlimit *memory; /**< its limit; NULL: ours */
 };

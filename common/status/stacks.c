@@ -5,8 +5,8 @@
  */
 #include "common/status/stacks.h"
 
+#include "common/status/here.h"
 #include "common/status/look.h"
-#include "common/status/owner.h"
 #include "common/status/pieces.h"
 #include "common/status/reach.h"
 #include "common/util/text.h"
@@ -16,52 +16,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECES_MS = 25000 /* each node has its own deadline, which is less */, DEPTH_MAX = 16 };
-
-/* @return the only element of {"nodes":[STATE],...}, or NULL */
-static json_object *only_node(json_object *state)
-{
-    json_object *nodes = NULL, *node = NULL;
-    if (json_object_is_type(state, json_type_object) &&
-        json_object_object_get_ex(state, "nodes", &nodes) &&
-        json_object_is_type(nodes, json_type_array) && json_object_array_length(nodes) == 1)
-        node = json_object_array_get_idx(nodes, 0);
-    return json_object_is_type(node, json_type_object) ? node : NULL;
-}
-
-static pid_t first_pid(json_object *node)
-{
-    json_object *tasks = NULL, *pid = NULL;
-    json_object_object_get_ex(node, "tasks", &tasks);
-    for (size_t i = 0;
-         json_object_is_type(tasks, json_type_array) && i < json_object_array_length(tasks); i++)
-        if (json_object_object_get_ex(json_object_array_get_idx(tasks, i), "pid", &pid))
-            return json_object_get_int(pid);
-    return 0;
-}
+enum { PIECES_MS = 25000 /* each node has its own deadline, which is less */ };
 
 json_object *stacks_here(const struct find *find, const struct rlimit *memory, struct found *found,
                          struct err *err)
 {
-    char *text = find_guarded(find, found, err);
-    if (text == NULL)
-        return NULL;
-    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-    json_object *state =
-        tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)strlen(text)) : NULL;
-    json_object *node = only_node(state);
-    json_tokener_free(tokener);
-    free(text);
-    bool well = true;
-    if (node == NULL)
-        err_set(err, "what the server on this node says makes no sense");
-    else if (owner_become(found->owner, first_pid(node), err) == 0)
-        well = look_at_tasks(node, memory);
-    find_let_go(found, well);
-    if (err->text[0] == '\0')
-        return state;
-    json_object_put(state);
-    return NULL;
+    json_object *node, *state = here_begin(find, found, &node, err);
+    if (state != NULL)
+        find_let_go(found, look_at_tasks(node, memory));
+    return state;
 }
 
 /* @return what was gathered, unless no node has a state; then why */
@@ -100,9 +63,7 @@ json_object *stacks_everywhere(const struct find *find, const char *program,
         argv[n++] = "--dir";
         argv[n++] = find->dir;
     }
-    /* a resource manager lets nobody else into the job, not root either */
-    json_object *state = reach_find(&reach, find->places, find->step, err) == 0 &&
-                                 owner_become(reach.owner, 0, err) == 0
+    json_object *state = reach_find(&reach, find->places, find->step, err) == 0
                              ? pieces_run(&reach, PIECES_MS, memory, err)
                              : NULL;
     *found = (struct found){.owner = reach.owner, .guard = -1, .runs = 1};
@@ -125,7 +86,7 @@ static json_object *silent(const char *node, const char *why)
 int stacks_write_pieces(json_object *state, const char *why)
 {
     char host[256] = "";
-    json_object *name = NULL, *node = only_node(state);
+    json_object *name = NULL, *node = here_only_node(state);
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     bool named = node != NULL && json_object_object_get_ex(node, "node", &name) &&

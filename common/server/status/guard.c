@@ -43,13 +43,14 @@ static void forget(struct guard *guard)
     free(guard);
 }
 
+/* One that is paused (tasks/signals.h) is stopped by others, and stays that. */
 static bool is_a_tasks(const struct server *server, const struct proctab *tab, pid_t pid)
 {
     const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
         if (!task_has_ended(task) && task->pid > 0 && proctab_is_below(tab, pid, task->pid))
-            return true;
+            return !procset_has(&server->paused, server->boot.nspace, here->ranks[k]);
     }
     return false;
 }

@@ -257,6 +257,7 @@ static void put_self(json_object *to, const struct server *server)
     char text[LIBRARY_TEXT_SIZE];
     put_text(to, "step", server->boot.label);
     put_text(to, "unit", log_unit());
+    put_number(to, "size", server->boot.ntasks);
     put_text(to, "node", boot_here(&server->boot)->name);
     put_text(to, "version", MUSTER_VERSION);
     put_text(to, "libpmix", library_text(server->library, text));

@@ -114,6 +114,21 @@ static void all_is_well(void **state)
     assert_true(is_stopped(children[1]));
 }
 
+static void paused(void **state)
+{
+    (void)state;
+    struct guard *guard = guard_begin(guards);
+    procset_add(&kit->server.paused, kit->server.boot.nspace, 1, 1);
+    procset_canonical(&kit->server.paused);
+    stop(children[0]);
+    stop(children[1]);
+    guard_end(guard, false);
+    pass(1);
+    assert_false(is_stopped(children[0]));
+    assert_true(is_stopped(children[1]));
+    procset_free(&kit->server.paused);
+}
+
 static void another_process(void **state)
 {
     (void)state;
@@ -161,8 +176,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
     const struct CMUnitTest tests[] = {
-        TEST(killed),  TEST(all_is_well), TEST(another_process), TEST(too_many_at_a_time),
-        TEST(the_end),
+        TEST(killed),          TEST(all_is_well),        TEST(paused),
+        TEST(another_process), TEST(too_many_at_a_time), TEST(the_end),
     };
     log_open(quiet, NULL, LOG_LEVEL_DEBUG, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);

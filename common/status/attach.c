@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The server's guard stands while commands run: they may be debuggers.
+ */
+#include "common/status/attach.h"
+
+#include "common/status/commands.h"
+#include "common/status/here.h"
+#include "common/status/process.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { NOT_STARTED = 127 /* a shell's status for that */ };
+
+/* Reads "3" or "0-3" and what is behind. @return what follows, or NULL: it is neither */
+static const char *read_range(const char *text, int64_t *first, int64_t *last)
+{
+    char *end;
+    if (!isdigit((unsigned char)text[0]))
+        return NULL;
+    *first = *last = strtoll(text, &end, 10);
+    if (*end == '-') {
+        if (!isdigit((unsigned char)end[1]))
+            return NULL;
+        *last = strtoll(end + 1, &end, 10);
+    }
+    return *end == '\0' || *end == ',' ? end : NULL;
+}
+
+/* @param rank whether it is in one of the ranges comes to @p has */
+static bool walk(const char *list, int64_t rank, bool *has)
+{
+    int64_t first, last;
+    *has = false;
+    for (;; list++) {
+        list = read_range(list, &first, &last);
+        if (list == NULL || first > last)
+            return false;
+        *has |= first <= rank && rank <= last;
+        if (*list == '\0')
+            return true;
+    }
+}
+
+bool attach_is_ranks(const char *list)
+{
+    bool has;
+    return walk(list, 0, &has);
+}
+
+bool attach_has_rank(const char *list, int64_t rank)
+{
+    bool has = true;
+    return list == NULL || (walk(list, rank, &has) && has);
+}
+
+bool attach_is_for_ranks(char *const argv[])
+{
+    for (; *argv != NULL; argv++)
+        for (const char *at = *argv; (at = strchr(at, '%')) != NULL; at += at[1] != '\0' ? 2 : 1)
+            if (at[1] == 'r' || at[1] == 'p')
+                return true;
+    return false;
+}
+
+char *attach_expand(const char *word, const struct attach_place *place)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    for (; out != NULL && *word != '\0'; word++) {
+        char kind = word[0] == '%' ? word[1] : '\0';
+        word += kind == '%' || kind == 'n' || kind == 'r' || kind == 'p';
+        if (kind == 'n')
+            fputs(place->node, out);
+        else if (kind == 'r')
+            fprintf(out, "%" PRId64, place->rank);
+        else if (kind == 'p')
+            fprintf(out, "%" PRId64, place->pid);
+        else
+            putc(*word, out); /* of "%%" the second one */
+    }
+    if (out == NULL || fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static void free_words(char **words)
+{
+    for (char **word = words; word != NULL && *word != NULL; word++)
+        free(*word);
+    free(words);
+}
+
+static char **expand_all(char *const argv[], const struct attach_place *place)
+{
+    size_t n = 0;
+    while (argv[n] != NULL)
+        n++;
+    char **words = calloc(n + 1, sizeof *words);
+    for (size_t i = 0; words != NULL && i < n; i++)
+        if ((words[i] = attach_expand(argv[i], place)) == NULL) {
+            free_words(words);
+            return NULL;
+        }
+    return words;
+}
+
+/* @return 0, or the status of one that could not be started */
+static int start(struct commands *commands, char *const argv[], const struct attach_place *place)
+{
+    char tag[80];
+    char **words = expand_all(argv, place);
+    const struct command_plan plan = {.argv = words, .tag = tag, .death = SIGKILL};
+    if (place->rank < 0)
+        snprintf(tag, sizeof tag, "%s", place->node);
+    else
+        snprintf(tag, sizeof tag, "%" PRId64, place->rank);
+    int rc = words != NULL && commands_start(commands, &plan) == 0 ? 0 : NOT_STARTED;
+    if (rc != 0)
+        fprintf(stderr, "[%s] muster-attach: cannot start %s on %s: %s\n", tag, argv[0],
+                place->node, strerror(errno));
+    free_words(words);
+    return rc;
+}
+
+/* Two pipes for each command. */
+static void raise_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static const char *name_of(json_object *node)
+{
+    json_object *name = NULL;
+    return json_object_object_get_ex(node, "node", &name) &&
+                   json_object_is_type(name, json_type_string)
+               ? json_object_get_string(name)
+               : "?";
+}
+
+/* Starts it for each rank, or once for the node, if one of the ranks is here.
+ * @return 0, or the status of one that could not be started */
+static int start_all(struct commands *commands, json_object *node, const char *ranks,
+                     char *const argv[])
+{
+    json_object *tasks = here_tasks(node);
+    struct attach_place place = {.node = name_of(node), .rank = -1};
+    bool each = attach_is_for_ranks(argv);
+    struct proctab tab = {0};
+    int rc = 0;
+    proctab_read(&tab);
+    for (size_t i = 0; i < json_object_array_length(tasks); i++) {
+        json_object *task = json_object_array_get_idx(tasks, i);
+        int64_t rank = here_number(task, "rank"), pid = here_number(task, "pid");
+        if (pid <= 0 || rank < 0 || !attach_has_rank(ranks, rank))
+            continue;
+        if (each) {
+            place.rank = rank;
+            place.pid = process_of_task(&tab, (pid_t)pid);
+        }
+        int failed = start(commands, argv, &place);
+        rc = failed > rc ? failed : rc;
+        if (!each)
+            break;
+    }
+    proctab_free(&tab);
+    return rc;
+}
+
+/* A number that is no rank of the step's would do nothing anywhere: the node of rank 0 says so. */
+static int check_ranks(json_object *node, const char *ranks, struct err *err)
+{
+    json_object *tasks = here_tasks(node);
+    int64_t size = here_number(node, "size"), first, last;
+    bool speaks = false;
+    for (size_t i = 0; i < json_object_array_length(tasks); i++)
+        speaks |= here_number(json_object_array_get_idx(tasks, i), "rank") == 0;
+    for (const char *at = ranks; speaks && at != NULL; at = *at == ',' ? at + 1 : NULL) {
+        if ((at = read_range(at, &first, &last)) == NULL)
+            break;
+        if (size > 0 && last >= size)
+            return err_set(err, "--ranks: there is no rank %" PRId64 "; the ranks are 0-%" PRId64,
+                           last, size - 1);
+    }
+    return 0;
+}
+
+int attach_here(const struct find *find, const char *ranks, char *const argv[], struct err *err)
+{
+    struct found found;
+    int failed = 0, worst = 0;
+    bool well = true;
+    json_object *node, *state = here_begin(find, &found, &node, err);
+    if (state == NULL)
+        return -1;
+    json_object *tasks = here_tasks(node);
+    raise_limit();
+    struct commands *commands = commands_new(tasks != NULL ? json_object_array_length(tasks) : 0);
+    if (commands == NULL) {
+        err_set(err, "out of memory");
+    } else if (tasks != NULL && check_ranks(node, ranks, err) == 0) {
+        failed = start_all(commands, node, ranks, argv);
+        worst = commands_run(commands);
+        well = commands_were_well(commands);
+    }
+    find_let_go(&found, well);
+    json_object_put(state);
+    if (commands != NULL)
+        commands_free(commands);
+    return err->text[0] != '\0' ? -1 : worst > failed ? worst : failed;
+}

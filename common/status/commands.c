@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Signals come by a descriptor, as what commands say does, so one poll() waits for all.
+ */
+#include "common/status/commands.h"
+
+#include "common/status/lines.h"
+#include "common/status/program.h"
+#include "common/util/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    GRACE_MS = 3000, /* from SIGTERM to SIGKILL */
+    CLOSE_MS = 1000, /* for what has escaped from the session and keeps a pipe open */
+    TAG_MAX = 80,
+};
+
+struct command {
+    char tag[TAG_MAX];
+    struct program program;
+    struct lines out, errors;
+    bool runs, exited;
+};
+
+struct commands {
+    struct command *list;
+    size_t n;
+    struct pollfd *fds;
+    int signals;      /* signalfd */
+    int worst;        /* of the statuses */
+    bool well;        /* all have ended by themselves */
+    int64_t deadline; /* to be killed at; 0: they are not to end */
+    int sent;         /* the last signal; 0: none */
+};
+
+struct commands *commands_new(size_t most)
+{
+    struct commands *commands = calloc(1, sizeof *commands);
+    sigset_t set;
+    if (commands == NULL)
+        return NULL;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    commands->well = true;
+    commands->signals = signalfd(-1, &set, SFD_CLOEXEC);
+    commands->list = calloc(most + 1, sizeof *commands->list);
+    commands->fds = calloc(2 * most + 1, sizeof *commands->fds);
+    if (commands->signals >= 0 && commands->list != NULL && commands->fds != NULL)
+        return commands;
+    commands_free(commands);
+    return NULL;
+}
+
+void commands_free(struct commands *commands)
+{
+    if (commands->signals >= 0)
+        close(commands->signals);
+    free(commands->list);
+    free(commands->fds);
+    free(commands);
+}
+
+int commands_start(struct commands *commands, const struct command_plan *plan)
+{
+    struct command *command = &commands->list[commands->n];
+    const struct program_plan program = {.argv = plan->argv,
+                                         .env = plan->env,
+                                         .owner = plan->owner,
+                                         .death = plan->death,
+                                         .reads_out = true,
+                                         .reads_errors = true,
+                                         .apart = true,
+                                         .no_input = true};
+    bool root = geteuid() == 0; /* whose terminal is not the owner's to write to */
+    snprintf(command->tag, sizeof command->tag, "%s", plan->tag != NULL ? plan->tag : "");
+    command->out = (struct lines){.to = stdout, .mask = root};
+    command->errors = (struct lines){.to = stderr, .mask = root};
+    if (plan->tag != NULL)
+        command->out.tag = command->errors.tag = command->tag;
+    if (program_start(&command->program, &program) != 0)
+        return -1;
+    command->runs = true;
+    commands->n++;
+    return 0;
+}
+
+/* All of a command's session, and itself if it is there. */
+static void kill_group(const struct command *command, int sig)
+{
+    if (command->runs)
+        kill(-command->program.pid, sig);
+}
+
+/* The command's own process has ended: so does the rest. Its number stays taken until
+ * program_end(). */
+static void note_exits(struct commands *commands)
+{
+    for (size_t i = 0; i < commands->n; i++) {
+        struct command *command = &commands->list[i];
+        siginfo_t info = {0};
+        if (!command->runs || command->exited ||
+            waitid(P_PID, (id_t)command->program.pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid == 0)
+            continue;
+        command->exited = true;
+        kill_group(command, SIGKILL);
+    }
+}
+
+static void finish(struct commands *commands, struct command *command)
+{
+    int status = program_end(&command->program);
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    commands->well &= WIFEXITED(status) && commands->sent == 0;
+    commands->worst = code > commands->worst ? code : commands->worst;
+    command->runs = false;
+}
+
+static void end_all(struct commands *commands, int sig)
+{
+    commands->deadline = now_ms() + (sig == SIGKILL ? CLOSE_MS : GRACE_MS);
+    for (size_t i = 0; i < commands->n; i++)
+        if (commands->sent == SIGKILL && commands->list[i].exited)
+            commands->list[i].out.to = NULL; /* what it has started is let be */
+        else
+            kill_group(&commands->list[i], sig);
+    commands->sent = sig;
+}
+
+static void take_signal(struct commands *commands)
+{
+    struct signalfd_siginfo info;
+    if (read(commands->signals, &info, sizeof info) != sizeof info)
+        return;
+    if (info.ssi_signo == SIGCHLD)
+        note_exits(commands);
+    else if (commands->sent == 0)
+        end_all(commands, SIGTERM);
+}
+
+/* @return whether all of it was read, and it is gone */
+static bool is_over(const struct command *command)
+{
+    return command->exited &&
+           (command->out.to == NULL || (command->program.out < 0 && command->program.errors < 0));
+}
+
+static void read_all_of(struct command *command, const struct pollfd fds[2])
+{
+    if (fds[0].revents != 0)
+        lines_read(&command->out, &command->program.out);
+    if (fds[1].revents != 0)
+        lines_read(&command->errors, &command->program.errors);
+}
+
+/* @return whether some run */
+static bool wait_some(struct commands *commands)
+{
+    struct pollfd *fds = commands->fds;
+    size_t running = 0, last = 2 * commands->n;
+    for (size_t i = 0; i < commands->n; i++) {
+        const struct command *command = &commands->list[i];
+        int out = command->program.out, errors = command->program.errors;
+        running += command->runs;
+        fds[2 * i] = (struct pollfd){.fd = command->runs ? out : -1, .events = POLLIN};
+        fds[2 * i + 1] = (struct pollfd){.fd = command->runs ? errors : -1, .events = POLLIN};
+    }
+    fds[last] = (struct pollfd){.fd = commands->signals, .events = POLLIN};
+    if (running == 0)
+        return false;
+    int left = commands->deadline == 0 ? -1 : deadline_left(commands->deadline);
+    int rc = poll(fds, last + 1, left);
+    for (size_t i = 0; i < commands->n && rc > 0; i++)
+        read_all_of(&commands->list[i], fds + 2 * i);
+    if (rc > 0 && fds[last].revents != 0)
+        take_signal(commands);
+    if (commands->deadline != 0 && now_ms() >= commands->deadline)
+        end_all(commands, SIGKILL);
+    for (size_t i = 0; i < commands->n; i++)
+        if (commands->list[i].runs && is_over(&commands->list[i]))
+            finish(commands, &commands->list[i]);
+    return true;
+}
+
+int commands_run(struct commands *commands)
+{
+    note_exits(commands);
+    while (wait_some(commands))
+        ;
+    return commands->worst;
+}
+
+bool commands_were_well(const struct commands *commands)
+{
+    return commands->well;
+}

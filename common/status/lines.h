@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Lines on their way from a program to one of our outputs.
+ */
+#ifndef MUSTER_STATUS_LINES_H
+#define MUSTER_STATUS_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct lines {
+    FILE *to;
+    const char *tag; /**< "[TAG] " before each; NULL: nothing; borrowed */
+    bool mask;       /**< what would harm a terminal becomes '?' */
+    size_t len;
+    char text[4096]; /**< a longer line becomes several */
+};
+
+/** Reads once, and writes the lines that are whole. @param fd closed, and set to -1, at the end
+ * @thread any */
+void lines_read(struct lines *lines, int *fd);
+
+#endif

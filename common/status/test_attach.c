@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Tests of muster-attach: ranks, what stands for what, and commands that run, end and are ended.
+ */
+#include "common/status/attach.h"
+#include "common/status/commands.h"
+#include "common/util/test_cmocka.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void ranks(void **state)
+{
+    static const char *const wrong[] = {"", ",", "1,", ",1", "-1", "1-", "2-1", "a", "1 2", "1,,2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(attach_is_ranks(wrong[i]));
+    assert_true(attach_is_ranks("0"));
+    assert_true(attach_is_ranks("0-3,5,7-7"));
+    assert_true(attach_has_rank(NULL, 4));
+    assert_true(attach_has_rank("0-3,5", 0));
+    assert_true(attach_has_rank("0-3,5", 3));
+    assert_true(attach_has_rank("0-3,5", 5));
+    assert_false(attach_has_rank("0-3,5", 4));
+    assert_false(attach_has_rank("0-3,5", 6));
+    assert_false(attach_has_rank("10", 1));
+}
+
+static void expect(const char *word, const char *text)
+{
+    const struct attach_place place = {.node = "c07", .rank = 12, .pid = 4711};
+    char *got = attach_expand(word, &place);
+    assert_string_equal(got, text);
+    free(got);
+}
+
+static void words(void **state)
+{
+    char *each[] = {(char *)"gdb", (char *)"-p", (char *)"%p", NULL},
+         *once[] = {(char *)"date", (char *)"+%%p %n %s %", NULL};
+    (void)state;
+    assert_true(attach_is_for_ranks(each));
+    assert_false(attach_is_for_ranks(once));
+    expect("core.%n.%r.%p", "core.c07.12.4711");
+    expect("100%% %%p %s %", "100% %p %s %");
+    expect("", "");
+}
+
+/* What one command writes to both outputs, which are files. @return its status */
+static int run(const char *script, const char *tag, char *said, size_t cap)
+{
+    char *argv[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
+    const struct command_plan plan = {.argv = argv, .tag = tag, .death = SIGKILL};
+    FILE *file = tmpfile();
+    int out = dup(STDOUT_FILENO);
+    fflush(stdout);
+    dup2(fileno(file), STDOUT_FILENO);
+    struct commands *commands = commands_new(1);
+    assert_int_equal(commands_start(commands, &plan), 0);
+    int status = commands_run(commands);
+    commands_free(commands);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    rewind(file);
+    size_t n = fread(said, 1, cap - 1, file);
+    said[n] = '\0';
+    fclose(file);
+    return status;
+}
+
+static void tags(void **state)
+{
+    char said[512];
+    (void)state;
+    assert_int_equal(run("echo one; echo; printf two; exit 7", "3", said, sizeof said), 7);
+    assert_string_equal(said, "[3] one\n[3] \n[3] two\n");
+    assert_int_equal(run("echo plain", NULL, said, sizeof said), 0);
+    assert_string_equal(said, "plain\n");
+    assert_int_equal(run("kill -9 $$", NULL, said, sizeof said), 128 + 9);
+}
+
+/* What a command has left behind ends with it, though it holds the pipe. */
+static void left_behind(void **state)
+{
+    char said[64];
+    (void)state;
+    assert_int_equal(run("sleep 600 & echo $!", NULL, said, sizeof said), 0);
+    pid_t pid = (pid_t)atoi(said);
+    assert_true(pid > 0);
+    for (int i = 0; i < 1000 && kill(pid, 0) == 0; i++)
+        usleep(10000);
+    assert_int_not_equal(kill(pid, 0), 0);
+}
+
+/* The user wants the tool to end. */
+static void ended(void **state)
+{
+    char *argv[] = {(char *)"sh", (char *)"-c", (char *)"kill -TERM $PPID; sleep 600", NULL};
+    const struct command_plan plan = {.argv = argv, .death = SIGKILL};
+    struct commands *commands = commands_new(1);
+    (void)state;
+    assert_int_equal(commands_start(commands, &plan), 0);
+    assert_int_equal(commands_run(commands), 128 + SIGTERM);
+    assert_false(commands_were_well(commands));
+    commands_free(commands);
+}
+
+static void not_there(void **state)
+{
+    char *argv[] = {(char *)"/nonexistent/tool", NULL};
+    const struct command_plan plan = {.argv = argv, .death = SIGKILL};
+    struct commands *commands = commands_new(1);
+    (void)state;
+    assert_int_equal(commands_start(commands, &plan), -1);
+    assert_int_equal(commands_run(commands), 0);
+    assert_true(commands_were_well(commands));
+    commands_free(commands);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks), cmocka_unit_test(words),       cmocka_unit_test(tags),
+        cmocka_unit_test(ended), cmocka_unit_test(left_behind), cmocka_unit_test(not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
