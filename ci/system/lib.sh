@@ -24,7 +24,7 @@ skip() { echo "skip $1: $2"; skipped=$((skipped + 1)); }
 # libpmix does more by itself, those in which processes wait for each other, and in other shapes of job those to
 # which it matters which rank is where. The script's first shape is that of several nodes.
 every_client=(keys exchange departed subset groups_many groups_disjoint groups_info groups_query groups_wildcard
-  queries control monitored connect groups_add groups_bootstrap groups_order events invite tools unsupported logq)
+  queries control monitored credential connect groups_add groups_bootstrap groups_order events invite tools unsupported logq)
 node_clients=(exchange subset groups_many groups_info groups_wildcard connect groups_add groups_bootstrap groups_order
   events invite)
 placed_clients=(keys exchange subset groups_many groups_add groups_bootstrap logq)

@@ -37,6 +37,7 @@ struct execs;
 struct spawn;
 struct forwards;
 struct inlet;
+struct credentials;
 struct stops;
 struct debug_tool;
 struct totals;
@@ -187,14 +188,15 @@ struct server {
     struct shown_wait *shown;  /**< shown.h: the first one asked first */
     LIST_HEAD(, inlet) inlets; /**< upcall/push.c: what those read */
     struct stopped stopped;
-    struct stops *stops;           /**< status/stopped.c: who of the step is stopped */
-    LIST_HEAD(, debug_tool) tools; /**< notify/debug.c: those that are connected here */
-    struct execs *execs;           /**< execs.c; NULL: no other step has started this one */
-    struct streams *streams;       /**< streams.c; the same */
-    struct holder *holder;         /**< holder.h: the session's, and the way to it */
-    uint64_t published;            /**< upcall/data.c: numbers of requests so far */
-    struct spreads *spreads;       /**< spread.h; NULL: the session has no other step */
-    struct seeks *seeks;           /**< seek.h; the same */
+    struct stops *stops;             /**< status/stopped.c: who of the step is stopped */
+    LIST_HEAD(, debug_tool) tools;   /**< notify/debug.c: those that are connected here */
+    struct credentials *credentials; /**< upcall/credential.c; NULL: none was asked for */
+    struct execs *execs;             /**< execs.c; NULL: no other step has started this one */
+    struct streams *streams;         /**< streams.c; the same */
+    struct holder *holder;           /**< holder.h: the session's, and the way to it */
+    uint64_t published;              /**< upcall/data.c: numbers of requests so far */
+    struct spreads *spreads;         /**< spread.h; NULL: the session has no other step */
+    struct seeks *seeks;             /**< seek.h; the same */
     struct job_now job_now;
     struct timer kept;              /**< steps_known.c: when it looks for what to forget */
     LIST_HEAD(, sought) sought;     /**< steps.c: namespaces that the RM looks for */

@@ -57,8 +57,8 @@ static const struct member members[] = {
     REFUSED(listener, "all", ""),
     SERVED(allocate, "all", "PMIx_Allocation_request"),
     REFUSED(monitor, "all", "PMIx_Process_monitor"),
-    REFUSED(get_credential, "all", "PMIx_Get_credential"),
-    REFUSED(validate_credential, "all", "PMIx_Validate_credential"),
+    SERVED(get_credential, "all", "PMIx_Get_credential"),
+    SERVED(validate_credential, "all", "PMIx_Validate_credential"),
     REFUSED(fabric, "all", "PMIx_Fabric_register, PMIx_Fabric_update"),
 #if BUILT_WITH(LOG2)
     SERVED(tool_connected2, "from 6", "PMIx_tool_init"),

@@ -66,6 +66,7 @@ enum {
     QUERY = CALL_QUERY,
     ALLOCATE = CALL_ALLOCATE,
     /* several */
+    CREDENTIAL = CALL_GET_CREDENTIAL | CALL_VALIDATE,
     GROUP = CONSTRUCT | DESTRUCT,
     LINK = CONNECT | DISCONNECT,
     COLLECTIVE = FENCE | GROUP | LINK,
@@ -186,6 +187,8 @@ static const struct row rows[] = {
     ROW(PMIX_JOB_CTRL_TERMINATE, BOOL, CONTROL),
     ROW(PMIX_JOB_CTRL_KILL, BOOL, CONTROL),
 
+    ROW(PMIX_CRED_TYPE, STRING, CREDENTIAL),
+
     ROW(PMIX_REQUIRED_KEY, STRING, GET),
 
     ROW(PMIX_PROCID, PROCESS, QUERY),
@@ -225,6 +228,8 @@ static const struct {
     {CONTROL, "PMIx_Job_control"},
     {GET, "PMIx_Get"},
     {QUERY, "PMIx_Query_info"},
+    {CALL_GET_CREDENTIAL, "PMIx_Get_credential"},
+    {CALL_VALIDATE, "PMIx_Validate_credential"},
     {ALLOCATE, "PMIx_Allocation_request"},
 };
 

@@ -30,6 +30,8 @@ enum directives_call {
     CALL_CONTROL = 1 << 13,
     CALL_GET = 1 << 14,
     CALL_QUERY = 1 << 15,
+    CALL_GET_CREDENTIAL = 1 << 16,
+    CALL_VALIDATE = 1 << 17,
     CALL_ALLOCATE = 1 << 16,
 };
 

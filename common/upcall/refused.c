@@ -12,12 +12,10 @@
 /* A callback that will say no. */
 struct refusal {
     struct handoff_item item;
-    enum { SAY_OP, SAY_INFO, SAY_CREDENTIAL, SAY_VALIDATION } kind;
+    enum { SAY_OP, SAY_INFO } kind;
     union {
         pmix_op_cbfunc_t op;
         pmix_info_cbfunc_t info;
-        pmix_credential_cbfunc_t credential;
-        pmix_validation_cbfunc_t validation;
         void (*any)(void);
     } say;
     void *cbdata;
@@ -27,8 +25,6 @@ struct refusal {
 static const char *const names[] = {
     [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
     [REFUSED_MONITOR] = "PMIx_Process_monitor",
-    [REFUSED_GET_CREDENTIAL] = "PMIx_Get_credential",
-    [REFUSED_VALIDATE_CREDENTIAL] = "PMIx_Validate_credential",
     [REFUSED_FABRIC] = "fabric information",
     [REFUSED_SESSION_CONTROL] = "PMIx_Session_control",
     [REFUSED_RESOURCE_BLOCK] = "PMIx_Resource_block",
@@ -62,12 +58,6 @@ static void run(struct handoff_item *item)
             break;
         case SAY_INFO:
             r->say.info(no, NULL, 0, r->cbdata, NULL, NULL);
-            break;
-        case SAY_CREDENTIAL:
-            r->say.credential(no, NULL, NULL, 0, r->cbdata);
-            break;
-        case SAY_VALIDATION:
-            r->say.validation(no, NULL, 0, r->cbdata);
             break;
         }
     }
@@ -111,27 +101,6 @@ pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *m
 {
     UNUSED(requestor), UNUSED(monitor), UNUSED(error), UNUSED(info), UNUSED(ninfo);
     return refuse_info(REFUSED_MONITOR, cbfunc, cbdata);
-}
-
-pmix_status_t refused_get_credential(const pmix_proc_t *proc, const pmix_info_t info[],
-                                     size_t ninfo, pmix_credential_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(proc), UNUSED(info), UNUSED(ninfo);
-    return refuse(&(struct refusal){.kind = SAY_CREDENTIAL,
-                                    .say.credential = cbfunc,
-                                    .cbdata = cbdata,
-                                    .what = REFUSED_GET_CREDENTIAL});
-}
-
-pmix_status_t refused_validate_credential(const pmix_proc_t *proc, const pmix_byte_object_t *cred,
-                                          const pmix_info_t info[], size_t ninfo,
-                                          pmix_validation_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(proc), UNUSED(cred), UNUSED(info), UNUSED(ninfo);
-    return refuse(&(struct refusal){.kind = SAY_VALIDATION,
-                                    .say.validation = cbfunc,
-                                    .cbdata = cbdata,
-                                    .what = REFUSED_VALIDATE_CREDENTIAL});
 }
 
 pmix_status_t refused_fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t op,

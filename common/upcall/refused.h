@@ -14,8 +14,6 @@
 enum refused_what {
     REFUSED_JOB_CONTROL,
     REFUSED_MONITOR,
-    REFUSED_GET_CREDENTIAL,
-    REFUSED_VALIDATE_CREDENTIAL,
     REFUSED_FABRIC,
     REFUSED_SESSION_CONTROL,
     REFUSED_RESOURCE_BLOCK,
@@ -33,8 +31,6 @@ void refused_tell(enum refused_what what, const char *of, const char *why);
 UPCALL(refused_listener, listener);
 UPCALL(refused_job_control, job_control);
 UPCALL(refused_monitor, monitor);
-UPCALL(refused_get_credential, get_cred);
-UPCALL(refused_validate_credential, validate_cred);
 UPCALL(refused_fabric, fabric);
 #if BUILT_WITH(SESSION_CONTROL)
 UPCALL(refused_session_control, session_control);

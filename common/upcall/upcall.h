@@ -101,6 +101,11 @@ pmix_status_t upcall_tool_connected2(pmix_info_t *info, size_t ninfo,
 UPCALL(upcall_tool_connected, tool_connection);
 /** PMIx_Allocation_request. */
 UPCALL(upcall_allocate, alloc);
+/** By munge. */
+UPCALL(upcall_get_credential, get_cred);
+UPCALL(upcall_validate_credential, validate_cred);
+/** Calls that wait for munged are dropped. @thread the loop's, after libpmix ended */
+void upcall_close_credentials(struct server *server);
 /** Signals for processes of the step, and a context id for PMIx_Group_invite. */
 UPCALL(upcall_job_control, job_control);
 

@@ -70,6 +70,7 @@ void server_close(struct server *server)
     server_close_backend(server, 0);
     if (server->handoff != NULL)
         handoff_run(server->handoff);
+    upcall_close_credentials(server);
     handoff_free(server->handoff);
     departed_free(server);
     agreed_close(server);
