@@ -7,7 +7,8 @@
  *   watcher  rank 0 finds the --n processes of the namespace WATCHED, which is another step's
  * --daemons   node or proc: a parent's daemons, one a node or a process, find the processes of
  * their nodes, and release all
- * --where   init or app; --rank: one process alone stops, and the others go on
+ * --where   init or app; --rank: one process alone stops, and the others go on; with --late they
+ *          wait for it in a fence, whose deadline (MUSTER_TIMEOUTS_FENCE) is shorter
  */
 #include "event.h"
 #include "spawned.h"
@@ -26,7 +27,7 @@ enum { DAEMONS_NONE, DAEMONS_NODE, DAEMONS_PROC };
 #define APP_BREAKPOINT "debugged-app"
 #define GO "debugged.go" /* published before the release */
 
-static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1, daemons = DAEMONS_NONE;
+static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1, daemons = DAEMONS_NONE, late;
 
 static const char *breakpoint(void)
 {
@@ -167,6 +168,18 @@ static void fence_others(void)
     free(others);
 }
 
+/* Has the tool release those that wait, with --late from a process beside this one. */
+static void let_release(int go)
+{
+    pid_t pid = late > 0 ? fork() : 0;
+    if (late > 0 && pid == 0)
+        sleep_ms(late);
+    bool sent = pid != 0 || write(go, "g", 1) == 1;
+    if (late > 0 && pid == 0)
+        _exit(sent ? 0 : 1);
+    CHECK(sent, "the tool is gone");
+}
+
 /* None that waits goes on before the release. */
 static int be_stopped(const char *program, int argc, char **argv,
                       const struct option_number *options)
@@ -186,12 +199,11 @@ static int be_stopped(const char *program, int argc, char **argv,
     if (leader && !alone)
         CHECK(write(go[1], "g", 1) == 1, "the tool is gone");
     client_init(program, options, argc, argv);
-    if (rank >= 0) {
+    if (rank >= 0)
         fence_others();
-        if (leader)
-            CHECK(write(go[1], "g", 1) == 1, "the tool is gone");
-    }
-    if (where == IN_APP)
+    if (rank >= 0 && leader)
+        let_release(go[1]);
+    if (where == IN_APP && (rank < 0 || rank == (long)client.me.rank))
         stop_in_app();
     uint64_t on = now_ns();
     if (leader) {
@@ -386,12 +398,14 @@ static void be_a_parent(void)
 
 int main(int argc, char **argv)
 {
-    const struct option_number options[] = {{"as", &as, "who waits", "step|parent|watcher"},
-                                            {"n", &n, "processes that a parent starts", NULL},
-                                            {"where", &where, "where they wait", "init|app"},
-                                            {"rank", &rank, "the only one that waits", NULL},
-                                            {"daemons", &daemons, "of a parent", "none|node|proc"},
-                                            {0}};
+    const struct option_number options[] = {
+        {"as", &as, "who waits", "step|parent|watcher"},
+        {"n", &n, "processes that a parent starts", NULL},
+        {"where", &where, "where they wait", "init|app"},
+        {"rank", &rank, "the only one that waits", NULL},
+        {"daemons", &daemons, "of a parent", "none|node|proc"},
+        {"late", &late, "ms until they are released, while the others are in a fence", NULL},
+        {0}};
     if (argc > 3 && (strcmp(argv[1], "tool") == 0 || strcmp(argv[1], "late") == 0))
         return be_a_tool(argv);
     if (argc > 2 && strcmp(argv[1], "child") == 0) {

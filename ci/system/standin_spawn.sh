@@ -71,6 +71,8 @@ part_calls() {
 part_debug() {
   spawns "a debugger's daemons, one a process" 1 --slots=3 -N2 -n2 "$clients/debugged" --as parent --n 3 --daemons proc
   check 'there are 3 of them' "$(tail -n 3 "$log" | tr '\n' ';')" grep -q '^DAEMONS 3$' "$log"
+  MUSTER_DEBUG=stop-in-app:1 MUSTER_TIMEOUTS_FENCE=1 spawns 'no deadline passes while a process waits for a debugger' 1 \
+    -N2 -n4 "$clients/debugged" --where app --rank 1 --late 2500
   MUSTER_DEBUG=stop-in-init MUSTER_STALL_REPORT=1 "${musterrun[@]}" -N2 -n4 "$clients/debugged" --as parent --seconds 100 >"$log" 2>&1 </dev/null &
   step=$!
   until_true 60 grep -q 'waiting for 1 s: processes wait for a debugger to release them; stopped by a debugger: 4 of 4 processes, at pmix-init' "$log" ||
