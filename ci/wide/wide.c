@@ -218,6 +218,7 @@ int main(int argc, char **argv)
     long nodes = argc == 3 ? atol(argv[1]) : 0, tasks = argc == 3 ? atol(argv[2]) : 0;
     if (nodes < 1 || tasks < 1 || nodes > UINT32_MAX / 2 / tasks)
         return usage();
+    setvbuf(stdout, NULL, _IOLBF, 0);
     alarm(PATIENCE_S);
     signal(SIGPIPE, SIG_IGN);
     snprintf(run.tmpdir, sizeof run.tmpdir, "/tmp/muster.1.0.%08x", (unsigned)getpid());
