@@ -111,6 +111,9 @@ shows_all() {
   # shellcheck disable=SC2086  # options are several words or none
   found=$(srun --jobid="$job" $last_group --overlap --mpi=none -N1 -n1 "$tool" "$id" 2>&1 </dev/null)
   check "$what: muster-status" "$found" grep -q "^step $id of .*: $nodes of $nodes nodes answer" <<<"$found"
+  found=$("$tool" --stacks "$id" 2>&1)
+  check "$what: muster-status --stacks has all components" "$found" \
+    eval "grep -q '^step $id of .*: $nodes of $nodes nodes answer' <<<\"\$found\" && grep -q '^ *$2 ranks  main > ' <<<\"\$found\""
   let_go "$work/hold.log"
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* squeue knows which nodes a step has, and srun --overlap starts a program there, within the limits
- * of the job and as its user. A step of several components has a line of squeue for each. */
+ * of the job and as its user. A step of several components has one there for each, under a job
+ * number of its own; srun is told the number of the first and which component. */
 #include "plugins/slurm/reach.h"
 
 #include "common/status/find.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ASK_MS = 20000, DIGITS_MAX = 10 };
+enum { ASK_MS = 20000, DIGITS_MAX = 10, COMPONENTS_MAX = 128 /* Slurm's MAX_HET_JOB_COMPS */ };
 
 extern char **environ;
 
@@ -35,6 +36,13 @@ static bool read_name(const char *text, struct step_name *name)
     snprintf(name->step, sizeof name->step, "%s", step);
     return true;
 }
+
+/* A job, or one component of it. */
+struct component {
+    char job[DIGITS_MAX + 1];    /* its own number */
+    char leader[DIGITS_MAX + 1]; /* what srun calls it by */
+    char group[DIGITS_MAX + 1];  /* which component it is, or "" */
+};
 
 /* @return names of "node[1-4]", one a line, for free(), or NULL */
 static char *host_names(const char *list)
@@ -59,20 +67,20 @@ static char **split(char *lines, size_t *n)
     return list;
 }
 
-/* @param group the component, or "" @param hosts as squeue has them */
-static int add_line(struct reach *reach, const struct step_name *name, const char *group,
-                    const char *hosts, struct err *err)
+/* @param hosts as squeue has them */
+static int add_line(struct reach *reach, const struct step_name *name,
+                    const struct component *component, const char *hosts, struct err *err)
 {
-    char step[2 * DIGITS_MAX + 2], job[32], nodes[32], tasks[32], component[40];
+    char step[2 * DIGITS_MAX + 2], job[32], nodes[32], tasks[32], group[40];
     size_t n = 0;
     char *names = host_names(hosts), **list = names != NULL ? split(names, &n) : NULL,
          *where = text_format("--nodelist=%s", hosts), **env = srun_env(environ);
     free(names);
     snprintf(step, sizeof step, "%s.%s", name->job, name->step);
-    snprintf(job, sizeof job, "--jobid=%s", name->job);
+    snprintf(job, sizeof job, "--jobid=%s", component->leader);
     snprintf(nodes, sizeof nodes, "--nodes=%zu", n);
     snprintf(tasks, sizeof tasks, "--ntasks=%zu", n);
-    snprintf(component, sizeof component, "--het-group=%.10s", group);
+    snprintf(group, sizeof group, "--het-group=%s", component->group);
     const char *const before[] = {"srun",
                                   job,
                                   "--overlap",
@@ -85,7 +93,7 @@ static int add_line(struct reach *reach, const struct step_name *name, const cha
                                   tasks,
                                   "--ntasks-per-node=1",
                                   where,
-                                  group[0] != '\0' ? component : NULL,
+                                  component->group[0] != '\0' ? group : NULL,
                                   NULL};
     if (list != NULL && where != NULL && env != NULL) {
         int rc = reach_add(reach, before, NULL, step, env, list, err);
@@ -112,36 +120,71 @@ static int check_owner(struct reach *reach, const char *user, const char *step, 
     return err_set(err, "step %s is %.64s's; only its owner and root may look at it", step, user);
 }
 
-/* "4711.0|alice|node[1-4]", or with "4711+1.0" for a component. */
-static int take_line(struct reach *reach, const struct step_name *name, char *line, struct err *err)
+struct components {
+    struct component v[COMPONENTS_MAX];
+    size_t n;
+};
+
+static char *ask_squeue(char *which, char *format, struct reach *reach)
+{
+    char *const argv[] = {(char *)"squeue", (char *)"--noheader", which, format, NULL};
+    return program_ask(argv, ASK_MS, reach->why, sizeof reach->why);
+}
+
+/* "4711|4711", or "4711+1|4712" of a component. */
+static void take_component(struct components *components, char *line)
+{
+    struct component *c = &components->v[components->n];
+    char *id = strsep(&line, "|"), *job = line, *group = strchr(id, '+');
+    if (job == NULL || strspn(job, "0123456789") != strlen(job) || strlen(job) > DIGITS_MAX ||
+        components->n == COMPONENTS_MAX)
+        return;
+    if (group != NULL)
+        *group++ = '\0';
+    snprintf(c->job, sizeof c->job, "%s", job);
+    snprintf(c->leader, sizeof c->leader, "%.*s", DIGITS_MAX, group != NULL ? id : job);
+    snprintf(c->group, sizeof c->group, "%.*s", DIGITS_MAX, group != NULL ? group : "");
+    components->n++;
+}
+
+static void find_components(struct components *components, const struct step_name *name,
+                            struct reach *reach)
+{
+    char which[32], *line;
+    snprintf(which, sizeof which, "--jobs=%s", name->job);
+    char *lines = ask_squeue(which, (char *)"--format=%i|%A", reach), *rest = lines;
+    while (rest != NULL && (line = strsep(&rest, "\n")) != NULL)
+        take_component(components, line);
+    free(lines);
+}
+
+/* "4711.0|alice|node[1-4]". */
+static int take_line(struct reach *reach, const struct step_name *name,
+                     const struct component *component, char *line, struct err *err)
 {
     char *id = strsep(&line, "|"), *user = strsep(&line, "|"), *hosts = line;
-    char *group = strchr(id, '+');
-    if (user == NULL || hosts == NULL || hosts[0] == '\0')
+    if (id[0] == '\0' || user == NULL || hosts == NULL || hosts[0] == '\0')
         return 0;
-    if (group != NULL) {
-        *group++ = '\0';
-        group[strspn(group, "0123456789")] = '\0';
-    }
     if (check_owner(reach, user, name->job, err) != 0)
         return -1;
-    return add_line(reach, name, group != NULL ? group : "", hosts, err);
+    return add_line(reach, name, component, hosts, err);
 }
 
 int slurm_reach(const char *step, struct reach *reach, struct err *err)
 {
     struct step_name name;
-    char which[64];
+    struct components components = {.n = 0};
+    int rc = 0;
     if (!read_name(step, &name))
         return 0;
-    snprintf(which, sizeof which, "--steps=%s.%s", name.job, name.step);
-    char *const argv[] = {(char *)"squeue", (char *)"--noheader", which,
-                          (char *)"--format=%i|%u|%N", NULL};
-    char *lines = program_ask(argv, ASK_MS, reach->why, sizeof reach->why), *rest = lines, *line;
-    int rc = 0;
-    while (rc == 0 && rest != NULL && (line = strsep(&rest, "\n")) != NULL)
-        if (line[0] != '\0')
-            rc = take_line(reach, &name, line, err);
-    free(lines);
+    find_components(&components, &name, reach);
+    for (size_t i = 0; i < components.n && rc == 0; i++) {
+        char which[64], *line;
+        snprintf(which, sizeof which, "--steps=%s.%s", components.v[i].job, name.step);
+        char *lines = ask_squeue(which, (char *)"--format=%i|%u|%N", reach), *rest = lines;
+        while (rc == 0 && rest != NULL && (line = strsep(&rest, "\n")) != NULL)
+            rc = take_line(reach, &name, &components.v[i], line, err);
+        free(lines);
+    }
     return rc;
 }
