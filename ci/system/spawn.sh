@@ -8,7 +8,7 @@ usage() {
 usage: ci/slurm -N 4 -- ci/system/spawn.sh BUILDDIR [CHECK]...
 
 Steps whose tasks call PMIx_Spawn: what the started processes see, which failures are told and how soon, that
-nothing is left however either side ends. CHECKs: calls debug how input output unread het group kin busy rounds many nested mpi family ends lives; all of them by
+nothing is left however either side ends. CHECKs: calls debug mpir how input output unread het group kin busy rounds many nested mpi family ends lives; all of them by
 default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -126,6 +126,29 @@ check_debug() {
   else
     judge 'one rank that waits for a debugger' debugged $status "$work/log"
   fi
+}
+
+# A debugger by MPIR starts srun: Slurm stops the tasks at their exec, and lets them go on when srun does.
+check_mpir() {
+  local found
+  command -v gdb >/dev/null || { skip 'srun under a debugger' 'no gdb'; return; }
+  cat >"$work/mpir.gdb" <<'GDB'
+set pagination off
+set confirm off
+handle SIGUSR1 SIGUSR2 SIGCONT SIGCHLD SIGPIPE SIGALRM nostop noprint pass
+break main
+run
+set var *(int *)&MPIR_being_debugged = 1
+break MPIR_Breakpoint
+continue
+printf "SIZE %d STATE %d\n", *(int *)&MPIR_proctable_size, *(int *)&MPIR_debug_state
+shell ps -C exchange -o stat=
+delete
+continue
+GDB
+  timeout 100 gdb -q -batch -x "$work/mpir.gdb" --args "$(command -v srun)" --mpi="$MPI" -N2 -n4 "$clients/exchange" --seconds 80 >"$work/log" 2>&1 </dev/null
+  found=$(grep -cE '^T[a-zA-Z+<]*$|^SIZE 4 STATE 1$|^PASS exchange|exited normally\]$' "$work/log")
+  check 'srun under a debugger: 4 stopped tasks, which go on with it' "$found; $(tail -n 5 "$work/log" | tr '\n' ';')" [ "$found" = 7 ]
 }
 
 # An allocation of two components: children are in that of their parent.
@@ -288,7 +311,7 @@ check_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell '' && { scancel "$(job_of child-cancelled).1"; over child-cancelled 0; }
 }
 
-[ $# -gt 0 ] || set -- calls debug how input output unread het group kin busy rounds many nested mpi family ends lives
+[ $# -gt 0 ] || set -- calls debug mpir how input output unread het group kin busy rounds many nested mpi family ends lives
 for what; do "check_$what"; done
 clean 'all'
 summary
