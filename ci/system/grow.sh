@@ -34,7 +34,7 @@ check_grow() {
   step --exclusive "--nodes 2 --shrinks $shrinks"
   judge 'two nodes come, are used by a spawn, and go' grow $? "$work/log"
   check 'the new processes run on the new nodes' "$(tail -n 3 "$work/log" | tr '\n' ';')" \
-    [ "$(grep -cE '^CHILD [01] on node[23]$' "$work/log")" = 2 ]
+    [ "$(grep -cE '^CHILD [01] on node[23]$' "$work/log")" = 3 ]
   check 'scontrol leaves no scripts' "$(echo *)" [ "$(echo *resize*)" = '*resize*' ]
   step --exclusive '--what extend --nodes 0 --cpus 20'
   says 'as many nodes as have so many processors' '^ANSWER .*SUCCESS node[1-4],node[1-4]$'

@@ -183,6 +183,18 @@ static bool hold(void *arg, bool on)
     return children_hold(a->children, on);
 }
 
+/* children_env.idle_nodes */
+static char *idle_nodes(void *arg, uint32_t job, uint32_t cpus, uint32_t *n)
+{
+    struct job_nodes nodes;
+    char *names = NULL;
+    (void)arg;
+    if (job_nodes_read(job, &nodes) == 0 && job_nodes_use(job, &nodes) == 0)
+        names = job_nodes_idle(&nodes, cpus, n);
+    job_nodes_free(&nodes);
+    return names;
+}
+
 /* resize_env.grown */
 static void grown(void *arg)
 {
@@ -340,7 +352,8 @@ static int open_children(struct agent *a, const struct slurm_abi_step_id *step)
                                           .job = step->job_id,
                                           .tell = tell_caller,
                                           .kill = kill_step,
-                                          .free_cpus = free_cpus};
+                                          .free_cpus = free_cpus,
+                                          .idle_nodes = idle_nodes};
     a->children = children_new(&children, environ);
     const struct resize_env resizes = {.arg = a,
                                        .directory = a->directory,

@@ -118,7 +118,9 @@ int child_try(struct child *child)
                                       .job = child->env->job,
                                       .env = child->variables,
                                       .channel = ends[0],
-                                      .errors = ends[1]};
+                                      .errors = ends[1],
+                                      .idle = child->idle,
+                                      .nidle = child->nidle};
     child->state = CHILD_TRIES;
     child->len = 0;
     rc = spawn_srun(&place, &child->order, child->cpus, &child->pid);

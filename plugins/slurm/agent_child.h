@@ -23,6 +23,8 @@ struct child {
     uint64_t caller; /**< 0: let go, or gone */
     bool told;       /**< the caller knows that it runs, or that it failed */
     enum spawn_cpus cpus;
+    char *idle;     /**< nodes for it where the order does not say which; owned, or NULL */
+    uint32_t nidle; /**< how many */
     struct spawn_order order;
     pid_t pid;
     int pidfd, channel, errors; /**< -1: none */

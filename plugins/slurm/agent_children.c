@@ -57,6 +57,7 @@ static void forget(struct children *c, struct child *child)
     child_close(child);
     wire_out_free(&child->in);
     spawn_order_free(&child->order);
+    free(child->idle);
     free(child);
 }
 
@@ -113,7 +114,10 @@ static enum spawn_cpus choose_cpus(struct children *c, const struct spawn_order 
 
 static void launch(struct children *c, struct child *child)
 {
+    const struct rm_spawn *what = &child->order.what;
     child->cpus = choose_cpus(c, &child->order);
+    if (c->grown && what->hosts == NULL)
+        child->idle = c->env.idle_nodes(c->env.arg, c->env.job, what->ntasks, &child->nidle);
     int rc = child_try(child);
     if (rc != 0)
         fail_to_start(c, child, rc);

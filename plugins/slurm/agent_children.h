@@ -44,6 +44,9 @@ struct children_env {
     /** @return how many processors of the job no step has; those that @p shares names do not count;
      * -1: it is not known. May take its time. */
     int64_t (*free_cpus)(void *arg, uint32_t job, job_cpus_shares_fn *shares, void *shares_arg);
+    /** @return nodes of the job that no step uses, with so many processors, as job_nodes_idle() has
+     * them; NULL: there are none, or it is not known. May take its time. */
+    char *(*idle_nodes)(void *arg, uint32_t job, uint32_t cpus, uint32_t *n);
 };
 
 /** @param env copied @param variables srun's environment, copied @return NULL: out of memory */
@@ -63,7 +66,7 @@ void children_caller_gone(struct children *c, uint64_t caller);
 bool children_has(const struct children *c, uint64_t caller);
 
 /** The job has grown. Slurm gives no step free processors on the nodes that have come; so what is
- * started from now on shares them. */
+ * started from now on shares processors, and gets nodes that no step uses, if there are enough. */
 void children_have_grown(struct children *c);
 
 /** While @p on, no srun is started; steps that are asked for wait. @return whether no srun just

@@ -3,6 +3,7 @@
  * nodes in a row that have as many processors. */
 #include "plugins/slurm/job_nodes.h"
 
+#include "common/util/text.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
@@ -87,6 +88,24 @@ int job_nodes_use(uint32_t job, struct job_nodes *nodes)
     if (records != NULL)
         slurm_abi_free_steps(records);
     return 0;
+}
+
+char *job_nodes_idle(const struct job_nodes *nodes, uint32_t cpus, uint32_t *n)
+{
+    char *names = strdup("");
+    uint32_t found = 0;
+    *n = 0;
+    for (uint32_t i = 0; i < nodes->n && found < cpus; i++) {
+        if (nodes->nodes[i].in_use)
+            continue;
+        names = text_append(names, ",", nodes->nodes[i].name);
+        found += nodes->nodes[i].cpus;
+        ++*n;
+    }
+    if (found >= cpus)
+        return names;
+    free(names);
+    return NULL;
 }
 
 struct job_node *job_nodes_find(const struct job_nodes *nodes, const char *name)

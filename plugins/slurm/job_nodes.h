@@ -27,6 +27,11 @@ int job_nodes_read(uint32_t job, struct job_nodes *nodes);
  * @return 0, or -1 with errno set @thread any */
 int job_nodes_use(uint32_t job, struct job_nodes *nodes);
 
+/** After job_nodes_use(): the first nodes that no step uses and that have so many processors.
+ * @return their names, separated by commas, malloc()ed, and in @p n how many; NULL: there are not
+ * enough, or no memory */
+char *job_nodes_idle(const struct job_nodes *nodes, uint32_t cpus, uint32_t *n);
+
 /** @return the node of that name, or NULL */
 struct job_node *job_nodes_find(const struct job_nodes *nodes, const char *name);
 

@@ -60,7 +60,8 @@ static char **finish(struct list *list)
     return NULL;
 }
 
-static void add_places(struct list *argv, const struct rm_spawn *what)
+static void add_places(struct list *argv, const struct spawn_place *place,
+                       const struct rm_spawn *what)
 {
     static const char *const binds[] = {
         [RM_BIND_NONE] = "none",  [RM_BIND_THREAD] = "threads", [RM_BIND_CORE] = "cores",
@@ -77,6 +78,9 @@ static void add_places(struct list *argv, const struct rm_spawn *what)
     if (what->hosts == NULL && what->per_node > 0) {
         add(argv, "--nodes=%u", (what->ntasks + what->per_node - 1) / what->per_node);
         add(argv, "--ntasks-per-node=%u", what->per_node);
+    } else if (what->hosts == NULL && place->idle != NULL) {
+        add(argv, "--nodes=%u", place->nidle);
+        add(argv, "--nodelist=%s", place->idle);
     }
     if (what->bind != RM_BIND_ANY)
         add(argv, "--cpu-bind=%s", binds[what->bind]);
@@ -135,7 +139,7 @@ char **spawn_argv(const struct spawn_place *place, const struct spawn_order *ord
     }
     if (what->overcommit)
         add(&argv, "--overcommit");
-    add_places(&argv, what);
+    add_places(&argv, place, what);
     add_streams(&argv, what);
     add(&argv, "%s", MUSTER_EXEC_PATH);
     return finish(&argv);

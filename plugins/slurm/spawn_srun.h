@@ -27,6 +27,8 @@ struct spawn_place {
     char *const *env; /**< srun's own */
     int channel;      /**< becomes SPAWN_FD_CHANNEL */
     int errors;       /**< becomes standard error until the step exists */
+    const char *idle; /**< nodes for the step where the order does not say which, or NULL */
+    uint32_t nidle;   /**< how many */
 };
 
 /** Starts srun. @return 0 with its process, or an error number. @thread any */

@@ -76,6 +76,11 @@ static int play_salloc(char **argv, const char *how)
     }
     fprintf(stderr, "salloc: Granted job allocation %d\n", EXPANDER);
     note("asks", "");
+    if (strcmp(how, "deaf") == 0) {
+        signal(SIGTERM, SIG_IGN);
+        while (!has("told"))
+            usleep(1000);
+    }
     while (strcmp(how, "waits") == 0)
         pause();
     if (strcmp(how, "killed") == 0)
@@ -199,7 +204,7 @@ static void begin(const char *how)
 {
     static char variable[64], place[300];
     char *env[] = {variable, place, NULL};
-    static const char *const files[] = {"asks", "expander", "grown", "cancelled", "kept"};
+    static const char *const files[] = {"asks", "expander", "grown", "cancelled", "kept", "told"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         unlink(path_of(files[i]));
     snprintf(variable, sizeof variable, "PLAY=%s", how);
@@ -406,6 +411,21 @@ static void who_has_gone_gets_nothing(void **state)
     end();
 }
 
+static void nodes_that_come_for_nobody_go(void **state)
+{
+    (void)state;
+    begin("deaf");
+    start(7, &more);
+    until_file("asks");
+    resizes_caller_gone(resizes, 7);
+    note("told", "");
+    until_none();
+    assert_int_equal(nanswers, 0);
+    expect("kept", "node1");
+    assert_false(has("grown"));
+    end();
+}
+
 static void a_request_has_a_time(void **state)
 {
     struct rm_alloc soon = more;
@@ -482,6 +502,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nodes_with_processes_stay),
         cmocka_unit_test(a_release_waits_for_steps_that_start),
         cmocka_unit_test(who_has_gone_gets_nothing),
+        cmocka_unit_test(nodes_that_come_for_nobody_go),
         cmocka_unit_test(a_request_has_a_time),
         cmocka_unit_test(the_expander_of_a_killed_salloc_is_cancelled),
         cmocka_unit_test(srun_ends),
@@ -496,7 +517,7 @@ int main(int argc, char **argv)
     free(nodes);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         unlink(path_of(commands[i]));
-    static const char *const files[] = {"asks", "expander", "grown", "cancelled", "kept"};
+    static const char *const files[] = {"asks", "expander", "grown", "cancelled", "kept", "told"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         unlink(path_of(files[i]));
     rmdir(dir);

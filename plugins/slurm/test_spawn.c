@@ -66,7 +66,8 @@ static int play(char **argv)
     }
     if (strcmp(how, "silent") != 0)
         say_launched();
-    if (strcmp(how, "cannot") == 0 || (strncmp(how, "free", 4) == 0 && has(argv, "--exact"))) {
+    if (strcmp(how, "cannot") == 0 || (strncmp(how, "free", 4) == 0 && has(argv, "--exact")) ||
+        (strcmp(how, "free:99") == 0 && !has(argv, "--nodelist=node7,node8"))) {
         say_started(RM_SPAWN_NO_PROGRAM);
         return 127;
     }
@@ -132,6 +133,15 @@ static int64_t on_free_cpus(void *arg, uint32_t job, job_cpus_shares_fn *shares,
     return n != NULL ? atoi(n + 1) : -1;
 }
 
+static char *on_idle_nodes(void *arg, uint32_t job, uint32_t cpus, uint32_t *n)
+{
+    (void)arg;
+    assert_int_equal(job, JOB);
+    assert_int_equal(cpus, 2);
+    *n = 2;
+    return strdup("node7,node8");
+}
+
 static unsigned count_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -155,8 +165,12 @@ static void begin(const char *how)
     char *env[] = {variable, NULL};
     snprintf(variable, sizeof variable, "PLAY=%s", how);
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-    const struct children_env wants = {
-        .program = self, .job = JOB, .tell = on_tell, .kill = on_kill, .free_cpus = on_free_cpus};
+    const struct children_env wants = {.program = self,
+                                       .job = JOB,
+                                       .tell = on_tell,
+                                       .kill = on_kill,
+                                       .free_cpus = on_free_cpus,
+                                       .idle_nodes = on_idle_nodes};
     log_open(sink, NULL, LOG_LEVEL_ERROR, NULL);
     nstarted = nended = nkilled = 0;
     said[0] = '\0';
