@@ -264,8 +264,10 @@ static void pull(const char *nspace)
     PMIX_LOAD_PROCID(&all, nspace, PMIX_RANK_WILDCARD);
     const pmix_iof_channel_t both = PMIX_FWD_STDOUT_CHANNEL | PMIX_FWD_STDERR_CHANNEL;
     step("a pull of what is not forwarded");
-    CHECK_STATUS(PMIx_IOF_pull(&client.all, 1, NULL, 0, both, on_output, NULL, NULL),
-                 PMIX_ERR_NOT_SUPPORTED, "a pull of this job's own output");
+    pmix_proc_t nobody = client.all;
+    PMIX_LOAD_NSPACE(nobody.nspace, "nobody.1");
+    CHECK_STATUS(PMIx_IOF_pull(&nobody, 1, NULL, 0, both, on_output, NULL, NULL),
+                 PMIX_ERR_NOT_SUPPORTED, "a pull of a job that is not known");
     step("a pull of what is");
     pmix_status_t id = PMIx_IOF_pull(&all, 1, NULL, 0, both, on_output, NULL, NULL);
     CHECK(id >= 0, "PMIx_IOF_pull: %s", PMIx_Error_string(id));

@@ -75,9 +75,13 @@ static void reply(struct forwards *all, uint32_t from, uint64_t question, pmix_s
 /* Frees the piece: the server that has sent it now sends the next one. */
 static void answer(struct forwards *all, struct piece *p, pmix_status_t status)
 {
+    bool own = all->own != NULL && p->number == all->own->number;
     LIST_REMOVE(p, entry);
-    reply(all, p->from, p->question, status);
+    if (!own)
+        reply(all, p->from, p->question, status);
     free(p);
+    if (own)
+        all->printed(all->server);
 }
 
 /* Frees the forward; pieces that are held for it are refused. */
@@ -193,6 +197,30 @@ static void deliver_held(struct forwards *all)
         go = deliver(all, f, p) && go;
 }
 
+/* @return NULL: out of memory */
+static struct piece *new_piece(const struct forward *f, uint32_t rank, pmix_iof_channel_t channel,
+                               const void *data, size_t n)
+{
+    struct piece *p = calloc(1, sizeof *p + n + 1);
+    if (p == NULL)
+        return NULL;
+    p->number = f->number;
+    p->channel = channel;
+    p->source.rank = rank;
+    p->bytes = (pmix_byte_object_t){.bytes = p->data, .size = n};
+    if (n > 0)
+        memcpy(p->data, data, n);
+    return p;
+}
+
+/* Makes the counts of a forward's streams. @return whether they are there */
+static bool hears(struct forward *f)
+{
+    if (f->heard == NULL) /* that many do run */
+        f->heard = calloc((size_t)f->ntasks * STREAMS, sizeof *f->heard);
+    return f->heard != NULL;
+}
+
 /* @return what came, or NULL: it makes no sense, or there is no memory */
 static struct piece *read_piece(const struct forwards *all, const void *body, size_t len,
                                 struct forward **of)
@@ -210,20 +238,25 @@ static struct piece *read_piece(const struct forwards *all, const void *body, si
         return NULL;
     pmix_iof_channel_t channel =
         which == PLAN_STDERR ? PMIX_FWD_STDERR_CHANNEL : PMIX_FWD_STDOUT_CHANNEL;
-    if (f->heard == NULL) /* that many do run */
-        f->heard = calloc((size_t)f->ntasks * STREAMS, sizeof *f->heard);
-    struct piece *p =
-        f->heard != NULL && (f->channels & channel) != 0 ? calloc(1, sizeof *p + n + 1) : NULL;
-    if (p == NULL)
-        return NULL;
-    p->number = number;
-    p->offset = offset;
-    p->channel = channel;
-    p->source.rank = rank;
-    p->bytes = (pmix_byte_object_t){.bytes = p->data, .size = n};
-    if (n > 0)
-        memcpy(p->data, data, n);
+    struct piece *p = f != all->own && hears(f) && (f->channels & channel) != 0
+                          ? new_piece(f, rank, channel, data, n)
+                          : NULL;
+    if (p != NULL)
+        p->offset = offset;
     return p;
+}
+
+int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
+                   const void *data, size_t len)
+{
+    struct forwards *all = server->forwards;
+    struct forward *f = all->own;
+    struct piece *p = rank < f->ntasks && hears(f) ? new_piece(f, rank, channel, data, len) : NULL;
+    if (p == NULL)
+        return -1;
+    LIST_INSERT_HEAD(&all->pieces, p, entry);
+    deliver(all, f, p);
+    return 0;
 }
 
 static bool is_under_way(const struct forwards *all, uint32_t from, uint64_t question)
@@ -305,6 +338,34 @@ void forwards_free(struct server *server)
     pullers_free(&all->pullers);
     free(all);
     server->forwards = NULL;
+}
+
+int forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn *printed)
+{
+    struct forwards *all = server->forwards;
+    struct forward *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return -1;
+    f->state = FORWARD_OPEN;
+    PMIX_LOAD_NSPACE(f->child, server->boot.nspace);
+    f->channels = PMIX_FWD_STDOUT_CHANNEL | PMIX_FWD_STDERR_CHANNEL;
+    f->ntasks = server->boot.ntasks;
+    f->nopen = UINT32_MAX; /* it ends with this server */
+    LIST_INSERT_HEAD(&all->list, f, entry);
+    all->own = f;
+    all->pulled = pulled;
+    all->printed = printed;
+    return 0;
+}
+
+bool forwards_own_is_pulled(struct forwards *all)
+{
+    pthread_mutex_lock(&all->lock);
+    bool is = all->own->pulled != 0;
+    for (uint32_t i = 0; all->own->pulled_of != NULL && i < all->own->ntasks && !is; i++)
+        is = all->own->pulled_of[i] != 0;
+    pthread_mutex_unlock(&all->lock);
+    return is;
 }
 
 struct pullers *forwards_pullers(struct server *server)

@@ -78,6 +78,26 @@ void forwards_connection_gone(struct server *server, const char *nspace, uint32_
  * @thread the loop's */
 void forwards_parent_gone(struct server *server, const char *nspace, uint32_t rank);
 
+typedef void forwards_own_fn(struct server *server);
+
+/**
+ * What tasks of the own step print may be pulled, too, though no call has spawned them.
+ * @param pulled  somebody has pulled it @thread PMIx's
+ * @param printed a piece of forwards_print() has gone its way
+ * @return 0, or -1: out of memory
+ * @thread the loop's, before libpmix starts
+ */
+int forwards_own(struct server *server, forwards_own_fn *pulled, forwards_own_fn *printed);
+
+/** @return whether anything of the own step is pulled now @thread any */
+bool forwards_own_is_pulled(struct forwards *forwards);
+
+/** Takes what task @p rank of the own step has printed; forwards_own_fn `printed` follows, perhaps
+ * before this returns. @param len at most OUTPUTS_PIECE
+ * @return 0, or -1: it is dropped @thread the loop's */
+int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
+                   const void *data, size_t len);
+
 /** @return what is pulled; the callers tell it when a process has connected */
 struct pullers *forwards_pullers(struct server *server);
 

@@ -51,6 +51,9 @@ struct forwards {
     int64_t pass_from; /* when the congestion has lasted too long, ms; 0: there is none */
     struct pullers pullers;
     pthread_mutex_t lock; /* of list, and of child and pulls in it */
+    struct forward
+        *own; /* in list, number 0: the own step, which no call has spawned; NULL: none */
+    forwards_own_fn *pulled, *printed;
 };
 
 /** A pull has stopped, or a process is gone that may have pulled: libpmix tells neither whose the

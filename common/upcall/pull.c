@@ -60,7 +60,11 @@ static bool pull(struct forwards *all, const pmix_proc_t procs[], size_t nprocs,
     }
     if (has)
         pullers_pull(&all->pullers);
+    bool own =
+        has && all->own != NULL && strncmp(procs[0].nspace, all->own->child, PMIX_MAX_NSLEN) == 0;
     pthread_mutex_unlock(&all->lock);
+    if (own)
+        all->pulled(all->server);
     return has;
 }
 
@@ -84,7 +88,8 @@ pmix_status_t upcall_iof_pull(const pmix_proc_t procs[], size_t nprocs, const pm
         return PMIX_OPERATION_SUCCEEDED;
     return refused(
         PMIX_ERR_NOT_SUPPORTED,
-        "PMIx_IOF_pull of %s rank %u: only output of processes that a process of this node "
-        "has spawned with PMIX_FWD_STDOUT or PMIX_FWD_STDERR comes to it",
-        nprocs > 0 ? procs[0].nspace : "", nprocs > 0 ? procs[0].rank : 0);
+        "PMIx_IOF_pull of %s rank %u: output comes to this node of processes that a process of the "
+        "node has spawned with PMIX_FWD_STDOUT or PMIX_FWD_STDERR%s",
+        nprocs > 0 ? procs[0].nspace : "", nprocs > 0 ? procs[0].rank : 0,
+        all->own != NULL ? ", and of the step's own" : "; of the step's own it cannot be had here");
 }

@@ -192,6 +192,20 @@ static void take_plan(struct boot *boot, char *const *env)
         boot_set(boot, "apps", apps);
 }
 
+/* The program that prints what the tasks print: sattach, which takes a component at a time.
+ * MUSTER_PRINTER in slurmstepd's own environment, which is musterrun's, names another one or none.
+ */
+static void name_printer(struct boot *boot, const struct facts *facts, char *const *env)
+{
+    const char *given = getenv("MUSTER_PRINTER"), *path = agent_env_value(env, "PATH");
+    char command[96];
+    snprintf(command, sizeof(command), "sattach --label --quiet %s", boot->label);
+    if (given || facts->njobs == 1)
+        boot_set(boot, BOOT_PRINTER, given ? given : command);
+    if (path)
+        boot_set(boot, BOOT_PATH, path);
+}
+
 static int session_start(struct session *s, char *const *env, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
@@ -206,6 +220,7 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     free(agent);
     boot_set(boot, "other_pmi", "srun --mpi=pmi2");
     take_plan(boot, env);
+    name_printer(boot, &s->facts, env);
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
     own_settings(boot, env);

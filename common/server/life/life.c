@@ -21,6 +21,7 @@
 #include "common/server/totals.h"
 #include "common/server/trace.h"
 #include "common/upcall/forward.h"
+#include "common/upcall/printer.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/clock.h"
@@ -78,6 +79,7 @@ void server_close(struct server *server)
     alone_free(server);
     upcall_free_served(server);
     upcall_free_kept(server);
+    printer_close(server);
     forwards_free(server);
     pushes_free(server);
     upcall_free_spawns(server);

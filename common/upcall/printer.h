@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Output of the step's own tasks for those that pull it (PMIx_IOF_pull), although no PMIx_Spawn has
+ * started them.
+ *
+ * The tasks' pipes are the resource manager's. It has a program that prints what comes out of them,
+ * the *printer*: lines with "RANK: " in front, standard output and standard error apart, until the
+ * step ends. The plugin names it in the settings BOOT_PRINTER and BOOT_PATH. The server runs it
+ * while somebody on its node pulls.
+ *
+ * The printer's standard input is a pipe that stays open and empty: a printer that reads its end
+ * would close the tasks' own input.
+ * @thread all of it: the loop's
+ */
+#ifndef MUSTER_UPCALL_PRINTER_H
+#define MUSTER_UPCALL_PRINTER_H
+
+#include "common/server/server.h"
+
+/** @return 0, also where the resource manager has no printer; or -1: out of memory */
+int printer_open(struct server *server);
+
+/** Ends the printer. */
+void printer_close(struct server *server);
+
+#endif
