@@ -12,10 +12,9 @@
 #include <unistd.h>
 
 enum {
-    PROGRESS_MS = 5000,      /* until the peer has taken something of what was sent */
-    BYE_MS = 1000,           /* for the whole end */
-    APART_MIN = RECORD_PART, /* bytes that are worth a key of their own */
-    STOOD_STILL_MS = 1000,   /* the loop is never that late while it runs */
+    PROGRESS_MS = 5000,    /* until the peer has taken something of what was sent */
+    BYE_MS = 1000,         /* for the whole end */
+    STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
 };
 
 static const char *const state_names[STREAM_STATES] = {
@@ -146,143 +145,10 @@ void stream_cut(struct stream *s, const char *why)
 
 /* ---- writing ---- */
 
-/* Adds of @p len bytes those that are among @p n from @p from on. @param at where the bytes begin
- * @return how many parts there are */
-static int put_part(struct iovec *parts, int n_parts, void *data, size_t len, size_t at,
-                    size_t from, size_t n)
-{
-    size_t first = from > at ? from - at : 0, end = from + n < at + len ? from + n - at : len;
-    if (from + n > at && first < end)
-        parts[n_parts++] = (struct iovec){(char *)data + first, end - first};
-    return n_parts;
-}
-
-/* Seals a record. @param n bytes of the first frame that is not sealed @param to RECORD_BYTES
- * @return its bytes; 0: that cannot be done */
-static size_t seal_record(struct stream *s, const struct record *record, size_t n,
-                          unsigned char *to)
-{
-    unsigned char head[RECORD_HEAD];
-    struct iovec parts[3] = {{head, sizeof head}};
-    const struct outgoing *o = s->unsealed;
-    struct shared_bytes *body = o != NULL ? o->body : NULL;
-    size_t len = SEAL_HEAD + RECORD_HEAD + n + SEAL_TAG;
-    int n_parts = 1;
-    record_write(record, head);
-    if (record->apart > 0) {
-        parts[n_parts++] = (struct iovec){body->sealed.key, SEAL_SECRET};
-        len += SEAL_SECRET;
-    }
-    if (n > 0)
-        n_parts = put_part(parts, n_parts, o->data, o->len, 0, s->at, n);
-    if (n > 0 && body != NULL)
-        n_parts = put_part(parts, n_parts, body->data, body->len, o->len, s->at, n);
-    if (s->env->seal->write(s->seal, parts, n_parts, to))
-        return len;
-    stream_cut(s, "libcrypto does not encrypt");
-    return 0;
-}
-
-/* Encrypts the end of a frame that goes to several servers, once for all of them. @return whether
- * that is done, and all else of the frame fits into a record */
-static bool seal_apart(const struct stream *s, const struct outgoing *o)
-{
-    struct shared_bytes *body = o->body;
-    if (body == NULL || !body->spread || body->len < APART_MIN ||
-        o->len > RECORD_PART - SEAL_SECRET)
-        return false;
-    if (body->sealed.data != NULL)
-        return true;
-    const struct seal_ops *ops = s->env->seal;
-    size_t most = body->len / RECORD_PART + 1, len = 0;
-    unsigned char *to = malloc(body->len + most * (SEAL_HEAD + SEAL_TAG));
-    bool good = to != NULL && ops->random(body->sealed.key, sizeof body->sealed.key);
-    struct seal *seal = good ? ops->with_key(body->sealed.key, SEAL_CALLER) : NULL;
-    good = seal != NULL;
-    for (size_t at = 0, n; good && at < body->len; at += n) {
-        n = record_part(body->len - at);
-        good = ops->write(seal, &(struct iovec){body->data + at, n}, 1, to + len);
-        len += SEAL_HEAD + n + SEAL_TAG;
-    }
-    ops->destroy(seal);
-    if (good) {
-        body->sealed.data = to;
-        body->sealed.len = len;
-    } else {
-        free(to);
-    }
-    return good;
-}
-
 static void begin_end(struct stream *s)
 {
     s->end_by = now_ms() + BYE_MS;
     timer_sooner(&s->due, s->end_by);
-}
-
-/* The first @p n bytes of what was left of a frame are sealed, or were before. */
-static void advance(struct stream *s, size_t n)
-{
-    s->at += n;
-    if (s->at < outgoing_len(s->unsealed))
-        return;
-    s->unsealed = s->unsealed->next;
-    s->at = 0;
-    s->sealed++;
-}
-
-/* Says in a record how it goes on with the frame. @return bytes of the frame for it */
-static size_t begin_part(struct stream *s, struct record *record)
-{
-    const struct outgoing *o = s->unsealed;
-    size_t all = outgoing_len(o), n = record_part(all - s->at);
-    record->kind = s->at == 0 ? RECORD_DATA : RECORD_MORE;
-    record->whole = s->at == 0 ? (uint32_t)all : 0;
-    if (s->at == 0 && seal_apart(s, o)) {
-        record->apart = (uint32_t)o->body->len;
-        n = o->len;
-    }
-    record->hurry = s->hurry && s->at + n + record->apart == all;
-    return n;
-}
-
-/* Seals the next record, if there is one. @return its bytes */
-static size_t seal_next(struct stream *s, unsigned char *to)
-{
-    struct record record = {.kind = RECORD_ACK, .hurry = s->ask, .taken = s->taken};
-    bool bye = s->state == STREAM_SAYING || s->state == STREAM_ANSWERING;
-    size_t n = s->unsealed != NULL ? begin_part(s, &record) : 0;
-    if (n == 0 && bye)
-        record.kind = RECORD_BYE;
-    else if (n == 0 && !s->ack && !s->ask)
-        return 0;
-    size_t len = seal_record(s, &record, n, to);
-    if (len == 0)
-        return 0;
-    s->ack = s->ask = false;
-    s->ack_by = 0;
-    s->untold = 0;
-    s->bye = record.kind == RECORD_BYE;
-    s->apart = record.apart > 0;
-    s->apart_at = 0;
-    if (n > 0)
-        advance(s, n);
-    if (++s->records == (s->env->records > 0 ? s->env->records : STREAM_RECORDS) &&
-        s->state == STREAM_OPEN) {
-        stream_move(s, STREAM_SAY);
-        begin_end(s);
-    }
-    return len;
-}
-
-/* Seals as many records as are written at once. @return their bytes */
-static size_t seal_some(struct stream *s, unsigned char *to)
-{
-    size_t len = 0, n;
-    while (!s->bye && !s->apart && len + RECORD_BYTES <= STREAM_ROOM &&
-           (n = seal_next(s, to + len)) > 0)
-        len += n;
-    return len;
 }
 
 /* Finds what is to be written next. @return its bytes; 0: there is nothing */
@@ -297,7 +163,15 @@ static size_t next_bytes(struct stream *s, unsigned char **data)
         return s->unsealed->body->sealed.len - s->apart_at;
     }
     *data = s->env->room + STREAM_ROOM;
-    return seal_some(s, *data);
+    size_t len = stream_seal(s, *data);
+    if (s->unsealable)
+        stream_cut(s, "libcrypto does not encrypt");
+    if (s->records >= (s->env->records > 0 ? s->env->records : STREAM_RECORDS) &&
+        s->state == STREAM_OPEN) { /* its keys have sealed their share */
+        stream_move(s, STREAM_SAY);
+        begin_end(s);
+    }
+    return s->unsealable ? 0 : len;
 }
 
 /* Keeps what the socket has not taken, and waits until it takes more. @param n bytes that it has
@@ -329,7 +203,7 @@ static void wrote(struct stream *s, const unsigned char *data)
     s->rest = NULL;
     if (!rest && data != s->env->room + STREAM_ROOM) {
         s->apart = false;
-        advance(s, s->unsealed->body->len);
+        stream_sealed(s, s->unsealed->body->len);
     }
     if (s->bye)
         stream_move(s, STREAM_WRITE);

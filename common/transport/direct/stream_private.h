@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * State of a connection. Private to stream.c and stream_read.c. @thread the loop's
+ * State of a connection. Private to stream_seal.c, stream.c and stream_read.c. @thread the loop's
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_STREAM_PRIVATE_H
 #define MUSTER_TRANSPORT_DIRECT_STREAM_PRIVATE_H
@@ -54,6 +54,7 @@ struct stream {
     size_t apart_at;                  /**< bytes of it that are written */
     unsigned char *rest;              /**< owned: records that the socket did not take; or NULL */
     size_t rest_at, rest_len;         /**< the first byte of that to be written, and its end */
+    bool unsealable;                  /**< libcrypto has failed */
     bool bye;                         /**< our BYE is sealed, and not written */
     bool full;                        /**< the socket took nothing more */
     bool ack;                         /**< what was taken is to be said */
@@ -96,6 +97,13 @@ bool stream_move(struct stream *s, enum stream_event event);
 /** The same of an event that ends it, unless it is over: the loop then tells the owner.
  * @param why as for stream_env::ended */
 void stream_end(struct stream *s, enum stream_event event, const char *why);
+
+/** Seals as many records as are written at once. @param to STREAM_ROOM bytes @return how many it
+ * took; 0 with unsealable: libcrypto has failed */
+size_t stream_seal(struct stream *s, unsigned char *to);
+
+/** @p n more bytes of the first frame that is not sealed are. */
+void stream_sealed(struct stream *s, size_t n);
 
 /** Writes what the socket takes. */
 void stream_write(struct stream *s);
