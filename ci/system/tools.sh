@@ -174,7 +174,7 @@ attach() {
   check 'its status' "status $status: $(cat "$work/attach.log")" [ $status = 7 ]
   attached 'bob may not' "muster-attach: step ${step%.0} is alice's; only its owner and root may look at it;" \
     setpriv --reuid bob --regid "$(id -g bob)" --init-groups --inh-caps=-all "$tool_attach" "$step" -- true
-  as_alice_alone "$tool_attach" "$step" -- sh -c 'kill -STOP %p; sleep 4711 & sleep 4711' >"$work/killed.log" 2>&1 &
+  as_alice_alone "$tool_attach" "$step" -- sh -c 'sleep 4711 & while kill -STOP %p; do sleep 0.1; done' >"$work/killed.log" 2>&1 &
   tool=$!
   check 'a command has stopped the tasks' "$(letters_of hold | tr '\n' ' ')" until_true 60 all_stopped
   kill -9 $tool

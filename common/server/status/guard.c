@@ -16,6 +16,7 @@
 enum {
     GUARDS_MAX = 6,   /* at a time: fewer than connections, so that muster-status can still ask */
     LOOKS = 25,       /* after a tool was killed */
+    LOOKS_SURE = 5,   /* of these: more only while a debugger holds a process */
     LOOK_MS = 200,    /* between two */
     STOPPED_MAX = 256 /* that a guard remembers; of more it lets all be */
 };
@@ -70,16 +71,25 @@ static void go_on(const struct guard *guard, pid_t pid)
     log_warning("process %d was left stopped by a tool that was killed, and goes on", (int)pid);
 }
 
-/* Calls @p take for each process of a task that is stopped. */
-static void each_stopped(struct guard *guard, void (*take)(struct guard *guard, pid_t pid))
+/* Calls @p take for each process of a task that is stopped.
+ * @return whether a debugger holds one */
+static bool each_stopped(struct guard *guard, void (*take)(struct guard *guard, pid_t pid))
 {
     struct proctab tab;
+    bool held = false;
     if (proctab_read(&tab) != 0)
-        return;
-    for (size_t i = 0; i < tab.n; i++)
-        if (tab.v[i].state == 'T' && is_a_tasks(guard->guards->server, &tab, tab.v[i].pid))
+        return true;
+    for (size_t i = 0; i < tab.n; i++) {
+        char state = tab.v[i].state;
+        if ((state != 'T' && state != 't') ||
+            !is_a_tasks(guard->guards->server, &tab, tab.v[i].pid))
+            continue;
+        held |= state == 't';
+        if (state == 'T')
             take(guard, tab.v[i].pid);
+    }
     proctab_free(&tab);
+    return held;
 }
 
 static void take_stopped(struct guard *guard, pid_t pid)
@@ -96,8 +106,8 @@ static void take_left(struct guard *guard, pid_t pid)
 static void on_look(void *arg, struct timer *timer)
 {
     struct guard *guard = arg;
-    each_stopped(guard, take_left);
-    if (--guard->looks == 0)
+    bool held = each_stopped(guard, take_left);
+    if (--guard->looks == 0 || (guard->looks <= LOOKS - LOOKS_SURE && !held))
         forget(guard);
     else
         timer_after(timer, LOOK_MS);

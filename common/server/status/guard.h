@@ -6,8 +6,8 @@
  * is killed between the two, the process stays stopped. So muster-status --stacks and muster-attach
  * keep a connection to the server open while such programs run. The kernel closes it, however they
  * end, and the server lives on. When it closes without a word that all is well, the server looks
- * for five seconds for processes of the tasks that are stopped and were not before, and has them go
- * on.
+ * for a second, and for up to five while a debugger holds one, for processes of the tasks that are
+ * stopped and were not before, and has them go on.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_SERVER_GUARD_H
