@@ -72,11 +72,6 @@ void outgoing_free(struct outgoing *list)
     }
 }
 
-size_t outgoing_len(const struct outgoing *frame)
-{
-    return frame->len + (frame->body != NULL ? frame->body->len : 0);
-}
-
 void stream_free(struct stream *s)
 {
     if (s == NULL)

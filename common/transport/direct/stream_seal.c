@@ -6,6 +6,11 @@
 
 enum { APART_MIN = RECORD_PART /* bytes that are worth a key of their own */ };
 
+size_t outgoing_len(const struct outgoing *frame)
+{
+    return frame->len + (frame->body != NULL ? frame->body->len : 0);
+}
+
 /* Adds of @p len bytes those that are among @p n from @p from on. @param at where the bytes begin
  * @return how many parts there are */
 static int put_part(struct iovec *parts, int n_parts, void *data, size_t len, size_t at,
