@@ -157,7 +157,7 @@ check_signal() {
   kill -USR1 "$server"
   check 'SIGUSR1 writes the state' "no $file" until_true 60 [ -e "$file" ]
   check 'the file is for alice alone' "$(stat -c '%U %a' "$file")" [ "$(stat -c '%U %a' "$file")" = 'alice 600' ]
-  check 'the file has the state' "$(head -c 300 "$file")" grep -q "^{\"step\":\"$step\",\"unit\":\"step\",\"node\":\"node2\",.*\"trackers\":\[{.*}$" "$file"
+  check 'the file has the state' "$(head -c 300 "$file")" grep -q "^{\"step\":\"$step\",\"unit\":\"step\",\"size\":4,\"node\":\"node2\",.*\"trackers\":\[{.*}$" "$file"
   check 'the step goes on' "server $server is gone" [ "$(server_on node2)" = "$server" ]
 }
 

@@ -27,6 +27,7 @@ enum {
     STATUS = 1 << 9,
     BYTES = 1 << 10,
     ENVAR = 1 << 11,
+    WILDCARD = 1 << 12, /* PMIX_RANK_WILDCARD and its like as an int: -2 */
 };
 
 static const struct {
@@ -45,6 +46,7 @@ static const struct {
     {STATUS, "a PMIX_STATUS"},
     {BYTES, "a PMIX_BYTE_OBJECT"},
     {ENVAR, "a PMIX_ENVAR with a name"},
+    {WILDCARD, "PMIX_RANK_WILDCARD"},
 };
 
 enum {
@@ -193,7 +195,7 @@ static const struct row rows[] = {
 
     ROW(PMIX_PROCID, PROCESS, QUERY),
     ROW(PMIX_NSPACE, STRING, QUERY),
-    ROW(PMIX_RANK, NUMBER, QUERY),
+    ROW(PMIX_RANK, NUMBER | WILDCARD, QUERY),
     ROW(PMIX_HOSTNAME, STRING, QUERY),
     ROW(PMIX_NODEID, NUMBER, QUERY),
     ROW(PMIX_ALLOC_ID, STRING, QUERY | ALLOCATE),
@@ -273,6 +275,15 @@ bool directive_number(const pmix_value_t *value, uint32_t *number)
     return true;
 }
 
+bool directive_rank(const pmix_value_t *value, uint32_t *rank)
+{
+    bool is_int = value->type == PMIX_INT || value->type == PMIX_INT32;
+    if (!is_int || (uint32_t)value->data.int32 <= PMIX_RANK_VALID)
+        return directive_number(value, rank);
+    *rank = (uint32_t)value->data.int32;
+    return true;
+}
+
 const char *directive_text(const pmix_info_t *info)
 {
     return info->value.type == PMIX_STRING ? info->value.data.string : NULL;
@@ -332,7 +343,9 @@ static unsigned kinds_of(const pmix_value_t *value)
     case PMIX_ENVAR:
         return value->data.envar.envar != NULL && value->data.envar.envar[0] != '\0' ? ENVAR : 0;
     default:
-        return directive_number(value, &number) ? NUMBER : 0;
+        return directive_number(value, &number) ? NUMBER
+               : directive_rank(value, &number) ? WILDCARD
+                                                : 0;
     }
 }
 

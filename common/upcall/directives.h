@@ -69,6 +69,9 @@ bool directive_is_on(const pmix_info_t *info, const char *key);
  * @return whether the value is one, and not negative */
 bool directive_number(const pmix_value_t *value, uint32_t *number);
 
+/** The same of a rank, which may be PMIX_RANK_WILDCARD or the like as an int, and negative. */
+bool directive_rank(const pmix_value_t *value, uint32_t *rank);
+
 /** @return the text, borrowed, or NULL: it is none */
 const char *directive_text(const pmix_info_t *info);
 

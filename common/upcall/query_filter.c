@@ -27,7 +27,7 @@ static void read_proc(struct query_filter *f, const pmix_info_t *info)
         PMIX_LOAD_NSPACE(f->nspace, directive_text(info));
         f->by_name = true;
     } else if (PMIX_CHECK_KEY(info, PMIX_RANK)) {
-        directive_number(&info->value, &f->rank);
+        directive_rank(&info->value, &f->rank);
         f->by_name = true;
     }
 }
