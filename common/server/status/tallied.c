@@ -59,7 +59,8 @@ json_object *tallied_json(const struct server *server)
         char id[24];
         json_object *one = json_object_new_object();
         snprintf(id, sizeof id, "%016" PRIx64, operation->hash);
-        put_text(one, "operation", operation->name);
+        put_text(one, "operation",
+                 operation->name[0] != '\0' ? operation->name : coll_traits(operation->kind)->name);
         put_text(one, "kind", coll_traits(operation->kind)->name);
         put_text(one, "id", id);
         put_times(one, &operation->waits);

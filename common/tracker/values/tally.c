@@ -23,7 +23,8 @@ static struct tally_operation *operation_of(struct tally *tally, const void *sig
     else
         rank = o->rank;
     *o = (struct tally_operation){.hash = hash, .rank = rank, .kind = signature_kind(sig, siglen)};
-    signature_describe(sig, siglen, o->name, sizeof o->name);
+    if (rank == 0)
+        signature_describe(sig, siglen, o->name, sizeof o->name);
     return o;
 }
 
@@ -35,6 +36,8 @@ void tally_wait(struct tally *tally, enum coll_kind kind, const void *sig, size_
         return;
     struct tally_operation *o = operation_of(tally, sig, siglen);
     o->rank++;
+    if (o->name[0] == '\0' && o->waits.count > 0) /* most newcomers come once */
+        signature_describe(sig, siglen, o->name, sizeof o->name);
     times_add(&o->waits, us);
 }
 

@@ -22,7 +22,8 @@ struct tally_operation {
     uint64_t hash; /**< of the signature */
     uint64_t rank; /**< how often it was made, at most: by this the least used makes room */
     enum coll_kind kind;
-    char name[TALLY_NAME_SIZE]; /**< as signature_describe() has it, perhaps cut */
+    char name[TALLY_NAME_SIZE]; /**< as signature_describe() has it, perhaps cut; "": it has come
+                                   once since it took another one's place */
     struct times waits;
 };
 
