@@ -18,7 +18,7 @@ case ${1:-} in -h|--help) usage; exit 0 ;; '') usage >&2; exit 2 ;; esac
 find_clients "$1"
 
 # Only a step that a program has started has a parent, and no set was named.
-not_asked() { grep 'not asked' "$work/keys.log" | grep -vE ' PMIX_(DEBUG_STOP_IN_INIT|DEBUG_STOP_IN_APP|PARENT_ID|PSET_NAME) '; }
+not_asked() { grep 'not asked' "$work/keys.log" | grep -vE ' PMIX_(DEBUG_[A-Z_]*|PARENT_ID|PSET_NAME) '; }
 
 # run BOUND SHAPE...: the client, whose tasks have to be bound (1) or need not (0)
 run() {

@@ -74,7 +74,7 @@ part_clients() {
   clean clients
 }
 
-not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|DEBUG_STOP_IN_INIT|DEBUG_STOP_IN_APP|LOCALITY_STRING|PACKAGE_RANK|PARENT_ID|PSET_NAME) '; }
+not_asked() { grep 'not asked' "$log" | grep -vE ' PMIX_(CPUSET|DEBUG_[A-Z_]*|LOCALITY_STRING|PACKAGE_RANK|PARENT_ID|PSET_NAME) '; }
 
 # The table of keys, in all that musterrun can lay out, and beside another step.
 part_keys() {
