@@ -33,7 +33,7 @@ struct task_io {
 struct io {
     uint32_t ntasks;
     struct task_io *tasks;
-    bool label, eof;
+    bool label, eof, both; /* both: one file takes both outputs, in the order of the writes */
     char chunk[CHUNK];
     size_t len;
 };
@@ -115,6 +115,7 @@ struct io *io_open(uint32_t ntasks, long input, bool label, const char *const fi
     }
     io->ntasks = ntasks;
     io->label = label;
+    io->both = files[0] && files[1] == files[0];
     for (uint32_t rank = 0; rank < ntasks; rank++)
         io->tasks[rank] =
             (struct task_io){.in = {-1, -1}, .out = {{.ends = {-1, -1}}, {.ends = {-1, -1}}}};
@@ -152,7 +153,7 @@ int io_become(struct io *io, uint32_t rank)
     struct task_io *task = &io->tasks[rank];
     int in = task->in[0] >= 0 ? task->in[0] : open("/dev/null", O_RDONLY | O_CLOEXEC);
     return in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(task->out[0].ends[1], STDOUT_FILENO) < 0 ||
-                   dup2(task->out[1].ends[1], STDERR_FILENO) < 0
+                   dup2(task->out[io->both ? 0 : 1].ends[1], STDERR_FILENO) < 0
                ? -1
                : 0;
 }
