@@ -315,7 +315,7 @@ part_late() {
   ! type promtool >/dev/null 2>&1 || check 'promtool takes it' "$(promtool check metrics <<<"$found" 2>&1)" is_metrics "$found"
   kill $launcher
   wait $launcher
-  mkdir "$work/traces"
+  mkdir "$work/traces" "$work/kept"
   MUSTER_TRACE=$work/traces MUSTER_STATS=1 run 60 -N4 -n8 "$clients/late" --fences 20
   says 'a line at the end names it, too' 0 'muster: .*: 20 fences waited .* of .*; last: node2 in (1[89]|20) \((90|95|100) %\), (4[5-9]|5[0-5]) ms late by median, [0-9.]+ m?s at most; traces of 4 of 4 nodes are written: muster-status --trace .*/traces/muster\..*\.\*\.json >trace.json$'
   check 'a trace of each server' "$(ls -l "$work/traces")" [ "$(compgen -G "$work/traces/muster.*.node[0-3].json" | wc -l)" = 4 ]
@@ -323,7 +323,33 @@ part_late() {
   check 'which are put together' "$(head -n 3 <<<"$found")$(cat "$work/aligned")" is_trace "$found"
   MUSTER_TRACE=$work/traces/none run 60 -N2 -n2 "$clients/late" --fences 1
   says 'traces in no directory' 0 'muster: .*: MUSTER_TRACE: no trace is written: .*/traces/none/muster.*: No such file or directory; give '
+  part_late_kept
   clean late
+}
+
+# The same of a step that has ended.
+part_late_kept() {
+  local file found step
+  MUSTER_STATS_DIR=$work/kept run 60 -N4 -n8 "$clients/late" --fences 40
+  says 'counts are kept' 0 "muster: .*: counts are kept: muster-status --stats $work/kept/muster\..*\.stats\.json\$"
+  file=$(compgen -G "$work/kept/muster.*.stats.json")
+  check 'in one file, the user'"'"'s alone' "$(ls -l "$work/kept")" [ "$(stat -c %a "$file")" = 600 ]
+  found=$("$prefix/bin/muster-status" --stats --json "$file")
+  check 'as JSON of the file' "$found" is_late "$found"
+  step=${file##*/muster.}
+  step=${step%.stats.json}
+  found=$(MUSTER_STATS_DIR=$work/kept "$prefix/bin/muster-status" --stats "$step")
+  check 'as tables of the step' "$found" grep -qE ': 4 of 4 nodes have counted, ended after [0-9]+ s$' <<<"$found"
+  check 'with all calls' "$found" grep -qE '^fence +40 +160 .* node2: last in (3[6-9]|40) \(' <<<"$found"
+  found=$("$prefix/bin/muster-status" --openmetrics "$file")
+  check 'as OpenMetrics of the file' "$found" grep -qE '^muster_late_seconds_count\{.*kind="fence",node="node2"\} (3[6-9]|40)$' <<<"$found"
+  echo '{' >"$work/kept/muster.0.0.stats.json"
+  found=$("$prefix/bin/muster-status" --stats "$work/kept/muster.0.0.stats.json" 2>&1)
+  check 'a file of something else' "$found" grep -q ': this is no file of MUSTER_STATS_DIR$' <<<"$found"
+  found=$("$prefix/bin/muster-status" --stats --watch "$file" 2>&1)
+  check 'nothing more will come' "$found" grep -q 'a file is of a step that has ended' <<<"$found"
+  MUSTER_STATS_DIR=$work/kept/none run 60 -N2 -n2 "$clients/late" --fences 1
+  says 'counts in no directory' 0 'muster: .*: MUSTER_STATS_DIR: no counts are kept: .*/none/muster.*: No such file or directory; give '
 }
 
 # A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none. It is

@@ -109,6 +109,9 @@ struct boot_allocation {
 /** Where the user wants a trace of all operations: the absolute path of a directory. */
 #define BOOT_TRACE "trace"
 #define BOOT_TRACE_ENV "MUSTER_TRACE"
+/** Where the user wants to keep what was counted: the absolute path of a directory. */
+#define BOOT_STATS_DIR "stats_dir"
+#define BOOT_STATS_DIR_ENV "MUSTER_STATS_DIR"
 enum { BOOT_PSETS_MAX = 4096 };
 /** Which processes wait for a debugger (common/nspace/stop.h), and the variable that it is from. */
 #define BOOT_DEBUG "debug"

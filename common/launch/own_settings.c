@@ -57,6 +57,8 @@ void own_settings(struct boot *boot, char *const *env)
             take_path(boot, env, BOOT_LOG, *e + len + 1);
         if (len == strlen(BOOT_TRACE_ENV) && strncmp(*e, BOOT_TRACE_ENV "=", len + 1) == 0)
             take_path(boot, env, BOOT_TRACE, *e + len + 1);
+        if (len == strlen(BOOT_STATS_DIR_ENV) && strncmp(*e, BOOT_STATS_DIR_ENV "=", len + 1) == 0)
+            take_path(boot, env, BOOT_STATS_DIR, *e + len + 1);
         if (len == strlen(BOOT_DEBUG_ENV) && strncmp(*e, BOOT_DEBUG_ENV "=", len + 1) == 0)
             take_text(boot, BOOT_DEBUG, *e + len + 1);
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))

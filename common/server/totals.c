@@ -2,6 +2,7 @@
 /* The line at the end of a step. */
 #include "common/server/totals.h"
 
+#include "common/server/totals_keep.h"
 #include "common/server/trace.h"
 #include "common/status/stats.h"
 #include "common/util/clock.h"
@@ -12,13 +13,14 @@
 #include <stdlib.h>
 
 enum {
-    LINE_MAX_BYTES = 512,
+    LINE_MAX_BYTES = 1536,
     LATE_US = 1000 /* what is less is the way of messages */
 };
 
 void totals_open(struct server *server)
 {
-    if (server->conf.stats == 0 && boot_setting(&server->boot, BOOT_TRACE) == NULL)
+    if (server->conf.stats == 0 && boot_setting(&server->boot, BOOT_TRACE) == NULL &&
+        boot_setting(&server->boot, BOOT_STATS_DIR) == NULL)
         return;
     server->totals = calloc(1, sizeof *server->totals);
     if (server->totals != NULL && server->boot.node == 0 && server->rm_ops->show != NULL)
@@ -127,6 +129,7 @@ void totals_show(struct server *server)
     add_own(server);
     if (server->conf.stats != 0)
         totals_line(server->totals, us, name_of, server, text, sizeof text);
+    totals_keep(server, server->totals, text, sizeof text);
     trace_line(server, server->totals->traces, server->totals->servers, text, sizeof text);
     snprintf(line, sizeof line, "%s: %s", server->boot.label, text);
     if (server->rm_ops->show != NULL && server->rm != NULL)

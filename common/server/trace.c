@@ -4,11 +4,11 @@
 #include "common/server/trace.h"
 
 #include "common/server/server.h"
+#include "common/server/user_file.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,19 +44,6 @@ static int64_t real_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* A file that is there is not written over: it may be another run's, or no file at all. */
-static int make_file(const char *dir, const char *name)
-{
-    int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-    if (at < 0)
-        return -1;
-    int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int saved = errno;
-    close(at);
-    errno = saved;
-    return fd;
-}
-
 void trace_open(struct server *server)
 {
     const char *dir = boot_setting(&server->boot, BOOT_TRACE);
@@ -69,8 +56,7 @@ void trace_open(struct server *server)
     server->trace = trace;
     snprintf(trace->name, sizeof trace->name, "muster.%s.%s.json", server->boot.label,
              boot_here(&server->boot)->name);
-    errno = EINVAL;
-    trace->fd = dir[0] == '/' ? make_file(dir, trace->name) : -1;
+    trace->fd = user_file_make(dir, trace->name);
     trace->to_real = real_us() - timers_now_us(&server->timers);
     if (trace->fd >= 0)
         return;

@@ -4,6 +4,7 @@
 #include "common/server/status/status.h"
 #include "common/status/find.h"
 #include "common/status/here.h"
+#include "common/status/kept.h"
 #include "common/status/program.h"
 #include "common/status/stacks.h"
 #include "common/status/stats.h"
@@ -44,6 +45,7 @@ static void usage(FILE *out)
         out,
         "usage: muster-status [--stacks[=full] | --stats] [--json | --openmetrics]\n"
         "                     [--local] [--watch[=SECONDS]] [--user USER] [--dir DIR] [STEP]\n"
+        "       muster-status --stats [--json] | --openmetrics FILE\n"
         "       muster-status --trace FILE... >trace.json"
         "\n"
         "\n"
@@ -55,7 +57,8 @@ static void usage(FILE *out)
         "  --stacks     what every rank is doing: stacks by eu-stack or gdb, equal ones as one;\n"
         "               from any host that has the resource manager's commands. =full: also\n"
         "               what MPI and PMIx do inside\n"
-        "  --stats      how long operations have waited, and which node came last\n"
+        "  --stats      how long operations have waited, and which node came last; also of a step\n"
+        "               that has ended, from the file that MUSTER_STATS_DIR has kept\n"
         "  --json       print what the servers say, or with --stats the same, as JSON\n"
         "  --openmetrics\n"
         "               what --stats shows, for Prometheus and its like\n"
@@ -132,6 +135,12 @@ static void show(json_object *state, const struct output *output, uid_t uid, str
     if (rc != 0)
         err_set(err, "what the server on this node says is no state of a step");
     json_object_put(state);
+}
+
+/* Whether a step is given as the file that it has left (kept.h). */
+static bool is_file(const char *step)
+{
+    return strchr(step, '/') != NULL;
 }
 
 /* @return 0 and the options in @p find, or the status to end with + 1 */
@@ -222,6 +231,13 @@ static int read_options(int argc, char **argv, struct find *find, struct output 
         fprintf(stderr, "muster-status: give %s or %s, not both\n", other, what);
         return 3;
     }
+    if (find->step != NULL && is_file(find->step) && (!output->stats || output->watch > 0)) {
+        fprintf(stderr,
+                "muster-status: %s: a file is of a step that has ended: give --stats or "
+                "--openmetrics, and no --watch\n",
+                find->step);
+        return 3;
+    }
     if (find->step != NULL || !(output->stats || output->stacks || output->pieces))
         return 0;
     fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n", what,
@@ -289,8 +305,16 @@ static void look(const struct find *find, const struct output *output, struct er
         list(find, output->json, err);
         return;
     }
-    json_object *state =
-        output->stacks ? get_stacks(find, output, &found, err) : get_state(find, &found, err);
+    json_object *state = NULL;
+    struct err why = {0};
+    if (output->stacks)
+        state = get_stacks(find, output, &found, &why);
+    else if (!is_file(find->step))
+        state = get_state(find, &found, &why);
+    if (state == NULL && output->stats && output->watch == 0)
+        state = kept_read(find->step, &found.owner, err);
+    if (state == NULL && err->text[0] == '\0')
+        *err = why;
     if (state != NULL)
         show(state, output, found.owner, err);
 }

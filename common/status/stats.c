@@ -5,6 +5,7 @@
 
 #include "common/util/log.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,10 +99,12 @@ void stats_add(struct stats *stats, json_object *state)
                 *used = field(counts, "most_used", json_type_array),
                 *uptime = field(state, "uptime", json_type_double);
     double s = uptime != NULL ? json_object_get_double(uptime) : 0;
-    if (stats->nodes++ == 0) {
+    uint64_t servers = number(state, "servers"); /* whose counts these are, when it is not one */
+    if (stats->nodes == 0) {
         text(state, "step", stats->step, sizeof stats->step);
         text(state, "unit", stats->unit, sizeof stats->unit);
     }
+    stats->nodes += servers > 0 && servers < INT_MAX ? (unsigned)servers : 1;
     if (s > stats->uptime && s < 1e12)
         stats->uptime = s;
     for (size_t i = 0; i < length(waits); i++) {
@@ -143,7 +146,9 @@ int stats_read(struct stats *stats, json_object *answer)
                 *silent = field(answer, "silent", json_type_array);
     for (size_t i = 0; i < length(nodes); i++)
         stats_add(stats, json_object_array_get_idx(nodes, i));
-    stats->silent = (unsigned)length(silent);
+    stats->silent =
+        (unsigned)length(silent) + (unsigned)(number(answer, "silent_servers") % INT_MAX);
+    stats->ended = json_object_get_boolean(field(answer, "ended", json_type_boolean));
     stats_end(stats);
     return length(nodes) > 0 && silent != NULL ? 0 : -1;
 }

@@ -9,6 +9,7 @@
 #include "common/util/times.h"
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -38,6 +39,7 @@ struct stats_named {
 struct stats {
     unsigned nodes;  /**< servers that have answered */
     unsigned silent; /**< servers that have not */
+    bool ended;      /**< what was kept of a step that has ended */
     double uptime;   /**< of the oldest server, seconds */
     char step[80], unit[8];
     size_t nkinds, nlast, nused, nworst;

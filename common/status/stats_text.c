@@ -86,10 +86,11 @@ static void write_worst(FILE *out, const struct stats *stats)
 void stats_write(FILE *out, const struct stats *stats, const char *owner)
 {
     const char *unit = strcmp(stats->unit, "job") == 0 ? "job" : "step";
-    fprintf(out, "%s %s of %s: %u of %u nodes answer, up %.0f s\n\n", unit, stats->step, owner,
-            stats->nodes, stats->nodes + stats->silent, stats->uptime);
+    fprintf(out, "%s %s of %s: %u of %u nodes %s %.0f s\n\n", unit, stats->step, owner,
+            stats->nodes, stats->nodes + stats->silent,
+            stats->ended ? "have counted, ended after" : "answer, up", stats->uptime);
     if (stats->nkinds == 0) {
-        fprintf(out, "no operation has ended yet\n");
+        fprintf(out, "no operation has ended%s\n", stats->ended ? "" : " yet");
         return;
     }
     write_kinds(out, stats);
@@ -143,6 +144,7 @@ json_object *stats_json(const struct stats *stats, const char *owner)
     put_text(o, "user", owner);
     put(o, "nodes", stats->nodes);
     put(o, "silent_nodes", stats->silent);
+    json_object_object_add(o, "ended", json_object_new_boolean(stats->ended));
     json_object_object_add(o, "uptime_seconds", json_object_new_double(stats->uptime));
     for (size_t i = 0; i < stats->nkinds; i++) {
         const struct stats_kind *k = &stats->kinds[i];

@@ -143,6 +143,27 @@ static void what_makes_no_sense_counts_for_nothing(void **state)
     stats_free(&none);
 }
 
+/* What MUSTER_STATS_DIR keeps has one state for all servers. */
+static void of_a_step_that_has_ended(void **state)
+{
+    struct stats stats = stats_of("{\"ended\":true,\"silent\":[],\"silent_servers\":1,\"nodes\":[{"
+                                  "\"step\":\"4711.0\",\"unit\":\"step\",\"uptime\":11.0,"
+                                  "\"servers\":3,\"collectives\":{}}]}",
+                                  0);
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    (void)state;
+    assert_int_equal(stats.nodes, 3);
+    stats_write(out, &stats, "alice");
+    fclose(out);
+    assert_string_equal(text,
+                        "step 4711.0 of alice: 3 of 4 nodes have counted, ended after 11 s\n\n"
+                        "no operation has ended\n");
+    free(text);
+    stats_free(&stats);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +171,7 @@ int main(void)
         cmocka_unit_test(as_tables),
         cmocka_unit_test(as_metrics),
         cmocka_unit_test(what_makes_no_sense_counts_for_nothing),
+        cmocka_unit_test(of_a_step_that_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

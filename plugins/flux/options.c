@@ -32,6 +32,7 @@ static void take_variables(struct boot *boot, flux_shell_t *shell)
     take_variable(boot, shell, BOOT_LOG_ENV);
     take_variable(boot, shell, BOOT_DEBUG_ENV);
     take_variable(boot, shell, BOOT_TRACE_ENV);
+    take_variable(boot, shell, BOOT_STATS_DIR_ENV);
 }
 
 int options_take(struct boot *boot, flux_shell_t *shell, struct err *err)

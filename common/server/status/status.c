@@ -360,7 +360,7 @@ char *status_text(struct server *server, size_t *len)
     put_together(o, server);
     put_settings(o, server);
     put_counters(o, server, &sum, retries);
-    put(o, "collectives", tallied_json(server));
+    put(o, "collectives", tallied_json(server, engine_tally(server->engine)));
     return text_of(o, len);
 }
 

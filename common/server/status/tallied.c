@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine's counts as JSON. common/status/stats.c reads it. */
+/* Counts as JSON. common/status/stats.c reads it. */
 #include "common/server/status/tallied.h"
 
 #include "common/server/server.h"
@@ -40,9 +40,8 @@ static void put_times(json_object *to, const struct times *times)
     json_object_object_add(to, "buckets", buckets);
 }
 
-json_object *tallied_json(const struct server *server)
+json_object *tallied_json(const struct server *server, const struct tally *tally)
 {
-    const struct tally *tally = engine_tally(server->engine);
     json_object *o = json_object_new_object(), *waits = json_object_new_array(),
                 *used = json_object_new_array(), *late = json_object_new_array();
     for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {

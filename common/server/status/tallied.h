@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What the engine has counted of waits and of late servers, as JSON: docs/wire.md, "collectives" of
+ * What was counted of waits and of late servers, as JSON: docs/wire.md, "collectives" of
  * a server's STATE.
  */
 #ifndef MUSTER_SERVER_TALLIED_H
@@ -9,8 +9,9 @@
 #include <json-c/json.h>
 
 struct server;
+struct tally;
 
-/** @return an object, the caller's @thread the loop's */
-json_object *tallied_json(const struct server *server);
+/** @param tally of @p server's step @return an object, the caller's @thread the loop's */
+json_object *tallied_json(const struct server *server, const struct tally *tally);
 
 #endif
