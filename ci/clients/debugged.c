@@ -5,10 +5,11 @@
  *          releases them
  *   parent  rank 0 spawns --n of them, hears that they are ready, and releases them
  *   watcher  rank 0 finds the --n processes of the namespace WATCHED, which is another step's
- * --daemons   node or proc: a parent's daemons, one a node or a process, find the processes of
- * their nodes, and release all
- * --where   init or app; --rank: one process alone stops, and the others go on; with --late they
- *          wait for it in a fence, whose deadline (MUSTER_TIMEOUTS_FENCE) is shorter
+ * --daemons   signal: none, but SIGCONT instead of the release, at exec; resume: nor that, but rank
+ * 0 alone is stopped at its exec, and rank 1 resumes it by job control; node or proc: a parent's
+ * daemons, one a node or a process, find the processes of their nodes, and release all
+ * --where   init, app, or, for a parent, exec; --rank: one process alone stops, and the others go
+ * on; with --late they wait for it in a fence, whose deadline (MUSTER_TIMEOUTS_FENCE) is shorter
  */
 #include "event.h"
 #include "spawned.h"
@@ -20,9 +21,9 @@
 #include <unistd.h>
 
 enum { AS_STEP, AS_PARENT, AS_WATCHER };
-enum { IN_INIT, IN_APP };
+enum { IN_INIT, IN_APP, ON_EXEC };
 
-enum { DAEMONS_NONE, DAEMONS_NODE, DAEMONS_PROC };
+enum { DAEMONS_NONE, DAEMONS_NODE, DAEMONS_PROC, BY_SIGNAL, BY_RESUME };
 
 #define APP_BREAKPOINT "debugged-app"
 #define GO "debugged.go" /* published before the release */
@@ -31,7 +32,7 @@ static long as = AS_STEP, n = 2, where = IN_INIT, rank = -1, daemons = DAEMONS_N
 
 static const char *breakpoint(void)
 {
-    return where == IN_INIT ? "pmix-init" : APP_BREAKPOINT;
+    return where == IN_INIT ? "pmix-init" : where == ON_EXEC ? "exec" : APP_BREAKPOINT;
 }
 
 /* Without a callback, as debuggers and libpmix itself do it: with one, libpmix 4.2 answers a tool
@@ -243,6 +244,49 @@ static pmix_info_t *ask_table(const char *key, const char *nspace)
     return status == PMIX_SUCCESS ? results : NULL;
 }
 
+/* @return whether the process, which is on this machine, is stopped, and is the program, but has
+ * not come as far as loading its libraries */
+static bool is_at_exec(pid_t pid, const char *self)
+{
+    char path[64], text[4096] = "", exe[1024] = "";
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    CHECK(readlink(path, exe, sizeof exe - 1) > 0, "%s cannot be read", path);
+    CHECK(strcmp(exe, self) == 0, "%s: expected %s, found %s", path, self, exe);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *in = fopen(path, "r");
+    CHECK(in != NULL && fgets(text, sizeof text, in) != NULL, "%s cannot be read", path);
+    fclose(in);
+    const char *state = strrchr(text, ')');
+    CHECK(state != NULL && state[2] == 'T', "%s: expected a stopped process, found %s", path, text);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    in = fopen(path, "r");
+    CHECK(in != NULL, "%s cannot be read", path);
+    bool loaded = false;
+    while (fgets(text, sizeof text, in) != NULL)
+        loaded |= strstr(text, "libpmix") != NULL || strstr(text, "libc.so") != NULL;
+    fclose(in);
+    return !loaded;
+}
+
+/* Those that are to be are at their exec; gives them SIGCONT if @p go. */
+static void look_at_exec(const char *nspace, const char *self, bool go)
+{
+    pmix_info_t *results = ask_table(PMIX_QUERY_PROC_TABLE, nspace);
+    CHECK(results != NULL, "there is no table of %s", nspace);
+    const pmix_data_array_t *table = results[0].value.data.darray;
+    const pmix_proc_info_t *rows = table->array;
+    CHECK_EQ(table->size, n, "processes in the table");
+    for (size_t i = 0; i < table->size; i++) {
+        if (daemons == BY_RESUME && rows[i].proc.rank != 0)
+            continue;
+        CHECK(is_at_exec(rows[i].pid, self), "process %d has loaded its libraries",
+              (int)rows[i].pid);
+        if (go)
+            CHECK_EQ(kill(rows[i].pid, SIGCONT), 0, "kill");
+    }
+    PMIX_INFO_FREE(results, 1);
+}
+
 /* @return how many processes of @p nspace, which is another step's, have a number, a program, and
  * are connected */
 static long count_table(const char *key, const char *nspace)
@@ -301,7 +345,24 @@ static int be_a_daemon(const char *all)
 
 /* ---- a parent ---- */
 
-static int be_spawned(void)
+/* Once rank 0 has been looked at. The watchdog bounds it. */
+static void resume_first(void)
+{
+    pmix_info_t info, *results = NULL;
+    size_t nresults = 0;
+    pmix_proc_t first = proc_of(0);
+    bool yes = true;
+    pmix_pdata_t data;
+    PMIX_PDATA_CONSTRUCT(&data);
+    snprintf(data.key, sizeof data.key, "%s", GO);
+    while (PMIx_Lookup(&data, 1, NULL, 0) != PMIX_SUCCESS)
+        sleep_ms(50);
+    PMIX_PDATA_DESTRUCT(&data);
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_RESUME, &yes, PMIX_BOOL);
+    CHECK_OK(PMIx_Job_control(&first, 1, &info, 1, &results, &nresults), "PMIx_Job_control");
+}
+
+static int be_spawned(bool resumes)
 {
     pmix_pdata_t data;
     client.name = "debugged";
@@ -310,6 +371,10 @@ static int be_spawned(void)
     PMIX_LOAD_PROCID(&client.all, client.me.nspace, PMIX_RANK_WILDCARD);
     if (where == IN_APP)
         stop_in_app();
+    if (resumes && client.me.rank == 1)
+        resume_first();
+    if (resumes)
+        fence_all(false);
     PMIX_PDATA_CONSTRUCT(&data);
     snprintf(data.key, sizeof data.key, "%s", GO);
     CHECK_OK(PMIx_Lookup(&data, 1, NULL, 0),
@@ -364,6 +429,7 @@ static void be_a_parent(void)
     pmix_info_t info[3], go;
     pmix_nspace_t child, ready;
     char self[1024] = "";
+    pmix_rank_t first = 0;
     bool yes = true;
     step("a spawn that stops");
     CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0, "no program");
@@ -372,9 +438,16 @@ static void be_a_parent(void)
     app.maxprocs = (int)n;
     spawned_append(&app.argv, self);
     spawned_append(&app.argv, "child");
-    spawned_append(&app.argv, where == IN_INIT ? "init" : "app");
-    PMIX_INFO_LOAD(&info[0], where == IN_INIT ? PMIX_DEBUG_STOP_IN_INIT : PMIX_DEBUG_STOP_IN_APP,
+    spawned_append(&app.argv, where == IN_APP ? "app" : "init");
+    if (daemons == BY_RESUME)
+        spawned_append(&app.argv, "resume");
+    PMIX_INFO_LOAD(&info[0],
+                   where == IN_INIT   ? PMIX_DEBUG_STOP_IN_INIT
+                   : where == ON_EXEC ? PMIX_DEBUG_STOP_ON_EXEC
+                                      : PMIX_DEBUG_STOP_IN_APP,
                    &yes, PMIX_BOOL);
+    if (daemons == BY_RESUME)
+        PMIX_INFO_LOAD(&info[0], PMIX_DEBUG_STOP_ON_EXEC, &first, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&info[1], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&info[2], PMIX_MAPBY, "node", PMIX_STRING);
     PMIX_INFO_REQUIRED(&info[0]);
@@ -385,12 +458,18 @@ static void be_a_parent(void)
     await_ready(ready);
     CHECK(strcmp(ready, child) == 0, "PMIX_NSPACE: expected %s, found %s", child, ready);
     step("the table of the spawned processes");
-    CHECK(has_table(child), "the table of %s is not whole", child);
+    CHECK(where == ON_EXEC || has_table(child), "the table of %s is not whole", child);
+    if (where == ON_EXEC)
+        look_at_exec(child, self, false);
     PMIX_INFO_LOAD(&go, GO, "go", PMIX_STRING);
     CHECK_OK(PMIx_Publish(&go, 1), "PMIx_Publish");
+    if (late > 0)
+        sleep_ms(late);
     if (daemons == DAEMONS_NONE)
         release(child);
-    else
+    else if (daemons == BY_SIGNAL)
+        look_at_exec(child, self, true);
+    else if (daemons != BY_RESUME)
         spawn_daemons(self, child);
     step("the end of what is released");
     CHECK_EQ(spawned_end(child), 0, "PMIX_EXIT_CODE of the spawned processes");
@@ -401,16 +480,17 @@ int main(int argc, char **argv)
     const struct option_number options[] = {
         {"as", &as, "who waits", "step|parent|watcher"},
         {"n", &n, "processes that a parent starts", NULL},
-        {"where", &where, "where they wait", "init|app"},
+        {"where", &where, "where they wait", "init|app|exec"},
         {"rank", &rank, "the only one that waits", NULL},
-        {"daemons", &daemons, "of a parent", "none|node|proc"},
-        {"late", &late, "ms until they are released, while the others are in a fence", NULL},
+        {"daemons", &daemons, "of a parent", "none|node|proc|signal|resume"},
+        {"late", &late,
+         "ms until they are released, while the others, if there are, are in a fence", NULL},
         {0}};
     if (argc > 3 && (strcmp(argv[1], "tool") == 0 || strcmp(argv[1], "late") == 0))
         return be_a_tool(argv);
     if (argc > 2 && strcmp(argv[1], "child") == 0) {
         where = strcmp(argv[2], "app") == 0 ? IN_APP : IN_INIT;
-        return be_spawned();
+        return be_spawned(argc > 3);
     }
     if (argc > 2 && strcmp(argv[1], "daemon") == 0)
         return be_a_daemon(argv[2]);
@@ -418,7 +498,9 @@ int main(int argc, char **argv)
         as = strcmp(argv[i + 1], "parent") == 0    ? AS_PARENT
              : strcmp(argv[i + 1], "watcher") == 0 ? AS_WATCHER
                                                    : as;
-        where = strcmp(argv[i + 1], "app") == 0 ? IN_APP : where;
+        where = strcmp(argv[i + 1], "app") == 0    ? IN_APP
+                : strcmp(argv[i + 1], "exec") == 0 ? ON_EXEC
+                                                   : where;
     }
     if (as == AS_STEP)
         return be_stopped("debugged", argc, argv, options);

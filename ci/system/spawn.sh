@@ -111,6 +111,8 @@ check_debug() {
   timeout 100 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/debugged" --as parent --where app --n 3 --daemons node --seconds 80 >"$work/log" 2>&1 </dev/null
   judge 'spawned processes that wait for a debugger, whose daemons release them' debugged $? "$work/log"
   check 'there is a daemon a node' "$(tail -n 3 "$work/log" | tr '\n' ';')" grep -q '^DAEMONS 2$' "$work/log"
+  timeout 100 salloc -Q -N2 -n8 srun --mpi="$MPI" -N2 -n2 "$clients/debugged" --as parent --where exec --n 3 --seconds 80 >"$work/log" 2>&1 </dev/null
+  judge 'spawned processes that are stopped before their first instruction' debugged $? "$work/log"
   # a step that nobody releases, and another one that has never met it
   MUSTER_DEBUG=stop-in-init srun -J stopped --mpi="$MPI" -N2 -n4 "$clients/debugged" --as parent --seconds 150 >"$work/stopped.log" 2>&1 </dev/null &
   parent=$!

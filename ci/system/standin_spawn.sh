@@ -69,6 +69,7 @@ part_calls() {
 
 # Processes that nobody releases.
 part_debug() {
+  local how
   spawns "a debugger's daemons, one a process" 1 --slots=3 -N2 -n2 "$clients/debugged" --as parent --n 3 --daemons proc
   check 'there are 3 of them' "$(tail -n 3 "$log" | tr '\n' ';')" grep -q '^DAEMONS 3$' "$log"
   MUSTER_DEBUG=stop-in-app:1 MUSTER_TIMEOUTS_FENCE=1 spawns 'no deadline passes while a process waits for a debugger' 1 \
@@ -79,6 +80,15 @@ part_debug() {
     not_ok 'the terminal says that processes wait for a debugger' "$(why "$log" 'unknown (not said after 60 s)')"
   kill -TERM "$step"
   await 'musterrun is told to end, and processes wait'
+  for how in none signal resume; do
+    spawns "processes that are stopped on exec: $how" 1 --slots=3 -N2 -n2 "$clients/debugged" --as parent --where exec --n 3 --daemons $how
+  done
+  MUSTER_STALL_REPORT=1 "${musterrun[@]}" -N2 -n2 "$clients/debugged" --as parent --where exec --n 3 --late 90000 --seconds 100 >"$log" 2>&1 </dev/null &
+  step=$!
+  until_true 60 grep -q 'stopped by a debugger: 3 of 3 processes, at exec' "$log" ||
+    not_ok 'the terminal says that spawned processes wait for a debugger' "$(why "$log" 'unknown (not said after 60 s)')"
+  kill -TERM "$step"
+  await 'musterrun is told to end, and spawned processes are stopped on exec'
   MUSTER_DEBUG=stop run 60 -n1 "$clients/debugged" --as parent
   check 'a text that makes no sense' "$(tail -n 3 "$log" | tr '\n' ';')" grep -q 'MUSTER_DEBUG: found "stop"; give stop-in-init or stop-in-app' "$log"
   clean 'debug'

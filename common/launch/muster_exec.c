@@ -6,11 +6,16 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STATUS_NO_PLAN = 126, STATUS_NO_EXEC = 127 };
@@ -242,12 +247,12 @@ static bool say_hello(int fd, uint32_t rank, const char *home, const struct pipe
     return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)(sizeof words + nhome);
 }
 
-static int connect_server(uint32_t rank, const struct streams *streams)
+/* @param answer the server's: enum plan_answer */
+static int connect_server(uint32_t rank, const struct streams *streams, char *answer)
 {
     const char *path = getenv(PLAN_SOCKET_ENV);
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct pipes pipes;
-    char answer;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (path == NULL || strlen(path) >= sizeof addr.sun_path)
         no_plan("the environment has no server's socket");
@@ -255,7 +260,7 @@ static int connect_server(uint32_t rank, const struct streams *streams)
     open_pipes(&pipes, streams);
     /* The answer comes before exec, so that the server knows us before it hears of our end. */
     if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) != 0 ||
-        !say_hello(fd, rank, streams->home, &pipes) || recv(fd, &answer, 1, 0) != 1) {
+        !say_hello(fd, rank, streams->home, &pipes) || recv(fd, answer, 1, 0) != 1) {
         fprintf(stderr, "muster-exec: rank %u does not reach its muster-server at %s: %s\n", rank,
                 path, strerror(errno));
         exit(STATUS_NO_PLAN);
@@ -282,6 +287,72 @@ static _Noreturn void fail(int server, enum plan_step what, const char *name)
     exit(STATUS_NO_EXEC);
 }
 
+/* ---- the stop at exec ---- */
+
+/* Beside the process that becomes the program: stops it before the program's first instruction, and
+ * leaves it stopped. Until then the end of this process is that one's, too: no program runs that
+ * was to be stopped. */
+static void stop_at_exec(pid_t pid, int server)
+{
+    uint32_t words[] = {htonl(PLAN_STOPPED), 0, 0};
+    bool runs = false; /* it has become the program */
+    int status, sig;
+    while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {
+        sig = WSTOPSIG(status);
+        if (status >> 16 == PTRACE_EVENT_EXEC) {
+            kill(pid, SIGSTOP);
+            runs = true;
+        }
+        if (runs && status >> 16 == PTRACE_EVENT_STOP && sig == SIGSTOP) {
+            /* it is stopped, and stays that */
+            if (ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0)
+                send_all(server, words, sizeof words);
+            return;
+        }
+        ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)(status >> 16 == 0 ? sig : 0));
+    }
+}
+
+/* Says by @p out whether it can. @param error of the fork that made it, or 0 */
+static _Noreturn void watch(pid_t pid, int error, int out, int server)
+{
+    if (error == 0 && ptrace(PTRACE_SEIZE, pid, NULL,
+                             (void *)(intptr_t)(PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)) != 0)
+        error = errno;
+    if (write(out, &error, sizeof error) == sizeof error && error == 0)
+        stop_at_exec(pid, server);
+    _exit(0);
+}
+
+/* The watcher is no child of the program. Yama, where it is on, has to be told that it may trace.
+ * @return 0, or -1 with errno */
+static int start_watcher(int server)
+{
+    int ends[2], error = ECHILD;
+    pid_t own = getpid(), child;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        child = fork();
+        if (child <= 0)
+            watch(own, child < 0 ? errno : 0, ends[1], server);
+        _exit(0);
+    }
+    if (child < 0)
+        error = errno;
+    close(ends[1]);
+    ssize_t n = child > 0 ? read(ends[0], &error, sizeof error) : 0;
+    close(ends[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+    errno = n == sizeof error || child < 0 ? error : ECHILD;
+    return errno == 0 ? 0 : -1;
+}
+
 int main(void)
 {
     const char *text = getenv("PMIX_RANK");
@@ -293,7 +364,8 @@ int main(void)
         no_plan("PMIX_RANK is no rank");
     struct streams streams;
     struct app app = find_app(rank, &streams);
-    int server = connect_server((uint32_t)rank, &streams);
+    char answer;
+    int server = connect_server((uint32_t)rank, &streams, &answer);
     forget_plan();
     for (unsigned long i = 0; i < app.nchanges; i++)
         change(app.changes[i]);
@@ -302,6 +374,8 @@ int main(void)
             fail(server, PLAN_AT_DIRECTORY, app.wdir);
         setenv("PWD", app.wdir, 1);
     }
+    if (answer == PLAN_STOP && start_watcher(server) != 0)
+        fail(server, PLAN_AT_STOP, app.program);
     execvp(app.program, app.argv);
     fail(server, PLAN_AT_EXEC, app.program);
 }

@@ -17,8 +17,10 @@
  *
  * muster-exec connects to its server's socket (PLAN_SOCKET_ENV), which its program does not
  * inherit, and writes, at once, the u32 rank, u32 length, u32 1 if its input comes from the home,
- * else 0, and the home. The server answers by one byte. The end of the connection is the success of
- * exec. Before a failure's end come u32 enum plan_step, u32 errno, u32 length and a name.
+ * else 0, and the home. The server answers by one byte, enum plan_answer. The end of the connection
+ * is the success of exec. Before a failure's end come u32 enum plan_step, u32 errno, u32 length and
+ * a name. With PLAN_STOP a process beside muster-exec stops the program at its exec, says
+ * PLAN_STOPPED in that form, and is gone.
  *
  * A home is "STREAMS NUMBER NODE NAMESPACE": which streams go there (PLAN_STDOUT and so on), the
  * number of the spawn on the server of that node of that namespace. With the home go descriptors,
@@ -59,8 +61,14 @@ enum plan_change {
     PLAN_APPEND = '>',
 };
 
-/** What has failed. */
-enum plan_step { PLAN_AT_DIRECTORY = 1, PLAN_AT_EXEC, PLAN_STEPS };
+/** The server's answer. */
+enum plan_answer {
+    PLAN_GO,
+    PLAN_STOP, /**< at the exec: before the program's first instruction */
+};
+
+/** What has failed, or, PLAN_STOPPED, been done. */
+enum plan_step { PLAN_AT_DIRECTORY = 1, PLAN_AT_EXEC, PLAN_AT_STOP, PLAN_STOPPED, PLAN_STEPS };
 
 enum {
     PLAN_APPS_MAX = 4096,

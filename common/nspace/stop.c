@@ -14,7 +14,9 @@
 
 #define TARGET "target:"
 
-static const char *const names[] = {[STOP_IN_INIT] = "stop-in-init", [STOP_IN_APP] = "stop-in-app"};
+static const char *const names[] = {[STOP_IN_INIT] = "stop-in-init",
+                                    [STOP_IN_APP] = "stop-in-app",
+                                    [STOP_ON_EXEC] = "stop-on-exec"};
 
 static int bad(const char *text, struct err *err)
 {
@@ -67,11 +69,17 @@ int stop_read(struct stop *stop, const struct boot *boot, struct err *err)
     if (text == NULL || stop_target(boot, nspace, &(uint32_t){0}))
         return 0;
     size_t len = strcspn(text, ":");
-    for (enum stop_where where = STOP_IN_INIT; where <= STOP_IN_APP; where++)
+    for (enum stop_where where = STOP_IN_INIT; where <= STOP_ON_EXEC; where++)
         if (strlen(names[where]) == len && memcmp(text, names[where], len) == 0)
             stop->where = where;
     if (stop->where == STOP_NOWHERE)
         return bad(text, err);
+    if (stop->where == STOP_ON_EXEC && !boot_parent(boot, nspace, &(uint32_t){0}))
+        return err_set(err,
+                       BOOT_DEBUG_ENV ": stop-on-exec is for processes that PMIx_Spawn starts "
+                                      "(PMIX_DEBUG_STOP_ON_EXEC); give stop-in-init here, or start "
+                                      "the %s under a debugger that uses MPIR",
+                       log_unit());
     if (text[len] == '\0')
         return 0;
     char *end;

@@ -5,6 +5,7 @@
  *
  *     stop-in-init        all, in PMIx_Init
  *     stop-in-init:3      rank 3 alone
+ *     stop-on-exec        all, before the first instruction; of spawned processes alone
  *     stop-in-app         all, where the program itself looks for it (Open MPI: in MPI_Init)
  *     target:RANK NSPACE  none: they are a debugger's daemons, for that namespace, or that rank of
  *                         it; RANK "*": all
@@ -18,7 +19,7 @@
 
 enum { STOP_ALL = 0xffffffff /**< stop::rank: all ranks */ };
 
-enum stop_where { STOP_NOWHERE, STOP_IN_INIT, STOP_IN_APP };
+enum stop_where { STOP_NOWHERE, STOP_IN_INIT, STOP_IN_APP, STOP_ON_EXEC };
 
 struct stop {
     enum stop_where where;

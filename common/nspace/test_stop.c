@@ -57,6 +57,7 @@ static void refuses_what_is_wrong(void **state)
     (void)state;
     is_bad("stop", "found \"stop\"");
     is_bad("stop-in-initial", "stop-in-init or stop-in-app");
+    is_bad("stop-on-exec", "for processes that PMIx_Spawn starts");
     is_bad("stop-in-init:", "found");
     is_bad("stop-in-init:-1", "found");
     is_bad("stop-in-init:1,2", "found");

@@ -9,6 +9,7 @@
 #include "common/server/ending.h"
 #include "common/server/process/conns.h"
 #include "common/server/process/rounds.h"
+#include "common/server/status/stopped.h"
 #include "common/server/tasks/abort.h"
 #include "common/server/tasks/cut.h"
 #include "common/upcall/collective.h"
@@ -49,9 +50,10 @@ static void task_changes(struct server *server, const struct change *change)
 {
     struct task *task = change->task;
     uint32_t slot = (uint32_t)(task - server->tasks);
-    if (change->what == CHANGE_CAME)
+    if (change->what == CHANGE_CAME) {
         task_move(task, change->rank, TASK_INIT);
-    else if (change->what == CHANGE_CUT)
+        stopped_runs(server, change->rank);
+    } else if (change->what == CHANGE_CUT)
         cut_own(server, slot);
     else if (change->what == CHANGE_BESIDE_CUT)
         cut_beside(server, slot);

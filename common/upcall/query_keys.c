@@ -185,8 +185,9 @@ static pmix_status_t load_spawn(const struct query_item *item, pmix_value_t *val
 static pmix_status_t load_debug(const struct query_item *item, pmix_value_t *value)
 {
     (void)item;
-    return query_give_text(
-        value, strdup(PMIX_DEBUG_STOP_IN_INIT "," PMIX_DEBUG_STOP_IN_APP "," PMIX_DEBUG_TARGET));
+    return query_give_text(value, strdup(PMIX_DEBUG_STOP_ON_EXEC "," PMIX_DEBUG_STOP_IN_INIT
+                                                                 "," PMIX_DEBUG_STOP_IN_APP
+                                                                 "," PMIX_DEBUG_TARGET));
 }
 
 static query_load_fn load_keys;

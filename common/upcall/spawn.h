@@ -30,7 +30,7 @@ struct spawn_wants {
     const char *hostfile;      /**< the same of files */
     const char *pset;          /**< PMIX_PSET_NAME */
     struct plan changes;       /**< of the environment */
-    struct stop stop;          /**< PMIX_DEBUG_STOP_IN_INIT and _IN_APP */
+    struct stop stop;          /**< PMIX_DEBUG_STOP_ON_EXEC, _IN_INIT, _IN_APP */
 };
 
 struct spawn {

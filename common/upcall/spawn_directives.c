@@ -314,6 +314,7 @@ static const struct {
     {PMIX_FWD_STDDIAG, NULL, 0},
     {PMIX_FWD_STDIN, take_push, 0},
     {PMIX_NON_PMI, take_unless, 0},
+    {PMIX_DEBUG_STOP_ON_EXEC, take_stop, STOP_ON_EXEC},
     {PMIX_DEBUG_STOP_IN_INIT, take_stop, STOP_IN_INIT},
     {PMIX_DEBUG_STOP_IN_APP, take_stop, STOP_IN_APP},
     {PMIX_DEBUGGER_DAEMONS, take_flag, SPAWN(daemons)},

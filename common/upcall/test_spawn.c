@@ -477,6 +477,8 @@ static void test_stops_for_a_debugger(void **state)
     assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, no, LIBPMIX_5), "");
     assert_string_equal(stops(PMIX_DEBUG_STOP_IN_APP, first, LIBPMIX_5), "stop-in-app:0");
     assert_string_equal(stops(PMIX_DEBUG_STOP_IN_INIT, first, LIBPMIX_7), "stop-in-init:0");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_ON_EXEC, yes, LIBPMIX_5), "stop-on-exec");
+    assert_string_equal(stops(PMIX_DEBUG_STOP_ON_EXEC, first, LIBPMIX_5), "stop-on-exec:0");
     assert_null(stops(PMIX_DEBUG_STOP_IN_INIT, first, LIBPMIX_5));
     assert_int_equal(answered, PMIX_ERR_NOT_SUPPORTED);
     assert_null(stops(PMIX_DEBUG_STOP_IN_INIT, third, LIBPMIX_7));

@@ -113,6 +113,7 @@ static void on_signal(struct server *server, uint32_t from, const void *body, si
 {
     (void)from;
     signals_receive(server, body, len);
+    stopped_signalled(server);
 }
 
 static void on_cancel(struct server *server, uint32_t from, const void *body, size_t len)

@@ -5,6 +5,7 @@
 #include "common/launch/plan.h"
 #include "common/server/ending.h"
 #include "common/server/spawned/streams.h"
+#include "common/server/status/stopped.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
@@ -217,16 +218,28 @@ static void on_failure(struct connection *c, uint32_t what, int error, const cha
     bool at_wdir = what == PLAN_AT_DIRECTORY;
     bool missing = error == ENOENT || error == ENOTDIR;
     bool refused = error == EACCES || error == EPERM || error == ENOEXEC;
-    enum rm_spawn_result result = missing   ? at_wdir ? RM_SPAWN_NO_DIRECTORY : RM_SPAWN_NO_PROGRAM
+    enum rm_spawn_result result = what == PLAN_AT_STOP ? RM_SPAWN_FAILED
+                                  : missing ? at_wdir ? RM_SPAWN_NO_DIRECTORY : RM_SPAWN_NO_PROGRAM
                                   : refused ? at_wdir ? RM_SPAWN_NO_ENTRY : RM_SPAWN_NO_EXECUTE
                                             : RM_SPAWN_FAILED;
     char text[TEXT_MAX];
     snprintf(text, sizeof text,
              "rank %u on %.64s of the spawned %s %.32s cannot be started: %s%s: %s",
              here->ranks[c->slot], here->name, log_unit(), c->execs->server->boot.label,
-             at_wdir ? "its working directory " : "", name, strerror(error));
+             at_wdir                ? "its working directory "
+             : what == PLAN_AT_STOP ? "it cannot be stopped for a debugger: "
+                                    : "",
+             name, strerror(error));
     c->execs->tasks[c->slot] = EXEC_DONE;
     fail(c->execs, result, text);
+}
+
+/* @return whether the task in @p slot is to be stopped at its exec */
+static bool stops(const struct execs *execs, uint32_t slot)
+{
+    const struct stop *stop = &execs->server->stopped.stop;
+    return stop->where == STOP_ON_EXEC &&
+           (stop->rank == STOP_ALL || stop->rank == boot_here(&execs->server->boot)->ranks[slot]);
 }
 
 static uint32_t number(const unsigned char *bytes)
@@ -250,7 +263,12 @@ static void on_read(struct bufferevent *bev, void *arg)
         return; /* more is to come */
     evbuffer_drain(input, sizeof bytes);
     evbuffer_remove(input, name, good ? len : 0);
-    if (good)
+    if (what == PLAN_STOPPED && good && stops(c->execs, c->slot)) {
+        struct server *server = c->execs->server;
+        stopped_ready(server, boot_here(&server->boot)->ranks[c->slot], STOPPED_ON_EXEC);
+        return; /* the end comes next */
+    }
+    if (good && what != PLAN_STOPPED)
         on_failure(c, what, (int)error, name);
     drop(c);
 }
@@ -347,7 +365,8 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, FAILURE_BYTES + PLAN_NAME_MAX);
     bufferevent_enable(c->bev, EV_READ);
-    bufferevent_write(c->bev, "", 1);
+    const char answer = stops(c->execs, c->slot) ? PLAN_STOP : PLAN_GO;
+    bufferevent_write(c->bev, &answer, 1);
 }
 
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *addr,

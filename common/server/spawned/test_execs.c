@@ -46,6 +46,18 @@ void server_end_step(struct server *s, const struct rm_ending *ending, uint32_t 
     s->ending = true;
 }
 
+/* Of processes that are stopped at their exec. */
+static uint32_t stopped[2];
+static unsigned nstopped;
+
+void stopped_ready(struct server *s, uint32_t rank, const char *where)
+{
+    assert_ptr_equal(s, &server);
+    assert_string_equal(where, "exec");
+    assert_true(nstopped < 2);
+    stopped[nstopped++] = rank;
+}
+
 /* rm_ops.started */
 static void started(struct rm *rm, const struct rm_spawn_news *news)
 {
@@ -177,6 +189,28 @@ static void all_run(void **state)
     assert_false(execs_owe(&server));
 }
 
+/* Only the rank that is to stop is told so, and is believed. */
+static void one_stops_at_its_exec(void **state)
+{
+    const unsigned char word[12] = {0, 0, 0, PLAN_STOPPED};
+    char byte;
+    (void)state;
+    server.stopped.stop = (struct stop){STOP_ON_EXEC, 1};
+    nstopped = 0;
+    int fds[] = {hello(0, "", NULL, 0), hello(1, "", NULL, 0)};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), 1);
+        assert_int_equal(byte, i == 1 ? PLAN_STOP : PLAN_GO);
+        assert_int_equal(send(fds[i], word, sizeof word, MSG_NOSIGNAL), sizeof word);
+        close(fds[i]);
+    }
+    settle();
+    assert_int_equal(nstopped, 1);
+    assert_int_equal(stopped[0], 1);
+    says(STARTED, RM_SPAWN_RUNS, "");
+    assert_int_equal(told, RM_SPAWN_RUNS);
+}
+
 static void strangers_are_refused(void **state)
 {
     (void)state;
@@ -284,6 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_run),
+        TEST(one_stops_at_its_exec),
         TEST(strangers_are_refused),
         TEST(output_that_cannot_be_taken),
         TEST(too_many_descriptors),

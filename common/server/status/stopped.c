@@ -3,6 +3,7 @@
 #include "common/server/status/stopped.h"
 
 #include "common/server/status/stalled.h"
+#include "common/server/tasks/signals.h"
 #include "common/util/log.h"
 
 #include <stdio.h>
@@ -196,9 +197,30 @@ void stopped_ready(struct server *server, uint32_t rank, const char *where)
 void stopped_release(struct server *server, uint32_t first, uint32_t last)
 {
     const struct boot_node *here = boot_here(&server->boot);
+    bool on_exec = server->stopped.stop.where == STOP_ON_EXEC;
+    for (uint32_t k = 0; k < here->ntasks; k++) {
+        if (here->ranks[k] < first || here->ranks[k] > last)
+            continue;
+        if (on_exec && server->tasks[k].stopped)
+            signals_continue(server, k);
+        server->tasks[k].stopped = false;
+    }
+    tell(server, server->stopped.where);
+}
+
+void stopped_runs(struct server *server, uint32_t rank)
+{
+    const struct boot_node *here = boot_here(&server->boot);
+    if (server->stopped.stop.where != STOP_ON_EXEC)
+        return;
     for (uint32_t k = 0; k < here->ntasks; k++)
-        if (here->ranks[k] >= first && here->ranks[k] <= last)
+        if (here->ranks[k] == rank)
             server->tasks[k].stopped = false;
+    tell(server, server->stopped.where);
+}
+
+void stopped_signalled(struct server *server)
+{
     tell(server, server->stopped.where);
 }
 

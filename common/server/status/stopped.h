@@ -19,6 +19,10 @@
 
 #include "common/server/server.h"
 
+/** The PMIX_BREAKPOINT of PMIX_DEBUG_STOP_ON_EXEC. Such a process is stopped by SIGSTOP, and a
+ * release is SIGCONT. */
+#define STOPPED_ON_EXEC "exec"
+
 /** Reads which processes are to stop. @return 0, or -1 with what is wrong in @p err */
 int stopped_open(struct server *server, struct err *err);
 
@@ -28,6 +32,13 @@ void stopped_ready(struct server *server, uint32_t rank, const char *where);
 
 /** A debugger has released the tasks of this node from rank @p first to rank @p last. */
 void stopped_release(struct server *server, uint32_t first, uint32_t last);
+
+/** The task with that rank has called PMIx_Init: if it was stopped at its exec, it runs again; a
+ * debugger that has attached to it needs no release. */
+void stopped_runs(struct server *server, uint32_t rank);
+
+/** Job control has sent a signal, which may have been SIGCONT (signals.h). */
+void stopped_signalled(struct server *server);
 
 /** The task in @p slot has ended. */
 void stopped_task_ended(struct server *server, uint32_t slot);

@@ -26,8 +26,17 @@ static void signal_here(struct server *server, const struct procset *set, int si
     const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
         if (!task_has_ended(&server->tasks[k]) &&
-            procset_has(set, server->boot.nspace, here->ranks[k]))
+            procset_has(set, server->boot.nspace, here->ranks[k])) {
             signal_one(&server->tasks[k], here->ranks[k], sig);
+            if (sig == SIGCONT && server->stopped.stop.where == STOP_ON_EXEC)
+                server->tasks[k].stopped = false;
+        }
+}
+
+void signals_continue(struct server *server, uint32_t slot)
+{
+    if (!task_has_ended(&server->tasks[slot]))
+        signal_one(&server->tasks[slot], boot_here(&server->boot)->ranks[slot], SIGCONT);
 }
 
 /* A process that is stopped is not late. All servers note it, in one order. */

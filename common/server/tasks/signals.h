@@ -24,6 +24,9 @@ void signals_task_ended(struct server *server, uint32_t slot);
 /** So have the tasks of a server of the step. @thread the loop's */
 void signals_server_lost(struct server *server, uint32_t node);
 
+/** A debugger releases the task in @p slot, which was stopped at its exec. @thread the loop's */
+void signals_continue(struct server *server, uint32_t slot);
+
 /** Takes a server's word of a signal, perhaps its own. @thread the loop's */
 void signals_receive(struct server *server, const void *body, size_t len);
 
