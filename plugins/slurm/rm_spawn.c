@@ -317,11 +317,21 @@ void spawns_started(struct slurm_spawns *s, const struct rm_spawn_news *news)
     start_call(call, begin);
 }
 
+/* Whether the program that has spawned this step is still to be told that it has started: a step
+ * may be over before the worker's thread runs. */
+static bool owes_news(const struct slurm_spawns *s)
+{
+    const struct call *call = s->calls;
+    while (call != NULL && (call->news != NULL || call->allocated != NULL))
+        call = call->next;
+    return call != NULL;
+}
+
 bool spawns_close(struct slurm_spawns *s, int64_t by)
 {
     if (s == NULL)
         return true;
-    if (!worker_close(s->worker, by))
+    if (!(owes_news(s) ? worker_finish(s->worker, by) : worker_close(s->worker, by)))
         return false;
     /* What threads have posted is not run: their calls end here. */
     handoff_free(s->handoff);
