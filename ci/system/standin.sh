@@ -343,10 +343,12 @@ part_late_kept() {
   check 'with all calls' "$found" grep -qE '^fence +40 +160 .* node2: last in (3[6-9]|40) \(' <<<"$found"
   found=$("$prefix/bin/muster-status" --openmetrics "$file")
   check 'as OpenMetrics of the file' "$found" grep -qE '^muster_late_seconds_count\{.*kind="fence",node="node2"\} (3[6-9]|40)$' <<<"$found"
-  echo '{' >"$work/kept/muster.0.0.stats.json"
-  found=$("$prefix/bin/muster-status" --stats "$work/kept/muster.0.0.stats.json" 2>&1)
-  check 'a file of something else' "$found" grep -q ': this is no file of MUSTER_STATS_DIR$' <<<"$found"
-  found=$("$prefix/bin/muster-status" --stats --watch "$file" 2>&1)
+  for file in '{' '[]' '{"ended":true}'; do
+    echo "$file" >"$work/kept/other.json"
+    found=$("$prefix/bin/muster-status" --stats "$work/kept/other.json" 2>&1)
+    check "a file of something else, $file" "$found" grep -q ': this is no file of MUSTER_STATS_DIR$' <<<"$found"
+  done
+  found=$("$prefix/bin/muster-status" --stats --watch "$work/kept/other.json" 2>&1)
   check 'nothing more will come' "$found" grep -q 'a file is of a step that has ended' <<<"$found"
   MUSTER_STATS_DIR=$work/kept/none run 60 -N2 -n2 "$clients/late" --fences 1
   says 'counts in no directory' 0 'muster: .*: MUSTER_STATS_DIR: no counts are kept: .*/none/muster.*: No such file or directory; give '

@@ -15,6 +15,18 @@
 
 enum { KEPT_MAX = 1 << 20 /* bytes; a server writes some KB */ };
 
+/* Whether it is what a server leaves, and no file of something else. */
+static bool is_kept(json_object *o)
+{
+    json_object *ended = NULL, *nodes = NULL;
+    return json_object_is_type(o, json_type_object) &&
+           json_object_object_get_ex(o, "ended", &ended) && json_object_get_boolean(ended) &&
+           json_object_object_get_ex(o, "nodes", &nodes) &&
+           json_object_is_type(nodes, json_type_array) && json_object_array_length(nodes) > 0 &&
+           json_object_object_get_ex(o, "silent", &nodes) &&
+           json_object_is_type(nodes, json_type_array);
+}
+
 /* @return what the file has, or NULL with errno set */
 static json_object *read_file(int fd, uid_t *owner)
 {
@@ -28,10 +40,12 @@ static json_object *read_file(int fd, uid_t *owner)
     char *text = calloc(1, (size_t)st.st_size + 1);
     ssize_t n = text != NULL ? read(fd, text, (size_t)st.st_size) : -1;
     json_object *o = n == st.st_size ? json_tokener_parse(text) : NULL;
-    if (n >= 0 && o == NULL)
-        errno = EINVAL;
     free(text);
-    return o;
+    if (n < 0 || is_kept(o))
+        return o;
+    json_object_put(o);
+    errno = EINVAL;
+    return NULL;
 }
 
 json_object *kept_read(const char *step, uid_t *owner, struct err *err)
