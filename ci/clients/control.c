@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control: PMIx_Job_control. Rank 0 sends signals to single ranks, and to all; each process counts
  * what it gets. With --pause S it pauses the last rank for S seconds, while the others wait for
- * that one in a fence: longer than the fence may take (MUSTER_TIMEOUTS_FENCE). What muster cannot
- * do is refused at once. At the end the last rank is killed, where the step goes on without it.
+ * that one in a fence: longer than the fence may take (MUSTER_TIMEOUTS_FENCE). It asks all, itself
+ * too, for a checkpoint, and is answered when the last one is done; then for one that the last rank
+ * never does. What muster cannot do is refused at once. At the end the last rank is killed, where
+ * the step goes on without it.
  */
-#include "client.h"
+#include "event.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -94,6 +96,93 @@ static void pauses(long s)
     fence_all(false);
 }
 
+/* ---- checkpoints ---- */
+
+enum { LATE_MS = 500 };
+
+static struct listener *asked_for;
+static volatile pmix_status_t ckpt_status;
+static volatile sig_atomic_t ckpt_answered;
+
+static void on_answer(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *cbdata,
+                      pmix_release_cbfunc_t release, void *release_arg)
+{
+    (void)info, (void)ninfo, (void)cbdata;
+    ckpt_status = status;
+    ckpt_answered = 1;
+    if (release != NULL)
+        release(release_arg);
+}
+
+/* @param sig 0: by the event */
+static void ask_checkpoint(const pmix_proc_t *target, const char *id, int s, int sig)
+{
+    static pmix_info_t info[3];
+    const bool yes = true;
+    PMIX_INFO_LOAD(&info[0], PMIX_JOB_CTRL_CHECKPOINT, id, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_JOB_CTRL_CHECKPOINT_EVENT, &yes, PMIX_BOOL);
+    if (sig != 0)
+        PMIX_INFO_LOAD(&info[1], PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, &sig, PMIX_INT);
+    PMIX_INFO_LOAD(&info[2], PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT, &s, PMIX_INT);
+    ckpt_answered = 0;
+    CHECK_OK(PMIx_Job_control_nb(target, 1, info, 3, on_answer, NULL), id);
+}
+
+static pmix_status_t checkpoint_status(void)
+{
+    for (int ms = 0; !ckpt_answered && ms < LONG_MS; ms += LOOK_MS)
+        sleep_ms(LOOK_MS);
+    CHECK(ckpt_answered, "a checkpoint is not answered within %d ms", LONG_MS);
+    return ckpt_status;
+}
+
+static void complete(void)
+{
+    event_raise(PMIX_JCTRL_CHECKPOINT_COMPLETE, PMIX_RANGE_NAMESPACE, 1, NULL, 0);
+}
+
+static void checkpoints(void)
+{
+    const pmix_proc_t last = proc_of(client.size - 1);
+    bool is_first = client.me.rank == 0, is_last = client.me.rank == client.size - 1;
+    step("a checkpoint");
+    if (is_first)
+        ask_checkpoint(&client.all, "one", LONG_MS / 1000, 0);
+    listen_wait(asked_for, PMIX_JCTRL_CHECKPOINT, PMIX_RANK_WILDCARD, 1);
+    if (is_last)
+        sleep_ms(LATE_MS);
+    complete();
+    if (is_first) {
+        CHECK(!ckpt_answered, "a checkpoint is answered before all are done");
+        CHECK_OK(checkpoint_status(), "a checkpoint");
+    }
+    fence_all(false);
+    step("a checkpoint that a rank does not do");
+    if (is_first) {
+        ask_checkpoint(&last, "two", 1, 0);
+        CHECK_STATUS(checkpoint_status(), PMIX_ERR_TIMEOUT, "a checkpoint that is not done");
+    }
+    if (is_last)
+        listen_wait(asked_for, PMIX_JCTRL_CHECKPOINT, PMIX_RANK_WILDCARD, 2);
+    fence_all(false);
+    CHECK_EQ(listen_count(asked_for, PMIX_JCTRL_CHECKPOINT, PMIX_RANK_WILDCARD), 1 + is_last,
+             "events");
+    if (strcmp(PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT) == 0)
+        return; /* libpmix has one key for both */
+    step("a checkpoint by a signal");
+    got[SIGUSR2] = 0;
+    fence_all(false);
+    if (is_first)
+        ask_checkpoint(&last, "three", LONG_MS / 1000, SIGUSR2);
+    if (is_last) {
+        await(SIGUSR2);
+        complete();
+    }
+    if (is_first)
+        CHECK_OK(checkpoint_status(), "a checkpoint by a signal");
+    fence_all(false);
+}
+
 static void refusals(void)
 {
     const bool yes = true;
@@ -106,6 +195,8 @@ static void refusals(void)
     CHECK_STATUS(send_signal(&other, 1, SIGUSR1), PMIX_ERR_NOT_SUPPORTED, "another namespace");
     CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_RESTART, "one", PMIX_STRING),
                  PMIX_ERR_NOT_SUPPORTED, "a restart");
+    CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_CANCEL, "one", PMIX_STRING),
+                 PMIX_ERR_NOT_SUPPORTED, "cancel");
     CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_PREEMPTIBLE, &yes, PMIX_BOOL),
                  PMIX_ERR_NOT_SUPPORTED, "preemption");
 }
@@ -120,18 +211,25 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_signal);
     signal(SIGUSR2, on_signal);
     client_init("control", options, argc, argv);
+    const pmix_status_t code = PMIX_JCTRL_CHECKPOINT;
+    asked_for = listen_to(&code, 1, NULL, 0);
     fence_all(false);
     signals();
     if (pause_s > 0)
         pauses(pause_s);
+    checkpoints();
     if (client.me.rank == 0)
         refusals();
     fence_all(false);
     if (kill == 0)
         return client_pass("%u ranks get their signals", client.size);
     step("a rank is killed");
-    if (client.me.rank == 0)
+    if (client.me.rank == 0) {
+        const pmix_proc_t last = proc_of(client.size - 1);
+        ask_checkpoint(&last, "four", LONG_MS / 1000, 0);
         control_last(PMIX_JOB_CTRL_KILL);
+        CHECK_STATUS(checkpoint_status(), PMIX_ERR_PROC_TERM_WO_SYNC, "a checkpoint of the dead");
+    }
     if (client.me.rank == client.size - 1)
         sleep_ms(LONG_MS);
     CHECK(client.me.rank != client.size - 1, "the last rank lives after %d ms", LONG_MS);

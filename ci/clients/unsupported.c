@@ -76,7 +76,7 @@ static pmix_status_t do_allocate(struct call *call)
 static pmix_status_t do_job_control(struct call *call)
 {
     static pmix_info_t info;
-    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_CHECKPOINT, "unsupported", PMIX_STRING);
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_RESTART, "unsupported", PMIX_STRING);
     return PMIx_Job_control_nb(&client.all, 1, &info, 1, info_done, call);
 }
 

@@ -38,6 +38,7 @@ struct spawn;
 struct forwards;
 struct inlet;
 struct credentials;
+struct checkpoint_part;
 struct printer;
 struct stops;
 struct debug_tool;
@@ -189,6 +190,8 @@ struct server {
     struct shown_wait *shown;  /**< shown.h: the first one asked first */
     LIST_HEAD(, inlet) inlets; /**< upcall/push.c: what those read */
     struct printer *printer;   /**< upcall/printer.c: what the step's own print; NULL: none can */
+    LIST_HEAD(, checkpoint_part)
+    checkpoints; /**< upcall/checkpoint.c: what processes here are asked for */
     struct stopped stopped;
     struct stops *stops;             /**< status/stopped.c: who of the step is stopped */
     LIST_HEAD(, debug_tool) tools;   /**< notify/debug.c: those that are connected here */

@@ -110,7 +110,7 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     if (len > 0)
         memcpy(q->body, body, len);
     q->asked = timers_now(asks->env.timers);
-    q->stands = topic == ASK_MODEX || topic == ASK_DATA;
+    q->stands = topic == ASK_MODEX || topic == ASK_DATA || topic == ASK_CHECKPOINT;
     q->deadline = timeout > 0 ? clock_of(q) + timeout * 1000ll : 0;
     bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT && topic != ASK_READY;
     q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ll : 0;

@@ -26,6 +26,8 @@ enum ask_topic {
                   common/server/status/stopped.h. The same */
     ASK_FAR,   /**< a question to all servers of the step, of another one: see
                   common/server/peers/ask_far.h */
+    ASK_CHECKPOINT, /**< a checkpoint of processes, answered when they are done: see
+                       common/upcall/checkpoint.h */
     ASK_TOPICS,
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients come and go; PMIx_Abort. */
+#include "common/upcall/checkpoint.h"
 #include "common/upcall/upcall.h"
 
 #include "common/notify/debug.h"
@@ -60,6 +61,7 @@ static void task_changes(struct server *server, const struct change *change)
     else if (change->what == CHANGE_FINALIZED) {
         task_move(task, change->rank, TASK_FINALIZE);
         upcall_task_gone(server, change->rank);
+        checkpoint_task_gone(server, change->rank);
     }
 }
 

@@ -2,10 +2,13 @@
 /* job_control: signals for processes of the step, and a context id for PMIx_Group_invite. Which
  * processes clean up what is libpmix's own (PMIX_REGISTER_CLEANUP).
  *
- * The caller is answered when the order is under way to all servers. */
+ * The caller is answered when the order is under way to all servers; of a checkpoint when it is
+ * done.
+ */
 #include "common/notify/refuse.h"
 #include "common/server/ending.h"
 #include "common/server/tasks/signals.h"
+#include "common/upcall/checkpoint.h"
 #include "common/upcall/directives.h"
 #include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
@@ -18,15 +21,19 @@
 #include <string.h>
 
 /* What a call asks for. */
-enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL };
+enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL, CHECKPOINT };
 
 struct control {
     struct request request;
     enum what what;
-    int sig;            /* of all but CONTEXT_ID */
+    int sig;            /* of all but CONTEXT_ID; of CHECKPOINT 0: by an event */
     bool all;           /* all processes of the step */
     struct procset set; /* the processes */
     pmix_proc_t caller;
+    char *id;         /* the rest is of CHECKPOINT; owned */
+    bool by_event;    /* PMIX_JOB_CTRL_CHECKPOINT_EVENT */
+    bool has_timeout; /* PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT */
+    uint32_t timeout; /* s */
 };
 
 /* What muster cannot do, and why. */
@@ -35,9 +42,10 @@ static const struct {
 } refusals[] = {
     {PMIX_JOB_CTRL_RESTART, "PMIX_JOB_CTRL_RESTART",
      "the resource manager restarts jobs, not processes"},
-    {PMIX_JOB_CTRL_CHECKPOINT, "PMIX_JOB_CTRL_CHECKPOINT",
-     "send an event or a signal that the program takes for it"},
-    {PMIX_JOB_CTRL_CANCEL, "PMIX_JOB_CTRL_CANCEL", "no request of this kind waits"},
+    {PMIX_JOB_CTRL_CHECKPOINT_METHOD, "PMIX_JOB_CTRL_CHECKPOINT_METHOD",
+     "each process has its own way to make a checkpoint"},
+    {PMIX_JOB_CTRL_CANCEL, "PMIX_JOB_CTRL_CANCEL",
+     "a checkpoint that was asked for goes on until its deadline, and nothing else waits"},
     {PMIX_JOB_CTRL_PROVISION, "PMIX_JOB_CTRL_PROVISION",
      "nodes are provisioned by the resource manager"},
     {PMIX_JOB_CTRL_PREEMPTIBLE, "PMIX_JOB_CTRL_PREEMPTIBLE",
@@ -51,6 +59,7 @@ static const struct {
 static void control_free(struct control *control)
 {
     procset_free(&control->set);
+    free(control->id);
     free(control);
 }
 
@@ -101,6 +110,15 @@ static void end_some(struct control *control)
         signals_send(server, &control->set, SIGCONT);
 }
 
+static void begin_checkpoint(struct control *control)
+{
+    struct checkpoint_order order = {control->id, &control->set, control->timeout, control->sig};
+    log_info("%s rank %u calls PMIx_Job_control for checkpoint \"%s\" of %u processes",
+             control->caller.nspace, control->caller.rank, control->id,
+             (unsigned)procset_size(&control->set));
+    checkpoint_begin(upcall_server(), &order, control->request.answer);
+}
+
 /* @thread the loop's */
 static void run(struct handoff_item *item)
 {
@@ -108,6 +126,8 @@ static void run(struct handoff_item *item)
     char text[PMIX_MAX_NSLEN + 256];
     if (control->what == CONTEXT_ID) {
         give_context_id(control);
+    } else if (control->what == CHECKPOINT) {
+        begin_checkpoint(control);
     } else {
         if (control->what == SIGNAL) {
             describe(control, text, sizeof text);
@@ -140,11 +160,59 @@ static enum what what_of(const pmix_info_t *info, uint32_t *sig)
             *sig = on[i].sig;
             return on[i].what;
         }
+    *sig = 0; /* also of a signal that is no number */
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT))
+        return CHECKPOINT;
     if (!PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL))
         return NOTHING;
-    *sig = 0; /* also what is no number */
     directive_number(&info->value, sig);
     return *sig == SIGKILL ? KILL : SIGNAL;
+}
+
+/* Up to libpmix 6 PMIX_JOB_CTRL_CHECKPOINT_SIGNAL and _TIMEOUT are the same key. */
+static bool one_key(void)
+{
+    return strcmp(PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT) == 0;
+}
+
+static pmix_status_t check_checkpoint(const struct control *control)
+{
+    if (control->id == NULL || strlen(control->id) > CHECKPOINT_NAME_MAX)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: PMIX_JOB_CTRL_CHECKPOINT is an id of at most %d bytes",
+                       CHECKPOINT_NAME_MAX);
+    if (one_key() && control->has_timeout && !control->by_event)
+        return refused(PMIX_ERR_NOT_SUPPORTED,
+                       "PMIx_Job_control: PMIX_JOB_CTRL_CHECKPOINT_SIGNAL and _TIMEOUT are one key "
+                       "in this libpmix; give PMIX_JOB_CTRL_CHECKPOINT_EVENT, too, with a timeout");
+    if (control->by_event && control->sig != 0)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: a checkpoint by an event and by a signal; give one");
+    if (control->sig < 0 || control->sig >= NSIG || control->sig == SIGKILL ||
+        control->sig == SIGSTOP)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: PMIX_JOB_CTRL_CHECKPOINT_SIGNAL is no signal that a "
+                       "process can take");
+    return PMIX_SUCCESS;
+}
+
+/* What belongs to a checkpoint. */
+static void read_detail(struct control *control, const pmix_info_t *info)
+{
+    uint32_t number = 0;
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT) && directive_text(info) != NULL &&
+        control->id == NULL) {
+        control->id = strdup(directive_text(info));
+    } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_EVENT)) {
+        control->by_event = directive_is_on(info, PMIX_JOB_CTRL_CHECKPOINT_EVENT);
+    } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT)) {
+        directive_number(&info->value, &number);
+        control->has_timeout = true;
+        control->timeout = number < CHECKPOINT_S_MAX ? number : CHECKPOINT_S_MAX;
+    } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_SIGNAL)) {
+        directive_number(&info->value, &number);
+        control->sig = number > 0 && number < NSIG ? (int)number : NSIG;
+    }
 }
 
 /* @return PMIX_SUCCESS, or why it is refused */
@@ -162,7 +230,8 @@ static pmix_status_t read_one(struct control *control, const pmix_info_t *info)
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Job_control: it asks for two things; make two calls");
     control->what = what;
-    control->sig = (int)sig;
+    if (what != CHECKPOINT)
+        control->sig = (int)sig;
     if (what == SIGNAL && (sig == 0 || sig >= NSIG))
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Job_control: PMIX_JOB_CTRL_SIGNAL is no signal; give 1 to %d",
@@ -206,6 +275,12 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
     pmix_status_t fault = directives_check(CALL_CONTROL, "", info, ninfo);
     for (size_t i = 0; fault == PMIX_SUCCESS && i < ninfo; i++)
         fault = read_one(control, &info[i]);
+    for (size_t i = 0; control->what == CHECKPOINT && i < ninfo; i++)
+        read_detail(control, &info[i]);
+    if (control->timeout == 0)
+        control->timeout = CHECKPOINT_S;
+    if (fault == PMIX_SUCCESS && control->what == CHECKPOINT)
+        fault = check_checkpoint(control);
     if (fault == PMIX_SUCCESS && control->what == NOTHING) {
         control_free(control);
         return refused_job_control(requestor, targets, ntargets, info, ninfo, cbfunc, cbdata);

@@ -7,6 +7,7 @@
 #include "common/nspace/built.h"
 #include "common/nspace/library.h"
 #include "common/server/status/stopped.h"
+#include "common/upcall/checkpoint.h"
 #include "common/upcall/directives.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
@@ -110,6 +111,30 @@ static pmix_status_t ready(const pmix_proc_t *source, const pmix_info_t info[], 
     return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }
 
+/* A task has done its checkpoint. */
+struct done_note {
+    struct handoff_item item;
+    uint32_t rank;
+};
+
+/* @thread the loop's */
+static void run_done(struct handoff_item *item)
+{
+    struct done_note *note = (struct done_note *)item;
+    checkpoint_done(upcall_server(), note->rank);
+    free(note);
+}
+
+/* Its server waits for that; it also goes where its range says. */
+static pmix_status_t note_done(const pmix_proc_t *source)
+{
+    struct done_note *note = calloc(1, sizeof *note);
+    if (note == NULL)
+        return PMIX_ERR_NOMEM;
+    note->rank = source->rank;
+    return upcall_post(&note->item, run_done);
+}
+
 pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
                                   pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                   pmix_op_cbfunc_t cbfunc, void *cbdata)
@@ -121,6 +146,10 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
         return fault;
     if (code == PMIX_READY_FOR_DEBUG && is_ours(source))
         return ready(source, info, ninfo);
+    if (code == PMIX_JCTRL_CHECKPOINT_COMPLETE && upcall_task(source) != NULL)
+        fault = note_done(source);
+    if (fault != PMIX_SUCCESS)
+        return fault;
     if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
         return PMIX_OPERATION_SUCCEEDED;
     bool later = !library_has(upcall_server()->library, LIBRARY_EVENT_ANSWER_RACES);

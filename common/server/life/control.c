@@ -14,6 +14,7 @@
 #include "common/server/tasks/alone.h"
 #include "common/server/tasks/signals.h"
 #include "common/server/tasks/tasks.h"
+#include "common/upcall/checkpoint.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -54,6 +55,7 @@ void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint3
     alone_ended(server, &server->tasks[slot]);
     upcall_client_ended(server, slot);
     upcall_task_gone(server, here->ranks[slot]);
+    checkpoint_task_gone(server, here->ranks[slot]);
     forwards_parent_gone(server, server->boot.nspace, here->ranks[slot]);
     pushes_parent_gone(server, server->boot.nspace, here->ranks[slot]);
     connection_task_ended(server, slot);

@@ -23,6 +23,7 @@
 #include "common/server/tasks/stranded.h"
 #include "common/server/tasks/tasks.h"
 #include "common/server/trace.h"
+#include "common/upcall/checkpoint.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
@@ -81,12 +82,13 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
         meeting_describe(name, body, len, buf, cap);
     else
         snprintf(buf, cap, "%s: no answer of %s",
-                 topic == ASK_OUTPUT  ? "output for the process that has spawned this one"
-                 : topic == ASK_INPUT ? "input for a spawned process"
-                 : topic == ASK_READY ? "whether spawned processes are ready for a debugger"
-                 : topic == ASK_FAR   ? "a question for processes of another step"
-                 : topic == ASK_QUERY ? "a question for groups and sets"
-                                      : "a question for the state",
+                 topic == ASK_OUTPUT       ? "output for the process that has spawned this one"
+                 : topic == ASK_INPUT      ? "input for a spawned process"
+                 : topic == ASK_READY      ? "whether spawned processes are ready for a debugger"
+                 : topic == ASK_FAR        ? "a question for processes of another step"
+                 : topic == ASK_CHECKPOINT ? "a checkpoint"
+                 : topic == ASK_QUERY      ? "a question for groups and sets"
+                                           : "a question for the state",
                  name);
 }
 
@@ -189,7 +191,8 @@ static struct ask_env ask_env(struct server *server)
                   [ASK_OUTPUT] = upcall_serve_output,
                   [ASK_INPUT] = streams_serve_input,
                   [ASK_READY] = stopped_serve,
-                  [ASK_FAR] = ask_far_serve},
+                  [ASK_FAR] = ask_far_serve,
+                  [ASK_CHECKPOINT] = checkpoint_serve},
     };
 }
 

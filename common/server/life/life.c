@@ -20,6 +20,7 @@
 #include "common/server/tasks/stranded.h"
 #include "common/server/totals.h"
 #include "common/server/trace.h"
+#include "common/upcall/checkpoint.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/printer.h"
 #include "common/upcall/push.h"
@@ -78,6 +79,7 @@ void server_close(struct server *server)
     stranded_free(server);
     alone_free(server);
     upcall_free_served(server);
+    checkpoints_free(server);
     upcall_free_kept(server);
     printer_close(server);
     forwards_free(server);

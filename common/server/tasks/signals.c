@@ -21,7 +21,7 @@ static void signal_one(const struct task *task, uint32_t rank, int sig)
         log_info("signal %d to rank %u", sig, rank);
 }
 
-static void signal_here(struct server *server, const struct procset *set, int sig)
+void signals_here(struct server *server, const struct procset *set, int sig)
 {
     const struct boot_node *here = boot_here(&server->boot);
     for (uint32_t k = 0; k < here->ntasks; k++)
@@ -107,7 +107,7 @@ void signals_receive(struct server *server, const void *body, size_t len)
     uint32_t sig = wire_get_u32(&in);
     procset_read(&set, &in);
     if (wire_end(&in) && sig > 0 && sig < NSIG) {
-        signal_here(server, &set, (int)sig);
+        signals_here(server, &set, (int)sig);
         note(server, &set, (int)sig);
         for (uint32_t k = 0; sig == SIGSTOP && k < boot_here(&server->boot)->ntasks; k++)
             if (task_has_ended(&server->tasks[k]))

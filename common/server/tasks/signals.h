@@ -14,6 +14,9 @@
  * @thread the loop's */
 void signals_send(struct server *server, const struct procset *set, int sig);
 
+/** Has those of this node alone get it. @thread the loop's */
+void signals_here(struct server *server, const struct procset *set, int sig);
+
 /** The launcher has told of the process of task @p slot: it is stopped if it is to be paused.
  * @thread the loop's */
 void signals_task_started(struct server *server, uint32_t slot);
