@@ -106,6 +106,8 @@ struct server_hooks {
     void (*nspace_ended)(struct server *server, const char *nspace);
     /** All processes of the step that are to wait for a debugger do: debug_ready(). */
     void (*ready)(struct server *server);
+    /** A process of this node waits for a debugger: stopped_ready(). */
+    void (*stopped)(struct server *server, uint32_t rank, const char *where);
 };
 
 enum { STOPPED_WHERE_SIZE = 64 /**< bytes of a PMIX_BREAKPOINT, with its end */ };

@@ -3,7 +3,7 @@
  * state for all servers; so it is a few KB, whatever the step has done. */
 #include "common/server/totals_keep.h"
 
-#include "common/server/status/tallied.h"
+#include "common/server/tallied.h"
 #include "common/server/user_file.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"

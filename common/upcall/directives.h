@@ -32,7 +32,7 @@ enum directives_call {
     CALL_QUERY = 1 << 15,
     CALL_GET_CREDENTIAL = 1 << 16,
     CALL_VALIDATE = 1 << 17,
-    CALL_ALLOCATE = 1 << 16,
+    CALL_ALLOCATE = 1 << 18,
 };
 
 /**

@@ -245,6 +245,7 @@ static const struct server_hooks hooks = {
     .answer = answer,
     .nspace_ended = nspace_ended,
     .ready = debug_ready,
+    .stopped = stopped_ready,
 };
 
 /* Servers of other steps are reached by way of the resource manager alone. */

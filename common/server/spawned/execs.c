@@ -265,7 +265,7 @@ static void on_read(struct bufferevent *bev, void *arg)
     evbuffer_remove(input, name, good ? len : 0);
     if (what == PLAN_STOPPED && good && stops(c->execs, c->slot)) {
         struct server *server = c->execs->server;
-        stopped_ready(server, boot_here(&server->boot)->ranks[c->slot], STOPPED_ON_EXEC);
+        server->hooks->stopped(server, boot_here(&server->boot)->ranks[c->slot], STOPPED_ON_EXEC);
         return; /* the end comes next */
     }
     if (good && what != PLAN_STOPPED)

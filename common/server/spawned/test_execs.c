@@ -50,7 +50,8 @@ void server_end_step(struct server *s, const struct rm_ending *ending, uint32_t 
 static uint32_t stopped[2];
 static unsigned nstopped;
 
-void stopped_ready(struct server *s, uint32_t rank, const char *where)
+/* server_hooks.stopped */
+static void stopped_ready(struct server *s, uint32_t rank, const char *where)
 {
     assert_ptr_equal(s, &server);
     assert_string_equal(where, "exec");
@@ -68,6 +69,7 @@ static void started(struct rm *rm, const struct rm_spawn_news *news)
 }
 
 static const struct rm_ops ops = {.started = started};
+static const struct server_hooks hooks = {.stopped = stopped_ready};
 
 static void sink(void *arg, enum log_level level, const char *text)
 {
@@ -93,6 +95,7 @@ static int begin(void **state)
                              .base = event_base_new(),
                              .nspace = &own,
                              .rm_ops = &ops,
+                             .hooks = &hooks,
                              .rm = (struct rm *)&server};
     assert_non_null(mkdtemp(dir));
     snprintf(place, sizeof place, "%s/" PLAN_SOCKET, dir);

@@ -6,7 +6,7 @@
 #include "common/holder/holder.h"
 #include "common/nspace/library.h"
 #include "common/server/server.h"
-#include "common/server/status/tallied.h"
+#include "common/server/tallied.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/text.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counts as JSON. common/status/stats.c reads it. */
-#include "common/server/status/tallied.h"
+#include "common/server/tallied.h"
 
 #include "common/server/server.h"
 #include "common/util/log.h"
