@@ -36,6 +36,8 @@ struct checkpoint_part {
     struct procset left; /* those that are not done */
     int64_t deadline;    /* by the clock of deadlines */
     struct timer due;
+    bool ended; /* and answered, with this; due when it is forgotten */
+    pmix_status_t status;
 };
 
 /* ---- the caller's server ---- */
@@ -118,10 +120,21 @@ static void answer_part(struct checkpoint_part *part, pmix_status_t status)
     free_part(part);
 }
 
+/* What another server has asked for stays for a while: the question may have been repeated before
+ * the answer came there. */
 static void end_part(struct checkpoint_part *part, pmix_status_t status)
 {
-    LIST_REMOVE(part, entry);
-    answer_part(part, status);
+    if (part->own != NULL) {
+        LIST_REMOVE(part, entry);
+        answer_part(part, status);
+        return;
+    }
+    part->ended = true;
+    part->status = status;
+    procset_free(&part->left);
+    part->left = (struct procset){0};
+    timer_after(&part->due, CHECKPOINT_NODE_LATE_S * 1000);
+    asks_reply(part->server->asks, part->from, part->id, status, NULL, 0);
 }
 
 /* "rank 3", "ranks 3-5,9" */
@@ -144,6 +157,11 @@ static void on_due(void *arg, struct timer *timer)
     struct checkpoint_part *part = arg;
     const struct timers *timers = &part->server->timers;
     char who[256];
+    if (part->ended) {
+        LIST_REMOVE(part, entry);
+        free_part(part);
+        return;
+    }
     if (timers_clock(timers) < part->deadline) { /* it has stood still */
         timer_at(timer, timers_due(timers, part->deadline));
         return;
@@ -239,8 +257,11 @@ void checkpoint_serve(void *arg, uint32_t from, uint64_t id, const void *body, s
     struct server *server = arg;
     struct checkpoint_part *part;
     LIST_FOREACH (part, &server->checkpoints, entry)
-        if (part->own == NULL && part->from == from && part->id == id)
-            return; /* it is asked again */
+        if (part->own == NULL && part->from == from && part->id == id) { /* it is asked again */
+            if (part->ended)
+                asks_reply(server->asks, from, id, part->status, NULL, 0);
+            return;
+        }
     part = from < server->boot.nnodes ? calloc(1, sizeof *part) : NULL;
     if (part == NULL) {
         asks_reply(server->asks, from, id,
