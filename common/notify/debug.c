@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is told that processes wait for a debugger. */
+/* Tells tools and the spawner that processes wait for a debugger. */
 #include "common/notify/debug.h"
 
 #include "common/notify/event.h"

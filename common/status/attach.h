@@ -15,7 +15,7 @@ bool attach_is_ranks(const char *list);
 /** @param list as of attach_is_ranks(); NULL: all @return whether a rank is in it @thread any */
 bool attach_has_rank(const char *list, int64_t rank);
 
-/** Whose process a command runs beside. */
+/** The process that a command runs beside. */
 struct attach_place {
     const char *node;
     int64_t rank; /**< -1: it runs once for the node */

@@ -263,7 +263,7 @@ static struct rm_alloc_news difference(const struct job_nodes *a, const struct j
     return news;
 }
 
-/* Nobody waits for the answer. */
+/* No caller waits for the answer. */
 static bool is_unwanted(const struct resizes *r)
 {
     return r->stopping || r->list[0].caller == 0;

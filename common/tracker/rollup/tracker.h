@@ -51,7 +51,7 @@ enum tracker_news {
     NEWS_URGENT, /**< it is told at once */
 };
 
-/** Who was last of some servers of an operation. */
+/** The last of some servers to contribute to an operation. */
 struct tracker_who {
     uint32_t slot;
     uint32_t us; /**< after the last but one; TRACKER_ALONE: there is no other one */
