@@ -163,6 +163,15 @@ programs_beside() {
 }
 in_turn() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name"; done; }
 
+# The server is outside of the job's limits, so it runs no program of the user's.
+check_pull() {
+  mkdir -p "$work/own"
+  printf '#!/bin/sh\ntouch "%s"\n' "$work/own/ran" >"$work/own/sattach"
+  chmod +x "$work/own/sattach"
+  PATH=$work/own:$PATH run '-N2 -n4 -m cyclic' pull
+  check "a sattach of the user's is not run" 'it ran' [ ! -e "$work/own/ran" ]
+}
+
 for shape in "${shapes[@]}"; do
   clients_of "$shape"
   # They wait for most of their time, and do so beside the others.
@@ -180,7 +189,7 @@ for shape in "${shapes[@]}"; do
     run "$shape" tools --as task
     check_unawaited "$shape"
     [ "$MPI" != muster ] || run '-N4 -n4' connect --mode rules
-    [ "$MPI" != muster ] || run '-N2 -n4 -m cyclic' pull
+    [ "$MPI" != muster ] || check_pull
     run "$shape" groups --groups 200
   fi
   join_asides

@@ -94,10 +94,9 @@ struct boot_allocation {
     uint32_t slots;        /**< processors on all of them; 0: not known */
 };
 
-/** The settings that name the program which prints what the tasks of the step print, with its
- * arguments, and the directories in which it is (common/upcall/printer.h). */
+/** The setting that names the program which prints what the tasks of the step print, by its whole
+ * path, and its arguments, with blanks between (common/upcall/printer.h). */
 #define BOOT_PRINTER "printer"
-#define BOOT_PATH "path"
 
 /** The setting that names process sets (common/nspace/psets.h), the variable of the step's
  * environment that it is from, and its bytes at most. Servers of other steps are told it. */

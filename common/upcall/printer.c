@@ -39,7 +39,7 @@ struct stream {
 
 struct printer {
     struct server *server;
-    char *command, *words[WORDS_MAX + 1], *program;
+    char *command, *words[WORDS_MAX + 1];
     pid_t pid; /* 0: none runs */
     int input; /* of its standard input */
     struct stream streams[STREAMS];
@@ -170,9 +170,9 @@ static void left(struct printer *p, int status)
         log_warning(
             "what the tasks print does not come to those that pull it: %s ended with status "
             "%d; the log has its words at info",
-            p->program, WEXITSTATUS(status));
+            p->words[0], WEXITSTATUS(status));
     else
-        log_debug("%s has ended", p->program);
+        log_debug("%s has ended", p->words[0]);
 }
 
 static void begin(struct printer *p);
@@ -207,7 +207,7 @@ static void run(const struct printer *p, char *const *env, pid_t parent, const i
         if (dup2(fds[i], i) < 0)
             _exit(1);
     child_close_from(3);
-    execve(p->program, p->words, env);
+    execve(p->words[0], p->words, env);
     _exit(127);
 }
 
@@ -247,7 +247,7 @@ static void begin(struct printer *p)
     if (p->pid != 0)
         return;
     if (!open_pipes(pipes)) {
-        log_warning("%s cannot be started: %s", p->program, strerror(errno));
+        log_warning("%s cannot be started: %s", p->words[0], strerror(errno));
         return;
     }
     pid_t pid = fork();
@@ -257,7 +257,7 @@ static void begin(struct printer *p)
     close(pipes[1][1]);
     close(pipes[2][1]);
     if (pid < 0) {
-        log_warning("%s cannot be started: %s", p->program, strerror(errno));
+        log_warning("%s cannot be started: %s", p->words[0], strerror(errno));
         close(pipes[0][1]);
         close(pipes[1][0]);
         close(pipes[2][0]);
@@ -270,7 +270,7 @@ static void begin(struct printer *p)
     timer_after(&p->look, LOOK_MS);
     if (!out || !err)
         end(p);
-    log_debug("%s prints what the tasks print", p->program);
+    log_debug("%s prints what the tasks print", p->words[0]);
 }
 
 /* ---- what forward.h tells ---- */
@@ -301,28 +301,11 @@ static void printed(struct server *server)
         timer_after(&p->look, 1); /* not from within its own loop */
 }
 
-/* ---- the command ---- */
-
-/* @return where a program is on that path, owned; NULL: nowhere */
-static char *find_program(const char *name, const char *path)
-{
-    char *found = NULL;
-    for (size_t len; *path != '\0' && found == NULL; path += len + (path[len] == ':')) {
-        len = strcspn(path, ":");
-        if (path[0] != '/' || asprintf(&found, "%.*s/%s", (int)len, path, name) < 0)
-            found = NULL;
-        if (found != NULL && access(found, X_OK) != 0) {
-            free(found);
-            found = NULL;
-        }
-    }
-    return found;
-}
+/* ---- its life in the server ---- */
 
 int printer_open(struct server *server)
 {
     const char *command = boot_setting(&server->boot, BOOT_PRINTER);
-    const char *path = boot_setting(&server->boot, BOOT_PATH);
     char *save = NULL;
     size_t n = 0;
     if (command == NULL || *command == '\0')
@@ -335,14 +318,13 @@ int printer_open(struct server *server)
     for (char *word = strtok_r(p->command, " ", &save); word != NULL && n < WORDS_MAX;
          word = strtok_r(NULL, " ", &save))
         p->words[n++] = word;
-    p->program = n > 0 ? find_program(p->words[0], path != NULL ? path : "/usr/bin:/bin") : NULL;
     p->server = server;
     for (int i = 0; i < STREAMS; i++) {
         p->streams[i].printer = p;
         p->streams[i].channel = i == OUT ? PMIX_FWD_STDOUT_CHANNEL : PMIX_FWD_STDERR_CHANNEL;
     }
-    if (p->program == NULL || forwards_own(server, pulled, printed) != 0) {
-        log_debug("%s is not on the user's path: what tasks print cannot be pulled", p->words[0]);
+    if (n == 0 || p->words[0][0] != '/' || forwards_own(server, pulled, printed) != 0) {
+        log_debug("%s cannot be run: what tasks print cannot be pulled", command);
         free(p->command);
         free(p);
         return 0;
@@ -367,7 +349,6 @@ void printer_close(struct server *server)
         close(p->input);
         has_left(p, &status); /* else init takes it, as we end, too */
     }
-    free(p->program);
     free(p->command);
     free(p);
 }

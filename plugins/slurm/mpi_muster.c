@@ -32,10 +32,12 @@
 #include "plugins/slurm/facts.h"
 #include "plugins/slurm/listener.h"
 #include "plugins/slurm/mpi_conf.h"
+#include "plugins/slurm/own_program.h"
 #include "plugins/slurm/watch.h"
 #include "shims/slurm/slurm_abi.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,18 +194,28 @@ static void take_plan(struct boot *boot, char *const *env)
         boot_set(boot, "apps", apps);
 }
 
-/* The program that prints what the tasks print: sattach, which takes a component at a time.
- * MUSTER_PRINTER in slurmstepd's own environment, which is musterrun's, names another one or none.
- */
-static void name_printer(struct boot *boot, const struct facts *facts, char *const *env)
+/* The program that prints what the tasks print: sattach, which takes a component at a time. It is
+ * Slurm's own, beside slurmstepd, and not what the user's PATH has: the server runs it outside of
+ * the job's limits. MUSTER_PRINTER in slurmstepd's own environment, which is musterrun's, names
+ * another one or none. */
+static void name_printer(struct boot *boot, const struct facts *facts)
 {
-    const char *given = getenv("MUSTER_PRINTER"), *path = agent_env_value(env, "PATH");
-    char command[96];
-    snprintf(command, sizeof(command), "sattach --label --quiet %s", boot->label);
-    if (given || facts->njobs == 1)
-        boot_set(boot, BOOT_PRINTER, given ? given : command);
-    if (path)
-        boot_set(boot, BOOT_PATH, path);
+    static const char *const places[] = {"../bin", "."};
+    const char *given = getenv("MUSTER_PRINTER");
+    char self[PATH_MAX], program[PATH_MAX + 16], command[PATH_MAX + 128];
+    if (given)
+        boot_set(boot, BOOT_PRINTER, given);
+    if (given || facts->njobs > 1 || own_program(self, sizeof self) != 0)
+        return;
+    size_t len = (size_t)(strrchr(self, '/') - self);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(program, sizeof program, "%.*s/%s/sattach", (int)len, self, places[i]);
+        if (access(program, X_OK) == 0) {
+            snprintf(command, sizeof command, "%s --label --quiet %s", program, boot->label);
+            boot_set(boot, BOOT_PRINTER, command);
+            return;
+        }
+    }
 }
 
 static int session_start(struct session *s, char *const *env, struct err *err)
@@ -220,7 +232,7 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     free(agent);
     boot_set(boot, "other_pmi", "srun --mpi=pmi2");
     take_plan(boot, env);
-    name_printer(boot, &s->facts, env);
+    name_printer(boot, &s->facts);
     boot->tmpdir = strdup(s->scratch.path);
     boot_set(boot, "socket", s->listener.path);
     own_settings(boot, env);
