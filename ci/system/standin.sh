@@ -346,12 +346,29 @@ part_late_kept() {
   for file in '{' '[]' '{"ended":true}'; do
     echo "$file" >"$work/kept/other.json"
     found=$("$prefix/bin/muster-status" --stats "$work/kept/other.json" 2>&1)
-    check "a file of something else, $file" "$found" grep -q ': this is no file of MUSTER_STATS_DIR$' <<<"$found"
+    check "a file of something else, $file" "$found" grep -q ': these are no counts of a step$' <<<"$found"
   done
   found=$("$prefix/bin/muster-status" --stats --watch "$work/kept/other.json" 2>&1)
   check 'nothing more will come' "$found" grep -q 'a file is of a step that has ended' <<<"$found"
+  part_late_home
   MUSTER_STATS_DIR=$work/kept/none run 60 -N2 -n2 "$clients/late" --fences 1
   says 'counts in no directory' 0 'muster: .*: MUSTER_STATS_DIR: no counts are kept: .*/none/muster.*: No such file or directory; give '
+}
+
+# The same without a directory: below the user's home, where the oldest go.
+part_late_home() {
+  local dir=$work/home/.local/state/muster/stats found step
+  mkdir -p "$dir"
+  touch -d '1 day ago' "$dir"/muster.{100..199}.0.stats.json
+  touch -d '31 days ago' "$dir/muster.0.0.01234567.stats.part"
+  HOME=$work/home MUSTER_STATS=keep run 60 -N4 -n8 "$clients/late" --fences 40
+  says 'a user keeps counts at home' 0 'muster: .*: 40 fences waited .*; counts are kept: muster-status --stats [^/]*$'
+  check 'the oldest give way' "$(compgen -G "$dir/*" | tail -n 3)" [ "$(compgen -G "$dir/*" | wc -l)" = 100 ]
+  step=$(sed -n 's/.*muster-status --stats //p' "$log")
+  found=$(HOME=$work/home "$prefix/bin/muster-status" --stats --json "$step")
+  check 'as JSON of a step that was kept at home' "$found" is_late "$found"
+  HOME='' MUSTER_STATS=keep run 60 -N1 -n1 "$clients/late" --fences 1
+  says 'without a home' 0 'muster: .*; no counts are kept: HOME is no absolute path; set it, or give MUSTER_STATS_DIR$'
 }
 
 # A log of the user's own has the reason of each refusal, and each transition if asked for; the log of all has none. It is

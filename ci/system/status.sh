@@ -220,13 +220,23 @@ check_tmpdir() {
 gone() { [ -z "$(server_on "$1")" ]; }
 silent_of_loss() { ! grep -q 'is lost' "$1"; }
 
-# Rank 2, on node3, sleeps 50 ms before each of 20 fences: srun shows a line when the step has ended.
+# Rank 2, on node3, sleeps 50 ms before each of 20 fences: srun shows a line when the step has ended, and alice and root see what
+# her home has of it.
 check_late() {
-  local log=$work/late.log status
-  as alice env MUSTER_STATS=1 srun --mpi="$MPI" -w 'node[1-4]' -N4 -n4 "$clients/late" --rank 2 --fences 20 >"$log" 2>&1 </dev/null
+  local log=$work/late.log home status found
+  home=$(getent passwd alice | cut -d: -f6)
+  mkdir -p "$home" && chown alice: "$home"
+  as alice env MUSTER_STATS=keep HOME="$home" srun --mpi="$MPI" -w 'node[1-4]' -N4 -n4 "$clients/late" --rank 2 --fences 20 >"$log" 2>&1 </dev/null
   status=$?
   check 'at the end srun says which node was late' "status $status: $(tr '\n' ';' <"$log")" \
-    grep -qE '^srun: mpi/muster: [0-9]+\.0: 20 fences waited .* of .*; last: node3 in (1[89]|20) \([0-9]+ %\), (4[5-9]|5[0-5]) ms late by median' "$log"
+    grep -qE '^srun: mpi/muster: [0-9]+\.0: 20 fences waited .* of .*; last: node3 in (1[89]|20) \([0-9]+ %\), (4[5-9]|5[0-5]) ms late by median.*; counts are kept: muster-status --stats [0-9]+\.0$' "$log"
+  step=$(sed -n 's/.*muster-status --stats //p' "$log")
+  found=$(ask node1 root --stats --user alice "$step")
+  check 'root sees it in her home' "$found" grep -qE '^fence +20 +80 .* node3: last in (1[89]|20) ' <<<"$found"
+  ln -sf /etc/shadow "$home/.local/state/muster/stats/muster.$step.stats.json"
+  found=$(ask node1 root --stats --user alice "$step")
+  check 'and with her rights only' "$found" grep -q ': Permission denied$' <<<"$found"
+  rm -r "$home/.local"
 }
 
 # Of a node whose tasks have ended there is no server any more, and nobody waits for it.

@@ -165,10 +165,12 @@ static bool take_value(const struct conf_text *t, size_t at, const struct conf_r
         return true;
     }
     case CONF_WORD: {
+        bool text = json_object_is_type(value, json_type_string);
+        const char *word = json_object_get_string(value);
         int n;
-        if (!json_object_is_type(value, json_type_string) ||
-            !conf_row_read_word(row, json_object_get_string(value),
-                                (size_t)json_object_get_string_len(value), &n))
+        if ((!text && !json_object_is_type(value, json_type_int)) ||
+            !conf_row_read_word(
+                row, word, text ? (size_t)json_object_get_string_len(value) : strlen(word), &n))
             return false;
         conf_row_set(row, conf, n);
         return true;

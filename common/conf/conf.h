@@ -33,6 +33,13 @@ enum conf_log_sink {
 /** Whether the first operation of a step that waits for long is shown to its user. */
 enum conf_stall_terminal { CONF_STALL_ONCE, CONF_STALL_NEVER };
 
+/** What a step leaves of what was counted of its operations; each has what those before have. */
+enum conf_stats {
+    CONF_STATS_NONE, /**< nothing */
+    CONF_STATS_LINE, /**< a line at its end says how long they have waited */
+    CONF_STATS_KEEP, /**< its user's home keeps the counts */
+};
+
 /** Whether spawned steps may have more tasks than the job has processors. */
 enum conf_spawn_overcommit { CONF_SPAWN_OVERCOMMIT_REFUSE, CONF_SPAWN_OVERCOMMIT_ALLOW };
 
@@ -78,7 +85,7 @@ struct conf {
     struct conf_timeouts timeouts;
     int stall_report; /**< seconds until an operation that waits is reported; 0: never */
     enum conf_stall_terminal stall_terminal; /**< whether the first report goes to the user, too */
-    int stats;      /**< 1: a line at the step's end says how long operations have waited */
+    enum conf_stats stats;
     int tree_arity; /**< children of a server in the tree of a collective */
     struct conf_direct direct;
     int memory_max; /**< MiB that a server may use beyond its start; 0: a share of the node's */

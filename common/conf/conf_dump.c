@@ -6,9 +6,11 @@
 
 static void dump_value(const struct conf_row *row, const struct conf *conf, FILE *out)
 {
-    const char *quote = row->kind == CONF_NUMBER ? "" : "\"";
     char value[CONF_PATH_SIZE];
     conf_row_show(row, conf, value, sizeof(value));
+    const char *quote = row->kind == CONF_NUMBER ? ""
+                        : row->kind == CONF_WORD ? conf_word_quote(value)
+                                                 : "\"";
     fprintf(out, "%s%s%s", quote, value, quote);
 }
 
@@ -20,10 +22,10 @@ static void dump_comment(const struct conf_row *row, const char *indent, FILE *o
         return;
     conf_row_range(row, range, sizeof(range));
     fprintf(out, "%s// %s; default ", indent, range);
-    if (row->kind == CONF_NUMBER)
-        fprintf(out, "%d\n", row->def);
-    else
-        fprintf(out, "\"%s\"\n", row->kind == CONF_WORD ? conf_row_word(row, row->def) : "");
+    struct conf defaults;
+    conf_defaults(&defaults);
+    dump_value(row, &defaults, out);
+    fprintf(out, "\n");
 }
 
 void conf_dump(const struct conf *conf, const struct conf_sources *sources, FILE *out)

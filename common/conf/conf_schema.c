@@ -16,6 +16,7 @@ _Static_assert(sizeof(enum log_level) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_task_loss) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_log_sink) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_stall_terminal) == sizeof(int), "fields are set as int");
+_Static_assert(sizeof(enum conf_stats) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_direct_mode) == sizeof(int), "fields are set as int");
 _Static_assert(sizeof(enum conf_step_settings) == sizeof(int), "fields are set as int");
 
@@ -42,6 +43,13 @@ static const struct conf_word task_losses[] = {
 static const struct conf_word stall_terminals[] = {
     {"once", CONF_STALL_ONCE},
     {"never", CONF_STALL_NEVER},
+    {NULL, 0},
+};
+
+static const struct conf_word stats[] = {
+    {"0", CONF_STATS_NONE},
+    {"1", CONF_STATS_LINE},
+    {"keep", CONF_STATS_KEEP},
     {NULL, 0},
 };
 
@@ -94,8 +102,9 @@ const struct conf_row conf_rows[] = {
     {"stall_terminal", CONF_WORD, FIELD(stall_terminal), .def = CONF_STALL_ONCE,
      .words = stall_terminals, .step = CONF_STALL_NEVER,
      .help = "Whether the first such report of a step is shown to its user, too."},
-    {"stats", CONF_NUMBER, FIELD(stats), .min = 0, .max = 1, .step = 1,
-     .help = "1: a line at the step's end says how long operations waited, and for which node."},
+    {"stats", CONF_WORD, FIELD(stats), .def = CONF_STATS_NONE, .words = stats,
+     .step = CONF_STATS_KEEP,
+     .help = "1: a line at the end says which node was late; keep: the counts stay, too."},
     {"tree_arity", CONF_NUMBER, FIELD(tree_arity), .min = 2, .max = 1024, .def = 16,
      .help = "How many servers each server of a collective gathers from."},
     {"direct", CONF_SECTION,
@@ -209,6 +218,11 @@ const struct conf_row *conf_row_elsewhere(const char *name, size_t len)
     return NULL;
 }
 
+const char *conf_word_quote(const char *word)
+{
+    return isdigit((unsigned char)word[0]) ? "" : "\"";
+}
+
 /* Appends as far as there is room. */
 static void __attribute__((format(printf, 3, 4)))
 append(char *out, size_t size, const char *fmt, ...)
@@ -238,7 +252,8 @@ void conf_row_range(const struct conf_row *row, char *out, size_t size)
     case CONF_WORD:
         for (const struct conf_word *w = row->words; w->word; w++) {
             const char *join = w == row->words ? "" : w[1].word ? ", " : " or ";
-            append(out, size, "%s\"%s\"", join, w->word);
+            append(out, size, "%s%s%s%s", join, conf_word_quote(w->word), w->word,
+                   conf_word_quote(w->word));
         }
         break;
     case CONF_PATH:
@@ -267,6 +282,7 @@ static int example_number(const struct conf_row *row)
 
 void conf_row_example(const struct conf_row *row, char *out, size_t size)
 {
+    const char *word;
     out[0] = '\0';
     append(out, size, "\"%s\": ", conf_row_leaf(row));
     switch (row->kind) {
@@ -279,7 +295,8 @@ void conf_row_example(const struct conf_row *row, char *out, size_t size)
         append(out, size, "%d", example_number(row));
         break;
     case CONF_WORD:
-        append(out, size, "\"%s\"", conf_row_word(row, row->def));
+        word = conf_row_word(row, row->def);
+        append(out, size, "%s%s%s", conf_word_quote(word), word, conf_word_quote(word));
         break;
     case CONF_PATH:
         append(out, size, "\"/tmp\"");

@@ -15,7 +15,7 @@
 enum conf_kind {
     CONF_SECTION, /**< an object of further keys; no field */
     CONF_NUMBER,  /**< a whole number from min to max */
-    CONF_WORD,    /**< one of the given words; the field has the word's value */
+    CONF_WORD,    /**< one of the given words, a number among them; the field has its value */
     CONF_PATH,    /**< an absolute path, or "" */
     CONF_PLACE,   /**< an interface, an IP address or a network of IP, or "" */
 };
@@ -93,6 +93,9 @@ size_t conf_row_distance(const char *known, const char *name, size_t len);
 
 /** Finds the value that a word of @p len bytes stands for. @return whether there is such a word */
 bool conf_row_read_word(const struct conf_row *row, const char *word, size_t len, int *value);
+
+/** What is around a word in a file: "" around a number. */
+const char *conf_word_quote(const char *word);
 
 /** The word that stands for @p value; "?" for none, which only a caller's mistake brings. */
 const char *conf_row_word(const struct conf_row *row, int value);

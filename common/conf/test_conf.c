@@ -271,9 +271,12 @@ static void test_man_page(void **state)
         else if (row->kind == CONF_NUMBER)
             snprintf(entry, sizeof(entry), "\n.TP\n.B %s\n%s; default %d\n", row->key, range,
                      row->def);
-        else
-            snprintf(entry, sizeof(entry), "\n.TP\n.B %s\n%s; default \"%s\"\n", row->key, range,
-                     row->kind == CONF_WORD ? conf_row_word(row, row->def) : "");
+        else {
+            const char *word = row->kind == CONF_WORD ? conf_row_word(row, row->def) : "";
+            const char *quote = conf_word_quote(word);
+            snprintf(entry, sizeof(entry), "\n.TP\n.B %s\n%s; default %s%s%s\n", row->key, range,
+                     quote, word, quote);
+        }
         if (!strstr(text, entry))
             fail_msg("man/muster.json.5 lacks: %s", entry);
         rows++;

@@ -81,6 +81,34 @@ static void test_mistakes(void **state)
     }
 }
 
+/* A number, and what has more. */
+static void test_stats(void **state)
+{
+    struct conf conf;
+    struct err err = {0};
+    (void)state;
+    conf_defaults(&conf);
+    assert_int_equal(conf.stats, CONF_STATS_NONE);
+    assert_int_equal(conf_step_set(&conf, "MUSTER_STATS", "1", &err), 0);
+    assert_int_equal(conf.stats, CONF_STATS_LINE);
+    assert_int_equal(conf_step_set(&conf, "-o muster.stats", "keep", &err), 0);
+    assert_int_equal(conf.stats, CONF_STATS_KEEP);
+    assert_int_equal(conf_step_set(&conf, "MUSTER_STATS", "2", &err), -1);
+    assert_string_equal(err.text, "MUSTER_STATS: found \"2\"; give 0, 1 or \"keep\", for example "
+                                  "MUSTER_STATS=0");
+    err = (struct err){0};
+    assert_int_equal(conf_parse(&conf, "muster.json", "{\"stats\": 1}", 12, conf_keep_first, &err),
+                     0);
+    assert_int_equal(conf.stats, CONF_STATS_LINE);
+    assert_int_equal(
+        conf_parse(&conf, "muster.json", "{\"stats\": \"keep\"}", 17, conf_keep_first, &err), 0);
+    assert_int_equal(conf.stats, CONF_STATS_KEEP);
+    assert_int_equal(
+        conf_parse(&conf, "muster.json", "{\"stats\": true}", 15, conf_keep_first, &err), -1);
+    assert_string_equal(err.text, "muster.json line 1: key \"stats\": found true; give 0, 1 or "
+                                  "\"keep\", for example \"stats\": 0");
+}
+
 static void test_admin(void **state)
 {
     struct conf conf;
@@ -167,9 +195,10 @@ static void test_sources(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),       cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_admin),       cmocka_unit_test(test_concerns),
-        cmocka_unit_test(test_environment), cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_right),    cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_admin),    cmocka_unit_test(test_stats),
+        cmocka_unit_test(test_concerns), cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_sources),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

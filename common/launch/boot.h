@@ -111,6 +111,9 @@ struct boot_allocation {
 /** Where the user wants to keep what was counted: the absolute path of a directory. */
 #define BOOT_STATS_DIR "stats_dir"
 #define BOOT_STATS_DIR_ENV "MUSTER_STATS_DIR"
+/** Where the user's home is, and the directory in it that keeps counts of steps that have ended. */
+#define BOOT_HOME "home"
+#define BOOT_KEPT ".local/state/muster/stats"
 enum { BOOT_PSETS_MAX = 4096 };
 /** Which processes wait for a debugger (common/nspace/stop.h), and the variable that it is from. */
 #define BOOT_DEBUG "debug"

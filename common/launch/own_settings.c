@@ -16,6 +16,14 @@ enum {
     VALUE_SIZE = 64,      /* with its end; what is longer is wrong when it is cut, too */
 };
 
+/* Variables that are no settings of muster.json. */
+static const struct {
+    const char *env, *key;
+    bool path;
+} taken[] = {{BOOT_PSETS_ENV, BOOT_PSETS, false}, {BOOT_DEBUG_ENV, BOOT_DEBUG, false},
+             {BOOT_LOG_ENV, BOOT_LOG, true},      {BOOT_TRACE_ENV, BOOT_TRACE, true},
+             {"HOME", BOOT_HOME, true},           {BOOT_STATS_DIR_ENV, BOOT_STATS_DIR, true}};
+
 /* What is too long is cut, and is too long for the server, too. */
 static void take_text(struct boot *boot, const char *key, const char *value)
 {
@@ -45,22 +53,26 @@ static void take_path(struct boot *boot, char *const *env, const char *key, cons
         boot_replace(boot, key, path);
 }
 
+const char *own_settings_name(unsigned i)
+{
+    return i < sizeof(taken) / sizeof(*taken) ? taken[i].env : NULL;
+}
+
 void own_settings(struct boot *boot, char *const *env)
 {
     char name[CONF_STEP_NAME_SIZE], value[VALUE_SIZE];
     unsigned n = 0;
     for (char *const *e = env; e && *e && n < MOST; e++) {
         size_t len = strcspn(*e, "=");
-        if (len == strlen(BOOT_PSETS_ENV) && strncmp(*e, BOOT_PSETS_ENV "=", len + 1) == 0)
-            take_text(boot, BOOT_PSETS, *e + len + 1);
-        if (len == strlen(BOOT_LOG_ENV) && strncmp(*e, BOOT_LOG_ENV "=", len + 1) == 0)
-            take_path(boot, env, BOOT_LOG, *e + len + 1);
-        if (len == strlen(BOOT_TRACE_ENV) && strncmp(*e, BOOT_TRACE_ENV "=", len + 1) == 0)
-            take_path(boot, env, BOOT_TRACE, *e + len + 1);
-        if (len == strlen(BOOT_STATS_DIR_ENV) && strncmp(*e, BOOT_STATS_DIR_ENV "=", len + 1) == 0)
-            take_path(boot, env, BOOT_STATS_DIR, *e + len + 1);
-        if (len == strlen(BOOT_DEBUG_ENV) && strncmp(*e, BOOT_DEBUG_ENV "=", len + 1) == 0)
-            take_text(boot, BOOT_DEBUG, *e + len + 1);
+        for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++) {
+            if (strlen(taken[i].env) != len || strncmp(*e, taken[i].env, len) != 0 ||
+                (*e)[len] != '=')
+                continue;
+            if (taken[i].path)
+                take_path(boot, env, taken[i].key, *e + len + 1);
+            else
+                take_text(boot, taken[i].key, *e + len + 1);
+        }
         if ((*e)[len] != '=' || !conf_step_concerns(*e, len))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)len, *e);

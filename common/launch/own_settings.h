@@ -15,4 +15,8 @@
  */
 void own_settings(struct boot *boot, char *const *env);
 
+/** The variables besides those of conf_step_name() that count. @return the @p i th; NULL: there are
+ * no more @thread any */
+const char *own_settings_name(unsigned i);
+
 #endif

@@ -19,7 +19,7 @@ enum {
 
 void totals_open(struct server *server)
 {
-    if (server->conf.stats == 0 && boot_setting(&server->boot, BOOT_TRACE) == NULL &&
+    if (server->conf.stats == CONF_STATS_NONE && boot_setting(&server->boot, BOOT_TRACE) == NULL &&
         boot_setting(&server->boot, BOOT_STATS_DIR) == NULL)
         return;
     server->totals = calloc(1, sizeof *server->totals);
@@ -127,7 +127,7 @@ void totals_show(struct server *server)
     if (server->totals == NULL)
         return;
     add_own(server);
-    if (server->conf.stats != 0)
+    if (server->conf.stats != CONF_STATS_NONE)
         totals_line(server->totals, us, name_of, server, text, sizeof text);
     totals_keep(server, server->totals, text, sizeof text);
     trace_line(server, server->totals->traces, server->totals->servers, text, sizeof text);

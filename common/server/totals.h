@@ -2,8 +2,8 @@
 /** @file
  * The line at the end of a step that says how long its operations have waited, and which node came
  * last: with "stats" in muster.json, or MUSTER_STATS=1. With MUSTER_TRACE it says where the traces
- * are (trace.h), and as what has started the step waits for the line, they are there by then. So is
- * what MUSTER_STATS_DIR keeps (totals_keep.h).
+ * are (trace.h), and as what has started the step waits for the line, they are there by then. So
+ * are the counts that are kept (totals_keep.h).
  *
  * Each server that leaves hands what it has counted, and what others have handed to it, to its heir
  * (view_heir()), ahead of its wish to leave. So the server that speaks for all that leave has it

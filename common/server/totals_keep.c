@@ -11,9 +11,12 @@
 #include "include/muster.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { KEPT_MAX = 100, KEPT_DAYS = 30 };
 
 static json_object *counts(const struct server *server, const struct totals *totals)
 {
@@ -36,6 +39,7 @@ static json_object *counts(const struct server *server, const struct totals *tot
     return o;
 }
 
+/* @return 0, or -1 with errno set @param fd closed */
 static int write_counts(int fd, const struct server *server, const struct totals *totals)
 {
     FILE *out = fdopen(fd, "w");
@@ -52,25 +56,71 @@ static int write_counts(int fd, const struct server *server, const struct totals
     return fclose(out) != 0 || bad ? -1 : 0;
 }
 
-void totals_keep(struct server *server, const struct totals *totals, char *buf, size_t cap)
+/* The file has its name when it is whole, and takes the place of one that an earlier step of the
+ * same number has left. What a server that was killed leaves goes with the others. */
+static int keep_at_home(const struct server *server, const struct totals *totals, const char *home)
 {
-    const char *dir = boot_setting(&server->boot, BOOT_STATS_DIR);
-    char name[512], text[1500];
-    if (dir == NULL)
-        return;
+    char dir[PATH_MAX], part[512], name[512];
+    const char *unique = strrchr(server->boot.tmpdir, '/');
+    snprintf(part, sizeof part, "%s.stats.part", unique != NULL ? unique + 1 : server->boot.tmpdir);
+    snprintf(name, sizeof name, "muster.%s.stats.json", server->boot.label);
+    int at = user_dir_make(home, BOOT_KEPT, dir, sizeof dir);
+    int fd = at >= 0 ? user_file_make(dir, part) : -1, rc = -1;
+    if (fd >= 0 && write_counts(fd, server, totals) == 0)
+        rc = renameat(at, part, at, name);
+    int saved = errno;
+    if (fd >= 0 && rc != 0)
+        unlinkat(at, part, 0);
+    if (at >= 0)
+        user_dir_thin(at, "muster.*.stats.*", KEPT_MAX, KEPT_DAYS);
+    errno = saved;
+    return rc;
+}
+
+/* Without a directory of the user's choice. */
+static void keep(const struct server *server, const struct totals *totals, char *text, size_t cap)
+{
+    const char *home = boot_setting(&server->boot, BOOT_HOME);
+    if (home == NULL || home[0] != '/')
+        snprintf(
+            text, cap,
+            "no counts are kept: HOME is no absolute path; set it, or give " BOOT_STATS_DIR_ENV);
+    else if (keep_at_home(server, totals, home) == 0)
+        snprintf(text, cap, "counts are kept: muster-status --stats %s", server->boot.label);
+    else
+        snprintf(text, cap,
+                 "no counts are kept: %.300s/" BOOT_KEPT ": %s; give " BOOT_STATS_DIR_ENV, home,
+                 strerror(errno));
+}
+
+static void keep_in(const char *dir, const struct server *server, const struct totals *totals,
+                    char *text, size_t cap)
+{
+    char name[512];
     snprintf(name, sizeof name, "muster.%s.stats.json", server->boot.label);
     int fd = user_file_make(dir, name);
     if (fd < 0)
-        snprintf(text, sizeof text, BOOT_STATS_DIR_ENV ": no counts are kept: %.300s/%.300s: %s%s",
-                 dir, name, strerror(errno),
+        snprintf(text, cap, BOOT_STATS_DIR_ENV ": no counts are kept: %.300s/%.300s: %s%s", dir,
+                 name, strerror(errno),
                  errno == EEXIST ? "; remove it, or give another directory"
                                  : "; give a directory of your own that the first node has");
     else if (write_counts(fd, server, totals) != 0)
-        snprintf(text, sizeof text, BOOT_STATS_DIR_ENV ": %.300s/%.300s is not whole: %s", dir,
-                 name, strerror(errno));
+        snprintf(text, cap, BOOT_STATS_DIR_ENV ": %.300s/%.300s is not whole: %s", dir, name,
+                 strerror(errno));
     else
-        snprintf(text, sizeof text, "counts are kept: muster-status --stats %.300s/%.300s", dir,
-                 name);
+        snprintf(text, cap, "counts are kept: muster-status --stats %.300s/%.300s", dir, name);
+}
+
+void totals_keep(struct server *server, const struct totals *totals, char *buf, size_t cap)
+{
+    const char *dir = boot_setting(&server->boot, BOOT_STATS_DIR);
+    char text[1500];
+    if (dir != NULL)
+        keep_in(dir, server, totals, text, sizeof text);
+    else if (server->conf.stats == CONF_STATS_KEEP)
+        keep(server, totals, text, sizeof text);
+    else
+        return;
     text_fit(buf, cap, buf[0] != '\0' ? "; " : "");
     text_fit(buf, cap, text);
 }

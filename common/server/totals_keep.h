@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * MUSTER_STATS_DIR: a file with the counts of the whole step, which its first server leaves at the
- * end, and muster-status --stats reads (common/status/kept.h). It is the user's, in a directory of
- * the user's choice.
+ * A file with the counts of the whole step, which its first server leaves at the end, and
+ * muster-status --stats reads (common/status/kept.h). It is the user's. With MUSTER_STATS_DIR it is
+ * in a directory of the user's choice, and the user removes it. With "stats": "keep" it is below
+ * the user's home; there each server that leaves one removes the oldest.
  * @thread the loop's
  */
 #ifndef MUSTER_SERVER_TOTALS_KEEP_H

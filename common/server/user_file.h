@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * A file for the step's user, in a directory of the user's choice. It is opened with the user's
- * rights, as the server has no others; the user removes it.
+ * Files for the step's user, in directories of the user's. They are opened with the user's rights,
+ * as the server has no others.
  */
 #ifndef MUSTER_SERVER_USER_FILE_H
 #define MUSTER_SERVER_USER_FILE_H
+
+#include <stddef.h>
 
 /** Makes the file @p name, mode 0600, in @p dir. One that is there is not written over: it may be
  * another run's, or no file at all. @param dir an absolute path
  * @return a descriptor, or -1 with errno set @thread any */
 int user_file_make(const char *dir, const char *name);
+
+/** Opens the directory @p below of @p home, and makes what is missing of it, mode 0700.
+ * @param below relative @param path set to its absolute path
+ * @return a descriptor, or -1 with errno set @thread any */
+int user_dir_make(const char *home, const char *below, char *path, size_t cap);
+
+/** Removes files of a directory whose names match @p pattern (fnmatch(3)): those that are older
+ * than @p days, and the oldest of more than @p max. What others remove at the same time is no
+ * error.
+ * @param dir a descriptor, closed @thread any */
+void user_dir_thin(int dir, const char *pattern, size_t max, int days);
 
 #endif

@@ -3,10 +3,12 @@
 #include "common/status/kept.h"
 
 #include "common/launch/boot.h"
+#include "common/status/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,18 +50,34 @@ static json_object *read_file(int fd, uid_t *owner)
     return NULL;
 }
 
-json_object *kept_read(const char *step, uid_t *owner, struct err *err)
+/* @return a descriptor, or -1 with errno set; ENOENT: nothing was kept */
+static int open_kept(const char *step, const char *home, char path[static PATH_MAX])
 {
-    const char *dir = getenv(BOOT_STATS_DIR_ENV);
-    char path[PATH_MAX];
-    bool named = strchr(step, '/') != NULL;
-    if (!named && (dir == NULL || dir[0] == '\0'))
+    const char *const places[][2] = {{getenv(BOOT_STATS_DIR_ENV), ""}, {home, "/" BOOT_KEPT}};
+    for (int i = 0; i < 2; i++) {
+        if (places[i][0] == NULL || places[i][0][0] == '\0')
+            continue;
+        snprintf(path, PATH_MAX, "%s%s/muster.%s.stats.json", places[i][0], places[i][1], step);
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd >= 0 || errno != ENOENT)
+            return fd;
+    }
+    errno = ENOENT;
+    return -1;
+}
+
+json_object *kept_read(const char *step, uid_t uid, uid_t *owner, struct err *err)
+{
+    char path[PATH_MAX], home[PATH_MAX];
+    bool named = strchr(step, '/') != NULL, own = uid == (uid_t)-1 || uid == geteuid();
+    const struct passwd *user = own ? NULL : getpwuid(uid);
+    const char *dir = own ? getenv("HOME") : user != NULL ? user->pw_dir : NULL;
+    snprintf(home, sizeof home, "%s", dir != NULL ? dir : "");
+    if (!own && owner_become(uid, 0, err) != 0)
         return NULL;
-    if (named)
-        snprintf(path, sizeof path, "%s", step);
-    else
-        snprintf(path, sizeof path, "%s/muster.%s.stats.json", dir, step);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    snprintf(path, sizeof path, "%s", step);
+    int fd = named ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+                   : open_kept(step, home, path);
     if (fd < 0 && !named && errno == ENOENT)
         return NULL;
     json_object *o = fd >= 0 ? read_file(fd, owner) : NULL;
@@ -68,6 +86,6 @@ json_object *kept_read(const char *step, uid_t *owner, struct err *err)
         close(fd);
     if (o == NULL)
         err_set(err, "%s: %s", path,
-                saved == EINVAL ? "this is no file of " BOOT_STATS_DIR_ENV : strerror(saved));
+                saved == EINVAL ? "these are no counts of a step" : strerror(saved));
     return o;
 }

@@ -58,7 +58,7 @@ static void usage(FILE *out)
         "               from any host that has the resource manager's commands. =full: also\n"
         "               what MPI and PMIx do inside\n"
         "  --stats      how long operations have waited, and which node came last; also of a step\n"
-        "               that has ended, from the file that MUSTER_STATS_DIR has kept\n"
+        "               that has ended, if MUSTER_STATS=keep or MUSTER_STATS_DIR kept its counts\n"
         "  --json       print what the servers say, or with --stats the same, as JSON\n"
         "  --openmetrics\n"
         "               what --stats shows, for Prometheus and its like\n"
@@ -312,7 +312,7 @@ static void look(const struct find *find, const struct output *output, struct er
     else if (!is_file(find->step))
         state = get_state(find, &found, &why);
     if (state == NULL && output->stats && output->watch == 0)
-        state = kept_read(find->step, &found.owner, err);
+        state = kept_read(find->step, find->uid, &found.owner, err);
     if (state == NULL && err->text[0] == '\0')
         *err = why;
     if (state != NULL)

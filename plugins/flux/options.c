@@ -28,11 +28,8 @@ static void take_variables(struct boot *boot, flux_shell_t *shell)
     char name[CONF_STEP_NAME_SIZE];
     for (unsigned i = 0; conf_step_name(i, name); i++)
         take_variable(boot, shell, name);
-    take_variable(boot, shell, BOOT_PSETS_ENV);
-    take_variable(boot, shell, BOOT_LOG_ENV);
-    take_variable(boot, shell, BOOT_DEBUG_ENV);
-    take_variable(boot, shell, BOOT_TRACE_ENV);
-    take_variable(boot, shell, BOOT_STATS_DIR_ENV);
+    for (unsigned i = 0; own_settings_name(i); i++)
+        take_variable(boot, shell, own_settings_name(i));
 }
 
 int options_take(struct boot *boot, flux_shell_t *shell, struct err *err)
