@@ -109,8 +109,11 @@ static void take_back(struct loopback *net, void *arg)
  * - where a process can be missing of which no other one knows: a bootstrap's leader, or the only
  *   leader that adds a member;
  * - after what may shadow the operation (is_shadowed()).
- * A member's deadline is long, since leaders without a deadline wait for the member. Where all
- * callers shall get one status, members have no deadline, because it would give them another. */
+ * A member's deadline is long, since leaders without a deadline wait for the member. So is that of
+ * a call which the failure of its operation may overtake, as it then waits for the next one. Where
+ * all callers shall get one status, members have no other deadline, because it would give them
+ * another.
+ */
 static uint32_t draw_timeout(struct run *run, const struct caller *caller)
 {
     const struct weather *w = &run->weather;
@@ -122,7 +125,9 @@ static uint32_t draw_timeout(struct run *run, const struct caller *caller)
     bool may = w->deadlines && caller->leader && chance(run, 25);
     if (must || may)
         return 1 + below(run, TIMEOUT_MAX);
-    return method == METHOD_ADDING && gone && !caller->leader ? PATIENCE : 0;
+    bool fails = gone || w->failures || w->deadlines || caller->op->disagree;
+    bool waits = method == METHOD_BOOTSTRAP || (method == METHOD_ADDING && !caller->leader);
+    return waits && fails ? PATIENCE : 0;
 }
 
 static struct call *new_call(struct run *run, struct caller *caller)
@@ -234,6 +239,12 @@ static void make_call(struct loopback *net, void *arg)
     struct op *op = caller->op;
     struct run *run = op->group->run;
     bool calls;
+    bool knows_all = op->method == METHOD_ADDING && caller->leader;
+    if (op->method != METHOD_PLAIN && !knows_all && failed_before(op, UINT64_MAX)) {
+        /* its call would be of the next one */
+        over(caller, false);
+        return;
+    }
     if (caller->missed) {
         over(caller, true);
         if (op->group->pipelined)

@@ -144,6 +144,7 @@ struct run {
     struct loopback *net;
     struct weather weather;
     uint32_t nnodes, ncalls;
+    uint32_t delay_max;          /**< of the network, ms */
     uint32_t parents[NODES_MAX]; /**< the shape of the trees; all zero: they follow none */
     struct group *groups;
     struct call **calls;            /**< by number */
@@ -199,9 +200,15 @@ uint32_t decider_of(const struct op *op);
 bool same_group(const struct op *a, const struct op *b);
 /** Whether a member has ended by its own deadline, as no leader had added it so far. */
 bool own_timeout(const struct call *call);
-/** Whether a caller has not called for an operation of the group before @p op, or may be owed the
- * failure of one that it has not waited for. Then that failure may be the answer to its call for
- * @p op: the engine cannot tell for which of the two the call is (docs/limits.md). */
+/** Whether an operation has failed for some caller whose server lives, for good, before @p at, ms.
+ */
+bool failed_before(const struct op *op, uint64_t at);
+/** Whether a call was made when its operation may have failed already: then it waits for the next
+ * one, and in vain, as the others call for that only when this call has ended. */
+bool is_behind(const struct call *call);
+/** Whether a member has not waited for the failure of an operation of the group before @p op. Then
+ * that failure may be the answer to its call for @p op: the engine cannot tell for which of the two
+ * the call is (docs/limits.md). */
 bool is_shadowed(const struct op *op);
 /** Whether a contribution may come when its caller has given up already, and has called for the
  * next operation of the group: frames take longer than an engine waits for the decider. */

@@ -149,7 +149,7 @@ static bool counts(const struct run *run, const struct caller *caller)
 {
     const struct call *call = caller->call;
     return call != NULL && call->answers > 0 && !loopback_dead(run->net, caller->proc.rank) &&
-           !own_timeout(call) && (!caller->op->survives || lives(call));
+           !own_timeout(call) && !is_behind(call) && (!caller->op->survives || lives(call));
 }
 
 static const struct call *first_answer(const struct run *run, const struct op *op, bool success)

@@ -68,18 +68,38 @@ bool own_timeout(const struct call *call)
            call->call.timeout > 0;
 }
 
-/* Whether a caller may be owed a failure. Home may not have heard of a leader's call whose server
- * was lost as it was made. A member that gave up is owed nothing for that, unless a second try
- * fails for good, or the question for it comes during the next operation. */
-static bool is_missed(const struct caller *caller)
+/* Whether a process, or its server, had ended by @p at, ms. */
+static bool was_gone(const struct run *run, struct proc proc, uint64_t at)
 {
-    const struct call *call = caller->call;
-    const struct run *run = caller->op->group->run;
-    bool owed = caller->op->survives || run->weather.slow;
-    bool cut_off = call != NULL && caller->leader && caller->op->method == METHOD_BOOTSTRAP &&
-                   run->lost_at[caller->proc.rank] != 0 &&
-                   (call->answers == 0 || call->status == LOOPBACK_CLOSING);
-    return call == NULL || cut_off || (owed && own_timeout(call));
+    uint64_t lost_at = run->lost_at[proc.rank];
+    return (lost_at != 0 && lost_at <= at) ||
+           (is_dead(run, proc) && run->died_at[proc.ns == 'b'][proc.rank] <= at);
+}
+
+bool failed_before(const struct op *op, uint64_t at)
+{
+    for (uint32_t i = 0; i < op->ncallers; i++) {
+        const struct call *call = op->callers[i].call;
+        if (call != NULL && call->answers > 0 && call->status != 0 && call->answered_at < at &&
+            !was_gone(op->group->run, op->callers[i].proc, call->answered_at))
+            return true;
+    }
+    return false;
+}
+
+bool is_behind(const struct call *call)
+{
+    return call->op->method != METHOD_PLAIN && call->status != 0 &&
+           failed_before(call->op, call->made_at + 4ull * run_of(call)->delay_max);
+}
+
+/* Whether the failure may come when a caller has called again: it did not wait for it. A member
+ * that gave up by its own deadline calls again later than that, unless a second try fails for good,
+ * or the frames are slow. */
+static bool may_come_late(const struct caller *caller)
+{
+    bool late = caller->op->survives || caller->op->group->run->weather.slow;
+    return caller->call == NULL || (late && own_timeout(caller->call));
 }
 
 bool is_shadowed(const struct op *op)
@@ -87,7 +107,7 @@ bool is_shadowed(const struct op *op)
     const struct op *before = op->group->ops;
     for (; op->method != METHOD_PLAIN && before != op; before = before->next)
         for (uint32_t i = 0; i < before->ncallers; i++)
-            if (is_missed(&before->callers[i]))
+            if (may_come_late(&before->callers[i]))
                 return true;
     return false;
 }

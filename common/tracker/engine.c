@@ -156,8 +156,6 @@ static const struct part parts[] = {
     {assembly_lost, NULL, assembly_close},
     {leader_lost, NULL, leader_close},
     {claim_lost, claim_local_loss, member_close},
-    {NULL, NULL, quit_close},
-    {NULL, NULL, missed_close},
     {NULL, wanted_local_loss, wanted_close},
     {NULL, NULL, cancel_close},
     {decided_lost, NULL, decided_close},
@@ -171,8 +169,6 @@ static void ended(struct engine *engine, struct tracker *t, const struct engine_
         tries_end(engine, t, result);
     if (result->status != 0 && call != NULL && !t->failure.given_up)
         tries_forgive(engine, t, call, t->failure.generation, result);
-    if (call != NULL && coll_traits(t->parts.kind)->adds)
-        member_alone(engine);
 }
 
 static const struct engine_hooks hooks = {

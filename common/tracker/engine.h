@@ -236,7 +236,7 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node);
 bool engine_withdraw(struct engine *engine, struct engine_call *call);
 
 /** A call that was not made here, as PMIx's library has answered it with another's: what is owed
- * for it is owed no more. With a signature a participant's, else with an id an added member's. */
+ * for it is owed no more. Nothing is to an added member, whose call has no signature. */
 void engine_forget(struct engine *engine, struct engine_call *call);
 
 /** PMIx's library has ended a construct of this id on this server before it was handed up, since a

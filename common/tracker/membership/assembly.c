@@ -217,12 +217,9 @@ void assembly_decide(struct engine *engine, struct assembly *a, int32_t status)
         *result = (struct engine_result){
             .flags = more.flags, .nentries = more.nentries, .entries = more.entries};
         result->context_id = engine_context_id(engine, result->flags);
-        missed_forget(engine, a->id);
         engine->tally.decided[COLL_CONSTRUCT]++;
-    } else {
-        if (a->state == ASSEMBLY_LEADERS)
-            assembly_place(engine, a);
-        missed_keep(engine, a, status);
+    } else if (a->state == ASSEMBLY_LEADERS) {
+        assembly_place(engine, a);
     }
     assembly_tell(engine, a, NULL, NULL, &release);
     release_end(&release);

@@ -12,16 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[CLAIM_STATES] = {"open", "told", "doubt", "owed", "over"};
-static const char *const event_names[CLAIM_EVENTS] = {"tell", "loss", "fail", "done"};
+static const char *const state_names[CLAIM_STATES] = {"open", "told", "doubt", "over"};
+static const char *const event_names[CLAIM_EVENTS] = {"tell", "loss", "done"};
 
 static const int table[CLAIM_STATES][CLAIM_EVENTS] = {
-    /*               TELL         LOSS         FAIL        DONE */
-    [CLAIM_OPEN] = {CLAIM_TOLD, CLAIM_DOUBT, CLAIM_OWED, CLAIM_OVER},
-    [CLAIM_TOLD] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OWED, CLAIM_OVER},
-    [CLAIM_DOUBT] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OWED, CLAIM_OVER},
-    [CLAIM_OWED] = {STATES_NONE, STATES_NONE, STATES_NONE, STATES_NONE},
-    [CLAIM_OVER] = {STATES_NONE, STATES_NONE, STATES_NONE, STATES_NONE},
+    /*               TELL         LOSS         DONE */
+    [CLAIM_OPEN] = {CLAIM_TOLD, CLAIM_DOUBT, CLAIM_OVER},
+    [CLAIM_TOLD] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OVER},
+    [CLAIM_DOUBT] = {STATES_NONE, CLAIM_DOUBT, CLAIM_OVER},
+    [CLAIM_OVER] = {STATES_NONE, STATES_NONE, STATES_NONE},
 };
 
 static const struct states life = {state_names, event_names, &table[0][0], CLAIM_EVENTS};
@@ -48,17 +47,11 @@ struct claim *claim_find(struct engine *engine, uint32_t decider, uint64_t op)
     return NULL;
 }
 
-bool claim_is_over(const struct claim *claim)
-{
-    return claim->state == CLAIM_OWED || claim->state == CLAIM_OVER;
-}
-
 /* A caller that is not known by name may be any member that the claim awaits. */
 bool claim_wants(const struct claim *claim, const char *id, const struct procset *caller)
 {
     return strcmp(claim->id, id) == 0 &&
-           (caller->nparts == 0 || (procset_has_first(&claim->members, caller) &&
-                                    !procset_has_first(&claim->answered, caller)));
+           (caller->nparts == 0 || procset_has_first(&claim->members, caller));
 }
 
 /* Whether the server that decides is asked whether it is still there, or, when the decider is lost,
@@ -81,14 +74,6 @@ void claim_due(struct engine *engine, struct claim *claim)
     timer_sooner(&claim->due, (int64_t)claim_due_at(engine, claim));
 }
 
-void member_alone(struct engine *engine)
-{
-    struct waiting *w;
-    TAILQ_FOREACH (w, &engine->membership->joins, all)
-        if (w->indebted)
-            timer_sooner(&w->due, (int64_t)engine_now(engine));
-}
-
 void claim_release(struct engine *engine, struct waiting *w, struct engine_call **ended)
 {
     TAILQ_REMOVE(&engine->membership->joins, w, all);
@@ -108,11 +93,9 @@ void claim_unfill(struct engine *engine, const struct claim *claim)
 void claim_free(struct engine *engine, struct claim *claim)
 {
     claim_unfill(engine, claim);
-    member_alone(engine);
     TAILQ_REMOVE(&engine->membership->claims, claim, all);
     timer_stop(&claim->due);
     procset_free(&claim->members);
-    procset_free(&claim->answered);
     procset_free(&claim->gone);
     free(claim->sig);
     free(claim);

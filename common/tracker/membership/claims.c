@@ -64,7 +64,6 @@ static struct claim *claim_new(struct engine *engine, uint32_t decider, uint64_t
     snprintf(claim->id, sizeof claim->id, "%s", id);
     claim->members = *members;
     *members = (struct procset){0};
-    claim->left = procset_size(&claim->members);
     claim_due(engine, claim);
     TAILQ_INSERT_TAIL(&engine->membership->claims, claim, all);
     forget_homeless(engine);
@@ -77,17 +76,16 @@ static void keep_sig(struct claim *claim, const void *sig, size_t siglen)
         memcpy(claim->sig, sig, claim->siglen = siglen);
 }
 
-/* The server that decides no longer knows the operation: the calls are free for other claims, or
- * belonged to an operation that has failed meanwhile. */
+/* The server that decides no longer knows the operation: the calls are free for other claims. */
 static void unclaim(struct engine *engine, uint32_t from, uint64_t op)
 {
     struct claim *claim = claim_find(engine, from, op);
     char id[PROCSET_NAME_MAX + 1];
-    if (claim == NULL || claim_is_over(claim))
+    if (claim == NULL || claim->state == CLAIM_OVER)
         return;
     memcpy(id, claim->id, sizeof id);
     claim_free(engine, claim);
-    member_freed(engine, id);
+    joins_try_all(engine, id);
 }
 
 static bool all_here(const struct engine *engine, const struct procset *members)
@@ -123,13 +121,57 @@ void claim_take(struct engine *engine, struct tracker *t, struct frame_in *frame
             keep_sig(claim, sig, siglen);
     }
     procset_free(&members);
-    if (claim == NULL || claim_is_over(claim))
+    if (claim == NULL || claim->state == CLAIM_OVER)
         return;
     claim->at = engine_now(engine);
     joins_try_all(engine, id);
 }
 
-/* Takes the calls that have ended. What failed is owed to members that have not called yet. */
+/* Whether the leaders of @p success are those of @p failed that are not lost. */
+static bool has_leaders_left(const struct claim *success, const struct claim *failed)
+{
+    struct signature left = {0}, all = {0};
+    struct procset both = {0};
+    bool has = signature_read(&left, success->sig, success->siglen) == 0 &&
+               signature_read(&all, failed->sig, failed->siglen) == 0 &&
+               procset_unite(&both, &left.members) == 0 &&
+               procset_unite(&both, &success->gone) == 0 &&
+               procset_within(&left.members, &all.members) && procset_within(&all.members, &both);
+    procset_free(&both);
+    signature_free(&left);
+    signature_free(&all);
+    return has;
+}
+
+/* Whether a failure is of an earlier try of what has succeeded here: each try may have another
+ * decider, so its word may come behind that of the later one. The success has gone on without all
+ * processes that the failure names. */
+static bool tried_since(const struct engine *engine, const struct claim *failed)
+{
+    const struct claim *success;
+    TAILQ_FOREACH (success, &engine->membership->claims, all)
+        if (success->state == CLAIM_OVER && strcmp(failed->id, success->id) == 0 &&
+            failed->generation < success->generation && failed->gone.nparts > 0 &&
+            procset_within(&failed->gone, &success->gone) && failed->sig != NULL &&
+            success->sig != NULL && has_leaders_left(success, failed))
+            return true;
+    return false;
+}
+
+/* A later try has succeeded: what is kept of those before, for the same members, is of no use. */
+static void forget_tries(struct engine *engine, const struct claim *success)
+{
+    struct claim *claim, *next;
+    for (claim = TAILQ_FIRST(&engine->membership->claims); claim != NULL; claim = next) {
+        next = TAILQ_NEXT(claim, all);
+        if (claim->state == CLAIM_OVER && strcmp(claim->id, success->id) == 0 &&
+            procset_within(&claim->members, &success->members))
+            claim_free(engine, claim);
+    }
+}
+
+/* Takes the calls that have ended. Of a failure those that wait, too; members that call later call
+ * for the next construct. */
 static void take(struct engine *engine, struct claim *claim, const struct tracker_release *release,
                  struct engine_call **ended)
 {
@@ -139,33 +181,25 @@ static void take(struct engine *engine, struct claim *claim, const struct tracke
     claim->generation = release->generation;
     if (gone != NULL)
         procset_unite(&claim->gone, gone);
-    if (status != 0) {
-        debt_settled(engine, claim);
+    if (status != 0 && tried_since(engine, claim))
+        claim_unfill(engine, claim);
+    else if (status != 0 && (claim->state == CLAIM_OPEN || is_homeless(claim)))
         joins_fill(engine, claim);
-    }
     for (w = TAILQ_FIRST(&engine->membership->joins); w != NULL; w = next) {
         next = TAILQ_NEXT(w, all);
         if (w->claim != claim)
             continue;
         w->claim = NULL;
-        debt_forget(engine, w, status == 0);
-        procset_unite(&claim->answered, w->call->caller);
-        claim->left--;
         claim_release(engine, w, ended);
     }
-    quit_settle(engine, claim);
-    if (status == 0 && gone == NULL) {
+    if (status != 0 || gone == NULL) {
         claim_free(engine, claim);
         return;
     }
-    claim_move(claim, status != 0 ? CLAIM_FAIL : CLAIM_DONE);
-    claim->status = status;
+    forget_tries(engine, claim);
+    claim_move(claim, CLAIM_DONE);
     claim->at = engine_now(engine);
     claim_due(engine, claim);
-    if (status == 0)
-        debt_settle(engine, claim);
-    else
-        debt_reduce(engine, claim);
 }
 
 void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
@@ -182,7 +216,7 @@ void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, con
             keep_sig(claim, frame->sig, frame->siglen);
         procset_free(&local);
     }
-    if (claim != NULL && !claim_is_over(claim))
+    if (claim != NULL && claim->state != CLAIM_OVER)
         take(engine, claim, release, ended);
 }
 
@@ -213,14 +247,9 @@ static struct claim *lost_claim(struct engine *engine)
 
 void claim_local_loss(struct engine *engine)
 {
-    struct claim *claim, *next;
+    struct claim *claim;
     while ((claim = lost_claim(engine)) != NULL)
         joins_try(engine, claim);
-    for (claim = TAILQ_FIRST(&engine->membership->claims); claim != NULL; claim = next) {
-        next = TAILQ_NEXT(claim, all);
-        if (claim->state == CLAIM_OWED)
-            debt_reduce(engine, claim);
-    }
 }
 
 static bool is_of(const struct claim *claim, const void *sig, size_t siglen)

@@ -41,26 +41,6 @@ static void answer(struct engine *engine, const struct lead *lead, int32_t statu
     assembly_free(a);
 }
 
-/* Whether this is the call of a leader that an operation which failed has waited for; then it is
- * answered as the others were, and so are the members that it alone has added. */
-static bool is_late(struct engine *engine, const struct lead *lead)
-{
-    struct missed *f = missed_find(engine, lead->id, &lead->leader);
-    struct procset added = {0};
-    if (f == NULL)
-        return false;
-    int32_t status = f->status;
-    procset_unite(&f->answered, &lead->leader);
-    procset_unite(&f->told, &f->answered); /* a leader does not call as a member */
-    procset_except(&added, &lead->added, &f->told);
-    procset_unite(&f->told, &added);
-    if (--f->left == 0)
-        missed_free(engine, f);
-    answer(engine, lead, status, &added);
-    procset_free(&added);
-    return true;
-}
-
 static uint64_t deadline_of(const struct engine *engine, uint32_t timeout, uint64_t left)
 {
     uint64_t most = timeout * 1000ull;
@@ -240,7 +220,7 @@ void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
         log_warning("a malformed call of a leader of node %u was dropped", from);
     else if (lead.announced)
         lose_leader(engine, &lead);
-    else if (!is_late(engine, &lead))
+    else
         count_leader(engine, &lead);
     procset_free(&lead.leader);
     procset_free(&lead.added);

@@ -14,7 +14,7 @@ uint64_t joins_fill(struct engine *engine, struct claim *claim)
 {
     struct procset taken = {0};
     struct waiting *w;
-    uint64_t n = 0;
+    uint64_t n = 0, most = procset_size(&claim->members);
     TAILQ_FOREACH (w, &engine->membership->joins, all)
         if (w->claim == claim) {
             n++;
@@ -23,7 +23,7 @@ uint64_t joins_fill(struct engine *engine, struct claim *claim)
         }
     for (int named = 1; named >= 0; named--)
         TAILQ_FOREACH (w, &engine->membership->joins, all) {
-            if (w->claim != NULL || waiting_is_named(w) != named || n == claim->left ||
+            if (w->claim != NULL || waiting_is_named(w) != named || n == most ||
                 !claim_wants(claim, w->call->id, w->call->caller) ||
                 procset_has_first(&taken, w->call->caller))
                 continue;
@@ -112,7 +112,7 @@ int32_t joins_local_status(const struct engine *engine, const struct claim *clai
 bool joins_try(struct engine *engine, struct claim *claim)
 {
     struct waiting *w;
-    if (joins_fill(engine, claim) < claim->left) {
+    if (joins_fill(engine, claim) < procset_size(&claim->members)) {
         claim_unfill(engine, claim);
         int32_t status = joins_local_status(engine, claim);
         if (status != 0)

@@ -65,7 +65,6 @@ static struct engine_call *leave(struct engine *engine, struct waiting *w)
     struct engine_call *call = w->call;
     TAILQ_REMOVE(&engine->membership->leads, w, all);
     timer_stop(&w->due);
-    member_alone(engine);
     fellows_free(w);
     free(w);
     return call;
@@ -89,9 +88,6 @@ static void tick(void *arg, struct timer *due)
                   w->call->timeout, w->call->id,
                   w->home == ENGINE_NO_HOME ? "(which one is not known yet)"
                                             : engine->env.name(engine->env.arg, w->home));
-        /* Another leader may have added this one, and home's word on that be here, or come. */
-        debt_forgive(engine, w->home, w->call);
-        quit_note(engine, w->call);
         call_refuse(leave(engine, w), engine->env.codes.timeout);
     } else {
         w->ask = now + ENGINE_ASK_MS;
@@ -108,7 +104,6 @@ void engine_lead(struct engine *engine, struct engine_call *call)
     const struct engine_env *env = &engine->env;
     struct waiting *w = calloc(1, sizeof *w);
     call_begin(engine, call, COLL_CONSTRUCT);
-    quit_returns(engine, call);
     if (w == NULL || engine->closing) {
         free(w);
         call_refuse(call, engine->closing ? env->codes.closing : env->codes.lost);
@@ -214,7 +209,6 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node)
         return;
     }
     if (node == ENGINE_NO_HOME || engine_is_lost(engine, node)) {
-        debt_forgive(engine, node, w->call); /* as in leader_lost() */
         call_refuse(leave(engine, w), engine->env.codes.lost);
         return;
     }
@@ -248,9 +242,6 @@ void leader_lost(struct engine *engine, uint32_t node)
 {
     struct waiting *w;
     while ((w = at_home(engine, node)) != NULL) {
-        /* If that home has failed the bootstrap, and the leader was added, too, the leader's next
-         * call as a member is of another operation. */
-        debt_forgive(engine, node, w->call);
         if (engine->env.home == NULL || engine->closing) {
             call_refuse(leave(engine, w), engine->env.codes.lost);
             continue;

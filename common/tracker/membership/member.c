@@ -26,13 +26,12 @@ static bool is_busy(const struct engine *engine, const char *id)
     return busy;
 }
 
-/* Takes a call out of those that wait; nothing is owed for it any more. */
+/* Takes a call out of those that wait. */
 static struct engine_call *leave(struct engine *engine, struct waiting *w)
 {
     struct engine_call *call = w->call;
     TAILQ_REMOVE(&engine->membership->joins, w, all);
     timer_stop(&w->due);
-    debt_forget(engine, w, false);
     free(w);
     return call;
 }
@@ -47,18 +46,13 @@ static timer_fire tick;
 
 void engine_join(struct engine *engine, struct engine_call *call)
 {
-    struct tracker_debt debt = {.status = engine->env.codes.closing};
     struct waiting *w = engine->closing ? NULL : calloc(1, sizeof *w);
-    bool busy = w != NULL && is_busy(engine, call->id);
     call_begin(engine, call, COLL_CONSTRUCT);
-    quit_returns(engine, call);
-    if (w == NULL || (!busy && debt_take(engine, call, &debt))) {
-        free(w);
-        call_pay(call, &debt);
+    if (w == NULL) {
+        call_refuse(call, engine->env.codes.closing);
         return;
     }
     w->call = call;
-    w->indebted = debt_of(engine, call) != NULL;
     w->opened = engine_now(engine);
     w->deadline = call->timeout > 0 ? engine_clock(engine) + call->timeout * 1000ull : 0;
     w->report = engine->env.stall > 0 ? w->opened + engine->env.stall * 1000ull : 0;
@@ -76,8 +70,6 @@ static bool member_withdraw(struct engine *engine, struct engine_call *call)
             break;
     if (w == NULL || w->claim != NULL)
         return false;
-    if (!w->indebted)
-        quit_note(engine, call);
     leave(engine, w);
     return true;
 }
@@ -88,45 +80,12 @@ void engine_forget(struct engine *engine, struct engine_call *call)
     struct tracker *t = call->sig != NULL ? tracker_find(engine, call->sig, call->siglen) : NULL;
     if (t != NULL && tracker_owed(t, &debt))
         tracker_tidy(engine, t);
-    else if (call->sig == NULL)
-        debt_take(engine, call, &debt);
     procset_free(&debt.gone);
 }
 
 bool engine_withdraw(struct engine *engine, struct engine_call *call)
 {
     return member_withdraw(engine, call) || leader_withdraw(engine, call);
-}
-
-/* Whether a failure that is owed can be given now, as no leader here shares the answer. */
-static bool is_payable(const struct engine *engine, const struct waiting *w)
-{
-    return w->indebted && w->claim == NULL && !is_busy(engine, w->call->id);
-}
-
-static void pay(struct engine *engine, struct waiting *w)
-{
-    struct tracker_debt debt;
-    if (debt_take(engine, w->call, &debt)) {
-        w->indebted = false;
-        call_pay(leave(engine, w), &debt);
-    } else {
-        w->indebted = false; /* forgotten */
-    }
-}
-
-void member_freed(struct engine *engine, const char *id)
-{
-    struct waiting *w = TAILQ_FIRST(&engine->membership->joins);
-    while (w != NULL) {
-        w->indebted = w->indebted || (w->claim == NULL && strcmp(w->call->id, id) == 0 &&
-                                      debt_of(engine, w->call) != NULL);
-        bool pays = is_payable(engine, w);
-        if (pays)
-            pay(engine, w);
-        w = pays ? TAILQ_FIRST(&engine->membership->joins) : TAILQ_NEXT(w, all);
-    }
-    joins_try_all(engine, id);
 }
 
 void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap)
@@ -165,12 +124,8 @@ static void expire(struct engine *engine, struct waiting *w)
     if (claim != NULL) {
         log_error("timed out after %u s: group \"%s\" construct: no word of node %s, which decides",
                   call->timeout, call->id, engine->env.name(engine->env.arg, claim->decider));
-        procset_unite(&claim->answered, call->caller); /* nothing is owed for this one */
-        claim->left--;
     } else {
         log_error("timed out after %u s: %s", call->timeout, text);
-        if (!w->indebted)
-            quit_note(engine, call);
     }
     call_refuse(leave(engine, w), engine->env.codes.timeout);
 }
@@ -181,11 +136,9 @@ static void tick(void *arg, struct timer *due)
     struct waiting *w = TIMER_OF(due, struct waiting, due);
     uint64_t now = engine_now(engine);
     char text[512];
-    if (is_payable(engine, w)) {
-        pay(engine, w);
-    } else if (!engine_is_due(engine, due, due_at(w))) {
+    if (!engine_is_due(engine, due, due_at(w)))
         return;
-    } else if (w->deadline != 0 && w->deadline <= engine_clock(engine)) {
+    if (w->deadline != 0 && w->deadline <= engine_clock(engine)) {
         expire(engine, w);
     } else {
         w->report += engine->env.stall * 1000ull;

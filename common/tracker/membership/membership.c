@@ -11,11 +11,9 @@ void membership_open(struct engine *engine, struct membership *membership)
 {
     engine->membership = membership;
     TAILQ_INIT(&membership->assemblies);
-    TAILQ_INIT(&membership->failures);
     TAILQ_INIT(&membership->joins);
     TAILQ_INIT(&membership->leads);
     TAILQ_INIT(&membership->claims);
-    TAILQ_INIT(&membership->quits);
 }
 
 void assembly_told(struct engine *engine, struct tracker *t, struct assembly *a, struct decided *d,
@@ -74,8 +72,6 @@ void outcome_take(struct engine *engine, struct tracker *t, struct frame_in *in)
             if (!gives_back(engine, &o) ||
                 !leader_moves(engine, from, o.numbers[i], &o.sig.members))
                 leader_end(engine, from, o.numbers[i], &ended);
-        for (struct engine_call *call = ended; call != NULL; call = call->next)
-            debt_forgive(engine, from, call);
         struct claim *claim =
             claim_told(engine, from, o.sig.id, release->op, frame->sig, frame->siglen);
         claim_end(engine, claim, from, o.sig.id, frame, &ended);

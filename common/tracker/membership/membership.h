@@ -15,19 +15,14 @@
 #include "common/tracker/rollup/rollup.h"
 
 TAILQ_HEAD(assembly_list, assembly);
-TAILQ_HEAD(missed_list, missed);
 TAILQ_HEAD(waiting_list, waiting);
 TAILQ_HEAD(claim_list, claim);
-TAILQ_HEAD(quit_list, quit);
 
 /** What the layer keeps. */
 struct membership {
     struct assembly_list assemblies;  /**< assembly.c: what is decided here */
-    struct missed_list failures;      /**< missed.c: bootstraps that failed */
     struct waiting_list joins, leads; /**< member.c, leader.c: local calls */
     struct claim_list claims;         /**< claims.c: members awaited here, and by which server */
-    struct quit_list quits;           /**< quit.c: members' calls that ended unclaimed */
-    uint32_t nquits;
 };
 
 /** Makes the layer's state ready. */
@@ -70,18 +65,14 @@ void assembly_close(struct engine *engine);
 void fellows_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 /** Takes a FRAME_LEAD. */
 void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
-void missed_close(struct engine *engine);
 void leader_lost(struct engine *engine, uint32_t node);
 void leader_close(struct engine *engine);
 
 /* claims.c, member.c: at the members' own servers */
 
-/** Takes the calls that an operation's release ends; a failure is owed to the calls to come. */
+/** Takes the calls that an operation's release ends. */
 void member_take(struct engine *engine, struct tracker *t, const struct tracker_release *release,
                  struct engine_call **ended);
-/** A call has ended while members waited beside it: members that are owed a failure look again now.
- */
-void member_alone(struct engine *engine);
 /** Takes a FRAME_CLAIM. */
 void claim_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 /** Takes a FRAME_OUTCOME. */
@@ -91,6 +82,5 @@ void claim_lost(struct engine *engine, uint32_t node);
 /** A participant here has ended. */
 void claim_local_loss(struct engine *engine);
 void member_close(struct engine *engine);
-void quit_close(struct engine *engine);
 
 #endif

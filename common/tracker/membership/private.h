@@ -53,24 +53,12 @@ struct assembly {
     uint64_t tell;          /**< when leaders' servers are told of all leaders, ms; 0: they know */
 };
 
-/** A bootstrap that failed: its leaders that had not called yet get the same status. */
-struct missed {
-    TAILQ_ENTRY(missed) all;
-    struct timer due; /**< to be forgotten */
-    char id[PROCSET_NAME_MAX + 1];
-    int32_t status;
-    uint64_t left;           /**< leaders that had not called */
-    struct procset answered; /**< leaders that had */
-    struct procset told;     /**< added members whose servers know */
-};
-
 /** A local call of an added member or a bootstrap's leader. */
 struct waiting {
     TAILQ_ENTRY(waiting) all;
     struct timer due; /**< no later than the first of the times below */
     struct engine_call *call;
     struct claim *claim;    /**< a member's: its claim; NULL: none yet */
-    bool indebted;          /**< a member's: a failure is owed for it, see is_busy() */
     uint64_t number;        /**< a leader's: of the call */
     uint32_t home;          /**< a leader's: the server that decides; or ENGINE_NO_HOME yet */
     uint32_t next_home;     /**< once home has given it back; ENGINE_NO_HOME: it stays */
@@ -87,9 +75,8 @@ enum claim_state {
     CLAIM_TOLD,  /**< they have, or cannot; the outcome is awaited */
     CLAIM_DOUBT, /**< the server that decides is lost: the leaders' servers are asked for the
                     outcome; of a bootstrap over steps: the next home's claim is awaited */
-    CLAIM_OWED,  /**< it failed, and calls that were not made yet are answered with its status */
-    CLAIM_OVER,  /**< a later try succeeded: nothing is owed for the tries before it, although their
-                    failures may come after it */
+    CLAIM_OVER,  /**< a later try succeeded: failures of the tries before it, which may come after
+                    it, are of no call that waits */
     CLAIM_STATES,
 };
 
@@ -97,7 +84,6 @@ enum claim_state {
 enum claim_event {
     CLAIM_TELL, /**< all of its members have called, or one cannot */
     CLAIM_LOSS, /**< the server that decides is lost */
-    CLAIM_FAIL, /**< a failure is here, or no server can tell the outcome */
     CLAIM_DONE, /**< the success of a later try is here */
     CLAIM_EVENTS,
 };
@@ -113,12 +99,9 @@ struct claim {
     size_t siglen;
     enum claim_state state;
     struct procset members;
-    struct procset answered; /**< members, known by name, whose call was answered already */
-    uint64_t left;           /**< members whose call was not */
-    int32_t status;
     uint64_t generation; /**< of the outcome; 0: it was not told */
     struct procset gone; /**< with the outcome: the lost, or those without which it has gone on */
-    uint64_t at;         /**< when it was last heard of, or failed, ms */
+    uint64_t at;         /**< when it was last heard of, ms */
     uint64_t ask;        /**< once told: when the decider is asked whether it is there, or, in
                             doubt, the leaders' servers for the outcome, or, of a bootstrap, when
                             no next home is awaited any more, ms */
@@ -162,16 +145,6 @@ int32_t fellows_loss(const struct engine *engine, const struct waiting *w);
 /** Asks the servers of those leaders for nothing: see assembly_ping(). */
 void fellows_ping(struct engine *engine, const struct waiting *w);
 void fellows_free(struct waiting *w);
-
-/* missed.c: bootstraps that failed */
-
-/** Remembers that a bootstrap failed: its leaders that have not called yet get the same status. */
-void missed_keep(struct engine *engine, const struct assembly *a, int32_t status);
-/** Forgets failures of this id: one has succeeded. */
-void missed_forget(struct engine *engine, const char *id);
-/** @return the failure that a leader has missed, or NULL */
-struct missed *missed_find(struct engine *engine, const char *id, const struct procset *leader);
-void missed_free(struct engine *engine, struct missed *missed);
 
 /* assembly.c */
 
@@ -221,8 +194,6 @@ bool waiting_is_named(const struct waiting *w);
 /** Takes a call out of those that wait for a claim, to the end of @p ended. */
 void claim_release(struct engine *engine, struct waiting *w, struct engine_call **ended);
 struct claim *claim_find(struct engine *engine, uint32_t decider, uint64_t op);
-/** Whether the outcome is known, and no call waits for it. */
-bool claim_is_over(const struct claim *claim);
 /** Frees the calls that a claim has. */
 void claim_unfill(struct engine *engine, const struct claim *claim);
 void claim_free(struct engine *engine, struct claim *claim);
@@ -234,37 +205,6 @@ void claim_due(struct engine *engine, struct claim *claim);
 uint64_t claim_due_at(const struct engine *engine, const struct claim *claim);
 /** Whether the claim's next step is in its table; then it is made. */
 bool claim_move(struct claim *claim, enum claim_event event);
-
-/* debt.c: what is owed to members that have not called yet */
-
-/** @return the claim whose failure is owed to a call, or NULL */
-struct claim *debt_of(const struct engine *engine, const struct engine_call *call);
-/** Whether a call is of an operation that has failed; then it is to be answered as the others were,
- * with
- * @p debt, and that is owed no more. */
-bool debt_take(struct engine *engine, struct engine_call *call, struct tracker_debt *debt);
-/** A process that has ended will not call: reduces what is owed to the processes that are left. The
- * claim may be gone. */
-void debt_reduce(struct engine *engine, struct claim *claim);
-/** Nothing is owed any more for a call that is answered otherwise. @param all whether it may have
- * been late for several tries: a success settles them all */
-void debt_forget(struct engine *engine, const struct waiting *w, bool all);
-/** A later try has succeeded: nothing is owed to its members for the tries before it. */
-void debt_settle(struct engine *engine, const struct claim *success);
-/** The same for a failure that comes after the success. The calls that a claim has may be free. */
-void debt_settled(struct engine *engine, struct claim *failed);
-/** Nothing is owed to one that was added and has called as a leader. */
-void debt_forgive(struct engine *engine, uint32_t decider, const struct engine_call *leader);
-
-/* quit.c: calls that ended before the construct's failure was heard */
-
-/** Notes that the call of a member or a leader has ended: nothing is owed to it for a construct
- * that fails. */
-void quit_note(struct engine *engine, const struct engine_call *call);
-/** It calls again, for another construct: what it had quit is forgotten. */
-void quit_returns(struct engine *engine, const struct engine_call *call);
-/** Takes from what a construct that has ended owes the members that had quit. */
-void quit_settle(struct engine *engine, struct claim *claim);
 
 /* joins.c: when all members here have called */
 
@@ -283,7 +223,7 @@ int32_t joins_local_status(const struct engine *engine, const struct claim *clai
 
 /* claims.c */
 
-/** Ends an operation on this server: takes its calls. A failure is owed to the calls to come.
+/** Ends an operation on this server: takes its calls.
  * @param claim what it awaits of this server; NULL: nothing yet */
 void claim_end(struct engine *engine, struct claim *claim, uint32_t decider, const char *id,
                const struct release_frame *frame, struct engine_call **ended);
@@ -294,9 +234,6 @@ struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, u
 
 /* member.c */
 
-/** Calls with that id may have been given up by a claim: each gets the failure that is owed for it
- * by now, or waits on, for other claims. */
-void member_freed(struct engine *engine, const char *id);
 /** Writes which caller waits that no leader has added. */
 void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap);
 
