@@ -130,11 +130,37 @@ check_debug() {
   fi
 }
 
-# A debugger by MPIR starts srun: Slurm stops the tasks at their exec, and lets them go on when srun does.
+# A debugger by MPIR, gdb, starts srun: Slurm stops the tasks at their exec, and lets them go on when srun does.
+# mpir_start NAME CLIENT TASKS LAUNCHER... -- SRUN_ARG...
+mpir_start() {
+  local name=$1 client=$2 tasks=$3 launcher=() found
+  shift 3
+  while [ "$1" != -- ]; do launcher+=("$1"); shift; done
+  shift
+  # shellcheck disable=SC2016  # for gdb
+  timeout 100 "${launcher[@]}" gdb -q -batch -x "$work/start.gdb" -x "$work/table.gdb" -ex "shell ps -C $client -o stat=" \
+    -ex delete -ex continue --args "$(command -v srun)" --mpi="$MPI" "$@" --seconds 80 >"$work/log" 2>&1 </dev/null
+  found=$(grep -cE "^T[a-zA-Z+<]*\$|^ROW node[1-9] $clients/$client [0-9]+\$|^PASS $client|exited normally\]\$" "$work/log")
+  check "$name under a debugger: $tasks stopped tasks, which go on with it" "$found; $(tail -n 5 "$work/log" | tr '\n' ';')" \
+    [ "$found" = $((2 * tasks + 2)) ]
+}
+
+# It attaches to the sruns of a step and of what that has spawned, and leaves them.
+mpir_attach() {
+  local pid found=0 rows
+  begin attached SPAWN_PAUSE=100 tell '' || return
+  for pid in $(pgrep -x srun); do   # each srun has a second process, which knows of no task
+    gdb -q -batch -p "$pid" -x "$work/table.gdb" 2>&1 </dev/null
+  done >"$work/log"
+  rows=$(sed -n 's/^ROW node[1-9] .* \([0-9]*\)$/\1/p' "$work/log" | sort -u)
+  for pid in $rows; do [[ $(ps -o comm=,stat= -p "$pid") != spawner*' S'* ]] || found=$((found + 1)); done
+  check 'a debugger attaches to sruns: 2 tasks and 2 spawned ones, which go on' "$found; $(grep ROW "$work/log" | tr '\n' ';')" [ "$found" = 4 ]
+  scancel "$(job_of attached).1"
+  over attached 0
+}
+
 check_mpir() {
-  local found
-  command -v gdb >/dev/null || { skip 'srun under a debugger' 'no gdb'; return; }
-  cat >"$work/mpir.gdb" <<'GDB'
+  cat >"$work/start.gdb" <<'GDB'
 set pagination off
 set confirm off
 handle SIGUSR1 SIGUSR2 SIGCONT SIGCHLD SIGPIPE SIGALRM nostop noprint pass
@@ -143,14 +169,19 @@ run
 set var *(int *)&MPIR_being_debugged = 1
 break MPIR_Breakpoint
 continue
-printf "SIZE %d STATE %d\n", *(int *)&MPIR_proctable_size, *(int *)&MPIR_debug_state
-shell ps -C exchange -o stat=
-delete
-continue
 GDB
-  timeout 100 gdb -q -batch -x "$work/mpir.gdb" --args "$(command -v srun)" --mpi="$MPI" -N2 -n4 "$clients/exchange" --seconds 80 >"$work/log" 2>&1 </dev/null
-  found=$(grep -cE '^T[a-zA-Z+<]*$|^SIZE 4 STATE 1$|^PASS exchange|exited normally\]$' "$work/log")
-  check 'srun under a debugger: 4 stopped tasks, which go on with it' "$found; $(tail -n 5 "$work/log" | tr '\n' ';')" [ "$found" = 7 ]
+  # a row: host, program and process
+  cat >"$work/table.gdb" <<'GDB'
+set $i = 0
+while $i < *(int *)&MPIR_proctable_size
+  set $row = *(char ***)&MPIR_proctable + 3 * $i
+  printf "ROW %s %s %d\n", $row[0], $row[1], *(int *)&$row[2]
+  set $i = $i + 1
+end
+GDB
+  mpir_start 'srun, whose tasks spawn' spawner 2 salloc -Q -N2 -n8 -- -N2 -n2 "$clients/spawner" --what good
+  mpir_start 'srun of two components' exchange 4 salloc -Q -N1 -n2 : -N1 -n2 -- --het-group=0,1 -n2 "$clients/exchange"
+  mpir_attach
 }
 
 # An allocation of two components: children are in that of their parent.
