@@ -3,8 +3,8 @@
  * what it gets. With --pause S it pauses the last rank for S seconds, while the others wait for
  * that one in a fence: longer than the fence may take (MUSTER_TIMEOUTS_FENCE). It asks all, itself
  * too, for a checkpoint, and is answered when the last one is done; then for one that the last rank
- * never does. What muster cannot do is refused at once. At the end the last rank is killed, where
- * the step goes on without it.
+ * never does, and others are cancelled. What muster cannot do is refused at once. At the end the
+ * last rank is killed, where the step goes on without it.
  */
 #include "event.h"
 
@@ -117,15 +117,16 @@ static void on_answer(pmix_status_t status, pmix_info_t *info, size_t ninfo, voi
 /* @param sig 0: by the event */
 static void ask_checkpoint(const pmix_proc_t *target, const char *id, int s, int sig)
 {
-    static pmix_info_t info[3];
+    static pmix_info_t info[4];
     const bool yes = true;
     PMIX_INFO_LOAD(&info[0], PMIX_JOB_CTRL_CHECKPOINT, id, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_JOB_CTRL_CHECKPOINT_EVENT, &yes, PMIX_BOOL);
     if (sig != 0)
         PMIX_INFO_LOAD(&info[1], PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, &sig, PMIX_INT);
     PMIX_INFO_LOAD(&info[2], PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT, &s, PMIX_INT);
+    PMIX_INFO_LOAD(&info[3], PMIX_JOB_CTRL_ID, id, PMIX_STRING);
     ckpt_answered = 0;
-    CHECK_OK(PMIx_Job_control_nb(target, 1, info, 3, on_answer, NULL), id);
+    CHECK_OK(PMIx_Job_control_nb(target, 1, info, 4, on_answer, NULL), id);
 }
 
 static pmix_status_t checkpoint_status(void)
@@ -139,6 +140,36 @@ static pmix_status_t checkpoint_status(void)
 static void complete(void)
 {
     event_raise(PMIX_JCTRL_CHECKPOINT_COMPLETE, PMIX_RANGE_NAMESPACE, 1, NULL, 0);
+}
+
+/* Any process ends a call that waits by its id, and its caller ends all of its own. The last rank
+ * is asked and says nothing; it can be asked again afterwards. */
+static void cancels(bool is_last)
+{
+    const pmix_proc_t last = proc_of(client.size - 1);
+    step("a checkpoint that is cancelled");
+    for (int by_id = 0; by_id < 2; by_id++) {
+        if (client.me.rank == 0)
+            ask_checkpoint(&last, "reef", LONG_MS / 1000, 0);
+        if (is_last)
+            listen_wait(asked_for, PMIX_JCTRL_CHECKPOINT, PMIX_RANK_WILDCARD, 3 + by_id);
+        if (by_id && is_last)
+            CHECK_OK(control(NULL, 0, PMIX_JOB_CTRL_CANCEL, "reef", PMIX_STRING), "cancel");
+        if (!by_id && client.me.rank == 0)
+            CHECK_OK(control(NULL, 0, PMIX_JOB_CTRL_CANCEL, NULL, PMIX_STRING), "cancel of all");
+        if (client.me.rank == 0)
+            CHECK_STATUS(checkpoint_status(), PMIX_ERR_JOB_CANCELED, "what was cancelled");
+        fence_all(false);
+    }
+    if (client.me.rank == 0)
+        ask_checkpoint(&last, "atoll", LONG_MS / 1000, 0);
+    if (is_last) {
+        listen_wait(asked_for, PMIX_JCTRL_CHECKPOINT, PMIX_RANK_WILDCARD, 5);
+        complete();
+    }
+    if (client.me.rank == 0)
+        CHECK_OK(checkpoint_status(), "the one asked for afterwards");
+    fence_all(false);
 }
 
 static void checkpoints(void)
@@ -167,6 +198,7 @@ static void checkpoints(void)
     fence_all(false);
     CHECK_EQ(listen_count(asked_for, PMIX_JCTRL_CHECKPOINT, PMIX_RANK_WILDCARD), 1 + is_last,
              "events");
+    cancels(is_last);
     if (strcmp(PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT) == 0)
         return; /* libpmix has one key for both */
     step("a checkpoint by a signal");
@@ -196,7 +228,9 @@ static void refusals(void)
     CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_RESTART, "one", PMIX_STRING),
                  PMIX_ERR_NOT_SUPPORTED, "a restart");
     CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_CANCEL, "one", PMIX_STRING),
-                 PMIX_ERR_NOT_SUPPORTED, "cancel");
+                 PMIX_ERR_NOT_FOUND, "cancel of what does not wait");
+    CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_CANCEL, "", PMIX_STRING), PMIX_ERR_BAD_PARAM,
+                 "cancel of an empty id");
     CHECK_STATUS(control(&client.all, 1, PMIX_JOB_CTRL_PREEMPTIBLE, &yes, PMIX_BOOL),
                  PMIX_ERR_NOT_SUPPORTED, "preemption");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* psets: the process sets of the step are what $PSETS_EXPECTED says, "ocean=0-3:ice=4-7": by
  * queries, by the keys of each process, and by events. Their members form groups of those names.
- * "" stands for none.
+ * "" stands for none. From libpmix 5 on a process defines one more.
  *
  * With --part 0 and --part 1, run in two jobs that have one --run number: part 0 has the set
  * "gone", and ends when all of part 1 have heard of it; then all of part 1 hear that the set is no
@@ -244,6 +244,42 @@ static void check_groups(void)
     }
 }
 
+#ifdef PMIX_JOB_CTRL_DEFINE_PSET
+static pmix_status_t define(const char *name, pmix_rank_t n)
+{
+    pmix_info_t info, *results = NULL;
+    size_t nresults = 0;
+    pmix_proc_t *targets = calloc(n, sizeof *targets);
+    for (pmix_rank_t rank = 0; rank < n; rank++)
+        targets[rank] = proc_of(n - 1 - rank);
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_DEFINE_PSET, name, PMIX_STRING);
+    pmix_status_t status = PMIx_Job_control(targets, n, &info, 1, &results, &nresults);
+    PMIX_INFO_DESTRUCT(&info);
+    free(targets);
+    return status;
+}
+
+/* The last rank defines one more, and all find it as soon as the call has returned. */
+static void define_more(struct listener *heard)
+{
+    struct set *more = &sets[nsets++];
+    CHECK(nsets <= SETS_MAX, "at most %d sets", SETS_MAX);
+    *more = (struct set){.name = "reef", .first = 0, .last = client.size / 2};
+    step("a set that a process defines");
+    fence_all(false); /* the others have asked for the sets that there are */
+    if (client.me.rank == client.size - 1) {
+        CHECK_OK(define(more->name, more->last + 1), "a new set");
+        CHECK_OK(define(more->name, more->last + 1), "the same again");
+        CHECK_STATUS(define(more->name, 1), PMIX_ERR_EXISTS, "a set of that name");
+        CHECK_STATUS(define("no name", 1), PMIX_ERR_BAD_PARAM, "a name with a blank");
+        CHECK_STATUS(define(client.me.nspace, 1), PMIX_ERR_BAD_PARAM, "the namespace's name");
+    }
+    fence_all(false);
+    check_queries();
+    listen_wait(heard, PMIX_PROCESS_SET_DEFINE, PMIX_RANK_WILDCARD, nsets);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     const struct option_number options[] = {
@@ -262,6 +298,9 @@ int main(int argc, char **argv)
     check_queries();
     check_keys();
     check_groups();
+#ifdef PMIX_JOB_CTRL_DEFINE_PSET
+    define_more(heard);
+#endif
     step("last fence");
     fence_all(false);
     check_events(heard);

@@ -34,6 +34,14 @@ bool psets_is_name(const char *text, size_t len)
     return len > 0 && len <= PROCSET_NAME_MAX && log_is_text(text, len);
 }
 
+const struct pset *psets_find(const struct psets *psets, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < psets->n; i++)
+        if (strlen(psets->sets[i].name) == len && memcmp(psets->sets[i].name, name, len) == 0)
+            return &psets->sets[i];
+    return NULL;
+}
+
 static int name_set(struct psets *psets, const struct boot *boot, const char *text, size_t len,
                     struct err *err)
 {
@@ -43,12 +51,10 @@ static int name_set(struct psets *psets, const struct boot *boot, const char *te
             "process sets: \"%.*s\" is no name of a set; give up to %d bytes of printable "
             "text without blank, comma, colon and equals sign, " EXAMPLE,
             (int)(len < SHOWN ? len : SHOWN), text, (int)PROCSET_NAME_MAX);
-    for (uint32_t i = 0; i < psets->n; i++)
-        if (strlen(psets->sets[i].name) == len && memcmp(psets->sets[i].name, text, len) == 0)
-            return err_set(err,
-                           "process sets: there are two of the name \"%.64s\"; give each another "
-                           "one",
-                           psets->sets[i].name);
+    if (psets_find(psets, text, len) != NULL)
+        return err_set(err,
+                       "process sets: there are two of the name \"%.*s\"; give each another one",
+                       (int)(len < SHOWN ? len : SHOWN), text);
     if (strlen(boot->nspace) == len && memcmp(boot->nspace, text, len) == 0)
         return err_set(err, "process sets: \"%s\" is the name of the namespace; give another one",
                        boot->nspace);
@@ -59,6 +65,17 @@ static int name_set(struct psets *psets, const struct boot *boot, const char *te
         return err_set(err, "out of memory");
     memcpy(set->name, text, len);
     return 0;
+}
+
+int psets_add(struct psets *psets, const struct boot *boot, const char *name,
+              const struct procset *members, struct err *err)
+{
+    if (name_set(psets, boot, name, strlen(name), err) != 0)
+        return -1;
+    if (procset_unite(&psets->sets[psets->n - 1].members, members) == 0)
+        return 0;
+    procset_free(&psets->sets[--psets->n].members);
+    return err_set(err, "out of memory");
 }
 
 static bool read_rank(const char **at, const char *end, uint64_t *rank)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Process sets that a namespace has from its start: which text names them, and which processes are
+ * Process sets that a namespace has: at its start, which text names them, and which processes are
  * in them.
  *
  *     ocean=0-3:ice=4-7,12    names with their ranks
  *     ocean:ice               a name for each component of the step, in their order
  *
  * Of a step of several components that names none, each is a set of its own, "component0" and so
- * on. Every server of the step makes the same of it. Sets are immutable and end with their
- * namespace.
+ * on. Every server of the step makes the same of it. Processes may define more (PMIx_Job_control).
+ * Sets are immutable and end with their namespace.
  * @thread any
  */
 #ifndef MUSTER_NSPACE_PSETS_H
@@ -35,6 +35,14 @@ struct psets {
  * @return 0, or -1 with what is wrong and what to do in @p err
  */
 int psets_read(struct psets *psets, const struct boot *boot, struct err *err);
+
+/** Adds a set. @param members canonical; copied
+ * @return 0, or -1 with what is wrong and what to do in @p err */
+int psets_add(struct psets *psets, const struct boot *boot, const char *name,
+              const struct procset *members, struct err *err);
+
+/** @return the set of that name, or NULL; until one is added */
+const struct pset *psets_find(const struct psets *psets, const char *name, size_t len);
 
 /** @return whether @p len bytes may be a set's name: printable UTF-8 without blank, comma, colon
  * and equals sign */

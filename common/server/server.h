@@ -38,6 +38,7 @@ struct spawn;
 struct forwards;
 struct inlet;
 struct credentials;
+struct checkpoint;
 struct checkpoint_part;
 struct printer;
 struct stops;
@@ -194,6 +195,9 @@ struct server {
     struct printer *printer;   /**< upcall/printer.c: what the step's own print; NULL: none can */
     LIST_HEAD(, checkpoint_part)
     checkpoints; /**< upcall/checkpoint.c: what processes here are asked for */
+    LIST_HEAD(, checkpoint)
+    checkpoint_calls;      /**< the same: calls here that wait */
+    uint64_t ncheckpoints; /**< such calls, ever */
     struct stopped stopped;
     struct stops *stops;             /**< status/stopped.c: who of the step is stopped */
     LIST_HEAD(, debug_tool) tools;   /**< notify/debug.c: those that are connected here */

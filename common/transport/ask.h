@@ -28,6 +28,8 @@ enum ask_topic {
                   common/server/peers/ask_far.h */
     ASK_CHECKPOINT, /**< a checkpoint of processes, answered when they are done: see
                        common/upcall/checkpoint.h */
+    ASK_CONTROL,    /**< what job control has all servers do, and only of all at once; see
+                       common/upcall/control.c */
     ASK_TOPICS,
 };
 

@@ -18,9 +18,16 @@
 
 /* A call that waits. */
 struct checkpoint {
+    LIST_ENTRY(checkpoint) entry; /* server->checkpoint_calls */
+    struct server *server;
+    uint64_t number; /* its own for this server */
     struct answer answer;
     bool answered;
     uint32_t left; /* nodes that have not answered, and one until all were asked */
+    char request[CHECKPOINT_NAME_MAX + 1];
+    pmix_proc_t caller;
+    struct procset set;  /* whom it is for */
+    struct timer forget; /* asks the nodes to forget it */
 };
 
 /* What is asked of processes of this node. */
@@ -29,7 +36,7 @@ struct checkpoint_part {
     struct server *server;
     struct checkpoint *own; /* of our own call; NULL: another server's, with both of these */
     uint32_t from;
-    uint64_t id;
+    uint64_t id, number; /* of the question, and of the call there */
     char name[CHECKPOINT_NAME_MAX + 1];
     uint32_t timeout; /* s */
     int sig;
@@ -52,8 +59,12 @@ static void on_node(void *arg, int32_t status, const void *data, size_t len)
         checkpoint->answered = true;
         answer_status(&checkpoint->answer, status);
     }
-    if (checkpoint->left == 0)
-        free(checkpoint);
+    if (checkpoint->left > 0)
+        return;
+    LIST_REMOVE(checkpoint, entry);
+    timer_stop(&checkpoint->forget);
+    procset_free(&checkpoint->set);
+    free(checkpoint);
 }
 
 static void begin_part(struct server *server, struct checkpoint_part *part, const void *body,
@@ -67,6 +78,7 @@ static void ask_node(struct server *server, struct checkpoint *checkpoint, uint3
     int rc = nspace_members_on(server->nspace, order->set, node, &there);
     if (rc == 0 && there.nparts == 0)
         return;
+    wire_put_u64(&body, checkpoint->number);
     wire_put_str(&body, order->id);
     wire_put_u32(&body, order->timeout);
     wire_put_u32(&body, (uint32_t)order->sig);
@@ -86,6 +98,53 @@ static void ask_node(struct server *server, struct checkpoint *checkpoint, uint3
     wire_out_free(&body);
 }
 
+static void on_forgotten(void *arg, int32_t status, const void *data, size_t len)
+{
+    (void)arg, (void)status, (void)data, (void)len; /* else its deadline ends it there */
+}
+
+static struct checkpoint_part *find_part(struct server *server, uint32_t from, uint64_t number);
+static void end_part(struct checkpoint_part *part, pmix_status_t status);
+
+static void on_forget(void *arg, struct timer *timer)
+{
+    struct checkpoint *checkpoint = arg;
+    struct server *server = checkpoint->server;
+    struct wire_out body = {0};
+    (void)timer;
+    wire_put_u64(&body, checkpoint->number);
+    for (uint32_t node = 0; node < server->boot.nnodes; node++) {
+        struct procset there = {0};
+        nspace_members_on(server->nspace, &checkpoint->set, node, &there);
+        if (there.nparts > 0 && node != server->boot.node && !body.failed)
+            asks_send(server->asks, node, ASK_CHECKPOINT, body.data, body.len,
+                      CHECKPOINT_NODE_LATE_S, on_forgotten, NULL);
+        procset_free(&there);
+    }
+    wire_out_free(&body);
+    struct checkpoint_part *own = find_part(server, server->boot.node, checkpoint->number);
+    if (own != NULL)
+        end_part(own, PMIX_ERR_JOB_CANCELED); /* which may free the checkpoint */
+}
+
+bool checkpoints_cancel(struct server *server, const char *request, const char *nspace,
+                        uint32_t rank)
+{
+    struct checkpoint *checkpoint;
+    bool found = false;
+    LIST_FOREACH (checkpoint, &server->checkpoint_calls, entry) {
+        const pmix_proc_t *caller = &checkpoint->caller;
+        bool is = request[0] != '\0' ? strcmp(checkpoint->request, request) == 0
+                                     : caller->rank == rank && strcmp(caller->nspace, nspace) == 0;
+        if (!is || checkpoint->answered)
+            continue;
+        found = checkpoint->answered = true;
+        answer_status(&checkpoint->answer, PMIX_ERR_JOB_CANCELED);
+        timer_after(&checkpoint->forget, 0); /* the view may be asking */
+    }
+    return found;
+}
+
 void checkpoint_begin(struct server *server, const struct checkpoint_order *order,
                       struct answer answer)
 {
@@ -94,8 +153,19 @@ void checkpoint_begin(struct server *server, const struct checkpoint_order *orde
         answer_status(&answer, PMIX_ERR_NOMEM);
         return;
     }
+    checkpoint->server = server;
+    checkpoint->number = ++server->ncheckpoints;
     checkpoint->answer = answer;
     checkpoint->left = 1;
+    checkpoint->caller = *order->caller;
+    snprintf(checkpoint->request, sizeof checkpoint->request, "%s",
+             order->request != NULL ? order->request : "");
+    timer_init(&checkpoint->forget, &server->timers, on_forget, checkpoint);
+    LIST_INSERT_HEAD(&server->checkpoint_calls, checkpoint, entry);
+    if (procset_unite(&checkpoint->set, order->set) != 0) {
+        on_node(checkpoint, PMIX_ERR_NOMEM, NULL, 0);
+        return;
+    }
     for (uint32_t node = 0; node < server->boot.nnodes; node++)
         ask_node(server, checkpoint, node, order);
     on_node(checkpoint, PMIX_SUCCESS, NULL, 0);
@@ -203,6 +273,7 @@ static bool read_part(const struct server *server, struct checkpoint_part *part,
     uint64_t known = 0;
     struct wire_in in;
     wire_in_init(&in, body, len);
+    part->number = wire_get_u64(&in);
     wire_get_str(&in, part->name, sizeof part->name);
     part->timeout = wire_get_u32(&in);
     uint32_t sig = wire_get_u32(&in);
@@ -252,6 +323,31 @@ static void begin_part(struct server *server, struct checkpoint_part *part, cons
         end_part(part, PMIX_ERR_NOMEM);
 }
 
+static struct checkpoint_part *find_part(struct server *server, uint32_t from, uint64_t number)
+{
+    struct checkpoint_part *part;
+    LIST_FOREACH (part, &server->checkpoints, entry)
+        if ((part->own != NULL ? server->boot.node : part->from) == from && part->number == number)
+            break;
+    return part;
+}
+
+/* It has not to be done any more. @return whether that is what is asked */
+static bool forget_part(struct server *server, uint32_t from, uint64_t id, const void *body,
+                        size_t len)
+{
+    struct wire_in in;
+    wire_in_init(&in, body, len);
+    uint64_t number = wire_get_u64(&in);
+    if (!wire_end(&in))
+        return false;
+    struct checkpoint_part *part = find_part(server, from, number);
+    if (part != NULL && !part->ended)
+        end_part(part, PMIX_ERR_JOB_CANCELED);
+    asks_reply(server->asks, from, id, PMIX_SUCCESS, NULL, 0);
+    return true;
+}
+
 void checkpoint_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     struct server *server = arg;
@@ -262,6 +358,8 @@ void checkpoint_serve(void *arg, uint32_t from, uint64_t id, const void *body, s
                 asks_reply(server->asks, from, id, part->status, NULL, 0);
             return;
         }
+    if (from < server->boot.nnodes && forget_part(server, from, id, body, len))
+        return;
     part = from < server->boot.nnodes ? calloc(1, sizeof *part) : NULL;
     if (part == NULL) {
         asks_reply(server->asks, from, id,

@@ -9,7 +9,9 @@
  *     the call is answered: when all nodes have answered, or with the first failure
  *
  * A node fails when one of its targets has finalized or ended, or has not done it by the deadline;
- * its server then says which. That deadline stands still during a pause.
+ * its server then says which. That deadline stands still during a pause. A call that was cancelled
+ * is answered at once, and its server asks the same nodes to forget it: the same question without a
+ * deadline.
  */
 #ifndef MUSTER_UPCALL_CHECKPOINT_H
 #define MUSTER_UPCALL_CHECKPOINT_H
@@ -18,6 +20,7 @@
 #include "common/server/server.h"
 
 #include <pmix_common.h>
+#include <stdbool.h>
 
 enum {
     CHECKPOINT_S = 600,          /**< for all to be done, unless the caller says otherwise */
@@ -28,7 +31,8 @@ enum {
 
 /** What is asked for; all of it borrowed. */
 struct checkpoint_order {
-    const char *id;
+    const char *id, *request; /**< request: PMIX_JOB_CTRL_ID, or NULL */
+    const pmix_proc_t *caller;
     const struct procset *set; /**< processes of the step; canonical, not empty */
     uint32_t timeout;          /**< seconds, not 0 */
     int sig;                   /**< what the processes get; 0: the event */
@@ -40,6 +44,12 @@ void checkpoint_begin(struct server *server, const struct checkpoint_order *orde
 
 /** Serves ASK_CHECKPOINT (ask.h); @p arg is the server. */
 void checkpoint_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
+
+/** Ends calls of this server that wait: they get PMIX_ERR_JOB_CANCELED, and the processes need not
+ * do it any more. @param request their PMIX_JOB_CTRL_ID; "": all that this process has made
+ * @return whether there was one @thread the loop's; the view's is fine */
+bool checkpoints_cancel(struct server *server, const char *request, const char *nspace,
+                        uint32_t rank);
 
 /** A task of this node has raised PMIX_JCTRL_CHECKPOINT_COMPLETE: the checkpoint that it was asked
  * for first is done. @thread the loop's */

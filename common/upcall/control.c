@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_control: signals for processes of the step, and a context id for PMIx_Group_invite. Which
- * processes clean up what is libpmix's own (PMIX_REGISTER_CLEANUP).
+/* job_control: signals for processes of the step, checkpoints, process sets, and a context id for
+ * PMIx_Group_invite. Which processes clean up what is libpmix's own (PMIX_REGISTER_CLEANUP).
  *
  * The caller is answered when the order is under way to all servers; of a checkpoint when it is
- * done.
+ * done; of a process set when all servers have it.
  */
 #include "common/notify/refuse.h"
 #include "common/server/ending.h"
+#include "common/server/peers/ask_all.h"
+#include "common/server/steps/sets.h"
 #include "common/server/tasks/signals.h"
 #include "common/upcall/checkpoint.h"
 #include "common/upcall/directives.h"
@@ -21,7 +23,12 @@
 #include <string.h>
 
 /* What a call asks for. */
-enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL, CHECKPOINT };
+enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL, CHECKPOINT, DEFINE, CANCEL };
+
+/* The same for all servers, in one order: u8 what, then
+ * ALL_DEFINE: str name, procset members: a process set is defined;
+ * ALL_CANCEL: str id ("": all of the caller), str namespace and u32 rank of the caller. */
+enum { ALL_DEFINE, ALL_CANCEL, ALL_ANSWER_S = 10 };
 
 struct control {
     struct request request;
@@ -30,7 +37,11 @@ struct control {
     bool all;           /* all processes of the step */
     struct procset set; /* the processes */
     pmix_proc_t caller;
-    char *id;         /* the rest is of CHECKPOINT; owned */
+    char *number;         /* PMIX_JOB_CTRL_ID, or NULL; owned */
+    char *id;             /* of CHECKPOINT; a set's name; of CANCEL that request, or NULL; owned */
+    uint32_t open;        /* servers that have not answered */
+    pmix_status_t status; /* what they have said so far */
+    /* The rest is of CHECKPOINT. */
     bool by_event;    /* PMIX_JOB_CTRL_CHECKPOINT_EVENT */
     bool has_timeout; /* PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT */
     uint32_t timeout; /* s */
@@ -44,21 +55,23 @@ static const struct {
      "the resource manager restarts jobs, not processes"},
     {PMIX_JOB_CTRL_CHECKPOINT_METHOD, "PMIX_JOB_CTRL_CHECKPOINT_METHOD",
      "each process has its own way to make a checkpoint"},
-    {PMIX_JOB_CTRL_CANCEL, "PMIX_JOB_CTRL_CANCEL",
-     "a checkpoint that was asked for goes on until its deadline, and nothing else waits"},
     {PMIX_JOB_CTRL_PROVISION, "PMIX_JOB_CTRL_PROVISION",
      "nodes are provisioned by the resource manager"},
     {PMIX_JOB_CTRL_PREEMPTIBLE, "PMIX_JOB_CTRL_PREEMPTIBLE",
      "the resource manager knows which jobs it may preempt"},
-#ifdef PMIX_JOB_CTRL_DEFINE_PSET
-    {PMIX_JOB_CTRL_DEFINE_PSET, "PMIX_JOB_CTRL_DEFINE_PSET",
-     "name process sets at the launch (MUSTER_PSETS)"},
-#endif
 };
+
+/* Before libpmix 5 there is no such key. */
+#ifdef PMIX_JOB_CTRL_DEFINE_PSET
+static const char define_key[] = PMIX_JOB_CTRL_DEFINE_PSET;
+#else
+static const char define_key[] = "";
+#endif
 
 static void control_free(struct control *control)
 {
     procset_free(&control->set);
+    free(control->number);
     free(control->id);
     free(control);
 }
@@ -112,11 +125,86 @@ static void end_some(struct control *control)
 
 static void begin_checkpoint(struct control *control)
 {
-    struct checkpoint_order order = {control->id, &control->set, control->timeout, control->sig};
+    struct checkpoint_order order = {.id = control->id,
+                                     .request = control->number,
+                                     .caller = &control->caller,
+                                     .set = &control->set,
+                                     .timeout = control->timeout,
+                                     .sig = control->sig};
     log_info("%s rank %u calls PMIx_Job_control for checkpoint \"%s\" of %u processes",
              control->caller.nspace, control->caller.rank, control->id,
              (unsigned)procset_size(&control->set));
     checkpoint_begin(upcall_server(), &order, control->request.answer);
+}
+
+/* ---- what all servers do ---- */
+
+int32_t upcall_answer_control(struct server *server, const void *body, size_t len)
+{
+    char name[PROCSET_NAME_MAX + 1], nspace[PMIX_MAX_NSLEN + 1];
+    struct procset set = {0};
+    struct wire_in in;
+    int32_t status = PMIX_ERR_UNPACK_FAILURE;
+    wire_in_init(&in, body, len);
+    uint8_t what = wire_get_u8(&in);
+    wire_get_str(&in, name, sizeof name);
+    if (what == ALL_DEFINE) {
+        procset_read(&set, &in);
+        bool own = set.nparts == 1 && strcmp(set.parts[0].nspace, server->boot.nspace) == 0 &&
+                   procset_place(&set, server->boot.nspace, server->boot.ntasks) == UINT64_MAX;
+        if (wire_end(&in) && own)
+            status = sets_add(server, name, &set);
+    } else if (what == ALL_CANCEL) {
+        wire_get_str(&in, nspace, sizeof nspace);
+        uint32_t rank = wire_get_u32(&in);
+        if (wire_end(&in))
+            status = checkpoints_cancel(server, name, nspace, rank) ? PMIX_SUCCESS
+                                                                    : PMIX_ERR_NOT_FOUND; /* told */
+    }
+    procset_free(&set);
+    return status;
+}
+
+/* ask_all_answer_fn: of a set the first that fails counts, of a cancel one that has found it. */
+static void on_server(void *arg, uint32_t node, int32_t status, const void *data, size_t len)
+{
+    struct control *control = arg;
+    (void)node, (void)data, (void)len;
+    if (status == PMIX_ERR_LOST_CONNECTION)
+        status = control->status; /* it is not in the step any more */
+    if (control->what == CANCEL ? control->status != PMIX_SUCCESS : control->status == PMIX_SUCCESS)
+        control->status = status;
+    if (--control->open > 0)
+        return;
+    if (control->status == PMIX_ERR_EXISTS)
+        refused(control->status,
+                "PMIx_Job_control: another process set has the name \"%s\"; give another one",
+                control->id);
+    else if (control->status == PMIX_ERR_NOT_FOUND)
+        refused(control->status, "PMIx_Job_control: no request \"%s\" waits%s",
+                control->id != NULL ? control->id : "",
+                control->id != NULL ? "" : " of those of this process");
+    answer_status(&control->request.answer, control->status);
+    control_free(control);
+}
+
+static void ask_servers(struct control *control)
+{
+    struct server *server = upcall_server();
+    struct wire_out body = {0};
+    wire_put_u8(&body, control->what == DEFINE ? ALL_DEFINE : ALL_CANCEL);
+    wire_put_str(&body, control->id != NULL ? control->id : "");
+    if (control->what == DEFINE) {
+        procset_write(&control->set, &body);
+    } else {
+        wire_put_str(&body, control->caller.nspace);
+        wire_put_u32(&body, control->caller.rank);
+    }
+    control->open = server->boot.nnodes;
+    control->status = control->what == DEFINE ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND; /* told there */
+    ask_all(server, ASK_CONTROL, body.data, body.failed ? 0 : body.len, ALL_ANSWER_S, on_server,
+            control);
+    wire_out_free(&body);
 }
 
 /* @thread the loop's */
@@ -128,6 +216,9 @@ static void run(struct handoff_item *item)
         give_context_id(control);
     } else if (control->what == CHECKPOINT) {
         begin_checkpoint(control);
+    } else if (control->what == DEFINE || control->what == CANCEL) {
+        ask_servers(control); /* which frees it */
+        return;
     } else {
         if (control->what == SIGNAL) {
             describe(control, text, sizeof text);
@@ -163,6 +254,10 @@ static enum what what_of(const pmix_info_t *info, uint32_t *sig)
     *sig = 0; /* also of a signal that is no number */
     if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT))
         return CHECKPOINT;
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CANCEL))
+        return CANCEL;
+    if (define_key[0] != '\0' && PMIX_CHECK_KEY(info, define_key))
+        return DEFINE;
     if (!PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL))
         return NOTHING;
     directive_number(&info->value, sig);
@@ -196,13 +291,39 @@ static pmix_status_t check_checkpoint(const struct control *control)
     return PMIX_SUCCESS;
 }
 
-/* What belongs to a checkpoint. */
+static pmix_status_t check_name(const struct control *control)
+{
+    if (control->what == DEFINE && !psets_is_name(control->id, strlen(control->id)))
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: \"%.64s\" is no name of a process set; give up to %d "
+                       "bytes of printable text without blank, comma, colon and equals sign",
+                       control->id, (int)PROCSET_NAME_MAX);
+    if (control->what == DEFINE && strcmp(control->id, upcall_server()->boot.nspace) == 0)
+        return refused(PMIX_ERR_BAD_PARAM,
+                       "PMIx_Job_control: \"%s\" is the name of the namespace; give another one",
+                       control->id);
+    if ((control->number != NULL && strlen(control->number) > CHECKPOINT_NAME_MAX) ||
+        (control->what == CANCEL && control->id != NULL &&
+         (control->id[0] == '\0' || strlen(control->id) > CHECKPOINT_NAME_MAX)))
+        return refused(
+            PMIX_ERR_BAD_PARAM,
+            "PMIx_Job_control: a request's id has 1 to %d bytes; of PMIX_JOB_CTRL_CANCEL "
+            "NULL means all of the process",
+            CHECKPOINT_NAME_MAX);
+    return PMIX_SUCCESS;
+}
+
+/* What belongs to the order that a call gives. */
 static void read_detail(struct control *control, const pmix_info_t *info)
 {
-    uint32_t number = 0;
-    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT) && directive_text(info) != NULL &&
-        control->id == NULL) {
-        control->id = strdup(directive_text(info));
+    uint32_t number = 0, unused;
+    char **text = PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_ID) ? &control->number : &control->id;
+    enum what what = what_of(info, &unused);
+    if (directive_text(info) != NULL && *text == NULL &&
+        (text == &control->number || what == CHECKPOINT || what == DEFINE || what == CANCEL)) {
+        *text = strdup(directive_text(info));
+    } else if (control->what != CHECKPOINT) {
+        return;
     } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_EVENT)) {
         control->by_event = directive_is_on(info, PMIX_JOB_CTRL_CHECKPOINT_EVENT);
     } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_TIMEOUT)) {
@@ -275,8 +396,10 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
     pmix_status_t fault = directives_check(CALL_CONTROL, "", info, ninfo);
     for (size_t i = 0; fault == PMIX_SUCCESS && i < ninfo; i++)
         fault = read_one(control, &info[i]);
-    for (size_t i = 0; control->what == CHECKPOINT && i < ninfo; i++)
+    for (size_t i = 0; fault == PMIX_SUCCESS && i < ninfo; i++)
         read_detail(control, &info[i]);
+    if (fault == PMIX_SUCCESS)
+        fault = check_name(control);
     if (control->timeout == 0)
         control->timeout = CHECKPOINT_S;
     if (fault == PMIX_SUCCESS && control->what == CHECKPOINT)

@@ -28,6 +28,7 @@ enum {
     BYTES = 1 << 10,
     ENVAR = 1 << 11,
     WILDCARD = 1 << 12, /* PMIX_RANK_WILDCARD and its like as an int: -2 */
+    NOTHING = 1 << 13,  /* a PMIX_STRING without a string */
 };
 
 static const struct {
@@ -47,6 +48,7 @@ static const struct {
     {BYTES, "a PMIX_BYTE_OBJECT"},
     {ENVAR, "a PMIX_ENVAR with a name"},
     {WILDCARD, "PMIX_RANK_WILDCARD"},
+    {NOTHING, "NULL"},
 };
 
 enum {
@@ -184,6 +186,11 @@ static const struct row rows[] = {
     ROW(PMIX_LOG_SYSLOG, STRING, LOG),
     ROW(PMIX_LOG_LOCAL_SYSLOG, STRING, LOG),
 
+    ROW(PMIX_JOB_CTRL_ID, STRING, CONTROL),
+    ROW(PMIX_JOB_CTRL_CANCEL, STRING | NOTHING, CONTROL),
+#ifdef PMIX_JOB_CTRL_DEFINE_PSET
+    ROW(PMIX_JOB_CTRL_DEFINE_PSET, STRING, CONTROL),
+#endif
     ROW(PMIX_JOB_CTRL_SIGNAL, NUMBER, CONTROL),
     ROW(PMIX_JOB_CTRL_PAUSE, BOOL, CONTROL),
     ROW(PMIX_JOB_CTRL_RESUME, BOOL, CONTROL),
@@ -328,7 +335,7 @@ static unsigned kinds_of(const pmix_value_t *value)
     uint32_t number;
     switch (value->type) {
     case PMIX_STRING:
-        return (value->data.string != NULL ? STRING : 0) | (PMIX_CHECK_BOOL(value) ? BOOL : 0);
+        return value->data.string == NULL ? NOTHING : STRING | (PMIX_CHECK_BOOL(value) ? BOOL : 0);
     case PMIX_BOOL:
     case PMIX_UNDEF:
         return BOOL;

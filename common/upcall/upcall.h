@@ -135,5 +135,8 @@ void upcall_free_allocations(struct server *server);
  * see server_hooks. */
 int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
                             struct wire_out *out);
+/** Answers ASK_CONTROL: see control.c. @return PMIX_SUCCESS; PMIX_ERR_NOT_FOUND: no such request
+ * waits here; or why it cannot be */
+int32_t upcall_answer_control(struct server *server, const void *body, size_t len);
 
 #endif

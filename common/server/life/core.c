@@ -87,6 +87,7 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
                  : topic == ASK_READY      ? "whether spawned processes are ready for a debugger"
                  : topic == ASK_FAR        ? "a question for processes of another step"
                  : topic == ASK_CHECKPOINT ? "a checkpoint"
+                 : topic == ASK_CONTROL    ? "what job control has all servers do"
                  : topic == ASK_QUERY      ? "a question for groups and sets"
                                            : "a question for the state",
                  name);
@@ -147,6 +148,8 @@ static int32_t answer(struct server *server, enum ask_topic topic, const void *b
         return upcall_answer_query(server, body, len, out);
     case ASK_STATUS:
         return status_answer(server, out);
+    case ASK_CONTROL:
+        return upcall_answer_control(server, body, len);
     default:
         return PMIX_ERR_NOT_SUPPORTED;
     }

@@ -6,6 +6,7 @@
 #include "common/nspace/registry.h"
 #include "common/util/log.h"
 
+#include <pmix_common.h>
 #include <string.h>
 
 static const struct registry_entry *find(const struct server *server, const char *name)
@@ -43,6 +44,20 @@ int sets_open(struct server *server, struct err *err)
 int sets_define(struct server *server, struct err *err)
 {
     return define(server, &server->psets, err);
+}
+
+int32_t sets_add(struct server *server, const char *name, const struct procset *members)
+{
+    struct psets *psets = &server->psets;
+    const struct pset *old = psets_find(psets, name, strlen(name));
+    struct err err = {0};
+    if (old != NULL)
+        return procset_equal(&old->members, members) ? PMIX_SUCCESS : PMIX_ERR_EXISTS;
+    if (psets_add(psets, &server->boot, name, members, &err) == 0 &&
+        define(server, &(struct psets){1, &psets->sets[psets->n - 1]}, &err) == 0)
+        return PMIX_SUCCESS;
+    log_error("%s", err.text);
+    return psets->n >= PSETS_MAX ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERROR;
 }
 
 /* They are the other step's word; when that makes no sense, it has none. */

@@ -18,6 +18,12 @@ int sets_open(struct server *server, struct err *err);
 /** Defines them, once the namespace is registered. @return 0, or -1 with the reason in @p err */
 int sets_define(struct server *server, struct err *err);
 
+/** Adds a set of processes of the own step. All servers do so in one order. @param members
+ * canonical
+ * @return PMIX_SUCCESS, also when there is that very set; PMIX_ERR_EXISTS: another one has its
+ * name; or why it cannot be */
+int32_t sets_add(struct server *server, const char *name, const struct procset *members);
+
 /** Registers another step's namespace with libpmix, and its sets. @param later NULL, or where the
  * registration is put: the caller gives it to register_there()
  * @return 0, or -1 with the reason in @p err */
