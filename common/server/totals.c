@@ -56,6 +56,12 @@ static void add_own(struct server *server)
     totals->own = true;
 }
 
+bool totals_are_whole(const struct server *server, uint32_t n)
+{
+    const struct totals *totals = server->totals;
+    return totals == NULL || totals->servers + !totals->own >= n;
+}
+
 void totals_hand_over(struct server *server, uint32_t heir)
 {
     struct totals *totals = server->totals;
@@ -130,7 +136,7 @@ void totals_show(struct server *server)
     if (server->conf.stats != CONF_STATS_NONE)
         totals_line(server->totals, us, name_of, server, text, sizeof text);
     totals_keep(server, server->totals, text, sizeof text);
-    trace_line(server, server->totals->traces, server->totals->servers, text, sizeof text);
+    trace_line(server, server->totals->traces, server->boot.nnodes, text, sizeof text);
     snprintf(line, sizeof line, "%s: %s", server->boot.label, text);
     if (server->rm_ops->show != NULL && server->rm != NULL)
         server->rm_ops->show(server->rm, line);

@@ -33,6 +33,9 @@ void totals_open(struct server *server);
 /** Takes a FRAME_STATS. */
 void totals_receive(struct server *server, uint32_t from, const void *body, size_t len);
 
+/** @return whether all that @p n servers have counted is here, or nothing is asked for */
+bool totals_are_whole(const struct server *server, uint32_t n);
+
 /** Hands what is here to @p heir, which is another server. */
 void totals_hand_over(struct server *server, uint32_t heir);
 

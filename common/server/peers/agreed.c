@@ -20,8 +20,9 @@
 
 enum {
     WHY_MAX = 160,
-    EARLY_MAX = 16,  /* where so many have failed, a server that waits for all knows of one */
-    LEAVE_MS = 2000, /* for the others to let this server go: one of them may never have come */
+    EARLY_MAX = 16,   /* where so many have failed, a server that waits for all knows of one */
+    LEAVE_MS = 2000,  /* for the others to let this server go: one of them may never have come */
+    COUNTS_MS = 1000, /* for what a server that was let go has counted */
 };
 
 /* What is known here of a server of the step. */
@@ -42,6 +43,7 @@ struct agreed {
     uint32_t nearly;        /* reports that this server has said as the head */
     enum standing standing;
     uint32_t let_go_by; /* a server that stays; itself: none is known */
+    uint32_t lost;      /* servers that were left out */
 };
 
 static struct of_node *node_of(struct server *server, uint32_t node)
@@ -101,6 +103,7 @@ void agreed_hand_over(struct server *server)
 static void changed(void *arg, const struct ranges *lost, const struct ranges *left)
 {
     struct server *server = arg;
+    server->agreed->lost += ranges_count(lost);
     for (struct ranges_at at = {0}; ranges_next(left, &at);) {
         const struct of_node *of = server->agreed->nodes[at.number];
         bool early = of != NULL && of->early;
@@ -287,6 +290,17 @@ static void report_early(struct server *server)
     }
 }
 
+/* A head that was let go before hands over what all have counted only then, and this server may be
+ * the head, and go, a moment later. */
+static void await_counts(struct server *server)
+{
+    int64_t until = now_ms() + COUNTS_MS, left;
+    while (!totals_are_whole(server, server->boot.nnodes - server->agreed->lost) &&
+           server->rm != NULL && (left = until - now_ms()) > 0)
+        if (!server_turn(server, left))
+            break;
+}
+
 bool agreed_leave(struct server *server)
 {
     const struct agreed *a = server->agreed;
@@ -301,5 +315,8 @@ bool agreed_leave(struct server *server)
             break;
     if (a->let_go_by != server->boot.node)
         totals_hand_over(server, a->let_go_by);
-    return a->standing == ALL_HAVE_GONE && view_head(server->view) == server->boot.node;
+    bool last = a->standing == ALL_HAVE_GONE && view_head(server->view) == server->boot.node;
+    if (last)
+        await_counts(server);
+    return last;
 }
