@@ -5,6 +5,7 @@
 #include "common/status/attach.h"
 
 #include "common/status/commands.h"
+#include "common/status/fields.h"
 #include "common/status/here.h"
 #include "common/status/process.h"
 
@@ -143,29 +144,21 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static const char *name_of(json_object *node)
-{
-    json_object *name = NULL;
-    return json_object_object_get_ex(node, "node", &name) &&
-                   json_object_is_type(name, json_type_string)
-               ? json_object_get_string(name)
-               : "?";
-}
-
 /* Starts it for each rank, or once for the node, if one of the ranks is here.
  * @return 0, or the status of one that could not be started */
 static int start_all(struct commands *commands, json_object *node, const char *ranks,
                      char *const argv[])
 {
-    json_object *tasks = here_tasks(node);
-    struct attach_place place = {.node = name_of(node), .rank = -1};
+    json_object *tasks = field_list(node, "tasks");
+    const char *name = field_text(node, "node");
+    struct attach_place place = {.node = name != NULL ? name : "?", .rank = -1};
     bool each = attach_is_for_ranks(argv);
     struct proctab tab = {0};
     int rc = 0;
     proctab_read(&tab);
-    for (size_t i = 0; i < json_object_array_length(tasks); i++) {
-        json_object *task = json_object_array_get_idx(tasks, i);
-        int64_t rank = here_number(task, "rank"), pid = here_number(task, "pid");
+    for (size_t i = 0; i < field_length(tasks); i++) {
+        json_object *task = field_at(tasks, i);
+        int64_t rank = field_number(task, "rank", -1), pid = field_number(task, "pid", -1);
         if (pid <= 0 || rank < 0 || !attach_has_rank(ranks, rank))
             continue;
         if (each) {
@@ -184,11 +177,11 @@ static int start_all(struct commands *commands, json_object *node, const char *r
 /* A number that is no rank of the step's would do nothing anywhere: the node of rank 0 says so. */
 static int check_ranks(json_object *node, const char *ranks, struct err *err)
 {
-    json_object *tasks = here_tasks(node);
-    int64_t size = here_number(node, "size"), first, last;
+    json_object *tasks = field_list(node, "tasks");
+    int64_t size = field_number(node, "size", -1), first, last;
     bool speaks = false;
-    for (size_t i = 0; i < json_object_array_length(tasks); i++)
-        speaks |= here_number(json_object_array_get_idx(tasks, i), "rank") == 0;
+    for (size_t i = 0; i < field_length(tasks); i++)
+        speaks |= field_number(field_at(tasks, i), "rank", -1) == 0;
     for (const char *at = ranks; speaks && at != NULL; at = *at == ',' ? at + 1 : NULL) {
         if ((at = read_range(at, &first, &last)) == NULL)
             break;
@@ -207,9 +200,9 @@ int attach_here(const struct find *find, const char *ranks, char *const argv[], 
     json_object *node, *state = here_begin(find, &found, &node, err);
     if (state == NULL)
         return -1;
-    json_object *tasks = here_tasks(node);
+    json_object *tasks = field_list(node, "tasks");
     raise_limit();
-    struct commands *commands = commands_new(tasks != NULL ? json_object_array_length(tasks) : 0);
+    struct commands *commands = commands_new(field_length(tasks));
     if (commands == NULL) {
         err_set(err, "out of memory");
     } else if (tasks != NULL && check_ranks(node, ranks, err) == 0) {

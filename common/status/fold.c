@@ -4,6 +4,7 @@
  */
 #include "common/status/fold.h"
 
+#include "common/status/fields.h"
 #include "common/status/stack.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
@@ -33,31 +34,11 @@ struct fold {
     json_object *by_line; /* index of each */
 };
 
-static json_object *get(json_object *o, const char *key, enum json_type type)
-{
-    json_object *value = NULL;
-    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) &&
-                   json_object_is_type(value, type)
-               ? value
-               : NULL;
-}
-
-static size_t length(json_object *array)
-{
-    return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
-}
-
-static const char *string(json_object *o, const char *key)
-{
-    json_object *value = get(o, key, json_type_string);
-    return value != NULL ? json_object_get_string(value) : NULL;
-}
-
 /* @return what stands for a task, malloc()ed */
 static char *line_of(json_object *task, bool full)
 {
-    const char *why = string(task, "no_stack"), *state = string(task, "state");
-    char *line = stack_line(get(task, "stack", json_type_array), full);
+    const char *why = field_text(task, "no_stack"), *state = field_text(task, "state");
+    char *line = stack_line(field_list(task, "stack"), full);
     if (line == NULL)
         line = why != NULL ? text_format("no stack: %s", why) : strdup(state != NULL ? state : "?");
     if (line != NULL)
@@ -86,7 +67,7 @@ static struct group *group_of(struct fold *fold, char *line)
 
 static void add(struct fold *fold, json_object *task, size_t node, bool full)
 {
-    json_object *rank = get(task, "rank", json_type_int);
+    json_object *rank = field(task, "rank", json_type_int);
     char *line = rank != NULL ? line_of(task, full) : NULL;
     struct group *group = line != NULL ? group_of(fold, line) : NULL;
     if (group == NULL)
@@ -136,7 +117,7 @@ static void put_ranks(const struct group *group, char *text, size_t cap)
 static void put_nodes(FILE *out, const struct group *group, json_object *nodes)
 {
     size_t seen[NODES_SHOWN], n = 0, last = SIZE_MAX;
-    bool *known = calloc(length(nodes), sizeof *known);
+    bool *known = calloc(field_length(nodes), sizeof *known);
     for (size_t i = 0; i < group->n && known != NULL; i++) {
         last = group->members[i].node;
         if (known[last])
@@ -150,7 +131,7 @@ static void put_nodes(FILE *out, const struct group *group, json_object *nodes)
     if (n > NODES_SHOWN)
         fprintf(out, " on %zu nodes", n);
     for (size_t i = 0; i < n && n <= NODES_SHOWN; i++) {
-        const char *name = string(json_object_array_get_idx(nodes, seen[i]), "node");
+        const char *name = field_text(field_at(nodes, seen[i]), "node");
         char *copy = strdup(name != NULL ? name : "?");
         if (copy != NULL)
             log_mask(copy);
@@ -172,10 +153,10 @@ static void write_group(FILE *out, const struct group *group, json_object *nodes
 void fold_write(FILE *out, json_object *nodes, bool full)
 {
     struct fold fold = {.by_line = json_object_new_object()};
-    for (size_t i = 0; i < length(nodes); i++) {
-        json_object *tasks = get(json_object_array_get_idx(nodes, i), "tasks", json_type_array);
-        for (size_t k = 0; k < length(tasks); k++)
-            add(&fold, json_object_array_get_idx(tasks, k), i, full);
+    for (size_t i = 0; i < field_length(nodes); i++) {
+        json_object *tasks = field_list(field_at(nodes, i), "tasks");
+        for (size_t k = 0; k < field_length(tasks); k++)
+            add(&fold, field_at(tasks, k), i, full);
     }
     size_t groups = 0;
     for (size_t i = 0; i < fold.n; i++) /* without memory for its first member, one is empty */

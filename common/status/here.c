@@ -4,6 +4,7 @@
  */
 #include "common/status/here.h"
 
+#include "common/status/fields.h"
 #include "common/status/owner.h"
 
 #include <errno.h>
@@ -11,40 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16 /* of JSON */ };
-
 json_object *here_only_node(json_object *state)
 {
-    json_object *nodes = NULL, *node = NULL;
-    if (json_object_is_type(state, json_type_object) &&
-        json_object_object_get_ex(state, "nodes", &nodes) &&
-        json_object_is_type(nodes, json_type_array) && json_object_array_length(nodes) == 1)
-        node = json_object_array_get_idx(nodes, 0);
-    return json_object_is_type(node, json_type_object) ? node : NULL;
-}
-
-json_object *here_tasks(json_object *node)
-{
-    json_object *tasks = NULL;
-    json_object_object_get_ex(node, "tasks", &tasks);
-    return json_object_is_type(tasks, json_type_array) ? tasks : NULL;
-}
-
-int64_t here_number(json_object *o, const char *key)
-{
-    json_object *value = NULL;
-    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) &&
-                   json_object_is_type(value, json_type_int)
-               ? json_object_get_int64(value)
-               : -1;
+    json_object *nodes = field_list(state, "nodes"), *node = field_at(nodes, 0);
+    return field_length(nodes) == 1 && json_object_is_type(node, json_type_object) ? node : NULL;
 }
 
 /* Of some task that has a process; 0: none has. */
 static pid_t first_pid(json_object *node)
 {
-    json_object *tasks = here_tasks(node);
-    for (size_t i = 0; tasks != NULL && i < json_object_array_length(tasks); i++) {
-        int64_t pid = here_number(json_object_array_get_idx(tasks, i), "pid");
+    json_object *tasks = field_list(node, "tasks");
+    for (size_t i = 0; i < field_length(tasks); i++) {
+        int64_t pid = field_number(field_at(tasks, i), "pid", 0);
         if (pid > 0)
             return (pid_t)pid;
     }
@@ -57,10 +36,7 @@ json_object *here_begin(const struct find *find, struct found *found, json_objec
     char *text = find_guarded(find, found, err);
     if (text == NULL)
         return NULL;
-    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-    json_object *state =
-        tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)strlen(text)) : NULL;
-    json_tokener_free(tokener);
+    json_object *state = field_parse(text);
     free(text);
     *node = here_only_node(state);
     if (*node == NULL)

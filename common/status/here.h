@@ -23,12 +23,6 @@ json_object *here_begin(const struct find *find, struct found *found, json_objec
 /** @return the element of a state with one, or NULL */
 json_object *here_only_node(json_object *state);
 
-/** @return the list of @p node's tasks, which may be empty, and borrowed; NULL: there is none */
-json_object *here_tasks(json_object *node);
-
-/** @return the number under that name, or -1 */
-int64_t here_number(json_object *o, const char *key);
-
 /** @return the path of this program, for other nodes, in @p path of @p cap bytes; NULL with the
  * reason in @p err */
 const char *here_program(char *path, size_t cap, struct err *err);

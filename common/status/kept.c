@@ -3,6 +3,7 @@
 #include "common/status/kept.h"
 
 #include "common/launch/boot.h"
+#include "common/status/fields.h"
 #include "common/status/owner.h"
 
 #include <errno.h>
@@ -20,13 +21,8 @@ enum { KEPT_MAX = 1 << 20 /* bytes; a server writes some KB */ };
 /* Whether it is what a server leaves, and no file of something else. */
 static bool is_kept(json_object *o)
 {
-    json_object *ended = NULL, *nodes = NULL;
-    return json_object_is_type(o, json_type_object) &&
-           json_object_object_get_ex(o, "ended", &ended) && json_object_get_boolean(ended) &&
-           json_object_object_get_ex(o, "nodes", &nodes) &&
-           json_object_is_type(nodes, json_type_array) && json_object_array_length(nodes) > 0 &&
-           json_object_object_get_ex(o, "silent", &nodes) &&
-           json_object_is_type(nodes, json_type_array);
+    return json_object_get_boolean(field(o, "ended", json_type_boolean)) &&
+           field_length(field_list(o, "nodes")) > 0 && field_list(o, "silent") != NULL;
 }
 
 /* @return what the file has, or NULL with errno set */
@@ -41,7 +37,7 @@ static json_object *read_file(int fd, uid_t *owner)
     *owner = st.st_uid;
     char *text = calloc(1, (size_t)st.st_size + 1);
     ssize_t n = text != NULL ? read(fd, text, (size_t)st.st_size) : -1;
-    json_object *o = n == st.st_size ? json_tokener_parse(text) : NULL;
+    json_object *o = n == st.st_size ? field_parse(text) : NULL;
     free(text);
     if (n < 0 || is_kept(o))
         return o;

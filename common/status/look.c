@@ -4,6 +4,7 @@
  */
 #include "common/status/look.h"
 
+#include "common/status/fields.h"
 #include "common/status/process.h"
 #include "common/status/program.h"
 #include "common/status/stack.h"
@@ -203,16 +204,10 @@ static unsigned processors(void)
     return n < AT_ONCE_MIN ? AT_ONCE_MIN : n > AT_ONCE_MAX ? AT_ONCE_MAX : (unsigned)n;
 }
 
-static pid_t pid_of(json_object *task)
-{
-    json_object *pid = NULL;
-    return json_object_object_get_ex(task, "pid", &pid) ? json_object_get_int(pid) : 0;
-}
-
 static void look_at_task(struct look *look, const struct proctab *tab, json_object *task)
 {
     struct job *job;
-    pid_t pid = pid_of(task);
+    pid_t pid = (pid_t)field_number(task, "pid", 0);
     if (pid <= 0)
         return;
     while ((job = room(look)) == NULL)
@@ -230,18 +225,16 @@ bool look_at_tasks(json_object *node, const struct rlimit *memory)
                         .deadline = now_ms() + ALL_MS,
                         .clean = true,
                         .most = processors()};
-    json_object *tasks = NULL;
+    json_object *tasks = field_list(node, "tasks");
     struct proctab tab = {0};
     bool none = look.gdb && !program_is_there("gdb");
     unsetenv("DEBUGINFOD_URLS"); /* it would ask the network for each file */
     setenv("LC_ALL", "C", 1);
-    json_object_object_get_ex(node, "tasks", &tasks);
-    size_t n = json_object_is_type(tasks, json_type_array) ? json_object_array_length(tasks) : 0;
     if (!none && proctab_read(&tab) != 0)
         none = true;
-    for (size_t i = 0; i < n; i++) {
-        json_object *task = json_object_array_get_idx(tasks, i);
-        if (none && pid_of(task) > 0)
+    for (size_t i = 0; i < field_length(tasks); i++) {
+        json_object *task = field_at(tasks, i);
+        if (none && field_number(task, "pid", 0) > 0)
             explain(task, "neither eu-stack nor gdb is on the node; install elfutils");
         else if (!none)
             look_at_task(&look, &tab, task);

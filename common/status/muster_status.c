@@ -2,6 +2,7 @@
 /* muster-status: shows what the muster-servers of a step wait for. man/muster-status.1 has the
  * rest. */
 #include "common/server/status/status.h"
+#include "common/status/fields.h"
 #include "common/status/find.h"
 #include "common/status/here.h"
 #include "common/status/kept.h"
@@ -72,15 +73,6 @@ static void usage(FILE *out)
         "               of muster.json, else /tmp; and where the resource manager has them)\n"
         "  --version    print the version\n"
         "  --help       print this\n");
-}
-
-static json_object *parse(const char *text)
-{
-    json_tokener *tokener = json_tokener_new();
-    json_object *state =
-        tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)strlen(text)) : NULL;
-    json_tokener_free(tokener);
-    return state;
 }
 
 /* With the version that muster.h promises. */
@@ -290,7 +282,7 @@ static json_object *get_state(const struct find *find, struct found *found, stru
             "muster-status: %u servers of %s %s are on this node; this is from the one that was "
             "started last\n",
             found->runs, find_unit(find, find->step), find->step);
-    json_object *state = answer != NULL ? parse(answer) : NULL;
+    json_object *state = answer != NULL ? field_parse(answer) : NULL;
     if (answer != NULL && state == NULL)
         err_set(err, "what the server on this node says makes no sense");
     free(answer);

@@ -4,6 +4,7 @@
  */
 #include "common/status/pieces.h"
 
+#include "common/status/fields.h"
 #include "common/status/find.h"
 #include "common/status/lines.h"
 #include "common/status/program.h"
@@ -24,7 +25,6 @@ enum {
     NODE_NAME_MAX = 100, /* bytes of a node's name */
     AT_ONCE = 8,         /* command lines */
     GRACE_MS = 3000,     /* from SIGTERM to SIGKILL */
-    DEPTH_MAX = 16,      /* of JSON */
     LINE_BYTES = 4096,   /* bytes of a line; a longer one is no piece */
 };
 
@@ -85,33 +85,25 @@ int pieces_take(struct pieces *pieces, const char *line)
 
 static void add_silent(json_object *all, const char *node, const char *why)
 {
-    json_object *silent = NULL, *o = json_object_new_object();
-    json_object_object_get_ex(all, "silent", &silent);
+    json_object *o = json_object_new_object();
     json_object_object_add(o, "node", json_object_new_string(node));
     json_object_object_add(o, "why", json_object_new_string(why));
-    json_object_array_add(silent, o);
+    json_object_array_add(field_list(all, "silent"), o);
 }
 
 /* Moves the elements of one list. @return whether there was one at least */
 static bool move(json_object *all, json_object *from, const char *key)
 {
-    json_object *to = NULL, *list = NULL;
-    json_object_object_get_ex(all, key, &to);
-    if (!json_object_object_get_ex(from, key, &list) || !json_object_is_type(list, json_type_array))
-        return false;
-    size_t n = json_object_array_length(list);
+    json_object *list = field_list(from, key);
+    size_t n = field_length(list);
     for (size_t i = 0; i < n; i++)
-        json_object_array_add(to, json_object_get(json_object_array_get_idx(list, i)));
+        json_object_array_add(field_list(all, key), json_object_get(field_at(list, i)));
     return n > 0;
 }
 
 static void add_answer(json_object *all, const struct pieces_node *node)
 {
-    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-    json_object *answer = tokener != NULL && node->whole
-                              ? json_tokener_parse_ex(tokener, node->text, (int)node->len)
-                              : NULL;
-    json_tokener_free(tokener);
+    json_object *answer = node->whole ? field_parse(node->text) : NULL;
     bool nodes = move(all, answer, "nodes"), silent = move(all, answer, "silent");
     if (!nodes && !silent)
         add_silent(all, node->name, node->whole ? "its answer makes no sense" : "it broke off");
@@ -263,13 +255,12 @@ static bool wait_some(struct run *run)
 
 static bool has_node(json_object *all, const char *key, const char *name)
 {
-    json_object *list = NULL, *text;
-    json_object_object_get_ex(all, key, &list);
-    for (size_t i = 0; i < json_object_array_length(list); i++)
-        if (json_object_object_get_ex(json_object_array_get_idx(list, i), "node", &text) &&
-            json_object_is_type(text, json_type_string) &&
-            strcmp(json_object_get_string(text), name) == 0)
+    json_object *list = field_list(all, key);
+    for (size_t i = 0; i < field_length(list); i++) {
+        const char *text = field_text(field_at(list, i), "node");
+        if (text != NULL && strcmp(text, name) == 0)
             return true;
+    }
     return false;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "common/status/stack.h"
 
+#include "common/status/fields.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
 
@@ -170,7 +171,7 @@ static size_t until_call(json_object *stack, size_t first, size_t n)
 
 char *stack_line(json_object *stack, bool full)
 {
-    size_t n = json_object_is_type(stack, json_type_array) ? json_object_array_length(stack) : 0;
+    size_t n = field_length(stack);
     if (n == 0)
         return NULL;
     size_t first = first_of(stack, n), end = full ? n : until_call(stack, first, n);

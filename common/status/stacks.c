@@ -5,6 +5,7 @@
  */
 #include "common/status/stacks.h"
 
+#include "common/status/fields.h"
 #include "common/status/here.h"
 #include "common/status/look.h"
 #include "common/status/pieces.h"
@@ -30,17 +31,12 @@ json_object *stacks_here(const struct find *find, const struct rlimit *memory, s
 /* @return what was gathered, unless no node has a state; then why */
 static json_object *is_said(json_object *state, struct err *err)
 {
-    json_object *nodes = NULL, *silent = NULL, *node = NULL, *why = NULL;
-    if (state == NULL)
-        return NULL;
-    json_object_object_get_ex(state, "nodes", &nodes);
-    json_object_object_get_ex(state, "silent", &silent);
-    if (json_object_array_length(nodes) > 0)
+    json_object *first = field_at(field_list(state, "silent"), 0);
+    const char *node = field_text(first, "node"), *why = field_text(first, "why");
+    if (state == NULL || field_length(field_list(state, "nodes")) > 0)
         return state;
-    json_object *first = json_object_array_get_idx(silent, 0);
-    if (json_object_object_get_ex(first, "node", &node) &&
-        json_object_object_get_ex(first, "why", &why))
-        err_set(err, "%s: %s", json_object_get_string(node), json_object_get_string(why));
+    if (node != NULL && why != NULL)
+        err_set(err, "%s: %s", node, why);
     else
         err_set(err, "no node has answered");
     json_object_put(state);
@@ -86,19 +82,17 @@ static json_object *silent(const char *node, const char *why)
 int stacks_write_pieces(json_object *state, const char *why)
 {
     char host[256] = "";
-    json_object *name = NULL, *node = here_only_node(state);
+    json_object *node = here_only_node(state);
+    const char *name = field_text(node, "node");
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
-    bool named = node != NULL && json_object_object_get_ex(node, "node", &name) &&
-                 json_object_is_type(name, json_type_string);
     if (node == NULL) {
         json_object_put(state);
         state = silent(host, why);
     }
     const char *text = json_object_to_json_string_ext(state, JSON_C_TO_STRING_PLAIN |
                                                                  JSON_C_TO_STRING_NOSLASHESCAPE);
-    int rc = pieces_write(stdout, named ? json_object_get_string(name) : host,
-                          text != NULL ? text : "{}");
+    int rc = pieces_write(stdout, name != NULL ? name : host, text != NULL ? text : "{}");
     json_object_put(state);
     return rc;
 }

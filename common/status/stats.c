@@ -3,37 +3,23 @@
  * absent, and no list grows without bound: the servers are their user's. */
 #include "common/status/stats.h"
 
+#include "common/status/fields.h"
 #include "common/util/log.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-static json_object *field(json_object *o, const char *key, enum json_type type)
-{
-    json_object *value = NULL;
-    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) &&
-                   json_object_is_type(value, type)
-               ? value
-               : NULL;
-}
-
-static size_t length(json_object *array)
-{
-    return array != NULL ? json_object_array_length(array) : 0;
-}
-
 static void text(json_object *o, const char *key, char *buf, size_t cap)
 {
-    json_object *value = field(o, key, json_type_string);
-    snprintf(buf, cap, "%s", value != NULL ? json_object_get_string(value) : "?");
+    const char *value = field_text(o, key);
+    snprintf(buf, cap, "%s", value != NULL ? value : "?");
     log_mask(buf);
 }
 
 static uint64_t number(json_object *o, const char *key)
 {
-    json_object *value = field(o, key, json_type_int);
-    int64_t n = value != NULL ? json_object_get_int64(value) : 0;
+    int64_t n = field_number(o, key, 0);
     return n > 0 && n < INT64_MAX / 65536 ? (uint64_t)n : 0;
 }
 
@@ -42,9 +28,9 @@ static struct times times_of(json_object *o)
     struct times times = {.count = number(o, "count"),
                           .total_us = number(o, "total_us"),
                           .max_us = number(o, "max_us")};
-    json_object *buckets = field(o, "buckets", json_type_array);
-    for (size_t k = 0; k < length(buckets); k++) {
-        json_object *bucket = json_object_array_get_idx(buckets, k);
+    json_object *buckets = field_list(o, "buckets");
+    for (size_t k = 0; k < field_length(buckets); k++) {
+        json_object *bucket = field_at(buckets, k);
         uint64_t from = number(bucket, "from_us");
         unsigned i = 0;
         while (i + 1 < TIMES_BUCKETS && from >> (i + 1) != 0)
@@ -94,9 +80,8 @@ static void add_named(struct stats_named **list, size_t *n, size_t max,
 void stats_add(struct stats *stats, json_object *state)
 {
     json_object *counts = field(state, "collectives", json_type_object),
-                *waits = field(counts, "waits", json_type_array),
-                *last = field(counts, "last", json_type_array),
-                *used = field(counts, "most_used", json_type_array),
+                *waits = field_list(counts, "waits"), *last = field_list(counts, "last"),
+                *used = field_list(counts, "most_used"),
                 *uptime = field(state, "uptime", json_type_double);
     double s = uptime != NULL ? json_object_get_double(uptime) : 0;
     uint64_t servers = number(state, "servers"); /* whose counts these are, when it is not one */
@@ -107,8 +92,8 @@ void stats_add(struct stats *stats, json_object *state)
     stats->nodes += servers > 0 && servers < INT_MAX ? (unsigned)servers : 1;
     if (s > stats->uptime && s < 1e12)
         stats->uptime = s;
-    for (size_t i = 0; i < length(waits); i++) {
-        json_object *o = json_object_array_get_idx(waits, i);
+    for (size_t i = 0; i < field_length(waits); i++) {
+        json_object *o = field_at(waits, i);
         char kind[STATS_KIND_SIZE];
         struct times times = times_of(o);
         text(o, "kind", kind, sizeof kind);
@@ -118,8 +103,8 @@ void stats_add(struct stats *stats, json_object *state)
         k->decided += number(o, "decided");
         times_merge(&k->waits, &times);
     }
-    for (size_t i = 0; i < length(last); i++) {
-        json_object *o = json_object_array_get_idx(last, i);
+    for (size_t i = 0; i < field_length(last); i++) {
+        json_object *o = field_at(last, i);
         struct stats_named one = {.times = times_of(o)};
         text(o, "node", one.name, sizeof one.name);
         text(o, "kind", one.kind, sizeof one.kind);
@@ -130,8 +115,8 @@ void stats_add(struct stats *stats, json_object *state)
         one.kind[0] = '\0';
         add_named(&stats->worst, &stats->nworst, STATS_LAST_MAX, &one);
     }
-    for (size_t i = 0; i < length(used); i++) {
-        json_object *o = json_object_array_get_idx(used, i);
+    for (size_t i = 0; i < field_length(used); i++) {
+        json_object *o = field_at(used, i);
         struct stats_named one = {.times = times_of(o)};
         text(o, "operation", one.name, sizeof one.name);
         text(o, "kind", one.kind, sizeof one.kind);
@@ -142,15 +127,14 @@ void stats_add(struct stats *stats, json_object *state)
 
 int stats_read(struct stats *stats, json_object *answer)
 {
-    json_object *nodes = field(answer, "nodes", json_type_array),
-                *silent = field(answer, "silent", json_type_array);
-    for (size_t i = 0; i < length(nodes); i++)
-        stats_add(stats, json_object_array_get_idx(nodes, i));
+    json_object *nodes = field_list(answer, "nodes"), *silent = field_list(answer, "silent");
+    for (size_t i = 0; i < field_length(nodes); i++)
+        stats_add(stats, field_at(nodes, i));
     stats->silent =
-        (unsigned)length(silent) + (unsigned)(number(answer, "silent_servers") % INT_MAX);
+        (unsigned)field_length(silent) + (unsigned)(number(answer, "silent_servers") % INT_MAX);
     stats->ended = json_object_get_boolean(field(answer, "ended", json_type_boolean));
     stats_end(stats);
-    return length(nodes) > 0 && silent != NULL ? 0 : -1;
+    return field_length(nodes) > 0 && silent != NULL ? 0 : -1;
 }
 
 static int by_total(const void *a, const void *b)

@@ -5,6 +5,7 @@
  * the operations, once to write it with other times. */
 #include "common/status/trace_merge.h"
 
+#include "common/status/fields.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -32,17 +33,9 @@ struct source {
     int64_t off;    /* µs that its clock is ahead of the first file's */
 };
 
-static json_object *field(json_object *o, const char *key)
-{
-    json_object *value = NULL;
-    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value)
-               ? value
-               : NULL;
-}
-
 static const char *text_of(json_object *o, const char *key)
 {
-    const char *text = json_object_get_string(field(o, key));
+    const char *text = field_text(o, key);
     return text != NULL ? text : "";
 }
 
@@ -55,7 +48,7 @@ static json_object *event_of(char *line)
     line[len] = '\0';
     json_object *event =
         line[0] == '{' && len > 0 && line[len - 1] == '}' ? json_tokener_parse(line) : NULL;
-    if (field(event, "ph") != NULL)
+    if (field_text(event, "ph") != NULL)
         return event;
     json_object_put(event);
     return NULL;
@@ -64,7 +57,8 @@ static json_object *event_of(char *line)
 /* @return 0, or -1: out of memory */
 static int take_op(struct source *s, json_object *event)
 {
-    json_object *args = field(event, "args"), *late = field(args, "late_us");
+    json_object *args = field(event, "args", json_type_object);
+    int64_t late = field_number(args, "late_us", -1);
     if ((s->n & (s->n - 1)) == 0) { /* a power of two: it is full */
         struct op *more = realloc(s->ops, (s->n > 0 ? 2 * s->n : 1) * sizeof *more);
         if (more == NULL)
@@ -72,12 +66,12 @@ static int take_op(struct source *s, json_object *event)
         s->ops = more;
     }
     struct op *op = &s->ops[s->n++];
-    *op = (struct op){.begin = json_object_get_int64(field(event, "ts")),
-                      .dur = json_object_get_int64(field(event, "dur")),
-                      .tid = json_object_get_int64(field(event, "tid")),
-                      .late = late != NULL ? json_object_get_int64(late) : -1};
+    *op = (struct op){.begin = field_number(event, "ts", 0),
+                      .dur = field_number(event, "dur", 0),
+                      .tid = field_number(event, "tid", 0),
+                      .late = late};
     snprintf(op->id, sizeof op->id, "%s", text_of(args, "op"));
-    if (late == NULL)
+    if (late < 0)
         return 0;
     op->last = strdup(text_of(args, "last"));
     return op->last != NULL ? 0 : -1;
@@ -114,8 +108,9 @@ static int learn(struct source *s, json_object *event, void *unused)
 {
     (void)unused;
     if (strcmp(text_of(event, "name"), "process_name") == 0) {
-        s->pid = json_object_get_int64(field(event, "pid"));
-        snprintf(s->node, sizeof s->node, "%s", text_of(field(event, "args"), "name"));
+        s->pid = field_number(event, "pid", 0);
+        snprintf(s->node, sizeof s->node, "%s",
+                 text_of(field(event, "args", json_type_object), "name"));
     }
     return strcmp(text_of(event, "ph"), "X") == 0 ? take_op(s, event) : 0;
 }
@@ -213,7 +208,7 @@ static void mark(const struct writer *w, const struct source *s, json_object *ev
 {
     struct op key = {.begin = 0};
     char name[512];
-    snprintf(key.id, sizeof key.id, "%s", text_of(field(event, "args"), "op"));
+    snprintf(key.id, sizeof key.id, "%s", text_of(field(event, "args", json_type_object), "op"));
     const struct op *op =
         w->ndecided > 0 ? bsearch(&key, w->decided, w->ndecided, sizeof key, by_id) : NULL;
     if (op == NULL || op->late < TRACE_LATE_US || strcmp(op->last, s->node) != 0)
@@ -243,7 +238,7 @@ static int gather_decided(struct writer *w)
 static int rewrite(struct source *s, json_object *event, void *arg)
 {
     struct writer *w = arg;
-    json_object *ts = field(event, "ts");
+    json_object *ts = field(event, "ts", json_type_int);
     if (ts != NULL) {
         int64_t at = json_object_get_int64(ts) - s->off;
         json_object_object_add(event, "ts", json_object_new_int64(at));

@@ -5,6 +5,7 @@
  */
 #include "common/status/words.h"
 
+#include "common/status/fields.h"
 #include "common/status/fold.h"
 #include "common/util/log.h"
 
@@ -19,25 +20,11 @@ struct text {
 
 /* ---- fields, as far as they are there ---- */
 
-static json_object *field(json_object *o, const char *key, enum json_type type)
-{
-    json_object *value = NULL;
-    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) &&
-                   json_object_is_type(value, type)
-               ? value
-               : NULL;
-}
-
-static size_t length(json_object *array)
-{
-    return array != NULL ? json_object_array_length(array) : 0;
-}
-
 static struct text text_of(json_object *o, const char *key)
 {
     struct text text;
-    json_object *value = field(o, key, json_type_string);
-    snprintf(text.s, sizeof text.s, "%s", value != NULL ? json_object_get_string(value) : "?");
+    const char *value = field_text(o, key);
+    snprintf(text.s, sizeof text.s, "%s", value != NULL ? value : "?");
     log_mask(text.s);
     return text;
 }
@@ -59,8 +46,7 @@ static long long seconds(json_object *o, const char *key)
 
 static long long number(json_object *o, const char *key)
 {
-    json_object *value = field(o, key, json_type_int);
-    return value != NULL ? (long long)json_object_get_int64(value) : 0;
+    return (long long)field_number(o, key, 0);
 }
 
 /* ---- a line for each node ---- */
@@ -68,12 +54,12 @@ static long long number(json_object *o, const char *key)
 static void write_tasks(FILE *out, json_object *node)
 {
     static const char *const states[] = {"started", "connected", "finalized", "ended", "lost"};
-    json_object *tasks = field(node, "tasks", json_type_array);
+    json_object *tasks = field_list(node, "tasks");
     const char *between = "; tasks: ";
     for (size_t s = 0; s < sizeof states / sizeof *states; s++) {
         size_t n = 0;
-        for (size_t i = 0; i < length(tasks); i++) {
-            struct text state = text_of(json_object_array_get_idx(tasks, i), "state");
+        for (size_t i = 0; i < field_length(tasks); i++) {
+            struct text state = text_of(field_at(tasks, i), "state");
             n += strcmp(state.s, states[s]) == 0;
         }
         if (n == 0)
@@ -86,10 +72,10 @@ static void write_tasks(FILE *out, json_object *node)
 /* The servers that this one has had to do with, by how messages go to them. */
 static void write_ways(FILE *out, json_object *node)
 {
-    json_object *peers = field(node, "peers", json_type_array);
+    json_object *peers = field_list(node, "peers");
     size_t direct = 0, native = 0;
-    for (size_t i = 0; i < length(peers); i++) {
-        json_object *peer = json_object_array_get_idx(peers, i);
+    for (size_t i = 0; i < field_length(peers); i++) {
+        json_object *peer = field_at(peers, i);
         if (field(peer, "direct", json_type_boolean) == NULL || is(peer, "lost"))
             continue;
         direct += is(peer, "direct");
@@ -102,19 +88,18 @@ static void write_ways(FILE *out, json_object *node)
 /* Connections by PMIx_Connect that processes of this node are in. */
 static void write_connections(FILE *out, json_object *node)
 {
-    size_t n = length(field(node, "connections", json_type_array)) +
-               (size_t)number(node, "connections_omitted");
+    size_t n =
+        field_length(field_list(node, "connections")) + (size_t)number(node, "connections_omitted");
     if (n > 0)
         fprintf(out, "; open connections: %zu", n);
 }
 
 static void write_node(FILE *out, json_object *node)
 {
-    size_t waiting = length(field(node, "trackers", json_type_array)) +
-                     length(field(node, "waits", json_type_array)) +
-                     length(field(node, "asks", json_type_array)) +
-                     (size_t)number(node, "trackers_omitted") +
-                     (size_t)number(node, "waits_omitted") + (size_t)number(node, "asks_omitted");
+    size_t waiting =
+        field_length(field_list(node, "trackers")) + field_length(field_list(node, "waits")) +
+        field_length(field_list(node, "asks")) + (size_t)number(node, "trackers_omitted") +
+        (size_t)number(node, "waits_omitted") + (size_t)number(node, "asks_omitted");
     fprintf(out, "%s: muster %s, libpmix %s, up %lld s", text_of(node, "node").s,
             text_of(node, "version").s, text_of(node, "libpmix").s, seconds(node, "uptime"));
     write_tasks(out, node);
@@ -145,19 +130,17 @@ static void write_meeting(FILE *out, json_object *node, const char *unit)
 /* How much a server's view of an operation tells: the server that decides hears of all. */
 static int worth(json_object *tracker)
 {
-    return is(tracker, "decides")                                   ? 2
-           : length(field(tracker, "missing", json_type_array)) > 0 ? 1
-                                                                    : 0;
+    return is(tracker, "decides") ? 2 : field_length(field_list(tracker, "missing")) > 0 ? 1 : 0;
 }
 
 /* Each operation once, as seen by the server that knows most of it. */
 static json_object *best_views(json_object *nodes)
 {
     json_object *best = json_object_new_object();
-    for (size_t i = 0; i < length(nodes); i++) {
-        json_object *list = field(json_object_array_get_idx(nodes, i), "trackers", json_type_array);
-        for (size_t k = 0; k < length(list); k++) {
-            json_object *tracker = json_object_array_get_idx(list, k), *known;
+    for (size_t i = 0; i < field_length(nodes); i++) {
+        json_object *list = field_list(field_at(nodes, i), "trackers");
+        for (size_t k = 0; k < field_length(list); k++) {
+            json_object *tracker = field_at(list, k), *known;
             struct text id = text_of(tracker, "id");
             if (!json_object_object_get_ex(best, id.s, &known) || worth(known) < worth(tracker))
                 json_object_object_add(best, id.s, json_object_get(tracker));
@@ -168,8 +151,8 @@ static json_object *best_views(json_object *nodes)
 
 static void write_missing(FILE *out, json_object *missing)
 {
-    for (size_t i = 0; i < length(missing); i++) {
-        json_object *o = json_object_array_get_idx(missing, i);
+    for (size_t i = 0; i < field_length(missing); i++) {
+        json_object *o = field_at(missing, i);
         struct text ranks = text_of(o, "ranks"), node = text_of(o, "node");
         fprintf(out, "%s%s %s on %s", i == 0 ? "missing " : ", ",
                 strpbrk(ranks.s, ",-.") != NULL ? "one or more of ranks" : "rank", ranks.s, node.s);
@@ -178,7 +161,7 @@ static void write_missing(FILE *out, json_object *missing)
 
 static void write_operation(FILE *out, json_object *tracker)
 {
-    json_object *missing = field(tracker, "missing", json_type_array);
+    json_object *missing = field_list(tracker, "missing");
     long long left = seconds(tracker, "left"), omitted = number(tracker, "missing_omitted");
     fprintf(out, "%s has waited for %lld s", text_of(tracker, "operation").s,
             seconds(tracker, "age"));
@@ -186,7 +169,7 @@ static void write_operation(FILE *out, json_object *tracker)
         fprintf(out, ", fails in %lld s", left);
     fprintf(out, ": ");
     write_missing(out, missing);
-    if (length(missing) == 0)
+    if (field_length(missing) == 0)
         fprintf(out, "no word yet of %s, which decides", text_of(tracker, "root").s);
     if (omitted > 0)
         fprintf(out, ", and ranks on %lld more nodes", omitted);
@@ -197,33 +180,32 @@ static void write_operation(FILE *out, json_object *tracker)
  * @return lines written */
 static size_t write_waits(FILE *out, json_object *node)
 {
-    json_object *waits = field(node, "waits", json_type_array);
+    json_object *waits = field_list(node, "waits");
     struct text name = text_of(node, "node");
-    for (size_t i = 0; i < length(waits); i++) {
-        json_object *wait = json_object_array_get_idx(waits, i);
+    for (size_t i = 0; i < field_length(waits); i++) {
+        json_object *wait = field_at(waits, i);
         long long left = seconds(wait, "left");
         fprintf(out, "%s has waited for %lld s", name.s, seconds(wait, "age"));
         if (left >= 0)
             fprintf(out, ", fails in %lld s", left);
         fprintf(out, ": %s\n", text_of(wait, "about").s);
     }
-    return length(waits);
+    return field_length(waits);
 }
 
 /* What one node alone waits for. @return lines written */
 static size_t write_own(FILE *out, json_object *node)
 {
-    json_object *asks = field(node, "asks", json_type_array),
-                *peers = field(node, "peers", json_type_array);
+    json_object *asks = field_list(node, "asks"), *peers = field_list(node, "peers");
     struct text name = text_of(node, "node");
-    size_t lines = length(asks) + write_waits(out, node);
-    for (size_t i = 0; i < length(asks); i++) {
-        json_object *ask = json_object_array_get_idx(asks, i);
+    size_t lines = field_length(asks) + write_waits(out, node);
+    for (size_t i = 0; i < field_length(asks); i++) {
+        json_object *ask = field_at(asks, i);
         fprintf(out, "%s has waited for %lld s: %s\n", name.s, seconds(ask, "age"),
                 text_of(ask, "about").s);
     }
-    for (size_t i = 0; i < length(peers); i++) {
-        json_object *peer = json_object_array_get_idx(peers, i);
+    for (size_t i = 0; i < field_length(peers); i++) {
+        json_object *peer = field_at(peers, i);
         long long since = seconds(peer, "unreachable");
         if (is(peer, "lost"))
             fprintf(out, "%s has given up %s\n", name.s, text_of(peer, "node").s);
@@ -238,28 +220,28 @@ static size_t write_own(FILE *out, json_object *node)
 /* What is no default, once: all servers of a step have the same. */
 static void write_settings(FILE *out, json_object *node)
 {
-    json_object *settings = field(node, "settings", json_type_array);
-    for (size_t i = 0; i < length(settings); i++) {
-        json_object *o = json_object_array_get_idx(settings, i);
+    json_object *settings = field_list(node, "settings");
+    for (size_t i = 0; i < field_length(settings); i++) {
+        json_object *o = field_at(settings, i);
         fprintf(out, "%s%s %s (by: %s)", i == 0 ? "settings: " : ", ", text_of(o, "key").s,
                 text_of(o, "value").s, text_of(o, "from").s);
     }
-    if (length(settings) > 0)
+    if (field_length(settings) > 0)
         fprintf(out, "\n");
 }
 
 /* The step's process sets, of any node: all servers of a step have the same. */
 static void write_psets(FILE *out, json_object *node)
 {
-    json_object *psets = field(node, "psets", json_type_array);
-    for (size_t i = 0; i < length(psets); i++) {
-        json_object *o = json_object_array_get_idx(psets, i);
+    json_object *psets = field_list(node, "psets");
+    for (size_t i = 0; i < field_length(psets); i++) {
+        json_object *o = field_at(psets, i);
         fprintf(out, "%s%s of %lld", i == 0 ? "process sets: " : ", ", text_of(o, "name").s,
                 number(o, "size"));
     }
     if (number(node, "psets_omitted") > 0)
         fprintf(out, ", and %lld more", number(node, "psets_omitted"));
-    if (length(psets) > 0)
+    if (field_length(psets) > 0)
         fprintf(out, "\n");
 }
 
@@ -291,22 +273,22 @@ static void write_stopped(FILE *out, json_object *node)
 static int write_head(FILE *out, json_object *state, const char *owner, json_object **nodes,
                       json_object **silent)
 {
-    *nodes = field(state, "nodes", json_type_array);
-    *silent = field(state, "silent", json_type_array);
-    if (length(*nodes) == 0 || *silent == NULL)
+    *nodes = field_list(state, "nodes");
+    *silent = field_list(state, "silent");
+    if (field_length(*nodes) == 0 || *silent == NULL)
         return -1;
     json_object_array_sort(*nodes, by_node);
     json_object_array_sort(*silent, by_node);
-    json_object *first = json_object_array_get_idx(*nodes, 0);
+    json_object *first = field_at(*nodes, 0);
     fprintf(out, "%s %s of %s: %zu of %zu nodes answer\n", unit_of(first), text_of(first, "step").s,
-            owner, length(*nodes), length(*nodes) + length(*silent));
+            owner, field_length(*nodes), field_length(*nodes) + field_length(*silent));
     return 0;
 }
 
 static void write_silent(FILE *out, json_object *silent)
 {
-    for (size_t i = 0; i < length(silent); i++) {
-        json_object *o = json_object_array_get_idx(silent, i);
+    for (size_t i = 0; i < field_length(silent); i++) {
+        json_object *o = field_at(silent, i);
         fprintf(out, "%s: %s\n", text_of(o, "node").s, text_of(o, "why").s);
     }
 }
@@ -323,8 +305,8 @@ static void write_waiting(FILE *out, json_object *nodes)
         lines++;
     }
     json_object_put(best);
-    for (size_t i = 0; i < length(nodes); i++)
-        lines += write_own(out, json_object_array_get_idx(nodes, i));
+    for (size_t i = 0; i < field_length(nodes); i++)
+        lines += write_own(out, field_at(nodes, i));
     if (lines == 0)
         fprintf(out, "nothing waits\n");
 }
@@ -334,14 +316,14 @@ int words_write(FILE *out, json_object *state, const char *owner)
     json_object *nodes, *silent;
     if (write_head(out, state, owner, &nodes, &silent) != 0)
         return -1;
-    json_object *first = json_object_array_get_idx(nodes, 0);
+    json_object *first = field_at(nodes, 0);
     write_settings(out, first);
     write_psets(out, first);
     write_stopped(out, first);
-    for (size_t i = 0; i < length(nodes); i++)
-        write_node(out, json_object_array_get_idx(nodes, i));
-    for (size_t i = 0; i < length(nodes); i++)
-        write_meeting(out, json_object_array_get_idx(nodes, i), unit_of(first));
+    for (size_t i = 0; i < field_length(nodes); i++)
+        write_node(out, field_at(nodes, i));
+    for (size_t i = 0; i < field_length(nodes); i++)
+        write_meeting(out, field_at(nodes, i), unit_of(first));
     write_silent(out, silent);
     write_waiting(out, nodes);
     return 0;
@@ -353,7 +335,7 @@ int words_write_stacks(FILE *out, json_object *state, const char *owner, bool fu
     if (write_head(out, state, owner, &nodes, &silent) != 0)
         return -1;
     write_silent(out, silent);
-    write_stopped(out, json_object_array_get_idx(nodes, 0));
+    write_stopped(out, field_at(nodes, 0));
     write_waiting(out, nodes);
     fold_write(out, nodes, full);
     return 0;

@@ -5,6 +5,7 @@
 #include "common/server/status/stalled.h"
 
 #include "common/server/status/status.h"
+#include "common/status/fields.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
 
@@ -98,36 +99,20 @@ struct question {
     uint32_t node;
 };
 
-static json_object *field(json_object *o, const char *key)
-{
-    json_object *value = NULL;
-    return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value)
-               ? value
-               : NULL;
-}
-
-static json_object *element(json_object *o, const char *key, size_t i)
-{
-    json_object *array = field(o, key);
-    return json_object_is_type(array, json_type_array) && i < json_object_array_length(array)
-               ? json_object_array_get_idx(array, i)
-               : NULL;
-}
-
 /* @return what a server waits in, of its state, other than the operation of @p text; or NULL */
 static const char *waits_in(json_object *state, const char *text)
 {
     json_object *o = NULL;
-    for (size_t i = 0; (o = element(state, "trackers", i)) != NULL; i++) {
-        const char *what = json_object_get_string(field(o, "operation"));
-        if (what != NULL && json_object_get_boolean(field(o, "called")) &&
+    for (size_t i = 0; (o = field_at(field_list(state, "trackers"), i)) != NULL; i++) {
+        const char *what = field_text(o, "operation");
+        if (what != NULL && json_object_get_boolean(field(o, "called", json_type_boolean)) &&
             strncmp(text, what, strlen(what)) != 0)
             return what;
     }
-    o = element(state, "waits", 0);
+    o = field_at(field_list(state, "waits"), 0);
     if (o == NULL)
-        o = element(state, "asks", 0);
-    return json_object_get_string(field(o, "about"));
+        o = field_at(field_list(state, "asks"), 0);
+    return field_text(o, "about");
 }
 
 static void take(struct report *report, const char *name, const char *what)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Fields of what servers say. They are their user's, so nothing is taken for granted: a field that
+ * is missing or of another type counts as absent.
+ */
+#ifndef MUSTER_STATUS_FIELDS_H
+#define MUSTER_STATUS_FIELDS_H
+
+#include <json-c/json.h>
+#include <stdint.h>
+
+/** Reads a text as JSON, of few levels. @return the caller's; NULL: it is none @thread any */
+json_object *field_parse(const char *text);
+
+/** @param o may be NULL, and of any type @return a member of that type, borrowed; NULL: there is
+ * none @thread any */
+json_object *field(json_object *o, const char *key, enum json_type type);
+
+/** @return a member that is an array, borrowed; NULL: there is none @thread any */
+json_object *field_list(json_object *o, const char *key);
+
+/** @return how many elements an array has; 0 of what is none @thread any */
+size_t field_length(json_object *array);
+
+/** @return element @p i of an array; NULL of what is none @thread any */
+json_object *field_at(json_object *array, size_t i);
+
+/** @return a member that is a text, borrowed; NULL: there is none @thread any */
+const char *field_text(json_object *o, const char *key);
+
+/** @return a member that is a whole number; else @p none @thread any */
+int64_t field_number(json_object *o, const char *key, int64_t none);
+
+#endif
