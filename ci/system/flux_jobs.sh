@@ -10,7 +10,7 @@ usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_jobs.sh BUILDDIR [PART]...
 Runs jobs of the clients in BUILDDIR (or BUILDDIR/ci/clients) at once: many (six), jobs (they form groups
 with each other), meet (they publish and look up, also while the module is loaded anew, and connect by name, and by MPI), direct
 (servers connect to each other, do not, or meet a firewall), psets (sets that the user names), users (jobs of others than the instance's owner), survivors (a rank is lost and the job goes
-on); and looks at jobs that hang: status (muster-status), stats (flux module stats).
+on); and looks at jobs that hang: status (muster-status, muster-attach), stats (flux module stats).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -237,6 +237,13 @@ part_psets() {
 
 # ---- jobs of several users ----
 
+# refuses_bob WHAT PATTERN COMMAND...: what he asks for, of a job of alice's
+refuses_bob() {
+  local found
+  found=$(setpriv --reuid bob --regid "$(id -g bob)" --init-groups --inh-caps=-all "${@:3}" 2>&1)
+  check "users: $1 of her job is not for another user" "$found" grep -qxE "muster-[a-z]*: $2.*" <<<"$found"
+}
+
 part_users() {
   local id other status users
   if [ "$(id -u)" != 0 ]; then skip users 'needs root, for jobs of others'; return; fi
@@ -253,6 +260,9 @@ part_users() {
   until_true 20 all_hold "$work/alice.log"
   users=$(ps -o user= -C muster-server,flux-shell,hold | sort | uniq -c | tr -s ' \n' ' ')
   check 'users: shells, servers and tasks are the user'\''s' "found $users" [ "$users" = ' 16 alice ' ]
+  refuses_bob 'the stacks' "job .* is alice's; only its owner and root may look at it" muster-status --stacks "$id"
+  refuses_bob 'a command' "job .* is alice's; only its owner and root may look at it" muster-attach "$id" -- true
+  refuses_bob 'the state' 'no server of job .* runs on this node' muster-status "$id"
   wait $!
   check 'users: and the job passes' "$(why "$work/alice.log" $?)" grep -q '^PASS hold' "$work/alice.log"
   id=$(submit_as alice '-N1 -n2' publish --part 0 --run 90 --others 2 --stay 1)
@@ -286,6 +296,30 @@ asks() {
     grep -qE 'construct has waited .*: missing .*ranks? .*7.* on node4' "$work/muster-status.log"
 }
 
+no_looker() { [ -z "$(pids_of muster-status)$(pids_of muster-attach)$(pgrep -f '^sleep 4711$')" ] && [[ $(letters_of hold) != *[Tt]* ]]; }
+one_stopped() { [[ $(letters_of hold) = *T* ]]; }
+
+# ranks STEP: what its ranks do, and a command beside them, from any host of the instance
+ranks() {
+  local found tool status
+  found=$(muster-status --stacks "$1" 2>&1)
+  check 'status: --stacks has the ranks of all nodes' "$(tr '\n' ';' <<<"$found")" \
+    eval "grep -qE '^7 ranks  main > PMIx_Group_construct  .0-6 on 4 nodes.$' <<<\$found && grep -qE '^1 rank   main > .*sleep.* .7 on node4.$' <<<\$found"
+  # shellcheck disable=SC2016  # for the shell there
+  found=$(muster-attach --ranks 1-2 "$1" -- sh -c 'echo %n $(cat /proc/%p/comm) $((1 + 1)) %%' 2>&1 | sort | tr '\n' ';')
+  check 'status: muster-attach beside ranks' "$found" [ "$found" = '[1] node1 hold 2 %;[2] node2 hold 2 %;' ]
+  muster-attach --ranks 0-7 "$1" -- sh -c '[ %r != 5 ] || exit 7' >"$work/attach.log" 2>&1
+  status=$?
+  check 'status: the status of muster-attach' "$status: $(cat "$work/attach.log")" [ $status = 7 ]
+  muster-attach "$1" -- sh -c 'sleep 4711 & while kill -STOP %p; do sleep 0.1; done' >"$work/killed.log" 2>&1 &
+  tool=$!
+  check 'status: a command has stopped a task' "$(letters_of hold | tr '\n' ' ')" until_true 20 one_stopped
+  kill -9 $tool
+  wait $tool 2>/dev/null
+  check 'status: muster-attach is killed: no task stays stopped, and nothing of it is left' \
+    "$(letters_of hold | tr '\n' ' ') $(pgrep -af '^sleep 4711$')" until_true 20 no_looker
+}
+
 # The job's id is enough, in any form, where two jobs of the user are on the broker.
 part_status() {
   local id other job_of_other
@@ -302,6 +336,7 @@ part_status() {
   asks 3 "$(flux job id --to=dothex "$id")"
   asks 1 "$(flux job id --to=kvs "$id")"
   asks 2 "flux.$(flux job id --to=f58plain "$id")"
+  ranks "$(flux job id --to=words "$id")"
   job_of_other=$(flux jobs -n --name=other -o '{id}')
   flux exec -r 1 /opt/muster/bin/muster-status "$job_of_other" >"$work/muster-status.log" 2>&1
   check 'status: the other one of the two' "$(head -n 3 "$work/muster-status.log" | tr '\n' ';')" \

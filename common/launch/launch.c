@@ -15,8 +15,8 @@
 #include "common/launch/launch.h"
 
 #include "common/launch/boot.h"
-#include "common/launch/child.h"
 #include "common/launch/death.h"
+#include "common/util/child.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 

@@ -14,7 +14,7 @@
  */
 #include "common/launch/scratch.h"
 
-#include "common/launch/child.h"
+#include "common/util/child.h"
 #include "common/util/clock.h"
 #include "common/util/empty_dir.h"
 #include "common/util/log.h"

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * Signals come by a descriptor, as what commands say does, so one poll() waits for all.
+ *
+ * The kernel kills a command when we are killed, but not what the command has started. So another
+ * process of ours, the keeper, reads which commands run from a socket, and kills their sessions
+ * when the socket ends.
  */
 #include "common/status/commands.h"
 
 #include "common/status/lines.h"
 #include "common/status/program.h"
+#include "common/util/child.h"
 #include "common/util/clock.h"
 
 #include <errno.h>
@@ -14,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +39,8 @@ struct command {
 struct commands {
     struct command *list;
     size_t n;
+    int keeper; /* our end of its socket */
+    pid_t keeper_pid;
     struct pollfd *fds;
     int signals;      /* signalfd */
     int worst;        /* of the statuses */
@@ -41,12 +49,66 @@ struct commands {
     int sent;         /* the last signal; 0: none */
 };
 
+/* What the keeper reads: a command has begun, or is about to be gone, when its number stands for it
+ * no more. */
+struct kept {
+    pid_t pid;
+    bool runs;
+};
+
+/* A process of its own, of which nobody knows: it has none of our descriptors, and no signal comes
+ * to it. */
+static _Noreturn void keep(int fd, pid_t *list, size_t most)
+{
+    struct kept kept;
+    setsid();
+    dup2(fd, STDIN_FILENO);
+    child_close_from(STDIN_FILENO + 1);
+    while (read(STDIN_FILENO, &kept, sizeof kept) == sizeof kept)
+        for (size_t i = 0; i < most; i++)
+            if (list[i] == (kept.runs ? 0 : kept.pid)) {
+                list[i] = kept.runs ? kept.pid : 0;
+                break;
+            }
+    for (size_t i = 0; i < most; i++)
+        if (list[i] > 0)
+            kill(-list[i], SIGKILL);
+    _exit(0);
+}
+
+/* @return whether there is one */
+static bool start_keeper(struct commands *commands, size_t most)
+{
+    int ends[2];
+    pid_t *list = calloc(most + 1, sizeof *list);
+    if (list == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        free(list);
+        return false;
+    }
+    commands->keeper_pid = fork();
+    if (commands->keeper_pid == 0)
+        keep(ends[0], list, most);
+    free(list);
+    close(ends[0]);
+    commands->keeper = ends[1];
+    return commands->keeper_pid > 0;
+}
+
+static void tell_keeper(const struct commands *commands, pid_t pid, bool runs)
+{
+    struct kept kept = {.runs = runs};
+    kept.pid = pid;
+    /* a keeper that was killed is not missed: the kernel kills the commands themselves */
+    (void)send(commands->keeper, &kept, sizeof kept, MSG_NOSIGNAL);
+}
+
 struct commands *commands_new(size_t most)
 {
     struct commands *commands = calloc(1, sizeof *commands);
     sigset_t set;
     if (commands == NULL)
         return NULL;
+    commands->keeper = -1;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
@@ -57,7 +119,8 @@ struct commands *commands_new(size_t most)
     commands->signals = signalfd(-1, &set, SFD_CLOEXEC);
     commands->list = calloc(most + 1, sizeof *commands->list);
     commands->fds = calloc(2 * most + 1, sizeof *commands->fds);
-    if (commands->signals >= 0 && commands->list != NULL && commands->fds != NULL)
+    if (commands->signals >= 0 && commands->list != NULL && commands->fds != NULL &&
+        start_keeper(commands, most))
         return commands;
     commands_free(commands);
     return NULL;
@@ -67,6 +130,10 @@ void commands_free(struct commands *commands)
 {
     if (commands->signals >= 0)
         close(commands->signals);
+    if (commands->keeper >= 0)
+        close(commands->keeper);
+    if (commands->keeper_pid > 0)
+        waitpid(commands->keeper_pid, NULL, 0);
     free(commands->list);
     free(commands->fds);
     free(commands);
@@ -92,6 +159,7 @@ int commands_start(struct commands *commands, const struct command_plan *plan)
     if (program_start(&command->program, &program) != 0)
         return -1;
     command->runs = true;
+    tell_keeper(commands, command->program.pid, true);
     commands->n++;
     return 0;
 }
@@ -121,6 +189,7 @@ static void note_exits(struct commands *commands)
 
 static void finish(struct commands *commands, struct command *command)
 {
+    tell_keeper(commands, command->program.pid, false);
     int status = program_end(&command->program);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     commands->well &= WIFEXITED(status) && commands->sent == 0;

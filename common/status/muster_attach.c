@@ -122,7 +122,7 @@ static int run(const struct reach *reach, struct err *err)
         const struct command_plan plan = {.argv = reach->lines[i].argv,
                                           .env = reach->lines[i].env,
                                           .owner = reach->owner,
-                                          .death = SIGTERM};
+                                          .death = reach->death};
         if (commands_start(commands, &plan) != 0)
             err_set(err, "cannot start %s: %s", reach->lines[i].argv[0], strerror(errno));
     }

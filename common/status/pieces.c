@@ -158,7 +158,7 @@ static void start_some(struct run *run)
         const struct program_plan plan = {.argv = line->argv,
                                           .env = line->env,
                                           .owner = run->reach->owner,
-                                          .death = SIGTERM,
+                                          .death = run->reach->death,
                                           .reads_out = true,
                                           .reads_errors = true,
                                           .apart = true,

@@ -6,6 +6,7 @@
 
 #include "common/status/place.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ int reach_add(struct reach *reach, const char *const *before, const char *dir, c
 int reach_find(struct reach *reach, const struct place *const *places, const char *step,
                struct err *err)
 {
+    reach->death = SIGTERM;
     for (; *places != NULL; places++)
         if ((*places)->reach != NULL && (*places)->reach(step, reach, err) != 0)
             return -1;

@@ -26,9 +26,11 @@ struct reach {
     const char *const *rest;    /**< what comes after the step's name, the same; NULL: nothing */
     uid_t uid;                  /**< whose step; (uid_t)-1: any user's, for root */
     uid_t owner;                /**< whose it is; set by the place */
-    char why[160];              /**< what a resource manager's command says that knows no such
-                                     step; "": nothing */
-    struct reach_line *lines;   /**< owned */
+    int death;     /**< the signal that a command line gets when we are killed; set by the
+                        place, SIGTERM unless that does not end it */
+    char why[160]; /**< what a resource manager's command says that knows no such
+                        step; "": nothing */
+    struct reach_line *lines; /**< owned */
     size_t n;
 };
 

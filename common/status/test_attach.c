@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void ranks(void **state)
@@ -122,6 +123,37 @@ static void ended(void **state)
     commands_free(commands);
 }
 
+/* The tool is killed: what its command has started goes, too. */
+static void killed(void **state)
+{
+    char path[] = "/tmp/muster-test.XXXXXX", text[128], said[32] = "";
+    char *argv[] = {(char *)"sh", (char *)"-c", text, NULL};
+    const struct command_plan plan = {.argv = argv, .death = SIGKILL};
+    int fd = mkstemp(path);
+    (void)state;
+    snprintf(text, sizeof text, "sleep 600 & echo $! >%s; wait", path);
+    pid_t tool = fork();
+    if (tool == 0) {
+        struct commands *commands = commands_new(1);
+        if (commands != NULL && commands_start(commands, &plan) == 0)
+            commands_run(commands);
+        _exit(1);
+    }
+    for (int i = 0; i < 1000 && strchr(said, '\n') == NULL; i++) {
+        usleep(10000);
+        assert_true(pread(fd, said, sizeof said - 1, 0) >= 0);
+    }
+    kill(tool, SIGKILL);
+    assert_int_equal(waitpid(tool, NULL, 0), tool);
+    pid_t pid = (pid_t)atoi(said);
+    assert_true(pid > 0);
+    for (int i = 0; i < 1000 && runs(pid); i++)
+        usleep(10000);
+    assert_false(runs(pid));
+    close(fd);
+    unlink(path);
+}
+
 static void not_there(void **state)
 {
     char *argv[] = {(char *)"/nonexistent/tool", NULL};
@@ -137,8 +169,9 @@ static void not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks), cmocka_unit_test(words),       cmocka_unit_test(tags),
-        cmocka_unit_test(ended), cmocka_unit_test(left_behind), cmocka_unit_test(not_there),
+        cmocka_unit_test(ranks),     cmocka_unit_test(words), cmocka_unit_test(tags),
+        cmocka_unit_test(killed),    cmocka_unit_test(ended), cmocka_unit_test(left_behind),
+        cmocka_unit_test(not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,10 @@
 /* The program that prints what the tasks of the step print. See printer.h. */
 #include "common/upcall/printer.h"
 
-#include "common/launch/child.h"
 #include "common/server/spawned/outputs.h"
 #include "common/upcall/forward.h"
 #include "common/upcall/post.h"
+#include "common/util/child.h"
 #include "common/util/log.h"
 
 #include <ctype.h>

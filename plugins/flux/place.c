@@ -4,19 +4,18 @@
  * have theirs in it. */
 #include "plugins/flux/place.h"
 
+#include "common/status/program.h"
 #include "plugins/flux/jobid.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+enum { ASK_MS = 20000 };
 
 /* What is looked for. */
 struct search {
@@ -26,15 +25,16 @@ struct search {
     void *arg;
 };
 
-/* @return whether it is a job's directory, and the job in @p job */
-static bool is_job_directory(const char *name, uint64_t *job)
+/* @return whether it is a job's directory; @p shell and @p job are whose */
+static bool is_job_directory(const char *name, unsigned *shell, uint64_t *job)
 {
     static const char prefix[] = "jobtmp-";
+    char *end;
     if (strncmp(name, prefix, sizeof prefix - 1) != 0)
         return false;
     name += sizeof prefix - 1;
-    size_t shell = strspn(name, "0123456789");
-    return shell > 0 && name[shell] == '-' && jobid_parse(name + shell + 1, job);
+    *shell = (unsigned)strtoul(name, &end, 10);
+    return name[0] >= '0' && name[0] <= '9' && *end == '-' && jobid_parse(end + 1, job);
 }
 
 static void look_in(const struct search *search, const char *parent)
@@ -43,8 +43,10 @@ static void look_in(const struct search *search, const char *parent)
     DIR *dir = opendir(parent);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         char path[PATH_MAX], step[JOBID_SIZE];
+        unsigned shell;
         uint64_t job;
-        if (!is_job_directory(entry->d_name, &job) || (!search->all && job != search->job) ||
+        if (!is_job_directory(entry->d_name, &shell, &job) ||
+            (!search->all && job != search->job) ||
             snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) >= (int)sizeof path)
             continue;
         jobid_write(job, step);
@@ -66,71 +68,85 @@ static bool may_be_flux_only(const char *text)
     return special;
 }
 
-/* Has Flux's own command read a job id. @return its answer's length; 0: there is no such command
- * in PATH, or the text is no id */
-static size_t run_flux(const char *text, char *answer, size_t cap)
+/* @return the id as Flux's own command reads it, for free(); NULL: it is none, or there is no such
+ * command in PATH */
+static char *ask_flux(const char *text)
 {
-    char *argv[] = {"flux", "job", "id", "--to=f58plain", "--", (char *)(uintptr_t)text, NULL};
-    posix_spawn_file_actions_t files;
-    extern char **environ;
-    int out[2], status = -1;
-    size_t len = 0;
-    ssize_t n;
-    pid_t pid;
-    if (pipe2(out, O_CLOEXEC) != 0)
-        return 0;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int rc = posix_spawnp(&pid, argv[0], &files, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    close(out[1]);
-    while (rc == 0 && len < cap && (n = read(out[0], answer + len, cap - len)) > 0)
-        len += (size_t)n;
-    close(out[0]);
-    if (rc == 0)
-        waitpid(pid, &status, 0);
-    return rc == 0 && status == 0 ? len : 0;
+    char *const argv[] = {(char *)"flux", (char *)"job", (char *)"id", (char *)"--to=f58plain",
+                          (char *)"--",   (char *)text,  NULL};
+    char why[1];
+    return program_ask(argv, ASK_MS, why, sizeof why);
 }
 
-static bool flux_name(const char *text, char *name, size_t cap)
+bool place_name(const char *text, char *name, size_t cap)
 {
     static const char scheme[] = "flux.";
-    char answer[JOBID_SIZE + 1], id[JOBID_SIZE];
+    char id[JOBID_SIZE];
     uint64_t job;
     if (strncmp(text, scheme, sizeof scheme - 1) == 0) /* a namespace */
         text += sizeof scheme - 1;
     if (!jobid_parse(text, &job)) {
-        size_t len = may_be_flux_only(text) ? run_flux(text, answer, sizeof answer - 1) : 0;
-        answer[len] = '\0';
-        answer[strcspn(answer, "\n")] = '\0';
-        if (!jobid_parse(answer, &job))
+        char *answer = may_be_flux_only(text) ? ask_flux(text) : NULL;
+        if (answer != NULL)
+            answer[strcspn(answer, "\n")] = '\0';
+        bool is = answer != NULL && jobid_parse(answer, &job);
+        free(answer);
+        if (!is)
             return false;
     }
     jobid_write(job, id);
     return snprintf(name, cap, "%s", id) < (int)cap;
 }
 
-/* That of the broker that Flux's commands here would speak to; else a system instance's. */
-static void find_rundir(char *rundir, size_t cap)
+/* Of the broker that Flux's commands here would speak to; else of a system instance's. */
+static const char *broker_socket(void)
 {
     static const char scheme[] = "local://";
     const char *uri = getenv("FLUX_URI");
     if (uri == NULL || strncmp(uri, scheme, sizeof scheme - 1) != 0 || strrchr(uri, '/') == NULL)
         uri = "local:///run/flux/local";
-    uri += sizeof scheme - 1;
-    const char *end = strrchr(uri, '/');
-    snprintf(rundir, cap, "%.*s", end != NULL ? (int)(end - uri) : 0, uri);
+    return uri + sizeof scheme - 1;
 }
 
-static void flux_each(const char *step, place_visit_fn *visit, void *arg, char *where, size_t cap)
+static void find_rundir(char *rundir, size_t cap)
+{
+    const char *socket = broker_socket(), *end = strrchr(socket, '/');
+    snprintf(rundir, cap, "%.*s", end != NULL ? (int)(end - socket) : 0, socket);
+}
+
+bool place_is_shared(void)
+{
+    const char *end = strrchr(broker_socket(), '/');
+    return end != NULL && strncmp(end, "/local-", strlen("/local-")) == 0;
+}
+
+/* What is looked for, and where it is. */
+struct shell_search {
+    unsigned shell;
+    bool found;
+    char *dir; /* PLACE_DIR_SIZE bytes */
+};
+
+static void visit_shell(void *arg, const char *path, const char *step)
+{
+    struct shell_search *search = arg;
+    unsigned shell;
+    uint64_t job;
+    (void)step;
+    if (path == NULL || !is_job_directory(strrchr(path, '/') + 1, &shell, &job) ||
+        shell != search->shell || search->found)
+        return;
+    snprintf(search->dir, PLACE_DIR_SIZE, "%s", path);
+    search->found = true;
+}
+
+void place_each(const char *step, place_visit_fn *visit, void *arg, char *where, size_t cap)
 {
     struct search search = {.all = step == NULL, .visit = visit, .arg = arg};
     const char *tmpdir = getenv("TMPDIR");
     char rundir[PATH_MAX], name[JOBID_SIZE];
     where[0] = '\0';
-    if (step != NULL && (!flux_name(step, name, sizeof name) || !jobid_parse(name, &search.job)))
+    if (step != NULL && (!place_name(step, name, sizeof name) || !jobid_parse(name, &search.job)))
         return;
     if (step != NULL)
         visit(arg, NULL, name);
@@ -144,4 +160,10 @@ static void flux_each(const char *step, place_visit_fn *visit, void *arg, char *
     snprintf(where, cap, "%.200s/jobtmp-*", rundir);
 }
 
-const struct place flux_place = {.each = flux_each, .name = flux_name};
+bool place_of_shell(const char *job, unsigned shell, char dir[static PLACE_DIR_SIZE])
+{
+    struct shell_search search = {.shell = shell, .dir = dir};
+    char where[1];
+    place_each(job, visit_shell, &search, where, sizeof where);
+    return search.found;
+}

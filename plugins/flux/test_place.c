@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Job ids as people write them, and the directories of jobs. */
 #include "common/nspace/nspace.h"
+#include "common/status/reach.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/flux/jobid.h"
 #include "plugins/flux/place.h"
@@ -234,6 +235,72 @@ static void forms_that_flux_reads(void **state)
     setenv("PATH", old, 1);
 }
 
+/* Asks a flux that knows one job, of @p uid in @p state, with these ranks and hosts. @return of the
+ * place */
+static int reach_job(struct reach *reach, const char *uid, const char *state, const char *ranks,
+                     const char *hosts, struct err *err)
+{
+    char dir[] = "/tmp/muster-test.XXXXXX", path[128], old[4096];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/flux", dir);
+    FILE *script = fopen(path, "w");
+    assert_non_null(script);
+    fprintf(script,
+            "#!/bin/sh\ncase $1$3 in jobsfB9Ybtcf) printf "
+            "'USERID|STATE|RANKS|NODELIST\\n%s|%s|%s|x\\n' ;;\n"
+            "hostlistx) echo %s ;; *) echo \"JobID unknown\" >&2; exit 1 ;; esac\n",
+            uid, state, ranks, hosts);
+    fclose(script);
+    assert_int_equal(chmod(path, 0700), 0);
+    snprintf(old, sizeof old, "%s", getenv("PATH"));
+    setenv("PATH", strcat(strcpy(path, dir), ":/usr/bin:/bin"), 1);
+    int rc = flux_place.reach("fB9Ybtcf", reach, err);
+    setenv("PATH", old, 1);
+    unlink(strcat(strcpy(path, dir), "/flux"));
+    rmdir(dir);
+    return rc;
+}
+
+static const char *const program[] = {"/opt/tool", "--here", NULL};
+
+static void all_nodes_are_reached(void **state)
+{
+    static const char *const expected[] = {"flux",    "exec",      "--jobid=fB9Ybtcf", "--noinput",
+                                           "--quiet", "/opt/tool", "--here",           "fB9Ybtcf"};
+    struct reach reach = {.program = program, .uid = 4711};
+    struct err err = {0};
+    (void)state;
+    unsetenv("FLUX_URI");
+    assert_int_equal(reach_job(&reach, "4711", "RUN", "[3-4,7]", "c1 c2 c3", &err), 0);
+    assert_int_equal(reach.n, 1);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_string_equal(reach.lines[0].argv[i], expected[i]);
+    assert_string_equal(reach.lines[0].nodes[0], "c1");
+    assert_string_equal(reach.lines[0].nodes[2], "c3");
+    assert_null(reach.lines[0].nodes[3]);
+    assert_int_equal(reach.owner, 4711);
+    reach_free(&reach);
+    /* several brokers on a host */
+    assert_int_equal(reach_job(&reach, "4711", "RUN", "[3-4,7]", "c1 c2 c1", &err), 0);
+    assert_string_equal(reach.lines[0].nodes[0], "c1_3");
+    assert_string_equal(reach.lines[0].nodes[2], "c1_7");
+    reach_free(&reach);
+}
+
+static void not_all_are_reached(void **state)
+{
+    struct reach reach = {.program = program, .uid = 4711};
+    struct err err = {0};
+    (void)state;
+    assert_int_equal(reach_job(&reach, "4712", "RUN", "3", "c1", &err), -1);
+    assert_non_null(strstr(err.text, "only its owner and root"));
+    err = (struct err){0};
+    assert_int_equal(reach_job(&reach, "4711", "SCHED", "", "", &err), -1);
+    assert_non_null(strstr(err.text, "its state is SCHED"));
+    assert_int_equal(flux_place.reach("4711.0", &reach, &err), 0);
+    assert_int_equal(reach.n, 0);
+}
+
 static int compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -280,6 +347,8 @@ int main(void)
         cmocka_unit_test(one_of_two_jobs),
         cmocka_unit_test(no_instance),
         cmocka_unit_test(forms_that_flux_reads),
+        cmocka_unit_test(all_nodes_are_reached),
+        cmocka_unit_test(not_all_are_reached),
         cmocka_unit_test(context_ids_are_far_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

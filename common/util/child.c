@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a process sheds that was forked from a launcher. */
-#include "common/launch/child.h"
+#include "common/util/child.h"
 
 #include <signal.h>
 #include <stddef.h>

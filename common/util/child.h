@@ -3,8 +3,8 @@
  * What a process sheds that was forked from a launcher: it has the launcher's signals and files.
  * @thread the only one of a forked child
  */
-#ifndef MUSTER_LAUNCH_CHILD_H
-#define MUSTER_LAUNCH_CHILD_H
+#ifndef MUSTER_UTIL_CHILD_H
+#define MUSTER_UTIL_CHILD_H
 
 /** All signals have their default action, and none is blocked. */
 void child_default_signals(void);
