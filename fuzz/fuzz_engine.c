@@ -219,7 +219,7 @@ static void raw(struct world *world, struct fuzz_bytes *in)
     exact = realloc(exact, out.len > 0 ? out.len : 1);
     struct shared_bytes *whole = shared_bytes_take(exact, out.len);
     if (!loopback_dead(world->net, to))
-        link_receive(loopback_link(world->net, to), exact, out.len, whole);
+        link_receive(loopback_link(world->net, to), exact, out.len, whole, false);
     shared_bytes_drop(whole);
     wire_out_free(&out);
 }

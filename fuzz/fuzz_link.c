@@ -117,15 +117,21 @@ static void receive(struct link *link, const void *data, size_t len)
     if (len > 0)
         memcpy(exact, data, len);
     struct shared_bytes *whole = shared_bytes_take(exact, len);
-    link_receive(link, exact, len, whole);
+    link_receive(link, exact, len, whole, false);
     shared_bytes_drop(whole);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct receiver receiver = {0};
-    struct link_env env = {&receiver, 0,    NODES,     STEP, no_send,
-                           deliver,   find, introduce, NULL, fits};
+    struct link_env env = {.arg = &receiver,
+                           .nnodes = NODES,
+                           .step = STEP,
+                           .send = no_send,
+                           .deliver = deliver,
+                           .find = find,
+                           .introduce = introduce,
+                           .fits = fits};
     struct fuzz_bytes in = {data, data + len};
     struct link *link = link_new(&env);
     FUZZ_CHECK(link != NULL);

@@ -95,6 +95,8 @@ bool trace_frame(void *arg, uint32_t from, uint32_t to, const void *data, size_t
         return true;
     wire_in_init(&in, (const unsigned char *)data + LINK_HEAD, len - LINK_HEAD);
     uint8_t type = wire_get_u8(&in);
+    if (type == FRAME_TAKEN && wire_get_u64(&in) > 0 && in.p + 1 < in.end)
+        type = wire_get_u8(&in);
     if (type <= FRAME_RELEASE || type == FRAME_WANTED || type == FRAME_OUTCOME ||
         type == FRAME_DOUBT || type == FRAME_HAVE || type == FRAME_PIECE) {
         if (type == FRAME_RELEASE)

@@ -20,6 +20,7 @@ static void tell_loss(struct loopback *net, void *arg)
     if (!node->dead) {
         engine_lost(node->engine, loopback_handle(node, loss->lost));
         asks_lost(node->asks, loopback_handle(node, loss->lost));
+        link_again(node->link, loopback_handle(node, loss->lost), true);
     }
     free(arg);
 }
@@ -119,7 +120,7 @@ static void run_event(struct loopback *net, struct loopback_event *event)
     struct loopback_node *to = &net->nodes[event->to];
     struct shared_bytes *data = shared_bytes_take(event->data, event->len);
     if (data != NULL && !event->lost && !to->dead && !to->told[event->from])
-        link_receive(to->link, data->data, data->len, data);
+        link_receive(to->link, data->data, data->len, data, !event->native);
     shared_bytes_drop(data);
 }
 

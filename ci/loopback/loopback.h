@@ -51,8 +51,7 @@ struct loopback_conf {
     uint32_t delay_min, delay_max; /**< ms that a frame takes */
     bool reorder;                  /**< later frames of a pair may overtake earlier ones */
     uint32_t duplicate, drop;      /**< frames of 1000 that come twice, or never */
-    /** Frames of 1000 that find the direct connection to their receiver cut. What was under way on
-     * it goes again, natively, and may have come, too: the last of it has not. */
+    /** Frames of 1000 that find the direct connection to their receiver cut. 0: all go natively */
     uint32_t cut;
     uint32_t stall;        /**< the engines' stall report, seconds; 0: never */
     uint32_t large, piece; /**< engine_env::large, and piece */

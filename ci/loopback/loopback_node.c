@@ -97,28 +97,25 @@ static void launch(struct loopback_node *from, uint32_t to, const void *data, si
     loopback_push(&net->events, event);
 }
 
-/* Cuts the direct connection to a server. What its sender does not know to have come goes natively:
- * all that is under way, of which the first part comes by the connection, too. */
+/* Cuts the direct connection to a server: some of what is under way on it is lost. The link sends
+ * again what is not acknowledged, by another connection or natively. */
 static void cut(struct loopback_node *from, uint32_t to)
 {
     struct loopback *net = from->net;
     uint64_t end = net->now + loopback_below(&net->random, net->conf.delay_max + 1);
-    struct loopback_event *again = loopback_must(calloc(net->events.n + 1, sizeof *again));
-    size_t n = 0;
     for (size_t i = 0; i < net->events.n; i++) {
         struct loopback_event *event = &net->events.heap[i];
-        if (event->data == NULL || event->from != from->index || event->to != to || event->native)
-            continue;
-        again[n] = *event;
-        again[n++].data = memcpy(loopback_must(malloc(event->len)), event->data, event->len);
-        event->lost = event->at > end;
-        event->native = true;
+        if (event->data != NULL && event->from == from->index && event->to == to && !event->native)
+            event->lost |= event->at > end;
     }
-    for (size_t i = 0; i < n; i++) {
-        launch(from, to, again[i].data, again[i].len, true);
-        free(again[i].data);
-    }
-    free(again);
+    link_again(from->link, from->handle[to], loopback_below(&net->random, 2) == 0);
+}
+
+/* Whether the frame is under way at all. */
+static bool is_seen(struct loopback_node *node, uint32_t to, const void *data, size_t len)
+{
+    const struct loopback_conf *conf = &node->net->conf;
+    return !node->dead && (!conf->filter || conf->filter(conf->arg, node->index, to, data, len));
 }
 
 static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum frame_care care)
@@ -128,16 +125,45 @@ static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum 
     struct loopback *net = node->net;
     const struct loopback_conf *conf = &net->conf;
     (void)care;
-    if (conf->cut > 0 && !node->dead && loopback_below(&net->random, 1000) < conf->cut)
-        cut(node, to);
-    bool lost =
-        node->dead || (conf->filter && !conf->filter(conf->arg, node->index, to, data, len));
-    if (!lost && loopback_below(&net->random, 1000) >= conf->drop) {
-        launch(node, to, data, len, false);
+    if (is_seen(node, to, data, len) && loopback_below(&net->random, 1000) >= conf->drop) {
+        launch(node, to, data, len, true);
         if (loopback_below(&net->random, 1000) < conf->duplicate)
-            launch(node, to, data, len, false);
+            launch(node, to, data, len, true);
     }
     free(data);
+}
+
+static bool is_connected(void *arg, uint32_t handle)
+{
+    const struct loopback_node *node = arg;
+    const struct loopback_conf *conf = &node->net->conf;
+    return conf->cut > 0 && !conf->foreign && !node->told[node->server[handle]];
+}
+
+static void send_directly(void *arg, uint32_t handle)
+{
+    struct loopback_node *node = arg;
+    uint32_t to = node->server[handle];
+    struct outgoing *o;
+    if (!is_connected(node, handle))
+        return;
+    if (loopback_below(&node->net->random, 1000) < node->net->conf.cut)
+        cut(node, to);
+    while ((o = link_next(node->link, handle)) != NULL) {
+        size_t len = o->len;
+        void *data = memcpy(loopback_must(malloc(len)), o->data, len);
+        data = loopback_must(shared_bytes_join(data, &len, o->body));
+        if (is_seen(node, to, data, len))
+            launch(node, to, data, len, false);
+        free(data);
+        outgoing_drop(o);
+    }
+}
+
+static void on_stuck(void *arg, uint32_t handle)
+{
+    struct loopback_node *node = arg;
+    cut(node, node->server[handle]);
 }
 
 static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
@@ -281,7 +307,11 @@ void loopback_open_node(struct loopback *net, uint32_t index)
                             .send = send_bytes,
                             .deliver = deliver,
                             .find = foreign ? find : NULL,
-                            .introduce = introduce};
+                            .introduce = introduce,
+                            .timers = &node->timers,
+                            .connect = is_connected,
+                            .ready = send_directly,
+                            .stuck = on_stuck};
     node->net = net;
     node->index = index;
     name_servers(node);

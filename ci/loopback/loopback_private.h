@@ -13,8 +13,8 @@ struct loopback_event {
     uint32_t from, to;
     void *data; /**< owned */
     size_t len;
+    bool native; /**< it goes by no connection */
     bool lost;   /**< with its connection */
-    bool native; /**< its connection was cut: it goes natively, or a copy of it does */
     void (*run)(struct loopback *net, void *arg);
     void *arg;
 };

@@ -25,12 +25,12 @@ bool server_turn(struct server *server, int64_t ms)
 struct rm_peer server_peer(const struct server *server, uint32_t node)
 {
     struct rm_peer peer = server->rm_ops->peer(server->rm, node);
-    struct direct_peer direct = direct_peer(server->direct, node);
-    peer.reached |= direct.up;
-    peer.queued += direct.queued;
-    peer.must += direct.must;
-    peer.should += direct.should;
-    peer.queued_bytes += direct.bytes;
+    struct link_owed owed = link_owed(server->link, node);
+    peer.reached |= direct_is_up(server->direct, node);
+    peer.queued += owed.frames;
+    peer.must += owed.must;
+    peer.should += owed.should;
+    peer.queued_bytes += owed.bytes;
     return peer;
 }
 

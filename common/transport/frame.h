@@ -47,6 +47,7 @@ enum frame_type {
                              see server/status/stopped.h */
     FRAME_SIGNAL = 34,  /**< a signal for some processes of the step, to all: see
                              server/tasks/signals.h */
+    FRAME_TAKEN = 35,   /**< what the sender has taken of the receiver: see link.h */
 };
 
 /** What it is worth that a frame arrives. */
@@ -69,6 +70,7 @@ static inline enum frame_care frame_care(enum frame_type type)
         return CARE_SHOULD;
     case FRAME_OUTSIDE:
     case FRAME_ANNOUNCE:
+    case FRAME_TAKEN:
         return CARE_MAY;
     default:
         return CARE_MUST;

@@ -3,12 +3,16 @@
  * Frames between servers, each delivered at most once and in the order of sending.
  *
  * A back end may deliver bytes twice, and later ones first. Every frame is numbered by its sender
- * for its receiver; the receiver keeps a window of frames whose turn has not come. Only when the
- * window is full are those given up that are missing: the engine takes a result that overtakes the
- * one before it for the result of the wrong operation.
+ * for its receiver; the receiver keeps a window of frames whose turn has not come.
  *
  * The first frame to each server begins with a greeting: what the two must have alike (greeting.h).
  * Since nothing is delivered before the first frame, no frame of a server that does not fit is.
+ *
+ * Frames go by connections, which tell nothing of what arrives, or natively, by the back end, which
+ * sees to it that they do. What a connection takes is kept until the receiver has acknowledged it:
+ * all of a server's frames up to a number. That goes along with the next frame to that server, or
+ * by itself after a moment. When a connection ends, all that is not acknowledged is sent again, by
+ * the next one or natively; the receiver drops what comes twice.
  *
  * A frame names its sender by the hash of its step's namespace and its node's index there. Servers
  * of the own step are always known. One of another step is once its first frame has introduced its
@@ -21,15 +25,42 @@
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
 #include "common/util/shared_bytes.h"
+#include "common/util/timers.h"
 
 struct link;
+
+/** A frame on its way out: the link keeps it until it is acknowledged, while connections write it.
+ */
+struct outgoing {
+    struct outgoing *next; /**< of the list that it is in */
+    unsigned owners;
+    uint64_t number;           /**< as the frame says; 0: in no order */
+    void *data;                /**< owned */
+    size_t len;                /**< bytes */
+    struct shared_bytes *body; /**< held: what follows; NULL for nothing */
+    enum frame_care care;
+};
+
+/** @param data malloc()ed, taken over also when it fails @param body held; may be NULL
+ * @return a frame with one owner, or NULL when out of memory */
+struct outgoing *outgoing_new(void *data, size_t len, struct shared_bytes *body,
+                              enum frame_care care, uint64_t number);
+
+/** @return all its bytes */
+size_t outgoing_len(const struct outgoing *frame);
+
+/** Removes an owner; the last one's removal frees it. @param frame may be NULL */
+void outgoing_drop(struct outgoing *frame);
+
+/** Frames of so many bytes, without their header and greeting, go natively. */
+#define LINK_LONG ((size_t)1023 << 20)
 
 /** Where frames go. */
 struct link_env {
     void *arg;
     uint32_t self, nnodes; /**< in the own step */
     uint64_t step;         /**< tells this step's frames from another's */
-    /** Hands bytes to the back end. @param data malloc()ed, taken over */
+    /** Hands a frame to the back end. @param data malloc()ed, taken over */
     void (*send)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
     /** Takes one new frame. @param body borrowed @param whole what it is part of, to be held by
      * shared_bytes_part(); NULL: nothing is */
@@ -47,10 +78,14 @@ struct link_env {
      * @param greeting borrowed; NULL: it has none
      * @return false: nothing of that server is to be delivered */
     bool (*fits)(void *arg, uint32_t from, const void *greeting, size_t len);
-    /** As send(), of a frame whose end is in @p body. NULL: send() takes it as a whole
-     * @param body borrowed; never NULL */
-    void (*send_shared)(void *arg, uint32_t node, void *data, size_t len, struct shared_bytes *body,
-                        enum frame_care care);
+    struct timers *timers; /**< borrowed; NULL with connect() */
+    /** A frame is to go to a server; a connection is made if there can be one.
+     * @return whether one takes it by link_next(), now or later. NULL: all goes natively */
+    bool (*connect)(void *arg, uint32_t node);
+    /** link_next() has something for the connection to that server, if it is there. */
+    void (*ready)(void *arg, uint32_t node);
+    /** A server has acknowledged nothing for some seconds. */
+    void (*stuck)(void *arg, uint32_t node);
 };
 
 /** @return a link, or NULL when out of memory */
@@ -67,8 +102,30 @@ void link_send_shared(struct link *link, uint32_t node, struct wire_out *frame,
                       struct shared_bytes *body);
 
 /** Takes what was received: one or more frames, one after another. @param data borrowed
- * @param whole what they are part of; NULL: nothing is, as of the back end */
-void link_receive(struct link *link, const void *data, size_t len, struct shared_bytes *whole);
+ * @param whole what they are part of; NULL: nothing is, as of the back end
+ * @param by_connection and not natively: it is to be acknowledged */
+void link_receive(struct link *link, const void *data, size_t len, struct shared_bytes *whole,
+                  bool by_connection);
+
+/** Takes the next frame for the connection to a server.
+ * @return a frame to be dropped with outgoing_drop(), or NULL: there is none */
+struct outgoing *link_next(struct link *link, uint32_t node);
+
+/** The connection to a server has ended, or another one has taken its place: what is not
+ * acknowledged is sent again.
+ * @param natively there is no connection that could take it, nor is one awaited */
+void link_again(struct link *link, uint32_t node, bool natively);
+
+/** What is kept for a server until it acknowledges it. */
+struct link_owed {
+    uint32_t frames, must, should; /**< by care */
+    uint64_t bytes;
+};
+
+struct link_owed link_owed(const struct link *link, uint32_t node);
+
+/** This server is about to leave: what it sends and takes is acknowledged at once. */
+void link_hurry(struct link *link);
 
 /** What went between us and one other server. */
 struct link_counts {

@@ -36,8 +36,9 @@ static void silent(void *arg, enum log_level level, const char *text)
 
 int open_ends(void **state)
 {
-    const struct link_env sender = {NULL, 0, 3, STEP, keep, take, NULL, NULL, NULL, NULL, NULL};
-    const struct link_env receiver = {NULL, 1, 3, STEP, keep, take, NULL, NULL, NULL, NULL, NULL};
+    const struct link_env sender = {.nnodes = 3, .step = STEP, .send = keep, .deliver = take};
+    const struct link_env receiver = {
+        .self = 1, .nnodes = 3, .step = STEP, .send = keep, .deliver = take};
     (void)state;
     memset(&ends, 0, sizeof ends);
     ends.sender = link_new(&sender);
@@ -70,7 +71,7 @@ void send_frames(uint32_t n)
 
 void receive(uint32_t i)
 {
-    link_receive(ends.receiver, ends.bytes[i], ends.len[i], NULL);
+    link_receive(ends.receiver, ends.bytes[i], ends.len[i], NULL, false);
 }
 
 void assert_got(uint32_t first, uint32_t n)

@@ -208,10 +208,13 @@ static struct link_env link_env(struct server *server)
         .nnodes = boot->nnodes,
         .step = nspace_hash(boot->nspace, boot->run),
         .send = frames_send_bytes,
-        .send_shared = frames_send_in_parts,
         .deliver = frames_deliver,
         .greet = greeting_write,
         .fits = greeting_fits,
+        .timers = &server->timers,
+        .connect = frames_connect,
+        .ready = frames_ready,
+        .stuck = frames_stuck,
     };
     if (server->rm_ops->rendezvous != NULL) {
         link.find = steps_find;

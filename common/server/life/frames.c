@@ -51,29 +51,35 @@ static bool direct_only(const struct server *server)
     return server->conf.direct.mode == CONF_DIRECT_REQUIRE;
 }
 
-/* Directly, where that is possible. */
-void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
-                          struct shared_bytes *body, enum frame_care care)
-{
-    struct server *server = arg;
-    if (server->direct != NULL && node < server->boot.nnodes) {
-        direct_send(server->direct, node, data, len, body, care);
-        return;
-    }
-    if (direct_only(server)) {
-        free(data); /* we are leaving */
-        return;
-    }
-    data = shared_bytes_join(data, &len, body);
-    if (data != NULL)
-        send_natively(server, node, data, len, care);
-    else
-        log_error("a frame to %s is lost: out of memory", nspace_name(server->nspace, node));
-}
-
 void frames_send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
-    frames_send_in_parts(arg, node, data, len, NULL, care);
+    const struct server *server = arg;
+    if (!direct_only(server)) {
+        send_natively(arg, node, data, len, care);
+        return;
+    }
+    if (len >= LINK_LONG)
+        log_error("a frame of %zu bytes to %s is lost: it is too long", len,
+                  nspace_name(server->nspace, node));
+    free(data); /* else that server was given up, or we are leaving */
+}
+
+bool frames_connect(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    return node < server->boot.nnodes && direct_connect(server->direct, node);
+}
+
+void frames_ready(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    direct_ready(server->direct, node);
+}
+
+void frames_stuck(void *arg, uint32_t node)
+{
+    const struct server *server = arg;
+    direct_stuck(server->direct, node);
 }
 
 static void on_ending(struct server *server, uint32_t from, const void *body, size_t len)
@@ -220,15 +226,10 @@ void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *
         agreed_hand_over(server);
 }
 
-static void on_receive(void *arg, const void *data, size_t len, struct shared_bytes *whole)
-{
-    struct server *server = arg;
-    link_receive(server->link, data, len, whole);
-}
-
 static void on_native(void *arg, const void *data, size_t len)
 {
-    on_receive(arg, data, len, NULL);
+    const struct server *server = arg;
+    link_receive(server->link, data, len, NULL, false);
 }
 
 const char *frames_name(void *arg, uint32_t node)
@@ -270,7 +271,7 @@ static int open_direct(struct server *server, struct err *err)
         .timers = &server->timers,
         .turn = turn,
         .native = send_natively,
-        .receive = on_receive,
+        .link = server->link,
         .unreachable = on_unreachable,
         .patience = (int64_t)server->conf.timeouts.peer * 1000,
         .heard = on_heard,

@@ -20,8 +20,9 @@ void frames_send_shared(void *arg, uint32_t node, struct wire_out *frame,
 
 /** Of the link. @param data taken over */
 void frames_send_bytes(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
-void frames_send_in_parts(void *arg, uint32_t node, void *data, size_t len,
-                          struct shared_bytes *body, enum frame_care care);
+bool frames_connect(void *arg, uint32_t node);
+void frames_ready(void *arg, uint32_t node);
+void frames_stuck(void *arg, uint32_t node);
 
 /** Hands a frame to the part that it is for. */
 void frames_deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,

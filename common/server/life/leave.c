@@ -35,9 +35,8 @@ enum {
 
 static void close_direct(struct server *server, unsigned ms)
 {
-    struct direct *direct = server->direct;
-    server->direct = NULL; /* what is sent from now on goes natively */
-    direct_close(direct, ms < DIRECT_MS ? ms : DIRECT_MS);
+    direct_close(server->direct, ms < DIRECT_MS ? ms : DIRECT_MS);
+    server->direct = NULL;
 }
 
 void server_close_backend(struct server *server, unsigned ms)
@@ -86,6 +85,7 @@ static void deliver_rest(struct server *server, bool in_order)
     int64_t begin = now_ms(), now = begin, said = begin;
     int64_t stay = (int64_t)server->conf.timeouts.peer * 1000;
     direct_hurry(server->direct);
+    link_hurry(server->link);
     if (stay > BOOT_STAY_MAX_MS)
         stay = BOOT_STAY_MAX_MS;
     while (!server->ending && now < begin + stay && has_reason(server, in_order, now - begin)) {

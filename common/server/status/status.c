@@ -171,7 +171,7 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
         json_object *o = json_object_new_object();
         put_text(o, "node", nspace_name(server->nspace, i));
         put(o, "reached", json_object_new_boolean(peer.reached));
-        put(o, "direct", json_object_new_boolean(direct_peer(server->direct, i).up));
+        put(o, "direct", json_object_new_boolean(direct_is_up(server->direct, i)));
         put(o, "lost", json_object_new_boolean(rm_peer_is_lost(peer.state)));
         put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
         put_number(o, "queued", peer.queued);

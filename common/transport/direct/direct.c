@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    GIVE_WAY_MS = 200,     /* for the server with the lower index to connect */
     STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
+    MOVED_MS = 5000,       /* as long is a peer alive whose kernel has made room */
 };
 
 /* ---- others' announcements ---- */
@@ -21,7 +21,6 @@ static void opened(struct peer *p, const void *secret, size_t len)
     struct direct *d = p->direct;
     unsigned char *said = p->said;
     struct announcement a;
-    int64_t now = now_ms();
     p->said = NULL;
     p->way = WAY_UNKNOWN;
     bool good = secret != NULL && announce_get_secret(&d->own, p->node, secret, len, p->key) &&
@@ -39,11 +38,7 @@ static void opened(struct peer *p, const void *secret, size_t len)
     p->addresses = a.addresses;
     p->port = a.port;
     p->way = WAY_KNOWN;
-    if (p->told_at != 0 && d->own.self > p->node && now < p->told_at + GIVE_WAY_MS) {
-        p->again_at = now + GIVE_WAY_MS;
-        timer_sooner(&d->delayed, p->again_at);
-    }
-    peer_connect(p, now);
+    peer_connect(p, now_ms());
 }
 
 static void on_vouched(void *arg, enum vouch_order order, uint32_t node, const void *out,
@@ -91,29 +86,40 @@ void direct_announced(struct direct *d, uint32_t from, const void *body, size_t 
 
 /* ---- frames ---- */
 
-void direct_send(struct direct *d, uint32_t node, void *data, size_t len, struct shared_bytes *body,
-                 enum frame_care care)
+bool direct_connect(struct direct *d, uint32_t node)
 {
-    size_t all = len + (body != NULL ? body->len : 0);
-    struct peer *p = all <= RECORD_MAX ? peer_make(d, node) : NULL;
-    bool up = p != NULL && peer_is_up(p), waits = p != NULL && !up && direct_is_required(d);
-    struct outgoing *o = up || waits ? malloc(sizeof *o) : NULL;
-    if (o != NULL)
-        *o = (struct outgoing){
-            .data = data, .len = len, .body = shared_bytes_hold(body), .care = care};
-    if (o != NULL && up) {
-        stream_send(p->current->stream, o);
-        return;
-    }
-    if (o != NULL)
-        peer_wait(p, o);
-    if (p != NULL && !p->lost && !d->closing) {
-        int64_t now = now_ms();
-        direct_announce(p, now);
-        peer_connect(p, now);
-    }
-    if (o == NULL)
-        peer_send_natively(d, node, data, len, body, care);
+    struct peer *p = d != NULL && !d->closing ? peer_make(d, node) : NULL;
+    if (p == NULL || p->lost)
+        return false;
+    if (peer_is_up(p))
+        return true;
+    int64_t now = now_ms();
+    if (direct_is_required(d))
+        peer_wait(p);
+    direct_announce(p, now);
+    peer_connect(p, now);
+    return direct_is_required(d);
+}
+
+void direct_ready(struct direct *d, uint32_t node)
+{
+    const struct peer *p = d != NULL ? peer_find(d, node) : NULL;
+    if (p != NULL && peer_is_up(p))
+        stream_write(p->stream);
+}
+
+void direct_stuck(struct direct *d, uint32_t node)
+{
+    const struct peer *p = d != NULL ? peer_find(d, node) : NULL;
+    if (p != NULL && peer_is_up(p) && now_ms() >= stream_moved(p->stream) + MOVED_MS)
+        stream_cut(p->stream, "it takes nothing any more");
+}
+
+static struct outgoing *next(void *arg, struct stream *stream)
+{
+    const struct direct *d = arg;
+    const struct peer *p = stream_owner(stream);
+    return link_next(d->env.link, p->node);
 }
 
 static void receive(void *arg, struct stream *stream, const void *data, size_t len,
@@ -121,59 +127,35 @@ static void receive(void *arg, struct stream *stream, const void *data, size_t l
 {
     struct direct *d = arg;
     (void)stream;
-    d->env.receive(d->env.arg, data, len, whole);
+    link_receive(d->env.link, data, len, whole, true);
 }
 
 void direct_forget(struct direct *d, uint32_t node)
 {
     struct peer *p = d != NULL ? peer_make(d, node) : NULL;
-    struct connection *c;
     if (p == NULL || p->lost)
         return;
     p->lost = true;
-    outgoing_free(peer_take_waiting(p));
+    p->waits_since = 0;
     if (p->way == WAY_CONNECTING) {
         shakes_give_up(d->shakes, node);
         p->way = WAY_KNOWN;
     }
-    TAILQ_FOREACH (c, &d->connections, entry)
-        if (c->peer == p)
-            stream_cut(c->stream, "that server was given up");
+    if (p->stream != NULL)
+        stream_cut(p->stream, "that server was given up");
+    link_again(d->env.link, node, true); /* nothing is kept for it */
 }
 
-static void count(struct direct_peer *found, const struct outgoing *o)
+bool direct_is_up(const struct direct *d, uint32_t node)
 {
-    for (; o != NULL; o = o->next) {
-        found->queued++;
-        found->must += o->care == CARE_MUST;
-        found->should += o->care == CARE_SHOULD;
-        found->bytes += outgoing_len(o);
-    }
-}
-
-struct direct_peer direct_peer(const struct direct *d, uint32_t node)
-{
-    struct direct_peer found = {0};
     const struct peer *p = d != NULL ? peer_find(d, node) : NULL;
-    const struct connection *c;
-    if (p == NULL)
-        return found;
-    found.up = peer_is_up(p);
-    count(&found, p->waiting);
-    TAILQ_FOREACH (c, &d->connections, entry)
-        if (c->peer == p)
-            count(&found, stream_pending(c->stream));
-    return found;
+    return p != NULL && peer_is_up(p);
 }
 
 void direct_hurry(struct direct *d)
 {
-    struct connection *c;
-    if (d == NULL || d->hurry)
-        return;
-    d->hurry = true;
-    TAILQ_FOREACH (c, &d->connections, entry)
-        stream_hurry(c->stream);
+    if (d != NULL)
+        d->hurry = true;
 }
 
 /* ---- time ---- */
@@ -196,21 +178,6 @@ static void look_at_voucher(void *arg, struct timer *timer)
         d->instead);
 }
 
-static void connect_delayed(void *arg, struct timer *timer)
-{
-    const struct direct *d = arg;
-    int64_t now = now_ms();
-    for (uint32_t i = 0; i < d->nbuckets; i++)
-        for (struct peer *p = d->buckets[i]; p != NULL; p = p->next) {
-            if (p->way != WAY_KNOWN || p->was_up || p->again_at == 0 || peer_is_up(p))
-                continue;
-            if (now >= p->again_at)
-                peer_connect(p, now);
-            else if (now + GIVE_WAY_MS >= p->again_at)
-                timer_sooner(timer, p->again_at);
-        }
-}
-
 /* Time is up for frames that have waited for a connection. */
 static void give_up(struct peer *p)
 {
@@ -222,20 +189,8 @@ static void give_up(struct peer *p)
              p->why != NULL          ? p->why
              : p->way == WAY_UNKNOWN ? "it has not said where it can be connected to"
                                      : "it has not been connected to");
-    outgoing_free(peer_take_waiting(p));
+    p->waits_since = 0;
     d->env.unreachable(d->env.arg, p->node, why);
-}
-
-static struct peer *next_waiting(const struct direct *d, const struct peer *after)
-{
-    uint32_t i = after != NULL ? after->node % d->nbuckets : 0;
-    struct peer *p = after != NULL ? after->next : d->nbuckets > 0 ? d->buckets[0] : NULL;
-    for (;; p = p->next) {
-        while (p == NULL && ++i < d->nbuckets)
-            p = d->buckets[i];
-        if (p == NULL || p->waiting != NULL)
-            return p;
-    }
 }
 
 /* What keeps frames waiting is tried again, until time is up. Time in which this server itself
@@ -244,18 +199,18 @@ static void look_at_waiting(void *arg, struct timer *timer)
 {
     struct direct *d = arg;
     int64_t now = now_ms(), stood = now - d->looked_at - STOOD_STILL_MS;
-    struct peer *late = NULL, *p = next_waiting(d, NULL);
-    if (p == NULL)
-        return;
+    struct peer *late = NULL;
     d->looked_at = now;
-    for (; p != NULL; p = next_waiting(d, p)) {
+    for (struct peer *p = peers_next(d, NULL); p != NULL; p = peers_next(d, p)) {
+        if (p->waits_since == 0)
+            continue;
         p->waits_since += stood > 0 ? stood : 0;
         if (now >= p->waits_since + d->env.patience)
             late = p;
         direct_announce(p, now);
         peer_connect(p, now);
+        timer_sooner(timer, now + WAITING_LOOK_MS);
     }
-    timer_after(timer, WAITING_LOOK_MS);
     if (late != NULL)
         give_up(late);
 }
@@ -292,6 +247,7 @@ static int begin(struct direct *d, struct err *err)
     d->streams = (struct stream_env){.arg = d,
                                      .sockets = d->env.sockets,
                                      .room = d->room,
+                                     .next = next,
                                      .receive = receive,
                                      .ended = peer_ended,
                                      .timers = d->env.timers};
@@ -322,9 +278,7 @@ struct direct *direct_open(const struct direct_env *env, struct err *err)
         snprintf(d->instead, sizeof d->instead, "messages go by %s instead", env->native_name);
     d->own = (struct identity){.step = env->step, .self = env->self};
     timer_init(&d->look, env->timers, look_at_voucher, d);
-    timer_init(&d->delayed, env->timers, connect_delayed, d);
     timer_init(&d->patient, env->timers, look_at_waiting, d);
-    TAILQ_INIT(&d->connections);
     d->room = malloc((size_t)2 * STREAM_ROOM);
     if (env->ops != NULL)
         d->voucher = voucher_new(env->ops, env->base, on_vouched, d);
@@ -334,25 +288,32 @@ struct direct *direct_open(const struct direct_env *env, struct err *err)
     return NULL;
 }
 
+/* Whether a connection has something under way. */
+static bool is_owed(const struct direct *d)
+{
+    const struct peer *p = peers_next(d, NULL);
+    while (p != NULL && !(peer_is_up(p) && peer_is_owed(p)))
+        p = peers_next(d, p);
+    return p != NULL;
+}
+
 void direct_close(struct direct *d, unsigned ms)
 {
-    struct connection *c;
     if (d == NULL)
         return;
     int64_t by = now_ms() + ms;
     d->closing = true;
     shakes_close(d->shakes);
     d->shakes = NULL;
-    TAILQ_FOREACH (c, &d->connections, entry)
-        stream_bye(c->stream);
-    while (!TAILQ_EMPTY(&d->connections) && now_ms() < by &&
-           d->env.turn(d->env.arg, deadline_left(by)))
+    while (is_owed(d) && now_ms() < by && d->env.turn(d->env.arg, deadline_left(by)))
         ;
+    for (struct peer *p = peers_next(d, NULL); p != NULL; p = peers_next(d, p))
+        if (p->stream != NULL)
+            stream_bye(p->stream);
     peers_free(d);
     voucher_free(d->voucher);
     wire_out_free(&d->credential);
     timer_stop(&d->look);
-    timer_stop(&d->delayed);
     timer_stop(&d->patient);
     free(d->room);
     free(d);

@@ -2,15 +2,14 @@
 /** @file
  * Direct connections between servers of a step, over TCP: beneath the link, beside the resource
  * manager's own way, the native one. The face of this folder; from bottom to top it is
- * addresses, record and hello, announce, vouch, stream, shake and callers, waiting, peers, direct.
+ * addresses, record and hello, announce, vouch, stream, shake and callers, peers, direct.
  *
  * The first bytes to a server go the native way, behind an announcement: where this server listens,
  * and its key. The server that holds an announcement connects, and from then on frames go directly.
- * Whatever goes wrong with a connection, frames go natively meanwhile, first of all the frames that
- * the peer has not said to have taken; so nothing waits for it, and nothing is lost by it. The link
- * drops what comes twice and sorts what comes late.
+ * Connections take frames from the link, which keeps them until they are acknowledged. Whatever
+ * goes wrong with a connection, the link is told, and has frames go by another one, or natively.
  *
- * Where the settings require direct connections, frames wait for one instead, and only
+ * Where the settings require direct connections, frames stay with the link meanwhile, and only
  * announcements go natively. A server that none can be made to counts as lost.
  *
  * Whether a server has left or is lost only the resource manager's way decides otherwise. What is
@@ -23,10 +22,9 @@
 #include "common/conf/conf.h"
 #include "common/transport/direct/sockets.h"
 #include "common/transport/direct/vouch.h"
-#include "common/transport/frame.h"
+#include "common/transport/link.h"
 #include "common/transport/seal/seal.h"
 #include "common/util/err.h"
-#include "common/util/shared_bytes.h"
 #include "common/util/timers.h"
 
 #include <event2/event.h>
@@ -48,10 +46,9 @@ struct direct_env {
     /** Runs the loop until something has happened. @param ms the most
      * @return whether the loop can go on */
     bool (*turn)(void *arg, int64_t ms);
-    /** Sends bytes the native way. @param data malloc()ed, taken over */
+    /** Sends an announcement the native way. @param data malloc()ed, taken over */
     void (*native)(void *arg, uint32_t node, void *data, size_t len, enum frame_care care);
-    /** Takes frames. @param data borrowed @param whole as in stream_env::receive */
-    void (*receive)(void *arg, const void *data, size_t len, struct shared_bytes *whole);
+    struct link *link; /**< borrowed: gives frames, and takes them */
     /** Of CONF_DIRECT_REQUIRE: frames to a server have waited for so many ms for a connection.
      * direct_forget() is expected. @param why a clause, borrowed */
     void (*unreachable)(void *arg, uint32_t node, const char *why);
@@ -63,22 +60,20 @@ struct direct_env {
     const char *native_name;
 };
 
-/** What is under way to a server directly. */
-struct direct_peer {
-    bool up;                       /**< frames go directly */
-    uint32_t queued, must, should; /**< frames that it has not said to have taken; by care */
-    uint64_t bytes;                /**< of them */
-};
-
 /** Begins to listen. @return NULL: there are no direct connections, and @p err says why unless that
  * is what the settings say */
 struct direct *direct_open(const struct direct_env *env, struct err *err);
 
-/** Sends a frame, directly or, where the settings allow it, natively. @param direct NULL is not
- * allowed @param data malloc()ed, taken over @param body the frame's end, after @p data, which
- * others may have as well; borrowed: it is held as long as it is needed. NULL: @p data is all */
-void direct_send(struct direct *direct, uint32_t node, void *data, size_t len,
-                 struct shared_bytes *body, enum frame_care care);
+/** A frame is to go to a server: it is connected to, if that can be done now.
+ * @param direct may be NULL
+ * @return whether a connection takes it by link_next(), now or later */
+bool direct_connect(struct direct *direct, uint32_t node);
+
+/** There is something for the connection to a server, if there is one. @param direct may be NULL */
+void direct_ready(struct direct *direct, uint32_t node);
+
+/** A server acknowledges nothing: its connection is cut. @param direct may be NULL */
+void direct_stuck(struct direct *direct, uint32_t node);
 
 /** Takes the body of a FRAME_ANNOUNCE of server @p from. @param direct may be NULL */
 void direct_announced(struct direct *direct, uint32_t from, const void *body, size_t len);
@@ -86,15 +81,15 @@ void direct_announced(struct direct *direct, uint32_t from, const void *body, si
 /** A server was given up, or has left: it has no connections any more. @param direct may be NULL */
 void direct_forget(struct direct *direct, uint32_t node);
 
-/** @param direct may be NULL */
-struct direct_peer direct_peer(const struct direct *direct, uint32_t node);
+/** @param direct may be NULL @return whether frames go to it directly */
+bool direct_is_up(const struct direct *direct, uint32_t node);
 
-/** This server is about to leave: others are to say at once what they have taken. It connects to
- * none any more, because they may have left. @param direct may be NULL */
+/** This server is about to leave. It connects to none any more, because they may have left.
+ * @param direct may be NULL */
 void direct_hurry(struct direct *direct);
 
-/** Ends all connections in order, within @p ms milliseconds, in which it runs the loop; what is not
- * delivered goes natively. @param direct may be NULL */
+/** Ends all connections in order, when all is acknowledged, or after @p ms milliseconds, in which
+ * it runs the loop; what is not acknowledged goes natively. @param direct may be NULL */
 void direct_close(struct direct *direct, unsigned ms);
 
 #endif

@@ -10,8 +10,6 @@
 #include "common/transport/direct/shake.h"
 #include "common/transport/direct/stream.h"
 
-#include <sys/queue.h>
-
 /** What we know of how to reach a server:
  *
  *     UNKNOWN ── announcement ──► OPENING ── its key ──► KNOWN ── time to ──► CONNECTING
@@ -19,14 +17,6 @@
  *        └──────── not its ─────────┘                      └──── up, or failed ──┘
  */
 enum way { WAY_UNKNOWN, WAY_OPENING, WAY_KNOWN, WAY_CONNECTING };
-
-struct connection {
-    TAILQ_ENTRY(connection) entry;
-    struct peer *peer;
-    struct stream *stream;
-    bool ours;     /**< we have made it */
-    int64_t since; /**< now_ms() */
-};
 
 /** A server that something went to or came from. */
 struct peer {
@@ -40,9 +30,10 @@ struct peer {
     unsigned char proof[SEAL_PROOF]; /**< of the announcement that all this is from */
     unsigned char *said;             /**< owned: the announcement that is being opened */
     size_t said_len;
-    struct connection *current;              /**< by which frames go; NULL: natively */
-    struct outgoing *waiting, **waiting_end; /**< owned: frames that wait for a connection */
-    int64_t waits_since;                     /**< now_ms(), since when they do */
+    struct stream *stream; /**< owned: by which frames go; NULL: natively */
+    bool ours;             /**< we have connected */
+    int64_t since;         /**< now_ms(), when that was */
+    int64_t waits_since;   /**< now_ms(), since when frames wait for one; 0: none does */
     char *why; /**< owned: why the last connection, or try, has failed; NULL: none has */
     bool lost;
     bool was_up;
@@ -66,7 +57,6 @@ struct direct {
     struct stream_env streams;
     unsigned char *room;  /**< STREAM_ROOM bytes to read to, and as many to write from */
     struct timer look;    /**< at the voucher */
-    struct timer delayed; /**< to connect to peers */
     struct timer patient; /**< at frames that wait */
     int64_t looked_at;    /**< now_ms(), when that last went, or was started */
     char instead[96];     /**< what messages do without a connection, a clause */
@@ -74,7 +64,6 @@ struct direct {
     unsigned warned;       /**< lines about ways that failed */
     struct peer **buckets; /**< by node */
     uint32_t nbuckets, npeers;
-    TAILQ_HEAD(connections, connection) connections;
     unsigned nconnections;
 };
 
@@ -84,16 +73,19 @@ static inline bool direct_is_required(const struct direct *direct)
     return direct->env.conf->mode == CONF_DIRECT_REQUIRE;
 }
 
-/* ---- waiting.c ---- */
+enum { WAITING_LOOK_MS = 100 }; /**< between looks at servers that frames wait for */
 
-enum { WAITING_LOOK_MS = 100 }; /**< between looks at what waits */
-
-/** Keeps frames until a connection to the server is there. @param frames taken over, of any number;
- * freed if the server was given up, or this one ends */
-void peer_wait(struct peer *peer, struct outgoing *frames);
-
-/** Takes out what has waited. */
-struct outgoing *peer_take_waiting(struct peer *peer);
+/** @return the server after @p peer, or the first one for NULL; NULL: there is none any more */
+static inline struct peer *peers_next(const struct direct *direct, const struct peer *peer)
+{
+    uint32_t i = peer != NULL ? peer->node % direct->nbuckets : 0;
+    struct peer *next = peer != NULL            ? peer->next
+                        : direct->nbuckets == 0 ? NULL
+                                                : direct->buckets[0];
+    while (next == NULL && ++i < direct->nbuckets)
+        next = direct->buckets[i];
+    return next;
+}
 
 /* ---- peers.c ---- */
 
@@ -106,8 +98,17 @@ struct peer *peer_make(struct direct *direct, uint32_t node);
 /** Whether frames can go to it directly. */
 static inline bool peer_is_up(const struct peer *peer)
 {
-    return peer->current != NULL && stream_is_open(peer->current->stream);
+    return peer->stream != NULL && stream_is_open(peer->stream);
 }
+
+/** Whether it has not acknowledged all of what it was sent by connections. */
+static inline bool peer_is_owed(const struct peer *peer)
+{
+    return link_owed(peer->direct->env.link, peer->node).frames > 0;
+}
+
+/** Frames to it wait for a connection. */
+void peer_wait(struct peer *peer);
 
 /** Connects to it if there is a way, no other connection, and it is time. */
 void peer_connect(struct peer *peer, int64_t now);
@@ -122,12 +123,6 @@ void peer_ended(void *arg, struct stream *stream, const char *why);
 /** Says once that there is no direct way to it, and why. @param ends it seems to have ended, which
  * is no warning */
 void peer_tell(struct peer *peer, bool ends, const char *why);
-
-/** Sends a frame the native way, which takes it in one piece, or drops it with a line where the
- * settings do not allow that. @param data taken over
- * @param body its end, borrowed; may be NULL */
-void peer_send_natively(struct direct *direct, uint32_t node, void *data, size_t len,
-                        const struct shared_bytes *body, enum frame_care care);
 
 void peers_free(struct direct *direct);
 

@@ -62,16 +62,15 @@ void direct_announce(struct peer *p, int64_t now)
     wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
     void *data = wire_out_take(&out, &len);
     /* Where frames wait for a connection, nothing else tells whether the server is there. */
-    d->env.native(d->env.arg, p->node, data, len, p->waiting != NULL ? CARE_SHOULD : CARE_MAY);
+    d->env.native(d->env.arg, p->node, data, len, p->waits_since != 0 ? CARE_SHOULD : CARE_MAY);
 }
 
 static void announce_to_all(struct direct *d)
 {
     int64_t now = now_ms();
-    for (uint32_t i = 0; i < d->nbuckets; i++)
-        for (struct peer *p = d->buckets[i]; p != NULL; p = p->next)
-            if (p->wants && !p->lost && !peer_is_up(p))
-                direct_announce(p, now);
+    for (struct peer *p = peers_next(d, NULL); p != NULL; p = peers_next(d, p))
+        if (p->wants && !p->lost && !peer_is_up(p))
+            direct_announce(p, now);
 }
 
 void direct_sealed(struct direct *d, const void *credential, size_t len)

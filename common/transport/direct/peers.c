@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Servers, and the connections to them.
+/* Servers, and the connection to each.
  *
  * Both of two servers may connect at once. Then that connection counts which the server with the
- * lower index has made, and the other server ends its own in order; frames that are under way on it
- * arrive. A second connection by the same server means that this one lost the first. */
+ * lower index has made; what was under way on the other one is sent again. */
 #include "common/transport/direct/direct_private.h"
 
 #include "common/util/clock.h"
@@ -94,24 +93,31 @@ static void try_later(struct peer *p)
 }
 
 /* Ends the connection that was used least recently and has nothing under way, when with @p more of
- * them there are too many. @return whether there are not, or soon */
-static bool make_room(struct direct *d, unsigned more, const struct connection *but)
+ * them there are too many. @return whether there are not */
+static bool make_room(struct direct *d, unsigned more, const struct peer *but)
 {
-    struct connection *c, *spare = NULL;
-    unsigned open = 0;
-    TAILQ_FOREACH (c, &d->connections, entry) {
-        if (!stream_is_open(c->stream))
-            continue;
-        open++;
-        if (c != but && stream_pending(c->stream) == NULL &&
-            (spare == NULL || stream_used(c->stream) < stream_used(spare->stream)))
-            spare = c;
-    }
-    if (open + more <= d->env.connections)
+    struct peer *spare = NULL;
+    if (d->nconnections + more <= d->env.connections)
         return true;
+    for (struct peer *p = peers_next(d, NULL); p != NULL; p = peers_next(d, p))
+        if (p != but && peer_is_up(p) && !peer_is_owed(p) &&
+            (spare == NULL || stream_used(p->stream) < stream_used(spare->stream)))
+            spare = p;
     if (spare != NULL)
         stream_bye(spare->stream);
     return spare != NULL;
+}
+
+void peer_wait(struct peer *p)
+{
+    struct direct *d = p->direct;
+    if (p->waits_since != 0)
+        return;
+    p->waits_since = now_ms();
+    if (timer_runs(&d->patient))
+        return;
+    d->looked_at = p->waits_since;
+    timer_after(&d->patient, WAITING_LOOK_MS);
 }
 
 void peer_connect(struct peer *p, int64_t now)
@@ -142,128 +148,82 @@ void peer_failed(void *arg, uint32_t node, const char *why)
     try_later(p);
 }
 
-/* Whether the server with the lower index has made it. */
-static bool is_senior(const struct connection *c)
+/* Frames go by the next connection of that server, wait for one, or go natively. */
+static void go_on(struct peer *p)
 {
-    return c->ours == (c->peer->direct->own.self < c->peer->node);
+    const struct direct *d = p->direct;
+    bool waits = direct_is_required(d) && !p->lost && !d->closing;
+    if (p->stream == NULL && waits && peer_is_owed(p))
+        peer_wait(p);
+    link_again(d->env.link, p->node, p->stream == NULL && !waits);
 }
 
-/* Decides which of two connections counts. */
-static void choose(struct peer *p, struct connection *c)
+static void drop_stream(struct peer *p)
 {
-    struct connection *old = p->current;
-    if (old != NULL && stream_is_open(old->stream) && is_senior(old) && !is_senior(c)) {
-        if (c->ours)
-            stream_bye(c->stream);
-        return;
-    }
-    p->current = c;
-    if (old == NULL || !stream_is_open(old->stream))
-        return;
-    if (old->ours == c->ours)
-        stream_cut(old->stream, "there is a newer one");
-    else if (old->ours)
-        stream_bye(old->stream);
+    p->direct->nconnections -= p->stream != NULL;
+    stream_free(p->stream);
+    p->stream = NULL;
 }
 
-void peer_send_natively(struct direct *d, uint32_t node, void *data, size_t len,
-                        const struct shared_bytes *body, enum frame_care care)
+/* Whether another connection is the one that counts: the one which the server with the lower index
+ * has made. A second one by the same server means that it has lost the first. */
+static bool is_junior(const struct peer *p, bool ours)
 {
-    if (direct_is_required(d)) {
-        log_error("a frame of %zu bytes to %s is lost: it is too long, or memory is used up",
-                  len + (body != NULL ? body->len : 0), d->env.name(d->env.arg, node));
-        free(data);
-        return;
-    }
-    data = shared_bytes_join(data, &len, body);
-    if (data != NULL)
-        d->env.native(d->env.arg, node, data, len, care);
-    else
-        log_error("a frame to node %u is lost: out of memory", node);
-}
-
-/* What a connection has not delivered goes by another one of that server, or natively. */
-static void send_again(struct peer *p, struct outgoing *list)
-{
-    struct direct *d = p->direct;
-    while (list != NULL) {
-        struct outgoing *o = list;
-        list = o->next;
-        if (peer_is_up(p)) {
-            stream_send(p->current->stream, o);
-            continue;
-        }
-        if (direct_is_required(d)) {
-            o->next = NULL;
-            peer_wait(p, o);
-            continue;
-        }
-        peer_send_natively(d, p->node, o->data, o->len, o->body, o->care);
-        shared_bytes_drop(o->body);
-        free(o);
-    }
+    bool senior = p->direct->own.self < p->node;
+    return peer_is_up(p) && p->ours == senior && ours != senior;
 }
 
 void peer_up(void *arg, uint32_t node, int fd, struct seal *seal, bool ours)
 {
     struct direct *d = arg;
     struct peer *p = peer_make(d, node);
-    struct connection *c = p != NULL && !p->lost && !d->closing ? calloc(1, sizeof *c) : NULL;
+    bool wanted = p != NULL && !p->lost && !d->closing;
     if (p != NULL && p->way == WAY_CONNECTING && (ours || d->own.self > node)) {
         shakes_give_up(d->shakes, node); /* ours is not needed, if it is not this one */
         p->way = WAY_KNOWN;
     }
-    if (c == NULL) {
+    if (!wanted) {
         d->own.seal->destroy(seal);
         d->streams.sockets->close(fd);
         return;
     }
-    c->peer = p;
-    c->ours = ours;
-    c->since = now_ms();
-    c->stream = stream_new(&d->streams, d->env.base, fd, seal, c);
-    if (c->stream == NULL) {
-        free(c);
+    struct stream *stream = stream_new(&d->streams, d->env.base, fd, seal, p);
+    bool junior = is_junior(p, ours);
+    if (stream == NULL)
+        return;
+    if (junior || p->stream != NULL) /* there are two of them */
+        stream_bye(junior ? stream : p->stream);
+    if (junior) {
+        stream_free(stream);
         return;
     }
-    TAILQ_INSERT_TAIL(&d->connections, c, entry);
+    drop_stream(p);
+    p->stream = stream;
+    p->ours = ours;
+    p->since = now_ms();
     d->nconnections++;
     log_info("transport: a direct connection %s %s, number %u", ours ? "to" : "from",
              d->env.name(d->env.arg, node), d->nconnections);
     p->was_up = true;
     p->has_failed = false;
-    p->again_at = 0;
+    p->again_at = p->waits_since = 0;
     free(p->why);
     p->why = NULL;
-    choose(p, c);
-    send_again(p, peer_take_waiting(p));
-    if (d->hurry)
-        stream_hurry(c->stream);
-    make_room(d, 0, c);
+    go_on(p);
+    make_room(d, 0, p);
     d->env.heard(d->env.arg, node);
 }
 
 void peer_ended(void *arg, struct stream *stream, const char *why)
 {
     struct direct *d = arg;
-    struct connection *c = stream_owner(stream), *other;
-    struct peer *p = c->peer;
-    struct outgoing *rest = stream_take_pending(stream);
-    int64_t lasted = now_ms() - c->since;
+    struct peer *p = stream_owner(stream);
+    int64_t lasted = now_ms() - p->since;
     bool ends = stream_peer_closed(stream);
-    TAILQ_REMOVE(&d->connections, c, entry);
-    d->nconnections--;
-    if (p->current == c) {
-        p->current = NULL;
-        TAILQ_FOREACH (other, &d->connections, entry)
-            if (other->peer == p && stream_is_open(other->stream))
-                p->current = other;
-    }
-    stream_free(stream);
-    free(c);
+    drop_stream(p);
     if (lasted >= STEADY_MS || direct_is_required(d))
         p->backoff = first_backoff(d);
-    if (why != NULL && !p->lost && p->current == NULL) {
+    if (why != NULL && !p->lost) {
         peer_tell(p, ends, why);
         try_later(p);
         /* A server that leaves says BYE, so this one may have died. Only the native way knows, and
@@ -275,21 +235,19 @@ void peer_ended(void *arg, struct stream *stream, const char *why)
         log_debug("transport: a direct connection with %s has ended: %s",
                   d->env.name(d->env.arg, p->node), why != NULL ? why : "in order");
     }
-    send_again(p, rest);
+    go_on(p);
 }
 
 void peers_free(struct direct *d)
 {
-    while (!TAILQ_EMPTY(&d->connections))
-        peer_ended(d, TAILQ_FIRST(&d->connections)->stream, "this server leaves");
-    for (uint32_t i = 0; i < d->nbuckets; i++)
-        while (d->buckets[i] != NULL) {
-            struct peer *p = d->buckets[i];
-            d->buckets[i] = p->next;
-            free(p->said);
-            free(p->why);
-            outgoing_free(p->waiting);
-            free(p);
-        }
+    struct peer *next;
+    for (struct peer *p = peers_next(d, NULL); p != NULL; p = next) {
+        next = peers_next(d, p);
+        drop_stream(p);
+        go_on(p);
+        free(p->said);
+        free(p->why);
+        free(p);
+    }
     free(d->buckets);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * head  u32 kind and flag, u64 frames taken, u32 bytes of the frame that begins, u32 of its end
+ * head  u32 kind, u32 bytes of the frame that begins, u32 of its end
  */
 #include "common/transport/direct/record.h"
 
 #include <endian.h>
 #include <string.h>
 
-enum { TAKEN_AT = 4, WHOLE_AT = 12, APART_AT = 16, HURRY = 1 << 8 };
+enum { WHOLE_AT = 4, APART_AT = 8 };
 
 size_t record_part(size_t left)
 {
@@ -16,11 +16,9 @@ size_t record_part(size_t left)
 
 void record_write(const struct record *record, unsigned char head[RECORD_HEAD])
 {
-    uint32_t kind = htobe32((uint32_t)record->kind | (record->hurry ? HURRY : 0));
-    uint64_t taken = htobe64(record->taken);
+    uint32_t kind = htobe32((uint32_t)record->kind);
     uint32_t whole = htobe32(record->whole), apart = htobe32(record->apart);
     memcpy(head, &kind, sizeof kind);
-    memcpy(head + TAKEN_AT, &taken, sizeof taken);
     memcpy(head + WHOLE_AT, &whole, sizeof whole);
     memcpy(head + APART_AT, &apart, sizeof apart);
 }
@@ -29,15 +27,10 @@ bool record_read(const unsigned char head[RECORD_HEAD], size_t part, size_t left
                  struct record *record)
 {
     uint32_t kind, whole, apart;
-    uint64_t taken;
     memcpy(&kind, head, sizeof kind);
-    memcpy(&taken, head + TAKEN_AT, sizeof taken);
     memcpy(&whole, head + WHOLE_AT, sizeof whole);
     memcpy(&apart, head + APART_AT, sizeof apart);
-    kind = be32toh(kind);
-    record->hurry = kind & HURRY;
-    record->kind = (enum record_kind)(kind & ~(uint32_t)HURRY);
-    record->taken = be64toh(taken);
+    record->kind = (enum record_kind)be32toh(kind);
     record->whole = be32toh(whole);
     record->apart = be32toh(apart);
     if (record->kind != RECORD_DATA && (record->whole > 0 || record->apart > 0))
@@ -50,7 +43,6 @@ bool record_read(const unsigned char head[RECORD_HEAD], size_t part, size_t left
                                            : SEAL_SECRET + record->whole - record->apart);
     case RECORD_MORE:
         return left > 0 && part == record_part(left);
-    case RECORD_ACK:
     case RECORD_BYE:
         return left == 0 && part == 0;
     default:

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    RECORD_HEAD = 20,
+    RECORD_HEAD = 12,
     RECORD_PART = 32 << 10,                                         /**< the most of a frame */
     RECORD_BODY = RECORD_HEAD + RECORD_PART,                        /**< what is sealed, at most */
     RECORD_BYTES = SEAL_HEAD + RECORD_HEAD + RECORD_PART + SEAL_TAG /**< a record, at most */
@@ -30,16 +30,13 @@ enum {
 enum record_kind {
     RECORD_DATA = 1, /**< a frame for the link begins */
     RECORD_MORE,     /**< it goes on */
-    RECORD_ACK,      /**< says only what was taken */
-    RECORD_BYE,      /**< no DATA comes after it */
+    RECORD_BYE,      /**< the connection ends in order */
     RECORD_KINDS,
 };
 
 /** A record's head. */
 struct record {
     enum record_kind kind;
-    bool hurry;     /**< the receiver is to say at once what it has taken */
-    uint64_t taken; /**< frames that the sender has taken */
     uint32_t whole; /**< of DATA: bytes of the frame; else 0 */
     uint32_t apart; /**< of DATA: so many of them, at its end, come by a key of their own, which is
                          ahead of the others; else 0 */

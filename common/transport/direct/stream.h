@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
  * One direct connection from the moment on when both ends know each other: frames out and in, in
- * order, each in one or more sealed records (record.h). A frame that was written counts as
- * delivered once the peer has said that it has taken it. What is not when the connection ends goes
- * another way; the link drops repetitions.
- *
- *        stream_bye()         it is written       BYE comes
- *   OPEN ────────────► SAYING ────────────► SAID ──────────┐
- *    │ BYE comes          │ BYE comes                      ▼   all is said      end of file comes
- *    └────────────────────┴──► ANSWERING ── ours written ► BOTH ────────► SHUT ────────► ENDED
- *
- * Neither end closes its socket before it has read the other one's end of file, because the kernel
- * would destroy what is under way. Any other end is one that was not in order: CUT by this end, or
- * CLOSED by the peer. A connection whose keys have sealed their share ends in order, too; its owner
- * makes another one, which has keys of its own.
+ * order, each in one or more sealed records (record.h). It takes frames from the link when it can
+ * write them, and keeps none but the one that it is writing. Nothing has to arrive: what does the
+ * link acknowledges, and what does not it sends again. So an end needs no answer. BYE ahead of it
+ * says that neither the connection nor its server has failed.
  * @thread all of it: the loop's
  */
 #ifndef MUSTER_TRANSPORT_DIRECT_STREAM_H
@@ -21,28 +12,12 @@
 
 #include "common/transport/direct/record.h"
 #include "common/transport/direct/sockets.h"
-#include "common/transport/frame.h"
-#include "common/util/shared_bytes.h"
+#include "common/transport/link.h"
 #include "common/util/timers.h"
 
 #include <event2/event.h>
 
 struct stream;
-
-/** Bytes that wait for a peer: one frame. */
-struct outgoing {
-    struct outgoing *next;
-    void *data; /**< owned */
-    size_t len;
-    struct shared_bytes *body; /**< held: what follows; NULL for nothing */
-    enum frame_care care;
-};
-
-/** @return its bytes */
-size_t outgoing_len(const struct outgoing *frame);
-
-/** Frees a list of them. @param list may be NULL */
-void outgoing_free(struct outgoing *list);
 
 enum {
     STREAM_ROOM = 4 * RECORD_BYTES, /**< bytes that are read or written at once */
@@ -56,11 +31,13 @@ struct stream_env {
     const struct sockets *sockets;
     unsigned char *room; /**< STREAM_ROOM bytes to read to, and as many to write from */
     uint32_t records;    /**< as STREAM_RECORDS; 0: that many */
+    /** @return the next frame to be written, to be dropped with outgoing_drop(); NULL: none */
+    struct outgoing *(*next)(void *arg, struct stream *stream);
     /** Takes frames. It may send, and stream_cut(), but not free. @param data borrowed
      * @param whole what they are part of, to be held by shared_bytes_part(); NULL: nothing is */
     void (*receive)(void *arg, struct stream *stream, const void *data, size_t len,
                     struct shared_bytes *whole);
-    /** The connection has ended; the owner frees it, with or without what was not delivered. Never
+    /** The connection has ended; the owner frees it. Never
      * called from within another function of this header.
      * @param why one clause; NULL: it ended in order */
     void (*ended)(void *arg, struct stream *stream, const char *why);
@@ -77,32 +54,26 @@ struct stream *stream_new(const struct stream_env *env, struct event_base *base,
 /** @return what stream_new() was given */
 void *stream_owner(const struct stream *stream);
 
-/** Whether stream_send() may be called: neither end has said BYE, and nothing is broken. */
+/** Whether frames go by it: it has not ended. */
 bool stream_is_open(const struct stream *stream);
 
-/** Sends a frame, taken over, at once if the socket takes it. */
-void stream_send(struct stream *stream, struct outgoing *frame);
+/** stream_env::next() may have something: it is written, as far as the socket takes it. */
+void stream_write(struct stream *stream);
 
-/** Ends it in order, when all was sent. */
+/** Ends it in order, as far as the socket takes a BYE. */
 void stream_bye(struct stream *stream);
-
-/** Has the peer say at once what it has taken, now and for all that is sent from now on. */
-void stream_hurry(struct stream *stream);
 
 /** Ends it out of order. @param why one clause, borrowed for ever */
 void stream_cut(struct stream *stream, const char *why);
-
-/** What the peer has not said to have taken, the oldest first; borrowed. */
-const struct outgoing *stream_pending(const struct stream *stream);
-
-/** Takes that out of it. */
-struct outgoing *stream_take_pending(struct stream *stream);
 
 /** Whether the peer has closed it, as one does whose process ends. */
 bool stream_peer_closed(const struct stream *stream);
 
 /** When something last went over it, now_ms(). */
 int64_t stream_used(const struct stream *stream);
+
+/** When the peer's kernel last made room for more than it had, now_ms(); 0: it never had to. */
+int64_t stream_moved(const struct stream *stream);
 
 void stream_free(struct stream *stream);
 

@@ -12,25 +12,11 @@
 #include <unistd.h>
 
 enum {
-    READS = 16,           /* until other events have their turn */
-    UNTOLD_MAX = 1 << 20, /* bytes that the peer keeps for us without knowing that we have them */
+    READS = 16,            /* until other events have their turn */
+    STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
 };
 
 static const char FORGED[] = "something that it has not written came in its name";
-
-/* A frame is there as a whole. */
-static void take_frame(struct stream *s, const void *data, size_t len, struct shared_bytes *whole)
-{
-    s->taken++;
-    s->untold += len;
-    s->ack |= s->untold > UNTOLD_MAX || s->hurried;
-    s->hurried = false;
-    if (s->ack_by == 0) {
-        s->ack_by = s->used + STREAM_ACK_MS;
-        timer_sooner(&s->due, s->ack_by);
-    }
-    s->env->receive(s->env->arg, s, data, len, whole);
-}
 
 /* @p n more bytes of a frame are in their place. */
 static void advance(struct stream *s, size_t n)
@@ -42,7 +28,7 @@ static void advance(struct stream *s, size_t n)
     s->env->seal->destroy(s->seal_apart);
     s->seal_apart = NULL;
     s->body = NULL;
-    take_frame(s, body->data, body->len, body);
+    s->env->receive(s->env->arg, s, body->data, body->len, body);
     shared_bytes_drop(body);
 }
 
@@ -51,7 +37,7 @@ static void take_part(struct stream *s, const struct record *record, const unsig
                       size_t n)
 {
     if (record->whole == n) {
-        take_frame(s, part, n, NULL);
+        s->env->receive(s->env->arg, s, part, n, NULL);
         return;
     }
     if (s->body == NULL) {
@@ -81,19 +67,9 @@ static void take(struct stream *s, const struct seal_record *sealed)
         stream_cut(s, FORGED);
         return;
     }
-    if (!stream_took(s, r.taken)) {
-        stream_cut(s, "it has taken what was not sent");
-        return;
-    }
-    if (r.kind != RECORD_ACK && !stream_hears(s)) {
-        stream_cut(s, "it sends after its goodbye");
-        return;
-    }
     s->used = now_ms();
-    s->hurried = r.hurry && r.apart > 0;
-    s->ack |= r.hurry && r.apart == 0;
     if (r.kind == RECORD_BYE)
-        stream_bye_came(s);
+        stream_end(s, STREAM_ENDED, NULL);
     else if (n > 0)
         take_part(s, &r, sealed->apart ? NULL : sealed->body + RECORD_HEAD, n);
 }
@@ -116,7 +92,7 @@ static int read_next(struct stream *s, unsigned char *p, size_t len, struct seal
 static size_t consume(struct stream *s, unsigned char *p, size_t len)
 {
     size_t used = 0;
-    while (!stream_is_over(s)) {
+    while (s->state == STREAM_OPEN) {
         struct seal_record record;
         bool apart = s->seal_apart != NULL;
         int found = read_next(s, p + used, len - used, &record);
@@ -129,11 +105,14 @@ static size_t consume(struct stream *s, unsigned char *p, size_t len)
             advance(s, record.body_len);
         else
             take(s, &record);
-        if (s->ack && s->broken == 0 && !stream_is_over(s) &&
-            !event_pending(s->write, EV_WRITE, NULL))
-            stream_write(s);
     }
     return used;
+}
+
+static void await_part(struct stream *s)
+{
+    s->part_by = now_ms() + STREAM_PART_MS;
+    timer_at(&s->part, s->have > 0 ? s->part_by : 0);
 }
 
 /* Keeps the beginning of a record until more of it comes. */
@@ -146,6 +125,7 @@ static void keep(struct stream *s, const unsigned char *p, size_t len)
         memcpy(s->kept, p, len);
     else if (len > 0)
         stream_cut(s, OUT_OF_MEMORY);
+    await_part(s);
 }
 
 /* @param len of what there is of a record, before which nothing is read
@@ -155,10 +135,8 @@ static ssize_t read_some(struct stream *s, size_t len)
     ssize_t got = read(s->fd, s->env->room + len, STREAM_ROOM - len);
     if (got > 0)
         return got;
-    if (got == 0 && (s->state == STREAM_BOTH || s->state == STREAM_SHUT) && s->have == 0)
-        stream_end(s, STREAM_END, NULL);
-    else if (got == 0 || errno == ECONNRESET)
-        stream_end(s, STREAM_CLOSE, "it has closed the connection");
+    if (got == 0 || errno == ECONNRESET)
+        stream_end(s, STREAM_CLOSED, "it has closed the connection");
     else if (errno != EAGAIN && errno != EINTR)
         stream_cut(s, strerror(errno));
     else if (s->broken != 0)
@@ -168,7 +146,7 @@ static ssize_t read_some(struct stream *s, size_t len)
 
 static void read_records(struct stream *s)
 {
-    for (int i = 0; i < READS && !stream_is_over(s); i++) {
+    for (int i = 0; i < READS && s->state == STREAM_OPEN; i++) {
         unsigned char *room = s->env->room;
         ssize_t n = read_some(s, s->have);
         if (n < 0)
@@ -176,20 +154,33 @@ static void read_records(struct stream *s)
         if (s->have > 0)
             memcpy(room, s->kept, s->have);
         size_t len = s->have + (size_t)n, used = consume(s, room, len);
-        if (!stream_is_over(s))
+        if (s->state == STREAM_OPEN)
             keep(s, room + used, len - used);
         if (len < STREAM_ROOM)
             return; /* that was all */
     }
 }
 
+static void on_part(void *arg, struct timer *timer)
+{
+    struct stream *s = arg;
+    int64_t late = now_ms() - s->part_by;
+    read_records(s); /* it may be there */
+    if (s->state != STREAM_OPEN || timer_runs(timer) || s->have == 0)
+        return;
+    if (late < STOOD_STILL_MS)
+        stream_cut(s, "the rest of a message does not come, or it was changed on its way");
+    else /* this server stood still, as when it was stopped */
+        await_part(s);
+}
+
 static void on_read(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
     (void)fd, (void)what;
-    if (!stream_is_over(s))
+    if (s->state == STREAM_OPEN)
         read_records(s);
-    if (stream_is_over(s))
+    if (s->state != STREAM_OPEN)
         s->env->ended(s->env->arg, s, s->why);
 }
 
@@ -197,7 +188,7 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
     (void)fd, (void)what;
-    stream_write(s);
+    stream_write(s); /* the event is not pending any more */
 }
 
 struct stream *stream_new(const struct stream_env *env, struct event_base *base, int fd,
@@ -213,9 +204,8 @@ struct stream *stream_new(const struct stream_env *env, struct event_base *base,
     s->owner = owner;
     s->fd = fd;
     s->seal = seal;
-    s->tail = &s->pending;
     s->used = now_ms();
-    timer_init(&s->due, env->timers, stream_on_due, s);
+    timer_init(&s->part, env->timers, on_part, s);
     s->read = event_new(base, fd, EV_READ | EV_PERSIST, on_read, s);
     s->write = event_new(base, fd, EV_WRITE, on_write, s);
     if (s->read != NULL && s->write != NULL && event_add(s->read, NULL) == 0)

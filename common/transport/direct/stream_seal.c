@@ -6,11 +6,6 @@
 
 enum { APART_MIN = RECORD_PART /* bytes that are worth a key of their own */ };
 
-size_t outgoing_len(const struct outgoing *frame)
-{
-    return frame->len + (frame->body != NULL ? frame->body->len : 0);
-}
-
 /* Adds of @p len bytes those that are among @p n from @p from on. @param at where the bytes begin
  * @return how many parts there are */
 static int put_part(struct iovec *parts, int n_parts, void *data, size_t len, size_t at,
@@ -22,14 +17,14 @@ static int put_part(struct iovec *parts, int n_parts, void *data, size_t len, si
     return n_parts;
 }
 
-/* Seals a record. @param n bytes of the first frame that is not sealed @param to RECORD_BYTES
+/* Seals a record. @param n bytes of the frame @param to RECORD_BYTES
  * @return its bytes; 0: that cannot be done */
 static size_t seal_record(struct stream *s, const struct record *record, size_t n,
                           unsigned char *to)
 {
     unsigned char head[RECORD_HEAD];
     struct iovec parts[3] = {{head, sizeof head}};
-    const struct outgoing *o = s->unsealed;
+    const struct outgoing *o = s->frame;
     struct shared_bytes *body = o != NULL ? o->body : NULL;
     size_t len = SEAL_HEAD + RECORD_HEAD + n + SEAL_TAG;
     int n_parts = 1;
@@ -81,58 +76,55 @@ static bool seal_apart(const struct stream *s, const struct outgoing *o)
 void stream_sealed(struct stream *s, size_t n)
 {
     s->at += n;
-    if (s->at < outgoing_len(s->unsealed))
+    if (s->at < outgoing_len(s->frame))
         return;
-    s->unsealed = s->unsealed->next;
-    s->at = 0;
-    s->sealed++;
+    outgoing_drop(s->frame);
+    s->frame = NULL;
 }
 
 /* Says in a record how it goes on with the frame. @return bytes of the frame for it */
 static size_t begin_part(struct stream *s, struct record *record)
 {
-    const struct outgoing *o = s->unsealed;
+    const struct outgoing *o = s->frame;
     size_t all = outgoing_len(o), n = record_part(all - s->at);
-    record->kind = s->at == 0 ? RECORD_DATA : RECORD_MORE;
-    record->whole = s->at == 0 ? (uint32_t)all : 0;
+    *record = (struct record){.kind = s->at == 0 ? RECORD_DATA : RECORD_MORE,
+                              .whole = s->at == 0 ? (uint32_t)all : 0};
     if (s->at == 0 && seal_apart(s, o)) {
         record->apart = (uint32_t)o->body->len;
         n = o->len;
     }
-    record->hurry = s->hurry && s->at + n + record->apart == all;
     return n;
 }
 
 /* Seals the next record, if there is one. @return its bytes */
 static size_t seal_next(struct stream *s, unsigned char *to)
 {
-    struct record record = {.kind = RECORD_ACK, .hurry = s->ask, .taken = s->taken};
-    bool bye = s->state == STREAM_SAYING || s->state == STREAM_ANSWERING;
-    size_t n = s->unsealed != NULL ? begin_part(s, &record) : 0;
-    if (n == 0 && bye)
-        record.kind = RECORD_BYE;
-    else if (n == 0 && !s->ack && !s->ask)
+    struct record record;
+    if (s->frame == NULL) {
+        s->frame = s->env->next(s->env->arg, s);
+        s->at = 0;
+    }
+    if (s->frame == NULL)
         return 0;
-    size_t len = seal_record(s, &record, n, to);
+    size_t n = begin_part(s, &record), len = seal_record(s, &record, n, to);
     if (len == 0)
         return 0;
-    s->ack = s->ask = false;
-    s->ack_by = 0;
-    s->untold = 0;
-    s->bye = record.kind == RECORD_BYE;
     s->apart = record.apart > 0;
     s->apart_at = 0;
-    if (n > 0)
-        stream_sealed(s, n);
+    stream_sealed(s, n);
     s->records++;
     return len;
+}
+
+size_t stream_seal_bye(struct stream *s, unsigned char *to)
+{
+    return seal_record(s, &(struct record){.kind = RECORD_BYE}, 0, to);
 }
 
 size_t stream_seal(struct stream *s, unsigned char *to)
 {
     size_t len = 0, n;
-    while (!s->bye && !s->apart && len + RECORD_BYTES <= STREAM_ROOM &&
-           (n = seal_next(s, to + len)) > 0)
+    while (!s->apart && len + RECORD_BYTES <= STREAM_ROOM && (n = seal_next(s, to + len)) > 0)
         len += n;
     return len;
 }

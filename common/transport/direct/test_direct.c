@@ -80,9 +80,9 @@ static void first_natively_then_directly(void **state)
     }
     await_frames(0, 1, 100);
     await_frames(1, 0, 101);
-    assert_int_equal(kit.servers[1].direct_in, 100);
+    assert_int_equal(kit_direct_in(1), 100);
     assert_int_equal(kit.servers[1].native_in, 0);
-    assert_int_equal(kit.servers[0].direct_in, 100);
+    assert_int_equal(kit_direct_in(0), 100);
     assert_int_equal(kit.warnings, 0);
 }
 
@@ -98,7 +98,7 @@ static void a_long_one(void **state)
     kit_send(0, 1, 2, 0);
     await_frames(0, 1, 3);
     await_frames(1, 0, 1);
-    assert_int_equal(kit.servers[1].direct_in, 2);
+    assert_int_equal(kit_direct_in(1), 2);
 }
 
 static struct shared_bytes *shared;
@@ -128,7 +128,7 @@ static void a_body_for_several(void **state)
     for (uint32_t to = 1; to < 4; to++)
         kit_send_body(0, to, 7, 5, shared);
     assert_int_equal(shared->owners, 4);
-    assert_true(direct_peer(kit.servers[0].direct, 1).bytes > BODY);
+    assert_true(link_owed(kit.servers[0].link, 1).bytes > BODY);
     for (uint32_t to = 1; to < 4; to++) {
         await_frames(0, to, 1);
         assert_int_equal(kit.servers[to].native_in, 1);
@@ -136,14 +136,14 @@ static void a_body_for_several(void **state)
     assert_true(kit_run(nobody_else_holds_it, 20000));
     for (uint32_t to = 1; to < 4; to++) {
         assert_int_equal(kit.servers[to].got[0][7], 1);
-        assert_int_equal(kit.servers[to].direct_in, 1);
+        assert_int_equal(kit_direct_in(to), 1);
     }
     shared_bytes_drop(shared);
 }
 
 static bool nothing_queued(void)
 {
-    return direct_peer(kit.servers[0].direct, 1).queued == 0;
+    return link_owed(kit.servers[0].link, 1).frames == 0;
 }
 
 /* What was sent counts as delivered once it was taken, and that is said without being asked for. */
@@ -154,10 +154,10 @@ static void delivered_when_taken(void **state)
     kit_send(0, 1, 0, 1);
     kit_await_up(0, 1);
     kit_send(0, 1, 1, 100);
-    struct direct_peer peer = direct_peer(kit.servers[0].direct, 1);
-    assert_int_equal(peer.queued, 1);
-    assert_int_equal(peer.must, 1);
-    assert_int_equal(peer.bytes, 129);
+    struct link_owed owed = link_owed(kit.servers[0].link, 1);
+    assert_int_equal(owed.frames, 1);
+    assert_int_equal(owed.must, 1);
+    assert_int_equal(owed.bytes, 129);
     assert_true(kit_run(nothing_queued, LONG_MS));
     await_frames(0, 1, 2);
 }
@@ -169,13 +169,13 @@ static void delivered_in_a_hurry(void **state)
     assert_true(kit_open(0) && kit_open(1));
     kit_send(0, 1, 0, 1);
     kit_await_up(0, 1);
-    struct connection *c = TAILQ_FIRST(&kit.servers[1].direct->connections);
+    const struct stream *stream = peer_find(kit.servers[1].direct, 0)->stream;
     kit_send(0, 1, 1, 100);
-    direct_hurry(kit.servers[0].direct);
+    link_hurry(kit.servers[0].link);
     assert_true(kit_run(nothing_queued, LONG_MS));
     kit_send(0, 1, 2, 100);
     assert_true(kit_run(nothing_queued, LONG_MS));
-    assert_ptr_equal(TAILQ_FIRST(&kit.servers[1].direct->connections), c);
+    assert_ptr_equal(peer_find(kit.servers[1].direct, 0)->stream, stream);
 }
 
 static bool one_stays(void)
@@ -190,8 +190,6 @@ static void both_at_once(void **state)
     open_both();
     kit_send(0, 1, 0, 1);
     kit_send(1, 0, 0, 1);
-    timer_stop(&kit.servers[0].direct->delayed);
-    timer_stop(&kit.servers[1].direct->delayed);
     kit_await_up(0, 1);
     for (uint32_t i = 1; i < 200; i++) {
         kit_send(0, 1, i, 500);
@@ -230,7 +228,7 @@ static void both_connect(void **state)
     await_frames(1, 0, 50);
     kit_run(never, 100);
     assert_true(kit_run(one_stays, LONG_MS));
-    assert_true(TAILQ_FIRST(&kit.servers[0].direct->connections)->ours);
+    assert_true(peer_find(kit.servers[0].direct, 1)->ours);
     assert_int_equal(kit.warnings, 0);
 }
 
@@ -253,7 +251,7 @@ static void ends_in_order(void **state)
     kit_close(0);
     await_frames(0, 1, 20);
     assert_true(kit_run(other_ended, LONG_MS));
-    assert_int_equal(direct_peer(kit.servers[1].direct, 0).queued, 0);
+    assert_int_equal(link_owed(kit.servers[1].link, 0).frames, 0);
     assert_int_equal(kit.servers[1].native_in, 1);
     assert_int_equal(kit.warnings, 0);
     assert_int_equal(kit_logged("no direct connection"), 0);
@@ -296,7 +294,7 @@ static void without_credentials(void **state)
     kit_await_up(0, 1);
     kit_send(0, 1, 0, 10);
     await_frames(0, 1, 1);
-    assert_int_equal(kit.servers[1].direct_in, 1);
+    assert_int_equal(kit_direct_in(1), 1);
 }
 
 static void on_ipv6_alone(void **state)
@@ -315,7 +313,7 @@ static void on_ipv6_alone(void **state)
     assert_int_equal(kit.servers[0].direct->addresses.list[0].len, 16);
     kit_send(0, 1, 0, 10);
     await_frames(0, 1, 1);
-    assert_int_equal(kit.servers[1].direct_in, 1);
+    assert_int_equal(kit_direct_in(1), 1);
 }
 
 static void in_a_range_of_ports(void **state)
@@ -346,7 +344,7 @@ static void a_closed_connection_is_looked_into(void **state)
     kit_await_up(0, 1);
     assert_int_equal(kit.servers[0].announced, 1);
     assert_int_equal(kit.servers[1].announced, 0);
-    shutdown(TAILQ_FIRST(&kit.servers[1].direct->connections)->stream->fd, SHUT_RDWR);
+    shutdown(peer_find(kit.servers[1].direct, 0)->stream->fd, SHUT_RDWR);
     assert_true(kit_run(both_announce, LONG_MS));
 }
 

@@ -194,7 +194,7 @@ static void nothing_can_be_read(void **state)
     proxy_open(&proxy, 0);
     talk_directly(FRAMES);
     size_t heard = proxy.seen[0] < sizeof proxy.heard ? proxy.seen[0] : sizeof proxy.heard;
-    assert_true(kit.servers[0].direct_in >= FRAMES);
+    assert_true(kit_direct_in(0) >= FRAMES);
     assert_true(heard > FRAMES * SIZE);
     assert_false(has_run(proxy.heard, heard, SIZE / 2));
     proxy_close(&proxy);
@@ -210,7 +210,7 @@ static void said_again(void **state)
     proxy_open(&proxy, 0);
     talk_directly(FRAMES);
     assert_true(proxy.seen[0] > 300);
-    unsigned before = kit.servers[0].got[1][FRAMES - 1], all = kit.servers[0].direct_in;
+    unsigned before = kit.servers[0].got[1][FRAMES - 1], all = kit_direct_in(0);
     assert_true(all > 0);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = address_give(&kit.servers[0].direct->addresses.list[0], proxy.behind, &sa);
@@ -224,7 +224,7 @@ static void said_again(void **state)
     assert_true(recv(fd, room, sizeof room, MSG_DONTWAIT) <= 0 && errno != EAGAIN);
     close(fd);
     assert_int_equal(kit.servers[0].got[1][FRAMES - 1], before);
-    assert_int_equal(kit.servers[0].direct_in, all);
+    assert_int_equal(kit_direct_in(0), all);
     proxy_close(&proxy);
 }
 
@@ -289,10 +289,10 @@ static void nobody_answers(void **state)
         kit_send(0, 1, i, SIZE);
         kit_run(never, 5);
         kit_send(1, 0, i, SIZE);
-        assert_int_equal(direct_peer(kit.servers[1].direct, 0).queued, 0); /* nor is it kept */
+        assert_int_equal(link_owed(kit.servers[1].link, 0).frames, 0); /* nor is it kept */
     }
     assert_true(kit_run(all_came, LONG_MS));
-    assert_int_equal(kit.servers[0].direct_in + kit.servers[1].direct_in, 0);
+    assert_int_equal(kit_direct_in(0) + kit_direct_in(1), 0);
     for (int i = 0; i < 4; i++)
         close(waits[i]);
     close(full);
@@ -310,7 +310,7 @@ static void required(void **state)
     proxy.cut_at = CHALLENGE_BYTES + WELCOME_BYTES + 100;
     kit.servers[0].deaf = true; /* server 1 connects, and by the proxy */
     kit_send(0, 1, 0, SIZE);
-    assert_int_equal(direct_peer(kit.servers[0].direct, 1).must, 1);
+    assert_int_equal(link_owed(kit.servers[0].link, 1).must, 1);
     send_all(FRAMES);
     assert_true(proxy.connections > 1);
     assert_int_equal(kit.servers[0].native_in + kit.servers[1].native_in, 0);
@@ -341,7 +341,7 @@ static void required_and_not_there(void **state)
     assert_int_equal(kit_logged("unreachable: "), 2);
     assert_int_equal(kit_logged("port 1: Connection refused"), kit_logged("Connection refused"));
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(direct_peer(kit.servers[i].direct, 1 - i).queued, 0);
+        assert_int_equal(link_owed(kit.servers[i].link, 1 - i).frames, 0);
         assert_int_equal(kit.servers[i].native_in, 0);
     }
 }
@@ -513,13 +513,13 @@ static void given_up(void **state)
     kit_send(0, 1, 1, 10 << 20);
     direct_forget(kit.servers[0].direct, 1);
     kit_run(never, 50);
-    assert_int_equal(direct_peer(kit.servers[0].direct, 1).queued, 0);
+    assert_int_equal(link_owed(kit.servers[0].link, 1).frames, 0);
     assert_int_equal(kit.servers[0].direct->nconnections, 0);
     kit_send(1, 0, 0, SIZE); /* it comes again, and is not let in */
     kit_run(never, 1500);
     kit_send(1, 0, 1, SIZE);
     kit_run(never, 200);
-    assert_false(direct_peer(kit.servers[0].direct, 1).up);
+    assert_false(direct_is_up(kit.servers[0].direct, 1));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

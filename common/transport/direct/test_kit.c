@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD = 25, NATIVE_US = 200 };
+enum { NUMBER_AT = 16, NATIVE_US = 200 };
 
 static const char SEALED[] = "sealed";
 
@@ -72,40 +72,47 @@ static bool unseal(const void *data, size_t len, struct wire_out *out)
 
 static const struct vouch_ops ops = {seal, unseal};
 
-/* Takes one frame. */
-static void take(struct kit_server *s, const void *data, size_t len, bool direct)
+static void deliver(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                    struct shared_bytes *whole)
 {
+    struct kit_server *s = arg;
     struct wire_in in;
-    wire_in_init(&in, data, len);
-    assert_int_equal(wire_get_u32(&in), len - 4);
-    assert_int_equal(wire_get_u64(&in), KIT_STEP);
-    uint32_t from = wire_get_u32(&in);
-    assert_true(from < KIT_SERVERS);
-    wire_get_u64(&in);
-    if (wire_get_u8(&in) == FRAME_ANNOUNCE) {
-        assert_false(direct);
+    (void)whole;
+    if (type == FRAME_ANNOUNCE) {
         s->announced++;
         if (!s->deaf)
-            direct_announced(s->direct, from, in.p, (size_t)(in.end - in.p));
+            direct_announced(s->direct, from, body, len);
         return;
     }
+    wire_in_init(&in, body, len);
     uint32_t number = wire_get_u32(&in);
     assert_true(number < KIT_FRAMES);
     for (const unsigned char *p = in.p; p < in.end; p++)
         assert_int_equal(*p, (unsigned char)number);
     s->got[from][number]++;
-    s->direct_in += direct;
-    s->native_in += !direct;
 }
 
 static void arrives(evutil_socket_t fd, short what, void *arg)
 {
     struct message *m = arg;
+    struct kit_server *s = &kit.servers[m->to];
+    struct wire_in in;
     (void)fd, (void)what;
-    take(&kit.servers[m->to], m->data, m->len, false);
+    wire_in_init(&in, m->data + NUMBER_AT, sizeof(uint64_t));
+    s->native_in += wire_get_u64(&in) > 0;
+    link_receive(s->link, m->data, m->len, NULL, false);
     event_free(m->event);
     free(m->data);
     free(m);
+}
+
+unsigned kit_direct_in(uint32_t index)
+{
+    const struct kit_server *s = &kit.servers[index];
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < KIT_SERVERS; i++)
+        all += link_counts(s->link, i).frames_in;
+    return (unsigned)all - s->native_in;
 }
 
 static void native(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
@@ -118,10 +125,31 @@ static void native(void *arg, uint32_t node, void *data, size_t len, enum frame_
     evtimer_add(m->event, &tv);
 }
 
-static void receive(void *arg, const void *data, size_t len, struct shared_bytes *whole)
+/* Of the link: where the settings allow it. */
+static void send_natively(void *arg, uint32_t node, void *data, size_t len, enum frame_care care)
 {
-    (void)whole;
-    take(arg, data, len, true);
+    if (kit.conf.mode != CONF_DIRECT_REQUIRE)
+        native(arg, node, data, len, care);
+    else
+        free(data);
+}
+
+static bool connect_to(void *arg, uint32_t node)
+{
+    const struct kit_server *s = arg;
+    return direct_connect(s->direct, node);
+}
+
+static void ready(void *arg, uint32_t node)
+{
+    const struct kit_server *s = arg;
+    direct_ready(s->direct, node);
+}
+
+static void stuck(void *arg, uint32_t node)
+{
+    const struct kit_server *s = arg;
+    direct_stuck(s->direct, node);
 }
 
 static void heard(void *arg, uint32_t node)
@@ -168,6 +196,19 @@ bool kit_open(uint32_t index)
 {
     struct kit_server *s = &kit.servers[index];
     s->index = index;
+    const struct link_env link = {.arg = s,
+                                  .self = index,
+                                  .nnodes = KIT_SERVERS,
+                                  .step = KIT_STEP,
+                                  .send = send_natively,
+                                  .deliver = deliver,
+                                  .timers = &kit.timers,
+                                  .connect = connect_to,
+                                  .ready = ready,
+                                  .stuck = stuck};
+    kit.err = (struct err){0};
+    if (s->link == NULL)
+        s->link = link_new(&link);
     const struct direct_env env = {.arg = s,
                                    .self = index,
                                    .step = KIT_STEP,
@@ -179,13 +220,12 @@ bool kit_open(uint32_t index)
                                    .timers = &kit.timers,
                                    .turn = turn,
                                    .native = native,
-                                   .receive = receive,
+                                   .link = s->link,
                                    .unreachable = unreachable,
                                    .patience = KIT_PATIENCE,
                                    .heard = heard,
                                    .name = name,
                                    .native_name = "the test"};
-    kit.err = (struct err){0};
     s->direct = direct_open(&env, &kit.err);
     return s->direct != NULL;
 }
@@ -207,6 +247,8 @@ void kit_end(void)
     for (uint32_t i = 0; i < KIT_SERVERS; i++)
         kit_close(i);
     kit_run(never, 5); /* what was sent natively at the end */
+    for (uint32_t i = 0; i < KIT_SERVERS; i++)
+        link_free(kit.servers[i].link);
     event_base_free(kit.base);
     log_open(NULL, NULL, LOG_LEVEL_WARNING, NULL);
 }
@@ -220,19 +262,13 @@ void kit_send_body(uint32_t from, uint32_t to, uint32_t number, size_t len,
                    struct shared_bytes *body)
 {
     struct wire_out out = {0};
-    size_t all, more = body != NULL ? body->len : 0;
-    wire_put_u32(&out, (uint32_t)(HEAD + len + more));
-    wire_put_u64(&out, KIT_STEP);
-    wire_put_u32(&out, from);
-    wire_put_u64(&out, number + 1);
     wire_put_u8(&out, FRAME_CONTRIB);
     wire_put_u32(&out, number);
     unsigned char *filler = malloc(len + 1);
     memset(filler, (int)number, len + 1);
     wire_put_raw(&out, filler, len);
     free(filler);
-    void *data = wire_out_take(&out, &all);
-    direct_send(kit.servers[from].direct, to, data, all, body, CARE_MUST);
+    link_send_shared(kit.servers[from].link, to, &out, body);
 }
 
 bool kit_run(bool (*done)(void), int ms)
@@ -245,7 +281,7 @@ bool kit_run(bool (*done)(void), int ms)
 
 bool kit_is_up(uint32_t a, uint32_t b)
 {
-    return direct_peer(kit.servers[a].direct, b).up && direct_peer(kit.servers[b].direct, a).up;
+    return direct_is_up(kit.servers[a].direct, b) && direct_is_up(kit.servers[b].direct, a);
 }
 
 static uint32_t ends[2];

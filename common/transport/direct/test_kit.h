@@ -8,6 +8,7 @@
 #define MUSTER_TRANSPORT_DIRECT_TEST_KIT_H
 
 #include "common/transport/direct/direct_private.h"
+#include "common/transport/link.h"
 
 enum {
     KIT_PATIENCE = 2000 /* ms */,
@@ -21,8 +22,9 @@ enum {
 struct kit_server {
     uint32_t index;
     struct direct *direct;
+    struct link *link;                     /**< stays when the direct way is closed */
     unsigned got[KIT_SERVERS][KIT_FRAMES]; /**< how often frame N came, by sender */
-    unsigned direct_in, native_in;         /**< frames that came each way */
+    unsigned native_in;                    /**< frames that came natively */
     unsigned announced;                    /**< announcements that came natively */
     unsigned heard;                        /**< bits of servers */
     bool deaf;                             /**< announcements to it are dropped */
@@ -79,6 +81,9 @@ void kit_send(uint32_t from, uint32_t to, uint32_t number, size_t len);
 /** The same, and @p body, all of whose bytes are @p number, follows. */
 void kit_send_body(uint32_t from, uint32_t to, uint32_t number, size_t len,
                    struct shared_bytes *body);
+
+/** How many frames have come to it directly. */
+unsigned kit_direct_in(uint32_t index);
 
 /** Runs the loop until @p done or for @p ms. @return done() */
 bool kit_run(bool (*done)(void), int ms);

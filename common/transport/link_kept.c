@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Other servers: what they have not acknowledged, and what this one has to acknowledge. */
+#include "common/transport/link_private.h"
+
+#include "common/util/clock.h"
+#include "common/util/log.h"
+
+#include <stdlib.h>
+
+enum {
+    PEERS_MIN = 32,
+    ACK_MS = 20,           /* what was taken is said by then, if no frame brings it along */
+    PROGRESS_MS = 5000,    /* until the peer has acknowledged something of what was sent */
+    STOOD_STILL_MS = 1000, /* the loop is never that late while it runs */
+};
+
+/* @return where the table has the peer, or would have it; the table has room */
+static struct link_peer **place_of(struct link_peer **peers, uint32_t cap, uint32_t node)
+{
+    uint32_t i = node * 0x9e3779b1u & (cap - 1);
+    while (peers[i] != NULL && peers[i]->node != node)
+        i = (i + 1) & (cap - 1);
+    return &peers[i];
+}
+
+struct link_peer *link_peer_find(const struct link *link, uint32_t node)
+{
+    return link->cap > 0 ? *place_of(link->peers, link->cap, node) : NULL;
+}
+
+static bool make_room(struct link *link)
+{
+    uint32_t cap = link->cap > 0 ? 2 * link->cap : PEERS_MIN;
+    if (2 * (link->npeers + 1) <= link->cap)
+        return true;
+    struct link_peer **peers = calloc(cap, sizeof *peers);
+    if (peers == NULL)
+        return false;
+    for (uint32_t i = 0; i < link->cap; i++)
+        if (link->peers[i] != NULL)
+            *place_of(peers, cap, link->peers[i]->node) = link->peers[i];
+    free(link->peers);
+    link->peers = peers;
+    link->cap = cap;
+    return true;
+}
+
+static timer_fire on_due;
+
+struct link_peer *link_peer_at(struct link *link, uint32_t node)
+{
+    struct link_peer *peer = link_peer_find(link, node);
+    if (peer != NULL)
+        return peer;
+    peer = make_room(link) ? calloc(1, sizeof *peer) : NULL;
+    if (peer == NULL)
+        return NULL;
+    peer->link = link;
+    peer->node = node;
+    timer_init(&peer->due, link->env.timers, on_due, peer);
+    link->npeers++;
+    return *place_of(link->peers, link->cap, node) = peer;
+}
+
+void link_put_header(const struct link *link, uint64_t number, struct wire_out *out)
+{
+    wire_put_u32(out, 0); /* the length */
+    wire_put_u64(out, link->env.step);
+    wire_put_u32(out, link->env.self);
+    wire_put_u64(out, number);
+}
+
+/* ---- what is kept ---- */
+
+struct outgoing *outgoing_new(void *data, size_t len, struct shared_bytes *body,
+                              enum frame_care care, uint64_t number)
+{
+    struct outgoing *o = malloc(sizeof *o);
+    if (o == NULL)
+        free(data);
+    else
+        *o = (struct outgoing){.owners = 1,
+                               .number = number,
+                               .data = data,
+                               .len = len,
+                               .body = shared_bytes_hold(body),
+                               .care = care};
+    return o;
+}
+
+size_t outgoing_len(const struct outgoing *o)
+{
+    return o->len + (o->body != NULL ? o->body->len : 0);
+}
+
+void outgoing_drop(struct outgoing *o)
+{
+    if (o == NULL || --o->owners > 0)
+        return;
+    free(o->data);
+    shared_bytes_drop(o->body);
+    free(o);
+}
+
+static void count(struct link_owed *owed, const struct outgoing *o, int n)
+{
+    owed->frames += (uint32_t)n;
+    owed->must += o->care == CARE_MUST ? (uint32_t)n : 0;
+    owed->should += o->care == CARE_SHOULD ? (uint32_t)n : 0;
+    owed->bytes += n > 0 ? outgoing_len(o) : -outgoing_len(o);
+}
+
+static void await_progress(struct link_peer *peer)
+{
+    peer->progress_by = peer->kept != NULL ? timers_now(peer->link->env.timers) + PROGRESS_MS : 0;
+    timer_sooner(&peer->due, peer->progress_by);
+}
+
+static void ready(const struct link_peer *peer)
+{
+    const struct link_env *env = &peer->link->env;
+    if (env->ready != NULL)
+        env->ready(env->arg, peer->node);
+}
+
+void link_peer_keep(struct link_peer *peer, struct outgoing *o)
+{
+    if (peer->kept == NULL)
+        peer->end = &peer->kept;
+    *peer->end = o;
+    peer->end = &o->next;
+    if (peer->next == NULL)
+        peer->next = o;
+    count(&peer->owed, o, 1);
+    if (peer->progress_by == 0)
+        await_progress(peer);
+    ready(peer);
+}
+
+/* Takes the first one out of what is kept. */
+static struct outgoing *pop(struct link_peer *peer)
+{
+    struct outgoing *o = peer->kept;
+    peer->kept = o->next;
+    if (peer->next == o)
+        peer->next = o->next;
+    o->next = NULL;
+    count(&peer->owed, o, -1);
+    return o;
+}
+
+void link_peer_free_kept(struct link_peer *peer)
+{
+    timer_stop(&peer->due);
+    while (peer->kept != NULL)
+        outgoing_drop(pop(peer));
+}
+
+struct link_owed link_owed(const struct link *link, uint32_t node)
+{
+    const struct link_peer *peer = link_peer_find(link, node);
+    return peer != NULL ? peer->owed : (struct link_owed){0};
+}
+
+/* Hands a frame to the back end, in one piece. @param o taken over */
+static void go_natively(const struct link_peer *peer, struct outgoing *o)
+{
+    const struct link_env *env = &peer->link->env;
+    size_t len = o->len;
+    void *data = o->data;
+    o->data = NULL; /* a connection that has begun to write it has ended */
+    data = shared_bytes_join(data, &len, o->body);
+    if (data != NULL)
+        env->send(env->arg, peer->node, data, len, o->care);
+    else
+        log_error("a frame to node %u is lost: out of memory", peer->node);
+    outgoing_drop(o);
+}
+
+void link_peer_told(struct link_peer *peer)
+{
+    peer->ack_now = false;
+    peer->ack_by = 0;
+}
+
+void link_again(struct link *link, uint32_t node, bool natively)
+{
+    struct link_peer *peer = link_peer_find(link, node);
+    if (peer == NULL)
+        return;
+    peer->next = peer->kept;
+    peer->asked = false;
+    while (natively && peer->kept != NULL)
+        go_natively(peer, pop(peer));
+    if (natively) /* what the peer sends again tells it */
+        link_peer_told(peer);
+    await_progress(peer);
+    if (!natively)
+        ready(peer);
+}
+
+void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry)
+{
+    if (taken > peer->numbers) {
+        log_warning("node %u has taken frames that were not sent to it", peer->node);
+        return;
+    }
+    while (peer->kept != NULL && peer->kept->number <= taken)
+        outgoing_drop(pop(peer));
+    await_progress(peer);
+    if (!hurry)
+        return;
+    peer->hurried = true;
+    peer->ack_now = true;
+    ready(peer);
+}
+
+/* ---- what is acknowledged ---- */
+
+bool link_peer_put_taken(const struct link_peer *peer, struct wire_out *out)
+{
+    if (peer->ack_by == 0 && !peer->ack_now)
+        return false;
+    wire_put_u8(out, FRAME_TAKEN);
+    wire_put_u64(out, peer->window != NULL ? peer->window->low : 0);
+    return true;
+}
+
+void link_peer_owes_ack(struct link_peer *peer)
+{
+    struct timers *timers = peer->link->env.timers;
+    if (peer->ack_by != 0 || timers == NULL)
+        return;
+    peer->ack_by = timers_now(timers) + ACK_MS;
+    timer_sooner(&peer->due, peer->ack_by);
+}
+
+void link_peer_acknowledge(struct link_peer *peer)
+{
+    if (peer->ack_by == 0 || peer->ack_now || !(peer->hurried || peer->link->hurry))
+        return;
+    peer->ack_now = true;
+    ready(peer);
+}
+
+/* @return a frame that says only what was taken, or NULL when out of memory */
+static struct outgoing *make_taken(struct link_peer *peer)
+{
+    const struct link *link = peer->link;
+    struct wire_out out = {0};
+    size_t len;
+    link_put_header(link, 0, &out);
+    wire_put_u8(&out, FRAME_TAKEN);
+    wire_put_u64(&out, peer->window != NULL ? peer->window->low : 0);
+    wire_put_u8(&out, link->hurry);
+    wire_set_u32(&out, 0, (uint32_t)(out.len - 4));
+    void *data = out.failed ? NULL : wire_out_take(&out, &len);
+    wire_out_free(&out);
+    struct outgoing *o = data != NULL ? outgoing_new(data, len, NULL, CARE_MAY, 0) : NULL;
+    if (o == NULL)
+        return NULL;
+    link_peer_told(peer);
+    peer->asked = link->hurry;
+    return o;
+}
+
+struct outgoing *link_next(struct link *link, uint32_t node)
+{
+    struct link_peer *peer = link_peer_find(link, node);
+    if (peer == NULL)
+        return NULL;
+    bool ask = link->hurry && !peer->asked && peer->kept != NULL;
+    struct outgoing *o = peer->ack_now || ask ? make_taken(peer) : NULL;
+    if (o != NULL)
+        return o;
+    if ((o = peer->next) != NULL) {
+        peer->next = o->next;
+        o->owners++;
+    }
+    return o;
+}
+
+void link_hurry(struct link *link)
+{
+    link->hurry = true;
+    for (uint32_t i = 0; i < link->cap; i++)
+        if (link->peers[i] != NULL && link->peers[i]->kept != NULL)
+            ready(link->peers[i]);
+}
+
+/* A time that has passed while this server itself stood still, as when it was stopped, says nothing
+ * of the peer. */
+static bool is_stuck(struct link_peer *peer, int64_t now)
+{
+    if (peer->progress_by == 0 || now < peer->progress_by)
+        return false;
+    bool late = now < peer->progress_by + STOOD_STILL_MS;
+    peer->progress_by = now + PROGRESS_MS;
+    return late;
+}
+
+static void on_due(void *arg, struct timer *timer)
+{
+    struct link_peer *peer = arg;
+    const struct link_env *env = &peer->link->env;
+    int64_t now = timers_now(env->timers);
+    if (peer->ack_by != 0 && now >= peer->ack_by) {
+        peer->ack_by = 0;
+        peer->ack_now = true;
+        ready(peer);
+    }
+    bool stuck = is_stuck(peer, now);
+    timer_at(timer, earlier(peer->ack_by, peer->progress_by));
+    if (stuck)
+        env->stuck(env->arg, peer->node);
+}
