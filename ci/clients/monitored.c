@@ -67,6 +67,74 @@ static void file(void)
     }
 }
 
+#ifdef PMIX_MONITOR_PROC_RESOURCE_USAGE
+/* @return what all of @p targets use of @p field, to be freed; libpmix asks its host for that of
+ * other nodes */
+static pmix_info_t *use_of(const char *key, const char *field, const char *target,
+                           pmix_data_array_t *targets, size_t *n)
+{
+    const bool yes = true;
+    pmix_info_t what, fields, directive, *results = NULL;
+    PMIX_INFO_LOAD(&fields, field, &yes, PMIX_BOOL);
+    pmix_data_array_t array = {.type = PMIX_INFO, .size = 1, .array = &fields};
+    PMIX_INFO_LOAD(&what, key, &array, PMIX_DATA_ARRAY);
+    PMIX_INFO_LOAD(&directive, target, targets, PMIX_DATA_ARRAY);
+    *n = 0;
+    CHECK_OK(PMIx_Process_monitor(&what, PMIX_SUCCESS, &directive, 1, &results, n), key);
+    PMIX_INFO_DESTRUCT(&what);
+    PMIX_INFO_DESTRUCT(&directive);
+    return results;
+}
+
+/* @return the value of @p key in an answer */
+static const pmix_value_t *part_of(const pmix_info_t *info, const char *key)
+{
+    CHECK(info->value.type == PMIX_DATA_ARRAY && info->value.data.darray->type == PMIX_INFO,
+          "%s is no array of infos", info->key);
+    const pmix_info_t *part = info->value.data.darray->array;
+    for (size_t i = 0; i < info->value.data.darray->size; i++)
+        if (PMIX_CHECK_KEY(&part[i], key))
+            return &part[i].value;
+    CHECK(false, "%s lacks %s", info->key, key);
+    return NULL;
+}
+
+/* Each process once, and each of the first two nodes. */
+static void usage(void)
+{
+    size_t n;
+    uint64_t ranks = 0;
+    uint32_t nodes[] = {0, 1}, seen = 0;
+    pmix_value_t *value = NULL;
+    pmix_proc_t *all = calloc(client.size, sizeof *all); /* libpmix takes one for a wildcard */
+    for (pmix_rank_t rank = 0; rank < client.size; rank++)
+        all[rank] = proc_of(rank);
+    pmix_data_array_t procs = {.type = PMIX_PROC, .size = client.size, .array = all},
+                      ids = {.type = PMIX_UINT32, .size = 2, .array = nodes};
+    step("what processes use");
+    pmix_info_t *found = use_of(PMIX_MONITOR_PROC_RESOURCE_USAGE, PMIX_PROC_PSS,
+                                PMIX_MONITOR_TARGET_PROCS, &procs, &n);
+    free(all);
+    CHECK_EQ(n, client.size, "processes");
+    for (size_t i = 0; i < n; i++) {
+        ranks |= UINT64_C(1) << part_of(&found[i], PMIX_PROCID)->data.proc->rank;
+        CHECK(part_of(&found[i], PMIX_PROC_PSS)->data.fval > 0, "a process without memory");
+    }
+    CHECK_EQ(ranks, (UINT64_C(1) << client.size) - 1, "ranks");
+    PMIX_INFO_FREE(found, n);
+    step("what nodes use");
+    found = use_of(PMIX_MONITOR_NODE_RESOURCE_USAGE, PMIX_NODE_MEM_TOTAL,
+                   PMIX_MONITOR_TARGET_NODEIDS, &ids, &n);
+    CHECK_OK(PMIx_Get(&client.all, PMIX_NUM_NODES, NULL, 0, &value), "PMIX_NUM_NODES");
+    CHECK_EQ(n, number_in(value, "nodes") < 2 ? 1 : 2, "nodes");
+    PMIX_VALUE_RELEASE(value);
+    for (size_t i = 0; i < n; i++)
+        seen |= 1u << part_of(&found[i], PMIX_NODEID)->data.uint32;
+    CHECK_EQ(seen, n == 1 ? 1 : 3, "node ids");
+    PMIX_INFO_FREE(found, n);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     pmix_status_t codes[] = {PMIX_MONITOR_HEARTBEAT_ALERT, PMIX_MONITOR_FILE_ALERT};
@@ -75,6 +143,11 @@ int main(int argc, char **argv)
     fence_all(false);
     beats();
     file();
+#ifdef PMIX_MONITOR_PROC_RESOURCE_USAGE
+    if (client.me.rank == client.size - 1)
+        usage();
+    fence_all(false);
+#endif
     if (client.me.rank != client.size - 1) { /* libpmix tells no process of its own events */
         CHECK_EQ(listen_count(listener, PMIX_MONITOR_HEARTBEAT_ALERT, PMIX_RANK_WILDCARD), 1,
                  "alerts of a heart");

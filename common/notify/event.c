@@ -10,6 +10,7 @@
 #include "common/notify/refuse.h"
 #include "common/notify/release.h"
 #include "common/nspace/foreign.h"
+#include "common/nspace/infos.h"
 #include "common/nspace/keys.h"
 #include "common/nspace/procs.h"
 #include "common/server/steps/steps.h"
@@ -44,17 +45,10 @@ static pmix_status_t copy_targets(struct notification *event, const pmix_value_t
 
 static pmix_status_t pack(struct notification *event, const pmix_info_t info[], size_t ninfo)
 {
-    pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {0};
-    pmix_status_t rc = PMIX_SUCCESS;
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    if (ninfo > INT32_MAX)
-        rc = refused(PMIX_ERR_BAD_PARAM, "event %d has %zu infos", event->code, ninfo);
-    else if (ninfo > 0)
-        rc = PMIx_Data_pack(NULL, &buffer, (void *)info, (int32_t)ninfo, PMIX_INFO);
-    if (rc == PMIX_SUCCESS && ninfo > 0)
-        rc = PMIx_Data_unload(&buffer, &bytes);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    pmix_status_t rc = ninfo > INT32_MAX ? refused(PMIX_ERR_BAD_PARAM, "event %d has %zu infos",
+                                                   event->code, ninfo)
+                                         : infos_pack(info, ninfo, &bytes);
     event->ninfo = (uint32_t)ninfo;
     event->infos = bytes.bytes;
     event->len = bytes.size;
@@ -296,31 +290,13 @@ void notification_give(pmix_status_t code, const pmix_proc_t *source, pmix_data_
 
 static pmix_status_t unpack(const void *infos, size_t len, uint32_t ninfo, pmix_info_t **info)
 {
-    pmix_data_buffer_t buffer;
-    pmix_byte_object_t bytes = {.bytes = malloc(len + 1), .size = len};
-    int32_t n = (int32_t)ninfo;
-    *info = NULL;
-    if (bytes.bytes == NULL)
-        return PMIX_ERR_NOMEM;
-    if (ninfo == 0) {
-        free(bytes.bytes);
-        return len == 0 ? PMIX_SUCCESS : PMIX_ERR_UNPACK_FAILURE;
-    }
-    memcpy(bytes.bytes, infos, len);
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t rc = PMIx_Data_load(&buffer, &bytes);
-    PMIX_INFO_CREATE(*info, ninfo);
-    if (*info == NULL)
-        rc = PMIX_ERR_NOMEM;
-    if (rc == PMIX_SUCCESS)
-        rc = PMIx_Data_unpack(NULL, &buffer, *info, &n, PMIX_INFO);
-    if (rc == PMIX_SUCCESS && (uint32_t)n != ninfo)
+    struct infos list = {0};
+    pmix_status_t rc = infos_unpack(&list, infos, len);
+    if (rc == PMIX_SUCCESS && list.n != ninfo)
         rc = PMIX_ERR_UNPACK_FAILURE;
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    if (rc != PMIX_SUCCESS && *info != NULL) {
-        PMIX_INFO_FREE(*info, ninfo);
-        *info = NULL;
-    }
+    if (rc != PMIX_SUCCESS)
+        infos_free(&list);
+    *info = list.info;
     return rc;
 }
 

@@ -125,3 +125,41 @@ void infos_free(struct infos *list)
     free(list->info);
     *list = (struct infos){0};
 }
+
+pmix_status_t infos_pack(const pmix_info_t info[], size_t n, pmix_byte_object_t *bytes)
+{
+    pmix_data_buffer_t buffer;
+    pmix_status_t rc = PMIX_SUCCESS;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    for (size_t i = 0; i < n && rc == PMIX_SUCCESS; i++)
+        rc = PMIx_Data_pack(NULL, &buffer, (void *)&info[i], 1, PMIX_INFO);
+    if (rc == PMIX_SUCCESS && n > 0)
+        rc = PMIx_Data_unload(&buffer, bytes);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return rc;
+}
+
+pmix_status_t infos_unpack(struct infos *list, const void *data, size_t len)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {.bytes = malloc(len + 1), .size = len};
+    pmix_info_t *next = NULL;
+    if (bytes.bytes == NULL || len == 0) {
+        free(bytes.bytes);
+        return bytes.bytes == NULL ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+    }
+    memcpy(bytes.bytes, data, len);
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t rc = PMIx_Data_load(&buffer, &bytes);
+    while (rc == PMIX_SUCCESS) {
+        int32_t one = 1;
+        next = infos_next(list);
+        rc = next == NULL ? PMIX_ERR_NOMEM : PMIx_Data_unpack(NULL, &buffer, next, &one, PMIX_INFO);
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    if (next != NULL) { /* the last one is none */
+        PMIX_INFO_DESTRUCT(next);
+        list->n--;
+    }
+    return rc == PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER ? PMIX_SUCCESS : rc;
+}

@@ -44,4 +44,11 @@ void infos_array(struct infos *list, const char *key, struct infos *array);
 
 void infos_free(struct infos *list);
 
+/** Packs infos by libpmix, one after another. @param bytes all zero; its bytes are the caller's to
+ * free, also after a failure */
+pmix_status_t infos_pack(const pmix_info_t info[], size_t n, pmix_byte_object_t *bytes);
+
+/** Appends what is packed so. @param list the caller frees it, also after a failure */
+pmix_status_t infos_unpack(struct infos *list, const void *data, size_t len);
+
 #endif

@@ -56,7 +56,11 @@ static const struct member members[] = {
     SERVED(tool_connected, "all", "PMIx_tool_init"),
     REFUSED(listener, "all", ""),
     SERVED(allocate, "all", "PMIx_Allocation_request"),
-    REFUSED(monitor, "all", "PMIx_Process_monitor"),
+#ifdef PMIX_MONITOR_PROC_RESOURCE_USAGE
+    SERVED(monitor, "from 6", "PMIx_Process_monitor"),
+#else
+    REFUSED(monitor, "before 6", "PMIx_Process_monitor"),
+#endif
     SERVED(get_credential, "all", "PMIx_Get_credential"),
     SERVED(validate_credential, "all", "PMIx_Validate_credential"),
     REFUSED(fabric, "all", "PMIx_Fabric_register, PMIx_Fabric_update"),

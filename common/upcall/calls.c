@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fence_nb, group, connect and disconnect, as libpmix hands them up. @thread PMIx's, unless said */
 #include "common/notify/refuse.h"
+#include "common/nspace/infos.h"
 #include "common/server/process/expiry.h"
 #include "common/server/steps/steps.h"
 #include "common/upcall/collective.h"
@@ -47,18 +48,16 @@ pmix_status_t upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_
  * @thread PMIx's */
 static int pack_group(struct collective *c, const pmix_info_t info[], size_t ninfo)
 {
-    pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {0};
-    pmix_status_t rc = PMIX_SUCCESS;
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_info_t *some = malloc((ninfo + 1) * sizeof *some); /* their values are the call's */
     bool endpoints = !mixes_jobs(c);
-    for (size_t i = 0; i < ninfo && rc == PMIX_SUCCESS; i++)
+    size_t n = 0;
+    for (size_t i = 0; i < ninfo && some != NULL; i++)
         if ((PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA) && endpoints) ||
             PMIX_CHECK_KEY(&info[i], PMIX_GROUP_INFO) || PMIX_CHECK_KEY(&info[i], PMIX_PROC_DATA))
-            rc = PMIx_Data_pack(NULL, &buffer, (void *)&info[i], 1, PMIX_INFO);
-    if (rc == PMIX_SUCCESS && buffer.bytes_used > 0)
-        rc = PMIx_Data_unload(&buffer, &bytes);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+            some[n++] = info[i];
+    pmix_status_t rc = some != NULL ? infos_pack(some, n, &bytes) : PMIX_ERR_NOMEM;
+    free(some);
     c->payload = bytes.bytes;
     c->own_len = bytes.size;
     return rc == PMIX_SUCCESS ? 0 : -1;

@@ -70,30 +70,16 @@ static void add_contribution(struct outcome *o, pmix_info_t *info, bool has_cont
 
 static void add_entry(struct outcome *o, const struct engine_entry *entry, bool has_context_id)
 {
-    pmix_data_buffer_t buffer;
-    pmix_byte_object_t bytes = {.bytes = malloc(entry->len + 1), .size = entry->len};
-    if (bytes.bytes == NULL) {
-        o->status = PMIX_ERR_NOMEM;
-        return;
-    }
-    memcpy(bytes.bytes, entry->data, entry->len);
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t rc = PMIx_Data_load(&buffer, &bytes);
-    while (rc == PMIX_SUCCESS) {
-        pmix_info_t info;
-        int32_t one = 1;
-        PMIX_INFO_CONSTRUCT(&info);
-        rc = PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO);
-        if (rc == PMIX_SUCCESS)
-            add_contribution(o, &info, has_context_id);
-        PMIX_INFO_DESTRUCT(&info);
-    }
-    if (rc != PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER) {
+    struct infos list = {0};
+    pmix_status_t rc = infos_unpack(&list, entry->data, entry->len);
+    for (size_t i = 0; i < list.n; i++)
+        add_contribution(o, &list.info[i], has_context_id);
+    infos_free(&list);
+    if (rc != PMIX_SUCCESS) {
         log_error("group \"%s\": a contribution cannot be read: %s", o->collective->id,
                   PMIx_Error_string(rc));
         o->status = rc;
     }
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
 /* PMIX_GROUP_MEMBERSHIP: by group rank, without wildcards, the same on every server. */

@@ -45,7 +45,7 @@ static pmix_server_module_t module = {
     .listener = refused_listener,
     .tool_connected = upcall_tool_connected,
     .allocate = upcall_allocate,
-    .monitor = refused_monitor,
+    .monitor = upcall_monitor,
     .get_credential = upcall_get_credential,
     .validate_credential = upcall_validate_credential,
     .iof_pull = upcall_iof_pull,
@@ -82,7 +82,7 @@ int upcall_open(struct server *server, struct err *err)
     upcall_watch_soon(server);
     upcall_save_memory(server);
     server->topology = topology_new();
-    PMIX_INFO_CREATE(info, 8);
+    PMIX_INFO_CREATE(info, 9);
     /* The macro may use its arguments more than once. */
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
@@ -91,11 +91,12 @@ int upcall_open(struct server *server, struct err *err)
     PMIX_INFO_LOAD(&info[4], PMIX_HOSTNAME, boot_here(boot)->name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[5], PMIX_IOF_LOCAL_OUTPUT, &no, PMIX_BOOL);
     PMIX_INFO_LOAD(&info[6], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[7], PMIX_NODEID, &rank, PMIX_UINT32);
     if (server->topology != NULL)
-        topology_info(server->topology, &info[7]);
-    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 8 : 7);
-    info[7].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
-    PMIX_INFO_FREE(info, 8);
+        topology_info(server->topology, &info[8]);
+    pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 9 : 8);
+    info[8].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
+    PMIX_INFO_FREE(info, 9);
     if (rc != PMIX_SUCCESS)
         return err_set(err, "PMIx_server_init of libpmix %s failed: %s", PMIx_Get_version(),
                        PMIx_Error_string(rc));

@@ -83,15 +83,10 @@ static int make_lists(const struct collective *c, struct proclist *leaders, stru
 /* Appends the lists to what the contribution has. */
 static int put(struct collective *c, const struct wire_out *lists)
 {
-    pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {0}, object = {.bytes = (char *)lists->data, .size = lists->len};
     pmix_info_t info;
     PMIX_INFO_LOAD(&info, MUSTER_GROUP_ORDER, &object, PMIX_BYTE_OBJECT);
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t rc = PMIx_Data_pack(NULL, &buffer, &info, 1, PMIX_INFO);
-    if (rc == PMIX_SUCCESS)
-        rc = PMIx_Data_unload(&buffer, &bytes);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    pmix_status_t rc = infos_pack(&info, 1, &bytes);
     PMIX_INFO_DESTRUCT(&info);
     char *all = rc == PMIX_SUCCESS ? realloc(c->payload, c->len + bytes.size) : NULL;
     if (all != NULL) {

@@ -106,8 +106,11 @@ UPCALL(upcall_get_credential, get_cred);
 UPCALL(upcall_validate_credential, validate_cred);
 /** Calls that wait for munged are dropped. @thread the loop's, after libpmix ended */
 void upcall_close_credentials(struct server *server);
-/** Signals for processes of the step, and a context id for PMIx_Group_invite. */
+/** Signals, checkpoints and sets of processes of the step, and a context id for PMIx_Group_invite.
+ */
 UPCALL(upcall_job_control, job_control);
+/** What other nodes use: see monitor.c. libpmix has the other monitors. */
+UPCALL(upcall_monitor, monitor);
 
 /* What other servers ask; @thread the loop's */
 
@@ -134,6 +137,9 @@ void upcall_free_allocations(struct server *server);
 /** Answers ASK_QUERY: u8 parts, then, of a question to all, ranges of the servers that are meant:
  * see server_hooks. */
 int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
+                            struct wire_out *out);
+/** Answers ASK_USAGE: see monitor.c. */
+int32_t upcall_answer_usage(struct server *server, const void *body, size_t len,
                             struct wire_out *out);
 /** Answers ASK_CONTROL: see control.c. @return PMIX_SUCCESS; PMIX_ERR_NOT_FOUND: no such request
  * waits here; or why it cannot be */

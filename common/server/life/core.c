@@ -88,6 +88,7 @@ static void describe_ask(void *arg, uint32_t node, enum ask_topic topic, const v
                  : topic == ASK_FAR        ? "a question for processes of another step"
                  : topic == ASK_CHECKPOINT ? "a checkpoint"
                  : topic == ASK_CONTROL    ? "what job control has all servers do"
+                 : topic == ASK_USAGE      ? "what the nodes use"
                  : topic == ASK_QUERY      ? "a question for groups and sets"
                                            : "a question for the state",
                  name);
@@ -148,6 +149,8 @@ static int32_t answer(struct server *server, enum ask_topic topic, const void *b
         return upcall_answer_query(server, body, len, out);
     case ASK_STATUS:
         return status_answer(server, out);
+    case ASK_USAGE:
+        return upcall_answer_usage(server, body, len, out);
     case ASK_CONTROL:
         return upcall_answer_control(server, body, len);
     default:

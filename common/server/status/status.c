@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 static const char *const topic_names[ASK_TOPICS] = {
-    [ASK_MODEX] = "modex",    [ASK_QUERY] = "query",   [ASK_STATUS] = "status",
-    [ASK_DATA] = "data",      [ASK_OUTPUT] = "output", [ASK_INPUT] = "input",
-    [ASK_READY] = "ready",    [ASK_FAR] = "far",       [ASK_CHECKPOINT] = "checkpoint",
-    [ASK_CONTROL] = "control"};
+    [ASK_MODEX] = "modex",     [ASK_QUERY] = "query",   [ASK_STATUS] = "status",
+    [ASK_DATA] = "data",       [ASK_OUTPUT] = "output", [ASK_INPUT] = "input",
+    [ASK_READY] = "ready",     [ASK_FAR] = "far",       [ASK_CHECKPOINT] = "checkpoint",
+    [ASK_CONTROL] = "control", [ASK_USAGE] = "usage"};
 
 static void put(json_object *to, const char *key, json_object *value)
 {
