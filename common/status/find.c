@@ -303,10 +303,12 @@ struct find_step *find_steps(const struct find *find, size_t *n, struct err *err
     if (search.failed.text[0] != '\0')
         err_set(err, "%s", search.failed.text);
     else if (*n == 0)
-        err_set(err, "no step or job%s%s has a server on this node; looked in %s",
-                find->uid == (uid_t)-1 ? "" : " of ",
-                find->uid == (uid_t)-1 ? "" : find_user_name(find->uid, one, sizeof one),
-                search.where);
+        err_set(
+            err,
+            "no step or job%s%s has a server on this node; looked in %s; of one on other nodes: "
+            "muster-status --stacks STEP",
+            find->uid == (uid_t)-1 ? "" : " of ",
+            find->uid == (uid_t)-1 ? "" : find_user_name(find->uid, one, sizeof one), search.where);
     if (err->text[0] != '\0') {
         free(search.steps);
         return NULL;
