@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* muster-attach: runs a command beside the tasks of a step, on each of its nodes.
  * man/muster-attach.1 has the rest. Started by hand, it starts itself on the nodes, with --here. */
-#include "common/conf/conf_file.h"
 #include "common/server/status/status.h"
 #include "common/status/attach.h"
 #include "common/status/commands.h"
 #include "common/status/here.h"
+#include "common/status/options.h"
 #include "common/status/reach.h"
-#include "common/status/user.h"
-#include "common/util/log.h"
-#include "muster_version.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,12 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_MS = 1000 * (STATUS_LIFE_S + 1), EXIT_USAGE = 2, WORDS_MAX = 12 };
+enum { ANSWER_MS = 1000 * (STATUS_LIFE_S + 1), WORDS_MAX = 12 };
 
 struct options {
     bool here;         /* on a node, started by another one */
     const char *ranks; /* NULL: all */
-    const char *user;  /* as given; NULL: not */
     char **command;    /* up to a NULL */
 };
 
@@ -62,50 +57,16 @@ static void usage(FILE *out)
 /* @return 0 and the options, or the status to end with + 1 */
 static int read_options(int argc, char **argv, struct find *find, struct options *options)
 {
-    static const struct option names[] = {{"here", no_argument, NULL, 'H'},
-                                          {"ranks", required_argument, NULL, 'r'},
-                                          {"user", required_argument, NULL, 'u'},
-                                          {"dir", required_argument, NULL, 'd'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int c;
-    while ((c = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
-        switch (c) {
-        case 'H':
-            options->here = true;
-            break;
-        case 'r':
-            options->ranks = optarg;
-            if (attach_is_ranks(optarg))
-                break;
-            fprintf(stderr, "muster-attach: --ranks: %s is no list such as 0-3,5\n", optarg);
-            return 1 + EXIT_USAGE;
-        case 'u':
-            options->user = optarg;
-            if (user_read(optarg, &find->uid))
-                break;
-            fprintf(stderr, "muster-attach: --user: there is no user %s\n", optarg);
-            return 1 + EXIT_USAGE;
-        case 'd':
-            find->dir = optarg;
-            find->only = true;
-            break;
-        case 'V':
-            puts("muster-attach " MUSTER_VERSION);
-            return 1;
-        case 'h':
-            usage(stdout);
-            return 1;
-        default:
-            usage(stderr);
-            return 1 + EXIT_USAGE;
-        }
-    }
-    if (optind + 2 >= argc || strcmp(argv[optind + 1], "--") != 0) {
-        usage(stderr);
-        return 1 + EXIT_USAGE;
-    }
+    const struct options_row rows[] = {{"here", no_argument, &options->here, NULL, NULL, NULL},
+                                       {"ranks", required_argument, NULL, &options->ranks,
+                                        attach_is_ranks, "no list such as 0-3,5"},
+                                       {NULL, 0, NULL, NULL, NULL, NULL}};
+    const struct options_tool tool = {"muster-attach", "+", usage, rows};
+    int done = options_read(&tool, argc, argv, find);
+    if (done == 0 && (optind + 2 >= argc || strcmp(argv[optind + 1], "--") != 0))
+        done = options_refuse(&tool);
+    if (done != 0)
+        return done;
     find->step = argv[optind];
     options->command = argv + optind + 2;
     return 0;
@@ -144,8 +105,11 @@ static int everywhere(const struct find *find, const struct options *options, st
     const char **rest = calloc(count + 2, sizeof *rest);
     if (words[0] == NULL || rest == NULL)
         return err_set(err, "out of memory");
+    char uid[16] = "";
+    if (geteuid() == 0 && find->uid != (uid_t)-1)
+        snprintf(uid, sizeof uid, "%u", (unsigned)find->uid);
     const char *const given[][2] = {{"--ranks", options->ranks},
-                                    {"--user", geteuid() == 0 ? options->user : NULL},
+                                    {"--user", uid[0] != '\0' ? uid : NULL},
                                     {"--dir", find->only ? find->dir : NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i][1] != NULL) {
@@ -165,24 +129,13 @@ int main(int argc, char **argv)
 {
     struct find find = {.places = status_places, .ms = ANSWER_MS};
     struct options options = {0};
-    char tmpdir[CONF_PATH_SIZE], name[FIND_STEP_MAX + 1];
+    struct options_room room;
     struct err err = {0};
-    int status = -1;
-    find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
-    int done = read_options(argc, argv, &find, &options);
+    int status = -1, done = read_options(argc, argv, &find, &options);
     if (done != 0)
         return done - 1;
-    if (find_job(&find, find.step, name, sizeof name))
-        find.step = name;
-    if (find.dir == NULL)
-        find.dir = user_dir(tmpdir, &err);
-    if (find.dir != NULL && options.here)
-        status = attach_here(&find, options.ranks, options.command, &err);
-    else if (find.dir != NULL)
-        status = everywhere(&find, &options, &err);
-    if (status >= 0)
-        return status;
-    log_mask(err.text);
-    fprintf(stderr, "muster-attach: %s\n", err.text);
-    return 1;
+    if (options_complete(&find, &room, &err) == 0)
+        status = options.here ? attach_here(&find, options.ranks, options.command, &err)
+                              : everywhere(&find, &options, &err);
+    return status >= 0 ? status : options_fail("muster-attach", &err);
 }

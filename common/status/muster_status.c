@@ -6,18 +6,16 @@
 #include "common/status/find.h"
 #include "common/status/here.h"
 #include "common/status/kept.h"
+#include "common/status/options.h"
 #include "common/status/program.h"
 #include "common/status/stacks.h"
 #include "common/status/stats.h"
 #include "common/status/trace_merge.h"
-#include "common/status/user.h"
 #include "common/status/words.h"
 #include "common/util/log.h"
 #include "include/muster.h"
-#include "muster_version.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +25,7 @@ enum {
     ANSWER_MS = 1000 * (STATUS_LIFE_S + 1), /* the server has given up by then */
     MEMORY_MAX = 1 << 30,
     WATCH_MAX = 3600,
+    EXIT_USAGE = 2,
 };
 
 struct output {
@@ -135,106 +134,68 @@ static bool is_file(const char *step)
     return strchr(step, '/') != NULL;
 }
 
-/* @return 0 and the options in @p find, or the status to end with + 1 */
-static int read_options(int argc, char **argv, struct find *find, struct output *output)
+static bool is_full(const char *text)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"local", no_argument, NULL, 'l'},
-                                            {"user", required_argument, NULL, 'u'},
-                                            {"dir", required_argument, NULL, 'd'},
-                                            {"watch", optional_argument, NULL, 'w'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"stacks", optional_argument, NULL, 'k'},
-                                            {"pieces", no_argument, NULL, 'p'},
-                                            {"stats", no_argument, NULL, 's'},
-                                            {"openmetrics", no_argument, NULL, 'm'},
-                                            {"trace", no_argument, NULL, 't'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    int c;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (c) {
-        case 'j':
-            output->json = true;
-            break;
-        case 's':
-            output->stats = true;
-            break;
-        case 't':
-            output->traces = argv;
-            break;
-        case 'm':
-            output->stats = output->openmetrics = true;
-            break;
-        case 'l':
-            find->all = false;
-            break;
-        case 'd':
-            find->dir = optarg;
-            find->only = true;
-            break;
-        case 'p':
-            output->pieces = true;
-            break;
-        case 'k':
-            output->stacks = true;
-            output->full = optarg != NULL;
-            if (optarg == NULL || strcmp(optarg, "full") == 0)
-                break;
-            fprintf(stderr, "muster-status: --stacks: %s is not \"full\"\n", optarg);
-            return 3;
-        case 'u':
-            if (user_read(optarg, &find->uid))
-                break;
-            fprintf(stderr, "muster-status: --user: there is no user %s\n", optarg);
-            return 3;
-        case 'w':
-            output->watch = optarg == NULL ? 2 : atoi(optarg);
-            if (output->watch >= 1 && output->watch <= WATCH_MAX)
-                break;
-            fprintf(stderr, "muster-status: --watch: %s is not 1 to %d seconds\n", optarg,
-                    WATCH_MAX);
-            return 3;
-        case 'V':
-            puts("muster-status " MUSTER_VERSION);
-            return 1;
-        case 'h':
-            usage(stdout);
-            return 1;
-        default:
-            usage(stderr);
-            return 3;
-        }
-    }
-    if (output->traces != NULL) {
-        output->traces = argv + optind;
-        return 0;
-    }
-    if (optind < argc - 1) {
-        usage(stderr);
-        return 3;
-    }
-    find->step = argv[optind]; /* NULL: none is named */
+    return strcmp(text, "full") == 0;
+}
+
+static bool is_watch(const char *text)
+{
+    return atoi(text) >= 1 && atoi(text) <= WATCH_MAX;
+}
+
+/* Whether options and step go together. @return 0, or the status to end with + 1 */
+static int check(const struct find *find, const struct output *output)
+{
     const char *what = output->openmetrics ? "--openmetrics"
                        : output->stats     ? "--stats"
                                            : "--stacks";
-    const char *other = output->stacks ? "--stacks" : "--json";
-    if (output->stats && (output->stacks || (output->openmetrics && output->json))) {
-        fprintf(stderr, "muster-status: give %s or %s, not both\n", other, what);
-        return 3;
-    }
-    if (find->step != NULL && is_file(find->step) && (!output->stats || output->watch > 0)) {
+    if (output->stats && (output->stacks || (output->openmetrics && output->json)))
+        fprintf(stderr, "muster-status: give %s or %s, not both\n",
+                output->stacks ? "--stacks" : "--json", what);
+    else if (find->step != NULL && is_file(find->step) && (!output->stats || output->watch > 0))
         fprintf(stderr,
                 "muster-status: %s: a file is of a step that has ended: give --stats or "
                 "--openmetrics, and no --watch\n",
                 find->step);
-        return 3;
-    }
-    if (find->step != NULL || !(output->stats || output->stacks || output->pieces))
+    else if (find->step == NULL && (output->stats || output->stacks || output->pieces))
+        fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n",
+                what, what);
+    else
         return 0;
-    fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n", what,
-            what);
-    return 3;
+    return 1 + EXIT_USAGE;
+}
+
+/* @return 0 and the options in @p find, or the status to end with + 1 */
+static int read_options(int argc, char **argv, struct find *find, struct output *output)
+{
+    bool watches = false, local = false, traces = false;
+    const char *seconds = NULL, *full = NULL;
+    const struct options_row rows[] = {
+        {"json", no_argument, &output->json, NULL, NULL, NULL},
+        {"stats", no_argument, &output->stats, NULL, NULL, NULL},
+        {"openmetrics", no_argument, &output->openmetrics, NULL, NULL, NULL},
+        {"stacks", optional_argument, &output->stacks, &full, is_full, "not \"full\""},
+        {"pieces", no_argument, &output->pieces, NULL, NULL, NULL},
+        {"local", no_argument, &local, NULL, NULL, NULL},
+        {"trace", no_argument, &traces, NULL, NULL, NULL},
+        {"watch", optional_argument, &watches, &seconds, is_watch, "not 1 to 3600 seconds"},
+        {NULL, 0, NULL, NULL, NULL, NULL}};
+    const struct options_tool tool = {"muster-status", "", usage, rows};
+    int done = options_read(&tool, argc, argv, find);
+    if (done != 0)
+        return done;
+    find->all = !local;
+    output->stats |= output->openmetrics;
+    output->full = full != NULL;
+    output->watch = seconds != NULL ? atoi(seconds) : watches ? 2 : 0;
+    output->traces = traces ? argv + optind : NULL;
+    if (traces)
+        return 0;
+    if (optind < argc - 1)
+        return options_refuse(&tool);
+    find->step = argv[optind]; /* NULL: none is named */
+    return check(find, output);
 }
 
 /* Without a step: all steps that have a server here, a line each. */
@@ -350,36 +311,26 @@ static void watch(const struct find *find, const struct output *output, struct e
 
 int main(int argc, char **argv)
 {
-    struct find find = {.places = status_places, .all = true, .ms = ANSWER_MS};
+    struct find find = {.places = status_places, .ms = ANSWER_MS};
     struct output output = {0};
-    char tmpdir[CONF_PATH_SIZE], name[FIND_STEP_MAX + 1];
+    struct options_room room;
     struct err err = {0};
     /* An admin who asks for a hostile user's step must not run out of memory by what its server
      * answers. */
     output.memory = program_limit_memory(MEMORY_MAX);
-    find.uid = geteuid() == 0 ? (uid_t)-1 : geteuid();
     int done = read_options(argc, argv, &find, &output);
     if (done != 0)
         return done - 1;
-    size_t ntraces = 0;
-    while (output.traces != NULL && output.traces[ntraces] != NULL)
-        ntraces++;
-    if (find.step != NULL && find_job(&find, find.step, name, sizeof name))
-        find.step = name;
     if (output.traces != NULL)
-        trace_merge(stdout, stderr, output.traces, ntraces, &err);
-    else if (find.dir == NULL)
-        find.dir = user_dir(tmpdir, &err);
-    if (find.dir != NULL && output.pieces)
+        trace_merge(stdout, stderr, output.traces, (size_t)(argc - optind), &err);
+    else if (options_complete(&find, &room, &err) != 0)
+        ; /* the reason is in err */
+    else if (output.pieces)
         say_pieces(&find, &output, &err);
-    else if (find.dir != NULL && output.watch > 0)
+    else if (output.watch > 0)
         watch(&find, &output, &err);
-    else if (find.dir != NULL)
+    else
         look(&find, &output, &err);
     flush(&err);
-    if (err.text[0] == '\0')
-        return 0;
-    log_mask(err.text);
-    fprintf(stderr, "muster-status: %s\n", err.text);
-    return 1;
+    return err.text[0] == '\0' ? 0 : options_fail("muster-status", &err);
 }
