@@ -438,7 +438,7 @@ bool launch_end(struct launch *launch)
     launch_tell(launch, BOOT_LEAVE, 0, 0);
     bool ended = wait_for_end(launch, LEAVE_MS, BOOT_STAY_MAX_MS);
     if (!ended) {
-        log_error("muster-server on node %s did not leave within %d s and is %s", launch->node,
+        log_cause("muster-server on node %s did not leave within %d s and is %s", launch->node,
                   LEAVE_MS / 1000, launch->pidfd >= 0 ? "killed" : "left behind");
         force(launch);
         wait_for_end(launch, KILL_MS, 0);

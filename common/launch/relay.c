@@ -34,6 +34,8 @@ static enum log_level take_level(const char **text)
         return strstr(p, RELAY_NO_LIBRARY) != NULL ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO;
     *text = p + 3;
     switch (p[1]) {
+    case '2':
+        return LOG_LEVEL_CAUSE;
     case '4':
         return LOG_LEVEL_WARNING;
     case '5':
@@ -73,7 +75,7 @@ static void finish_line(struct relay *relay)
         relay->window = now_ms();
         relay->count = 0;
     }
-    if (level == LOG_LEVEL_ERROR)
+    if (level <= LOG_LEVEL_ERROR)
         keep(relay->last_error, sizeof(relay->last_error), text);
     if (text == relay->line) {
         keep(relay->last_words, sizeof(relay->last_words), text);

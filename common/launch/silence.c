@@ -30,7 +30,7 @@ static void tell(const char *node, pid_t server)
     char state = state_of(server);
     bool stopped = state == 'T' || state == 't';
 
-    log_error(
+    log_cause(
         "muster-server on node %s has not answered for %d s: its process %d there is %s "
         "(state %c), and tasks on that node that call PMIx wait for it; %s, or kill it, which "
         "ends them",
@@ -48,6 +48,6 @@ bool silence_asks(struct silence *silence, const char *node, pid_t server)
 void silence_ends(struct silence *silence, const char *node)
 {
     if (silence->asked == SILENCE_TOLD)
-        log_error("muster-server on node %s answers again", node);
+        log_cause("muster-server on node %s answers again", node);
     silence->asked = 0;
 }

@@ -447,7 +447,7 @@ pmix_status_t directives_check(enum directives_call call, const char *of, const 
         char why[700];
         pmix_status_t rc = directive_fault(call, &info[i], why, sizeof why);
         enum log_level level = (call & COLLECTIVE) != 0 && rc == PMIX_ERR_NOT_SUPPORTED
-                                   ? LOG_LEVEL_ERROR
+                                   ? LOG_LEVEL_CAUSE
                                    : LOG_LEVEL_INFO;
         if (rc != PMIX_SUCCESS)
             refused_at(level, rc, "%s%s%s%s%s: %s", name, *of != '\0' ? " of " : "", quote, of,

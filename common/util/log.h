@@ -14,6 +14,8 @@
 
 /** Levels, with the numbers of syslog(3), so that they mean the same to every sink. */
 enum log_level {
+    LOG_LEVEL_CAUSE = 2,   /**< an error that many nodes of a step may have alike: where there is a
+                                way, the user reads it once */
     LOG_LEVEL_ERROR = 3,   /**< an operation or the step fails; the user must see it */
     LOG_LEVEL_WARNING = 4, /**< something is odd, nothing failed */
     LOG_LEVEL_INFO = 6,    /**< what an admin wants to see of a healthy step */
@@ -70,6 +72,7 @@ bool log_is_text(const char *text, size_t len);
  * '?', because peers and users choose parts of it. @thread any */
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+#define log_cause(...) log_write(LOG_LEVEL_CAUSE, __VA_ARGS__)
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)

@@ -63,7 +63,8 @@ int log_own_open(struct log_own *own, const char *path, const char *node, struct
 
 static void write_line(const struct log_own *own, enum log_level level, const char *text)
 {
-    static const char *const words[] = {[LOG_LEVEL_ERROR] = "error",
+    static const char *const words[] = {[LOG_LEVEL_CAUSE] = "error",
+                                        [LOG_LEVEL_ERROR] = "error",
                                         [LOG_LEVEL_WARNING] = "warning",
                                         [LOG_LEVEL_INFO] = "info",
                                         [LOG_LEVEL_DEBUG] = "debug"};

@@ -12,6 +12,7 @@
 #include "common/util/text.h"
 #include "common/util/thread.h"
 #include "plugins/slurm/agent_callers.h"
+#include "plugins/slurm/agent_causes.h"
 #include "plugins/slurm/agent_children.h"
 #include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_parent.h"
@@ -43,6 +44,7 @@ struct agent {
     struct callers callers;
     struct children *children;
     struct resizes *resizes;
+    struct causes causes;
     char program[PATH_MAX];   /* srun */
     char directory[PATH_MAX]; /* where that is */
     int parent;               /* the agent that has started this srun, or -1 */
@@ -114,6 +116,8 @@ static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *fr
         return take_status(a, &frame->body);
     case AGENT_LINE:
         return take_line(a, &frame->body);
+    case AGENT_CAUSE:
+        return causes_take(&a->causes, &frame->body, now_ms()) ? AGENT_TAKEN : AGENT_REFUSED;
     case AGENT_STARTED:
         a->owes = false;
         return agent_parent_tell(a->parent, &frame->body) ? AGENT_TAKEN : AGENT_REFUSED;
@@ -230,8 +234,9 @@ static int look_at_clock(struct agent *a)
     callers_tick(&a->callers, now);
     children_tick(a->children, now);
     resizes_tick(a->resizes, now);
+    causes_tick(&a->causes, now);
     int64_t next = soonest(callers_next(&a->callers, now), children_next(a->children));
-    next = soonest(next, resizes_next(a->resizes));
+    next = soonest(next, soonest(resizes_next(a->resizes), causes_next(&a->causes)));
     if (a->stopping && a->owes)
         next = soonest(next, a->owes_until);
     if (a->stopping && a->awaits_line)
@@ -330,6 +335,7 @@ static int describe(struct agent *a, const struct slurm_abi_step_id *step)
 static void free_agent(struct agent *a)
 {
     callers_close(&a->callers);
+    causes_end(&a->causes);
     children_free(a->children);
     resizes_free(a->resizes);
     if (a->stop >= 0)

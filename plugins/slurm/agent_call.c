@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* muster-server's calls to the agent in srun: HELLO and WELCOME, one frame and its answer. */
+/* Calls to the agent in srun: HELLO and WELCOME, one frame and its answer. */
 #include "plugins/slurm/agent_call.h"
 
 #include "common/util/clock.h"
@@ -13,7 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ANSWER_BYTES = SEAL_HEAD + AGENT_HEAD + 8 + SEAL_TAG };
+enum {
+    ANSWER_BYTES = SEAL_HEAD + AGENT_HEAD + 8 + SEAL_TAG,
+    CAUSE_TRIES = 3,
+};
 
 static int wait_ready(int fd, short events, int64_t by)
 {
@@ -104,7 +107,7 @@ static int put_hello(const struct agent_address *address, const struct agent_lin
     if (made) {
         wire_put_raw(out, proof, sizeof proof);
         wire_put_raw(out, line->point, SEAL_POINT);
-        made = auth_write(out, getuid(), payload.data, payload.len, ms);
+        made = auth_write(out, geteuid(), payload.data, payload.len, ms);
     }
     agent_frame_end(out, begin);
     wire_out_free(&payload);
@@ -130,7 +133,7 @@ static int read_welcome(int fd, const struct agent_address *address, struct agen
         return err_set(err, "its answer is none");
     agent_payload(address, line->point, point, &payload);
     bool good = !payload.failed &&
-                auth_read(&frame.body, getuid(), payload.data, payload.len, deadline_left(by)) &&
+                auth_read(&frame.body, geteuid(), payload.data, payload.len, deadline_left(by)) &&
                 agent_line_agree(line, SEAL_CALLER, address, point);
     wire_out_free(&payload);
     return good ? 0 : err_set(err, "it is not srun: its credential is not of this step's user");
@@ -240,6 +243,23 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
     const char *why = ending->told || ending->why == NULL ? "" : ending->why;
     wire_put_block(&frame, why, strnlen(why, AGENT_TEXT_MAX - 1));
     return call(address, &frame, begin, ms, err);
+}
+
+/* The agent may have had too many callers at once to know this one in time. */
+int agent_call_cause(const char *address, const char *node, const char *text, int ms,
+                     struct err *err)
+{
+    int64_t by = now_ms() + ms;
+    int rc = -1;
+    for (int tries = 0; rc != 0 && tries < CAUSE_TRIES && deadline_left(by) > 0; tries++) {
+        struct wire_out frame = {0};
+        size_t begin = agent_frame_begin(&frame, AGENT_CAUSE);
+        wire_put_str(&frame, node);
+        wire_put_block(&frame, text, strnlen(text, AGENT_TEXT_MAX - 1));
+        *err = (struct err){0};
+        rc = call(address, &frame, begin, deadline_left(by), err);
+    }
+    return rc;
 }
 
 int agent_call_line(const char *address, const char *text, int ms, struct err *err)

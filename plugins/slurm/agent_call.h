@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * muster-server's calls to the agent in srun (agent.h).
+ * Calls to the agent in srun (agent.h), of muster-server, and of slurmstepd with the rights of the
+ * job's user (herald.h).
  */
 #ifndef MUSTER_SLURM_AGENT_CALL_H
 #define MUSTER_SLURM_AGENT_CALL_H
@@ -23,6 +24,11 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
 /** Gives the agent a line for the user's terminal, or, by "", says that there will be one. The rest
  * as above. */
 int agent_call_line(const char *address, const char *text, int ms, struct err *err);
+
+/** Gives the agent a line that many nodes may have alike: it makes one of all. The rest as above.
+ * @param node this one's name */
+int agent_call_cause(const char *address, const char *node, const char *text, int ms,
+                     struct err *err);
 
 /** Gives the agent one frame, and stays: what it says next can be read from the socket, by @p line.
  * @param frame with its head @param line zero; open when a socket is returned, for

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What muster-server and the agent in srun say to each other (docs/wire.md, "The agent in srun").
+ * What muster-server, slurmstepd's plugin and the agent in srun say to each other (docs/wire.md,
+ * "The agent in srun").
  *
  * Each frame is u32 type, u32 version, u32 length and so many bytes of body, all big-endian. A
  * later version of a type has more at its body's end; a receiver reads what it knows. A type that
@@ -34,6 +35,8 @@ enum agent_type {
                              step ends, and srun waits for it for some seconds */
     AGENT_ALLOCATE = 12,  /**< a change of the job's allocation: alloc_wire.h */
     AGENT_ALLOCATED = 13, /**< the answer to it, once: alloc_wire.h */
+    AGENT_CAUSE = 14, /**< str node, str: a line for the user's terminal that many nodes may have
+                         alike, of which the agent makes one (agent_causes.h) */
 };
 
 enum agent_result {

@@ -359,7 +359,7 @@ int facts_read(struct facts *facts, char *const *env, struct err *err)
     char *template = NULL;
     int rc = -1;
     *facts = (struct facts){0};
-    if (find_self(facts, err) == 0 && find_runs(facts, err) == 0 && find_user(facts, err) == 0 &&
+    if (find_self(facts, err) == 0 && find_user(facts, err) == 0 && find_runs(facts, err) == 0 &&
         find_tmpfs(facts, err) == 0 && layout_read(facts, env, err) == 0 &&
         (facts->njobs == 1 || find_runs(facts, err) == 0) &&
         allocation_read(&facts->boot, facts->jobs, facts->njobs, err) == 0)

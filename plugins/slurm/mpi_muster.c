@@ -12,6 +12,7 @@
  *
  *     prefork   (root, main thread)    facts → temporary directory → listening socket →
  *                                      muster-server as the user → environment of each task → watch
+ *                                      or, where that fails: why → srun's agent (herald.h)
  *     task      (user, forked child)   that environment into the task, its pid to the watch
  *     fini      (root, main thread)    the watch stops, the server leaves, nothing stays behind
  *
@@ -30,6 +31,7 @@
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/cgroup.h"
 #include "plugins/slurm/facts.h"
+#include "plugins/slurm/herald.h"
 #include "plugins/slurm/listener.h"
 #include "plugins/slurm/mpi_conf.h"
 #include "plugins/slurm/own_program.h"
@@ -66,6 +68,8 @@ EXPORT int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char **
 EXPORT int init(void);
 EXPORT int fini(void);
 
+enum { WHY_MAX = sizeof(((struct err *)0)->text) + 256 };
+
 /** A step on this node. */
 struct session {
     pid_t owner; /**< that ran prefork: forked children have a copy of all this */
@@ -74,18 +78,26 @@ struct session {
     struct listener listener;
     struct launch launch;
     struct task_env env;
-    struct watch *watch; /**< NULL: the step is not known, and nothing can end it */
-    struct door door;    /**< for tasks that no server serves */
-    struct err refusal;  /**< why there is no server; empty: there is one */
+    struct watch *watch;   /**< NULL: the step is not known, and nothing can end it */
+    struct door door;      /**< for tasks that no server serves */
+    struct err refusal;    /**< why there is no server; empty: there is one */
+    struct herald *herald; /**< for lines that many nodes may have alike; NULL: they are logged */
 };
 
 static struct session *session;
 
+static void log_for_user(const char *line)
+{
+    slurm_abi_error("mpi/muster: %s", line);
+}
+
 static void slurm_sink(void *arg, enum log_level level, const char *text)
 {
     (void)arg;
-    if (level <= LOG_LEVEL_ERROR)
-        slurm_abi_error("mpi/muster: %s", text);
+    if (level == LOG_LEVEL_CAUSE && session && session->herald && session->owner == getpid())
+        herald_say(session->herald, text);
+    else if (level <= LOG_LEVEL_ERROR)
+        log_for_user(text);
     else if (level <= LOG_LEVEL_INFO)
         slurm_abi_info("mpi/muster: %s", text);
     else
@@ -148,6 +160,7 @@ static void session_free(struct session *s)
     listener_remove(&s->listener);
     scratch_remove(&s->scratch, &s->facts.user);
     door_close(&s->door);
+    herald_free(s->herald);
     task_env_free(&s->env);
     facts_free(&s->facts);
     free(s);
@@ -218,18 +231,17 @@ static void name_printer(struct boot *boot, const struct facts *facts)
     }
 }
 
-static int session_start(struct session *s, char *const *env, struct err *err)
+/* @param agent as agent_find() gave it */
+static int session_start(struct session *s, char *const *env, const char *agent, struct err *err)
 {
     struct boot *boot = &s->facts.boot;
-    if (facts_read(&s->facts, env, err) < 0 || mpi_conf_check(err) < 0 ||
+    if (mpi_conf_check(err) < 0 ||
         scratch_make(&s->scratch, s->facts.tmpfs_key, s->facts.tmpfs, NULL, boot->label,
                      &s->facts.user, err) < 0 ||
         listener_open(&s->listener, &s->facts, err) < 0)
         return -1;
-    char *agent = agent_find(env);
     if (agent)
         boot_set(boot, "agent", agent);
-    free(agent);
     boot_set(boot, "other_pmi", "srun --mpi=pmi2");
     take_plan(boot, env);
     name_printer(boot, &s->facts);
@@ -243,7 +255,8 @@ static int session_start(struct session *s, char *const *env, struct err *err)
                                                  .launch = &s->launch,
                                                  .listener = &s->listener,
                                                  .env = &s->env,
-                                                 .door = &s->door},
+                                                 .door = &s->door,
+                                                 .herald = s->herald},
                                err);
     if (!s->watch) {
         launch_kill(&s->launch);
@@ -252,19 +265,50 @@ static int session_start(struct session *s, char *const *env, struct err *err)
     return 0;
 }
 
+/* A step that PMIx_Spawn has started needs its server, and one of which nothing is known cannot be
+ * ended when its program asks for one. */
+static bool can_run_without(const struct session *s, char *const *env)
+{
+    return s->facts.job != 0 && s->door.fd >= 0 && !agent_env_value(env, PLAN_PARENT_ENV);
+}
+
+/* What the user reads of tasks that no server serves. */
+static void say_why(const struct session *s, char *const *env, const struct err *why, char *buf,
+                    size_t cap)
+{
+    if (!can_run_without(s, env))
+        snprintf(buf, cap, "%s", why->text);
+    else if (why->alike)
+        snprintf(buf, cap,
+                 "%s; its tasks run without PMIx, and the step ends when one of them asks for it",
+                 why->text);
+    else
+        snprintf(buf, cap,
+                 "%s; tasks there run without PMIx, and the step ends when one of them asks for "
+                 "it; muster-check -w %s says more",
+                 why->text, s->facts.node);
+}
+
 /* Without a server programs run that never call PMIx. Peers that need this node come to a socket
- * that refuses them, and do not wait. */
-static void run_without(struct session *s)
+ * that refuses them, and do not wait. The user is told before there are tasks: the thread that does
+ * it has to have ended when slurmstepd forks these. */
+static void run_without(struct session *s, char *const *env)
 {
     struct err err = {0};
-    log_info("%s", s->refusal.text); /* the first task tells the user */
+    char line[WHY_MAX];
+    say_why(s, env, &s->refusal, line, sizeof line);
+    log_write(s->refusal.alike && s->facts.boot.node != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_CAUSE, "%s",
+              line);
+    herald_wait(s->herald);
     if (s->listener.path[0] == '\0' && s->facts.runs[0].first != 0 &&
         listener_open(&s->listener, &s->facts, &err) < 0)
         log_debug("%s", err.text);
     listener_close(&s->listener);
     if (s->facts.job != 0)
         s->watch = watch_start(
-            &(struct watched){.facts = &s->facts, .door = &s->door, .why = &s->refusal}, &err);
+            &(struct watched){
+                .facts = &s->facts, .door = &s->door, .why = &s->refusal, .herald = s->herald},
+            &err);
 }
 
 /** Never fails: of a failed prefork srun is told no more than that it failed, has not even a
@@ -273,34 +317,46 @@ static void run_without(struct session *s)
 int mpi_p_slurmstepd_prefork(const void *step, char ***env)
 {
     struct session *s = calloc(1, sizeof(*s));
+    char *const *vars = env ? *env : NULL;
     struct err err = {0};
     (void)step;
     if (!s)
         return SLURM_ABI_ERROR;
     s->owner = getpid();
     s->listener.fd = s->launch.control = -1;
+    session = s;
     if (door_open(&s->door, 0, &err) < 0)
         log_error("%s", err.text);
-    if (session_start(s, env ? *env : NULL, &s->refusal) < 0)
-        run_without(s);
-    session = s;
+    int rc = facts_read(&s->facts, vars, &s->refusal);
+    char *agent = agent_find(vars);
+    if (s->facts.user.ngroups > 0) /* he is known, last of all his groups */
+        s->herald = herald_new(&(struct herald_of){
+            .user = &s->facts.user, .node = s->facts.node, .agent = agent, .log = log_for_user});
+    if (rc < 0 || session_start(s, vars, agent, &s->refusal) < 0)
+        run_without(s, vars);
+    free(agent);
     return SLURM_ABI_SUCCESS;
 }
 
-/* How loud this task says why it cannot be served: one of each node tells the user, and where it is
- * the same on all nodes, one of the step. */
-static enum log_level level_of(const struct slurm_abi_task_info *task)
+/* @return what the user has to read of this task, written to @p line; NULL: one of each node says
+ * it, or slurmstepd has before there were tasks (run_without()) */
+static const char *tells(const struct slurm_abi_task_info *task, char *const *env,
+                         const struct err *why, char *line, size_t cap)
 {
-    bool tells = task->ltaskid == 0 && (!session->refusal.alike || session->facts.boot.node == 0);
-    return tells ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG;
+    log_debug("%s", why->text);
+    if (task->ltaskid != 0 || (session->watch && session->refusal.text[0] != '\0'))
+        return NULL;
+    say_why(session, env, why, line, cap);
+    return line;
 }
 
 /* Has the step ended: the tasks of other nodes would wait for this one. */
-static int refuse(const struct slurm_abi_task_info *task, const char *why)
+static int refuse(const char *line)
 {
-    log_write(level_of(task), "%s", why);
     if (session->watch)
-        watch_refused(session->watch);
+        watch_refused(session->watch, line);
+    else if (line)
+        log_error("%s", line);
     errno = ECANCELED; /* slurmstepd logs it */
     return SLURM_ABI_ERROR;
 }
@@ -310,26 +366,17 @@ static void set_env(void *arg, const char *key, const char *value)
     slurm_abi_env_overwrite(arg, key, value);
 }
 
-/* The task runs without a server, if its program never calls PMIx. A step that PMIx_Spawn has
- * started does, and one of which nothing is known cannot be ended when its program does. */
-static int send_to_door(const struct slurm_abi_task_info *task, char ***env, const char *why)
+/* The task runs without a server, if its program never calls PMIx. */
+static int send_to_door(const struct slurm_abi_task_info *task, char ***env, const struct err *why)
 {
     const struct session *s = session;
-    char nspace[64];
-    if (!s->watch || s->door.fd < 0 || agent_env_value(*env, PLAN_PARENT_ENV))
-        return refuse(task, why);
-    if (s->refusal.alike)
-        log_write(level_of(task),
-                  "%s; its tasks run without PMIx, and the step ends when one of them asks for it",
-                  why);
-    else
-        log_write(level_of(task),
-                  "%s; tasks there run without PMIx, and the step ends when one of them asks for "
-                  "it; muster-check -w %s says more",
-                  why, s->facts.node);
+    char nspace[64], buf[WHY_MAX];
+    const char *line = tells(task, *env, why, buf, sizeof buf);
+    if (!s->watch || !can_run_without(s, *env))
+        return refuse(line);
     snprintf(nspace, sizeof(nspace), "slurm.%u.%u", s->facts.jobs[0], s->facts.step);
     door_tell(&s->door, nspace, task->gtaskid, set_env, env);
-    watch_unserved(s->watch);
+    watch_unserved(s->watch, line);
     return SLURM_ABI_SUCCESS;
 }
 
@@ -350,7 +397,7 @@ static bool can_serve(const struct slurm_abi_task_info *task, struct err *err)
 {
     const struct facts *facts = &session->facts;
     if (session->refusal.text[0] != '\0')
-        err_set(err, "%s", session->refusal.text);
+        *err = session->refusal;
     else if (!is_ours(task, (uint32_t)task->ltaskid))
         err_set(err,
                 "task %u of step %s on node %s is one of %u, and slurmctld has %u on record: a "
@@ -376,7 +423,7 @@ int mpi_p_slurmstepd_task(const struct slurm_abi_task_info *task, char ***env)
     if (!session)
         return SLURM_ABI_ERROR;
     if (!can_serve(task, &why))
-        return send_to_door(task, env, why.text);
+        return send_to_door(task, env, &why);
     for (char **p = session->env.strings[slot]; p && *p; p++) {
         char *value = strchr(*p, '=');
         *value++ = '\0'; /* this process's own copy */
@@ -392,9 +439,9 @@ int fini(void)
     struct session *s = session;
     if (!s || s->owner != getpid())
         return SLURM_ABI_SUCCESS;
-    session = NULL;
     watch_stop(s->watch);
     launch_end(&s->launch);
+    session = NULL;
     session_free(s);
     return SLURM_ABI_SUCCESS;
 }

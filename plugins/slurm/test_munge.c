@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CREDENTIALS = 64, DATA_MAX = 256 };
+enum { CREDENTIALS = 255 /* a byte has their number */, DATA_MAX = 256 };
 
 struct munge munge;
 

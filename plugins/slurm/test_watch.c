@@ -35,12 +35,42 @@ static struct launch launch;
 static struct listener listener = {.fd = -1};
 static struct task_env env;
 static struct door door = DOOR_NONE;
-static int busy[2], idle[2]; /* pipes: the watch is in on_left(); it may go on */
+static struct herald *herald; /* none, but in one test */
+static int busy[2], idle[2];  /* pipes: the watch is in on_left(); it may go on */
+
+/* srun's agent takes its time. */
+struct herald {
+    int wake[2]; /* a pipe */
+    _Atomic bool is_idle, has_task;
+};
+static _Atomic unsigned kills;
+
+bool herald_is_idle(struct herald *h)
+{
+    return h == NULL || h->is_idle;
+}
+
+int herald_fd(const struct herald *h)
+{
+    return h != NULL ? h->wake[0] : -1;
+}
+
+void herald_has_task(struct herald *h)
+{
+    h->has_task = true;
+}
+
+void herald_wait(struct herald *h)
+{
+    assert_true(herald_is_idle(h));
+}
 
 struct killer *killer_start(const struct facts *of, const struct pollfd *tasks, size_t ntasks)
 {
+    static int killer;
     (void)of, (void)tasks, (void)ntasks;
-    return NULL;
+    kills++;
+    return (struct killer *)&killer;
 }
 
 void killer_stop(struct killer *killer, unsigned wait_s)
@@ -98,10 +128,13 @@ static struct watch *begin_watch(int control[2], void (*left)(void *arg))
                              .node = "c07",
                              .server = getpid(),
                              .on_left = left};
-    struct watch *watch = watch_start(
-        &(struct watched){
-            .facts = &facts, .launch = &launch, .listener = &listener, .env = &env, .door = &door},
-        &err);
+    struct watch *watch = watch_start(&(struct watched){.facts = &facts,
+                                                        .launch = &launch,
+                                                        .listener = &listener,
+                                                        .env = &env,
+                                                        .door = &door,
+                                                        .herald = herald},
+                                      &err);
     assert_non_null(watch);
     return watch;
 }
@@ -242,7 +275,7 @@ static void door_is_for_unserved_tasks(void **state)
     assert_int_equal(write(idle[1], "", 1), 1);
     task = fork();
     if (task == 0) {
-        watch_unserved(watch);
+        watch_unserved(watch, NULL);
         _exit(0);
     }
     assert_int_equal(waitpid(task, NULL, 0), task);
@@ -255,10 +288,52 @@ static void door_is_for_unserved_tasks(void **state)
     door_close(&door);
 }
 
+static void until(const _Atomic bool *what)
+{
+    while (!*what)
+        __real_poll(NULL, 0, 1);
+}
+
+/* A task is refused. The user reads why before the step is ended, as srun may end with it. */
+static void the_reason_comes_first(void **state)
+{
+    struct herald slow = {.is_idle = false};
+    int control[2];
+    const char left = BOOT_SAYS_LEFT;
+    pthread_t server;
+    void *result;
+    (void)state;
+    assert_int_equal(pipe(lines) + pipe(idle) + pipe(slow.wake), 0);
+    log_open(log_line, NULL, LOG_LEVEL_ERROR, NULL);
+    herald = &slow;
+    kills = 0;
+    struct watch *watch = begin_watch(control, NULL);
+    pid_t task = fork();
+    if (task == 0) {
+        watch_refused(watch, "no room for it");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(task, NULL, 0), task);
+    logs("no room for it");
+    until(&slow.has_task);
+    assert_int_equal(kills, 0);
+    slow.is_idle = true;
+    assert_int_equal(write(slow.wake[1], "", 1), 1);
+    while (kills == 0)
+        __real_poll(NULL, 0, 1);
+    assert_int_equal(send(control[1], &left, 1, 0), 1);
+    assert_int_equal(pthread_create(&server, NULL, serve, &control[1]), 0);
+    watch_stop(watch);
+    assert_int_equal(__real_pthread_join(server, &result), 0);
+    free(result);
+    assert_int_equal(kills, 1);
+    herald = NULL;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(server_hears_of_last_end),
-                                       cmocka_unit_test(silent_server_is_told_of),
-                                       cmocka_unit_test(door_is_for_unserved_tasks)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(server_hears_of_last_end), cmocka_unit_test(silent_server_is_told_of),
+        cmocka_unit_test(door_is_for_unserved_tasks), cmocka_unit_test(the_reason_comes_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

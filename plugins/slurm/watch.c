@@ -14,6 +14,8 @@
  *     pidfds          a task ended
  *     doors           a task asks for PMIx, and no server serves it (door.h); not looked at before
  *                     a task was sent there
+ *     herald          srun's agent has taken a line for the user, or has not (herald.h): the step
+ * is not ended before
  *
  * A program that never calls PMIx runs on without a server:
  *
@@ -55,6 +57,7 @@ enum {
     POLL_TASKS,
     POLL_DOOR,
     POLL_PLACE,
+    POLL_HERALD,
     POLL_FIRST_TASK, /* from here on a pidfd each */
 };
 
@@ -79,16 +82,16 @@ static const char *const state_names[] = {
     [ENDS] = "ends",
 };
 
-/* What the task hook writes to the watch's pipe, in one piece: NOTE_HEAD and @p len bytes of wdir.
+/* What the task hook writes to the watch's pipe, in one piece: NOTE_HEAD and @p len bytes of text.
  */
 struct task_note {
     uint32_t slot;
     int32_t pid;
-    uid_t uid;    /* of SLOT_UNSERVED */
-    uint32_t len; /* of wdir */
-    char wdir[PIPE_BUF - 16];
+    uid_t uid;                /* of SLOT_UNSERVED */
+    uint32_t len;             /* of text */
+    char text[PIPE_BUF - 16]; /* where it is; of SLOT_REFUSED and SLOT_UNSERVED: why */
 };
-enum { NOTE_HEAD = offsetof(struct task_note, wdir) };
+enum { NOTE_HEAD = offsetof(struct task_note, text) };
 _Static_assert(sizeof(struct task_note) == PIPE_BUF, "a note is written at once");
 
 struct watch {
@@ -139,8 +142,8 @@ static void task_started(struct watch *watch, const struct task_note *note)
     if (note->slot >= watch->ntasks || watch->noted[note->slot] || note->pid <= 0)
         return;
     watch->noted[note->slot] = true;
-    if (note->wdir[0] == '/')
-        launch_tell_text(watch->launch, BOOT_WDIR, note->wdir);
+    if (note->text[0] == '/')
+        launch_tell_text(watch->launch, BOOT_WDIR, note->text);
     launch_tell(watch->launch, note->slot | BOOT_TASK_STARTED, (uint32_t)note->pid, BOOT_PID_OWN);
     errno = ENOSYS;
 #ifdef SYS_pidfd_open
@@ -159,10 +162,12 @@ static void task_started(struct watch *watch, const struct task_note *note)
     }
 }
 
-/* Not before there is a task: until then what is logged does not reach the user. */
+/* Not before there is a task: until then what is logged does not reach the user. And not before
+ * srun's agent has heard why: then srun may be gone. */
 static void end_step(struct watch *watch)
 {
-    if (watch->state == ENDS && watch->any && !watch->killer)
+    bool said = herald_is_idle(watch->of.herald);
+    if (watch->state == ENDS && watch->any && said && !watch->killer)
         watch->killer =
             killer_start(watch->facts, watch->fds + POLL_FIRST_TASK, watch->nfds - POLL_FIRST_TASK);
 }
@@ -179,10 +184,17 @@ static void move(struct watch *watch, enum watch_state state)
 /* @return whether there was one */
 static bool read_note(int fd, struct task_note *note)
 {
-    if (read(fd, note, NOTE_HEAD) != NOTE_HEAD || note->len >= sizeof(note->wdir))
+    if (read(fd, note, NOTE_HEAD) != NOTE_HEAD || note->len >= sizeof(note->text))
         return false;
-    note->wdir[note->len] = '\0';
-    return note->len == 0 || read(fd, note->wdir, note->len) == (ssize_t)note->len;
+    note->text[note->len] = '\0';
+    return note->len == 0 || read(fd, note->text, note->len) == (ssize_t)note->len;
+}
+
+static void has_task(struct watch *watch)
+{
+    if (!watch->any && watch->of.herald)
+        herald_has_task(watch->of.herald);
+    watch->any = true;
 }
 
 /* Whatever connects to the door before a task was sent there is no task: the user may look for a
@@ -194,17 +206,27 @@ static void task_unserved(struct watch *watch, const struct task_note *note)
         watch->fds[POLL_DOOR].fd = watch->of.door->fd;
 }
 
+static void take_note(struct watch *watch, const struct task_note *note)
+{
+    has_task(watch);
+    if (note->slot != SLOT_REFUSED && note->slot != SLOT_UNSERVED) {
+        if (watch->launch)
+            task_started(watch, note);
+        return;
+    }
+    if (note->text[0] != '\0')
+        log_cause("%s", note->text);
+    if (note->slot == SLOT_REFUSED)
+        move(watch, ENDS);
+    else
+        task_unserved(watch, note);
+}
+
 static void read_notes(struct watch *watch)
 {
     struct task_note note;
     while (read_note(watch->tasks[0], &note)) {
-        watch->any = true;
-        if (note.slot == SLOT_REFUSED)
-            move(watch, ENDS);
-        else if (note.slot == SLOT_UNSERVED)
-            task_unserved(watch, &note);
-        else if (watch->launch)
-            task_started(watch, &note);
+        take_note(watch, &note);
         end_step(watch);
     }
 }
@@ -254,12 +276,12 @@ static void server_died(struct watch *watch)
         return;
     say_death(watch, died, sizeof(died));
     if (!watch->launch->used && take_its_place(watch)) {
-        log_error("%s: its tasks run on, since none has used PMIx; the step ends when one does",
+        log_cause("%s: its tasks run on, since none has used PMIx; the step ends when one does",
                   died);
         move(watch, STANDS_IN);
         return;
     }
-    log_error("%s: ending the step, since its tasks would wait for it for ever", died);
+    log_cause("%s: ending the step, since its tasks would wait for it for ever", died);
     move(watch, ENDS);
 }
 
@@ -276,10 +298,10 @@ static void look_at_door(struct watch *watch, int at, struct door *door)
     watch->fds[at].fd = -1; /* other tasks that knock wait until they are killed */
     if (watch->state == STANDS_IN && !told)
         say_death(watch, died, sizeof(died));
-    log_write(told && told->alike ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
+    log_write(told && told->alike ? LOG_LEVEL_INFO : LOG_LEVEL_CAUSE,
               "a task on node %s asks for PMIx, and cannot have it: ending the step%s%s",
               watch->facts->node, died[0] != '\0' ? ": " : "", died);
-    watch->any = true;
+    has_task(watch);
     move(watch, ENDS);
 }
 
@@ -345,6 +367,8 @@ static void *run(void *arg)
             read_notes(watch);
         look_at_door(watch, POLL_DOOR, watch->of.door);
         look_at_door(watch, POLL_PLACE, &watch->place);
+        if (fds[POLL_HERALD].revents)
+            end_step(watch);
         if (fds[POLL_RELAY].revents)
             relay_read(&watch->launch->relay);
         if (fds[POLL_CONTROL].revents && fds[POLL_CONTROL].fd >= 0)
@@ -391,6 +415,7 @@ static int prepare(struct watch *watch)
     watch->fds[POLL_TASKS] = (struct pollfd){watch->tasks[0], POLLIN, 0};
     watch->fds[POLL_DOOR] = (struct pollfd){-1, POLLIN, 0};
     watch->fds[POLL_PLACE] = (struct pollfd){-1, POLLIN, 0};
+    watch->fds[POLL_HERALD] = (struct pollfd){herald_fd(watch->of.herald), POLLIN, 0};
     return 0;
 }
 
@@ -442,8 +467,8 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
     struct task_note note = {.slot = slot, .pid = pid};
     /* Our parent is slurmstepd's main thread, which ends last. */
     launch_die_with(watch->owner);
-    if (slot == 0 && getcwd(note.wdir, sizeof(note.wdir)))
-        note.len = (uint32_t)strlen(note.wdir);
+    if (slot == 0 && getcwd(note.text, sizeof(note.text)))
+        note.len = (uint32_t)strlen(note.text);
     /* A full pipe means thousands of tasks at once and costs one notice, not the task. */
     if (write(watch->tasks[1], &note, NOTE_HEAD + note.len) < 0)
         log_debug("task slot %u on node %s is not watched: %s", slot, watch->facts->node,
@@ -452,18 +477,26 @@ void watch_task(const struct watch *watch, uint32_t slot, pid_t pid)
         wait_bound(watch);
 }
 
-void watch_unserved(const struct watch *watch)
+/* @return what write() does */
+static ssize_t send_note(const struct watch *watch, struct task_note *note, const char *why)
+{
+    int len = snprintf(note->text, sizeof note->text, "%s", why ? why : "");
+    note->len = (uint32_t)(len < (int)sizeof note->text ? len : (int)sizeof note->text - 1);
+    return write(watch->tasks[1], note, NOTE_HEAD + note->len);
+}
+
+void watch_unserved(const struct watch *watch, const char *why)
 {
     struct task_note note = {.slot = SLOT_UNSERVED, .pid = getpid(), .uid = getuid()};
     launch_die_with(watch->owner); /* while it waits at the door, which closes then */
-    if (write(watch->tasks[1], &note, NOTE_HEAD) < 0)
-        log_debug("a task on node %s is not noted: %s", watch->facts->node, strerror(errno));
+    if (send_note(watch, &note, why) < 0)
+        log_error("%s", why ? why : "a task that has no PMIx is not noted");
 }
 
-void watch_refused(const struct watch *watch)
+void watch_refused(const struct watch *watch, const char *why)
 {
     struct task_note note = {.slot = SLOT_REFUSED, .pid = getpid()};
-    if (write(watch->tasks[1], &note, NOTE_HEAD) < 0)
+    if (send_note(watch, &note, why) < 0)
         log_error("the step is not ended: %s; end it with scancel", strerror(errno));
 }
 
@@ -488,6 +521,8 @@ void watch_stop(struct watch *watch)
     if (watch->launch && !launch_end(watch->launch) && watch->state == SERVES &&
         watch->launch->used)
         server_died(watch);
+    herald_wait(watch->of.herald);
+    end_step(watch);
     killer_stop(watch->killer, KILL_S);
     watch_free(watch);
 }

@@ -10,6 +10,7 @@
 #include "common/launch/launch.h"
 #include "common/util/err.h"
 #include "plugins/slurm/facts.h"
+#include "plugins/slurm/herald.h"
 #include "plugins/slurm/listener.h"
 
 #include <stdint.h>
@@ -25,6 +26,7 @@ struct watched {
     const struct task_env *env; /**< that of the tasks which the server serves; NULL with launch */
     struct door *door;          /**< for the tasks that it does not serve */
     const struct err *why;      /**< why there is no server; NULL: there is one */
+    struct herald *herald;      /**< takes what is logged as a cause; NULL: there is none */
 };
 
 /**
@@ -46,12 +48,13 @@ struct watch *watch_start(const struct watched *of, struct err *err);
  */
 void watch_task(const struct watch *watch, uint32_t slot, pid_t pid);
 
-/** The same for a task that no server serves, and that is told of the door. */
-void watch_unserved(const struct watch *watch);
+/** The same for a task that no server serves, and that is told of the door.
+ * @param why the user is to read; NULL: he does otherwise */
+void watch_unserved(const struct watch *watch, const char *why);
 
 /** Has the step ended, since a task cannot be served and the others would wait for it.
- * @thread the task's process between fork and exec, as the user */
-void watch_refused(const struct watch *watch);
+ * @param why as above @thread the task's process between fork and exec, as the user */
+void watch_refused(const struct watch *watch, const char *why);
 
 /** Ends the thread and the server, and the step if that has died unnoticed and in use. Frees
  * @p watch, which may be NULL. */

@@ -149,7 +149,7 @@ static void open_log(const struct server *server, struct sinks *sinks)
     }
     own->level = server->conf.log_level;
     if (path != NULL && log_own_open(own, path, node, &err) != 0)
-        log_error(BOOT_LOG_ENV " is not written: %s", err.text);
+        log_cause(BOOT_LOG_ENV " is not written: %s", err.text);
     log_open(log_own, own, log_own_level(own), prefix);
 }
 

@@ -151,7 +151,7 @@ static void over(void *arg, enum view_over how, const char *why)
         server_end_step(server, &ending, server->boot.node);
         return;
     }
-    log_error("%s", tell);
+    log_cause("%s", tell);
     kill_own_tasks(server);
 }
 

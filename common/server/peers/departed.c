@@ -71,7 +71,7 @@ static void gone(struct server *server, uint32_t node, enum how how, const char 
              nspace_name(server->nspace, node), why);
     /* Where only an event was for that node, no task misses anything. */
     if (news && !server->ending)
-        log_write((how == DIED && own) || wait.found ? LOG_LEVEL_ERROR
+        log_write((how == DIED && own) || wait.found ? LOG_LEVEL_CAUSE
                   : how == LEFT                      ? LOG_LEVEL_DEBUG
                                                      : LOG_LEVEL_INFO,
                   "%s", text);

@@ -202,7 +202,7 @@ static void test_a_loss_counts_at_once(void **state)
     departed_lost(&server, 1, "its process has ended");
     assert_int_equal(nfailed, 1);
     assert_int_equal(ntold, 1);
-    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_int_equal(level, LOG_LEVEL_CAUSE);
     assert_string_equal(said, "muster-server on c08 is lost: its process has ended");
     assert_string_equal(server.lost, said);
     assert_int_equal(timers_wait(&server.timers), -1);
@@ -304,7 +304,7 @@ static void test_one_that_left_and_is_awaited_is_an_error(void **state)
     departed_lost(&server, 1, "it has left");
     run_until(now + 250);
     assert_int_equal(nfailed, 1);
-    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_int_equal(level, LOG_LEVEL_CAUSE);
     assert_string_equal(said, "muster-server on c08 is lost: it has left");
 }
 
@@ -329,7 +329,7 @@ static void test_one_without_tasks_that_is_awaited_is_an_error(void **state)
     awaited = true;
     departed_left(&server, 1, true, "rank 1 ended");
     run_until(now + 250);
-    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_int_equal(level, LOG_LEVEL_CAUSE);
     assert_int_equal(server.loss, LOSS_SERVER);
 }
 

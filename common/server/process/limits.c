@@ -72,7 +72,7 @@ void limits_no_descriptors(void)
 {
     struct rlimit files = {0};
     getrlimit(RLIMIT_NOFILE, &files);
-    log_error("no descriptor is left for a connection, of the %llu that the server may have: raise "
+    log_cause("no descriptor is left for a connection, of the %llu that the server may have: raise "
               "the hard limit of open files of the daemon that starts %ss",
               (unsigned long long)files.rlim_cur, log_unit());
     _exit(1);
@@ -169,7 +169,7 @@ static void look_at_all(uint64_t own)
                  "<%d>%s: memory is used up: the %u servers of this user on this node want %llu "
                  "MiB together, this one %llu MiB of it, and %llu MiB is what they may have "
                  "(memory_max in muster.json)\n",
-                 LOG_LEVEL_ERROR, self, others.servers + 1,
+                 LOG_LEVEL_CAUSE, self, others.servers + 1,
                  (unsigned long long)((others.bytes + mine) / MIB),
                  (unsigned long long)(mine / MIB), (unsigned long long)(together / MIB));
     end(text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
@@ -267,7 +267,7 @@ int limits_memory(int mib, uint64_t besides, const char *who, struct err *err)
     int n = snprintf(words, sizeof words,
                      "<%d>%s: memory is used up: more was put into PMIx than fits into the "
                      "%llu MiB of a server (memory_max in muster.json)\n",
-                     LOG_LEVEL_ERROR, who, (unsigned long long)more);
+                     LOG_LEVEL_CAUSE, who, (unsigned long long)more);
     if (setrlimit(RLIMIT_DATA, &limit) != 0)
         return err_set(err, "the server's memory cannot be bounded: %s", strerror(errno));
     words_len = n < (int)sizeof words ? (size_t)n : sizeof words - 1;

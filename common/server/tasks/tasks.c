@@ -129,7 +129,7 @@ void tasks_bereft(struct server *server, int32_t status, const struct procset *g
     server->bereft_at = now_ms();
     if (server->loss == LOSS_UNSAID && server->lost_on == node) {
         server->loss = LOSS_SERVER;
-        log_error("%s", server->lost);
+        log_cause("%s", server->lost);
     }
     if (server->loss != LOSS_NONE)
         return;
