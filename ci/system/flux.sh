@@ -75,6 +75,8 @@ clients() {
     [[ " ${of_shape[*]} " != *' logq '* ]] || check_logged "$shape" "${n%% *}"
     run "$shape" groups --groups 200
   done
+  # unbuffered: pieces that are no whole lines
+  [ "$MPI" != muster ] || run '-u -N2 -n4 --taskmap=cyclic' pull
   for shape in "${mpi_shapes[@]}"; do
     n=${shape#*-n}
     for name in mpi_hello mpi_ring mpi_sessions; do

@@ -21,6 +21,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,35 @@ static int set_library(struct boot *boot, struct err *err)
     return 0;
 }
 
+/* The program that prints what the tasks print: it reads the job's log. It is Flux's own, of the
+ * shell's release, and not what the user's PATH has. musterrun, whose shell has MUSTER_PRINTER in
+ * its own environment, names another one or none.
+ */
+static void name_printer(struct boot *boot, const char *uri)
+{
+    static const char *const places[] = {"../../bin", "../../../bin"}; /* from libexec/flux */
+    const char *given = getenv("MUSTER_PRINTER");
+    char self[PATH_MAX] = "";
+    if (given)
+        boot_set(boot, BOOT_PRINTER, given);
+    if (given || readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        char *program =
+            text_format("%.*s/%s/flux", (int)(strrchr(self, '/') - self), self, places[i]);
+        char *command =
+            program && access(program, X_OK) == 0
+                ? text_format("%s python " FLUX_PRINTER " %s %s", program, uri, boot->label)
+                : NULL;
+        free(program);
+        if (command) {
+            boot_set(boot, BOOT_PRINTER, command);
+            free(command);
+            return;
+        }
+    }
+}
+
 static int describe(struct job *job, flux_t *h, struct err *err)
 {
     struct boot *boot = &job->boot;
@@ -158,6 +188,7 @@ static int describe(struct job *job, flux_t *h, struct err *err)
     boot_set(boot, "other_pmi", "flux run -o pmi=simple");
     boot_set(boot, "unit", "job");
     boot_set(boot, "launcher", "shell");
+    name_printer(boot, uri);
     return set_library(boot, err);
 }
 
