@@ -10,7 +10,7 @@ usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_jobs.sh BUILDDIR [PART]...
 Runs jobs of the clients in BUILDDIR (or BUILDDIR/ci/clients) at once: many (six), jobs (they form groups
 with each other), meet (they publish and look up, also while the module is loaded anew, and connect by name, and by MPI), direct
 (servers connect to each other, do not, or meet a firewall), psets (sets that the user names), users (jobs of others than the instance's owner), survivors (a rank is lost and the job goes
-on); and looks at jobs that hang: status (muster-status, muster-attach), stats (flux module stats).
+on); and looks at jobs that hang: status (muster-status, muster-attach), late (counts, a trace, a pause), stats (flux module stats).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
 }
@@ -402,10 +402,28 @@ hangs() {
   clean "stats-$kind"
 }
 
+# The user's own counts and trace of a job, and its control.
+part_late() {
+  local dir=$MUSTER_CI_DIR/shared/late found
+  mkdir "$dir"
+  MUSTER_TRACE=$dir timeout 90 flux run -o pmi="$MPI" -o muster.stats=1 --env="MUSTER_STATS_DIR=$dir" -N4 -n8 "$clients/late" --fences 20 --seconds 80 \
+    >"$work/late.log" 2>&1 </dev/null
+  says late 'muster: .*: 20 fences waited .*; last: node3 in (1[89]|20) .*; counts are kept: .*; traces of 4 of 4 nodes are written: '
+  found=$(muster-status --stats "$dir"/muster.*.stats.json 2>&1)
+  check 'late: the counts of the job, afterwards' "$found" grep -qE '^fence +20 +80 .* node3: last in (1[89]|20) \(' <<<"$found"
+  found=$(muster-status --trace "$dir"/muster.*.node[1-4].json 2>&1 | head -c 1000)
+  check 'late: its trace' "$found" grep -q '"name":"fence of 8 processes","cat":"fence"' <<<"$found"
+  MUSTER_STALL_REPORT=1 MUSTER_TIMEOUTS_FENCE=2 timeout 90 flux run -o pmi="$MPI" -N3 -n6 "$clients/control" --pause 4 --seconds 80 \
+    >"$work/control.log" 2>&1 </dev/null
+  judge 'late: a pause, in which no deadline passes' control $? "$work/control.log"
+  says control 'paused'
+  rm -r "$dir"
+}
+
 part_stats() {
   hangs construct 7 node4 gather --exec
   hangs fence 1 node1 early
 }
 
-only_parts many jobs meet direct psets users survivors status stats
+only_parts many jobs meet direct psets users survivors status late stats
 summary

@@ -8,7 +8,7 @@ usage() {
 usage: ci/flux -N 4 [OPTION]... -- ci/system/flux_spawn.sh BUILDDIR [PART]...
 
 Jobs whose tasks call PMIx_Spawn: what the started jobs see and print, which failures are told and how soon, and
-that nothing is left however either side ends. PARTs: calls streams busy rounds many nested mpi guests ends lives; all
+that nothing is left however either side ends; and processes that wait for a debugger. PARTs: calls debug streams busy rounds many nested mpi guests ends lives; all
 of them by default. ROUNDS=N spawns N times in rounds (2), CALLERS=N tasks at once in many (8).
 Prints "ok", "not ok" with the reason and "skip" lines; non-zero status when any failed.
 TXT
@@ -46,6 +46,26 @@ part_calls() {
     'Flux cannot start 1000 processes' 'requires pmix.mapby = board'; do
     check "the terminal has, once: $why" "$(tail -n 5 "$work/log" | tr '\n' ';')" [ "$(grep -cF "$why" "$work/log")" = 1 ]
   done
+}
+
+# debugged WHAT OPTION... -- ARG...: processes that wait for a debugger
+debugged() {
+  local what=$1 options=()
+  shift
+  while [ "$1" != -- ]; do options+=("$1"); shift; done
+  timeout -k 5 100 flux run -o pmi="$MPI" "${options[@]}" "$clients/debugged" "${@:2}" --seconds 80 >"$work/log" 2>&1 </dev/null
+  judge "$what" debugged $? "$work/log"
+}
+
+part_debug() {
+  MUSTER_DEBUG=stop-in-init debugged 'a job that waits for a debugger' -N2 -n4 --
+  debugged 'the same by an option, in the program; no deadline passes' -o muster.debug=stop-in-app:1 -o muster.timeouts.fence=1 -N2 -n4 -- \
+    --where app --rank 1 --late 2500
+  debugged 'spawned processes that wait for a debugger' -N2 -n2 -- --as parent --where app --n 3
+  debugged 'spawned processes that are stopped before their first instruction' -N2 -n2 -- --as parent --where exec --n 3
+  timeout -k 5 100 flux run -o pmi="$MPI" -N2 -n2 "$clients/debugged" --as parent --n 3 --daemons node --seconds 80 >"$work/log" 2>&1 </dev/null
+  check "a debugger's daemons are refused" "$(tail -n 3 "$work/log" | tr '\n' ';')" \
+    grep -q 'Flux starts no processes on the processors of others, as a debugger.s daemons are; start them by flux exec' "$work/log"
 }
 
 # What the processes read that are not meant by a push is empty: they end, and Flux waits for none of them.
@@ -166,5 +186,5 @@ part_lives() {
   begin child-cancelled SPAWN_PAUSE=100 tell && { flux cancel "$(id_of spawned)"; over child-cancelled 0; }
 }
 
-only_parts calls streams busy rounds many nested mpi guests ends lives
+only_parts calls debug streams busy rounds many nested mpi guests ends lives
 summary
