@@ -5,6 +5,7 @@
 
 #include "common/server/tallied.h"
 #include "common/server/user_file.h"
+#include "common/status/fields.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
@@ -21,21 +22,18 @@ enum { KEPT_MAX = 100, KEPT_DAYS = 30 };
 static json_object *counts(const struct server *server, const struct totals *totals)
 {
     json_object *o = json_object_new_object(), *nodes = json_object_new_array(),
-                *one = json_object_new_object();
+                *one = field_add(nodes);
     double s = (double)(now_ms() - server->started) / 1000;
-    json_object_object_add(one, "step", json_object_new_string(server->boot.label));
-    json_object_object_add(one, "unit", json_object_new_string(log_unit()));
+    field_put_text(one, "step", server->boot.label);
+    field_put_text(one, "unit", log_unit());
     json_object_object_add(one, "uptime", json_object_new_double(s));
-    json_object_object_add(one, "servers", json_object_new_int64(totals->servers));
+    field_put_number(one, "servers", totals->servers);
     json_object_object_add(one, "collectives", tallied_json(server, &totals->tally));
-    json_object_array_add(nodes, one);
-    json_object_object_add(o, "version", json_object_new_int(MUSTER_JSON_VERSION));
+    field_put_number(o, "version", MUSTER_JSON_VERSION);
     json_object_object_add(o, "ended", json_object_new_boolean(true));
     json_object_object_add(o, "nodes", nodes);
     json_object_object_add(o, "silent", json_object_new_array());
-    json_object_object_add(
-        o, "silent_servers",
-        json_object_new_int64((int64_t)server->boot.nnodes - (int64_t)totals->servers));
+    field_put_number(o, "silent_servers", server->boot.nnodes - totals->servers);
     return o;
 }
 
@@ -48,9 +46,7 @@ static int write_counts(int fd, const struct server *server, const struct totals
         return -1;
     }
     json_object *o = counts(server, totals);
-    fprintf(
-        out, "%s\n",
-        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    fprintf(out, "%s\n", field_line(o));
     json_object_put(o);
     bool bad = ferror(out) != 0;
     return fclose(out) != 0 || bad ? -1 : 0;

@@ -2,6 +2,9 @@
 /* Fields of JSON, as far as they are there. */
 #include "common/status/fields.h"
 
+#include "common/util/log.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 16 };
@@ -49,4 +52,32 @@ int64_t field_number(json_object *o, const char *key, int64_t none)
 {
     json_object *value = field(o, key, json_type_int);
     return value != NULL ? json_object_get_int64(value) : none;
+}
+
+void field_put_text(json_object *o, const char *key, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return;
+    log_mask(copy);
+    json_object_object_add(o, key, json_object_new_string(copy));
+    free(copy);
+}
+
+void field_put_number(json_object *o, const char *key, uint64_t n)
+{
+    json_object_object_add(o, key, json_object_new_int64((int64_t)n));
+}
+
+json_object *field_add(json_object *array)
+{
+    json_object *o = json_object_new_object();
+    json_object_array_add(array, o);
+    return o;
+}
+
+const char *field_line(json_object *o)
+{
+    return json_object_to_json_string_ext(o,
+                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 }

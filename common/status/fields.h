@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Fields of what servers say. They are their user's, so nothing is taken for granted: a field that
- * is missing or of another type counts as absent.
+ * Fields of JSON: of what servers say, and of what is said. Servers are their user's, so nothing is
+ * taken for granted: a field that is missing or of another type counts as absent.
  */
 #ifndef MUSTER_STATUS_FIELDS_H
 #define MUSTER_STATUS_FIELDS_H
@@ -30,5 +30,18 @@ const char *field_text(json_object *o, const char *key);
 
 /** @return a member that is a whole number; else @p none @thread any */
 int64_t field_number(json_object *o, const char *key, int64_t none);
+
+/** Sets a member to a text. Users choose some texts, so what would harm a terminal, and what is not
+ * UTF-8, becomes "?". @thread any */
+void field_put_text(json_object *o, const char *key, const char *text);
+
+/** Sets a member to a number. @thread any */
+void field_put_number(json_object *o, const char *key, uint64_t n);
+
+/** @return a new element of an array, an object, borrowed @thread any */
+json_object *field_add(json_object *array);
+
+/** @return an object as one line, which is its own; NULL when out of memory @thread any */
+const char *field_line(json_object *o);
 
 #endif

@@ -78,8 +78,7 @@ static void usage(FILE *out)
 static void print_json(json_object *o)
 {
     json_object_object_add(o, "version", json_object_new_int(MUSTER_JSON_VERSION));
-    char *copy = strdup(
-        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    char *copy = strdup(field_line(o));
     if (copy == NULL)
         return;
     log_mask(copy);
@@ -206,14 +205,13 @@ static void list(const struct find *find, bool json, struct err *err)
     struct find_step *steps = find_steps(find, &n, err);
     json_object *array = json_object_new_array(), *all = json_object_new_object();
     for (size_t i = 0; i < n && steps != NULL; i++) {
-        json_object *o = json_object_new_object();
+        json_object *o = field_add(array);
         find_user_name(steps[i].owner, owner, sizeof owner);
         if (!json)
             printf("%s %s of %s\n", find_unit(find, steps[i].name), steps[i].name, owner);
-        json_object_object_add(o, "step", json_object_new_string(steps[i].name));
-        json_object_object_add(o, "unit", json_object_new_string(find_unit(find, steps[i].name)));
-        json_object_object_add(o, "user", json_object_new_string(owner));
-        json_object_array_add(array, o);
+        field_put_text(o, "step", steps[i].name);
+        field_put_text(o, "unit", find_unit(find, steps[i].name));
+        field_put_text(o, "user", owner);
     }
     json_object_object_add(all, "steps", array);
     if (json && steps != NULL)

@@ -85,10 +85,9 @@ int pieces_take(struct pieces *pieces, const char *line)
 
 static void add_silent(json_object *all, const char *node, const char *why)
 {
-    json_object *o = json_object_new_object();
-    json_object_object_add(o, "node", json_object_new_string(node));
-    json_object_object_add(o, "why", json_object_new_string(why));
-    json_object_array_add(field_list(all, "silent"), o);
+    json_object *o = field_add(field_list(all, "silent"));
+    field_put_text(o, "node", node);
+    field_put_text(o, "why", why);
 }
 
 /* Moves the elements of one list. @return whether there was one at least */

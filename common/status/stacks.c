@@ -71,10 +71,9 @@ json_object *stacks_everywhere(const struct find *find, const char *program,
 static json_object *silent(const char *node, const char *why)
 {
     json_object *all = json_object_new_object(), *list = json_object_new_array(),
-                *o = json_object_new_object();
-    json_object_object_add(o, "node", json_object_new_string(node));
-    json_object_object_add(o, "why", json_object_new_string(why));
-    json_object_array_add(list, o);
+                *o = field_add(list);
+    field_put_text(o, "node", node);
+    field_put_text(o, "why", why);
     json_object_object_add(all, "silent", list);
     return all;
 }
@@ -90,8 +89,7 @@ int stacks_write_pieces(json_object *state, const char *why)
         json_object_put(state);
         state = silent(host, why);
     }
-    const char *text = json_object_to_json_string_ext(state, JSON_C_TO_STRING_PLAIN |
-                                                                 JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = field_line(state);
     int rc = pieces_write(stdout, name != NULL ? name : host, text != NULL ? text : "{}");
     json_object_put(state);
     return rc;

@@ -2,6 +2,8 @@
 /* What was counted, as tables and as JSON. */
 #include "common/status/stats.h"
 
+#include "common/status/fields.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -100,24 +102,14 @@ void stats_write(FILE *out, const struct stats *stats, const char *owner)
 
 /* ---- JSON ---- */
 
-static void put(json_object *to, const char *key, uint64_t n)
-{
-    json_object_object_add(to, key, json_object_new_int64((int64_t)n));
-}
-
-static void put_text(json_object *to, const char *key, const char *value)
-{
-    json_object_object_add(to, key, json_object_new_string(value));
-}
-
 static json_object *json_times(const struct times *times)
 {
     json_object *o = json_object_new_object();
-    put(o, "count", times->count);
-    put(o, "total_us", times->total_us);
-    put(o, "median_us", times_quantile(times, 0.5));
-    put(o, "p99_us", times_quantile(times, 0.99));
-    put(o, "max_us", times->max_us);
+    field_put_number(o, "count", times->count);
+    field_put_number(o, "total_us", times->total_us);
+    field_put_number(o, "median_us", times_quantile(times, 0.5));
+    field_put_number(o, "p99_us", times_quantile(times, 0.99));
+    field_put_number(o, "max_us", times->max_us);
     return o;
 }
 
@@ -130,7 +122,7 @@ static json_object *json_list(const struct stats_named *list, size_t n, const ch
         if (kind != NULL && strcmp(list[i].kind, kind) != 0)
             continue;
         json_object *o = json_times(&list[i].times);
-        put_text(o, name, list[i].name);
+        field_put_text(o, name, list[i].name);
         json_object_array_add(array, o);
     }
     return array;
@@ -139,21 +131,20 @@ static json_object *json_list(const struct stats_named *list, size_t n, const ch
 json_object *stats_json(const struct stats *stats, const char *owner)
 {
     json_object *o = json_object_new_object(), *kinds = json_object_new_array();
-    put_text(o, "step", stats->step);
-    put_text(o, "unit", strcmp(stats->unit, "job") == 0 ? "job" : "step");
-    put_text(o, "user", owner);
-    put(o, "nodes", stats->nodes);
-    put(o, "silent_nodes", stats->silent);
+    field_put_text(o, "step", stats->step);
+    field_put_text(o, "unit", strcmp(stats->unit, "job") == 0 ? "job" : "step");
+    field_put_text(o, "user", owner);
+    field_put_number(o, "nodes", stats->nodes);
+    field_put_number(o, "silent_nodes", stats->silent);
     json_object_object_add(o, "ended", json_object_new_boolean(stats->ended));
     json_object_object_add(o, "uptime_seconds", json_object_new_double(stats->uptime));
     for (size_t i = 0; i < stats->nkinds; i++) {
         const struct stats_kind *k = &stats->kinds[i];
-        json_object *one = json_object_new_object();
-        put_text(one, "kind", k->kind);
-        put(one, "operations", k->decided);
+        json_object *one = field_add(kinds);
+        field_put_text(one, "kind", k->kind);
+        field_put_number(one, "operations", k->decided);
         json_object_object_add(one, "waits", json_times(&k->waits));
         json_object_object_add(one, "last", json_list(stats->last, stats->nlast, "node", k->kind));
-        json_object_array_add(kinds, one);
     }
     json_object_object_add(o, "kinds", kinds);
     json_object_object_add(o, "most_used", json_list(stats->used, stats->nused, "operation", NULL));

@@ -170,9 +170,7 @@ struct writer {
 
 static void put(struct writer *w, json_object *event)
 {
-    fprintf(w->out, "%s%s", w->any ? ",\n" : "",
-            json_object_to_json_string_ext(event, JSON_C_TO_STRING_PLAIN |
-                                                      JSON_C_TO_STRING_NOSLASHESCAPE));
+    fprintf(w->out, "%s%s", w->any ? ",\n" : "", field_line(event));
     w->any = true;
 }
 

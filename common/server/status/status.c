@@ -7,6 +7,7 @@
 #include "common/nspace/library.h"
 #include "common/server/server.h"
 #include "common/server/tallied.h"
+#include "common/status/fields.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 #include "common/util/text.h"
@@ -30,21 +31,6 @@ static void put(json_object *to, const char *key, json_object *value)
     json_object_object_add(to, key, value);
 }
 
-static void put_text(json_object *to, const char *key, const char *text)
-{
-    char *copy = strdup(text);
-    if (copy == NULL)
-        return;
-    log_mask(copy); /* users choose some of it, and JSON has to be UTF-8 */
-    put(to, key, json_object_new_string(copy));
-    free(copy);
-}
-
-static void put_number(json_object *to, const char *key, uint64_t n)
-{
-    put(to, key, json_object_new_int64((int64_t)n));
-}
-
 /* Seconds with three digits; null for a time that there is none of. */
 static void put_seconds(json_object *to, const char *key, int64_t ms)
 {
@@ -66,6 +52,12 @@ static bool has_room(struct list *list)
     return list->n++ < list->max;
 }
 
+/* @return a new element, or NULL: there is no room */
+static json_object *add(struct list *list)
+{
+    return has_room(list) ? field_add(list->array) : NULL;
+}
+
 static void put_list(json_object *to, const char *key, struct list *list)
 {
     char omitted[64];
@@ -73,7 +65,7 @@ static void put_list(json_object *to, const char *key, struct list *list)
     if (list->n <= list->max)
         return;
     snprintf(omitted, sizeof omitted, "%s_omitted", key);
-    put_number(to, omitted, list->n - list->max);
+    field_put_number(to, omitted, list->n - list->max);
 }
 
 static void put_missing(json_object *to, struct server *server, const struct engine_view *view,
@@ -87,12 +79,11 @@ static void put_missing(json_object *to, struct server *server, const struct eng
         const struct nspace *ns = nspace_of(server->nspace, view->missing[i]);
         if (!has_room(&list) || ns == NULL || ns->boot == NULL)
             continue;
-        json_object *o = json_object_new_object();
+        json_object *o = field_add(list.array);
         nspace_ranks_on(server->nspace, &sig, view->missing[i], ranks, sizeof ranks);
-        put_text(o, "node", nspace_name(server->nspace, view->missing[i]));
-        put_text(o, "nspace", ns->boot->nspace);
-        put_text(o, "ranks", ranks);
-        json_object_array_add(list.array, o);
+        field_put_text(o, "node", nspace_name(server->nspace, view->missing[i]));
+        field_put_text(o, "nspace", ns->boot->nspace);
+        field_put_text(o, "ranks", ranks);
     }
     signature_free(&sig);
     put_list(to, "missing", &list);
@@ -103,51 +94,48 @@ static void visit_tracker(void *arg, const struct engine_view *view)
     struct list *list = arg;
     const struct server *server = list->server;
     char text[512];
-    if (!has_room(list))
+    json_object *o = add(list);
+    if (o == NULL)
         return;
-    json_object *o = json_object_new_object();
     const char *kind = coll_traits(signature_kind(view->sig, view->siglen))->name;
     signature_describe(view->sig, view->siglen, text, sizeof text);
-    put_text(o, "operation", text);
-    put_text(o, "kind", kind != NULL ? kind : "");
+    field_put_text(o, "operation", text);
+    field_put_text(o, "kind", kind != NULL ? kind : "");
     snprintf(text, sizeof text, "%016" PRIx64, signature_hash(view->sig, view->siglen));
-    put_text(o, "id", text);
-    put_text(o, "state", view->state);
+    field_put_text(o, "id", text);
+    field_put_text(o, "state", view->state);
     put_seconds(o, "age", (int64_t)view->age);
     put_seconds(o, "in_state", (int64_t)view->in_state);
     put_seconds(o, "left", view->left);
     put(o, "called", json_object_new_boolean(view->called));
-    put_number(o, "queued", view->queued);
-    put_number(o, "nodes", view->nservers);
-    put_text(o, "root", nspace_name(server->nspace, view->root));
+    field_put_number(o, "queued", view->queued);
+    field_put_number(o, "nodes", view->nservers);
+    field_put_text(o, "root", nspace_name(server->nspace, view->root));
     put(o, "decides", json_object_new_boolean(view->root == server->boot.node));
     put_missing(o, list->server, view, list->missing);
-    json_object_array_add(list->array, o);
 }
 
 static void visit_wait(void *arg, const struct engine_wait *wait)
 {
     struct list *list = arg;
-    if (!has_room(list))
+    json_object *o = add(list);
+    if (o == NULL)
         return;
-    json_object *o = json_object_new_object();
-    put_text(o, "about", wait->about);
+    field_put_text(o, "about", wait->about);
     put_seconds(o, "age", (int64_t)wait->age);
     put_seconds(o, "left", wait->left);
-    json_object_array_add(list->array, o);
 }
 
 static void visit_ask(void *arg, const struct ask_view *view)
 {
     struct list *list = arg;
-    if (view->topic == ASK_STATUS || !has_room(list))
+    json_object *o = view->topic != ASK_STATUS ? add(list) : NULL;
+    if (o == NULL)
         return;
-    json_object *o = json_object_new_object();
-    put_text(o, "about", view->about);
-    put_text(o, "node", nspace_name(list->server->nspace, view->node));
+    field_put_text(o, "about", view->about);
+    field_put_text(o, "node", nspace_name(list->server->nspace, view->node));
     put_seconds(o, "age", (int64_t)view->age);
     put_seconds(o, "left", view->left);
-    json_object_array_add(list->array, o);
 }
 
 /* Peers that something went to or came from. @return their total */
@@ -168,18 +156,17 @@ static struct link_counts put_peers(json_object *to, struct server *server, uint
         if ((c.frames_out == 0 && c.frames_in == 0 && !rm_peer_is_lost(peer.state)) ||
             !has_room(&list))
             continue;
-        json_object *o = json_object_new_object();
-        put_text(o, "node", nspace_name(server->nspace, i));
+        json_object *o = field_add(list.array);
+        field_put_text(o, "node", nspace_name(server->nspace, i));
         put(o, "reached", json_object_new_boolean(peer.reached));
         put(o, "direct", json_object_new_boolean(direct_is_up(server->direct, i)));
         put(o, "lost", json_object_new_boolean(rm_peer_is_lost(peer.state)));
         put_seconds(o, "unreachable", peer.failing_since == 0 ? -1 : now_ms() - peer.failing_since);
-        put_number(o, "queued", peer.queued);
-        put_number(o, "queued_bytes", peer.queued_bytes);
-        put_number(o, "held", c.held);
-        put_number(o, "bytes_out", c.bytes_out);
-        put_number(o, "bytes_in", c.bytes_in);
-        json_object_array_add(list.array, o);
+        field_put_number(o, "queued", peer.queued);
+        field_put_number(o, "queued_bytes", peer.queued_bytes);
+        field_put_number(o, "held", c.held);
+        field_put_number(o, "bytes_out", c.bytes_out);
+        field_put_number(o, "bytes_in", c.bytes_in);
     }
     put_list(to, "peers", &list);
     return sum;
@@ -191,14 +178,13 @@ static void put_tasks(json_object *to, const struct server *server)
     struct list list = {.array = json_object_new_array(), .max = STATUS_TASKS_MAX};
     for (uint32_t k = 0; k < here->ntasks; k++) {
         const struct task *task = &server->tasks[k];
-        if (!has_room(&list))
+        json_object *o = add(&list);
+        if (o == NULL)
             continue;
-        json_object *o = json_object_new_object();
-        put_number(o, "rank", here->ranks[k]);
-        put_text(o, "state", task_state_name(task->state));
+        field_put_number(o, "rank", here->ranks[k]);
+        field_put_text(o, "state", task_state_name(task->state));
         if (task->pid > 0 && !task_has_ended(task))
-            put_number(o, "pid", (uint64_t)task->pid);
-        json_object_array_add(list.array, o);
+            field_put_number(o, "pid", (uint64_t)task->pid);
     }
     put_list(to, "tasks", &list);
 }
@@ -207,8 +193,8 @@ static void put_ends(json_object *to, const struct engine_counts *engine)
 {
     json_object *done = json_object_new_object(), *failed = json_object_new_object();
     for (int kind = COLL_FENCE; kind < COLL_KIND_END; kind++) {
-        put_number(done, coll_traits(kind)->name, engine->done[kind]);
-        put_number(failed, coll_traits(kind)->name, engine->failed[kind]);
+        field_put_number(done, coll_traits(kind)->name, engine->done[kind]);
+        field_put_number(failed, coll_traits(kind)->name, engine->failed[kind]);
     }
     put(to, "done", done);
     put(to, "failed", failed);
@@ -222,23 +208,23 @@ static void put_counters(json_object *to, const struct server *server,
     json_object *counters = json_object_new_object(), *asked = json_object_new_object(),
                 *served = json_object_new_object(), *events = json_object_new_object();
     for (int topic = ASK_MODEX; topic < ASK_TOPICS; topic++) {
-        put_number(asked, topic_names[topic], asks.asked[topic]);
-        put_number(served, topic_names[topic], asks.served[topic]);
+        field_put_number(asked, topic_names[topic], asks.asked[topic]);
+        field_put_number(served, topic_names[topic], asks.served[topic]);
     }
     put_ends(counters, &engine);
-    put_number(counters, "failures_remembered", engine.remembered);
+    field_put_number(counters, "failures_remembered", engine.remembered);
     put(counters, "asked", asked);
     put(counters, "served", served);
-    put_number(events, "out", server->events.out);
-    put_number(events, "in", server->events.in);
-    put_number(events, "dropped", server->events.dropped);
+    field_put_number(events, "out", server->events.out);
+    field_put_number(events, "in", server->events.in);
+    field_put_number(events, "dropped", server->events.dropped);
     put(counters, "events", events);
-    put_number(counters, "frames_out", sum->frames_out);
-    put_number(counters, "bytes_out", sum->bytes_out);
-    put_number(counters, "frames_in", sum->frames_in);
-    put_number(counters, "bytes_in", sum->bytes_in);
-    put_number(counters, "duplicates_dropped", sum->repeated);
-    put_number(counters, "retries", retries);
+    field_put_number(counters, "frames_out", sum->frames_out);
+    field_put_number(counters, "bytes_out", sum->bytes_out);
+    field_put_number(counters, "frames_in", sum->frames_in);
+    field_put_number(counters, "bytes_in", sum->bytes_in);
+    field_put_number(counters, "duplicates_dropped", sum->repeated);
+    field_put_number(counters, "retries", retries);
     put(to, "counters", counters);
 }
 
@@ -249,33 +235,32 @@ static void put_stopped(json_object *to, const struct server *server)
     if (stopped->n == 0)
         return;
     json_object *o = json_object_new_object();
-    put_number(o, "processes", stopped->n);
-    put_text(o, "breakpoint", stopped->where);
+    field_put_number(o, "processes", stopped->n);
+    field_put_text(o, "breakpoint", stopped->where);
     put(to, "stopped", o);
 }
 
 static void put_self(json_object *to, const struct server *server)
 {
     char text[LIBRARY_TEXT_SIZE];
-    put_text(to, "step", server->boot.label);
-    put_text(to, "unit", log_unit());
-    put_number(to, "size", server->boot.ntasks);
-    put_text(to, "node", boot_here(&server->boot)->name);
-    put_text(to, "version", MUSTER_VERSION);
-    put_text(to, "libpmix", library_text(server->library, text));
-    put_number(to, "pid", (uint64_t)getpid());
+    field_put_text(to, "step", server->boot.label);
+    field_put_text(to, "unit", log_unit());
+    field_put_number(to, "size", server->boot.ntasks);
+    field_put_text(to, "node", boot_here(&server->boot)->name);
+    field_put_text(to, "version", MUSTER_VERSION);
+    field_put_text(to, "libpmix", library_text(server->library, text));
+    field_put_number(to, "pid", (uint64_t)getpid());
     if (server->uri != NULL)
-        put_text(to, "uri", server->uri);
+        field_put_text(to, "uri", server->uri);
     put_seconds(to, "uptime", now_ms() - server->started);
 }
 
 static void visit_setting(void *arg, const char *key, const char *value, enum conf_source from)
 {
-    json_object *o = json_object_new_object();
-    put_text(o, "key", key);
-    put_text(o, "value", value);
-    put_text(o, "from", conf_source_name(from));
-    json_object_array_add(arg, o);
+    json_object *o = field_add(arg);
+    field_put_text(o, "key", key);
+    field_put_text(o, "value", value);
+    field_put_text(o, "from", conf_source_name(from));
 }
 
 /* Settings that are no defaults. */
@@ -289,8 +274,7 @@ static void put_settings(json_object *to, const struct server *server)
 /* @param o let go of */
 static char *text_of(json_object *o, size_t *len)
 {
-    const char *text =
-        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = field_line(o);
     char *copy = text != NULL ? strdup(text) : NULL;
     *len = copy != NULL ? strlen(copy) : 0;
     json_object_put(o);
@@ -304,24 +288,24 @@ static void put_meeting(json_object *to, const struct server *server)
         return;
     const struct holder_view view = holder_view(server->holder);
     json_object *o = json_object_new_object();
-    put_text(o, "state", view.state);
-    put_text(o, "holder", view.node != HOLDER_NONE ? nspace_name(server->nspace, view.node) : "");
-    put_number(o, "kept", view.kept.entries);
-    put_number(o, "held", view.held.entries);
-    put_number(o, "held_bytes", view.held.bytes);
-    put_number(o, "waiting", view.waiting);
-    put_number(o, "steps", view.steps);
+    field_put_text(o, "state", view.state);
+    field_put_text(o, "holder",
+                   view.node != HOLDER_NONE ? nspace_name(server->nspace, view.node) : "");
+    field_put_number(o, "kept", view.kept.entries);
+    field_put_number(o, "held", view.held.entries);
+    field_put_number(o, "held_bytes", view.held.bytes);
+    field_put_number(o, "waiting", view.waiting);
+    field_put_number(o, "steps", view.steps);
     put(to, "meeting", o);
 }
 
 static void put_named(struct list *list, const char *name, const struct procset *members)
 {
-    if (!has_room(list))
+    json_object *o = add(list);
+    if (o == NULL)
         return;
-    json_object *o = json_object_new_object();
-    put_text(o, "name", name);
-    put_number(o, "size", procset_size(members));
-    json_object_array_add(list->array, o);
+    field_put_text(o, "name", name);
+    field_put_number(o, "size", procset_size(members));
 }
 
 /* Which processes belong together: the step's process sets, and connections of processes here. */
@@ -357,7 +341,7 @@ char *status_text(struct server *server, size_t *len)
     put_tasks(o, server);
     put_stopped(o, server);
     if (server->paused.nparts > 0)
-        put_number(o, "paused", procset_size(&server->paused));
+        field_put_number(o, "paused", procset_size(&server->paused));
     put_meeting(o, server);
     put_together(o, server);
     put_settings(o, server);
@@ -377,7 +361,7 @@ static void count_tracker(void *arg, const struct engine_view *view)
         put(arg, kind, states);
     }
     json_object_object_get_ex(states, view->state, &n);
-    put_number(states, view->state, (uint64_t)json_object_get_int64(n) + 1);
+    field_put_number(states, view->state, (uint64_t)json_object_get_int64(n) + 1);
 }
 
 /* @param max of a list */
@@ -392,7 +376,7 @@ static json_object *operations(struct server *server, uint32_t max)
     engine_walk(server->engine, visit_tracker, &trackers);
     engine_walk_waits(server->engine, visit_wait, &waits);
     asks_walk(server->asks, visit_ask, &waits);
-    put_number(under_way, "waits", waits.n);
+    field_put_number(under_way, "waits", waits.n);
     put(o, "under_way", under_way);
     put_ends(o, &counts);
     put_list(o, "trackers", &trackers);

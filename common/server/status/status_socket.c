@@ -4,6 +4,7 @@
 #include "common/server/server.h"
 #include "common/server/status/guard.h"
 #include "common/server/status/status.h"
+#include "common/status/fields.h"
 #include "common/util/local.h"
 #include "common/util/log.h"
 #include "common/view/view.h"
@@ -92,12 +93,6 @@ static void reply(struct connection *c, const struct wire_out *text)
 
 /* ---- what is said ---- */
 
-static const char *text_of(json_object *o)
-{
-    return json_object_to_json_string_ext(o,
-                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-}
-
 static void put_element(struct wire_out *array, const char *text)
 {
     wire_put_raw(array, text, strlen(text));
@@ -115,7 +110,7 @@ static const char *collection_add(struct collection *all, const char *data, size
         tokener != NULL && len > 0 ? json_tokener_parse_ex(tokener, data, (int)len) : NULL;
     json_tokener_free(tokener);
     if (json_object_is_type(o, json_type_object))
-        text = text_of(o);
+        text = field_line(o);
     if (text != NULL)
         put_element(&all->nodes, text);
     else
@@ -170,10 +165,9 @@ static void finish(struct status *status)
 static void put_silent(struct status *status, uint32_t node, const char *why)
 {
     json_object *o = json_object_new_object();
-    const char *name = status->server->boot.nodes[node].name;
-    json_object_object_add(o, "node", json_object_new_string(name));
-    json_object_object_add(o, "why", json_object_new_string(why));
-    put_element(&status->collection->silent, text_of(o));
+    field_put_text(o, "node", status->server->boot.nodes[node].name);
+    field_put_text(o, "why", why);
+    put_element(&status->collection->silent, field_line(o));
     json_object_put(o);
 }
 
