@@ -112,6 +112,15 @@ part_direct() {
   fault cut:percent=10 groups_many --groups 20 --rounds 3
   fault flipped:percent=20 exchange
   fault unreachable exchange
+  # Somebody on the way. What the clients get is what was put; of each connection that is not what it was there is one line.
+  fault repeated:percent=10 exchange
+  fault swapped:percent=30 exchange --bytes 200000 --rounds 2
+  client 'something between' '-v -N4 -n8 --fault=inserted:percent=20' exchange
+  check 'something between: it is said' "$(grep -c 'no direct connection' "$log") lines, $(tail -n 1 "$log")" \
+    grep -q 'no direct connection with node[0-3]: something that it has not written came in its name' "$log"
+  MUSTER_CONF=$work/direct.json client 'directly, and overheard' '-v -N4 -n8 --fault=read' exchange
+  check 'directly, and overheard: nothing can be read' "$(tail -n 1 "$log")" grep -qx 'musterrun: fault read: 0 times' "$log"
+  check 'directly, and overheard: it was' "$(grep -c 'a direct connection' "$log") lines" grep -q 'a direct connection to node' "$log"
   fault silent:percent=2 groups_many --groups 20
   # As where one node's firewall lets no connection in, and where its settings have no direct connections.
   echo '{ "direct": { "address": "nosuch0" } }' >"$work/nowhere.json"

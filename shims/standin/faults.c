@@ -23,6 +23,10 @@ static const struct kind {
     [FAULT_FLIPPED] = {"flipped", "percent", 5},
     [FAULT_SILENT] = {"silent", "percent", 1},
     [FAULT_UNREACHABLE] = {"unreachable", "percent", 50},
+    [FAULT_REPEATED] = {"repeated", "percent", 5},
+    [FAULT_SWAPPED] = {"swapped", "percent", 5},
+    [FAULT_INSERTED] = {"inserted", "percent", 5},
+    [FAULT_READ] = {"read", "", 100},
 };
 
 static const struct key {
@@ -84,7 +88,7 @@ int faults_add(struct faults *faults, const char *text, struct err *err)
         return err_set(
             err,
             "--fault=%s: there are late, duplicate, lost, refused, uid, die, and of direct "
-            "connections cut, flipped, silent, unreachable",
+            "connections cut, flipped, silent, unreachable, repeated, swapped, inserted, read",
             text);
     fault.percent = kinds[fault.kind].percent;
     for (text += len; *text != '\0'; text += len) {

@@ -27,6 +27,10 @@ enum fault_kind {
     FAULT_FLIPPED,     /**< a byte arrives as another one */
     FAULT_SILENT,      /**< from now on nothing arrives, and no server is told so */
     FAULT_UNREACHABLE, /**< one cannot be made */
+    FAULT_REPEATED,    /**< what was sent comes again */
+    FAULT_SWAPPED,     /**< of two records the second one comes first */
+    FAULT_INSERTED,    /**< something comes between: of another connection, or made up */
+    FAULT_READ,        /**< what a test has put can be read on its way */
     FAULT_KINDS,
 };
 

@@ -88,7 +88,8 @@ static const char usage[] =
     "      --pset=NAME=RANKS:... process sets, as MUSTER_PSETS has them: ocean=0-3:ice=4-7\n"
     "      --conf=NODE=FILE      another muster.json for a node, by its number\n"
     "      --fault=KIND[:K=N,..] do something wrong: late, duplicate, lost, refused, uid, die;\n"
-    "                            on direct connections cut, flipped, silent, unreachable\n"
+    "                            on direct connections cut, flipped, silent, unreachable,\n"
+    "                            repeated, swapped, inserted, read\n"
     "      --seed=N              which messages are hit by faults (default 1)\n"
     "  -h, --help; -V, --version\n";
 

@@ -14,7 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FDS = 4096 };
+enum { FDS = 4096, KEPT = 64 << 10, HEAD = 4, TAG = 16 };
+
+/* What clients of tests put: keys, and words of their values. */
+static const char *const known[] = {"own.host", "in round ", "of part "};
 
 static struct faults_direct ask;
 static uint64_t calls;
@@ -100,18 +103,112 @@ static ssize_t swallow(const struct msghdr *message)
     return (ssize_t)len;
 }
 
+static ssize_t send_bytes(int fd, const void *bytes, size_t len)
+{
+    return send(fd, bytes, len, MSG_NOSIGNAL);
+}
+
+/* @return bytes of the record that these begin with; 0: it is not whole */
+static size_t record_len(const unsigned char *bytes, size_t len)
+{
+    size_t n =
+        len < HEAD
+            ? 0
+            : ((size_t)bytes[0] << 24 | (size_t)bytes[1] << 16 | (size_t)bytes[2] << 8 | bytes[3]) +
+                  HEAD + TAG;
+    return n <= len ? n : 0;
+}
+
+/* Whether it has two records that can change places. */
+static bool has_two(const struct iovec *part)
+{
+    const unsigned char *bytes = part->iov_base;
+    size_t one = record_len(bytes, part->iov_len);
+    return one > 0 && record_len(bytes + one, part->iov_len - one) > 0;
+}
+
+static ssize_t swap(int fd, const struct iovec *part)
+{
+    const unsigned char *bytes = part->iov_base;
+    size_t one = record_len(bytes, part->iov_len);
+    size_t two = record_len(bytes + one, part->iov_len - one), rest = part->iov_len - one - two;
+    unsigned char *other = malloc(part->iov_len);
+    if (other == NULL)
+        return send_bytes(fd, bytes, part->iov_len);
+    memcpy(other, bytes + one, two);
+    memcpy(other + two, bytes, one);
+    memcpy(other + two + one, bytes + one + two, rest);
+    ssize_t sent = send_bytes(fd, other, part->iov_len);
+    free(other);
+    return sent;
+}
+
+/* The last that was sent, by any descriptor. */
+static struct {
+    int fd;
+    size_t len;
+    unsigned char bytes[KEPT];
+} last;
+
+static void insert(int fd)
+{
+    static const unsigned char made_up[HEAD + 100 + TAG] = {0, 0, 0, 100};
+    if (last.len > 0 && last.fd != fd)
+        send_bytes(fd, last.bytes, last.len);
+    else
+        send_bytes(fd, made_up, sizeof made_up);
+}
+
+static bool is_known(const struct msghdr *message, const char *text)
+{
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        if (memmem(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len, text, strlen(text)) !=
+            NULL)
+            return true;
+    return false;
+}
+
+static void look_for_known(const struct msghdr *message)
+{
+    if (ask.percent[FAULT_READ - FAULT_CUT] == 0)
+        return;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (is_known(message, known[i]))
+            strikes(FAULT_READ);
+}
+
+/* What somebody on the way could do. Servers send one part at a time. */
+static ssize_t meddle(int fd, const struct msghdr *message)
+{
+    const struct iovec *part = message->msg_iov;
+    look_for_known(message);
+    if (has_two(part) && strikes(FAULT_SWAPPED))
+        return swap(fd, part);
+    if (strikes(FAULT_INSERTED))
+        insert(fd);
+    ssize_t sent = sendmsg(fd, message, MSG_NOSIGNAL);
+    if (sent > 0 && strikes(FAULT_REPEATED))
+        send_bytes(fd, part->iov_base, (size_t)sent);
+    if (sent > 0 && sent <= KEPT) {
+        last.fd = fd;
+        last.len = (size_t)sent;
+        memcpy(last.bytes, part->iov_base, last.len);
+    }
+    return sent;
+}
+
 static ssize_t faulty_sendmsg(int fd, const struct msghdr *message)
 {
-    bool known = fd >= 0 && fd < FDS;
-    if (known && !silent[fd] && strikes(FAULT_SILENT))
+    bool valid = fd >= 0 && fd < FDS;
+    if (valid && !silent[fd] && strikes(FAULT_SILENT))
         silent[fd] = true;
-    if (known && silent[fd])
+    if (valid && silent[fd])
         return swallow(message);
     if (strikes(FAULT_CUT))
         return cut(fd, message);
     if (strikes(FAULT_FLIPPED))
         return flip(fd, message);
-    return sendmsg(fd, message, MSG_NOSIGNAL);
+    return meddle(fd, message);
 }
 
 static int faulty_close(int fd)
