@@ -35,33 +35,30 @@ static size_t names_node(const char *text, const char *p, const char *node)
     return whole ? len : 0;
 }
 
-/* Where the path at @p p is one no more that is alike on all nodes: mkdtemp() has made its end. */
-static size_t path_end(const char *p, size_t len)
+/* @return the end of what is alike on all nodes in the path at @p p: its end mkdtemp() has made */
+static const char *path_end(const char *p, size_t len)
 {
-    for (size_t at = len; at > 0; at--)
-        if (p[at - 1] == '.' && at < len)
-            return at;
-    return len;
+    for (size_t at = len; at > 1; at--)
+        if (p[at - 2] == '.')
+            return p + at - 1;
+    return p + len;
 }
 
 /* @param key as long as @p text at least */
 static void make_key(const char *text, const char *node, char *key)
 {
+    const char *cut = NULL, *end = text; /* of the path that is being read */
     for (const char *p = text; *p != '\0';) {
-        size_t len = names_node(text, p, node);
-        if (len > 0) {
-            *key++ = '*';
-        } else if (*p == '/') {
-            len = strcspn(p, " :,;");
-            for (size_t i = 0, end = path_end(p, len); i < end; i++)
-                if (!isdigit((unsigned char)p[i]))
-                    *key++ = p[i];
-        } else {
-            len = 1;
-            if (!isdigit((unsigned char)*p))
-                *key++ = *p;
+        if (*p == '/' && p >= end) {
+            size_t len = strcspn(p, " :,;");
+            end = p + len;
+            cut = path_end(p, len);
         }
-        p += len;
+        size_t len = names_node(text, p, node);
+        bool differs = isdigit((unsigned char)*p) || (p < end && p >= cut);
+        if (!differs)
+            *key++ = len > 0 ? '*' : *p;
+        p += len > 0 ? len : 1;
     }
     *key = '\0';
 }

@@ -92,13 +92,18 @@ static void what_is_the_same(void **state)
     assert_int_equal(nshown, 1);
     say("node2", "%s: no directory /var/muster.7.0.Qrst here", 0); /* another place */
     assert_int_equal(nshown, 2);
+    say("alpha", "no file /log/%s", 0);
+    say("beta", "no file /log/%s", 0);
+    say("beta", "no file /log/%s.txt: try another", 0);
+    say("alpha", "no file /log/%s.out: try another", 0);
+    assert_int_equal(nshown, 4);
     say("node1", "the server on %s has gone", 0);
     say("node3", "the server on %s has gone", 0);
-    assert_int_equal(nshown, 3);
+    assert_int_equal(nshown, 5);
     say("node3", "the server on node1 and %s has gone", 0); /* it names a node of its own besides */
-    assert_int_equal(nshown, 4);
-    causes_end(&causes);
     assert_int_equal(nshown, 6);
+    causes_end(&causes);
+    assert_int_equal(nshown, 10);
 }
 
 static void what_is_no_cause(void **state)
