@@ -95,8 +95,8 @@ part_others() {
 # its control socket, BOOT_FD_CONTROL
 all_told() { [ "$(ss -xHp state established | awk -v who="pid=$1,fd=3)" 'index($0, who) { print $2 }')" -ge 96 ]; }
 
-# Tasks of one node that are killed at once while they wait for each other. libpmix before 7 then frees the operation once
-# for each of them. The server ends without libpmix's own end, unless it crashes before, and says which.
+# Tasks of one node that are killed at once while they wait for each other. libpmix before 7 would free the operation once
+# for each of them.
 part_together() {
   local job status server tasks log=$work/together.log
   if [ "$(id -u)" != 0 ]; then skip together 'needs root, to see what a stopped server has not read'; return; fi
@@ -114,13 +114,8 @@ part_together() {
   wait $job
   status=$?
   check "together: status 137" "status $status" [ $status = 137 ]
-  if [ "$(pmix_major)" -lt 7 ] && grep -q crashes "$log"; then
-    says together 'crashes, which this libpmix may cause when several tasks'
-  else
-    says together 'all 8 tasks on node1 were killed by signal 9'
-    check 'together: the server does not crash' "$(grep -m 1 crashes "$log")" eval "! grep -q crashes '$log'"
-    [ "$(pmix_major)" -ge 7 ] || says together "ends without libpmix's own end"
-  fi
+  says together 'all 8 tasks on node1 were killed by signal 9'
+  check 'together: the server does not crash' "$(grep -m 1 crashes "$log")" eval "! grep -q crashes '$log'"
   configure
 }
 

@@ -166,8 +166,8 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .fault = true,
          .before = RELEASE(7, 0),
          .meaning = "an operation of one node that loses two participants at once is ended twice, "
-                    "and PMIx_server_finalize meets a freed tracker; where tasks were lost, "
-                    "muster-server ends without it"},
+                    "and what was freed is used; server/process/conns.c lets libpmix see one end "
+                    "at a time"},
     [LIBRARY_GONE_IS_AWAITED] =
         {.name = "GONE_IS_AWAITED",
          .fault = true,

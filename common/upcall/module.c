@@ -76,8 +76,9 @@ int upcall_open(struct server *server, struct err *err)
     bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
     unsigned hold = limits_held(ntasks, boot_spawned(boot));
     if (rounds_open(leaves ? ntasks : 0) != 0 ||
-        conns_open(ntasks, hold, upcall_connection_ended) != 0 || forwards_new(server) != 0 ||
-        printer_open(server) != 0)
+        conns_open(ntasks, hold, library_has(server->library, LIBRARY_LOSS_ENDS_TWICE),
+                   upcall_connection_ended) != 0 ||
+        forwards_new(server) != 0 || printer_open(server) != 0)
         return err_set(err, "out of memory");
     upcall_watch_soon(server);
     upcall_save_memory(server);

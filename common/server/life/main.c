@@ -107,19 +107,6 @@ static void on_exit_of_others(void)
         _exit(1);
 }
 
-/* Whether a crash is most likely libpmix's, which has ended an operation twice (nspace/library.c).
- * Called when a signal has come. */
-static bool is_librarys(const void *arg)
-{
-    const struct server *server = arg;
-    if (server->tasks == NULL || !library_has(server->library, LIBRARY_LOSS_ENDS_TWICE))
-        return false;
-    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
-        if (task_is_lost(&server->tasks[k]))
-            return true;
-    return false;
-}
-
 /* What the process writes its messages to. */
 struct sinks {
     struct log_syslog syslog;
@@ -138,7 +125,7 @@ static void open_log(const struct server *server, struct sinks *sinks)
     snprintf(prefix, sizeof prefix, "%s %s", server->boot.label, node);
     *own = (struct log_own){.fd = -1, .next_level = server->log_level};
     log_open(NULL, NULL, server->log_level, prefix);
-    crash_open(prefix, is_librarys, server);
+    crash_open(prefix);
     if (server->conf.log_sink == CONF_LOG_SYSLOG) {
         if (log_syslog_open(&sinks->syslog, LOG_SYSLOG_PATH, "muster-server", &err) == 0) {
             own->next = log_syslog;
@@ -174,16 +161,11 @@ static int register_step(struct server *server, struct err *err)
                : 0;
 }
 
-/* libpmix serves no process any more. It may crash in its end (nspace/library.c has the table), or
- * hang: 4.2 waits for a lock for ever when a client was killed while it connected. */
-static void end_library(const struct server *server, bool served)
+/* libpmix serves no process any more. It may hang in its end: 4.2 waits for a lock for ever when a
+ * client was killed while it connected. */
+static void end_library(const struct server *server)
 {
     const char *tmpdir = server->boot.tmpdir;
-    if (served && library_has(server->library, LIBRARY_LOSS_ENDS_TWICE) &&
-        (!server->told_to_leave || tasks_any_lost(server))) {
-        log_info("ends without libpmix's own end, in which this release may crash after a loss");
-        overdue_end(tmpdir);
-    }
     overdue_start(tmpdir, LEAVE_MS);
     upcall_close();
     overdue_stop();
@@ -219,7 +201,7 @@ static int serve(struct server *server, struct sinks *sinks, struct err *err)
         server->ending = true; /* the launcher is told why */
     }
     server_leave(server, GOODBYE_MS);
-    end_library(server, rc == 0);
+    end_library(server);
     return rc;
 }
 

@@ -39,6 +39,7 @@ struct conn {
     int fd;
     uint32_t slot;
     enum place place;
+    bool beside; /* it was when it came */
     struct ready {
         struct event *event; /* libpmix's */
         event_callback_fn callback;
@@ -59,17 +60,21 @@ static struct conns {
     struct rank *ranks;
     struct conn *list;
     unsigned hold, nheld;
+    bool one_by_one;
+    bool ending; /* an end was let through, and its mark has not come round */
     void (*on_end)(uint32_t slot, enum conns_end end);
 } conns = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The connection whose events libpmix assigns next: first that for what comes. */
 static _Thread_local struct conn *coming, *going;
 
-int conns_open(uint32_t ntasks, unsigned hold, void (*on_end)(uint32_t slot, enum conns_end end))
+int conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
+               void (*on_end)(uint32_t slot, enum conns_end end))
 {
     conns.ranks = ntasks > 0 ? calloc(ntasks, sizeof *conns.ranks) : NULL;
     conns.ntasks = conns.ranks != NULL ? ntasks : 0;
     conns.hold = hold;
+    conns.one_by_one = one_by_one;
     conns.on_end = on_end;
     return conns.ntasks == ntasks ? 0 : -1;
 }
@@ -165,6 +170,7 @@ bool conns_connected(uint32_t slot)
     *c = (struct conn){.next = conns.list, .fd = -1, .slot = slot, .place = PLACE_OWN};
     if (rank->own == OWN_OPEN) {
         c->place = PLACE_BESIDE;
+        c->beside = true;
         rank->beside++;
     } else {
         move(slot, OWN_CONNECT);
@@ -189,12 +195,39 @@ bool conns_finalized(uint32_t slot)
     return own;
 }
 
-/* In the place of libpmix's callback, of a connection beside the task's own. @thread PMIx's */
+/* Whether the other side has closed. What it has sent before may still come. */
+static bool has_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+static void on_mark(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg;
+    conns.ending = false;
+}
+
+/* libpmix's turn, which may end the connection. */
+static void let_through(int fd, short what, const struct ready *ready)
+{
+    const struct timeval now = {0, 0};
+    struct event_base *base = event_get_base(ready->event);
+    bool ends = conns.one_by_one && has_gone(fd);
+    if (ends && conns.ending)
+        return;
+    conns.ending |= ends;
+    ready->callback(fd, what, ready->arg); /* which may free the connection */
+    if (ends && event_base_once(base, -1, EV_TIMEOUT, on_mark, NULL, &now) != 0)
+        conns.ending = false;
+}
+
+/* In the place of libpmix's callback. @thread PMIx's */
 static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *c = arg;
-    if (conns.nheld >= conns.hold || !has_ended(fd)) {
-        c->comes.callback(fd, what, c->comes.arg);
+    if (!c->beside || conns.nheld >= conns.hold || !has_ended(fd)) {
+        let_through(fd, what, &c->comes);
         return;
     }
     event_del(c->comes.event);
@@ -203,20 +236,13 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     ended(c);
 }
 
-/* Whether the other side has closed. What it has sent before may still come. */
-static bool has_gone(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
 /* The same of what libpmix has to send: it would learn of the end by that. @thread PMIx's */
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *c = arg;
-    bool is_held = c->place == PLACE_PAST;
-    if (!is_held && (conns.nheld >= conns.hold || !has_gone(fd)))
-        c->goes.callback(fd, what, c->goes.arg);
+    bool is_held = c->beside && c->place == PLACE_PAST;
+    if (!is_held && (!c->beside || conns.nheld >= conns.hold || !has_gone(fd)))
+        let_through(fd, what, &c->goes);
     else
         event_del(c->goes.event);
 }
@@ -239,7 +265,7 @@ void conns_assigned(struct event *ev, int fd, short events, event_callback_fn *c
         pthread_mutex_lock(&conns.lock);
         c->fd = fd;
         pthread_mutex_unlock(&conns.lock);
-        if (c->place != PLACE_BESIDE || conns.hold == 0)
+        if ((!c->beside || conns.hold == 0) && !conns.one_by_one)
             return;
         going = c;
         put(&c->comes, ev, on_ready, c, callback, arg);

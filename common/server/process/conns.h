@@ -17,6 +17,11 @@
  * has to send there is not sent, since it would learn of the end by that. Only so many are kept
  * open. After that libpmix is told.
  *
+ * Up to 6.1 libpmix ends an operation of one node once for each participant whose end it sees in
+ * one turn of its loop, and uses what it has freed. An end is followed by what libpmix does in the
+ * same turn, behind what waited there. So only one end is let through until a mark that we put
+ * behind that has come round. The events of the others come again by themselves.
+ *
  * We know the connection's descriptor, as libpmix calls event_assign() for it after the upcall
  * client_connected, in the same thread. It calls shutdown() when it closes a connection.
  */
@@ -37,9 +42,11 @@ enum conns_end {
 };
 
 /** @param ntasks of this node @param hold of how many ends beside libpmix is not told
+ * @param one_by_one libpmix sees no second end before it has done all that the first one begins
  * @param on_end @thread PMIx's
  * @return 0, or -1 without memory @thread before libpmix listens */
-int conns_open(uint32_t ntasks, unsigned hold, void (*on_end)(uint32_t slot, enum conns_end end));
+int conns_open(uint32_t ntasks, unsigned hold, bool one_by_one,
+               void (*on_end)(uint32_t slot, enum conns_end end));
 /** @thread after libpmix ended */
 void conns_close(void);
 

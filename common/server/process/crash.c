@@ -6,9 +6,9 @@
 #ifdef MUSTER_SANITIZED
 
 /* The sanitizers have handlers of their own, and say more. */
-void crash_open(const char *who, bool (*after_loss)(const void *arg), const void *arg)
+void crash_open(const char *who)
 {
-    (void)who, (void)after_loss, (void)arg;
+    (void)who;
 }
 
 #else
@@ -33,16 +33,13 @@ static const struct {
 
 /* Made beforehand: a handler may do little. */
 static char words[sizeof faults / sizeof *faults][WORDS_SIZE];
-static char words_after_loss[WORDS_SIZE];
-static bool (*loss_ask)(const void *arg);
-static const void *loss_arg;
 static char stack[STACK_SIZE];
 
 /* The signal has its default action again, and comes once more: it was blocked meanwhile. */
 static void on_fault(int sig)
 {
-    const char *said = words_after_loss;
-    for (size_t i = 0; i < sizeof faults / sizeof *faults && !loss_ask(loss_arg); i++)
+    const char *said = "";
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         if (faults[i].sig == sig)
             said = words[i];
     if (write(STDERR_FILENO, said, strlen(said)) < 0)
@@ -50,14 +47,8 @@ static void on_fault(int sig)
     raise(sig);
 }
 
-void crash_open(const char *who, bool (*after_loss)(const void *arg), const void *arg)
+void crash_open(const char *who)
 {
-    loss_ask = after_loss;
-    loss_arg = arg;
-    snprintf(words_after_loss, sizeof words_after_loss,
-             "<4>%.200s: muster-server crashes, which this libpmix may cause when several tasks of "
-             "a node are lost at once\n",
-             who);
     stack_t on = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_RESETHAND | SA_ONSTACK};
     sigaltstack(&on, NULL);

@@ -19,6 +19,7 @@
 
 static char told[256]; /* of task slot 0 */
 static struct event_base *base;
+static bool one_by_one; /* what the next begin() says */
 
 static void on_end(uint32_t slot, enum conns_end end)
 {
@@ -67,16 +68,21 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
         lose(client);
 }
 
-static bool come(struct client *client)
+static bool come_with(struct client *client, event_callback_fn read)
 {
     int fds[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     *client = (struct client){.fd = fds[0], .peer = fds[1]};
     bool own = conns_connected(0);
-    event_assign(&client->event, base, client->peer, EV_READ | EV_PERSIST, on_read, client);
+    event_assign(&client->event, base, client->peer, EV_READ | EV_PERSIST, read, client);
     event_assign(&client->out, base, client->peer, EV_WRITE | EV_PERSIST, on_write, client);
     event_add(&client->event, NULL);
     return own;
+}
+
+static bool come(struct client *client)
+{
+    return come_with(client, on_read);
 }
 
 static void leave(struct client *client)
@@ -95,7 +101,7 @@ static void begin(unsigned hold)
 {
     told[0] = '\0';
     base = event_base_new();
-    assert_int_equal(conns_open(1, hold, on_end), 0);
+    assert_int_equal(conns_open(1, hold, one_by_one, on_end), 0);
 }
 
 static void end(void)
@@ -138,6 +144,49 @@ static void one_that_comes_at_once(void **state)
     assert_true(conns_finalized(0));
     leave(&second);
     expect("");
+    end();
+}
+
+static unsigned done; /* what libpmix has done behind an end */
+
+static void on_done(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg;
+    done++;
+}
+
+/* As libpmix reads, and does the rest of an end behind what waits in this turn. */
+static void on_read_and_do(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *client = arg;
+    static struct event rest[2];
+    static unsigned n;
+    unsigned before = done;
+    on_read(fd, what, arg);
+    if (client->peer >= 0)
+        return;
+    assert_int_equal(before, n); /* all that earlier ends have begun */
+    event_assign(&rest[n % 2], base, -1, EV_WRITE, on_done, NULL);
+    event_active(&rest[n++ % 2], EV_WRITE, 1);
+}
+
+/* Two that end at once are seen one after the other. */
+static void two_ends_at_once(void **state)
+{
+    struct client own, child;
+    (void)state;
+    one_by_one = true;
+    begin(0);
+    one_by_one = false;
+    assert_true(come_with(&own, on_read_and_do));
+    assert_false(come_with(&child, on_read_and_do));
+    close(own.fd);
+    close(child.fd);
+    for (int turns = 0; turns < 8; turns++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    assert_int_equal(done, 2);
+    assert_int_equal(own.peer, -1);
+    assert_int_equal(child.peer, -1);
     end();
 }
 
@@ -274,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_turn),
         cmocka_unit_test(one_that_comes_at_once),
+        cmocka_unit_test(two_ends_at_once),
         cmocka_unit_test(a_child),
         cmocka_unit_test(the_last_that_is_left),
         cmocka_unit_test(what_is_sent_is_read),

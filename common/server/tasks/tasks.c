@@ -169,14 +169,6 @@ bool tasks_one_ended_well(const struct server *server)
     return false;
 }
 
-bool tasks_any_lost(const struct server *server)
-{
-    for (uint32_t k = 0; k < boot_here(&server->boot)->ntasks; k++)
-        if (task_is_lost(&server->tasks[k]) || task_may_be_lost(&server->tasks[k]))
-            return true;
-    return false;
-}
-
 bool tasks_loss_is_told(struct server *server, const struct procset *participants)
 {
     const struct boot_node *here = boot_here(&server->boot);

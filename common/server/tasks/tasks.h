@@ -76,9 +76,4 @@ bool tasks_all_killed(const struct server *server);
  * @thread the loop's */
 bool tasks_one_ended_well(const struct server *server);
 
-/** @return whether a task of this node has ended without PMIx_Finalize, or would do so if it ended
- * now
- * @thread the loop's */
-bool tasks_any_lost(const struct server *server);
-
 #endif
