@@ -58,16 +58,17 @@ static void on_collecting(pmix_status_t status, void *arg)
     (void)status, (void)arg;
 }
 
-/* What prun does. libpmix prints what comes. @param how "LINES N" */
+/* What prun does: it awaits the end, whatever its directive says. libpmix prints what comes.
+ * @param how "LINES N" */
 static void be_a_spawner(const char *program, const char *uri, const char *how)
 {
     pmix_proc_t me;
     pmix_nspace_t nspace;
     pmix_info_t info;
-    bool yes = true;
+    bool no = false;
     tool_init(&me, uri);
     spawned_watch();
-    PMIX_INFO_LOAD(&info, PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info, PMIX_NOTIFY_COMPLETION, &no, PMIX_BOOL);
     CHECK_EQ(sscanf(how, "%ld %ld", &lines, &n), 2, "numbers for the tool");
     CHECK_OK(spawned_printers(program, (int)n, lines, NULL, &info, 1, nspace), "a tool's spawn");
     CHECK_EQ(spawned_end(nspace), 0, "PMIX_EXIT_CODE of what the tool has spawned");

@@ -469,9 +469,10 @@ pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[]
     s->status = PMIX_SUCCESS;
     s->what.input = RM_INPUT_NONE;
     s->target = PMIX_RANK_UNDEF;
-    s->forward_out = s->forward_err =
-        strcmp(proc->nspace, s->server->boot.nspace) != 0; /* a tool */
+    bool tool = strcmp(proc->nspace, s->server->boot.nspace) != 0;
+    s->forward_out = s->forward_err = tool;
     read_call(s, job_info, ninfo, apps, napps);
+    s->notify |= tool; /* PRRTE 3.0's prun waits for the end, and says here what its stack had */
     s->what.parent = s->parent.nspace;
     s->what.rank = s->parent.rank;
     s->what.plan = s->plan.strings;
