@@ -365,8 +365,11 @@ part_late_home() {
   says 'a user keeps counts at home' 0 'muster: .*: 40 fences waited .*; counts are kept: muster-status --stats [^/]*$'
   check 'the oldest give way' "$(compgen -G "$dir/*" | tail -n 3)" [ "$(compgen -G "$dir/*" | wc -l)" = 100 ]
   step=$(sed -n 's/.*muster-status --stats //p' "$log")
-  found=$(HOME=$work/home "$prefix/bin/muster-status" --stats --json "$step")
+  found=$(MUSTER_STATS_DIR=$dir "$prefix/bin/muster-status" --stats --json "$step")
   check 'as JSON of a step that was kept at home' "$found" is_late "$found"
+  [ "$(id -u)" != 0 ] || chown 12345 "$work/home"
+  HOME=$([ "$(id -u)" = 0 ] && echo "$work/home" || echo /usr) MUSTER_STATS=keep run 60 -N1 -n1 "$clients/late" --fences 1
+  says 'in a home of another user' 0 'muster: .*; no counts are kept: /.*: Operation not permitted; give MUSTER_STATS_DIR$'
   HOME='' MUSTER_STATS=keep run 60 -N1 -n1 "$clients/late" --fences 1
   says 'without a home' 0 'muster: .*; no counts are kept: HOME is no absolute path; set it, or give MUSTER_STATS_DIR$'
 }

@@ -231,6 +231,10 @@ check_late() {
   check 'at the end srun says which node was late' "status $status: $(tr '\n' ';' <"$log")" \
     grep -qE '^srun: mpi/muster: [0-9]+\.0: 20 fences waited .* of .*; last: node3 in (1[89]|20) \([0-9]+ %\), (4[5-9]|5[0-5]) ms late by median.*; counts are kept: muster-status --stats [0-9]+\.0$' "$log"
   step=$(sed -n 's/.*muster-status --stats //p' "$log")
+  found=$(on node1 alice env HOME="$home" "$tool" --stats "$step" 2>&1)
+  check 'she sees it' "$found" grep -qE '^fence +20 +80 .* node3: last in (1[89]|20) ' <<<"$found"
+  found=$(on node1 root env HOME="$home" "$tool" --stats "$step" 2>&1)
+  check 'and root not by its HOME' "$found" grep -q "^muster-status: no server of step $step runs" <<<"$found"
   found=$(ask node1 root --stats --user alice "$step")
   check 'root sees it in her home' "$found" grep -qE '^fence +20 +80 .* node3: last in (1[89]|20) ' <<<"$found"
   ln -sf /etc/shadow "$home/.local/state/muster/stats/muster.$step.stats.json"

@@ -7,6 +7,7 @@
 #include "common/util/test_cmocka.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -103,6 +104,9 @@ static void old_counts_go(void **state)
         assert_int_equal(unlink(file) == 0, i >= 3);
     }
     assert_int_equal(user_dir_make("home", "x", path, sizeof path), -1);
+    assert_true(geteuid() != 0 || chown(home, 12345, 12345) == 0);
+    assert_int_equal(user_dir_make(geteuid() == 0 ? home : "/usr", "x", path, sizeof path), -1);
+    assert_int_equal(errno, EPERM);
     snprintf(file, sizeof file, "rm -r %s", home);
     assert_int_equal(system(file), 0);
 }

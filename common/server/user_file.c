@@ -34,6 +34,12 @@ int user_file_make(const char *dir, const char *name)
 
 int user_dir_make(const char *home, const char *below, char *path, size_t cap)
 {
+    struct stat st;
+    if (stat(home, &st) != 0)
+        return -1;
+    errno = EPERM;
+    if (st.st_uid != geteuid())
+        return -1;
     errno = ENAMETOOLONG;
     if (home[0] != '/' || (size_t)snprintf(path, cap, "%s/%s", home, below) >= cap)
         return -1;

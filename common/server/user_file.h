@@ -13,7 +13,8 @@
  * @return a descriptor, or -1 with errno set @thread any */
 int user_file_make(const char *dir, const char *name);
 
-/** Opens the directory @p below of @p home, and makes what is missing of it, mode 0700.
+/** Opens the directory @p below of @p home, and makes what is missing of it, mode 0700. A home of
+ * another user is refused (EPERM): what is in it may lead anywhere.
  * @param below relative @param path set to its absolute path
  * @return a descriptor, or -1 with errno set @thread any */
 int user_dir_make(const char *home, const char *below, char *path, size_t cap);

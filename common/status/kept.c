@@ -65,11 +65,13 @@ static int open_kept(const char *step, const char *home, char path[static PATH_M
 json_object *kept_read(const char *step, uid_t uid, uid_t *owner, struct err *err)
 {
     char path[PATH_MAX], home[PATH_MAX];
-    bool named = strchr(step, '/') != NULL, own = uid == (uid_t)-1 || uid == geteuid();
+    uid = uid != (uid_t)-1 ? uid : geteuid();
+    /* root's HOME may be another user's, whose files may lead anywhere */
+    bool named = strchr(step, '/') != NULL, own = uid == geteuid() && uid != 0;
     const struct passwd *user = own ? NULL : getpwuid(uid);
     const char *dir = own ? getenv("HOME") : user != NULL ? user->pw_dir : NULL;
     snprintf(home, sizeof home, "%s", dir != NULL ? dir : "");
-    if (!own && owner_become(uid, 0, err) != 0)
+    if (owner_become(uid, 0, err) != 0)
         return NULL;
     snprintf(path, sizeof path, "%s", step);
     int fd = named ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
