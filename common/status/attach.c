@@ -8,6 +8,7 @@
 #include "common/status/fields.h"
 #include "common/status/here.h"
 #include "common/status/process.h"
+#include "common/status/reach.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -95,13 +96,6 @@ char *attach_expand(const char *word, const struct attach_place *place)
     return text;
 }
 
-static void free_words(char **words)
-{
-    for (char **word = words; word != NULL && *word != NULL; word++)
-        free(*word);
-    free(words);
-}
-
 static char **expand_all(char *const argv[], const struct attach_place *place)
 {
     size_t n = 0;
@@ -110,7 +104,7 @@ static char **expand_all(char *const argv[], const struct attach_place *place)
     char **words = calloc(n + 1, sizeof *words);
     for (size_t i = 0; words != NULL && i < n; i++)
         if ((words[i] = attach_expand(argv[i], place)) == NULL) {
-            free_words(words);
+            reach_free_list(words);
             return NULL;
         }
     return words;
@@ -130,7 +124,7 @@ static int start(struct commands *commands, char *const argv[], const struct att
     if (rc != 0)
         fprintf(stderr, "[%s] muster-attach: cannot start %s on %s: %s\n", tag, argv[0],
                 place->node, strerror(errno));
-    free_words(words);
+    reach_free_list(words);
     return rc;
 }
 

@@ -17,6 +17,10 @@ static void put(const struct lines *lines, const char *from, size_t len)
     line[len] = '\0';
     if (lines->mask)
         log_mask(line);
+    if (lines->to == NULL) {
+        lines->take(lines->arg, line);
+        return;
+    }
     if (lines->tag != NULL)
         fprintf(lines->to, "[%s] ", lines->tag);
     fwrite(line, 1, len, lines->to);

@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MARK "muster "
 
@@ -25,7 +24,6 @@ enum {
     NODE_NAME_MAX = 100, /* bytes of a node's name */
     AT_ONCE = 8,         /* command lines */
     GRACE_MS = 3000,     /* from SIGTERM to SIGKILL */
-    LINE_BYTES = 4096,   /* bytes of a line; a longer one is no piece */
 };
 
 struct pieces_node {
@@ -130,10 +128,7 @@ json_object *pieces_end(struct pieces *pieces)
 struct source {
     const struct reach_line *line; /* NULL: none */
     struct program program;
-    struct lines errors;
-    char text[LINE_BYTES];
-    size_t len;
-    bool skips; /* the rest of a line that was too long */
+    struct lines out, errors;
 };
 
 struct run {
@@ -146,6 +141,13 @@ struct run {
     int killed; /* signal that was sent last; 0: none */
     struct err failed;
 };
+
+static void take_line(void *arg, const char *line)
+{
+    struct run *run = arg;
+    if (pieces_take(&run->pieces, line) != 0)
+        err_set(&run->failed, "the answers are too long");
+}
 
 static void start_some(struct run *run)
 {
@@ -163,8 +165,7 @@ static void start_some(struct run *run)
                                           .apart = true,
                                           .no_input = true,
                                           .memory = run->memory};
-        source->len = 0;
-        source->skips = false;
+        source->out = (struct lines){.take = take_line, .arg = run};
         source->errors = (struct lines){.to = stderr, .mask = true};
         if (program_start(&source->program, &plan) == 0)
             source->line = line;
@@ -173,42 +174,10 @@ static void start_some(struct run *run)
     }
 }
 
-/* Takes the whole lines of what came. */
-static void take_lines(struct run *run, struct source *source)
-{
-    char *from = source->text, *end;
-    while ((end = memchr(from, '\n', source->len - (size_t)(from - source->text))) != NULL) {
-        *end = '\0';
-        if (!source->skips && pieces_take(&run->pieces, from) != 0)
-            err_set(&run->failed, "the answers are too long");
-        source->skips = false;
-        from = end + 1;
-    }
-    source->len -= (size_t)(from - source->text);
-    memmove(source->text, from, source->len);
-    if (source->len == sizeof source->text) {
-        source->skips = true;
-        source->len = 0;
-    }
-}
-
 static void end_source(struct source *source)
 {
     program_end(&source->program);
     source->line = NULL;
-}
-
-static void read_source(struct run *run, struct source *source)
-{
-    ssize_t n =
-        read(source->program.out, source->text + source->len, sizeof source->text - source->len);
-    if (n > 0) {
-        source->len += (size_t)n;
-        take_lines(run, source);
-    } else if (n == 0 || errno != EINTR) {
-        close(source->program.out);
-        source->program.out = -1;
-    }
 }
 
 /* First in order; then it is killed; then what it has started has its pipe open, and is let be. */
@@ -241,7 +210,7 @@ static bool wait_some(struct run *run)
     for (int i = 0; i < AT_ONCE && rc > 0; i++) {
         struct source *source = &run->sources[i];
         if (fds[2 * i].revents != 0)
-            read_source(run, source);
+            lines_read(&source->out, &source->program.out);
         if (fds[2 * i + 1].revents != 0)
             lines_read(&source->errors, &source->program.errors);
         if (source->line != NULL && source->program.out < 0 && source->program.errors < 0)
