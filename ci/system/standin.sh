@@ -71,6 +71,7 @@ all_clients() {
 part_clients() {
   if [ "$rm" = flux ]; then all_clients; else few_clients; fi
   client 'hold (-N2 -n3)' '-N2 -n3' hold --sleep 1
+  client 'pull (-N2 -n4 --distribution=cyclic)' '-N2 -n4 --distribution=cyclic' pull
   clean clients
 }
 

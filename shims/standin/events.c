@@ -228,6 +228,9 @@ static int next_deadline(const struct launcher *launcher)
         first = launcher->alike.until;
     if (launcher->timeout_at != 0 && (first == 0 || launcher->timeout_at < first))
         first = launcher->timeout_at;
+    int64_t io = io_wait(launcher->run->io);
+    if (io != 0 && (first == 0 || io < first))
+        first = io;
     for (unsigned i = 0; i < launcher->run->faults->n; i++)
         if (launcher->die_at[i] != 0 && (first == 0 || launcher->die_at[i] < first))
             first = launcher->die_at[i];

@@ -7,14 +7,18 @@
  */
 #include "shims/standin/io.h"
 
+#include "shims/standin/printers.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-enum { CHUNK = 65536, LINE_BYTES = 16384 };
+enum { CHUNK = PRINTERS_PIECE, LINE_BYTES = 16384, RANKS_MAX = 1 << 20 };
 
 /* One output of a task. */
 struct out {
@@ -33,6 +37,7 @@ struct task_io {
 struct io {
     uint32_t ntasks;
     struct task_io *tasks;
+    struct printers *printers;
     bool label, eof, both; /* both: one file takes both outputs, in the order of the writes */
     char chunk[CHUNK];
     size_t len;
@@ -103,13 +108,16 @@ static int open_files(struct io *io, const char *const files[2], struct err *err
     return 0;
 }
 
-struct io *io_open(uint32_t ntasks, long input, bool label, const char *const files[2],
-                   struct err *err)
+struct io *io_open(const struct standin_step *step, long input, bool label,
+                   const char *const files[2], struct err *err)
 {
+    uint32_t ntasks = step->ntasks;
     struct io *io = calloc(1, sizeof(*io));
-    if (io)
+    if (io) {
         io->tasks = calloc(ntasks, sizeof(*io->tasks));
-    if (!io || !io->tasks) {
+        io->printers = printers_open(step);
+    }
+    if (!io || !io->tasks || !io->printers) {
         err_set(err, "out of memory");
         return NULL;
     }
@@ -133,6 +141,7 @@ struct io *io_open(uint32_t ntasks, long input, bool label, const char *const fi
 
 void io_keep(struct io *io, const struct standin_node *node)
 {
+    printers_leave(io->printers);
     for (uint32_t rank = 0, slot = 0; rank < io->ntasks; rank++) {
         struct task_io *task = &io->tasks[rank];
         bool ours = slot < node->ntasks && node->ranks[slot] == rank;
@@ -180,7 +189,7 @@ void io_parent(struct io *io)
 
 nfds_t io_max(const struct io *io)
 {
-    return 1 + 3 * (nfds_t)io->ntasks;
+    return 1 + 3 * (nfds_t)io->ntasks + PRINTERS_FDS;
 }
 
 /* Whether all readers have taken the chunk; where no reader is left, none ever will. */
@@ -201,14 +210,16 @@ static bool wants_input(const struct io *io)
 nfds_t io_poll(struct io *io, struct pollfd *fds)
 {
     nfds_t n = 0;
+    bool reads = printers_wait(io->printers) == 0;
     fds[n++] = (struct pollfd){wants_input(io) ? STDIN_FILENO : -1, POLLIN, 0};
     for (uint32_t rank = 0; rank < io->ntasks; rank++) {
         struct task_io *task = &io->tasks[rank];
         fds[n++] = (struct pollfd){task->taken < io->len ? task->in[1] : -1, POLLOUT, 0};
         for (int i = 0; i < 2; i++)
-            fds[n++] = (struct pollfd){task->out[i].ends[0], POLLIN, 0};
+            fds[n++] = (struct pollfd){reads ? task->out[i].ends[0] : -1, POLLIN, 0};
     }
-    return n;
+    printers_poll(io->printers, fds + n);
+    return n + PRINTERS_FDS;
 }
 
 static void write_out(int fd, const char *data, size_t len)
@@ -256,7 +267,11 @@ static void read_output(struct io *io, uint32_t rank, int which)
     struct out *out = &io->tasks[rank].out[which];
     int fd = out->fd;
     char data[CHUNK];
+    if (printers_wait(io->printers) != 0)
+        return;
     ssize_t n = read(out->ends[0], data, sizeof(data));
+    if (n >= 0)
+        printers_say(io->printers, rank, which, data, (size_t)n);
     if (n > 0 && io->label) {
         add_lines(rank, out, fd, data, (size_t)n);
     } else if (n > 0) {
@@ -302,6 +317,8 @@ static void write_input(struct io *io, struct task_io *task)
 
 void io_ready(struct io *io, const struct pollfd *fds, nfds_t n)
 {
+    n -= PRINTERS_FDS;
+    printers_ready(io->printers, fds + n);
     for (nfds_t i = 1; i < n; i++) {
         uint32_t rank = (uint32_t)((i - 1) / 3);
         int which = (int)((i - 1) % 3);
@@ -312,8 +329,13 @@ void io_ready(struct io *io, const struct pollfd *fds, nfds_t n)
         else
             read_output(io, rank, which - 1);
     }
-    if (n > 0 && fds[0].revents)
+    if (fds[0].revents)
         read_input(io);
+}
+
+int64_t io_wait(const struct io *io)
+{
+    return printers_wait(io->printers);
 }
 
 bool io_done(const struct io *io)
@@ -330,4 +352,35 @@ void io_finish(struct io *io)
         for (int i = 0; i < 2; i++)
             if (io->tasks[rank].out[i].used > 0)
                 write_line(rank, &io->tasks[rank].out[i], io->tasks[rank].out[i].fd);
+    printers_close(io->printers);
+}
+
+int io_print(const char *path)
+{
+    static struct printers_piece piece;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct out(*tasks)[2] = NULL;
+    uint32_t ntasks = 0;
+    ssize_t n, head = offsetof(struct printers_piece, data);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+        perror(path);
+        return 1;
+    }
+    while ((n = recv(fd, &piece, sizeof(piece), 0)) >= head && piece.rank < RANKS_MAX) {
+        if (piece.rank >= ntasks) {
+            tasks = reallocarray(tasks, piece.rank + 1, sizeof(*tasks));
+            if (!tasks)
+                return 1;
+            memset(tasks + ntasks, 0, (piece.rank + 1 - ntasks) * sizeof(*tasks));
+            ntasks = piece.rank + 1;
+        }
+        struct out *out = &tasks[piece.rank][piece.which != 0];
+        int to = piece.which == 0 ? STDOUT_FILENO : STDERR_FILENO;
+        add_lines(piece.rank, out, to, piece.data, (size_t)(n - head));
+        if (n == head && out->used > 0)
+            write_line(piece.rank, out, to);
+    }
+    return 0;
 }

@@ -133,11 +133,13 @@ static int prepare(struct launcher *launcher, struct err *err)
     for (uint32_t n = 0; n < run->step.nnodes; n++)
         launcher->nodes[n].control = -1;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    run->io = io_open(run->step.ntasks, run->input, run->label, run->outputs, err);
+    if (copy_env(run, err) < 0)
+        return -1;
+    run->io = io_open(&run->step, run->input, run->label, run->outputs, err);
     if (!run->io)
         return -1;
     launcher->fds = calloc(2 + run->step.nnodes + io_max(run->io), sizeof(*launcher->fds));
-    return launcher->fds ? copy_env(run, err) : err_set(err, "out of memory");
+    return launcher->fds ? 0 : err_set(err, "out of memory");
 }
 
 /* Threads come after the forks. @return how many nodes are running */

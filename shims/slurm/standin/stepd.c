@@ -40,7 +40,6 @@ static int prepare(struct node *node)
     slurmd_path(&run->step, node->here, path, sizeof(path));
     /* The server that the plugin starts inherits it. */
     if (make_socket(node) < 0 || setenv("SLURM_CONF", path, 1) < 0 ||
-        setenv("MUSTER_PRINTER", "", 1) < 0 || /* there is no sattach for it */
         !faults_direct_write(run->faults, node->index, path)) {
         say_error("cannot make its socket: %s", strerror(errno));
         return -1;
