@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * What is in the records that two servers say to each other once a connection is up (seal.h): a
- * head, and a part of a frame. docs/wire.md draws it. Nothing here touches a socket.
+ * What is in the records that two servers say to each other once a connection is up (seal.h): parts
+ * of frames, the first one of each behind a head. docs/wire.md draws it. Nothing here touches a
+ * socket.
  *
  * A frame is cut into parts, so that a receiver deciphers one part while the next one is on its
  * way, and takes memory for a frame only when its sender, and nobody else, has said how long it is.
@@ -18,28 +19,19 @@
 #include <stdint.h>
 
 enum {
-    RECORD_HEAD = 12,
-    RECORD_PART = 32 << 10,                                         /**< the most of a frame */
-    RECORD_BODY = RECORD_HEAD + RECORD_PART,                        /**< what is sealed, at most */
+    RECORD_HEAD = 8,
+    RECORD_PART = 32 << 10, /**< bytes of a frame, at most */
     RECORD_BYTES = SEAL_HEAD + RECORD_HEAD + RECORD_PART + SEAL_TAG /**< a record, at most */
 };
 
 /** Bytes of a frame, at most. */
 #define RECORD_MAX ((uint32_t)1 << 30)
 
-enum record_kind {
-    RECORD_DATA = 1, /**< a frame for the link begins */
-    RECORD_MORE,     /**< it goes on */
-    RECORD_BYE,      /**< the connection ends in order */
-    RECORD_KINDS,
-};
-
-/** A record's head. */
+/** The head of a frame's first record. */
 struct record {
-    enum record_kind kind;
-    uint32_t whole; /**< of DATA: bytes of the frame; else 0 */
-    uint32_t apart; /**< of DATA: so many of them, at its end, come by a key of their own, which is
-                         ahead of the others; else 0 */
+    uint32_t whole; /**< bytes of the frame; 0: BYE, the connection ends in order */
+    uint32_t apart; /**< so many of them, at its end, come by a key of their own, which is ahead of
+                         the others; else 0 */
 };
 
 /** @return how much of a frame, or of its end that comes apart, the next record has when @p left
@@ -48,9 +40,7 @@ size_t record_part(size_t left);
 
 void record_write(const struct record *record, unsigned char head[RECORD_HEAD]);
 
-/** Reads a head. @param part bytes of a frame behind it @param left bytes of a frame that are
- * awaited; 0: none has begun @return whether it makes sense */
-bool record_read(const unsigned char head[RECORD_HEAD], size_t part, size_t left,
-                 struct record *record);
+/** Reads a head. @param part bytes behind it @return whether it makes sense */
+bool record_read(const unsigned char head[RECORD_HEAD], size_t part, struct record *record);
 
 #endif

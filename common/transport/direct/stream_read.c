@@ -32,18 +32,12 @@ static void advance(struct stream *s, size_t n)
     shared_bytes_drop(body);
 }
 
-/* A part of a frame is there. @param part borrowed; NULL: it is in its place already */
-static void take_part(struct stream *s, const struct record *record, const unsigned char *part,
-                      size_t n)
+/* A frame of several records begins. */
+static void begin_frame(struct stream *s, const struct record *record, const unsigned char *part,
+                        size_t n)
 {
-    if (record->whole == n) {
-        s->env->receive(s->env->arg, s, part, n, NULL);
-        return;
-    }
-    if (s->body == NULL) {
-        s->got = 0;
-        s->body = shared_bytes_take(malloc(record->whole), record->whole);
-    }
+    s->got = 0;
+    s->body = shared_bytes_take(malloc(record->whole), record->whole);
     if (record->apart > 0) {
         s->seal_apart = s->env->seal->with_key(part, SEAL_ACCEPTOR);
         part += SEAL_SECRET;
@@ -53,55 +47,56 @@ static void take_part(struct stream *s, const struct record *record, const unsig
         stream_cut(s, OUT_OF_MEMORY);
         return;
     }
-    if (part != NULL)
-        memcpy(s->body->data + s->got, part, n);
+    memcpy(s->body->data, part, n);
     advance(s, n);
 }
 
-/* Takes what one record says. */
+/* Takes the first record of a frame, or a BYE. */
 static void take(struct stream *s, const struct seal_record *sealed)
 {
+    const unsigned char *part = sealed->body + RECORD_HEAD;
     struct record r;
-    size_t left = s->body != NULL ? s->body->len - s->got : 0, n = sealed->body_len - RECORD_HEAD;
-    if (sealed->body_len < RECORD_HEAD || !record_read(sealed->body, n, left, &r)) {
+    size_t n = sealed->body_len - RECORD_HEAD;
+    if (sealed->body_len < RECORD_HEAD || !record_read(sealed->body, n, &r))
         stream_cut(s, FORGED);
-        return;
-    }
-    s->used = now_ms();
-    if (r.kind == RECORD_BYE)
+    else if (r.whole == 0)
         stream_end(s, STREAM_ENDED, NULL);
-    else if (n > 0)
-        take_part(s, &r, sealed->apart ? NULL : sealed->body + RECORD_HEAD, n);
+    else if (r.whole == n && r.apart == 0)
+        s->env->receive(s->env->arg, s, part, n, NULL);
+    else
+        begin_frame(s, &r, part, n);
 }
 
-/* Reads the next record, which may be one of a frame's end that comes apart. @return as of
+/* Reads the next record, whose body has a known length unless it is a frame's first. @return as of
  * seal_ops::read() */
 static int read_next(struct stream *s, unsigned char *p, size_t len, struct seal_record *record)
 {
-    struct seal *seal = s->seal_apart != NULL ? s->seal_apart : s->seal;
-    size_t head = s->seal_apart != NULL ? 0 : RECORD_HEAD;
-    struct seal_place place = {.skip = head};
-    if (s->body != NULL) {
-        place.to = s->body->data + s->got;
-        place.room = s->body->len - s->got;
-    }
-    return s->env->seal->read(seal, p, len, head + RECORD_PART, &place, record);
+    const struct seal_ops *ops = s->env->seal;
+    if (s->body == NULL)
+        return ops->read(s->seal, p, len, RECORD_HEAD + RECORD_PART, NULL, record);
+    struct seal_place place = {.to = s->body->data + s->got, .room = s->body->len - s->got};
+    size_t want = record_part(place.room);
+    int found =
+        ops->read(s->seal_apart != NULL ? s->seal_apart : s->seal, p, len, want, &place, record);
+    return found > 0 && record->body_len != want ? -1 : found;
 }
 
 /* Takes all records that have come as a whole. @return how many bytes these are */
 static size_t consume(struct stream *s, unsigned char *p, size_t len)
 {
     size_t used = 0;
+    s->used = now_ms();
     while (s->state == STREAM_OPEN) {
         struct seal_record record;
-        bool apart = s->seal_apart != NULL;
         int found = read_next(s, p + used, len - used, &record);
         if (found == 0)
             break;
-        used += found > 0 ? record.len : 0;
-        if (found < 0 || (apart && record.body_len != record_part(s->body->len - s->got)))
+        if (found < 0) {
             stream_cut(s, FORGED);
-        else if (apart)
+            break;
+        }
+        used += record.len;
+        if (s->body != NULL)
             advance(s, record.body_len);
         else
             take(s, &record);

@@ -17,26 +17,27 @@ static int put_part(struct iovec *parts, int n_parts, void *data, size_t len, si
     return n_parts;
 }
 
-/* Seals a record. @param n bytes of the frame @param to RECORD_BYTES
+/* Seals a record. @param head NULL: it has none @param n bytes of the frame @param to RECORD_BYTES
  * @return its bytes; 0: that cannot be done */
-static size_t seal_record(struct stream *s, const struct record *record, size_t n,
-                          unsigned char *to)
+static size_t seal_record(struct stream *s, const struct record *head, size_t n, unsigned char *to)
 {
-    unsigned char head[RECORD_HEAD];
-    struct iovec parts[3] = {{head, sizeof head}};
+    unsigned char bytes[RECORD_HEAD];
+    struct iovec parts[4];
     const struct outgoing *o = s->frame;
-    struct shared_bytes *body = o != NULL ? o->body : NULL;
-    size_t len = SEAL_HEAD + RECORD_HEAD + n + SEAL_TAG;
-    int n_parts = 1;
-    record_write(record, head);
-    if (record->apart > 0) {
-        parts[n_parts++] = (struct iovec){body->sealed.key, SEAL_SECRET};
-        len += SEAL_SECRET;
+    size_t len = SEAL_HEAD + SEAL_TAG;
+    int n_parts = 0;
+    if (head != NULL) {
+        record_write(head, bytes);
+        parts[n_parts++] = (struct iovec){bytes, sizeof bytes};
     }
+    if (head != NULL && head->apart > 0)
+        parts[n_parts++] = (struct iovec){o->body->sealed.key, SEAL_SECRET};
     if (n > 0)
         n_parts = put_part(parts, n_parts, o->data, o->len, 0, s->at, n);
-    if (n > 0 && body != NULL)
-        n_parts = put_part(parts, n_parts, body->data, body->len, o->len, s->at, n);
+    if (n > 0 && o->body != NULL)
+        n_parts = put_part(parts, n_parts, o->body->data, o->body->len, o->len, s->at, n);
+    for (int i = 0; i < n_parts; i++)
+        len += parts[i].iov_len;
     s->unsealable = !s->env->seal->write(s->seal, parts, n_parts, to);
     return s->unsealable ? 0 : len;
 }
@@ -82,34 +83,23 @@ void stream_sealed(struct stream *s, size_t n)
     s->frame = NULL;
 }
 
-/* Says in a record how it goes on with the frame. @return bytes of the frame for it */
-static size_t begin_part(struct stream *s, struct record *record)
-{
-    const struct outgoing *o = s->frame;
-    size_t all = outgoing_len(o), n = record_part(all - s->at);
-    *record = (struct record){.kind = s->at == 0 ? RECORD_DATA : RECORD_MORE,
-                              .whole = s->at == 0 ? (uint32_t)all : 0};
-    if (s->at == 0 && seal_apart(s, o)) {
-        record->apart = (uint32_t)o->body->len;
-        n = o->len;
-    }
-    return n;
-}
-
 /* Seals the next record, if there is one. @return its bytes */
 static size_t seal_next(struct stream *s, unsigned char *to)
 {
-    struct record record;
     if (s->frame == NULL) {
         s->frame = s->env->next(s->env->arg, s);
         s->at = 0;
     }
-    if (s->frame == NULL)
+    const struct outgoing *o = s->frame;
+    if (o == NULL)
         return 0;
-    size_t n = begin_part(s, &record), len = seal_record(s, &record, n, to);
+    bool apart = s->at == 0 && seal_apart(s, o);
+    struct record head = {(uint32_t)outgoing_len(o), apart ? (uint32_t)o->body->len : 0};
+    size_t n = apart ? o->len : record_part(outgoing_len(o) - s->at);
+    size_t len = seal_record(s, s->at == 0 ? &head : NULL, n, to);
     if (len == 0)
         return 0;
-    s->apart = record.apart > 0;
+    s->apart = apart;
     s->apart_at = 0;
     stream_sealed(s, n);
     s->records++;
@@ -118,7 +108,7 @@ static size_t seal_next(struct stream *s, unsigned char *to)
 
 size_t stream_seal_bye(struct stream *s, unsigned char *to)
 {
-    return seal_record(s, &(struct record){.kind = RECORD_BYE}, 0, to);
+    return seal_record(s, &(struct record){0}, 0, to);
 }
 
 size_t stream_seal(struct stream *s, unsigned char *to)
