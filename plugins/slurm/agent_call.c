@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls to the agent in srun: HELLO and WELCOME, one frame and its answer. */
+/* Calls to the agent in srun: HELLO and WELCOME, one frame and its answer; or one CAUSE. */
 #include "plugins/slurm/agent_call.h"
 
+#include "common/transport/seal/load.h"
 #include "common/util/clock.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
@@ -10,6 +11,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,7 +109,7 @@ static int put_hello(const struct agent_address *address, const struct agent_lin
     if (made) {
         wire_put_raw(out, proof, sizeof proof);
         wire_put_raw(out, line->point, SEAL_POINT);
-        made = auth_write(out, geteuid(), payload.data, payload.len, ms);
+        made = auth_write(out, getuid(), payload.data, payload.len, ms);
     }
     agent_frame_end(out, begin);
     wire_out_free(&payload);
@@ -133,7 +135,7 @@ static int read_welcome(int fd, const struct agent_address *address, struct agen
         return err_set(err, "its answer is none");
     agent_payload(address, line->point, point, &payload);
     bool good = !payload.failed &&
-                auth_read(&frame.body, geteuid(), payload.data, payload.len, deadline_left(by)) &&
+                auth_read(&frame.body, getuid(), payload.data, payload.len, deadline_left(by)) &&
                 agent_line_agree(line, SEAL_CALLER, address, point);
     wire_out_free(&payload);
     return good ? 0 : err_set(err, "it is not srun: its credential is not of this step's user");
@@ -245,20 +247,87 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
     return call(address, &frame, begin, ms, err);
 }
 
-/* The agent may have had too many callers at once to know this one in time. */
+/* ---- a cause ---- */
+
+/* The thread that calls may have another user's rights than the process (herald.h). */
+static bool put_cause(const struct seal_ops *ops, const struct agent_address *address,
+                      const unsigned char *nonce, const char *node, const char *text, int ms,
+                      struct wire_out *out)
+{
+    struct wire_out payload = {0};
+    unsigned char proof[SEAL_PROOF];
+    size_t begin = agent_frame_begin(out, AGENT_CAUSE);
+    agent_word(nonce, false, &payload);
+    bool made = !payload.failed && ops->prove(address->secret, sizeof address->secret, payload.data,
+                                              payload.len, proof);
+    wire_put_str(&payload, address->label);
+    wire_put_str(&payload, node);
+    wire_put_block(&payload, text, strnlen(text, AGENT_TEXT_MAX - 1));
+    if (made && !payload.failed) {
+        wire_put_raw(out, nonce, AGENT_NONCE);
+        wire_put_raw(out, proof, sizeof proof);
+        made = auth_write(out, geteuid(), payload.data, payload.len, ms);
+    }
+    agent_frame_end(out, begin);
+    wire_out_free(&payload);
+    return made && !out->failed;
+}
+
+/* @return 0 when the answer is what only the agent can say */
+static int read_taken(int fd, const struct seal_ops *ops, const struct agent_address *address,
+                      const unsigned char *nonce, int64_t by, struct err *err)
+{
+    unsigned char proof[SEAL_PROOF], right[SEAL_PROOF];
+    struct wire_out word = {0};
+    agent_word(nonce, true, &word);
+    bool good = !word.failed &&
+                ops->prove(address->secret, sizeof address->secret, word.data, word.len, right);
+    wire_out_free(&word);
+    if (read_all_by(fd, proof, sizeof proof, by, err) != 0)
+        return -1;
+    return good && ops->is_same(proof, right, sizeof right) ? 0 : err_set(err, "it is not srun");
+}
+
+/* @return 0 when the agent has taken it */
+static int send_cause(const struct seal_ops *ops, const struct agent_address *address,
+                      const unsigned char *nonce, const struct wire_out *frame, int64_t by,
+                      struct err *err)
+{
+    int rc = -1, fd = connect_agent(address, by);
+    if (fd < 0 || send_all_by(fd, frame->data, frame->len, by) != 0)
+        err_set(err, "address %s port %s: %s", address->host, address->port, strerror(errno));
+    else
+        rc = read_taken(fd, ops, address, nonce, by, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* The agent may have had too many callers at once to hear this one. A credential that it has heard
+ * it does not take again. */
 int agent_call_cause(const char *address, const char *node, const char *text, int ms,
                      struct err *err)
 {
+    struct agent_address at;
+    struct wire_out frame = {0};
+    unsigned char nonce[AGENT_NONCE];
     int64_t by = now_ms() + ms;
     int rc = -1;
-    for (int tries = 0; rc != 0 && tries < CAUSE_TRIES && deadline_left(by) > 0; tries++) {
-        struct wire_out frame = {0};
-        size_t begin = agent_frame_begin(&frame, AGENT_CAUSE);
-        wire_put_str(&frame, node);
-        wire_put_block(&frame, text, strnlen(text, AGENT_TEXT_MAX - 1));
-        *err = (struct err){0};
-        rc = call(address, &frame, begin, deadline_left(by), err);
+    const struct seal_ops *ops = seal_load(err);
+    if (ops == NULL)
+        return -1;
+    if (!agent_address_read(address, &at))
+        return err_set(err, "it has not said where it listens");
+    if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce ||
+        !put_cause(ops, &at, nonce, node, text, ms, &frame))
+        err_set(err, "no credential can be made");
+    for (int tries = 0; rc != 0 && err->text[0] == '\0'; tries++) {
+        struct err last = {0};
+        rc = send_cause(ops, &at, nonce, &frame, by, &last);
+        if (rc != 0 && (tries + 1 == CAUSE_TRIES || deadline_left(by) == 0))
+            *err = last;
     }
+    wire_out_free(&frame);
     return rc;
 }
 

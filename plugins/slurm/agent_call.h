@@ -26,7 +26,8 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
 int agent_call_line(const char *address, const char *text, int ms, struct err *err);
 
 /** Gives the agent a line that many nodes may have alike: it makes one of all. The rest as above.
- * @param node this one's name */
+ * slurmstepd calls this, and root must read nothing that the user may have written: the answer is
+ * compared, and never parsed. @param node this one's name */
 int agent_call_cause(const char *address, const char *node, const char *text, int ms,
                      struct err *err);
 

@@ -75,9 +75,27 @@ void callers_tell(struct callers *c, uint64_t id, const struct wire_out *frame)
 
 /* ---- what they say ---- */
 
+/* Slurmstepd's line, and its answer. @return false: that was all */
+static bool take_cause(struct callers *c, struct caller *caller, struct agent_frame *frame)
+{
+    struct agent_frame line = *frame;
+    struct wire_out payload = {0};
+    unsigned char taken[SEAL_PROOF];
+    if (agent_hello_cause(&c->hellos, c->self, &frame->body, &payload, &line.body, taken) &&
+        c->hooks.take(c->hooks.arg, caller->id, &line) == AGENT_TAKEN) {
+        wire_put_raw(&caller->out, taken, sizeof taken);
+        if (!caller->out.failed)
+            send_out(caller);
+    }
+    wire_out_free(&payload);
+    return false;
+}
+
 /* @return whether the caller may stay */
 static bool take_hello(struct callers *c, struct caller *caller, struct agent_frame *frame)
 {
+    if (frame->type == AGENT_CAUSE)
+        return take_cause(c, caller, frame);
     if (frame->type != AGENT_HELLO ||
         !agent_hello_take(&c->hellos, c->self, &frame->body, &caller->line, &caller->out))
         return false;

@@ -6,8 +6,9 @@
  *
  *     caller      what it may do
  *
- *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS; the oldest one
- *                 gives way to the next caller when there are STRANGERS_MAX, or no place is free
+ *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS, or one CAUSE,
+ * after which it is cut off; the oldest one gives way to the next caller when there are
+ * STRANGERS_MAX, or no place is free
  *
  *     greeted     send its first frame
  *

@@ -2,6 +2,7 @@
 /* The callers that the agent in srun takes, and those that it refuses. */
 #include "plugins/slurm/agent_hello.h"
 
+#include "common/transport/seal/load.h"
 #include "common/util/log.h"
 #include "plugins/slurm/auth.h"
 
@@ -75,6 +76,13 @@ static bool welcome(const struct agent_hellos *h, const struct agent_address *se
     return made;
 }
 
+static void refuse(struct agent_hellos *h)
+{
+    log_write(h->refused++ == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+              "a caller of srun's agent is not of this step, and was cut off; more of them are "
+              "logged at debug");
+}
+
 bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
                       struct agent_line *line, struct wire_out *out)
 {
@@ -85,13 +93,49 @@ bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, 
     }
     bool known = is_known(h, self, in, line);
     if (!known)
-        log_write(h->refused++ == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
-                  "a caller of srun's agent is not of this step, and was cut off; more of them are "
-                  "logged at debug");
+        refuse(h);
     if (known && !welcome(h, self, line, out)) {
         log_warning("munged makes no credential for a caller of srun's agent, which is cut off");
         known = false;
     }
+    return known;
+}
+
+/* Whether the rest of @p body is what slurmstepd has to say of this step. */
+static bool is_of_step(const struct agent_address *self, const struct wire_out *word,
+                       struct wire_in *body)
+{
+    char label[sizeof self->label] = "";
+    const unsigned char *says = wire_get_raw(body, word->len);
+    wire_get_str(body, label, sizeof label);
+    return !body->bad && memcmp(says, word->data, word->len) == 0 &&
+           strcmp(label, self->label) == 0;
+}
+
+bool agent_hello_cause(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
+                       struct wire_out *payload, struct wire_in *body, unsigned char *taken)
+{
+    struct err err = {0};
+    struct wire_out word = {0}, answer = {0};
+    const struct seal_ops *ops = seal_load(&err);
+    const unsigned char *nonce = wire_get_raw(in, AGENT_NONCE);
+    const unsigned char *proof = wire_get_raw(in, SEAL_PROOF);
+    bool known = false;
+    if (ops != NULL && nonce != NULL && proof != NULL) {
+        agent_word(nonce, false, &word);
+        agent_word(nonce, true, &answer);
+        known = !word.failed && !answer.failed && is_proof(ops, self, &word, proof) &&
+                ops->prove(self->secret, sizeof self->secret, answer.data, answer.len, taken) &&
+                auth_take(in, getuid(), payload, MUNGE_MS);
+    }
+    if (known) {
+        wire_in_init(body, payload->data, payload->len);
+        known = is_of_step(self, &word, body);
+    }
+    if (!known)
+        refuse(h);
+    wire_out_free(&word);
+    wire_out_free(&answer);
     return known;
 }
 

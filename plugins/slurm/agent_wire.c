@@ -9,6 +9,8 @@
 /* Makes a credential of muster's useless for anything else, and the other way round. */
 #define CALLER_PURPOSE "muster agent: caller"
 #define AGENT_PURPOSE "muster agent: srun"
+#define CAUSE_PURPOSE "muster agent: a line"
+#define TAKEN_PURPOSE "muster agent: the line is taken"
 
 /* By slurmd, of the connection that the launch came over. */
 #define HOST_ENV "SLURM_SRUN_COMM_HOST"
@@ -54,6 +56,12 @@ void agent_payload(const struct agent_address *address, const unsigned char *cal
     wire_put_raw(out, caller, SEAL_POINT);
     if (agent != NULL)
         wire_put_raw(out, agent, SEAL_POINT);
+}
+
+void agent_word(const unsigned char *nonce, bool taken, struct wire_out *out)
+{
+    wire_put_str(out, taken ? TAKEN_PURPOSE : CAUSE_PURPOSE);
+    wire_put_raw(out, nonce, AGENT_NONCE);
 }
 
 void agent_env_write(const struct agent_address *address, char *text, size_t cap)

@@ -35,8 +35,11 @@ enum agent_type {
                              step ends, and srun waits for it for some seconds */
     AGENT_ALLOCATE = 12,  /**< a change of the job's allocation: alloc_wire.h */
     AGENT_ALLOCATED = 13, /**< the answer to it, once: alloc_wire.h */
-    AGENT_CAUSE = 14, /**< str node, str: a line for the user's terminal that many nodes may have
-                         alike, of which the agent makes one (agent_causes.h) */
+    AGENT_CAUSE = 14,     /**< raw nonce, raw proof, u32 protocol of Slurm, block credential; the
+                             first frame and the last, in clear. In the credential: word, str label,
+                             str node, str: a line for the user's terminal that many nodes may have
+                             alike. The answer is a proof alone, that the line was taken
+                             (agent_word()) */
 };
 
 enum agent_result {
@@ -47,7 +50,8 @@ enum agent_result {
 
 enum {
     AGENT_VERSION = 4,
-    AGENT_HEAD = 12,           /**< bytes before a body */
+    AGENT_HEAD = 12, /**< bytes before a body */
+    AGENT_NONCE = 16,
     AGENT_SECRET = 16,         /**< bytes of what only the step's own processes know */
     AGENT_STRANGER_MAX = 4096, /**< bytes of a whole frame, until the caller is known */
     AGENT_FRAME_MAX = 8 << 20, /**< and then */
@@ -85,6 +89,9 @@ void agent_frame_end(struct wire_out *out, size_t begin);
  * agent's; NULL: it is the caller's credential */
 void agent_payload(const struct agent_address *address, const unsigned char *caller,
                    const unsigned char *agent, struct wire_out *out);
+
+/** Appends what the proofs of AGENT_CAUSE and of its answer are for, each with its nonce. */
+void agent_word(const unsigned char *nonce, bool taken, struct wire_out *out);
 
 /** Writes the value of AGENT_ENV. @param text at least 128 bytes */
 void agent_env_write(const struct agent_address *address, char *text, size_t cap);

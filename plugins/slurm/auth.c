@@ -21,7 +21,7 @@ struct question {
     bool writes;
     uid_t uid;             /* the reader, or the writer */
     struct wire_out bytes; /* the credential that is read, or was written */
-    struct wire_out holds; /* the payload */
+    struct wire_out holds; /* the payload: of the writer's, or as it was found */
     bool good;             /* the answer */
 };
 
@@ -79,15 +79,6 @@ bool auth_open(struct wire_in *in, uid_t writer, struct wire_out *payload)
     return good;
 }
 
-static bool verify(struct wire_in *in, uid_t writer, const struct wire_out *payload)
-{
-    struct wire_out found = {0};
-    bool good = auth_open(in, writer, &found) && found.len == payload->len &&
-                memcmp(found.data, payload->data, payload->len) == 0;
-    wire_out_free(&found);
-    return good;
-}
-
 static void free_question(struct question *q)
 {
     wire_out_free(&q->bytes);
@@ -102,7 +93,7 @@ static void ask(struct work *work)
     struct wire_in in;
     wire_in_init(&in, q->bytes.data, q->bytes.len);
     q->good = q->writes ? auth_seal(&q->bytes, q->uid, q->holds.data, q->holds.len)
-                        : verify(&in, q->uid, &q->holds);
+                        : auth_open(&in, q->uid, &q->holds);
 }
 
 static void drop(struct work *work)
@@ -154,9 +145,9 @@ bool auth_write(struct wire_out *out, uid_t reader, const void *payload, size_t 
     return made && !out->failed;
 }
 
-bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms)
+bool auth_take(struct wire_in *in, uid_t writer, struct wire_out *payload, int ms)
 {
-    struct question *q = question_new(false, writer, payload, len);
+    struct question *q = question_new(false, writer, NULL, 0);
     if (q == NULL)
         return false;
     uint32_t protocol = wire_get_u32(in);
@@ -169,6 +160,17 @@ bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len
     if (!answer(q, ms))
         return false;
     bool good = q->good;
+    if (good)
+        wire_put_raw(payload, q->holds.data, q->holds.len);
     free_question(q);
+    return good && !payload->failed;
+}
+
+bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms)
+{
+    struct wire_out found = {0};
+    bool good = auth_take(in, writer, &found, ms) && found.len == len &&
+                memcmp(found.data, payload, len) == 0;
+    wire_out_free(&found);
     return good;
 }

@@ -22,6 +22,9 @@ bool auth_seal(struct wire_out *out, uid_t reader, const void *payload, size_t l
  * process of @p writer, fresh, and was not seen on this node before */
 bool auth_open(struct wire_in *in, uid_t writer, struct wire_out *payload);
 
+/** auth_open() with a deadline. @param ms at most, in milliseconds */
+bool auth_take(struct wire_in *in, uid_t writer, struct wire_out *payload, int ms);
+
 /** Reads what auth_write() wrote. @return whether it is of a process of @p writer, fresh, was never
  * seen before, and holds @p payload. @param ms at most, in milliseconds */
 bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms);

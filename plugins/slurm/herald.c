@@ -43,6 +43,7 @@ struct herald {
 
     pthread_mutex_t lock; /* guards all below */
     unsigned calling;     /* lines that the worker has */
+    struct line *current; /* of them, that which the agent is told; said already: NULL */
     bool gone;            /* no agent has answered; none is called any more */
     bool has_task;
     struct line *held, **end; /* no agent has taken them, and there is no task */
@@ -79,6 +80,7 @@ static void call(struct work *work)
     struct err err = {0};
     pthread_mutex_lock(&h->lock);
     bool gone = h->gone;
+    h->current = gone ? NULL : line;
     pthread_mutex_unlock(&h->lock);
     if (gone)
         return;
@@ -86,13 +88,15 @@ static void call(struct work *work)
         err_set(&err, "a thread cannot have the user's rights: %s", strerror(errno));
     else
         line->taken = agent_call_cause(h->agent, h->node, line->text, AGENT_MS, &err) == 0;
-    if (line->taken) {
+    if (line->taken)
         log_info("%s", line->text);
-        return;
-    }
-    log_info("srun cannot be told of lines for the user, and slurmstepd shows them: %s", err.text);
+    else
+        log_info("srun cannot be told of lines for the user, and slurmstepd shows them: %s",
+                 err.text);
     pthread_mutex_lock(&h->lock);
-    h->gone = true;
+    h->gone |= !line->taken;
+    line->taken |= h->current == NULL; /* the call took too long */
+    h->current = NULL;
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -111,6 +115,19 @@ static void drop(struct work *work)
     if (write(h->wake, &one, sizeof one) < 0)
         log_debug("eventfd: %s", strerror(errno));
     pthread_mutex_unlock(&h->lock);
+}
+
+/* A call hangs that has a deadline: maybe the file system does that has libcrypto. @thread any,
+ * locked */
+static void give_up(struct herald *h)
+{
+    struct line *copy = h->current != NULL ? malloc(sizeof *copy) : NULL;
+    h->gone = true;
+    if (copy == NULL)
+        return;
+    *copy = *h->current;
+    h->current = NULL;
+    fall_back(h, copy);
 }
 
 static const struct work_ops calls = {call, NULL, drop};
@@ -151,7 +168,7 @@ void herald_say(struct herald *h, const char *text)
     snprintf(line->text, sizeof line->text, "%s", text);
     pthread_mutex_lock(&h->lock);
     bool calls_agent = h->worker != NULL && h->node != NULL && h->agent != NULL && h->wake >= 0 &&
-                       h->calling < CALLING_MAX;
+                       h->calling < CALLING_MAX && !h->gone;
     h->calling++;
     pthread_mutex_unlock(&h->lock);
     if (!calls_agent || !worker_do(h->worker, &line->work))
@@ -183,17 +200,21 @@ bool herald_is_idle(struct herald *h)
     uint64_t n;
     if (h == NULL)
         return true;
+    int64_t since = h->worker != NULL ? worker_since(h->worker) : 0;
     pthread_mutex_lock(&h->lock);
     if (read(h->wake, &n, sizeof n) < 0 && errno != EAGAIN)
         log_debug("eventfd: %s", strerror(errno));
-    bool idle = h->calling == 0;
+    bool late = since != 0 && now_ms() - since >= WAIT_MS;
+    if (late)
+        give_up(h);
+    bool idle = h->calling == 0 || late;
     pthread_mutex_unlock(&h->lock);
     return idle;
 }
 
 void herald_wait(struct herald *h)
 {
-    int64_t by = now_ms() + WAIT_MS;
+    int64_t by = now_ms() + WAIT_MS + 1; /* then it is late() */
     struct pollfd wake = {herald_fd(h), POLLIN, 0};
     while (!herald_is_idle(h) && deadline_left(by) > 0)
         poll(&wake, 1, deadline_left(by));

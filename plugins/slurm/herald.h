@@ -40,8 +40,8 @@ void herald_has_task(struct herald *herald);
  * @thread any */
 int herald_fd(const struct herald *herald);
 
-/** @return whether the agent has been told of all lines, or will not be. @param herald NULL is fine
- * @thread one at a time */
+/** @return whether the agent has been told of all lines, or will not be, which is so after some
+ * seconds whatever happens. @param herald NULL is fine @thread one at a time */
 bool herald_is_idle(struct herald *herald);
 
 /** Waits until it is idle, which takes some seconds at most. @param herald NULL is fine

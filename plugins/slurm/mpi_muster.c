@@ -329,9 +329,11 @@ int mpi_p_slurmstepd_prefork(const void *step, char ***env)
         log_error("%s", err.text);
     int rc = facts_read(&s->facts, vars, &s->refusal);
     char *agent = agent_find(vars);
-    if (s->facts.user.ngroups > 0) /* he is known, last of all his groups */
-        s->herald = herald_new(&(struct herald_of){
-            .user = &s->facts.user, .node = s->facts.node, .agent = agent, .log = log_for_user});
+    bool known = s->facts.user.ngroups > 0; /* of the user, his groups are found out last */
+    s->herald = herald_new(&(struct herald_of){.user = &s->facts.user,
+                                               .node = s->facts.node,
+                                               .agent = known ? agent : NULL,
+                                               .log = log_for_user});
     if (rc < 0 || session_start(s, vars, agent, &s->refusal) < 0)
         run_without(s, vars);
     free(agent);

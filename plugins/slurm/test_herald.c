@@ -10,11 +10,14 @@
 #include "plugins/slurm/agent_call.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/test_agent_kit.h"
+#include "plugins/slurm/test_munge.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -159,12 +162,74 @@ static void all_nodes_at_once(void **state)
     assert_true(nshown > 2 || n == NODES - 1);
 }
 
+static int tell_cause(const char *to)
+{
+    struct err err = {0};
+    return agent_call_cause(to, "c07", "c07: no server", 500, &err);
+}
+
+/* What is not of this step, or not of this user. */
+static void strangers_tell_nothing(void **state)
+{
+    char other[256];
+    (void)state;
+    snprintf(other, sizeof other, "%s", address);
+    char *end = other + strlen(other) - 1;
+    *end = *end == '0' ? '1' : '0'; /* of the secret: munged is not asked */
+    assert_int_equal(tell_cause(other), -1);
+    assert_int_equal(munge.verified, 0);
+    snprintf(other, sizeof other, "%s", address);
+    *strstr(other, "4711.3") = '5';
+    assert_int_equal(tell_cause(other), -1);
+    assert_in_range(munge.verified, 1, 3); /* the caller tries again */
+    munge.writer++;
+    assert_int_equal(tell_cause(address), -1);
+    munge.writer--;
+    assert_int_equal(nshown, 0);
+    assert_int_equal(tell_cause(address), 0);
+    assert_int_equal(nshown, 1);
+    assert_int_equal(agent_leave(), 0);
+}
+
+/* Somebody listens in the agent's place, and says that the line was taken. */
+static void *answer_wrong(void *arg)
+{
+    char bytes[4096] = "", taken[SEAL_PROOF] = "";
+    int fd = accept4(*(int *)arg, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(recv(fd, bytes, sizeof bytes, 0) > 0);
+    assert_int_equal(send(fd, taken, sizeof taken, MSG_NOSIGNAL), sizeof taken);
+    close(fd);
+    return NULL;
+}
+
+static void another_takes_nothing(void **state)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof in;
+    pthread_t thread;
+    char there[256];
+    (void)state;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    getsockname(fd, (struct sockaddr *)&in, &len);
+    snprintf(there, sizeof there, "127.0.0.1 %u%s", ntohs(in.sin_port),
+             strchr(strchr(address, ' '), ':'));
+    assert_int_equal(pthread_create(&thread, NULL, answer_wrong, &fd), 0);
+    assert_int_equal(tell_cause(there), -1);
+    pthread_join(thread, NULL);
+    close(fd);
+    agent_leave();
+    assert_int_equal(nshown, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         AGENT_TEST(the_agent_takes_lines), AGENT_TEST(the_agent_has_gone),
         AGENT_TEST(there_is_no_agent),     AGENT_TEST(many_lines_at_once),
-        AGENT_TEST(all_nodes_at_once),
+        AGENT_TEST(all_nodes_at_once),     AGENT_TEST(strangers_tell_nothing),
+        AGENT_TEST(another_takes_nothing),
     };
     start_first_thread();
     return cmocka_run_group_tests(tests, NULL, NULL);

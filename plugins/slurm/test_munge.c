@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CREDENTIALS = 255 /* a byte has their number */, DATA_MAX = 256 };
+enum { CREDENTIALS = 255 /* a byte has their number */, DATA_MAX = 1024 };
 
 struct munge munge;
 

@@ -63,7 +63,8 @@ enum {
 
 enum {
     BOUND_MS = 2000, /* a task waits for the server no longer */
-    KILL_S = 6,      /* for the killer to have slurmctld's answer, once the last task has ended */
+    SAY_MS = 1000, /* from one look whether the herald is done to the next, before the step ends */
+    KILL_S = 6,    /* for the killer to have slurmctld's answer, once the last task has ended */
 };
 
 /* In a note: the task hook has refused a task, or has sent it to the door. */
@@ -166,8 +167,7 @@ static void task_started(struct watch *watch, const struct task_note *note)
  * srun's agent has heard why: then srun may be gone. */
 static void end_step(struct watch *watch)
 {
-    bool said = herald_is_idle(watch->of.herald);
-    if (watch->state == ENDS && watch->any && said && !watch->killer)
+    if (watch->state == ENDS && watch->any && !watch->killer && herald_is_idle(watch->of.herald))
         watch->killer =
             killer_start(watch->facts, watch->fds + POLL_FIRST_TASK, watch->nfds - POLL_FIRST_TASK);
 }
@@ -346,14 +346,21 @@ static int ask(struct watch *watch)
     return deadline_left(watch->ask_at);
 }
 
+/* Its descriptor is made unreadable by the question. */
+static void hear_herald(struct watch *watch)
+{
+    herald_is_idle(watch->of.herald);
+    end_step(watch);
+}
+
 /* The thread. */
 static void *run(void *arg)
 {
     struct watch *watch = arg;
     struct pollfd *fds = watch->fds;
     for (;;) {
-        int wait_ms = ask(watch);
-
+        bool says = watch->state == ENDS && watch->any && !watch->killer;
+        int wait_ms = shorter(ask(watch), says ? SAY_MS : -1);
         fds[POLL_RELAY].fd = watch->launch ? watch->launch->relay.fd : -1;
         if (fds[POLL_CONTROL].fd >= 0)
             fds[POLL_CONTROL].events = launch_flush(watch->launch) ? POLLIN | POLLOUT : POLLIN;
@@ -367,8 +374,8 @@ static void *run(void *arg)
             read_notes(watch);
         look_at_door(watch, POLL_DOOR, watch->of.door);
         look_at_door(watch, POLL_PLACE, &watch->place);
-        if (fds[POLL_HERALD].revents)
-            end_step(watch);
+        if (fds[POLL_HERALD].revents || says)
+            hear_herald(watch);
         if (fds[POLL_RELAY].revents)
             relay_read(&watch->launch->relay);
         if (fds[POLL_CONTROL].revents && fds[POLL_CONTROL].fd >= 0)
