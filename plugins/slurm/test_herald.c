@@ -5,6 +5,7 @@
  */
 #include "plugins/slurm/herald.h"
 
+#include "common/transport/seal/load.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/slurm/agent.h"
 #include "plugins/slurm/agent_call.h"
@@ -15,6 +16,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -132,6 +134,40 @@ static void many_lines_at_once(void **state)
     assert_int_equal(n + nshown, LINES);
 }
 
+/* The file system that has seal.so hangs. */
+static sem_t mounted;
+static _Atomic bool hangs;
+
+const struct seal_ops *__real_seal_load(struct err *err);
+const struct seal_ops *__wrap_seal_load(struct err *err);
+const struct seal_ops *__wrap_seal_load(struct err *err)
+{
+    if (hangs)
+        sem_wait(&mounted);
+    return __real_seal_load(err);
+}
+
+static void a_call_that_hangs(void **state)
+{
+    (void)state;
+    struct herald *herald = herald_on("c07", address);
+    herald_has_task(herald);
+    sem_init(&mounted, 0, 0);
+    hangs = true;
+    herald_say(herald, "c07: no server");
+    assert_false(herald_is_idle(herald));
+    herald_wait(herald);
+    assert_true(herald_is_idle(herald));
+    is_logged("c07: no server;");
+    herald_say(herald, "c07: another line");
+    is_logged("c07: no server;c07: another line;");
+    agent_leave();
+    hangs = false;
+    sem_post(&mounted); /* the line is not said again, though nobody takes it */
+    herald_free(herald);
+    is_logged("c07: no server;c07: another line;");
+}
+
 /* As where the program is missing on all of them: more than the agent has places for. */
 enum { NODES = 100 };
 static _Atomic unsigned ntaken;
@@ -226,10 +262,10 @@ static void another_takes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        AGENT_TEST(the_agent_takes_lines), AGENT_TEST(the_agent_has_gone),
-        AGENT_TEST(there_is_no_agent),     AGENT_TEST(many_lines_at_once),
-        AGENT_TEST(all_nodes_at_once),     AGENT_TEST(strangers_tell_nothing),
-        AGENT_TEST(another_takes_nothing),
+        AGENT_TEST(the_agent_takes_lines),  AGENT_TEST(the_agent_has_gone),
+        AGENT_TEST(there_is_no_agent),      AGENT_TEST(many_lines_at_once),
+        AGENT_TEST(a_call_that_hangs),      AGENT_TEST(all_nodes_at_once),
+        AGENT_TEST(strangers_tell_nothing), AGENT_TEST(another_takes_nothing),
     };
     start_first_thread();
     return cmocka_run_group_tests(tests, NULL, NULL);
