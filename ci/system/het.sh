@@ -192,6 +192,7 @@ last_group=--het-group=2
 check "$what: the job" "$begun" [ -n "$job" ]
 all_shapes='--het-group=0 -n2 : --het-group=1 -n5 : --het-group=2 -n2'
 run "$all_shapes" keys
+run "$all_shapes" pull
 [ -n "${THIN:-}" ] || all_of "$all_shapes" 9 4
 if [ -n "${BETWEEN:-}" ]; then scancel "$job"; summary; exit; fi
 last_dies "$all_shapes" 9

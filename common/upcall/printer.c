@@ -37,13 +37,17 @@ struct stream {
     char data[OUTPUTS_PIECE];
 };
 
+/* One for the whole step, or for a component of it. */
 struct printer {
+    struct printer *next, *head; /* server->printer, the first one, has the list */
     struct server *server;
-    char *command, *words[WORDS_MAX + 1];
+    uint32_t first, ntasks; /* whose output it prints: its ranks begin at 0 */
+    char *words[WORDS_MAX + 1];
     pid_t pid; /* 0: none runs */
     int input; /* of its standard input */
     struct stream streams[STREAMS];
-    unsigned pieces;
+    char *command;                   /* of all; the head's, and so are these: */
+    unsigned pieces;                 /* of all that are on their way to libpmix */
     bool ending, again, has_printed; /* again: somebody pulls, and it is to be started again */
     struct timer look;
 };
@@ -89,9 +93,9 @@ static size_t read_rank(struct stream *s)
     for (; i < s->n && isdigit((unsigned char)s->data[i]) && rank < UINT32_MAX; i++)
         rank = rank * 10 + (uint64_t)(s->data[i] - '0');
     if (i == digits || i + 2 > s->n || s->data[i] != ':' || s->data[i + 1] != ' ' ||
-        rank >= s->printer->server->boot.ntasks)
+        rank >= s->printer->ntasks)
         return 0;
-    s->rank = (int32_t)rank;
+    s->rank = (int32_t)(s->printer->first + rank);
     return i + 2;
 }
 
@@ -117,10 +121,10 @@ static bool take(struct stream *s)
     }
     size_t len = newline != NULL ? (size_t)(newline - s->data) + 1 : s->n;
     if (s->rank >= 0) {
-        p->pieces++;
+        p->head->pieces++;
         p->has_printed = true;
         if (forwards_print(p->server, (uint32_t)s->rank, s->channel, s->data, len) != 0)
-            p->pieces--;
+            p->head->pieces--;
     }
     drop(s, len);
     if (newline != NULL)
@@ -130,9 +134,10 @@ static bool take(struct stream *s)
 
 static void go_on(struct stream *s)
 {
-    while (s->printer->pieces < PIECES_MAX && take(s))
+    const struct printer *head = s->printer->head;
+    while (head->pieces < PIECES_MAX && take(s))
         ;
-    if (s->readable != NULL && s->printer->pieces < PIECES_MAX)
+    if (s->readable != NULL && head->pieces < PIECES_MAX)
         event_add(s->readable, NULL);
 }
 
@@ -279,8 +284,8 @@ static void run_pulled(struct handoff_item *item)
 {
     struct server *server = upcall_server();
     free(item);
-    if (server->printer != NULL)
-        begin(server->printer);
+    for (struct printer *p = server->printer; p != NULL; p = p->next)
+        begin(p);
 }
 
 /* @thread PMIx's */
@@ -294,61 +299,112 @@ static void pulled(struct server *server)
 
 static void printed(struct server *server)
 {
-    struct printer *p = server->printer;
-    if (p == NULL || p->pieces == 0)
+    struct printer *head = server->printer;
+    if (head == NULL || head->pieces == 0)
         return;
-    if (p->pieces-- == PIECES_MAX)
+    bool was_full = head->pieces-- == PIECES_MAX;
+    for (struct printer *p = head; p != NULL && was_full; p = p->next)
         timer_after(&p->look, 1); /* not from within its own loop */
 }
 
 /* ---- its life in the server ---- */
 
-int printer_open(struct server *server)
+static void printers_free(struct printer *head)
 {
-    const char *command = boot_setting(&server->boot, BOOT_PRINTER);
-    char *save = NULL;
-    size_t n = 0;
-    if (command == NULL || *command == '\0')
-        return 0;
-    struct printer *p = calloc(1, sizeof *p);
-    if (p == NULL || (p->command = strdup(command)) == NULL) {
-        free(p);
-        return -1;
+    free(head != NULL ? head->command : NULL);
+    for (struct printer *next; head != NULL; head = next) {
+        next = head->next;
+        free(head);
     }
-    for (char *word = strtok_r(p->command, " ", &save); word != NULL && n < WORDS_MAX;
-         word = strtok_r(NULL, " ", &save))
-        p->words[n++] = word;
+}
+
+/* @return the printer that comes behind those of @p head, or NULL: out of memory */
+static struct printer *add(struct server *server, struct printer **head)
+{
+    struct printer *p = calloc(1, sizeof *p), **end = head;
+    if (p == NULL)
+        return NULL;
+    for (; *end != NULL; end = &(*end)->next)
+        p->first = (*end)->first + (*end)->ntasks;
+    *end = p;
+    p->head = *head;
     p->server = server;
+    p->ntasks = server->boot.ntasks;
     for (int i = 0; i < STREAMS; i++) {
         p->streams[i].printer = p;
         p->streams[i].channel = i == OUT ? PMIX_FWD_STDOUT_CHANNEL : PMIX_FWD_STDERR_CHANNEL;
     }
-    if (n == 0 || p->words[0][0] != '/' || forwards_own(server, pulled, printed) != 0) {
-        log_debug("%s cannot be run: what tasks print cannot be pulled", command);
-        free(p->command);
-        free(p);
+    timer_init(&p->look, &server->timers, on_look, p);
+    return p;
+}
+
+/* "COMMAND WORD..." of all tasks, or "TASKS COMMAND WORD..." of each component, with ";" between
+ * them. @return NULL: out of memory */
+static struct printer *read_command(struct server *server, const char *text)
+{
+    struct printer *head = NULL, *p = add(server, &head);
+    char *save = NULL;
+    size_t n = 0;
+    if (p == NULL || (p->command = strdup(text)) == NULL) {
+        printers_free(head);
+        return NULL;
+    }
+    for (char *word = strtok_r(p->command, " ", &save); word != NULL;
+         word = strtok_r(NULL, " ", &save)) {
+        if (n == 0 && isdigit((unsigned char)word[0])) {
+            p->ntasks = (uint32_t)strtoul(word, NULL, 10);
+        } else if (strcmp(word, ";") != 0) {
+            if (n < WORDS_MAX)
+                p->words[n++] = word;
+        } else if ((p = add(server, &head)) == NULL) {
+            printers_free(head);
+            return NULL;
+        } else {
+            n = 0;
+        }
+    }
+    return head;
+}
+
+/* @return whether all of them can be run, and print what there is of tasks */
+static bool are_good(const struct printer *head)
+{
+    const struct printer *p = head, *last = head;
+    for (; p != NULL && p->words[0] != NULL && p->words[0][0] == '/'; p = p->next)
+        last = p;
+    return p == NULL && last->first + last->ntasks == last->server->boot.ntasks;
+}
+
+int printer_open(struct server *server)
+{
+    const char *command = boot_setting(&server->boot, BOOT_PRINTER);
+    if (command == NULL || *command == '\0')
+        return 0;
+    struct printer *head = read_command(server, command);
+    if (head == NULL)
+        return -1;
+    if (are_good(head) && forwards_own(server, pulled, printed) == 0) {
+        server->printer = head;
         return 0;
     }
-    timer_init(&p->look, &server->timers, on_look, p);
-    server->printer = p;
+    log_debug("%s cannot be run: what tasks print cannot be pulled", command);
+    printers_free(head);
     return 0;
 }
 
 void printer_close(struct server *server)
 {
-    struct printer *p = server->printer;
     int status;
-    if (p == NULL)
-        return;
-    server->printer = NULL;
-    timer_stop(&p->look);
-    if (p->pid != 0) {
+    for (struct printer *p = server->printer; p != NULL; p = p->next) {
+        timer_stop(&p->look);
+        if (p->pid == 0)
+            continue;
         kill(p->pid, SIGKILL);
         for (int i = 0; i < STREAMS; i++)
             stop_reading(&p->streams[i]);
         close(p->input);
         has_left(p, &status); /* else init takes it, as we end, too */
     }
-    free(p->command);
-    free(p);
+    printers_free(server->printer);
+    server->printer = NULL;
 }

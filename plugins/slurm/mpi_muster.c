@@ -27,6 +27,7 @@
 #include "common/launch/scratch.h"
 #include "common/util/log.h"
 #include "common/util/mark.h"
+#include "common/util/text.h"
 #include "plugins/slurm/agent.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/cgroup.h"
@@ -207,28 +208,34 @@ static void take_plan(struct boot *boot, char *const *env)
         boot_set(boot, "apps", apps);
 }
 
-/* The program that prints what the tasks print: sattach, which takes a component at a time. It is
- * Slurm's own, beside slurmstepd, and not what the user's PATH has: the server runs it outside of
- * the job's limits. MUSTER_PRINTER in slurmstepd's own environment, which is musterrun's, names
- * another one or none. */
+/* The program that prints what the tasks print: sattach, once for each component of a heterogeneous
+ * job. (Of components of one job it mixes up the ranks.) It is Slurm's own, beside slurmstepd, and
+ * not what the user's PATH has: the server runs it outside of the job's limits. MUSTER_PRINTER in
+ * slurmstepd's own environment, which is musterrun's, names another one or none. */
 static void name_printer(struct boot *boot, const struct facts *facts)
 {
     static const char *const places[] = {"../bin", "."};
     const char *given = getenv("MUSTER_PRINTER");
-    char self[PATH_MAX], program[PATH_MAX + 16], command[PATH_MAX + 128];
+    char self[PATH_MAX], program[PATH_MAX + 16] = "";
     if (given)
         boot_set(boot, BOOT_PRINTER, given);
-    if (given || facts->njobs > 1 || own_program(self, sizeof self) != 0)
+    if (given || facts->component != SLURM_ABI_NO_VAL || own_program(self, sizeof self) != 0)
         return;
     size_t len = (size_t)(strrchr(self, '/') - self);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < sizeof places / sizeof *places && access(program, X_OK) != 0; i++)
         snprintf(program, sizeof program, "%.*s/%s/sattach", (int)len, self, places[i]);
-        if (access(program, X_OK) == 0) {
-            snprintf(command, sizeof command, "%s --label --quiet %s", program, boot->label);
-            boot_set(boot, BOOT_PRINTER, command);
-            return;
-        }
+    if (access(program, X_OK) != 0)
+        return;
+    char *command = strdup("");
+    for (uint32_t k = 0; k < facts->njobs; k++) {
+        uint32_t ntasks = facts->njobs > 1 ? boot_app(boot, k).ntasks : boot->ntasks;
+        char *one = text_format("%u %s --label --quiet %u.%u", ntasks, program, facts->jobs[k],
+                                facts->step);
+        command = text_append(command, " ; ", one != NULL ? one : "");
+        free(one);
     }
+    boot_set(boot, BOOT_PRINTER, command != NULL ? command : "");
+    free(command);
 }
 
 /* @param agent as agent_find() gave it */
