@@ -68,7 +68,11 @@ static void set(struct server *server, uint32_t n, const char *where)
         timer_stop(&stops->report);
     stopped->n = n;
     stopped->ready = n >= stopped_wanted(server);
-    snprintf(stopped->where, sizeof stopped->where, "%s", n > 0 ? where : "");
+    if (n == 0)
+        stopped->where[0] = '\0';
+    else if (where !=
+             stopped->where) /* some are released, or gone: the others wait where they did */
+        snprintf(stopped->where, sizeof stopped->where, "%s", where);
     server_stand_still(server);
     if (n == 0)
         log_info("no process waits for a debugger any more");
