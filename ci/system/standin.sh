@@ -156,6 +156,12 @@ part_habits() {
   done
 }
 
+# All pipes with both ends take 1,536 descriptors.
+many_ranks() {
+  local musterrun=(bash -c 'ulimit -n 1024 && exec "$@"' - "$program" "--rm=$rm")
+  client '256 ranks on a node, with 1,024 descriptors' '-N1 -n256' rounds --rounds 1
+}
+
 part_use() {
   local found
   "use_$rm"
@@ -176,6 +182,7 @@ part_use() {
   found=$(bash -c '. "$2/share/bash-completion/completions/musterrun"; _muster "$1" --faul; echo "${COMPREPLY[*]}"' - "$program" "$prefix")
   check 'bash completes an option' "$found" [ "$found" = --fault= ]
   [ "$rm" = flux ] || part_habits # of whom musterrun plays, its options know nothing
+  [ "$rm" = flux ] || many_ranks
   clean use
 }
 

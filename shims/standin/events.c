@@ -122,7 +122,10 @@ static void task_ended(struct launcher *launcher, uint32_t rank, int status)
 static void node_gone(struct launcher *launcher, uint32_t n)
 {
     struct launched *node = &launcher->nodes[n];
+    const struct standin_node *here = &launcher->run->step.nodes[n];
     int64_t notice = 0;
+    for (uint32_t slot = 0; slot < here->ntasks; slot++)
+        io_lost(launcher->run->io, here->ranks[slot]);
     close(node->control);
     node->control = -1;
     launcher->live--;
@@ -138,10 +141,47 @@ static void node_gone(struct launcher *launcher, uint32_t n)
     kill_later(launcher, notice);
 }
 
+/* A report, and the descriptors that come with it: all, or none. @return as recv(2) */
+static ssize_t read_report(int control, struct report *report, int ends[IO_ENDS], size_t *n)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(IO_ENDS * sizeof(int))];
+    } room;
+    struct iovec bytes = {report, sizeof(*report)};
+    struct msghdr message = {
+        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
+    ssize_t len = recvmsg(control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *n = 0;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+        *n = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(ends, CMSG_DATA(head), *n * sizeof(int));
+    }
+    while (*n > 0 && (message.msg_flags & MSG_CTRUNC))
+        close(ends[--*n]);
+    return len;
+}
+
+/* A task without its pipes would end by SIGPIPE. */
+static void task_started(struct launcher *launcher, uint32_t rank, const int *ends, size_t n)
+{
+    if (n >= 2) {
+        io_take(launcher->run->io, rank, ends, n);
+        return;
+    }
+    say_error("cannot take the pipes of task %u: %s; the tasks are killed", rank, strerror(EMFILE));
+    io_lost(launcher->run->io, rank);
+    add_status(launcher, 1);
+    launcher_kill_tasks(launcher);
+}
+
 static void control_ready(struct launcher *launcher, uint32_t n)
 {
     struct report report;
-    ssize_t len = recv(launcher->nodes[n].control, &report, sizeof(report), MSG_DONTWAIT);
+    int ends[IO_ENDS];
+    size_t nends;
+    ssize_t len = read_report(launcher->nodes[n].control, &report, ends, &nends);
     /* Reset: it left without having read a signal; what it said before still comes. */
     if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
@@ -150,7 +190,11 @@ static void control_ready(struct launcher *launcher, uint32_t n)
         return;
     }
     switch (report.what) {
+    case REPORT_STARTED:
+        task_started(launcher, report.rank, ends, nends);
+        return;
     case REPORT_ENDED:
+        io_lost(launcher->run->io, report.rank);
         task_ended(launcher, report.rank, report.status);
         return;
     case REPORT_FAILED: /* it has said why */

@@ -2,8 +2,13 @@
 /** @file
  * Standard input, output and error of the tasks.
  *
+ * A node makes a task's pipes when it forks the task, and passes our ends to the first process. So
+ * no task is forked with the pipes of all, which it would have to close: of 1,000 tasks each closed
+ * 6,000 descriptors.
+ *
  * Without labels bytes go out as they come. With them lines are collected, so that a line is one
- * task's. Input goes to its readers chunk by chunk: the next is read when all have taken the last.
+ * task's. Input goes to its readers chunk by chunk: the first is read when the pipes of all readers
+ * have come, the next when all have taken the last.
  */
 #include "shims/standin/io.h"
 
@@ -14,11 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CHUNK = PRINTERS_PIECE, LINE_BYTES = 16384, RANKS_MAX = 1 << 20 };
+enum { CHUNK = PRINTERS_PIECE, LINE_BYTES = 16384, RANKS_MAX = 1 << 20, OWN_FILES = 8 };
 
 /* One output of a task. */
 struct out {
@@ -29,6 +35,7 @@ struct out {
 };
 
 struct task_io {
+    bool awaited; /* it reads, and its pipes have not come */
     int in[2];
     size_t taken; /* of the chunk */
     struct out out[2];
@@ -36,6 +43,7 @@ struct task_io {
 
 struct io {
     uint32_t ntasks;
+    long input; /* who reads, as io_open() has it */
     struct task_io *tasks;
     struct printers *printers;
     bool label, eof, both; /* both: one file takes both outputs, in the order of the writes */
@@ -48,26 +56,6 @@ static void shut(int *fd)
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-}
-
-static bool make_pipes(struct task_io *task, bool reads)
-{
-    if (reads && (pipe2(task->in, O_CLOEXEC) < 0 || fcntl(task->in[1], F_SETFL, O_NONBLOCK) < 0))
-        return false;
-    return pipe2(task->out[0].ends, O_CLOEXEC) == 0 && pipe2(task->out[1].ends, O_CLOEXEC) == 0;
-}
-
-/* Without them there may be no descriptor left to remove the run's directory with. */
-static void close_pipes(struct io *io)
-{
-    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
-        struct task_io *task = &io->tasks[rank];
-        for (int i = 0; i < 2; i++) {
-            shut(&task->in[i]);
-            shut(&task->out[0].ends[i]);
-            shut(&task->out[1].ends[i]);
-        }
-    }
 }
 
 /* FILE with %t as the rank. @return a descriptor, or -1 */
@@ -108,10 +96,31 @@ static int open_files(struct io *io, const char *const files[2], struct err *err
     return 0;
 }
 
+/* Our ends of all tasks, and the least that this process has open besides. */
+static int check_limit(uint32_t ntasks, struct err *err)
+{
+    struct rlimit files;
+    uint64_t need = OWN_FILES + (uint64_t)IO_ENDS * ntasks;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= need)
+        return 0;
+    return err_set(err,
+                   "cannot make the pipes of %u tasks: %s (%llu are needed, %llu allowed: raise "
+                   "the hard limit, ulimit -Hn)",
+                   ntasks, strerror(EMFILE), (unsigned long long)need,
+                   (unsigned long long)files.rlim_cur);
+}
+
+static bool reads(const struct io *io, uint32_t rank)
+{
+    return io->input == IO_INPUT_ALL || io->input == (long)rank;
+}
+
 struct io *io_open(const struct standin_step *step, long input, bool label,
                    const char *const files[2], struct err *err)
 {
     uint32_t ntasks = step->ntasks;
+    if (check_limit(ntasks, err) < 0)
+        return NULL;
     struct io *io = calloc(1, sizeof(*io));
     if (io) {
         io->tasks = calloc(ntasks, sizeof(*io->tasks));
@@ -122,39 +131,43 @@ struct io *io_open(const struct standin_step *step, long input, bool label,
         return NULL;
     }
     io->ntasks = ntasks;
+    io->input = input;
     io->label = label;
     io->both = files[0] && files[1] == files[0];
     for (uint32_t rank = 0; rank < ntasks; rank++)
-        io->tasks[rank] =
-            (struct task_io){.in = {-1, -1}, .out = {{.ends = {-1, -1}}, {.ends = {-1, -1}}}};
-    if (open_files(io, files, err) < 0)
-        return NULL;
-    for (uint32_t rank = 0; rank < ntasks; rank++) {
-        if (!make_pipes(&io->tasks[rank], input == IO_INPUT_ALL || input == (long)rank)) {
-            err_set(err, "cannot make the pipes of %u tasks: %s", ntasks, strerror(errno));
-            close_pipes(io);
-            return NULL;
-        }
-    }
-    return io;
+        io->tasks[rank] = (struct task_io){.awaited = reads(io, rank),
+                                           .in = {-1, -1},
+                                           .out = {{.ends = {-1, -1}}, {.ends = {-1, -1}}}};
+    return open_files(io, files, err) == 0 ? io : NULL;
 }
 
-void io_keep(struct io *io, const struct standin_node *node)
+/* ---- in a node's process and its tasks' ---- */
+
+void io_leave(struct io *io)
 {
     printers_leave(io->printers);
-    for (uint32_t rank = 0, slot = 0; rank < io->ntasks; rank++) {
-        struct task_io *task = &io->tasks[rank];
-        bool ours = slot < node->ntasks && node->ranks[slot] == rank;
-        shut(&task->in[1]);
-        shut(&task->out[0].ends[0]);
-        shut(&task->out[1].ends[0]);
-        slot += ours;
-        if (ours)
-            continue;
-        shut(&task->in[0]);
-        shut(&task->out[0].ends[1]);
-        shut(&task->out[1].ends[1]);
-    }
+}
+
+int io_make(struct io *io, uint32_t rank)
+{
+    struct task_io *task = &io->tasks[rank];
+    if (pipe2(task->out[0].ends, O_CLOEXEC) == 0 && pipe2(task->out[1].ends, O_CLOEXEC) == 0 &&
+        (!reads(io, rank) ||
+         (pipe2(task->in, O_CLOEXEC) == 0 && fcntl(task->in[1], F_SETFL, O_NONBLOCK) == 0)))
+        return 0;
+    int error = errno;
+    io_shut(io, rank);
+    errno = error;
+    return -1;
+}
+
+size_t io_ends(const struct io *io, uint32_t rank, int ends[IO_ENDS])
+{
+    const struct task_io *task = &io->tasks[rank];
+    ends[0] = task->out[0].ends[0];
+    ends[1] = task->out[1].ends[0];
+    ends[2] = task->in[1];
+    return ends[2] >= 0 ? 3 : 2;
 }
 
 int io_become(struct io *io, uint32_t rank)
@@ -167,24 +180,31 @@ int io_become(struct io *io, uint32_t rank)
                : 0;
 }
 
-void io_pass(struct io *io, const struct standin_node *node)
+void io_shut(struct io *io, uint32_t rank)
 {
-    for (uint32_t slot = 0; slot < node->ntasks; slot++) {
-        struct task_io *task = &io->tasks[node->ranks[slot]];
-        shut(&task->in[0]);
-        shut(&task->out[0].ends[1]);
-        shut(&task->out[1].ends[1]);
+    struct task_io *task = &io->tasks[rank];
+    for (int i = 0; i < 2; i++) {
+        shut(&task->in[i]);
+        shut(&task->out[0].ends[i]);
+        shut(&task->out[1].ends[i]);
     }
 }
 
-void io_parent(struct io *io)
+/* ---- in the first process ---- */
+
+void io_take(struct io *io, uint32_t rank, const int *ends, size_t n)
 {
-    for (uint32_t rank = 0; rank < io->ntasks; rank++) {
-        struct task_io *task = &io->tasks[rank];
-        shut(&task->in[0]);
-        for (int i = 0; i < 2; i++)
-            shut(&task->out[i].ends[1]);
-    }
+    struct task_io *task = &io->tasks[rank];
+    task->awaited = false;
+    task->out[0].ends[0] = ends[0];
+    task->out[1].ends[0] = ends[1];
+    task->in[1] = n > 2 ? ends[2] : -1;
+    task->taken = io->len;
+}
+
+void io_lost(struct io *io, uint32_t rank)
+{
+    io->tasks[rank].awaited = false;
 }
 
 nfds_t io_max(const struct io *io)
@@ -192,11 +212,14 @@ nfds_t io_max(const struct io *io)
     return 1 + 3 * (nfds_t)io->ntasks + PRINTERS_FDS;
 }
 
-/* Whether all readers have taken the chunk; where no reader is left, none ever will. */
+/* Whether all readers are there, and have taken the chunk; where no reader is left, none ever will.
+ */
 static bool wants_input(const struct io *io)
 {
     bool any = false;
     for (uint32_t rank = 0; rank < io->ntasks; rank++) {
+        if (io->tasks[rank].awaited)
+            return false;
         if (io->tasks[rank].in[1] < 0)
             continue;
         any = true;

@@ -101,7 +101,7 @@ static void raise_limits(struct run *run)
     if (getrlimit(RLIMIT_NOFILE, &run->files) < 0)
         return;
     files = run->files;
-    files.rlim_cur = files.rlim_max; /* three pipes a task */
+    files.rlim_cur = files.rlim_max; /* the ends of three pipes a task */
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
@@ -150,7 +150,6 @@ static uint32_t start(struct launcher *launcher, struct err *err)
     int rc = 0;
     for (uint32_t n = 0; rc == 0 && n < run->step.nnodes; n++)
         rc = fork_node(launcher, n, err);
-    io_parent(run->io);
     if (rc == 0)
         rc = run->rm->start(launcher->run, err);
     for (unsigned i = 0; i < run->faults->n; i++)

@@ -27,7 +27,7 @@ int node_open(struct node *node, struct run *run, uint32_t index, int control)
     if (node->here->conf)
         setenv("MUSTER_CONF", node->here->conf, 1);
     say_describe(&run->step, node->here);
-    io_keep(run->io, node->here);
+    io_leave(run->io);
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     node->children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -35,12 +35,37 @@ int node_open(struct node *node, struct run *run, uint32_t index, int control)
     return node->children >= 0 && node->tasks ? 0 : -1;
 }
 
-static void report(struct node *node, int what, uint32_t rank, int status)
+/* @param fds go with it; borrowed */
+static void report(struct node *node, struct report record, const int *fds, size_t nfds)
 {
-    struct report record = {.what = what, .rank = rank, .status = status};
-    if (node->control >= 0 &&
-        send(node->control, &record, sizeof(record), MSG_NOSIGNAL) != sizeof(record))
-        say_debug("musterrun does not listen any more");
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(IO_ENDS * sizeof(*fds))];
+    } room = {.head = {.cmsg_len = CMSG_LEN(nfds * sizeof(*fds)),
+                       .cmsg_level = SOL_SOCKET,
+                       .cmsg_type = SCM_RIGHTS}};
+    struct iovec bytes = {&record, sizeof(record)};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+    ssize_t n;
+    if (nfds > 0) {
+        memcpy(CMSG_DATA(&room.head), fds, nfds * sizeof(*fds));
+        message.msg_control = &room;
+        message.msg_controllen = CMSG_SPACE(nfds * sizeof(*fds));
+    }
+    if (node->control < 0)
+        return;
+    do
+        n = sendmsg(node->control, &message, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n != sizeof(record))
+        say_debug("musterrun does not listen any more: %s", strerror(errno));
+}
+
+static void report_end(struct node *node, uint32_t slot, int status)
+{
+    struct report record = {
+        .what = REPORT_ENDED, .rank = node->here->ranks[slot], .status = status};
+    report(node, record, NULL, 0);
 }
 
 void node_keep_children(struct node *node)
@@ -58,25 +83,37 @@ static void be_owned(pid_t owner)
         _exit(1);
 }
 
-pid_t node_fork(struct node *node, uint32_t slot)
+/* The task's pipes are there only while it is forked, and no other task gets them. */
+static void pass_pipes(struct node *node, uint32_t rank)
 {
-    pid_t self = getpid(), pid = fork();
-    if (pid == 0) {
-        be_owned(self);
-    } else if (pid < 0) {
-        say_error("fork: %s", strerror(errno));
-        report(node, REPORT_ENDED, node->here->ranks[slot], 1 << 8);
-    } else {
-        setpgid(pid, pid); /* parent or child, whichever is first: signals come after this */
-        node->tasks[slot] = pid;
-        node->running++;
-    }
-    return pid;
+    int ends[IO_ENDS];
+    size_t n = io_ends(node->run->io, rank, ends);
+    report(node, (struct report){.what = REPORT_STARTED, .rank = rank}, ends, n);
+    io_shut(node->run->io, rank);
 }
 
-void node_forked(struct node *node)
+pid_t node_fork(struct node *node, uint32_t slot)
 {
-    io_pass(node->run->io, node->here);
+    uint32_t rank = node->here->ranks[slot];
+    pid_t self = getpid(), pid = -1;
+    if (io_make(node->run->io, rank) < 0) {
+        say_error("cannot make the pipes of task %u: %s", rank, strerror(errno));
+    } else if ((pid = fork()) == 0) {
+        be_owned(self);
+        return 0;
+    } else if (pid < 0) {
+        say_error("fork: %s", strerror(errno));
+        io_shut(node->run->io, rank);
+    }
+    if (pid < 0) {
+        report_end(node, slot, 1 << 8);
+        return pid;
+    }
+    setpgid(pid, pid); /* parent or child, whichever is first: signals come after this */
+    node->tasks[slot] = pid;
+    node->running++;
+    pass_pipes(node, rank);
+    return pid;
 }
 
 static void signal_tasks(struct node *node, int sig)
@@ -114,7 +151,7 @@ void node_children_ready(struct node *node)
             node->running--;
             if (node->task_ended)
                 node->task_ended(node, slot, status);
-            report(node, REPORT_ENDED, node->here->ranks[slot], status);
+            report_end(node, slot, status);
         }
     }
 }
@@ -139,7 +176,7 @@ static bool launcher_is_gone(const struct node *node)
 
 void node_end(struct node *node, int status)
 {
-    report(node, status == 0 ? REPORT_DONE : REPORT_FAILED, 0, 0);
+    report(node, (struct report){.what = status == 0 ? REPORT_DONE : REPORT_FAILED}, NULL, 0);
     if (launcher_is_gone(node))
         rundir_remove_node(&node->run->step, node->here);
     _exit(status);

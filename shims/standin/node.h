@@ -31,12 +31,9 @@ int node_open(struct node *node, struct run *run, uint32_t index, int control);
 /** The plugin has started what it starts; all children of now are not the tasks'. */
 void node_keep_children(struct node *node);
 
-/** Forks the task of a slot, which dies with this process. @return 0 in the task, its pid in the
- * node, -1: reported as ended */
+/** Makes the pipes of a slot's task and forks it; it dies with this process. @return 0 in the task,
+ * its pid in the node, -1: reported as ended */
 pid_t node_fork(struct node *node, uint32_t slot);
-
-/** After the last node_fork(): the tasks alone hold their pipes. */
-void node_forked(struct node *node);
 
 /** Something came over control. */
 void node_control_ready(struct node *node);

@@ -90,8 +90,8 @@ struct run_event {
 
 /** What a node's process tells the first one; one record each. */
 struct report {
-    enum { REPORT_ENDED, REPORT_FAILED, REPORT_DONE } what;
-    uint32_t rank;  /**< ENDED: of the task */
+    enum { REPORT_STARTED, REPORT_ENDED, REPORT_FAILED, REPORT_DONE } what;
+    uint32_t rank;  /**< STARTED, with which io_ends() go, and ENDED: of the task */
     int32_t status; /**< ENDED: as of wait(2) */
 };
 

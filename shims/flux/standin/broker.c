@@ -190,7 +190,6 @@ static int run_module(struct broker *broker)
 
 void broker_run(struct run *run, uint32_t rank, int control)
 {
-    const struct standin_node none = {.ntasks = 0};
     struct broker broker = {
         .run = run, .rank = rank, .life = ((struct flux_run *)run->state)->life[rank][0]};
     const struct standin_node *here = &run->step.nodes[rank];
@@ -204,7 +203,7 @@ void broker_run(struct run *run, uint32_t rank, int control)
     broker.listener = make_socket(run, here, uri, sizeof(uri));
     broker.shell = broker.listener >= 0 ? fork_shell(run, rank, control, broker.listener, uri) : -1;
     close(control);
-    io_keep(run->io, &none);
+    io_leave(run->io);
     if (broker.shell < 0 || open_broker(&broker, uri) < 0)
         say_error("the broker cannot start: %s", strerror(errno));
     else

@@ -192,7 +192,6 @@ static int start_tasks(struct flux_shell *shell, const char *uri)
         if (task->pid > 0)
             shell_call("task.fork", task);
     }
-    node_forked(&shell->node);
     return 0;
 }
 

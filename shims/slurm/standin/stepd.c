@@ -68,7 +68,6 @@ static int launch_tasks(struct node *node)
     for (uint32_t slot = 0; slot < node->here->ntasks; slot++)
         if (node_fork(node, slot) == 0)
             task_run(node, slot);
-    node_forked(node);
     close(launched[1]);
     while (read(launched[0], &none, 1) < 0 && errno == EINTR)
         ;
