@@ -126,8 +126,7 @@ static uint32_t draw_timeout(struct run *run, const struct caller *caller)
     if (must || may)
         return 1 + below(run, TIMEOUT_MAX);
     bool fails = gone || w->failures || w->deadlines || caller->op->disagree;
-    bool waits = method == METHOD_BOOTSTRAP || (method == METHOD_ADDING && !caller->leader);
-    return waits && fails ? PATIENCE : 0;
+    return method != METHOD_PLAIN && fails ? PATIENCE : 0;
 }
 
 static struct call *new_call(struct run *run, struct caller *caller)
@@ -196,10 +195,24 @@ static int32_t obstacle(struct run *run, const struct caller *caller, bool *call
     return gone > 0 ? STATUS_DEAD : 0;
 }
 
+/* Whether the server has missed the construct before, and its library has not ended that one. Then
+ * the engine takes what the library says next for a word on that one (docs/limits.md). */
+static bool missed_last(const struct caller *caller)
+{
+    const struct op *op = caller->op->group->ops;
+    const struct caller *last = NULL;
+    for (; op != caller->op; op = op->next)
+        if (same_group(op, caller->op) && op->method == METHOD_PLAIN)
+            last = &op->callers[caller - caller->op->callers];
+    return last != NULL && last->missed && !last->cancelled;
+}
+
 /* Whether the library ends a plain construct by itself before it hands it up: a participant is
  * lost, or late. Nobody but one construct of the id is under way on the server then. */
 static bool is_cancelled(struct run *run, struct caller *caller, int32_t status)
 {
+    if (missed_last(caller))
+        return false;
     const struct op *op = caller->op;
     bool may = run->weather.cancels && op->kind == COLL_CONSTRUCT && op->method == METHOD_PLAIN &&
                op->group->alone && !op->group->pipelined && !op->survives &&
@@ -216,21 +229,56 @@ static void cancel(struct run *run, struct caller *caller, bool lost)
     over(caller, false);
 }
 
-/* The first operation of that signature for which the server has not called. */
-void miss(void *arg, uint32_t node, const void *sig, size_t siglen)
+/* Whether a failure of that signature is one of the operation, or of a later try of it. */
+static bool is_of(const struct op *op, const struct signature *sig)
+{
+    return op->method != METHOD_BOOTSTRAP && op->kind == sig->kind &&
+           strcmp(op->group->id, sig->id) == 0 &&
+           (op->survives ? procset_within(&sig->members, &op->leaders)
+                         : procset_equal(&sig->members, &op->leaders));
+}
+
+/* Whether the deadline of a call may have passed. By nothing else does an operation that goes on
+ * fail before all have called; a failure that is heard may still be of the one before. */
+static bool may_be_late(const struct op *op)
+{
+    for (uint32_t i = 0; i < op->ncallers; i++) {
+        const struct call *call = op->callers[i].call;
+        if (call != NULL && call->timeout > 0 &&
+            loopback_now(run_of(call)->net) >= call->made_at + 1000)
+            return true;
+    }
+    return false;
+}
+
+/* The first operation of that signature for which the server has not called, unless its call for
+ * the one before still waits. What goes on without the lost does so after a loss. */
+void miss(void *arg, uint32_t node, const void *bytes, size_t len,
+          const struct engine_result *result)
 {
     struct run *run = arg;
+    struct signature sig;
+    struct caller *missed = NULL;
+    bool waits = false;
+    if (signature_read(&sig, bytes, len) != 0)
+        abort();
     for (struct group *group = run->groups; group != NULL; group = group->next)
-        for (struct op *op = group->ops; op != NULL && op->method == METHOD_PLAIN; op = op->next)
-            for (uint32_t i = 0; i < op->ncallers; i++) {
+        for (struct op *op = group->ops; op != NULL && missed == NULL; op = op->next)
+            for (uint32_t i = 0; i < op->nleaders && is_of(op, &sig); i++) {
                 struct caller *caller = &op->callers[i];
-                if (caller->proc.rank != node || caller->call != NULL || caller->missed ||
-                    op->siglen != siglen || memcmp(op->sig, sig, siglen) != 0)
+                if (caller->proc.rank != node || caller->missed || caller->cancelled)
                     continue;
-                trace(run, "%c%u of %s: missed", caller->proc.ns, node, trace_op(op));
-                caller->missed = true;
-                return;
+                if (caller->call != NULL)
+                    waits = caller->call->answers == 0;
+                else if (missed == NULL)
+                    missed = caller;
             }
+    signature_free(&sig);
+    if (missed == NULL || waits ||
+        (missed->op->survives && (result->gone != NULL || !may_be_late(missed->op))))
+        return;
+    trace(run, "%c%u of %s: missed", missed->proc.ns, node, trace_op(missed->op));
+    missed->missed = true;
 }
 
 static void make_call(struct loopback *net, void *arg)
@@ -239,10 +287,9 @@ static void make_call(struct loopback *net, void *arg)
     struct op *op = caller->op;
     struct run *run = op->group->run;
     bool calls;
-    bool knows_all = op->method == METHOD_ADDING && caller->leader;
-    if (op->method != METHOD_PLAIN && !knows_all && failed_before(op, UINT64_MAX)) {
-        /* its call would be of the next one */
-        over(caller, false);
+    int32_t status = obstacle(run, caller, &calls);
+    if (is_cancelled(run, caller, status)) {
+        cancel(run, caller, status != 0);
         return;
     }
     if (caller->missed) {
@@ -251,9 +298,9 @@ static void make_call(struct loopback *net, void *arg)
             next_plain(caller);
         return;
     }
-    int32_t status = obstacle(run, caller, &calls);
-    if (is_cancelled(run, caller, status)) {
-        cancel(run, caller, status != 0);
+    if (op->method != METHOD_PLAIN &&
+        failed_before(op, UINT64_MAX)) { /* its call would be of the next one */
+        over(caller, true);
         return;
     }
     if (!calls) {

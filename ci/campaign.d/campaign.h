@@ -84,8 +84,8 @@ struct caller {
     struct procset adds;
     struct call *call; /**< NULL: not made */
     bool cancelled;    /**< its library has ended the construct by itself: engine_cancel() */
-    bool missed; /**< the deadline of a fence, connect or disconnect has passed before the call
-                    was made; its processes go on as if they had called */
+    bool missed;       /**< the operation has failed before the call was made; its processes go on
+                          as if they had called */
 };
 
 /** One operation: what shall be one result for all its callers. */
@@ -173,7 +173,8 @@ void play(struct run *run);
 /** The data that a call contributes. @return its length */
 size_t payload(unsigned char *data, uint32_t number);
 /** For loopback_conf.missed. */
-void miss(void *arg, uint32_t node, const void *sig, size_t siglen);
+void miss(void *arg, uint32_t node, const void *sig, size_t siglen,
+          const struct engine_result *result);
 /** Whether the process has ended. */
 bool is_dead(const struct run *run, struct proc proc);
 

@@ -64,7 +64,8 @@ struct loopback_conf {
      * take part. */
     void (*local_gone)(void *arg, uint32_t node, const struct signature *sig, struct procset *gone);
     /** The engine's missed of server @p node. NULL: nobody is told. */
-    void (*missed)(void *arg, uint32_t node, const void *sig, size_t siglen);
+    void (*missed)(void *arg, uint32_t node, const void *sig, size_t siglen,
+                   const struct engine_result *result);
     /** The home of a bootstrap, as server @p node is told: a server. Only when foreign; NULL: by
      * the id. */
     uint32_t (*home)(void *arg, uint32_t node);

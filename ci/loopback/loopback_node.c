@@ -226,12 +226,12 @@ static void local_gone(void *arg, const struct signature *sig, struct procset *g
     procset_canonical(gone);
 }
 
-static void missed(void *arg, const void *sig, size_t siglen)
+static void missed(void *arg, const void *sig, size_t siglen, const struct engine_result *result)
 {
     const struct loopback_node *node = arg;
     const struct loopback_conf *conf = &node->net->conf;
     if (conf->missed != NULL)
-        conf->missed(conf->arg, node->index, sig, siglen);
+        conf->missed(conf->arg, node->index, sig, siglen, result);
 }
 
 static const char *name_of(void *arg, uint32_t handle)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Local calls. A call starts an operation, waits in the queue of its tracker until the operation
- * before it has ended, or is answered at once with a failure that is owed to it.
+ * before it has ended, or is answered at once when it is a later try that others have ended.
  */
 #include "common/tracker/frames.h"
 
@@ -25,29 +25,22 @@ void engine_call(struct engine *engine, struct engine_call *call)
         engine_call(engine, call); /* t may be gone */
         return;
     }
-    struct tracker_debt owed = {0};
+    struct tracker_past failed = {0};
     if (call->gone == NULL || call->op == 0)
         call->op = ++engine->numbers;
-    struct tracker *other = call->gone != NULL ? tries_owing(engine, t, call) : NULL;
-    if (tracker_owed(other != NULL ? other : t, &owed)) {
-        const struct engine_result failure = debt_result(&owed);
-        log_debug("tracker: a late call is answered with the status that others got%s",
-                  other != NULL ? " without some of those that are lost now" : "");
-        tries_forgive(engine, t, call, owed.generation, &failure);
-        if (other == NULL) {
-            t->tried = call->op;
-        } else {
-            tracker_tidy(engine, t);
-            tracker_tidy(engine, other);
-        }
-        call_pay(call, &owed);
-        return;
-    }
-    if (call->gone != NULL && tries_names_lost(engine, t, &owed.gone)) {
+    t->failure.uncalled = 0;
+    const struct skipped skipped =
+        call->gone != NULL ? tries_skipped(engine, t, call) : (struct skipped){0};
+    if (skipped.past != NULL) {
+        log_debug("tracker: others have failed an earlier try for good");
+        past_copy(&failed, skipped.past);
+    } else if (call->gone != NULL && tries_names_lost(engine, t, &failed.gone)) {
         log_debug("tracker: a later try names some without whom another has gone on here");
-        owed.status = engine->env.codes.lost;
+        failed.status = engine->env.codes.lost;
+    }
+    if (failed.status != 0) {
         tracker_tidy(engine, t);
-        call_pay(call, &owed);
+        call_fail(call, &failed);
         return;
     }
     if (t->call == NULL && t->queue == NULL) {
@@ -60,6 +53,11 @@ void engine_call(struct engine *engine, struct engine_call *call)
 
 void engine_cancel_known(struct engine *engine, const void *sig, size_t siglen, bool lost)
 {
+    struct tracker *t = tracker_find(engine, sig, siglen);
+    if (t != NULL && t->call == NULL && t->failure.uncalled > 0) { /* it has failed here already */
+        t->failure.uncalled--;
+        return;
+    }
     struct engine_call *made = engine->closing ? NULL : cancel_call(engine, sig, siglen, lost);
     if (made != NULL)
         engine_call(engine, made);

@@ -93,7 +93,7 @@ static void tick(void *arg, struct timer *due)
         t->flush = now + ENGINE_ASK_MS;
         t->flushed = true;
         rollup_up(engine, t);
-        if (t->status == 0 || tries_wait_for_all(engine, t))
+        if (t->status == 0 || failure_waits(engine, t))
             rollup_ask(engine, t);
         if (t->state == TRACKER_SENT || t->status != 0)
             rollup_want(engine, t, tracker_bringer(t)); /* one that is gone is noticed by that */
@@ -162,15 +162,6 @@ static const struct part parts[] = {
     {NULL, NULL, operations_close},
 };
 
-static void ended(struct engine *engine, struct tracker *t, const struct engine_result *result,
-                  const struct engine_call *call)
-{
-    if (result->status != 0)
-        tries_end(engine, t, result);
-    if (result->status != 0 && call != NULL && !t->failure.given_up)
-        tries_forgive(engine, t, call, t->failure.generation, result);
-}
-
 static const struct engine_hooks hooks = {
     .due = tick,
     .take = engine_take,
@@ -178,7 +169,8 @@ static const struct engine_hooks hooks = {
     .detach = assembly_detach,
     .told = assembly_told,
     .orphan = doubt_progress,
-    .ended = ended,
+    .failed = tries_end,
+    .missed = cancel_miss,
     .ask = doubt_members,
 };
 
@@ -272,6 +264,11 @@ void engine_nspace_ended(struct engine *engine, const char *nspace)
     }
     procset_free(&ended);
     procset_free(&rest);
+    struct tracker *t;
+    TAILQ_FOREACH (t, &engine->all, all)
+        for (uint32_t i = 0; i < t->parts.members.nparts; i++)
+            if (strcmp(t->parts.members.parts[i].nspace, nspace) == 0)
+                tracker_forget_past(t);
 }
 
 void engine_free(struct engine *engine)

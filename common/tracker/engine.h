@@ -173,10 +173,9 @@ struct engine_env {
     int32_t (*local_status)(void *arg, const struct signature *sig);
     /** Adds this server's participants that have ended to @p gone. */
     void (*local_gone)(void *arg, const struct signature *sig, struct procset *gone);
-    /** The deadline of a fence, connect or disconnect has passed before this server called: its
-     * next call begins the next operation. The same of each operation before, of which a failure
-     * was owed. NULL: nobody is told */
-    void (*missed)(void *arg, const void *sig, size_t siglen);
+    /** An operation has failed before this server called: its next call begins the next operation.
+     * NULL: nobody is told. @param result borrowed */
+    void (*missed)(void *arg, const void *sig, size_t siglen, const struct engine_result *result);
     /** @return why an operation of that kind fails whose participants on another server have all
      * ended, before that server left in order. NULL: engine_left() is not called */
     int32_t (*left_status)(void *arg, enum coll_kind kind);
@@ -234,10 +233,6 @@ void engine_home(struct engine *engine, uint64_t call, uint32_t node);
  * operation, or, as only a leader's home on another server knows, with the closing code when it
  * belonged to none */
 bool engine_withdraw(struct engine *engine, struct engine_call *call);
-
-/** A call that was not made here, as PMIx's library has answered it with another's: what is owed
- * for it is owed no more. Nothing is to an added member, whose call has no signature. */
-void engine_forget(struct engine *engine, struct engine_call *call);
 
 /** PMIx's library has ended a construct of this id on this server before it was handed up, since a
  * participant here is lost or is late: it fails everywhere.

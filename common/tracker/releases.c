@@ -50,9 +50,7 @@ static void stale_release(struct engine *engine, struct tracker *t, uint32_t slo
     t->failure.generation = release->generation;
     t->failure.at = engine_now(engine);
     tracker_due(t);
-    tracker_remember(t, &release->result);
-    if (number == 0) /* we had not called */
-        tracker_correct(t, &release->result);
+    tracker_remember(engine, t, &release->result);
     rollup_down(engine, t, release, false);
     member_take(engine, t, release, &ended);
     struct tracker *later = tries_end_given_up(engine, t, &release->result);
@@ -138,9 +136,9 @@ static void take_release(struct engine *engine, struct tracker *t, uint32_t slot
     } else {
         t->failure.at = engine_now(engine);
         tracker_due(t);
-        tracker_remember(t, result);
+        tracker_remember(engine, t, result);
         tries_end(engine, t, result);
-        tracker_owe(engine, t, result);
+        cancel_miss(engine, t, result);
     }
     calls_done(&ended, result);
 }

@@ -69,7 +69,7 @@ static void assert_unanswered(const struct party_room *room)
         assert_int_equal(p->answers, 0);
 }
 
-/* All make the next construct: nothing is owed for the one before. */
+/* All make the next construct. */
 static void again(struct party_room *room)
 {
     const struct party *before = room->all;
@@ -155,7 +155,7 @@ static void give_up(struct party_room *room, const char *adds, bool hears)
     party_assert_all(room, LOOPBACK_TIMEOUT, "");
 }
 
-/* Another leader has added the leader that has given up: nothing is owed to it as a member. */
+/* Another leader has added the leader that has given up: its next call is of the next construct. */
 static void a_leader_that_gave_up(void **state)
 {
     struct party_room room;

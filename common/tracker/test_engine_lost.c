@@ -289,11 +289,11 @@ static void what_one_that_leaves_did_not_know(void **state)
     loopback_run(kit->net, 100);
     sides[tree.root] = 1;
     loopback_partition(kit->net, sides, loopback_now(kit->net) + 1000);
-    kit_call(kit, op, tree.root, (struct kit_ask){.status = -77});
+    kit_call(kit, op, tree.root, (struct kit_ask){.status = LOOPBACK_TIMEOUT});
     engine_close(loopback_engine(kit->net, leaves));
     loopback_run(kit->net, 2000);
     assert_int_equal(call->answers, 1);
-    assert_int_equal(call->status, -77);
+    assert_int_equal(call->status, LOOPBACK_TIMEOUT);
     kit_end(kit);
 }
 
@@ -360,11 +360,11 @@ static void a_word_on_the_call_after_the_loss(void **state)
     assert_int_equal(kit->calls->next->status, LOOPBACK_LOST);
     assert_int_equal(above->answers + below->answers, 0);
     tell(kit, op, 1, 1, LOOPBACK_LOST);
-    tell(kit, op, 1, 2, -77);
+    tell(kit, op, 1, 2, LOOPBACK_TIMEOUT);
     loopback_run(kit->net, 50);
-    assert_int_equal(above->status, -77);
+    assert_int_equal(above->status, LOOPBACK_TIMEOUT);
     assert_int_equal(below->answers, 1);
-    assert_int_equal(below->status, -77);
+    assert_int_equal(below->status, LOOPBACK_TIMEOUT);
     kit_end(kit);
 }
 
@@ -409,6 +409,7 @@ static void a_word_on_the_call_before_the_loss(void **state)
         assert_int_equal(above->status, LOOPBACK_LOST);
         assert_int_equal(below->status, LOOPBACK_LOST);
         const struct kit_call *late = kit_call(kit, op, 2, (struct kit_ask){0});
+        loopback_run(kit->net, 1000);
         assert_int_equal(late->answers, 1);
         assert_int_equal(late->status, LOOPBACK_LOST);
         kit_end(kit);

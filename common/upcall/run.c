@@ -234,8 +234,6 @@ void collective_run(struct handoff_item *item)
     struct engine_result failed = {.status = c->state >= COLLECTIVE_HELD ? 0 : begin(c)};
     bool ready = failed.status == PMIX_SUCCESS;
     if (!pending_add(c)) {
-        if (ready && c->role != COLLECTIVE_LEADER)
-            engine_forget(c->server->engine, &c->call);
         collective_free(c);
         return;
     }

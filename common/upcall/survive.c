@@ -6,7 +6,7 @@
  * one list of lost participants. Then every server on which it is to go on tries again without
  * these. So the operation that succeeds is one like any other, and its membership is the same
  * everywhere. libpmix still lists the dead in what it hands up. So a late caller starts with all of
- * them, gets the failure that is owed, and follows.
+ * them, fails by the loss, and follows.
  */
 #include "common/notify/loss.h"
 #include "common/notify/refuse.h"

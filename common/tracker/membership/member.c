@@ -74,15 +74,6 @@ static bool member_withdraw(struct engine *engine, struct engine_call *call)
     return true;
 }
 
-void engine_forget(struct engine *engine, struct engine_call *call)
-{
-    struct tracker_debt debt = {0};
-    struct tracker *t = call->sig != NULL ? tracker_find(engine, call->sig, call->siglen) : NULL;
-    if (t != NULL && tracker_owed(t, &debt))
-        tracker_tidy(engine, t);
-    procset_free(&debt.gone);
-}
-
 bool engine_withdraw(struct engine *engine, struct engine_call *call)
 {
     return member_withdraw(engine, call) || leader_withdraw(engine, call);

@@ -70,12 +70,30 @@ struct engine_call *cancel_call(const struct engine *engine, const void *sig, si
     return made;
 }
 
-struct engine_call *cancel_meets(struct engine *engine, const struct tracker *t, bool local)
+static struct cancelled *find(const struct engine *engine, const struct tracker *t)
 {
     struct cancelled *c;
     TAILQ_FOREACH (c, &engine->recovery->cancelled, all)
-        if ((local || t->call == NULL) && is_construct(engine, t, c->id, c->lost))
+        if (is_construct(engine, t, c->id, c->lost))
             break;
+    return c;
+}
+
+void cancel_miss(struct engine *engine, struct tracker *t, const struct engine_result *result)
+{
+    struct cancelled *c = find(engine, t);
+    if (c != NULL) {
+        forget(engine, c);
+        return;
+    }
+    t->failure.uncalled++;
+    if (engine->env.missed != NULL)
+        engine->env.missed(engine->env.arg, t->sig, t->siglen, result);
+}
+
+struct engine_call *cancel_meets(struct engine *engine, const struct tracker *t, bool local)
+{
+    struct cancelled *c = local || t->call == NULL ? find(engine, t) : NULL;
     if (c == NULL)
         return NULL;
     struct engine_call *made = cancel_call(engine, t->sig, t->siglen, c->lost);
@@ -87,9 +105,9 @@ const struct tracker *cancel_find(const struct engine *engine, const char *id, b
 {
     const struct tracker *t;
     /* What has failed already was called for before what is under way. */
-    for (int owed = 1; owed >= 0; owed--)
+    for (int over = 1; over >= 0; over--)
         TAILQ_FOREACH (t, &engine->all, all)
-            if (t->call == NULL && (owed ? t->failure.nowed > 0 : t->state == TRACKER_EARLY) &&
+            if (t->call == NULL && (over ? t->failure.uncalled > 0 : t->state == TRACKER_EARLY) &&
                 is_construct(engine, t, id, lost))
                 return t;
     return NULL;

@@ -166,7 +166,7 @@ static bool is_over(const struct tracker *t, const struct doubt *doubt)
 /* Answers by the first failure that the sender has not heard of, or says that we know nothing. */
 static void refuse(struct engine *engine, const struct tracker *t, const struct doubt *doubt)
 {
-    const struct tracker_debt *past = tracker_past_after(t, doubt->known);
+    const struct tracker_past *past = tracker_past_after(t, doubt->known);
     if (past == NULL)
         say(engine, t, doubt->slot, DOUBT_SAYS, doubt);
     else

@@ -27,7 +27,11 @@ struct recovery {
 
 /* cancel.c: constructs that ended here before they were handed up */
 
-/** @return the operation that waits for a call of ours, and whose construct was cancelled; or NULL.
+/** An operation has failed before the local call was made: that call is of the next one. What was
+ * cancelled is of this one, now or, by tracker_failure::uncalled, later. */
+void cancel_miss(struct engine *engine, struct tracker *t, const struct engine_result *result);
+/** @return the operation that waits for a call of ours, or has failed without one, and whose
+ * construct was cancelled; or NULL.
  * @param lost as in engine_cancel() */
 const struct tracker *cancel_find(const struct engine *engine, const char *id, bool lost);
 /** Remembers a construct whose signature is not known yet, and asks all servers for it. */
@@ -60,11 +64,16 @@ bool doubt_members(struct engine *engine, uint64_t op, const void *sig, size_t s
 
 /* skipped.c: later tries, when an earlier one has failed for good */
 
-/** @return the tracker of a try that @p call has skipped, and whose failure is owed to it, the
- * first of several: a failure for good, or the loss of a process that the later try names; or NULL:
- * none is, or one of the later try itself is older */
-struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
-                            const struct engine_call *call);
+/** A try that a call has skipped, and its failure for good. All NULL: there is none. */
+struct skipped {
+    const struct tracker *t;
+    const struct tracker_past *past;
+};
+
+/** @return the first try before @p later, or @p later itself, that has failed for good since
+ * @p call's first try was called, and that @p call did not make */
+struct skipped tries_skipped(const struct engine *engine, const struct tracker *later,
+                             const struct engine_call *call);
 /** A failure of @p t has been learnt: when it is for good it ends later tries here, at once or, by
  * tracker::settle, soon. Other trackers may be gone afterwards. */
 void tries_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
@@ -77,13 +86,8 @@ struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
  * @param generation of the failure; 0: it was given up here */
 void tries_answer(struct engine *engine, struct tracker *own, const struct tracker *t,
                   uint64_t generation, const struct engine_result *result);
-/** @p call, of a later try, is answered with the failure of that generation. If that is for good,
- * what the tries before owe from before it is owed no more: the call has skipped those tries. */
-void tries_forgive(struct engine *engine, const struct tracker *later,
-                   const struct engine_call *call, uint64_t generation,
-                   const struct engine_result *result);
-/** Answers the call of a later try that waits by tracker::settle with the failure that is owed for
- * the try that it has skipped, if that failure has a lower generation than @p before.
+/** Answers the call of a later try that waits by tracker::settle with the failure of the try that
+ * it has skipped, if that failure has a lower generation than @p before.
  * @return whether it waits no more; @p own may be gone */
 bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before);
 

@@ -8,39 +8,26 @@
 
 enum { SETTLE_MS = 1000 /* for the word on the later try itself, if that is on its way */ };
 
-/* Whether a failure names a lost process that the later try names, too. */
-static bool names_some_of(const struct tracker_debt *debt, const struct tracker *later)
+struct skipped tries_skipped(const struct engine *engine, const struct tracker *later,
+                             const struct engine_call *call)
 {
-    struct procset rest = {0};
-    bool names = procset_except(&rest, &later->parts.members, &debt->gone) == 0 &&
-                 procset_size(&rest) < procset_size(&later->parts.members);
-    procset_free(&rest);
-    return names;
-}
-
-struct tracker *tries_owing(const struct engine *engine, const struct tracker *later,
-                            const struct engine_call *call)
-{
-    struct tracker *t, *found = NULL;
-    const struct tracker_failure *own = &later->failure;
-    uint64_t first = own->nowed > 0 ? own->owed[0].generation : UINT64_MAX;
+    struct skipped first = {0};
+    const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
-        const struct tracker_failure *f = &t->failure;
-        if (f->nowed > 0 && f->owed[0].generation < first && t->tried != call->op &&
-            (failure_is_for_good(engine, f->owed[0].status, &f->owed[0].gone) ||
-             names_some_of(&f->owed[0], later)) &&
-            tries_is_later(later, t, call->gone)) {
-            found = t;
-            first = f->owed[0].generation;
-        }
+        const struct tracker_past *past = tries_for_good_after(engine, t, 0);
+        while (past != NULL && past->heard < call->op)
+            past = tries_for_good_after(engine, t, past->generation);
+        if (past != NULL && (first.past == NULL || past->generation < first.past->generation) &&
+            t->tried != call->op && (t == later || tries_is_later(later, t, call->gone)))
+            first = (struct skipped){t, past};
     }
-    return found;
+    return first;
 }
 
 /* Tells the servers that have contributed, as far as a child has said. */
 static void tell_subtree(struct engine *engine, const struct tracker *later,
                          const struct tracker_child *child, const struct tracker *t,
-                         const struct tracker_debt *past)
+                         const struct tracker_past *past)
 {
     struct ranges below = {0};
     if (child->said != CHILD_NOTHING)
@@ -56,7 +43,7 @@ static void tell_subtree(struct engine *engine, const struct tracker *later,
 
 /* Tells the servers that have contributed to a later try of what has failed @p t for good. */
 static void tell_below(struct engine *engine, const struct tracker *later, const struct tracker *t,
-                       const struct tracker_debt *past)
+                       const struct tracker_past *past)
 {
     for (uint32_t i = 0; i < later->nchildren; i++)
         tell_subtree(engine, later, &later->children[i], t, past);
@@ -66,8 +53,8 @@ static void tell_below(struct engine *engine, const struct tracker *later, const
  * The tracker may be gone afterwards. */
 static void forget(struct engine *engine, struct tracker *later, const struct tracker *t)
 {
-    const struct tracker_debt *past = tries_for_good_after(engine, t, 0);
-    for (const struct tracker_debt *next = past; next != NULL;
+    const struct tracker_past *past = tries_for_good_after(engine, t, 0);
+    for (const struct tracker_past *next = past; next != NULL;
          next = tries_for_good_after(engine, t, next->generation))
         past = next; /* the last one is what was just learnt */
     if (past != NULL)
@@ -116,41 +103,22 @@ struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
     return NULL;
 }
 
-void tries_forgive(struct engine *engine, const struct tracker *later,
-                   const struct engine_call *call, uint64_t generation,
-                   const struct engine_result *result)
-{
-    struct tracker *t;
-    if (call->gone == NULL || !failure_is_for_good(engine, result->status, result->gone))
-        return;
-    TAILQ_FOREACH (t, &engine->all, all) {
-        struct tracker_debt debt;
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < t->failure.nowed; i++)
-            if (t->failure.owed[i].generation != 0 && t->failure.owed[i].generation < generation)
-                n = i + 1;
-        if (n > 0 && !tries_is_later(later, t, call->gone))
-            n = 0;
-        for (; n > 0 && tracker_owed(t, &debt); n--)
-            procset_free(&debt.gone);
-    }
-}
-
 bool tries_settle(struct engine *engine, struct tracker *own, uint64_t before)
 {
-    struct tracker_debt debt;
-    struct tracker *t = own->settle != 0 ? tries_owing(engine, own, own->call) : NULL;
-    if (own->settle == 0 || (t != NULL && t->failure.owed[0].generation >= before))
+    const struct skipped skipped =
+        own->settle != 0 ? tries_skipped(engine, own, own->call) : (struct skipped){0};
+    if (own->settle == 0 || (skipped.past != NULL && skipped.past->generation >= before))
         return false;
     own->settle = 0;
-    if (t == NULL || !tracker_owed(t, &debt)) {
+    if (skipped.past == NULL) {
         rollup_up(engine, own); /* which had to wait */
         return true;
     }
-    const struct engine_result result = debt_result(&debt);
-    tries_forgive(engine, own, own->call, debt.generation, &result);
-    tries_answer(engine, own, t, debt.generation, &result);
-    procset_free(&debt.gone);
+    struct tracker_past failed;
+    past_copy(&failed, skipped.past);
+    const struct engine_result result = past_result(&failed);
+    tries_answer(engine, own, skipped.t, failed.generation, &result);
+    procset_free(&failed.gone);
     return true;
 }
 
@@ -159,7 +127,7 @@ void tries_answer(struct engine *engine, struct tracker *own, const struct track
 {
     struct tracker_release release = {.result = *result};
     struct engine_call *ended = NULL;
-    const struct tracker_debt *past =
+    const struct tracker_past *past =
         generation != 0 ? tries_for_good_after(engine, t, generation - 1) : NULL;
     if (past != NULL && past->generation == generation)
         tell_below(engine, own, t, past);

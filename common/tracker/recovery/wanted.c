@@ -48,7 +48,9 @@ static bool has_news(struct engine *engine, struct tracker *t, uint64_t known, b
 {
     struct procset lost = {0};
     bool has = engine->env.local_status(engine->env.arg, &t->parts) != 0 ||
-               (later_try && tries_names_lost(engine, t, &lost)) || tracker_lost_below(engine, t);
+               (later_try ? tries_names_lost(engine, t, &lost)
+                          : tracker_past_loss(engine, t, &lost) != 0) ||
+               tracker_lost_below(engine, t);
     procset_free(&lost);
     if (!has)
         rollup_ask_on(engine, t, known, later_try);

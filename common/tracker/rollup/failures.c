@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Failures: some are remembered for other servers that ask, and some are owed to local calls which
- * were not made yet. Also how calls are answered.
- */
+/* Failures that are remembered, for other servers that ask. Also how calls are answered. */
 #include "common/tracker/rollup/tracker.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const struct tracker_debt *tracker_past_after(const struct tracker *t, uint64_t known)
+const struct tracker_past *tracker_past_after(const struct tracker *t, uint64_t known)
 {
     for (uint32_t i = 0; i < t->failure.npast; i++)
         if (t->failure.past[i].generation > known)
@@ -15,70 +13,60 @@ const struct tracker_debt *tracker_past_after(const struct tracker *t, uint64_t 
     return NULL;
 }
 
-static void note(struct tracker_debt *debt, uint64_t generation, const struct engine_result *result)
+bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone)
 {
-    *debt = (struct tracker_debt){.generation = generation, .status = result->status};
-    if (result->gone != NULL)
-        procset_unite(&debt->gone, result->gone);
+    return status == 0 || status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
 }
 
-void tracker_remember(struct tracker *t, const struct engine_result *result)
+int32_t tracker_past_loss(const struct engine *engine, const struct tracker *t,
+                          struct procset *lost)
+{
+    struct procset rest = {0};
+    for (uint32_t i = t->failure.npast; i-- > 0 && !t->later_try;) {
+        const struct tracker_past *past = &t->failure.past[i];
+        if (!failure_is_for_good(engine, past->status, &past->gone) &&
+            procset_except(&rest, &t->parts.members, &past->gone) == 0)
+            procset_except(lost, &t->parts.members, &rest);
+        procset_free(&rest);
+        rest = (struct procset){0};
+        if (lost->nparts > 0)
+            return past->status;
+    }
+    return 0;
+}
+
+static void note(struct tracker_past *past, uint64_t generation, const struct engine_result *result)
+{
+    *past = (struct tracker_past){.generation = generation, .status = result->status};
+    if (result->gone != NULL)
+        procset_unite(&past->gone, result->gone);
+}
+
+void tracker_remember(const struct engine *engine, struct tracker *t,
+                      const struct engine_result *result)
 {
     struct tracker_failure *f = &t->failure;
     uint64_t newest = f->npast > 0 ? f->past[f->npast - 1].generation : 0;
+    uint32_t at = 0; /* the oldest after which a call goes on, of those that are remembered */
     if (f->generation <= newest)
         return;
+    while (at < f->npast && failure_is_for_good(engine, f->past[at].status, &f->past[at].gone))
+        at++;
     if (f->npast == TRACKER_PAST) {
-        procset_free(&f->past[0].gone);
-        memmove(f->past, f->past + 1, --f->npast * sizeof *f->past);
+        at = at < f->npast ? at : 0;
+        procset_free(&f->past[at].gone);
+        memmove(f->past + at, f->past + at + 1, (--f->npast - at) * sizeof *f->past);
     }
-    note(&f->past[f->npast++], f->generation, result);
+    note(&f->past[f->npast], f->generation, result);
+    f->past[f->npast++].heard = engine->numbers;
+    if (failure_is_for_good(engine, result->status, result->gone))
+        f->for_good = f->generation;
 }
 
-bool tracker_owed(struct tracker *t, struct tracker_debt *debt)
+void past_copy(struct tracker_past *to, const struct tracker_past *from)
 {
-    struct tracker_failure *f = &t->failure;
-    if (f->nowed == 0)
-        return false;
-    *debt = f->owed[0];
-    memmove(f->owed, f->owed + 1, --f->nowed * sizeof *f->owed);
-    return true;
-}
-
-/* Others have waited in vain: what a call here would be answered with would keep it out of their
- * next operation, too. */
-static void miss(const struct engine *engine, struct tracker *t)
-{
-    struct tracker_debt debt = {0};
-    do {
-        procset_free(&debt.gone);
-        if (engine->env.missed != NULL)
-            engine->env.missed(engine->env.arg, t->sig, t->siglen);
-    } while (tracker_owed(t, &debt));
-}
-
-void tracker_owe(const struct engine *engine, struct tracker *t, const struct engine_result *result)
-{
-    struct tracker_failure *f = &t->failure;
-    if (result->status == engine->env.codes.timeout && !coll_traits(t->parts.kind)->is_group) {
-        miss(engine, t);
-        return;
-    }
-    struct tracker_debt *owed = realloc(f->owed, (f->nowed + 1ul) * sizeof *owed);
-    if (owed == NULL)
-        return;
-    f->owed = owed;
-    note(&owed[f->nowed++], f->given_up ? 0 : f->generation, result);
-}
-
-void tracker_correct(struct tracker *t, const struct engine_result *result)
-{
-    struct tracker_failure *f = &t->failure;
-    struct tracker_debt *last = f->nowed > 0 ? &f->owed[f->nowed - 1] : NULL;
-    if (last == NULL || last->generation != 0)
-        return;
-    procset_free(&last->gone);
-    note(last, f->generation, result);
+    const struct engine_result result = past_result(from);
+    note(to, from->generation, &result);
 }
 
 /* Whether a frame belongs to an operation that has failed here already. Its sender repeats
@@ -123,17 +111,17 @@ void call_refuse(struct engine_call *call, int32_t status)
     call_end(call, &result);
 }
 
-struct engine_result debt_result(const struct tracker_debt *debt)
+struct engine_result past_result(const struct tracker_past *past)
 {
-    return (struct engine_result){.status = debt->status,
-                                  .gone = debt->gone.nparts > 0 ? &debt->gone : NULL};
+    return (struct engine_result){.status = past->status,
+                                  .gone = past->gone.nparts > 0 ? &past->gone : NULL};
 }
 
-void call_pay(struct engine_call *call, struct tracker_debt *debt)
+void call_fail(struct engine_call *call, struct tracker_past *past)
 {
-    struct engine_result result = debt_result(debt);
+    struct engine_result result = past_result(past);
     call_end(call, &result);
-    procset_free(&debt->gone);
+    procset_free(&past->gone);
 }
 
 void calls_add(struct engine_call **calls, struct engine_call *call)

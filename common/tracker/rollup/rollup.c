@@ -25,6 +25,8 @@ void tracker_local_loss(struct engine *engine, struct tracker *t)
         status = engine->env.codes.lost;
     else if (t->call == NULL)
         status = engine->env.local_status(engine->env.arg, &t->parts);
+    if (status == 0)
+        status = tracker_past_loss(engine, t, &lost);
     if (status != 0) {
         tracker_gone_here(engine, t);
         procset_unite(&t->gone, &lost);
@@ -111,6 +113,7 @@ void tracker_start(struct engine *engine, struct tracker *t, struct engine_call 
     if (call->status != 0)
         tracker_gone_here(engine, t);
     rollup_own(t, call->status);
+    tracker_local_loss(engine, t);
     rollup_progress(engine, t);
 }
 
@@ -141,11 +144,12 @@ void tracker_end(struct engine *engine, struct tracker *t, const struct engine_r
     tracker_clear(t);
     if (result->status != 0 || later_try)
         t->failure.at = engine_now(engine);
-    if (result->status != 0)
-        tracker_remember(t, result);
-    engine->up->ended(engine, t, result, call);
-    if (result->status != 0 && call == NULL && !(t->failure.given_up && tries_gone_on(engine, t)))
-        tracker_owe(engine, t, result);
+    if (result->status != 0) {
+        tracker_remember(engine, t, result);
+        engine->up->failed(engine, t, result);
+        if (call == NULL)
+            engine->up->missed(engine, t, result);
+    }
     tracker_due(t);
     bool waiting = t->queue != NULL; /* then t stays, whatever done() does but to close */
     tracker_tidy(engine, t);
@@ -289,7 +293,7 @@ void rollup_progress(struct engine *engine, struct tracker *t)
     if (t->self == t->tree.root) {
         if (status == 0 && complete && !engine->up->ready(engine, t, &status))
             return; /* added members are awaited, and t may be gone */
-        if (complete || (status != 0 && !tries_wait_for_all(engine, t)))
+        if (complete || (status != 0 && !failure_waits(engine, t)))
             rollup_decide(engine, t, status);
         return;
     }

@@ -89,7 +89,7 @@ void rollup_kept(struct engine *engine, const struct tracker *t, uint32_t slot,
                  const struct decided *d, uint64_t number);
 /** Tells the server in @p slot of a failure. @param number as above */
 void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
-                 const struct tracker_debt *past, uint64_t number);
+                 const struct tracker_past *past, uint64_t number);
 /** Passes a result on to the children; the refusal of servers that do not fit together, from the
  * root to all. @param current whether it is for the current operation */
 void rollup_down(struct engine *engine, struct tracker *t, struct tracker_release *release,
@@ -112,20 +112,17 @@ void rollup_ask_on(struct engine *engine, const struct tracker *t, uint64_t know
  * @param gone with it: the participants that are gone; then no other may be missing either */
 bool tries_is_later(const struct tracker *later, const struct tracker *t,
                     const struct procset *gone);
-/** Whether no server tries again after this failure. */
-bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone);
-/** Whether @p t is a later try that ends only when all servers have contributed, although there may
- * be a failure: neither a loss, nor servers that do not fit together. */
-bool tries_wait_for_all(const struct engine *engine, const struct tracker *t);
+/** Whether an operation ends only when all servers have contributed, although there may be a
+ * failure: that of a call. So all are in step afterwards. A loss, servers that do not fit together,
+ * and, but in a later try, a deadline and a server that leaves end it at once. */
+bool failure_waits(const struct engine *engine, const struct tracker *t);
 /** @return the first failure for good that is remembered after the generation @p known, or NULL */
-const struct tracker_debt *tries_for_good_after(const struct engine *engine,
+const struct tracker_past *tries_for_good_after(const struct engine *engine,
                                                 const struct tracker *t, uint64_t known);
 /** @param lost all zero; gets the participants of @p t without which a call here has gone on;
  * procset_free() it
  * @return whether there are any: then no call here tries @p t, unless it is a first try */
 bool tries_names_lost(const struct engine *engine, const struct tracker *t, struct procset *lost);
-/** Whether the last call that was made of @p t goes on here in a later try. */
-bool tries_gone_on(const struct engine *engine, const struct tracker *t);
 /** @param later its signature is that of a later try @param recent whether only failures count
  * after which a contribution may still be late
  * @return the generation of the last failure for good of a try before, or 0 */
@@ -223,7 +220,7 @@ void rollup_refuse(struct engine *engine, struct tracker *t, uint64_t known);
 void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status);
 /** Forgets what came from below and says again what is ours; those below were told to, too. */
 void tracker_restart(struct engine *engine, struct tracker *t);
-/** Ends the current operation here: answers the local call or owes it, forgets the rest. */
+/** Ends the current operation here: answers the local call, forgets the rest. */
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
 
 #endif

@@ -31,9 +31,9 @@ void rollup_kept(struct engine *engine, const struct tracker *t, uint32_t slot,
 }
 
 void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
-                 const struct tracker_debt *past, uint64_t number)
+                 const struct tracker_past *past, uint64_t number)
 {
-    struct tracker_release failed = {.generation = past->generation, .result = debt_result(past)};
+    struct tracker_release failed = {.generation = past->generation, .result = past_result(past)};
     send_release(engine, t, slot, &failed, number);
     release_end(&failed);
 }
@@ -43,7 +43,7 @@ void rollup_tell(struct engine *engine, const struct tracker *t, uint32_t slot,
 static void remind(struct engine *engine, const struct tracker *t, uint32_t slot)
 {
     const struct decided *d = decided_find(engine, t->sig, t->siglen);
-    const struct tracker_debt *past = NULL;
+    const struct tracker_past *past = NULL;
     uint64_t known = 0;
     if (tracker_slot_lost(engine, t, slot))
         return;

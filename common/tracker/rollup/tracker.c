@@ -219,6 +219,12 @@ void tracker_clear(struct tracker *t)
     t->timeout = t->asked = 0;
 }
 
+void tracker_forget_past(struct tracker *t)
+{
+    while (t->failure.npast > 0)
+        procset_free(&t->failure.past[--t->failure.npast].gone);
+}
+
 void tracker_free(struct engine *engine, struct tracker *t)
 {
     TAILQ_REMOVE(&engine->all, t, all);
@@ -226,18 +232,13 @@ void tracker_free(struct engine *engine, struct tracker *t)
     timer_stop(&t->due);
     engine->count--;
     tracker_clear(t);
-    for (uint32_t i = 0; i < t->failure.nowed; i++)
-        procset_free(&t->failure.owed[i].gone);
-    for (uint32_t i = 0; i < t->failure.npast; i++)
-        procset_free(&t->failure.past[i].gone);
-    free(t->failure.owed);
+    tracker_forget_past(t);
     free_parts(t);
 }
 
 void tracker_tidy(struct engine *engine, struct tracker *t)
 {
-    const struct tracker_failure *f = &t->failure;
-    if (t->state == TRACKER_IDLE && t->queue == NULL && f->nowed == 0 && f->at == 0)
+    if (t->state == TRACKER_IDLE && t->queue == NULL && t->failure.at == 0)
         tracker_free(engine, t);
 }
 

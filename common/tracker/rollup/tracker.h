@@ -75,9 +75,10 @@ struct tracker_child {
     struct shared_bytes *entries; /**< their bytes; held; NULL: there are none */
 };
 
-/** A failure that is remembered: for servers that ask, or for a call that was not made yet. */
-struct tracker_debt {
-    uint64_t generation; /**< the root's number of it; 0: given up without the root's word */
+/** A failure that is remembered, for servers that ask. */
+struct tracker_past {
+    uint64_t generation; /**< the root's number of it */
+    uint64_t heard;      /**< our number of the last call then: engine_call::op */
     int32_t status;
     struct procset gone;
 };
@@ -87,11 +88,11 @@ enum { TRACKER_PAST = 4 };
 /** What is remembered of a signature's failures. */
 struct tracker_failure {
     uint64_t generation; /**< the root's number of the last one; 0: none is remembered */
+    uint64_t for_good;   /**< that of the last one after which no server tries again; 0: none */
     uint64_t at;         /**< when it was learnt, or a later try has ended here, ms; 0: never */
     bool given_up;       /**< one ended here without the root's word, which may still come */
-    uint32_t nowed;      /**< local calls that were not made yet: they are answered at once */
-    struct tracker_debt *owed;              /**< with these, in this order */
-    struct tracker_debt past[TRACKER_PAST]; /**< the root's last words, the oldest first */
+    uint32_t uncalled;   /**< heard of before our call, and none was made since */
+    struct tracker_past past[TRACKER_PAST]; /**< the root's last words, the oldest first */
     uint32_t npast;
 };
 
@@ -241,9 +242,10 @@ struct engine_hooks {
                  struct tracker_release *release, struct engine_call **ended);
     /** A group operation's parent is lost, or all of the subtree went up and a server is lost. */
     void (*orphan)(struct engine *engine, struct tracker *t);
-    /** The current operation has ended here. @param called whether it had a local call */
-    void (*ended)(struct engine *engine, struct tracker *t, const struct engine_result *result,
-                  const struct engine_call *call);
+    /** The current operation has failed here. */
+    void (*failed)(struct engine *engine, struct tracker *t, const struct engine_result *result);
+    /** It has failed before the local call was made. */
+    void (*missed)(struct engine *engine, struct tracker *t, const struct engine_result *result);
     /** Asks the servers of an operation for the outcome of its assembly. May end it all.
      * @return whether there is a server to ask */
     bool (*ask)(struct engine *engine, uint64_t op, const void *sig, size_t siglen);
@@ -321,6 +323,8 @@ const char *tracker_state_name(enum tracker_state state);
  * participants include this server */
 struct tracker *tracker_get(struct engine *engine, const void *sig, size_t len);
 struct tracker *tracker_find(struct engine *engine, const void *sig, size_t len);
+/** Forgets which failures there were. */
+void tracker_forget_past(struct tracker *t);
 void tracker_free(struct engine *engine, struct tracker *t);
 /** Frees a tracker that has no operation and remembers nothing. */
 void tracker_tidy(struct engine *engine, struct tracker *t);
@@ -386,34 +390,34 @@ void tracker_gone_here(struct engine *engine, struct tracker *t);
 /** Moves them to @p gone, for a failure's result. @return @p gone, or NULL: none are known */
 const struct procset *tracker_take_gone(struct tracker *t, struct procset *gone);
 
-/* failures.c: failures that are remembered, and owed; answers to calls */
+/* failures.c: failures that are remembered; answers to calls */
 
+/** Whether no server tries again after this failure. */
+bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone);
 /** Notes what the last failure was, unless it is not the root's word. */
-void tracker_remember(struct tracker *t, const struct engine_result *result);
+void tracker_remember(const struct engine *engine, struct tracker *t,
+                      const struct engine_result *result);
 /** @return the first failure that is remembered after the generation @p known, or NULL */
-const struct tracker_debt *tracker_past_after(const struct tracker *t, uint64_t known);
+const struct tracker_past *tracker_past_after(const struct tracker *t, uint64_t known);
+/** A participant that is lost stays so: what is of this signature fails like that for ever, unless
+ * it is a later try.
+ * @param lost all zero; gets the participants that the last such failure names; procset_free() it
+ * @return its status, or 0: none is remembered */
+int32_t tracker_past_loss(const struct engine *engine, const struct tracker *t,
+                          struct procset *lost);
 /** Whether what its sender says belongs to an operation that has failed here already.
  * @param known generation of the last failure that the sender knows */
 bool tracker_is_late(const struct engine *engine, const struct tracker *t, uint64_t known);
-/** An operation has failed before the local call was made. The next local call will be answered
- * with this failure, after those owed before. But when the deadline of a fence, connect or
- * disconnect has passed, the next local call begins the next operation: processes here may have
- * called, and libpmix has answered them by their own deadlines. */
-void tracker_owe(const struct engine *engine, struct tracker *t,
-                 const struct engine_result *result);
-/** The root's word on an operation that was given up takes the place of what is owed for it. */
-void tracker_correct(struct tracker *t, const struct engine_result *result);
-/** @return whether a call is owed; then it is owed no more, and the failure is in @p debt, whose
- * set the caller frees */
-bool tracker_owed(struct tracker *t, struct tracker_debt *debt);
 /** @return it as a result, which borrows from it */
-struct engine_result debt_result(const struct tracker_debt *debt);
-/** Answers @p call with what was owed; frees the set. */
-void call_pay(struct engine_call *call, struct tracker_debt *debt);
+struct engine_result past_result(const struct tracker_past *past);
+/** Copies a failure; procset_free() its set. */
+void past_copy(struct tracker_past *to, const struct tracker_past *from);
 /** Notes when a call was made. */
 void call_begin(struct engine *engine, struct engine_call *call, enum coll_kind kind);
 /** Answers a call. */
 void call_end(struct engine_call *call, const struct engine_result *result);
+/** Answers a call with a failure that names the lost; frees the set. */
+void call_fail(struct engine_call *call, struct tracker_past *past);
 /** Answers a call with a failure. */
 void call_refuse(struct engine_call *call, int32_t status);
 /** Appends a call to a list; NULL is an empty one. */

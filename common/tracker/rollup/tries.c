@@ -14,8 +14,8 @@
  *    waits there is answered with that failure a second later: the call may be of the next
  *    operation, and the word on this one may still be on its way. Where no call waits,
  *    contributions to the later try are dropped at once, and their senders are told. A call that
- *    comes later is answered at once. It is also answered with a loss that is owed for a try which
- *    it has skipped, if it names the lost process itself: so it comes to the try of the others.
+ *    comes later, in an operation that was called before the failure was heard, is answered at
+ * once.
  * 2. A contribution to a later try carries the generation of the last such failure that its sender
  *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
  * 3. A server says what it knows of such failures before it contributes. So no server has
@@ -55,21 +55,18 @@ bool tries_is_later(const struct tracker *later, const struct tracker *t,
     return is;
 }
 
-bool failure_is_for_good(const struct engine *engine, int32_t status, const struct procset *gone)
+bool failure_waits(const struct engine *engine, const struct tracker *t)
 {
-    return status == 0 || status == engine->env.codes.timeout || gone == NULL || gone->nparts == 0;
-}
-
-bool tries_wait_for_all(const struct engine *engine, const struct tracker *t)
-{
-    return t->later_try && t->status != engine->env.codes.library &&
+    const struct engine_codes *codes = &engine->env.codes;
+    bool is_of_call = t->status != codes->timeout && t->status != codes->closing;
+    return (t->later_try || is_of_call) && t->status != codes->library &&
            failure_is_for_good(engine, t->status, &t->gone);
 }
 
-const struct tracker_debt *tries_for_good_after(const struct engine *engine,
+const struct tracker_past *tries_for_good_after(const struct engine *engine,
                                                 const struct tracker *t, uint64_t known)
 {
-    const struct tracker_debt *past;
+    const struct tracker_past *past;
     while ((past = tracker_past_after(t, known)) != NULL &&
            !failure_is_for_good(engine, past->status, &past->gone))
         known = past->generation;
@@ -91,25 +88,14 @@ bool tries_names_lost(const struct engine *engine, const struct tracker *t, stru
     return known && lost->nparts > 0;
 }
 
-bool tries_gone_on(const struct engine *engine, const struct tracker *t)
-{
-    const struct tracker *later;
-    TAILQ_FOREACH (later, &engine->all, all)
-        if (later->call != NULL && later->call->gone != NULL && later->call->op == t->tried)
-            return true;
-    return false;
-}
-
 uint64_t tries_known(const struct engine *engine, const struct tracker *later, bool recent)
 {
     const struct tracker *t;
-    const struct tracker_debt *past;
     uint64_t known = 0;
     TAILQ_FOREACH (t, &engine->all, all)
-        if ((!recent || is_recent(engine, t)) && tries_for_good_after(engine, t, known) != NULL &&
+        if ((!recent || is_recent(engine, t)) && t->failure.for_good > known &&
             tries_is_later(later, t, NULL))
-            while ((past = tries_for_good_after(engine, t, known)) != NULL)
-                known = past->generation;
+            known = t->failure.for_good;
     return known;
 }
 
@@ -117,7 +103,7 @@ void tries_tell(struct engine *engine, const struct tracker *later, uint32_t nod
 {
     const struct tracker *t;
     TAILQ_FOREACH (t, &engine->all, all) {
-        const struct tracker_debt *past = tries_for_good_after(engine, t, known);
+        const struct tracker_past *past = tries_for_good_after(engine, t, known);
         uint32_t slot = past != NULL && is_recent(engine, t) && tries_is_later(later, t, NULL)
                             ? tracker_slot_of(t, node)
                             : TREE_NONE;
