@@ -2,11 +2,12 @@
 /** @file
  * What srun's agent and its callers read: frames off a TCP socket that everybody can connect to,
  * the agent's address in an environment that is the user's, which root reads, a step that is to be
- * started, and news of one.
+ * started, news of one, and lines that nodes have alike.
  *
  * The first byte of an input says which of these the others are.
  */
 #include "fuzz/fuzz.h"
+#include "plugins/slurm/agent_causes.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/spawn_srun.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES, ADDRESS, SPAWN, NEWS, KINDS, FRAME_MAX = 64 };
+enum { FRAMES, ADDRESS, SPAWN, NEWS, CAUSES, KINDS, FRAME_MAX = 64 };
 
 static void seed_spawn(void)
 {
@@ -39,6 +40,26 @@ static void seed_spawn(void)
     wire_out_free(&out);
 }
 
+/* Each one has a byte with its length before it. */
+static void seed_causes(void)
+{
+    static const char *const said[][2] = {{"c07", "7.0 c07: no /tmp/muster.7.aB here"},
+                                          {"c08", "7.0 c08: no /tmp/muster.7.cD here"},
+                                          {"c9", "c9: more"}};
+    struct wire_out out = {0}, one = {0};
+    wire_put_u8(&out, CAUSES);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        one.len = 0;
+        wire_put_str(&one, said[i][0]);
+        wire_put_str(&one, said[i][1]);
+        wire_put_u8(&out, (uint8_t)one.len);
+        wire_put_raw(&out, one.data, one.len);
+    }
+    fuzz_seed(out.data, out.len);
+    wire_out_free(&out);
+    wire_out_free(&one);
+}
+
 void fuzz_seeds(void)
 {
     static const char env[] = "\1"
@@ -55,6 +76,7 @@ void fuzz_seeds(void)
     fuzz_seed(env, sizeof env - 1);
     wire_out_free(&out);
     seed_spawn();
+    seed_causes();
 }
 
 static void read_frames(const uint8_t *data, size_t len)
@@ -128,10 +150,32 @@ static void read_news(const uint8_t *data, size_t len)
     }
 }
 
+/* What is written is looked at by fuzz.c. */
+static void read_causes(const uint8_t *data, size_t len)
+{
+    struct causes causes = {.n = 0};
+    int64_t now = 1;
+    while (len > 0) {
+        size_t n = data[0] < len ? data[0] : len - 1;
+        struct wire_in in;
+        wire_in_init(&in, data + 1, n);
+        causes_take(&causes, &in, now);
+        FUZZ_CHECK(causes.n <= CAUSES_MAX + 1 && causes_next(&causes) >= now);
+        now += 500;
+        causes_tick(&causes, now);
+        data += n + 1;
+        len -= n + 1;
+    }
+    causes_end(&causes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static void (*const readers[])(const uint8_t *data, size_t len) = {
-        [FRAMES] = read_frames, [ADDRESS] = read_address, [SPAWN] = read_spawn, [NEWS] = read_news};
+    static void (*const readers[])(const uint8_t *data, size_t len) = {[FRAMES] = read_frames,
+                                                                       [ADDRESS] = read_address,
+                                                                       [SPAWN] = read_spawn,
+                                                                       [NEWS] = read_news,
+                                                                       [CAUSES] = read_causes};
     if (len > 0)
         readers[data[0] % KINDS](data + 1, len - 1);
     return 0;
