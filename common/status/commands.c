@@ -2,9 +2,10 @@
 /** @file
  * Signals come by a descriptor, as what commands say does, so one poll() waits for all.
  *
- * The kernel kills a command when we are killed, but not what the command has started. So another
- * process of ours, the keeper, reads which commands run from a socket, and kills their sessions
- * when the socket ends.
+ * The kernel sends a command its signal when we are killed, but not what the command has started.
+ * So another process of ours, the keeper, reads which commands run from a socket, and ends their
+ * sessions when the socket ends. One that is to end by another signal than SIGKILL gets some time
+ * for it: an srun that is killed leaves its step.
  */
 #include "common/status/commands.h"
 
@@ -25,6 +26,7 @@
 
 enum {
     GRACE_MS = 3000, /* from SIGTERM to SIGKILL */
+    LOOK_MS = 20,    /* between looks whether a session has ended */
     CLOSE_MS = 1000, /* for what has escaped from the session and keeps a pipe open */
     TAG_MAX = 80,
 };
@@ -52,13 +54,28 @@ struct commands {
 /* What the keeper reads: a command has begun, or is about to be gone, when its number stands for it
  * no more. */
 struct kept {
-    pid_t pid;
-    bool runs;
+    pid_t pid; /* 0: none */
+    int death; /* 0: it is gone */
 };
+
+/* The command itself has its signal by now. */
+static void end_sessions(struct kept *list, size_t most)
+{
+    int64_t until = now_ms() + GRACE_MS;
+    for (size_t i = 0; i < most; i++) {
+        bool there = list[i].pid > 0;
+        while (there && list[i].death != SIGKILL && now_ms() < until) {
+            poll(NULL, 0, LOOK_MS);
+            there = kill(-list[i].pid, 0) == 0;
+        }
+        if (there)
+            kill(-list[i].pid, SIGKILL);
+    }
+}
 
 /* A process of its own, of which nobody knows: it has none of our descriptors, and no signal comes
  * to it. */
-static _Noreturn void keep(int fd, pid_t *list, size_t most)
+static _Noreturn void keep(int fd, struct kept *list, size_t most)
 {
     struct kept kept;
     setsid();
@@ -66,13 +83,11 @@ static _Noreturn void keep(int fd, pid_t *list, size_t most)
     child_close_from(STDIN_FILENO + 1);
     while (read(STDIN_FILENO, &kept, sizeof kept) == sizeof kept)
         for (size_t i = 0; i < most; i++)
-            if (list[i] == (kept.runs ? 0 : kept.pid)) {
-                list[i] = kept.runs ? kept.pid : 0;
+            if (list[i].pid == (kept.death != 0 ? 0 : kept.pid)) {
+                list[i] = kept.death != 0 ? kept : (struct kept){0};
                 break;
             }
-    for (size_t i = 0; i < most; i++)
-        if (list[i] > 0)
-            kill(-list[i], SIGKILL);
+    end_sessions(list, most);
     _exit(0);
 }
 
@@ -80,7 +95,7 @@ static _Noreturn void keep(int fd, pid_t *list, size_t most)
 static bool start_keeper(struct commands *commands, size_t most)
 {
     int ends[2];
-    pid_t *list = calloc(most + 1, sizeof *list);
+    struct kept *list = calloc(most + 1, sizeof *list);
     if (list == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         free(list);
         return false;
@@ -94,10 +109,10 @@ static bool start_keeper(struct commands *commands, size_t most)
     return commands->keeper_pid > 0;
 }
 
-static void tell_keeper(const struct commands *commands, pid_t pid, bool runs)
+/* @param death 0: it is gone */
+static void tell_keeper(const struct commands *commands, pid_t pid, int death)
 {
-    struct kept kept = {.runs = runs};
-    kept.pid = pid;
+    const struct kept kept = {pid, death};
     /* a keeper that was killed is not missed: the kernel kills the commands themselves */
     (void)send(commands->keeper, &kept, sizeof kept, MSG_NOSIGNAL);
 }
@@ -159,7 +174,7 @@ int commands_start(struct commands *commands, const struct command_plan *plan)
     if (program_start(&command->program, &program) != 0)
         return -1;
     command->runs = true;
-    tell_keeper(commands, command->program.pid, true);
+    tell_keeper(commands, command->program.pid, plan->death);
     commands->n++;
     return 0;
 }
@@ -189,7 +204,7 @@ static void note_exits(struct commands *commands)
 
 static void finish(struct commands *commands, struct command *command)
 {
-    tell_keeper(commands, command->program.pid, false);
+    tell_keeper(commands, command->program.pid, 0);
     int status = program_end(&command->program);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     commands->well &= WIFEXITED(status) && commands->sent == 0;

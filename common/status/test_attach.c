@@ -123,15 +123,15 @@ static void ended(void **state)
     commands_free(commands);
 }
 
-/* The tool is killed: what its command has started goes, too. */
-static void killed(void **state)
+/* A tool that runs a script with the name of a file as $0 is killed, once the script has written a
+ * number there: that process ends, too. @param said what the script has written at last */
+static void kill_tool(char *script, int death, char *said, size_t cap)
 {
-    char path[] = "/tmp/muster-test.XXXXXX", text[128], said[32] = "";
-    char *argv[] = {(char *)"sh", (char *)"-c", text, NULL};
-    const struct command_plan plan = {.argv = argv, .death = SIGKILL};
+    char path[] = "/tmp/muster-test.XXXXXX";
+    char *argv[] = {(char *)"sh", (char *)"-c", script, path, NULL};
+    const struct command_plan plan = {.argv = argv, .death = death};
     int fd = mkstemp(path);
-    (void)state;
-    snprintf(text, sizeof text, "sleep 600 & echo $! >%s; wait", path);
+    memset(said, 0, cap);
     pid_t tool = fork();
     if (tool == 0) {
         struct commands *commands = commands_new(1);
@@ -141,7 +141,7 @@ static void killed(void **state)
     }
     for (int i = 0; i < 1000 && strchr(said, '\n') == NULL; i++) {
         usleep(10000);
-        assert_true(pread(fd, said, sizeof said - 1, 0) >= 0);
+        assert_true(pread(fd, said, cap - 1, 0) >= 0);
     }
     kill(tool, SIGKILL);
     assert_int_equal(waitpid(tool, NULL, 0), tool);
@@ -150,8 +150,27 @@ static void killed(void **state)
     for (int i = 0; i < 1000 && runs(pid); i++)
         usleep(10000);
     assert_false(runs(pid));
+    assert_true(pread(fd, said, cap - 1, 0) >= 0);
     close(fd);
     unlink(path);
+}
+
+static void killed(void **state)
+{
+    char said[64];
+    (void)state;
+    kill_tool((char *)"sleep 600 & echo $! >$0; wait", SIGKILL, said, sizeof said);
+}
+
+/* One that is to end in order has the time for it, as an srun that ends its step. */
+static void killed_in_order(void **state)
+{
+    char said[64];
+    (void)state;
+    kill_tool(
+        (char *)"trap 'sleep 0.5; echo in order >>$0; exit' TERM; sleep 600 & echo $! >$0; wait",
+        SIGTERM, said, sizeof said);
+    assert_non_null(strstr(said, "in order"));
 }
 
 static void not_there(void **state)
@@ -169,9 +188,9 @@ static void not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks),     cmocka_unit_test(words), cmocka_unit_test(tags),
-        cmocka_unit_test(killed),    cmocka_unit_test(ended), cmocka_unit_test(left_behind),
-        cmocka_unit_test(not_there),
+        cmocka_unit_test(ranks),       cmocka_unit_test(words),           cmocka_unit_test(tags),
+        cmocka_unit_test(killed),      cmocka_unit_test(killed_in_order), cmocka_unit_test(ended),
+        cmocka_unit_test(left_behind), cmocka_unit_test(not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
