@@ -230,7 +230,15 @@ static void ignore(void *arg, uint32_t node)
     (void)arg, (void)node;
 }
 
-static struct timers timers;
+static int64_t clock_ms = 1000;
+
+static int64_t clock_now(void *arg)
+{
+    (void)arg;
+    return clock_ms;
+}
+
+static struct timers timers = {.now = clock_now};
 
 static struct link_env connected(void)
 {
@@ -298,6 +306,83 @@ static void a_large_frame_is_not_copied(void **state)
     outgoing_drop(o);
 }
 
+/* Two servers with a connection. */
+static struct link *pair[2];
+
+static void heard(void *arg, uint32_t from, enum frame_type type, const void *body, size_t len,
+                  struct shared_bytes *whole)
+{
+    (void)arg, (void)from, (void)body, (void)len, (void)whole;
+    assert_int_equal(type, FRAME_ASK);
+    ends.ngot++;
+}
+
+static void say(uint32_t from)
+{
+    struct wire_out out = {0};
+    wire_put_u8(&out, FRAME_ASK);
+    link_send(pair[from], 1 - from, &out);
+}
+
+/* Carries what one has for the other. @return how many frames that were */
+static unsigned carry(uint32_t from)
+{
+    struct outgoing *o;
+    unsigned n = 0;
+    for (; (o = link_next(pair[from], 1 - from)) != NULL; n++) {
+        link_receive(pair[1 - from], o->data, o->len, NULL, true);
+        outgoing_drop(o);
+    }
+    return n;
+}
+
+static void pass(int64_t ms)
+{
+    clock_ms += ms;
+    timers_run(&timers);
+}
+
+/* An answer acknowledges what it answers; what has none is acknowledged after 20 ms, and at once
+ * for a server that leaves. What is not goes again, and no frame is taken twice. */
+static void acknowledgements(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct link_env env = connected();
+        env.self = i;
+        env.deliver = heard;
+        pair[i] = link_new(&env);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        say(i % 2);
+        assert_int_equal(carry(i % 2), 1);
+        assert_int_equal(link_owed(pair[i % 2], 1 - i % 2).frames, 1);
+        assert_int_equal(link_owed(pair[1 - i % 2], i % 2).frames, 0);
+    }
+    pass(19);
+    assert_int_equal(carry(0), 0);
+    pass(1);
+    assert_int_equal(carry(0), 1);
+    assert_int_equal(link_owed(pair[1], 0).frames, 0);
+    say(0);
+    say(0);
+    outgoing_drop(link_next(pair[0], 1)); /* the connection ends, and that was on its way */
+    link_again(pair[0], 1, false);
+    assert_int_equal(carry(0), 2);
+    link_hurry(pair[0]);
+    assert_int_equal(carry(0), 1); /* the question */
+    assert_int_equal(carry(1), 1);
+    assert_int_equal(link_owed(pair[0], 1).frames, 0);
+    assert_int_equal(ends.ngot, 12);
+    say(0);
+    link_again(pair[0], 1, true);
+    assert_int_equal(ends.nsent, 1);
+    link_receive(pair[1], ends.bytes[0], ends.len[0], NULL, false);
+    assert_int_equal(ends.ngot, 13);
+    link_free(pair[0]);
+    link_free(pair[1]);
+}
+
 /* What a link holds does not grow with the servers of its step, but with those that it has met. */
 static void many_servers(void **state)
 {
@@ -336,6 +421,7 @@ int main(void)
         LINK_TEST(bytes_that_are_shared),
         LINK_TEST(long_bytes_are_not_copied),
         LINK_TEST(a_large_frame_is_not_copied),
+        LINK_TEST(acknowledgements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
