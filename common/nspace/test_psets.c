@@ -144,13 +144,33 @@ static void the_set_of_all(void **state)
     psets_free(&psets);
 }
 
+/* A process defines it while the step runs. */
+static void one_more(void **state)
+{
+    struct psets psets;
+    struct procset members = {0};
+    struct err err = {0};
+    const struct boot *boot = make(2, "a=0-3");
+    (void)state;
+    assert_int_equal(psets_read(&psets, boot, &err), 0);
+    procset_add(&members, boot->nspace, 2, 5);
+    procset_canonical(&members);
+    assert_int_equal(psets_add(&psets, boot, "reef", &members, &err), 0);
+    assert_true(procset_equal(&psets_find(&psets, "reef", 4)->members, &members));
+    assert_int_equal(psets_add(&psets, boot, "a", &members, &err), -1);
+    assert_int_equal(psets_add(&psets, boot, boot->nspace, &members, &err), -1);
+    assert_int_equal(psets_add(&psets, boot, "no name", &members, &err), -1);
+    assert_int_equal(psets.n, 2);
+    procset_free(&members);
+    psets_free(&psets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_with_ranks),
-        cmocka_unit_test(components),
-        cmocka_unit_test(mistakes),
-        cmocka_unit_test(the_set_of_all),
+        cmocka_unit_test(names_with_ranks), cmocka_unit_test(components),
+        cmocka_unit_test(mistakes),         cmocka_unit_test(the_set_of_all),
+        cmocka_unit_test(one_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

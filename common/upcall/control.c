@@ -12,7 +12,6 @@
 #include "common/server/tasks/signals.h"
 #include "common/upcall/checkpoint.h"
 #include "common/upcall/directives.h"
-#include "common/upcall/refused.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
 
@@ -37,6 +36,7 @@ struct control {
     bool all;           /* all processes of the step */
     struct procset set; /* the processes */
     pmix_proc_t caller;
+    bool failed;          /* out of memory */
     char *number;         /* PMIX_JOB_CTRL_ID, or NULL; owned */
     char *id;             /* of CHECKPOINT; a set's name; of CANCEL that request, or NULL; owned */
     uint32_t open;        /* servers that have not answered */
@@ -293,6 +293,8 @@ static pmix_status_t check_checkpoint(const struct control *control)
 
 static pmix_status_t check_name(const struct control *control)
 {
+    if (control->failed)
+        return PMIX_ERR_NOMEM;
     if (control->what == DEFINE && !psets_is_name(control->id, strlen(control->id)))
         return refused(PMIX_ERR_BAD_PARAM,
                        "PMIx_Job_control: \"%.64s\" is no name of a process set; give up to %d "
@@ -322,6 +324,7 @@ static void read_detail(struct control *control, const pmix_info_t *info)
     if (directive_text(info) != NULL && *text == NULL &&
         (text == &control->number || what == CHECKPOINT || what == DEFINE || what == CANCEL)) {
         *text = strdup(directive_text(info));
+        control->failed |= *text == NULL;
     } else if (control->what != CHECKPOINT) {
         return;
     } else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_CHECKPOINT_EVENT)) {
@@ -404,10 +407,9 @@ pmix_status_t upcall_job_control(const pmix_proc_t *requestor, const pmix_proc_t
         control->timeout = CHECKPOINT_S;
     if (fault == PMIX_SUCCESS && control->what == CHECKPOINT)
         fault = check_checkpoint(control);
-    if (fault == PMIX_SUCCESS && control->what == NOTHING) {
-        control_free(control);
-        return refused_job_control(requestor, targets, ntargets, info, ninfo, cbfunc, cbdata);
-    }
+    if (fault == PMIX_SUCCESS && control->what == NOTHING)
+        fault = refused(PMIX_ERR_NOT_SUPPORTED,
+                        "PMIx_Job_control: it asks for nothing that muster does");
     if (fault == PMIX_SUCCESS && control->what != CONTEXT_ID)
         fault = read_targets(control, targets, ntargets);
     if (fault != PMIX_SUCCESS) {

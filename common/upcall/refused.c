@@ -23,7 +23,6 @@ struct refusal {
 };
 
 static const char *const names[] = {
-    [REFUSED_JOB_CONTROL] = "PMIx_Job_control",
     [REFUSED_MONITOR] = "PMIx_Process_monitor",
     [REFUSED_FABRIC] = "fabric information",
     [REFUSED_SESSION_CONTROL] = "PMIx_Session_control",
@@ -85,14 +84,6 @@ pmix_status_t refused_listener(int fd, pmix_connection_cbfunc_t cbfunc, void *cb
 {
     UNUSED(fd), UNUSED(cbfunc), UNUSED(cbdata);
     return PMIX_ERR_NOT_SUPPORTED; /* told to libpmix alone, which listens itself */
-}
-
-pmix_status_t refused_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
-                                  size_t ntargets, const pmix_info_t info[], size_t ninfo,
-                                  pmix_info_cbfunc_t cbfunc, void *cbdata)
-{
-    UNUSED(requestor), UNUSED(targets), UNUSED(ntargets), UNUSED(info), UNUSED(ninfo);
-    return refuse_info(REFUSED_JOB_CONTROL, cbfunc, cbdata);
 }
 
 pmix_status_t refused_monitor(const pmix_proc_t *requestor, const pmix_info_t *monitor,

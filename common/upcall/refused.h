@@ -12,7 +12,6 @@
 
 /** What was refused; at most 32. */
 enum refused_what {
-    REFUSED_JOB_CONTROL,
     REFUSED_MONITOR,
     REFUSED_FABRIC,
     REFUSED_SESSION_CONTROL,
@@ -29,7 +28,6 @@ void refused_tell(enum refused_what what, const char *of, const char *why);
 
 /** Has no callback: libpmix listens itself. */
 UPCALL(refused_listener, listener);
-UPCALL(refused_job_control, job_control);
 UPCALL(refused_monitor, monitor);
 UPCALL(refused_fabric, fabric);
 #if BUILT_WITH(SESSION_CONTROL)
