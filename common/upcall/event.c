@@ -72,19 +72,36 @@ static pmix_status_t post_note(pmix_status_t code, const pmix_proc_t *source,
     return rc;
 }
 
-/* A task waits for a debugger. */
-struct stop_note {
+/* What a task tells its own server. */
+struct task_note {
     struct handoff_item item;
     uint32_t rank;
+    bool stops; /* it waits for a debugger; else it has done its checkpoint */
     char where[STOPPED_WHERE_SIZE];
 };
 
 /* @thread the loop's */
-static void run_ready(struct handoff_item *item)
+static void run_task_note(struct handoff_item *item)
 {
-    struct stop_note *note = (struct stop_note *)item;
-    stopped_ready(upcall_server(), note->rank, note->where);
+    struct task_note *note = (struct task_note *)item;
+    if (note->stops)
+        stopped_ready(upcall_server(), note->rank, note->where);
+    else
+        checkpoint_done(upcall_server(), note->rank);
     free(note);
+}
+
+/* @param where it waits for a debugger; NULL: it has done its checkpoint */
+static pmix_status_t post_task_note(const pmix_proc_t *source, const char *where)
+{
+    struct task_note *note = calloc(1, sizeof *note);
+    if (note == NULL)
+        return PMIX_ERR_NOMEM;
+    note->rank = source->rank == PMIX_RANK_LOCAL_PEERS ? STOP_ALL : source->rank;
+    note->stops = where != NULL;
+    snprintf(note->where, sizeof note->where, "%s", where != NULL ? where : "");
+    log_mask(note->where);
+    return upcall_post(&note->item, run_task_note);
 }
 
 /* libpmix 4.2 and 5.0 count, and tell of all tasks of the node at once. */
@@ -99,40 +116,12 @@ static bool is_ours(const pmix_proc_t *source)
  * range that may have any name in it. PMIx_Init fails where 6.1 and newer get no success. */
 static pmix_status_t ready(const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo)
 {
-    struct stop_note *note = calloc(1, sizeof *note);
-    if (note == NULL)
-        return PMIX_ERR_NOMEM;
-    note->rank = source->rank == PMIX_RANK_LOCAL_PEERS ? STOP_ALL : source->rank;
+    const char *where = "";
     for (size_t i = 0; i < ninfo; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_BREAKPOINT) && directive_text(&info[i]) != NULL)
-            snprintf(note->where, sizeof note->where, "%s", directive_text(&info[i]));
-    log_mask(note->where);
-    pmix_status_t rc = upcall_post(&note->item, run_ready);
+            where = directive_text(&info[i]);
+    pmix_status_t rc = post_task_note(source, where);
     return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
-}
-
-/* A task has done its checkpoint. */
-struct done_note {
-    struct handoff_item item;
-    uint32_t rank;
-};
-
-/* @thread the loop's */
-static void run_done(struct handoff_item *item)
-{
-    struct done_note *note = (struct done_note *)item;
-    checkpoint_done(upcall_server(), note->rank);
-    free(note);
-}
-
-/* Its server waits for that; it also goes where its range says. */
-static pmix_status_t note_done(const pmix_proc_t *source)
-{
-    struct done_note *note = calloc(1, sizeof *note);
-    if (note == NULL)
-        return PMIX_ERR_NOMEM;
-    note->rank = source->rank;
-    return upcall_post(&note->item, run_done);
 }
 
 pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
@@ -147,7 +136,7 @@ pmix_status_t upcall_notify_event(pmix_status_t code, const pmix_proc_t *source,
     if (code == PMIX_READY_FOR_DEBUG && is_ours(source))
         return ready(source, info, ninfo);
     if (code == PMIX_JCTRL_CHECKPOINT_COMPLETE && upcall_task(source) != NULL)
-        fault = note_done(source);
+        fault = post_task_note(source, NULL); /* it also goes where its range says */
     if (fault != PMIX_SUCCESS)
         return fault;
     if (asks(info, ninfo, PMIX_EVENT_STAYS_LOCAL)) /* libpmix hands it up all the same */
