@@ -244,6 +244,24 @@ refuses_bob() {
   check "users: $1 of her job is not for another user" "$found" grep -qxE "muster-[a-z]*: $2.*" <<<"$found"
 }
 
+# tool_finds ID: a tool of alice's by the URI that muster-status shows, and by the namespace; bob's gets nothing by either
+tool_finds() {
+  local found how uri who
+  uri=$(setpriv --reuid alice --regid "$(id -g alice)" --init-groups muster-status "$1" | sed -nE 's/^node2: .*; for tools: "(.*)"$/\1/p')
+  if ! type pps >/dev/null 2>&1; then skip 'users: tools' 'no pps'; return; fi
+  for how in "--uri $uri" "--namespace muster.flux.$(flux job id --to=f58plain "$1")"; do
+    for who in alice bob; do
+      # shellcheck disable=SC2086  # an option and its value
+      found=$(setpriv --reuid "$who" --regid "$(id -g "$who")" --init-groups --inh-caps=-all timeout 20 pps $how 2>&1; echo "status $?")
+      if [ "$who" = alice ]; then
+        check "users: her tool finds a server by ${how%% *}" "$(tr '\n' ';' <<<"$found")" eval "grep -qE 'flux\.f|hold' <<<\$found && grep -qx 'status 0' <<<\$found"
+      else
+        check "users: another user's does not" "$(tr '\n' ';' <<<"$found")" eval "! grep -qE 'flux\.f|hold' <<<\$found && ! grep -qx 'status 0' <<<\$found"
+      fi
+    done
+  done
+}
+
 part_users() {
   local id other status users
   if [ "$(id -u)" != 0 ]; then skip users 'needs root, for jobs of others'; return; fi
@@ -262,6 +280,7 @@ part_users() {
   check 'users: shells, servers and tasks are the user'\''s' "found $users" [ "$users" = ' 16 alice ' ]
   refuses_bob 'the stacks' "job .* is alice's; only its owner and root may look at it" muster-status --stacks "$id"
   refuses_bob 'a command' "job .* is alice's; only its owner and root may look at it" muster-attach "$id" -- true
+  tool_finds "$id"
   refuses_bob 'the state' 'no server of job .* runs on this node' muster-status "$id"
   wait $!
   check 'users: and the job passes' "$(why "$work/alice.log" $?)" grep -q '^PASS hold' "$work/alice.log"
