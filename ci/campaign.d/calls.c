@@ -274,8 +274,8 @@ void miss(void *arg, uint32_t node, const void *bytes, size_t len,
                     missed = caller;
             }
     signature_free(&sig);
-    if (missed == NULL || waits ||
-        (missed->op->survives && (result->gone != NULL || !may_be_late(missed->op))))
+    bool goes_on = result->gone != NULL && result->status != LOOPBACK_TIMEOUT;
+    if (missed == NULL || waits || (missed->op->survives && (goes_on || !may_be_late(missed->op))))
         return;
     trace(run, "%c%u of %s: missed", missed->proc.ns, node, trace_op(missed->op));
     missed->missed = true;

@@ -14,8 +14,7 @@
  *    waits there is answered with that failure a second later: the call may be of the next
  *    operation, and the word on this one may still be on its way. Where no call waits,
  *    contributions to the later try are dropped at once, and their senders are told. A call that
- *    comes later, in an operation that was called before the failure was heard, is answered at
- * once.
+ *    comes later, of an operation called before the failure was heard, is answered at once.
  * 2. A contribution to a later try carries the generation of the last such failure that its sender
  *    knows. A receiver that knows a later one drops the contribution, and tells the sender.
  * 3. A server says what it knows of such failures before it contributes. So no server has
