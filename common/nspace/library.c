@@ -174,6 +174,14 @@ static const struct library_row rows[LIBRARY_TRAITS] = {
          .from = RELEASE(7, 0),
          .meaning = "an operation, a fence too, waits for a participant that was gone before the "
                     "first local call; upcall/forget.c has libpmix forget it"},
+    [LIBRARY_SILENT_IS_CUT] =
+        {.name = "SILENT_IS_CUT",
+         .fault = true,
+         .from = RELEASE(7, 0),
+         .meaning = "the server's thread waits for the first message of each connection in "
+                    "turn, and closes it after 5 s: on a busy machine PMIx_Init fails with "
+                    "PMIX_ERR_COMM_FAILURE; server/process/accept.c has the kernel keep a "
+                    "connection until its client has said something"},
     [LIBRARY_UNLOADED_LEAKS] =
         {.name = "UNLOADED_LEAKS",
          .fault = true,

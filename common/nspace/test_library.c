@@ -70,6 +70,7 @@ static void each_is_in_its_releases(void **state)
         {LIBRARY_CLOSING_LEAVES_ALL, {6, 1, 0}, {7, 0, 0}},
         {LIBRARY_LOSS_ENDS_TWICE, {6, 1, 0}, {7, 0, 0}},
         {LIBRARY_GONE_IS_AWAITED, {7, 0, 0}, {6, 1, 0}},
+        {LIBRARY_SILENT_IS_CUT, {7, 0, 0}, {6, 1, 0}},
         {LIBRARY_UNLOADED_LEAKS, {7, 0, 0}, {6, 1, 0}},
     };
     (void)state;

@@ -4,6 +4,7 @@
 #include "common/nspace/keys.h"
 #include "common/nspace/library.h"
 #include "common/nspace/topology.h"
+#include "common/server/process/accept.h"
 #include "common/server/process/conns.h"
 #include "common/server/process/limits.h"
 #include "common/server/process/rounds.h"
@@ -75,6 +76,7 @@ int upcall_open(struct server *server, struct err *err)
     uint32_t ntasks = boot_here(boot)->ntasks;
     bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
     unsigned hold = limits_held(ntasks, boot_spawned(boot));
+    accept_defer(library_has(server->library, LIBRARY_SILENT_IS_CUT));
     if (rounds_open(leaves ? ntasks : 0) != 0 ||
         conns_open(ntasks, hold, library_has(server->library, LIBRARY_LOSS_ENDS_TWICE),
                    upcall_connection_ended) != 0 ||
@@ -95,7 +97,9 @@ int upcall_open(struct server *server, struct err *err)
     PMIX_INFO_LOAD(&info[7], PMIX_NODEID, &rank, PMIX_UINT32);
     if (server->topology != NULL)
         topology_info(server->topology, &info[8]);
+    accept_defer(library_has(server->library, LIBRARY_SILENT_IS_CUT));
     pmix_status_t rc = PMIx_server_init(&module, info, server->topology != NULL ? 9 : 8);
+    accept_defer(false);
     info[8].value = (pmix_value_t){.type = PMIX_UNDEF}; /* borrowed */
     PMIX_INFO_FREE(info, 9);
     if (rc != PMIX_SUCCESS)

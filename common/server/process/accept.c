@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accept(), which libpmix calls by its bare name and so finds here, as the program is searched
- * first.
+/* accept() and listen(), which libpmix calls by their bare names and so finds here, as the program
+ * is searched first.
  *
  * libpmix's server listens on the loopback interface, where every user of the node can connect.
  * With psec native it believes the uid that a client claims, and 4.2 reads a connection's first
  * message before it does anything else, so that a client which says nothing would stop it. So a
  * connection of another user never gets there. */
+#include "common/server/process/accept.h"
+
 #include "common/launch/boot.h"
 #include "common/server/process/limits.h"
 #include "common/server/process/rounds.h"
@@ -20,6 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +30,7 @@
 #define TCP_DELACK_MAX_US 46
 #endif
 
-enum { TELL_EVERY_MS = 60000, CUT_AT_ONCE = 64 };
+enum { TELL_EVERY_MS = 60000, CUT_AT_ONCE = 64, SILENT_S = 7 };
 
 /* libpmix from 5.0 on stops listening at each error but EAGAIN and EINTR. Nothing that the other
  * side can cause may do that. @return what libpmix is to see */
@@ -128,6 +131,24 @@ static void let_pass(int fd)
         log_debug("messages to a client may wait for each other: %s", strerror(errno));
     if (setsockopt(fd, IPPROTO_TCP, TCP_DELACK_MAX_US, &us, sizeof us) != 0)
         log_debug("a client's messages may wait for each other: %s", strerror(errno));
+}
+
+static atomic_bool defers;
+
+void accept_defer(bool on)
+{
+    defers = on;
+}
+
+/* Ours is called by all that listens in this process. A client may wait for a processor between
+ * connect() and its first message, on a busy machine for longer than libpmix waits. The kernel
+ * waits without anybody's thread. @thread any */
+int listen(int fd, int backlog)
+{
+    const int seconds = SILENT_S;
+    if (defers && setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds) != 0)
+        log_debug("libpmix may wait for clients that say nothing: %s", strerror(errno));
+    return (int)syscall(SYS_listen, fd, backlog);
 }
 
 /* Takes the connections of others out of the queue, some at once, since libpmix comes back for each

@@ -2,6 +2,8 @@
 /** @file
  * Tests of the connections that libpmix gets from accept(), which is accept.c's here, too.
  */
+#include "common/server/process/accept.h"
+
 #include "common/launch/boot.h"
 #include "common/server/process/limits.h"
 #include "common/util/test_cmocka.h"
@@ -13,6 +15,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -52,6 +55,14 @@ static int begin(void **state)
            connect(ends.client, (struct sockaddr *)&at, sizeof at) != 0;
 }
 
+static int begin_deferred(void **state)
+{
+    accept_defer(true);
+    int rc = begin(state);
+    accept_defer(false);
+    return rc;
+}
+
 static int end(void **state)
 {
     const struct ends *ends = *state;
@@ -81,10 +92,28 @@ static void test_client(void **state)
     close(fd);
 }
 
+/* A client is accepted when it has said something, and not before: its first message is there when
+ * libpmix waits for it. */
+static void test_silent(void **state)
+{
+    const struct ends *ends = *state;
+    struct pollfd waits = {.fd = ends->listener, .events = POLLIN};
+    char said = 0;
+    assert_int_equal(poll(&waits, 1, 0), 0);
+    assert_int_equal(accept(ends->listener, NULL, NULL), -1);
+    assert_int_equal(send(ends->client, "x", 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(poll(&waits, 1, 5000), 1);
+    int fd = accept(ends->listener, NULL, NULL);
+    assert_true(fd >= 0);
+    assert_int_equal(recv(fd, &said, 1, MSG_DONTWAIT), 1);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_client, begin, end),
+        cmocka_unit_test_setup_teardown(test_silent, begin_deferred, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
