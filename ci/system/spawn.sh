@@ -43,6 +43,10 @@ check_calls() {
     'More processors requested than permitted' 'requires pmix.mapby = board'; do
     check "the terminal has: $why" "$(tail -n 30 "$work/log" | tr '\n' ';')" grep -qF "$why" "$work/log"
   done
+  # shellcheck disable=SC2016  # for the job's shell
+  SPAWNER_FORWARD=1 passes 'a spawn that fails, with its output for the caller' salloc -Q -N2 -n8 bash -c '
+    "$@" || exit; for i in {1..60}; do [ -n "$(squeue -h -s -j $SLURM_JOB_ID)" ] || exit 0; sleep 0.25; done
+    squeue -h -s -j $SLURM_JOB_ID; echo "a step is left after 15 s"; exit 1' bash srun --mpi="$MPI" -N2 -n2 "$clients/spawner" --what missing
 }
 
 # The children call as soon as they run, on a node that has no server of the parent's, too.

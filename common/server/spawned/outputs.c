@@ -241,8 +241,10 @@ static void ask_home(struct stream *s, uint32_t node)
 
 static void look_again(struct outputs *o)
 {
-    if (o->seek_until == 0)
-        o->seek_until = timers_now(o->env.timers) + OUTPUTS_SEEK_MS;
+    int64_t most =
+        timers_now(o->env.timers) + (o->env.ends(o->env.arg) ? OUTPUTS_LAST_MS : OUTPUTS_SEEK_MS);
+    if (o->seek_until == 0 || o->seek_until > most)
+        o->seek_until = most;
     timer_after(&o->look, OUTPUTS_LOOK_MS);
 }
 

@@ -28,6 +28,7 @@
 enum {
     OUTPUTS_PIECE = 32768,   /**< bytes of a piece, at most */
     OUTPUTS_SEEK_MS = 30000, /**< until the home has to be known */
+    OUTPUTS_LAST_MS = 1000,  /**< the same once the processes are ended by others */
     OUTPUTS_LOOK_MS = 20,    /**< between two looks for it */
     OUTPUTS_HOLD_MS = 50,    /**< that the end of a line is waited for */
     OUTPUTS_PASS = 1,        /**< an answer that is no PMIx status */
@@ -48,6 +49,9 @@ struct outputs_env {
     struct timers *timers;
     /** @return whether the home can be asked; its handle in @p node */
     bool (*find)(void *arg, const struct outputs_home *home, uint32_t *node);
+    /** @return whether the processes are ended by others, or were: a home that is not known by now
+     * most likely never is, as when the spawn has failed or its caller has ended */
+    bool (*ends)(void *arg);
     /** Hands a piece to the home, and calls @p done once: with 0 when it was taken. @param body
      * borrowed: u64 number, u32 rank, u8 stream, u64 offset, block bytes */
     void (*ask)(void *arg, uint32_t node, const void *body, size_t len, ask_done_fn *done,

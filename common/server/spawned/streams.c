@@ -4,6 +4,7 @@
 
 #include "common/server/spawned/inputs.h"
 #include "common/server/spawned/outputs.h"
+#include "common/server/tasks/cause.h"
 #include "common/util/clock.h"
 #include "common/util/log.h"
 
@@ -27,6 +28,18 @@ static bool find_home(void *arg, const struct outputs_home *home, uint32_t *node
     if (ns == NULL || ns->boot == NULL || home->node >= ns->nnodes)
         return false;
     *node = ns->base + home->node;
+    return true;
+}
+
+/* outputs_env.ends: the RM kills processes of a spawn that its caller does not wait for any more.
+ */
+static bool step_ends(void *arg)
+{
+    const struct server *server = arg;
+    uint32_t n = boot_here(&server->boot)->ntasks;
+    for (uint32_t k = 0; k < n && !server->ending; k++)
+        if (!cause_may_be_of_rm(server->tasks[k].sig))
+            return false;
     return true;
 }
 
@@ -69,6 +82,7 @@ struct streams *streams_new(struct server *server)
                                                          .base = server->base,
                                                          .timers = &server->timers,
                                                          .find = find_home,
+                                                         .ends = step_ends,
                                                          .ask = ask_home});
     streams->inputs = inputs_new(&(struct inputs_env){
         .arg = server, .base = server->base, .is_home = is_home, .reply = reply});

@@ -32,6 +32,7 @@ static struct {
     size_t len;
 } home;
 
+static bool ends;
 static int64_t ms = 1000;
 static struct event_base *base;
 static struct outputs *outputs;
@@ -51,6 +52,12 @@ static bool find(void *arg, const struct outputs_home *of, uint32_t *node)
     assert_string_equal(of->nspace, "slurm.1.0");
     *node = NODE + of->node;
     return home.known;
+}
+
+static bool step_ends(void *arg)
+{
+    (void)arg;
+    return ends;
 }
 
 static void ask(void *arg, uint32_t node, const void *body, size_t len, ask_done_fn *done,
@@ -112,12 +119,13 @@ static void own_has(const char *text)
 
 static int open_one(void **state)
 {
-    const struct outputs_env env = {.timers = &timers, .find = find, .ask = ask};
+    const struct outputs_env env = {.timers = &timers, .find = find, .ends = step_ends, .ask = ask};
     struct outputs_env with = env;
     struct outputs_home to;
     int in[2], out[2];
     (void)state;
     memset(&home, 0, sizeof home);
+    ends = false;
     home.known = true;
     base = event_base_new();
     with.base = base;
@@ -386,6 +394,41 @@ static void test_seeks_in_vain(void **state)
     close(program);
 }
 
+/* A spawn that has failed is not introduced to its caller: the end of its output is not held. */
+static void test_step_ends(void **state)
+{
+    (void)state;
+    home.known = false;
+    print("one\n");
+    pass_time();
+    ends = true;
+    pass_time();
+    ms += OUTPUTS_LAST_MS;
+    pass_time();
+    own_has("one\n");
+    close(program);
+    loop();
+    assert_int_equal(fcntl(own, F_GETFD), -1);
+    assert_int_equal(home.asked, 0);
+}
+
+/* A caller that hears of its spawn late gets what a step that ends has printed. */
+static void test_step_ends_and_home_is_found(void **state)
+{
+    (void)state;
+    home.known = false;
+    ends = true;
+    print("one\n");
+    ms += OUTPUTS_LAST_MS - 1;
+    pass_time();
+    home.known = true;
+    pass_time();
+    assert_string_equal(home.text, "one\n");
+    answer(0);
+    own_has("");
+    close(program);
+}
+
 /* What is left at the end is not thrown away. */
 static void test_end(void **state)
 {
@@ -442,8 +485,9 @@ int main(void)
         TEST(test_lines),        TEST(test_passed),        TEST(test_home),
         TEST(test_refused),      TEST(test_slow_own),      TEST(test_nobody_reads_own),
         TEST(test_seeks),        TEST(test_seeks_in_vain), TEST(test_end),
-        TEST(test_home_is_gone), TEST(test_descriptors),   TEST(test_homes),
-        TEST(test_shared_own),   TEST(test_slow_socket),
+        TEST(test_home_is_gone), TEST(test_step_ends),     TEST(test_step_ends_and_home_is_found),
+        TEST(test_descriptors),  TEST(test_homes),         TEST(test_shared_own),
+        TEST(test_slow_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
