@@ -205,10 +205,12 @@ void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry)
         log_warning("node %u has taken frames that were not sent to it", peer->node);
         return;
     }
+    bool progress = peer->kept != NULL && peer->kept->number <= taken;
     while (peer->kept != NULL && peer->kept->number <= taken)
         outgoing_drop(pop(peer));
-    await_progress(peer);
-    if (!hurry)
+    if (progress)
+        await_progress(peer);
+    if (!hurry || peer->hurried) /* two that leave would ask each other on and on */
         return;
     peer->hurried = true;
     peer->ack_now = true;

@@ -342,17 +342,27 @@ static void pass(int64_t ms)
     timers_run(&timers);
 }
 
+static void open_pair(struct link_env env)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        env.self = i;
+        env.deliver = heard;
+        pair[i] = link_new(&env);
+    }
+}
+
+static void close_pair(void)
+{
+    link_free(pair[0]);
+    link_free(pair[1]);
+}
+
 /* An answer acknowledges what it answers; what has none is acknowledged after 20 ms, and at once
  * for a server that leaves. What is not goes again, and no frame is taken twice. */
 static void acknowledgements(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 2; i++) {
-        struct link_env env = connected();
-        env.self = i;
-        env.deliver = heard;
-        pair[i] = link_new(&env);
-    }
+    open_pair(connected());
     for (unsigned i = 0; i < 10; i++) {
         say(i % 2);
         assert_int_equal(carry(i % 2), 1);
@@ -379,8 +389,59 @@ static void acknowledgements(void **state)
     assert_int_equal(ends.nsent, 1);
     link_receive(pair[1], ends.bytes[0], ends.len[0], NULL, false);
     assert_int_equal(ends.ngot, 13);
-    link_free(pair[0]);
-    link_free(pair[1]);
+    close_pair();
+}
+
+/* Two that leave at once, of which one waits for what the other lacks: neither goes on to ask. */
+static void both_leave(void **state)
+{
+    (void)state;
+    open_pair(connected());
+    say(0);
+    outgoing_drop(link_next(pair[0], 1)); /* it does not come */
+    say(0);
+    link_hurry(pair[0]);
+    link_hurry(pair[1]);
+    assert_int_equal(carry(0), 2); /* the question, and the second one */
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(carry((i + 1) % 2), i < 2);
+    assert_int_equal(link_owed(pair[0], 1).frames, 2);
+    link_again(pair[0], 1, false);
+    assert_int_equal(carry(0), 3);
+    assert_int_equal(carry(1), 1);
+    assert_int_equal(link_owed(pair[0], 1).frames, 0);
+    close_pair();
+}
+
+static unsigned nstuck;
+
+static void count_stuck(void *arg, uint32_t node)
+{
+    (void)arg, (void)node;
+    nstuck++;
+}
+
+/* A server that lacks a frame says again and again what it has taken: that is no progress. */
+static void no_progress(void **state)
+{
+    struct link_env env = connected();
+    (void)state;
+    env.stuck = count_stuck;
+    open_pair(env);
+    say(0);
+    outgoing_drop(link_next(pair[0], 1)); /* it does not come */
+    for (unsigned i = 0; i < 7; i++) {
+        assert_int_equal(nstuck, i > 5);
+        say(0);
+        carry(0);
+        pass(20);
+        assert_int_equal(carry(1), 1);
+        pass(880);
+    }
+    link_again(pair[0], 1, false);
+    carry(0);
+    assert_int_equal(ends.ngot, 8);
+    close_pair();
 }
 
 /* What a link holds does not grow with the servers of its step, but with those that it has met. */
@@ -422,6 +483,8 @@ int main(void)
         LINK_TEST(long_bytes_are_not_copied),
         LINK_TEST(a_large_frame_is_not_copied),
         LINK_TEST(acknowledgements),
+        LINK_TEST(both_leave),
+        LINK_TEST(no_progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
