@@ -249,9 +249,11 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
 
 /* ---- a cause ---- */
 
-/* The thread that calls may have another user's rights than the process (herald.h). */
+/* The thread that calls may have another user's rights than the process (herald.h). If the process
+ * gives it root's again meanwhile, this is root's credential, in the user's hands: then none but
+ * the user can read it. */
 static bool put_cause(const struct seal_ops *ops, const struct agent_address *address,
-                      const unsigned char *nonce, const char *node, const char *text, int ms,
+                      const unsigned char *nonce, const struct agent_cause *cause, int ms,
                       struct wire_out *out)
 {
     struct wire_out payload = {0};
@@ -261,12 +263,12 @@ static bool put_cause(const struct seal_ops *ops, const struct agent_address *ad
     bool made = !payload.failed && ops->prove(address->secret, sizeof address->secret, payload.data,
                                               payload.len, proof);
     wire_put_str(&payload, address->label);
-    wire_put_str(&payload, node);
-    wire_put_block(&payload, text, strnlen(text, AGENT_TEXT_MAX - 1));
+    wire_put_str(&payload, cause->node);
+    wire_put_block(&payload, cause->text, strnlen(cause->text, AGENT_TEXT_MAX - 1));
     if (made && !payload.failed) {
         wire_put_raw(out, nonce, AGENT_NONCE);
         wire_put_raw(out, proof, sizeof proof);
-        made = auth_write(out, geteuid(), payload.data, payload.len, ms);
+        made = auth_write(out, cause->user, payload.data, payload.len, ms);
     }
     agent_frame_end(out, begin);
     wire_out_free(&payload);
@@ -305,8 +307,7 @@ static int send_cause(const struct seal_ops *ops, const struct agent_address *ad
 
 /* The agent may have had too many callers at once to hear this one. A credential that it has heard
  * it does not take again. */
-int agent_call_cause(const char *address, const char *node, const char *text, int ms,
-                     struct err *err)
+int agent_call_cause(const char *address, const struct agent_cause *cause, int ms, struct err *err)
 {
     struct agent_address at;
     struct wire_out frame = {0};
@@ -319,7 +320,7 @@ int agent_call_cause(const char *address, const char *node, const char *text, in
     if (!agent_address_read(address, &at))
         return err_set(err, "it has not said where it listens");
     if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce ||
-        !put_cause(ops, &at, nonce, node, text, ms, &frame))
+        !put_cause(ops, &at, nonce, cause, ms, &frame))
         err_set(err, "no credential can be made");
     for (int tries = 0; rc != 0 && err->text[0] == '\0'; tries++) {
         struct err last = {0};

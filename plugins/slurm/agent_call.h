@@ -11,6 +11,8 @@
 #include "common/util/err.h"
 #include "plugins/slurm/agent_line.h"
 
+#include <sys/types.h>
+
 /**
  * Tells the agent how the step ends, and why, unless ending->told. The agent shows the first
  * reason.
@@ -25,11 +27,16 @@ int agent_call_status(const char *address, const struct rm_ending *ending, int m
  * as above. */
 int agent_call_line(const char *address, const char *text, int ms, struct err *err);
 
-/** Gives the agent a line that many nodes may have alike: it makes one of all. The rest as above.
- * slurmstepd calls this, and root must read nothing that the user may have written: the answer is
- * compared, and never parsed. @param node this one's name */
-int agent_call_cause(const char *address, const char *node, const char *text, int ms,
-                     struct err *err);
+/** A line that many nodes may have alike. */
+struct agent_cause {
+    uid_t user; /**< the job's; nobody else can read the credential */
+    const char *node, *text;
+};
+
+/** Gives the agent such a line: it makes one of all. The rest as above. slurmstepd calls this, and
+ * root must read nothing that the user may have written: the answer is compared, and never parsed.
+ */
+int agent_call_cause(const char *address, const struct agent_cause *cause, int ms, struct err *err);
 
 /** Gives the agent one frame, and stays: what it says next can be read from the socket, by @p line.
  * @param frame with its head @param line zero; open when a socket is returned, for

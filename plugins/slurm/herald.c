@@ -87,7 +87,9 @@ static void call(struct work *work)
     if (!become(&h->user))
         err_set(&err, "a thread cannot have the user's rights: %s", strerror(errno));
     else
-        line->taken = agent_call_cause(h->agent, h->node, line->text, AGENT_MS, &err) == 0;
+        line->taken =
+            agent_call_cause(h->agent, &(struct agent_cause){h->user.uid, h->node, line->text},
+                             AGENT_MS, &err) == 0;
     if (line->taken)
         log_info("%s", line->text);
     else
@@ -222,9 +224,11 @@ void herald_wait(struct herald *h)
 
 void herald_free(struct herald *h)
 {
-    if (h == NULL || !worker_close(h->worker, now_ms() + WAIT_MS))
+    if (h == NULL)
+        return;
+    herald_has_task(h); /* what is held is logged, also where a call never returns */
+    if (!worker_close(h->worker, now_ms() + WAIT_MS))
         return; /* its thread has it, and ends with the process */
-    herald_has_task(h);
     pthread_mutex_destroy(&h->lock);
     if (h->wake >= 0)
         close(h->wake);

@@ -19,6 +19,7 @@ extern struct munge {
     void (*_Atomic while_asked)(void);
     void (*_Atomic while_verified)(void);
     _Atomic uid_t writer; /**< whose credentials it makes */
+    _Atomic uid_t reader; /**< for whom; 0: for the writer */
 } munge;
 
 #endif
