@@ -272,6 +272,29 @@ static void a_failure_after_giving_up(void **state)
     }
 }
 
+/* A member calls beside a leader of its server, and home is not heard: its own deadline answers it
+ * only when the leader has gone by its own, since libpmix answers both calls at once. */
+static void a_member_that_outlives_a_leader(void **state)
+{
+    struct party_room room = room_of();
+    struct loopback *net = room.kit->net;
+    uint8_t sides[N] = {0};
+    (void)state;
+    sides[signature_hash("g", 1) % N] = 1;
+    uint32_t rank = 3 + sides[3]; /* not home's */
+    loopback_partition(net, sides, loopback_now(net) + 10000);
+    struct party *leader = party_boots(&room, rank, 2, "", 2);
+    struct party *member = party_join(&room, "g", b(rank), (struct party_ask){.timeout = 3});
+    loopback_run(net, 1900 + ENGINE_GRACE_MS);
+    assert_int_equal(leader->answers + member->answers, 0);
+    loopback_run(net, 200);
+    party_assert(leader, LOOPBACK_TIMEOUT);
+    assert_int_equal(member->answers, 0);
+    loopback_run(net, 1000);
+    party_assert(member, LOOPBACK_TIMEOUT);
+    party_end(&room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +306,7 @@ int main(void)
         cmocka_unit_test(an_outcome_of_another_number),
         cmocka_unit_test(a_success_after_giving_up),
         cmocka_unit_test(a_failure_after_giving_up),
+        cmocka_unit_test(a_member_that_outlives_a_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
