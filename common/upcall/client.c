@@ -162,7 +162,7 @@ pmix_status_t upcall_client_finalized(const pmix_proc_t *proc, void *object,
     uint32_t slot = task != NULL ? (uint32_t)(task - upcall_server()->tasks) : 0;
     (void)object;
     upcall_count_client(proc, false);
-    if (task != NULL && !conns_finalized(slot))
+    if (task != NULL && !conns_finalized(slot, task->pid))
         return PMIX_OPERATION_SUCCEEDED; /* which of the rank's processes it was shows when a
                                             connection closes, which comes after the answer */
     if (task != NULL)

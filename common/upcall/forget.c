@@ -18,16 +18,12 @@
 #include "common/upcall/push.h"
 #include "common/upcall/upcall.h"
 #include "common/util/log.h"
+#include "common/util/proctab.h"
 
-#include <errno.h>
 #include <pmix.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EXITING = 0x4 /* PF_EXITING */ };
 
 /* What a client had put, as libpmix gives it. */
 struct kept {
@@ -107,23 +103,6 @@ static void forget(const pmix_proc_t *proc, struct task *task)
     PMIx_server_deregister_client(proc, on_forgotten, closed);
 }
 
-/* Whether a process is ending, or has gone. */
-static bool is_ending(pid_t pid)
-{
-    char path[64], line[512], state;
-    unsigned flags;
-    if (pid <= 0)
-        return false;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *in = fopen(path, "re");
-    if (in == NULL)
-        return errno == ENOENT && kill(pid, 0) != 0 && errno == ESRCH;
-    const char *rest = fgets(line, sizeof line, in) != NULL ? strrchr(line, ')') : NULL;
-    fclose(in);
-    return rest != NULL && sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
-           (state == 'Z' || state == 'X' || (flags & EXITING) != 0);
-}
-
 void upcall_client_ended(struct server *server, uint32_t slot)
 {
     struct task *task = &server->tasks[slot];
@@ -188,7 +167,7 @@ static void close_client(const pmix_proc_t *proc)
         upcall_count_client(proc, false);
     upcall_post(&closed->item, run_closed);
     /* A child may be another client. */
-    if (task != NULL && task->connected == 0 && is_ending(task->pid))
+    if (task != NULL && task->connected == 0 && proctab_is_ending(task->pid))
         forget(proc, task);
 }
 

@@ -6,12 +6,15 @@
 #include "common/util/proctab.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { EXITING = 0x4 /* PF_EXITING */ };
 enum { DEPTH_MAX = 1000 /* of parents: the table is no snapshot, and might have a circle */ };
 
 static bool read_entry(int proc, const char *name, struct proctab_entry *entry)
@@ -83,6 +86,22 @@ bool proctab_is_below(const struct proctab *tab, pid_t pid, pid_t root)
         pid = entry != NULL ? entry->parent : 0;
     }
     return false;
+}
+
+bool proctab_is_ending(pid_t pid)
+{
+    char path[64], line[512], state;
+    unsigned flags;
+    if (pid <= 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *in = fopen(path, "re");
+    if (in == NULL)
+        return errno == ENOENT && kill(pid, 0) != 0 && errno == ESRCH;
+    const char *rest = fgets(line, sizeof line, in) != NULL ? strrchr(line, ')') : NULL;
+    fclose(in);
+    return rest != NULL && sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
+           (state == 'Z' || state == 'X' || (flags & EXITING) != 0);
 }
 
 void proctab_free(struct proctab *tab)

@@ -30,6 +30,9 @@ const struct proctab_entry *proctab_find(const struct proctab *tab, pid_t pid);
  */
 bool proctab_is_below(const struct proctab *tab, pid_t pid, pid_t root);
 
+/** @return whether a process is ending, or has gone; false where that is not known. @thread any */
+bool proctab_is_ending(pid_t pid);
+
 void proctab_free(struct proctab *tab);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "common/server/process/rounds.h"
 #include "common/util/log.h"
+#include "common/util/proctab.h"
 #include "common/util/states.h"
 
 #include <dlfcn.h>
@@ -180,10 +181,23 @@ bool conns_connected(uint32_t slot)
     return c->place == PLACE_OWN;
 }
 
-bool conns_finalized(uint32_t slot)
+/* Whether the other side has closed. What it has sent before may still come. */
+static bool has_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+bool conns_finalized(uint32_t slot, pid_t pid)
 {
     if (slot >= conns.ntasks)
         return true;
+    /* A process that finalizes waits for the answer. So the task is another one if it has gone.
+     * Where it is just being killed, its children may hear of that before its connection closes. */
+    struct conn *task = conns.ranks[slot].beside > 0 ? find_own(slot) : NULL;
+    if (task != NULL && conns.ranks[slot].own == OWN_OPEN &&
+        (has_gone(task->fd) || proctab_is_ending(pid)))
+        ended(task);
     pthread_mutex_lock(&conns.lock);
     struct rank *rank = &conns.ranks[slot];
     bool own = rank->beside == 0;
@@ -193,13 +207,6 @@ bool conns_finalized(uint32_t slot)
         rank->finalized++;
     pthread_mutex_unlock(&conns.lock);
     return own;
-}
-
-/* Whether the other side has closed. What it has sent before may still come. */
-static bool has_gone(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 static void on_mark(evutil_socket_t fd, short what, void *arg)

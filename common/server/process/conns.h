@@ -9,7 +9,8 @@
  *
  * The *own* connection of a task is the one that comes while the task has none. A connection that
  * comes while the own one is open is *beside* it. With several open it is not known at once which
- * one has finalized: that one closes next.
+ * one has finalized: that one closes next. The task has not, if it is gone by then, because a
+ * process that finalizes waits for the answer.
  *
  * When a connection beside closes without PMIx_Finalize, libpmix takes the rank out of the
  * operations under way (releases before 7 do so after PMIx_Finalize, too). So libpmix is not told:
@@ -30,6 +31,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <event2/event.h>
 
@@ -54,9 +56,9 @@ void conns_close(void);
  * @thread PMIx's */
 bool conns_connected(uint32_t slot);
 
-/** One of the rank's processes has called PMIx_Finalize. @return whether it is the task; else its
- * end says which one it is @thread PMIx's */
-bool conns_finalized(uint32_t slot);
+/** One of the rank's processes has called PMIx_Finalize. @param pid the task's, or 0: not known
+ * @return whether it is the task; else its end says which one it is @thread PMIx's */
+bool conns_finalized(uint32_t slot, pid_t pid);
 
 /** libpmix assigns an event, which may be that of a new connection: then another callback may take
  * the place of libpmix's. @thread any */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char told[256]; /* of task slot 0 */
@@ -118,7 +119,7 @@ static void in_turn(void **state)
     begin(4);
     for (int i = 0; i < 3; i++) {
         assert_true(come(&client));
-        assert_true(conns_finalized(0));
+        assert_true(conns_finalized(0, 0));
         leave(&client);
         expect("");
         assert_int_equal(client.peer, -1);
@@ -141,7 +142,7 @@ static void one_that_comes_at_once(void **state)
     expect("own cut");
     event_base_loop(base, EVLOOP_NONBLOCK);
     expect("");
-    assert_true(conns_finalized(0));
+    assert_true(conns_finalized(0, 0));
     leave(&second);
     expect("");
     end();
@@ -199,7 +200,7 @@ static void a_child(void **state)
         begin(hold ? 4 : 0);
         assert_true(come(&own));
         assert_false(come(&child));
-        assert_false(conns_finalized(0));
+        assert_false(conns_finalized(0, 0));
         leave(&child);
         expect("beside finalized");
         assert_int_equal(child.peer == -1, !hold);
@@ -211,14 +212,14 @@ static void a_child(void **state)
         assert_false(come(&child));
         leave(&child);
         expect("beside cut");
-        assert_true(conns_finalized(0));
+        assert_true(conns_finalized(0, 0));
         leave(&own);
         expect("");
         end();
         begin(hold ? 4 : 0); /* it outlives the task, which starts anew meanwhile */
         assert_true(come(&own));
         assert_false(come(&child));
-        assert_false(conns_finalized(0));
+        assert_false(conns_finalized(0, 0));
         leave(&own);
         expect("own finalized");
         assert_true(come(&own));
@@ -240,13 +241,58 @@ static void the_last_that_is_left(void **state)
     assert_false(come(&one));
     assert_false(come(&two));
     for (int i = 0; i < 3; i++)
-        assert_false(conns_finalized(0));
+        assert_false(conns_finalized(0, 0));
     leave(&one);
     expect("beside finalized");
     leave(&two);
     expect("beside finalized, own finalized");
     leave(&own);
     expect("");
+    end();
+}
+
+/* A task is killed, and its children finalize because of that before libpmix sees it. */
+static void children_of_the_killed(void **state)
+{
+    struct client own, one, two;
+    (void)state;
+    begin(4);
+    assert_true(come(&own));
+    assert_false(come(&one));
+    assert_false(come(&two));
+    close(own.fd);
+    assert_false(conns_finalized(0, 0));
+    expect("own cut");
+    assert_false(conns_finalized(0, 0));
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    assert_int_equal(own.peer, -1);
+    leave(&one);
+    expect("beside finalized");
+    leave(&two);
+    expect("beside finalized");
+    end();
+}
+
+/* The same, when its connection closes last. */
+static void children_of_the_dying(void **state)
+{
+    struct client own, child;
+    siginfo_t info;
+    (void)state;
+    begin(4);
+    assert_true(come(&own));
+    assert_false(come(&child));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_false(conns_finalized(0, pid));
+    expect("own cut");
+    leave(&own);
+    expect("");
+    leave(&child);
+    expect("beside finalized");
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
     end();
 }
 
@@ -310,7 +356,7 @@ static void not_more_than_so_many(void **state)
     come(&own);
     for (unsigned i = 0; i <= 4; i++) {
         assert_false(come(&child));
-        assert_false(conns_finalized(0));
+        assert_false(conns_finalized(0, 0));
         leave(&child);
         expect("beside finalized");
         assert_int_equal(child.peer == -1, i == 4);
@@ -326,6 +372,8 @@ int main(void)
         cmocka_unit_test(two_ends_at_once),
         cmocka_unit_test(a_child),
         cmocka_unit_test(the_last_that_is_left),
+        cmocka_unit_test(children_of_the_killed),
+        cmocka_unit_test(children_of_the_dying),
         cmocka_unit_test(what_is_sent_is_read),
         cmocka_unit_test(what_is_sent_to_it),
         cmocka_unit_test(not_more_than_so_many),
