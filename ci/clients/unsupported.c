@@ -276,6 +276,10 @@ static void name_unknown(void)
     step("fence with a process without a namespace");
     start = now_ns();
     refused(PMIx_Fence(procs, 2, NULL, 0), PMIX_ERR_NOT_FOUND, start, "no namespace");
+    PMIX_LOAD_PROCID(&procs[0], "", PMIX_RANK_WILDCARD);
+    step("fence of a group whose id is empty");
+    start = now_ns();
+    refused(PMIx_Fence(procs, 1, NULL, 0), PMIX_ERR_NOT_FOUND, start, "an empty id");
 }
 
 int main(int argc, char **argv)

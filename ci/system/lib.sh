@@ -167,7 +167,7 @@ judge() {
 
 # The script's list_all has a line for each thing that a step or job should not leave behind.
 new_of_all() { list_all | new_lines "$1"; }
-nothing_new_of_all() { [ -z "$(without_slurm=1 new_of_all "$1")" ] && [ -z "$(new_of_all "$1")" ]; }
+nothing_new_of_all() { [ -z "$(new_of_all "$1")" ]; }
 
 # new_lines FILE: of the lines read, those that FILE has not
 new_lines() {
@@ -177,9 +177,11 @@ new_lines() {
   while IFS= read -r line; do [ -n "${before[x$line]:-}" ] || echo "$line"; done
 }
 
-# clean NAME: nothing has come since list_all was written to $work/before
+# clean NAME: nothing has come since list_all was written to $work/before. Slurm's own record of the job, which ends when
+# its slurmds and slurmctld come to it, may stay longer.
 clean() {
-  if until_true $clean_bound nothing_new_of_all "$work/before"; then
+  if without_slurm=1 until_true $clean_bound nothing_new_of_all "$work/before" &&
+    until_true $end_bound nothing_new_of_all "$work/before"; then
     ok "$1: nothing is left"
   else
     not_ok "$1: what is left" "$(new_of_all "$work/before" | tr '\n' ';')"
