@@ -205,10 +205,11 @@ void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry)
         log_warning("node %u has taken frames that were not sent to it", peer->node);
         return;
     }
-    bool progress = peer->kept != NULL && peer->kept->number <= taken;
+    /* else it waits for one that went natively, and the connection is as good as any other */
+    bool lacks = peer->kept != NULL && peer->kept->number == taken + 1;
     while (peer->kept != NULL && peer->kept->number <= taken)
         outgoing_drop(pop(peer));
-    if (progress)
+    if (!lacks)
         await_progress(peer);
     if (!hurry || peer->hurried) /* two that leave would ask each other on and on */
         return;
