@@ -276,6 +276,8 @@ static void name_unknown(void)
     step("fence with a process without a namespace");
     start = now_ns();
     refused(PMIx_Fence(procs, 2, NULL, 0), PMIX_ERR_NOT_FOUND, start, "no namespace");
+    if (LIBPMIX < 70000)
+        return; /* the next one hangs: docs/limits.md */
     PMIX_LOAD_PROCID(&procs[0], "", PMIX_RANK_WILDCARD);
     step("fence of a group whose id is empty");
     start = now_ns();
