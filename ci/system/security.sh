@@ -141,7 +141,7 @@ are_half_open() { [ "$(ss -Htn state syn-recv "sport = :$1" | wc -l)" -ge 1000 ]
 # bob connects to a server of alice, as anybody on the node can, and is shut out. However often he does it, the tasks
 # of alice get in, the server holds nothing of his, and the log has a line of it now and then.
 check_stranger() {
-  local server port status floods=() node_log=$MUSTER_CI_DIR/log/node1.log lines
+  local server port status floods=() node_log=$MUSTER_CI_DIR/log/node1.log lines closed=1000
   local mark=$MUSTER_CI_DIR/shared/stranger
   list_leftovers >"$work/before"
   # shellcheck disable=SC2016  # $0 is the inner shell's
@@ -176,8 +176,10 @@ check_stranger() {
   check 'stranger: the tasks go on' "$(why "$work/stranger.log" $status)" [ $status = 0 ]
   ip link del quiet 2>/dev/null
   wait "${floods[@]}"
-  check 'stranger: all that he opened was closed' "$(cat "$work"/flood.* | tr '\n' ';')" \
-    [ "$(cat "$work"/flood.* | grep -c '^1000 closed')" = 5 ]
+  # On libpmix 7 those that say nothing never get to the server (accept.c): the kernel forgets them with its listener.
+  [ "$(pmix_major)" -lt 7 ] || closed=667
+  check 'stranger: all that reached the server was closed' "$(cat "$work"/flood.* | tr '\n' ';')" \
+    [ "$(awk -v n="$closed" '$2 == "closed" && $1 >= n' "$work"/flood.* | wc -l)" = 5 ]
   check 'stranger: is named in the log' "$(tail -n 3 "$node_log" | tr '\n' ';')" \
     grep -q "not of the job's user was cut" "$node_log"
   check 'stranger: no line on the terminal' "$(grep 'was cut' "$work/stranger.log")" \
