@@ -21,8 +21,8 @@ struct agent_hellos {
 bool agent_hello_take(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
                       struct agent_line *line, struct wire_out *out);
 
-/** Takes the body of an AGENT_CAUSE. @param payload zero; for wire_out_free() @param body what the
- * line is, in @p payload @param taken SEAL_PROOF bytes: the answer, once it is taken
+/** Takes the body of an AGENT_CAUSE. @param payload zero; for wire_out_free() @param body a part of
+ * that: what the line is @param taken SEAL_PROOF bytes: the answer, once it is taken
  * @return whether the caller is of this step */
 bool agent_hello_cause(struct agent_hellos *h, const struct agent_address *self, struct wire_in *in,
                        struct wire_out *payload, struct wire_in *body, unsigned char *taken);

@@ -43,7 +43,8 @@ int server_open(struct server *server, struct err *err)
         return -1;
     server->base = event_base_new();
     server->control_in = evbuffer_new();
-    if (server->base == NULL || server->control_in == NULL)
+    if (server->base == NULL || server->control_in == NULL ||
+        event_base_priority_init(server->base, 2) != 0)
         return err_set(err, "libevent does not start");
     server->handoff = handoff_new(server->base);
     server->control =
@@ -51,6 +52,7 @@ int server_open(struct server *server, struct err *err)
     server->timer = evtimer_new(server->base, on_timer, server);
     if (server->handoff == NULL || server->control == NULL || server->timer == NULL)
         return err_set(err, "libevent does not start");
+    event_priority_set(server->timer, 0); /* what is due comes before what has come since */
     if (frames_open(server, err) != 0)
         return -1;
     server->started = now_ms();
