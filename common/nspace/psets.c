@@ -74,8 +74,13 @@ int psets_add(struct psets *psets, const struct boot *boot, const char *name,
         return -1;
     if (procset_unite(&psets->sets[psets->n - 1].members, members) == 0)
         return 0;
-    procset_free(&psets->sets[--psets->n].members);
+    psets_take_back(psets);
     return err_set(err, "out of memory");
+}
+
+void psets_take_back(struct psets *psets)
+{
+    procset_free(&psets->sets[--psets->n].members);
 }
 
 static bool read_rank(const char **at, const char *end, uint64_t *rank)

@@ -41,6 +41,9 @@ int psets_read(struct psets *psets, const struct boot *boot, struct err *err);
 int psets_add(struct psets *psets, const struct boot *boot, const char *name,
               const struct procset *members, struct err *err);
 
+/** Takes the set that was added last out again. */
+void psets_take_back(struct psets *psets);
+
 /** @return the set of that name, or NULL; until one is added */
 const struct pset *psets_find(const struct psets *psets, const char *name, size_t len);
 

@@ -161,6 +161,9 @@ static void one_more(void **state)
     assert_int_equal(psets_add(&psets, boot, boot->nspace, &members, &err), -1);
     assert_int_equal(psets_add(&psets, boot, "no name", &members, &err), -1);
     assert_int_equal(psets.n, 2);
+    psets_take_back(&psets);
+    assert_null(psets_find(&psets, "reef", 4));
+    assert_int_equal(psets_add(&psets, boot, "reef", &members, &err), 0);
     procset_free(&members);
     psets_free(&psets);
 }

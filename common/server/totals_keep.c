@@ -46,10 +46,14 @@ static int write_counts(int fd, const struct server *server, const struct totals
         return -1;
     }
     json_object *o = counts(server, totals);
-    fprintf(out, "%s\n", field_line(o));
+    const char *line = field_line(o);
+    bool bad = line == NULL || fprintf(out, "%s\n", line) < 0;
     json_object_put(o);
-    bool bad = ferror(out) != 0;
-    return fclose(out) != 0 || bad ? -1 : 0;
+    bad |= ferror(out) != 0;
+    bad |= fclose(out) != 0;
+    if (line == NULL)
+        errno = ENOMEM;
+    return bad ? -1 : 0;
 }
 
 /* The file has its name when it is whole, and takes the place of one that an earlier step of the

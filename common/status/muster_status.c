@@ -78,9 +78,12 @@ static void usage(FILE *out)
 static void print_json(json_object *o)
 {
     json_object_object_add(o, "version", json_object_new_int(MUSTER_JSON_VERSION));
-    char *copy = strdup(field_line(o));
-    if (copy == NULL)
+    const char *line = field_line(o);
+    char *copy = line != NULL ? strdup(line) : NULL;
+    if (copy == NULL) {
+        fputs("muster-status: out of memory\n", stderr);
         return;
+    }
     log_mask(copy);
     puts(copy);
     free(copy);

@@ -107,7 +107,7 @@ static void count(struct link_owed *owed, const struct outgoing *o, int n)
     owed->frames += (uint32_t)n;
     owed->must += o->care == CARE_MUST ? (uint32_t)n : 0;
     owed->should += o->care == CARE_SHOULD ? (uint32_t)n : 0;
-    owed->bytes += n > 0 ? outgoing_len(o) : -outgoing_len(o);
+    owed->bytes += n > 0 ? outgoing_len(o) : -(uint64_t)outgoing_len(o);
 }
 
 static void await_progress(struct link_peer *peer)

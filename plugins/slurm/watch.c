@@ -504,7 +504,8 @@ void watch_refused(const struct watch *watch, const char *why)
 {
     struct task_note note = {.slot = SLOT_REFUSED, .pid = getpid()};
     if (send_note(watch, &note, why) < 0)
-        log_error("the step is not ended: %s; end it with scancel", strerror(errno));
+        log_error("%s; the step is not ended: %s; end it with scancel",
+                  why ? why : "a task is refused", strerror(errno));
 }
 
 /* slurmstepd reaps the last task and comes here at once. The thread may not have looked since then:

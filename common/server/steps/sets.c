@@ -53,9 +53,13 @@ int32_t sets_add(struct server *server, const char *name, const struct procset *
     struct err err = {0};
     if (old != NULL)
         return procset_equal(&old->members, members) ? PMIX_SUCCESS : PMIX_ERR_EXISTS;
-    if (psets_add(psets, &server->boot, name, members, &err) == 0 &&
-        define(server, &(struct psets){1, &psets->sets[psets->n - 1]}, &err) == 0)
-        return PMIX_SUCCESS;
+    if (find(server, name) != NULL)
+        return PMIX_ERR_EXISTS; /* another step's */
+    if (psets_add(psets, &server->boot, name, members, &err) == 0) {
+        if (define(server, &(struct psets){1, &psets->sets[psets->n - 1]}, &err) == 0)
+            return PMIX_SUCCESS;
+        psets_take_back(psets);
+    }
     log_error("%s", err.text);
     return psets->n >= PSETS_MAX ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERROR;
 }
