@@ -120,8 +120,9 @@ chmod 755 "$work/srun"
 expect 'a slurmd that was not restarted' 1 env PATH="$work:$PATH" "$tool" -N4 -- 'node2: Socket timed out' 'a step under muster ended with status 1: .*restart its slurmd'
 expect 'without a step' 0 env PATH="$work:$PATH" "$tool" --no-step -N4 -- '^all is right$'
 
-# A slurmd that hangs is named while srun waits for it.
+# A slurmd that hangs is named while srun waits for it. A job that had not ended there would keep the node from the step.
 hung=$(slurmd_of node3)
+until_true 60 nodes_rest
 kill -STOP "$hung"
 timeout 150 "$tool" -N4 >"$work/hung" 2>&1 </dev/null &
 check 'a slurmd that hangs is named' "$(cat "$work/hung")" \
