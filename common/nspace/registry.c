@@ -52,15 +52,13 @@ void registry_order(struct registry *registry, const char *id, const struct proc
                     const struct proclist *order)
 {
     struct registry_entry *e = registry_group(registry, id, members);
-    struct procset none = {0};
     struct proclist copy = {0};
     if (e == NULL)
         return;
-    if (proclist_add_new(&copy, order, &none) != 0) {
+    if (proclist_add_list(&copy, order) != 0) {
         log_error("out of memory: the ranks of group \"%s\" are not known to queries", id);
         proclist_free(&copy);
     }
-    procset_free(&none);
     proclist_free(&e->order);
     e->order = copy;
 }

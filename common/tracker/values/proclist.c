@@ -88,6 +88,16 @@ static int add_one(struct procset *set, const char *nspace, uint32_t rank)
     return rc;
 }
 
+int proclist_add_list(struct proclist *list, const struct proclist *more)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < more->n && rc == 0; i++) {
+        const struct proclist_run *run = &more->runs[i];
+        rc = proclist_add(list, more->names[run->name], run->first, run->last);
+    }
+    return rc;
+}
+
 int proclist_add_new(struct proclist *list, const struct proclist *more, struct procset *but)
 {
     struct procset all = {0};
@@ -208,6 +218,7 @@ void proclist_read(struct proclist *list, struct wire_in *in)
         run->last = wire_get_u32(in);
         in->bad |= run->name >= list->nnames;
     }
+    in->bad |= proclist_size(list) > PROCLIST_MAX;
     if (in->bad)
         list->n = 0;
 }

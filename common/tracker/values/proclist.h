@@ -10,6 +10,8 @@
 
 #include "common/tracker/values/procset.h"
 
+enum { PROCLIST_MAX = 1 << 24 /**< processes that are read: each may be looked at */ };
+
 /** The ranks first…last of one namespace, one by one, up or down. */
 struct proclist_run {
     uint32_t name; /**< index of its namespace */
@@ -30,6 +32,9 @@ int proclist_add(struct proclist *list, const char *nspace, uint32_t first, uint
 
 /** Appends all of a canonical set, ascending. @return 0, or -1 */
 int proclist_add_set(struct proclist *list, const struct procset *set);
+
+/** Adds all of @p more. @return 0, or -1: out of memory */
+int proclist_add_list(struct proclist *list, const struct proclist *more);
 
 /**
  * Appends those of @p more that are not in @p but, each once, and adds them to @p but.

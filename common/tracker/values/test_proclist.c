@@ -135,6 +135,25 @@ static void bytes_are_read_as_written(void **state)
     wire_out_free(&out);
 }
 
+/* A list of some bytes may have thousands of millions of processes. */
+static void too_many_are_not_read(void **state)
+{
+    (void)state;
+    for (uint32_t last = PROCLIST_MAX - 1; last <= PROCLIST_MAX; last++) {
+        struct proclist list = {0}, again = {0};
+        struct wire_out out = {0};
+        struct wire_in in;
+        assert_int_equal(proclist_add(&list, "a", 0, last), 0);
+        proclist_write(&list, &out);
+        wire_in_init(&in, out.data, out.len);
+        proclist_read(&again, &in);
+        assert_int_equal(wire_end(&in), last < PROCLIST_MAX);
+        proclist_free(&list);
+        proclist_free(&again);
+        wire_out_free(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +162,7 @@ int main(void)
         cmocka_unit_test(only_new_ones_are_added),
         cmocka_unit_test(lists_have_an_order),
         cmocka_unit_test(bytes_are_read_as_written),
+        cmocka_unit_test(too_many_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
