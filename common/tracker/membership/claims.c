@@ -187,10 +187,8 @@ static void take(struct engine *engine, struct claim *claim, const struct tracke
         joins_fill(engine, claim);
     for (w = TAILQ_FIRST(&engine->membership->joins); w != NULL; w = next) {
         next = TAILQ_NEXT(w, all);
-        if (w->claim != claim)
-            continue;
-        w->claim = NULL;
-        claim_release(engine, w, ended);
+        if (w->claim == claim)
+            claim_release(engine, w, ended);
     }
     if (status != 0 || gone == NULL) {
         claim_free(engine, claim);

@@ -21,11 +21,10 @@ struct lead {
     struct engine_entry *entry;
 };
 
-/* Tells the server of one leader alone how its call ends, and those of @p added. */
-static void answer(struct engine *engine, const struct lead *lead, int32_t status,
-                   const struct procset *added)
+/* Tells a leader's server that its call, which it has taken back, has ended. */
+static void give_back(struct engine *engine, const struct lead *lead)
 {
-    struct tracker_release release = {.result.status = status};
+    struct tracker_release release = {.result.status = engine->env.codes.closing};
     struct assembly *a = assembly_new(engine, lead->id, NULL);
     struct assembly_part *part = a != NULL ? parts_add(&a->leaders, lead->from) : NULL;
     if (a != NULL)
@@ -33,8 +32,6 @@ static void answer(struct engine *engine, const struct lead *lead, int32_t statu
     if (part != NULL) {
         part->number = lead->number;
         procset_unite(&a->leading, &lead->leader);
-        procset_unite(&a->added, added);
-        assembly_place(engine, a);
         assembly_tell(engine, a, NULL, NULL, &release);
         release_end(&release);
     }
@@ -64,7 +61,7 @@ static struct assembly *find(struct engine *engine, const struct lead *lead)
 }
 
 /* What is wrong with a leader's call in this bootstrap, or 0. */
-static int32_t check(struct engine *engine, struct assembly *a, const struct lead *lead)
+static int32_t check(struct engine *engine, const struct assembly *a, const struct lead *lead)
 {
     const struct engine_env *env = &engine->env;
     if (lead->library != env->library) {
@@ -80,8 +77,6 @@ static int32_t check(struct engine *engine, struct assembly *a, const struct lea
                   a->id, first->procs.parts[0].ranks.v[0].first, env->name(env->arg, first->node),
                   a->count, lead->leader.parts[0].ranks.v[0].first, env->name(env->arg, lead->from),
                   lead->count);
-        if (lead->count > a->count)
-            a->count = lead->count; /* as many may still call, and get the same answer */
         return env->codes.count;
     }
     return lead->status;
@@ -203,7 +198,7 @@ void home_take(struct engine *engine, struct tracker *t, struct frame_in *frame)
     lead.count = wire_get_u32(in);
     if (lead.count == 0 && wire_end(in)) {
         if (home_take_back(engine, from, lead.number, &lead.leader))
-            answer(engine, &lead, engine->env.codes.closing, &lead.added); /* empty */
+            give_back(engine, &lead);
         procset_free(&lead.leader);
         return;
     }

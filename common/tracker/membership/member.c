@@ -112,12 +112,11 @@ static void expire(struct engine *engine, struct waiting *w)
         return;
     }
     member_describe(engine, w, text, sizeof text);
-    if (claim != NULL) {
+    if (claim != NULL)
         log_error("timed out after %u s: group \"%s\" construct: no word of node %s, which decides",
                   call->timeout, call->id, engine->env.name(engine->env.arg, claim->decider));
-    } else {
+    else
         log_error("timed out after %u s: %s", call->timeout, text);
-    }
     call_refuse(leave(engine, w), engine->env.codes.timeout);
 }
 

@@ -81,9 +81,8 @@ void tries_end(struct engine *engine, struct tracker *t, const struct engine_res
  * answered with it, by tries_answer(); or NULL */
 struct tracker *tries_end_given_up(struct engine *engine, struct tracker *t,
                                    const struct engine_result *result);
-/** Answers the call of a later try with the failure of an earlier one, @p t. If that is for good,
- * the servers below that have contributed to the later try are told.
- * @param generation of the failure; 0: it was given up here */
+/** Answers the call of a later try with the failure for good of an earlier one, @p t. The servers
+ * below that have contributed to the later try are told. @param generation of the failure */
 void tries_answer(struct engine *engine, struct tracker *own, const struct tracker *t,
                   uint64_t generation, const struct engine_result *result);
 /** Answers the call of a later try that waits by tracker::settle with the failure of the try that

@@ -127,8 +127,7 @@ void tries_answer(struct engine *engine, struct tracker *own, const struct track
 {
     struct tracker_release release = {.result = *result};
     struct engine_call *ended = NULL;
-    const struct tracker_past *past =
-        generation != 0 ? tries_for_good_after(engine, t, generation - 1) : NULL;
+    const struct tracker_past *past = tries_for_good_after(engine, t, generation - 1);
     if (past != NULL && past->generation == generation)
         tell_below(engine, own, t, past);
     log_debug("tracker: others have failed an earlier try for good");
