@@ -113,12 +113,6 @@ uint32_t server_members_here(const struct server *server, const struct procset *
     return n;
 }
 
-bool server_is_lost(void *arg, uint32_t node)
-{
-    const struct server *server = arg;
-    return engine_is_lost(server->engine, node);
-}
-
 int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
 {
     const struct server *server = arg;

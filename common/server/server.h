@@ -281,8 +281,6 @@ uint32_t server_members_here(const struct server *server, const struct procset *
 /* Entries of the environments that parts of a server are given; @p arg is the server. @thread the
  * loop's */
 
-/** @return whether the engine counts a server as lost */
-bool server_is_lost(void *arg, uint32_t node);
 /** @return 0 and the server of a process, or -1 when there is no such process */
 int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node);
 

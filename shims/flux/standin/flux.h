@@ -61,9 +61,6 @@ flux_msg_t *standin_msg_take(struct evbuffer *in);
 /** What the payload says. @return borrowed from @p msg, NULL with errno EPROTO */
 struct json_object *standin_msg_json(const flux_msg_t *msg);
 
-/** Whether the topic begins with the service's name and a dot. */
-bool standin_msg_is_of(const flux_msg_t *msg, const char *service);
-
 /** A handle for the module of a broker. */
 struct standin_broker {
     void *arg;

@@ -112,12 +112,6 @@ struct json_object *standin_msg_json(const flux_msg_t *msg)
     return its->json;
 }
 
-bool standin_msg_is_of(const flux_msg_t *msg, const char *service)
-{
-    size_t len = strlen(service);
-    return strncmp(msg->topic, service, len) == 0 && msg->topic[len] == '.';
-}
-
 const flux_msg_t *flux_msg_incref(const flux_msg_t *msg)
 {
     ((flux_msg_t *)msg)->refs++;
