@@ -149,8 +149,10 @@ static ssize_t read_report(int control, struct report *report, int ends[IO_ENDS]
         char bytes[CMSG_SPACE(IO_ENDS * sizeof(int))];
     } room;
     struct iovec bytes = {report, sizeof(*report)};
-    struct msghdr message = {
-        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = &room,
+                             .msg_controllen = CMSG_LEN(IO_ENDS * sizeof(int))};
     ssize_t len = recvmsg(control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     *n = 0;
@@ -185,7 +187,7 @@ static void control_ready(struct launcher *launcher, uint32_t n)
     /* Reset: it left without having read a signal; what it said before still comes. */
     if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
-    if (len != sizeof(report)) {
+    if (len != sizeof(report) || report.rank >= launcher->run->step.ntasks) {
         node_gone(launcher, n);
         return;
     }

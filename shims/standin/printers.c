@@ -122,7 +122,8 @@ void printers_poll(const struct printers *p, struct pollfd *fds)
 static void look_at(struct printers *p, int i)
 {
     char byte;
-    if (p->fds[i] < 0 || recv(p->fds[i], &byte, 1, MSG_DONTWAIT) > 0 || errno == EAGAIN)
+    ssize_t n = p->fds[i] >= 0 ? recv(p->fds[i], &byte, 1, MSG_DONTWAIT) : 1;
+    if (n > 0 || (n < 0 && errno == EAGAIN))
         return;
     p->owed[i] = false;
     shut(&p->fds[i]);
