@@ -139,6 +139,14 @@ static void begin_checkpoint(struct control *control)
 
 /* ---- what all servers do ---- */
 
+/* @param set as procset_read() has it */
+static bool is_of_step(const struct boot *boot, const struct procset *set)
+{
+    const struct procset_part *part = set->nparts == 1 ? &set->parts[0] : NULL;
+    return part != NULL && strcmp(part->nspace, boot->nspace) == 0 &&
+           part->ranks.v[part->ranks.n - 1].last < boot->ntasks;
+}
+
 int32_t upcall_answer_control(struct server *server, const void *body, size_t len)
 {
     char name[PROCSET_NAME_MAX + 1], nspace[PMIX_MAX_NSLEN + 1];
@@ -150,9 +158,7 @@ int32_t upcall_answer_control(struct server *server, const void *body, size_t le
     wire_get_str(&in, name, sizeof name);
     if (what == ALL_DEFINE) {
         procset_read(&set, &in);
-        bool own = set.nparts == 1 && strcmp(set.parts[0].nspace, server->boot.nspace) == 0 &&
-                   procset_place(&set, server->boot.nspace, server->boot.ntasks) == UINT64_MAX;
-        if (wire_end(&in) && own)
+        if (wire_end(&in) && is_of_step(&server->boot, &set))
             status = sets_add(server, name, &set);
     } else if (what == ALL_CANCEL) {
         wire_get_str(&in, nspace, sizeof nspace);
