@@ -76,7 +76,6 @@ int upcall_open(struct server *server, struct err *err)
     uint32_t ntasks = boot_here(boot)->ntasks;
     bool leaves = library_has(server->library, LIBRARY_CLOSING_LEAVES_ALL);
     unsigned hold = limits_held(ntasks, boot_spawned(boot));
-    accept_defer(library_has(server->library, LIBRARY_SILENT_IS_CUT));
     if (rounds_open(leaves ? ntasks : 0) != 0 ||
         conns_open(ntasks, hold, library_has(server->library, LIBRARY_LOSS_ENDS_TWICE),
                    upcall_connection_ended) != 0 ||

@@ -46,8 +46,8 @@ struct printer {
     pid_t pid; /* 0: none runs */
     int input; /* of its standard input */
     struct stream streams[STREAMS];
-    char *command;                   /* of all; the head's, and so are these: */
-    unsigned pieces;                 /* of all that are on their way to libpmix */
+    char *command;                   /* the head's: of all */
+    unsigned pieces;                 /* the head's: of all, on their way to libpmix */
     bool ending, again, has_printed; /* again: somebody pulls, and it is to be started again */
     struct timer look;
 };
