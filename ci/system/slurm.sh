@@ -165,11 +165,13 @@ in_turn() { local shape=$1 name; shift; for name in "$@"; do run "$shape" "$name
 
 # The server is outside of the job's limits, so it runs no program of the user's.
 check_pull() {
-  mkdir -p "$work/own"
-  printf '#!/bin/sh\ntouch "%s"\n' "$work/own/ran" >"$work/own/sattach"
-  chmod +x "$work/own/sattach"
-  PATH=$work/own:$PATH run '-N2 -n4 -m cyclic' pull
-  check "a sattach of the user's is not run" 'it ran' [ ! -e "$work/own/ran" ]
+  local own=$MUSTER_CI_DIR/shared/own.$BASHPID # all nodes see it
+  mkdir -m 1777 "$own"
+  printf '#!/bin/sh\ntouch "%s"\n' "$own/ran" >"$own/sattach"
+  chmod 755 "$own/sattach"
+  PATH=$own:$PATH run '-N2 -n4 -m cyclic' pull
+  check "a sattach of the user's is not run" 'it ran' [ ! -e "$own/ran" ]
+  rm -r "$own"
 }
 
 for shape in "${shapes[@]}"; do

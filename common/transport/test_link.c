@@ -357,8 +357,9 @@ static void close_pair(void)
     link_free(pair[1]);
 }
 
-/* An answer acknowledges what it answers; what has none is acknowledged after 20 ms, and at once
- * for a server that leaves. What is not goes again, and no frame is taken twice. */
+/* An answer acknowledges what it answers. A frame without an answer is acknowledged after 20 ms,
+ * and at once for a server that leaves. The link sends again what nobody has acknowledged, and its
+ * receiver takes no frame twice. */
 static void acknowledgements(void **state)
 {
     (void)state;

@@ -223,7 +223,7 @@ static int tell_cause(const char *to)
                             &err);
 }
 
-/* What is not of this step, or not of this user. */
+/* The agent shows no line of another step, and none of another user. */
 static void strangers_tell_nothing(void **state)
 {
     char other[256];

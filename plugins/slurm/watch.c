@@ -14,8 +14,8 @@
  *     pidfds          a task ended
  *     doors           a task asks for PMIx, and no server serves it (door.h); not looked at before
  *                     a task was sent there
- *     herald          srun's agent has taken a line for the user, or has not (herald.h): the step
- * is not ended before
+ *     herald          srun's agent has taken a line for the user, or has not (herald.h); the watch
+ *                     does not end the step before that
  *
  * A program that never calls PMIx runs on without a server:
  *
