@@ -3,8 +3,7 @@
  * Frames in another server's name: of right shape, with small numbers, so that they fit to what
  * stands there and reach every state of the engine.
  */
-#ifndef MUSTER_FUZZ_FORGE_H
-#define MUSTER_FUZZ_FORGE_H
+#pragma once
 
 #include "common/transport/wire.h"
 #include "fuzz/fuzz.h"
@@ -23,5 +22,3 @@ struct forge {
  * a body that is any bytes */
 void forge_frame(const struct forge *forge, struct fuzz_bytes *in, uint8_t type,
                  struct wire_out *out);
-
-#endif

@@ -7,8 +7,7 @@
  * main(): it makes inputs up, guided by the code that they reach, from the seeds that the target
  * writes of good inputs. `ci/fuzz --help` tells how to run one.
  */
-#ifndef MUSTER_FUZZ_FUZZ_H
-#define MUSTER_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void fuzz_seeds(void);
 
 /** The target's, named by libFuzzer: reads one input. @return 0 */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-#endif

@@ -14,8 +14,7 @@
  * r, so a server has two. A contribution is bytes that tell whose call made it, or, of some callers
  * of a quiet operation, nothing.
  */
-#ifndef MUSTER_CI_CAMPAIGN_H
-#define MUSTER_CI_CAMPAIGN_H
+#pragma once
 
 #include "ci/loopback/loopback.h"
 #include "common/tracker/engine.h"
@@ -239,5 +238,3 @@ void trace_plan(const struct run *run);
 const char *trace_op(const struct op *op);
 /** Sees frames for loopback_conf.filter. */
 bool trace_frame(void *arg, uint32_t from, uint32_t to, const void *data, size_t len);
-
-#endif

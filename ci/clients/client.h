@@ -9,8 +9,7 @@
  *
  * Everything here is called from the main thread; check_failed() from any.
  */
-#ifndef MUSTER_CLIENTS_CLIENT_H
-#define MUSTER_CLIENTS_CLIENT_H
+#pragma once
 
 #include <pmix.h>
 #include <stdbool.h>
@@ -147,5 +146,3 @@ const uint64_t *nodes_of_ranks(void);
 
 /** Orders uint64_t for qsort(). */
 int compare_u64(const void *a, const void *b);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Events for the test clients: raise them, and note down those that come.
  */
-#ifndef MUSTER_CLIENTS_EVENT_H
-#define MUSTER_CLIENTS_EVENT_H
+#pragma once
 
 #include "client.h"
 
@@ -54,5 +53,3 @@ void event_post(pmix_status_t code, pmix_data_range_t range, uint64_t tag);
 
 /** Fills in a PMIX_EVENT_CUSTOM_RANGE. */
 void event_target(pmix_info_t *info, const pmix_proc_t *procs, size_t nprocs);
-
-#endif

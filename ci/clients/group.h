@@ -2,8 +2,7 @@
 /** @file
  * Groups for the test clients: construct, what came back, destruct; checked.
  */
-#ifndef MUSTER_CLIENTS_GROUP_H
-#define MUSTER_CLIENTS_GROUP_H
+#pragma once
 
 #include "client.h"
 
@@ -100,5 +99,3 @@ void group_run(struct group_call *call, const char *id, const pmix_proc_t *membe
 
 /** Checks that @p rank's PMIX_GROUP_LOCAL_CID in the group with that context id is @p expected. */
 void group_check_info(pmix_rank_t rank, size_t context, size_t expected);
-
-#endif

@@ -6,8 +6,7 @@
  * and puts what it found; after a fence everybody knows where everybody is. Under a host that sets
  * none of the variables only what the ranks find out together is known.
  */
-#ifndef MUSTER_CLIENTS_KEYS_KNOWN_H
-#define MUSTER_CLIENTS_KEYS_KNOWN_H
+#pragma once
 
 #include "client.h"
 
@@ -54,5 +53,3 @@ extern struct known {
  * empty KEYS_APP_ARGV means that there is no such key.
  * @param app number of the application that we are of */
 void known_find(uint32_t app, char *const *argv);
-
-#endif

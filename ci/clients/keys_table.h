@@ -4,8 +4,7 @@
  *
  * docs/keys.md names the same keys; ci/check-keys sees to it.
  */
-#ifndef MUSTER_CLIENTS_KEYS_TABLE_H
-#define MUSTER_CLIENTS_KEYS_TABLE_H
+#pragma once
 
 #include "keys_known.h"
 
@@ -47,5 +46,3 @@ extern const size_t nrows;
 
 /** Whether a node is the one that we are on. */
 bool is_here(uint32_t node);
-
-#endif

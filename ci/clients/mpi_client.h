@@ -3,8 +3,7 @@
  * What the MPI test programs share: a watchdog and a check. They know MPI only, so that they show
  * what a user's program sees.
  */
-#ifndef MUSTER_CLIENTS_MPI_CLIENT_H
-#define MUSTER_CLIENTS_MPI_CLIENT_H
+#pragma once
 
 #include <mpi.h>
 #include <signal.h>
@@ -112,5 +111,3 @@ static inline void use_inter(MPI_Comm inter, int high, int here, int there)
     step("MPI_Comm_disconnect");
     CHECK_EQ(MPI_Comm_disconnect(&inter), MPI_SUCCESS, "MPI_Comm_disconnect");
 }
-
-#endif

@@ -3,8 +3,7 @@
  * For the test clients that call PMIx_Spawn: lists of an application, and the end of what was
  * spawned.
  */
-#ifndef MUSTER_CLIENTS_SPAWNED_H
-#define MUSTER_CLIENTS_SPAWNED_H
+#pragma once
 
 #include "client.h"
 
@@ -55,5 +54,3 @@ void spawned_watch(void);
 /** Waits for the end of @p nspace, spawned with PMIX_NOTIFY_COMPLETION; the watchdog bounds it.
  * @return its PMIX_EXIT_CODE */
 int spawned_end(const char *nspace);
-
-#endif

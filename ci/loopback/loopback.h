@@ -11,8 +11,7 @@
  * rank beyond the last server has unknown participants.
  * @thread one
  */
-#ifndef MUSTER_CI_LOOPBACK_H
-#define MUSTER_CI_LOOPBACK_H
+#pragma once
 
 #include "common/tracker/engine.h"
 #include "common/transport/ask.h"
@@ -133,5 +132,3 @@ void loopback_arity(struct loopback *net, uint32_t node, uint32_t arity);
 
 /** The same with trees of another shape. */
 void loopback_shape(struct loopback *net, uint32_t node, const uint32_t *parents);
-
-#endif

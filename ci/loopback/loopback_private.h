@@ -2,8 +2,7 @@
 /** @file
  * What the loopback is made of. Private to ci/loopback/loopback*.c.
  */
-#ifndef MUSTER_CI_LOOPBACK_PRIVATE_H
-#define MUSTER_CI_LOOPBACK_PRIVATE_H
+#pragma once
 
 #include "ci/loopback/loopback.h"
 
@@ -71,5 +70,3 @@ void loopback_close_node(struct loopback_node *node);
 
 /** @return what @p node calls server @p index */
 uint32_t loopback_handle(const struct loopback_node *node, uint32_t index);
-
-#endif

@@ -7,8 +7,7 @@
  * In the session's directory each server has a socket, and a step that its server wants ended has a
  * file.
  */
-#ifndef MUSTER_CI_SESSION_H
-#define MUSTER_CI_SESSION_H
+#pragma once
 
 #include "common/launch/boot.h"
 
@@ -53,5 +52,3 @@ bool step_ended(struct step *step, pid_t pid, int status);
 void step_kill(struct step *step, bool servers);
 
 void step_free(struct step *step);
-
-#endif

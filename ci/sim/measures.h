@@ -2,8 +2,7 @@
 /** @file
  * The operations that are measured, each with engines of its own.
  */
-#ifndef MUSTER_SIM_MEASURES_H
-#define MUSTER_SIM_MEASURES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ struct measured {
 
 extern const struct measured measures[];
 extern const uint32_t nmeasures;
-
-#endif

@@ -5,8 +5,7 @@
  * the server whose code runs.
  * @thread one
  */
-#ifndef MUSTER_SIM_METER_H
-#define MUSTER_SIM_METER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ void meter_enter(struct meter *meter);
 
 /** Memory that the current server has handed to the simulator is its own no more. */
 void meter_hand_over(const void *data);
-
-#endif

@@ -13,8 +13,7 @@
  * The engine is seen through engine.h only. Ranks 2s and 2s+1 live on server s.
  * @thread one
  */
-#ifndef MUSTER_SIM_SIM_H
-#define MUSTER_SIM_SIM_H
+#pragma once
 
 #include "ci/sim/meter.h"
 #include "common/tracker/engine.h"
@@ -129,5 +128,3 @@ struct engine *sim_engine(struct sim_node *node, uint32_t index, uint32_t arity)
 
 /** @return @p p, unless it is NULL */
 void *sim_must(void *p);
-
-#endif

@@ -3,8 +3,7 @@
  * The parts of the program wide: a real muster-server of node 0 of a wide step, whose other nodes
  * are not there, and one real client.
  */
-#ifndef MUSTER_CI_WIDE_H
-#define MUSTER_CI_WIDE_H
+#pragma once
 
 #include "common/launch/boot.h"
 
@@ -34,5 +33,3 @@ int client_main(void);
 
 /** Microseconds of a clock that only goes forward. */
 int64_t client_now_us(void);
-
-#endif

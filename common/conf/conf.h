@@ -6,8 +6,7 @@
  * line, key and remedy. The keys stand in one table (conf_schema.c) that drives parsing, defaults,
  * ranges and help; a new key is one row there and one field here.
  */
-#ifndef MUSTER_CONF_CONF_H
-#define MUSTER_CONF_CONF_H
+#pragma once
 
 #include "common/util/err.h"
 #include "common/util/log.h"
@@ -182,5 +181,3 @@ const char *conf_source_name(enum conf_source source);
  * @thread any
  */
 void conf_dump(const struct conf *conf, const struct conf_sources *sources, FILE *out);
-
-#endif

@@ -3,8 +3,7 @@
  * The settings file itself: whether it may be trusted, and what is in it. Needs nothing but the C
  * library, so that the launcher's plugin can read the one setting that is its own.
  */
-#ifndef MUSTER_CONF_CONF_FILE_H
-#define MUSTER_CONF_CONF_FILE_H
+#pragma once
 
 #include "common/conf/conf.h"
 
@@ -27,5 +26,3 @@ int conf_file_read(const char *path, uid_t trusted_uid, char **text, size_t *len
  */
 int conf_file_tmpdir(const char *path, uid_t trusted_uid, char tmpdir[static CONF_PATH_SIZE],
                      struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * From text to JSON values, with syntax errors that say what was expected. Internal to common/conf.
  */
-#ifndef MUSTER_CONF_CONF_JSON_H
-#define MUSTER_CONF_CONF_JSON_H
+#pragma once
 
 #include "common/conf/conf_text.h"
 
@@ -14,5 +13,3 @@ struct json_object;
  * @return the object, for json_object_put(); NULL with @p err set
  */
 struct json_object *conf_json_parse(const struct conf_text *t, struct err *err);
-
-#endif

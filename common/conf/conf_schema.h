@@ -4,8 +4,7 @@
  *
  * A key is written with its section: "timeouts.fence". Its leaf is what stands in the file.
  */
-#ifndef MUSTER_CONF_CONF_SCHEMA_H
-#define MUSTER_CONF_CONF_SCHEMA_H
+#pragma once
 
 #include "common/conf/conf.h"
 #include <stdbool.h>
@@ -99,5 +98,3 @@ const char *conf_word_quote(const char *word);
 
 /** The word that stands for @p value; "?" for none, which only a caller's mistake brings. */
 const char *conf_row_word(const struct conf_row *row, int value);
-
-#endif

@@ -10,8 +10,7 @@
  * which variables concern us, and copy these as text; the server, with the user's rights, reads
  * them.
  */
-#ifndef MUSTER_CONF_CONF_STEP_H
-#define MUSTER_CONF_CONF_STEP_H
+#pragma once
 
 #include "common/conf/conf.h"
 
@@ -50,5 +49,3 @@ bool conf_step_name(unsigned i, char name[static CONF_STEP_NAME_SIZE]);
  * @thread any
  */
 int conf_step_set(struct conf *conf, const char *name, const char *value, struct err *err);
-
-#endif

@@ -6,8 +6,7 @@
  * made blanks first, byte for byte, so that all that comes later sees plain JSON at the places
  * where the file has it.
  */
-#ifndef MUSTER_CONF_CONF_TEXT_H
-#define MUSTER_CONF_CONF_TEXT_H
+#pragma once
 
 #include "common/util/err.h"
 #include <stdbool.h>
@@ -81,5 +80,3 @@ void conf_text_show(char out[static CONF_SHOWN], const char *s, size_t len);
 
 /** The end of a file name that is too long for a message, else the name. */
 const char *conf_text_short_name(const char *name);
-
-#endif

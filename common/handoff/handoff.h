@@ -5,8 +5,7 @@
  * The PMIx thread copies its arguments into an item and posts it; everything else happens on the
  * loop, so that no tracker needs a lock.
  */
-#ifndef MUSTER_HANDOFF_HANDOFF_H
-#define MUSTER_HANDOFF_HANDOFF_H
+#pragma once
 
 #include <event2/event.h>
 
@@ -39,5 +38,3 @@ void handoff_run(struct handoff *handoff);
 /** Frees the queue. All that was posted has been run, and no thread may post any more.
  * @thread the loop's */
 void handoff_free(struct handoff *handoff);
-
-#endif

@@ -9,8 +9,7 @@
  * slurmctld, srun. Where such a peer hangs, the worker's owner need not wait: the thread that is
  * left behind frees what it works on, and its worker, if the call ever returns.
  */
-#ifndef MUSTER_HANDOFF_WORKER_H
-#define MUSTER_HANDOFF_WORKER_H
+#pragma once
 
 #include "common/handoff/handoff.h"
 
@@ -65,5 +64,3 @@ bool worker_close(struct worker *worker, int64_t by);
 
 /** The same, once all calls are made, if they are until @p by. */
 bool worker_finish(struct worker *worker, int64_t by);
-
-#endif

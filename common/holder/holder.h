@@ -25,8 +25,7 @@
  *
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_HOLDER_HOLDER_H
-#define MUSTER_HOLDER_HOLDER_H
+#pragma once
 
 #include "common/holder/store.h"
 #include "common/transport/ask.h"
@@ -145,5 +144,3 @@ struct holder_view {
     uint32_t steps;                 /**< other steps that the holder serves */
 };
 struct holder_view holder_view(const struct holder *holder);
-
-#endif

@@ -4,8 +4,7 @@
  * upwards is only an answer from above and the word that the queue is to be served, by struct
  * holder's came() and serve().
  */
-#ifndef MUSTER_HOLDER_PRIVATE_H
-#define MUSTER_HOLDER_PRIVATE_H
+#pragma once
 
 #include "common/holder/holder.h"
 
@@ -212,5 +211,3 @@ void serve_queue(struct holder *holder);
 void serve_answer(struct carry *c, int32_t status, const void *data, size_t len);
 /** Asks the holder whether it knows us. */
 void serve_ping(struct holder *holder);
-
-#endif

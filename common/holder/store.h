@@ -7,8 +7,7 @@
  * program which publishes without end gets an error and no server dies of it.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_HOLDER_STORE_H
-#define MUSTER_HOLDER_STORE_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"
@@ -152,5 +151,3 @@ void store_free_lookup(struct store_lookup *lookup);
 /** Reads u32 count and that many str. @return NULL: malformed, or none */
 char **store_get_keys(struct wire_in *in, uint32_t *n);
 void store_free_keys(char **keys, uint32_t n);
-
-#endif

@@ -4,8 +4,7 @@
  * campaign of jobs that meet (ci/campaign.d/holders/), with five steps of three servers. What holds
  * whatever happens, the campaign shows with schedules of its own.
  */
-#ifndef MUSTER_HOLDER_TEST_HOLDER_KIT_H
-#define MUSTER_HOLDER_TEST_HOLDER_KIT_H
+#pragma once
 
 #include "ci/campaign.d/holders/holders.h"
 
@@ -44,5 +43,3 @@ void lookup(struct site *s, const struct site *of, bool wait, int32_t *status);
 /** They begin to leave at once, and each ends when it may. */
 void leave(struct site *s[], uint32_t n);
 void end_step(uint32_t step, bool in_order);
-
-#endif

@@ -40,8 +40,7 @@
  * Needs nothing but the C library. Both ends are of one build: a version or FRAME_PROTOCOL that
  * differs is refused.
  */
-#ifndef MUSTER_LAUNCH_BOOT_H
-#define MUSTER_LAUNCH_BOOT_H
+#pragma once
 
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
@@ -228,5 +227,3 @@ const char *boot_launcher(const struct boot *boot);
 void boot_set(struct boot *boot, const char *key, const char *value);
 
 void boot_free(struct boot *boot);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * How a process ended that is no child of ours, and why a server may have died.
  */
-#ifndef MUSTER_LAUNCH_DEATH_H
-#define MUSTER_LAUNCH_DEATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ int64_t death_oom_kills(void);
  * @thread that of launch_tell(); waits at most for 100 ms
  */
 void launch_death(const struct launch *launch, char *buf, size_t cap);
-
-#endif

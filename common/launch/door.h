@@ -10,8 +10,7 @@
  * A door never answers and closes no connection of the user's: the task waits in PMIx_Init until it
  * is ended. If PMIx_Init failed instead, Open MPI would go on with a world of one task.
  */
-#ifndef MUSTER_LAUNCH_DOOR_H
-#define MUSTER_LAUNCH_DOOR_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -49,5 +48,3 @@ uint16_t door_port_of(char *const *env);
 
 /** Closes the socket: later connections are refused. */
 void door_close(struct door *door);
-
-#endif

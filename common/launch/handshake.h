@@ -2,8 +2,7 @@
 /** @file
  * What plugin and server say to each other before any task starts.
  */
-#ifndef MUSTER_LAUNCH_HANDSHAKE_H
-#define MUSTER_LAUNCH_HANDSHAKE_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "common/launch/launch.h"
@@ -29,5 +28,3 @@ int handshake(struct launch *launch, const struct boot *boot, struct task_env *e
               struct err *err);
 
 void task_env_free(struct task_env *env);
-
-#endif

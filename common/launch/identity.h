@@ -2,8 +2,7 @@
 /** @file
  * The ids of the job's user, and how a process becomes that user for good.
  */
-#ifndef MUSTER_LAUNCH_IDENTITY_H
-#define MUSTER_LAUNCH_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ struct identity {
  * @thread the only one of a forked child
  */
 int identity_become(const struct identity *id);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The muster-server process of this step and node: its start and its end.
  */
-#ifndef MUSTER_LAUNCH_LAUNCH_H
-#define MUSTER_LAUNCH_LAUNCH_H
+#pragma once
 
 #include "common/launch/identity.h"
 #include "common/launch/relay.h"
@@ -112,5 +111,3 @@ void launch_kill(struct launch *launch);
  * @thread the task's process between fork and exec, as the user
  */
 void launch_die_with(pid_t launcher);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What a step's user has set in its environment for muster, on its way to the server.
  */
-#ifndef MUSTER_LAUNCH_OWN_SETTINGS_H
-#define MUSTER_LAUNCH_OWN_SETTINGS_H
+#pragma once
 
 #include "common/launch/boot.h"
 
@@ -18,5 +17,3 @@ void own_settings(struct boot *boot, char *const *env);
 /** The variables besides those of conf_step_name() that count. @return the @p i th; NULL: there are
  * no more @thread any */
 const char *own_settings_name(unsigned i);
-
-#endif

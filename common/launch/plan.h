@@ -28,8 +28,7 @@
  * it would have had (server/spawned/outputs.h). Behind them, if its input comes from there, goes
  * the writing end of the pipe that it will read (server/spawned/inputs.h).
  */
-#ifndef MUSTER_LAUNCH_PLAN_H
-#define MUSTER_LAUNCH_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ void plan_add_number(struct plan *plan, size_t number);
 void plan_set(struct plan *plan, uint32_t at, const char *text);
 void plan_set_number(struct plan *plan, uint32_t at, size_t number);
 void plan_free(struct plan *plan);
-
-#endif

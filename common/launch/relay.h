@@ -2,8 +2,7 @@
 /** @file
  * The server's standard error, carried into the launcher's log line by line.
  */
-#ifndef MUSTER_LAUNCH_RELAY_H
-#define MUSTER_LAUNCH_RELAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void relay_drain(struct relay *relay);
 
 /** Drains, logs an unfinished line and what was omitted, and closes. */
 void relay_close(struct relay *relay);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The server's temporary directory, made and removed by the plugin.
  */
-#ifndef MUSTER_LAUNCH_SCRATCH_H
-#define MUSTER_LAUNCH_SCRATCH_H
+#pragma once
 
 #include "common/launch/identity.h"
 #include "common/util/err.h"
@@ -41,5 +40,3 @@ bool scratch_lacks_room(const struct scratch *scratch, char *buf, size_t cap);
 
 /** Removes it with all that the server left in it; takes at most seconds. */
 void scratch_remove(struct scratch *scratch, const struct identity *user);
-
-#endif

@@ -7,8 +7,7 @@
  * What was not answered is counted, not measured: a launcher that is itself stopped for an hour
  * takes no server for silent.
  */
-#ifndef MUSTER_LAUNCH_SILENCE_H
-#define MUSTER_LAUNCH_SILENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -34,5 +33,3 @@ bool silence_asks(struct silence *silence, const char *node, pid_t server);
 
 /** The server has said something. The user is told if it was said to be silent. */
 void silence_ends(struct silence *silence, const char *node);
-
-#endif

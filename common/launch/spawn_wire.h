@@ -4,8 +4,7 @@
  * job shell): what is asked for, and news of it.
  * @thread any
  */
-#ifndef MUSTER_LAUNCH_SPAWN_WIRE_H
-#define MUSTER_LAUNCH_SPAWN_WIRE_H
+#pragma once
 
 #include "common/launch/plan.h"
 #include "common/transport/rm_spawn.h"
@@ -46,5 +45,3 @@ void spawn_put_news(struct wire_out *out, const struct rm_spawn_news *news);
 /** Reads it. @param text SPAWN_TEXT_MAX bytes, to which news->text points afterwards
  * @param news its registration is borrowed from @p in @return whether it is one */
 bool spawn_get_news(struct wire_in *in, struct rm_spawn_news *news, char *text);
-
-#endif

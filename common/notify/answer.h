@@ -6,8 +6,7 @@
  * only when it never will be. Every request carries one answer; giving it twice is an error of
  * ours and ends the process.
  */
-#ifndef MUSTER_NOTIFY_ANSWER_H
-#define MUSTER_NOTIFY_ANSWER_H
+#pragma once
 
 #include "common/util/shared_bytes.h"
 
@@ -55,5 +54,3 @@ void answer_no_more(void);
 
 /** @return whether libpmix still takes answers. @thread the loop's */
 bool answer_wanted(void);
-
-#endif

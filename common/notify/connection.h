@@ -5,8 +5,7 @@
  * PMIX_CONNECT_ID where the connection has one.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_NOTIFY_CONNECTION_H
-#define MUSTER_NOTIFY_CONNECTION_H
+#pragma once
 
 #include "common/server/server.h"
 #include "common/server/steps/book.h"
@@ -36,5 +35,3 @@ void connection_close(struct server *server, const char *id, const struct procse
 /** All of another step has ended: connections with it are over. Tells those here that had one open
  * (PMIX_EVENT_JOB_END). */
 void connection_nspace_ended(struct server *server, const char *nspace);
-
-#endif

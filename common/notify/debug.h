@@ -7,8 +7,7 @@
  * process registers for the event.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_NOTIFY_DEBUG_H
-#define MUSTER_NOTIFY_DEBUG_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -31,5 +30,3 @@ void debug_await(struct server *server, const pmix_proc_t *spawner, const char *
 void debug_nspace_ended(struct server *server, const char *nspace);
 
 void debug_close(struct server *server);
-
-#endif

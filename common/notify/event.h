@@ -8,8 +8,7 @@
  * at custom ranges by itself, and keeps events for processes that register late. There is one frame
  * from the source's server to each of the others, so the link's order is the order per source.
  */
-#ifndef MUSTER_NOTIFY_EVENT_H
-#define MUSTER_NOTIFY_EVENT_H
+#pragma once
 
 #include "common/nspace/registry.h"
 #include "common/server/server.h"
@@ -81,5 +80,3 @@ void event_group_read(const struct boot *boot, struct event_group *group, pmix_s
 /** Keeps the registry of groups up to date.
  * @return whether the event is news: false of a loss that members here know. @thread the loop's */
 bool event_group_note(struct server *server, const struct event_group *group);
-
-#endif

@@ -3,8 +3,7 @@
  * An event between servers: the body of a FRAME_EVENT, drawn in docs/wire.md.
  * Knows no PMIx. @thread the loop's
  */
-#ifndef MUSTER_NOTIFY_EVENT_WIRE_H
-#define MUSTER_NOTIFY_EVENT_WIRE_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 
@@ -29,5 +28,3 @@ void event_frame_write(const struct event_frame *frame, struct wire_out *out);
 
 /** Reads a body; @p frame borrows from @p data. @return 0, or -1 when it is malformed */
 int event_frame_read(struct event_frame *frame, const void *data, size_t len);
-
-#endif

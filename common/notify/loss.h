@@ -8,8 +8,7 @@
  * each server tells its own clients. Members are told once of each process in groups of an id.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_NOTIFY_LOSS_H
-#define MUSTER_NOTIFY_LOSS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -48,5 +47,3 @@ void loss_group_ended(struct server *server, const char *id, const struct procse
 
 /** That destruct has failed: tells them, as libpmix does not. */
 void loss_group_stays(struct server *server, const char *id, const struct procset *members);
-
-#endif

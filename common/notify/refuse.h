@@ -3,8 +3,7 @@
  * Why a call fails that muster refuses: the one way to PMIX_ERR_BAD_PARAM, PMIX_ERR_NOT_FOUND and
  * PMIX_ERR_NOT_SUPPORTED, so that a developer can read the reason of each (ci/check-layers looks).
  */
-#ifndef MUSTER_NOTIFY_REFUSE_H
-#define MUSTER_NOTIFY_REFUSE_H
+#pragma once
 
 #include "common/util/log.h"
 
@@ -25,5 +24,3 @@ pmix_status_t refused_at(enum log_level level, pmix_status_t status, const char 
 
 #define refused(...) refused_at(LOG_LEVEL_INFO, __VA_ARGS__)
 #define refused_aloud(...) refused_at(LOG_LEVEL_CAUSE, __VA_ARGS__)
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Which processors a task of this node was bound to at its start.
  */
-#ifndef MUSTER_NSPACE_BINDING_H
-#define MUSTER_NSPACE_BINDING_H
+#pragma once
 
 #include "common/nspace/nspace.h"
 
@@ -24,5 +23,3 @@ void binding_learn(struct nspace *ns, uint32_t slot, pid_t pid);
  * @thread the loop's, once all were learned; waits for PMIx's
  */
 void binding_complete(const struct nspace *ns);
-
-#endif

@@ -3,8 +3,7 @@
  * What the headers of libpmix have that muster is built with. The libpmix that runs has the same
  * major number: library_read() looks. library.h has what is asked while it runs.
  */
-#ifndef MUSTER_NSPACE_BUILT_H
-#define MUSTER_NSPACE_BUILT_H
+#pragma once
 
 #include <pmix_common.h>
 #include <pmix_version.h>
@@ -67,6 +66,4 @@
 #endif
 #ifndef PMIX_QUERY_NODE_RESOURCE_USAGE
 #define PMIX_QUERY_NODE_RESOURCE_USAGE "pmix.qry.nres"
-#endif
-
 #endif

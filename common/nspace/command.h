@@ -3,8 +3,7 @@
  * How the application of this node was started: PMIX_WDIR and PMIX_APP_ARGV, where the launcher
  * learns them too late for the boot message. All tasks of a node are of one application.
  */
-#ifndef MUSTER_NSPACE_COMMAND_H
-#define MUSTER_NSPACE_COMMAND_H
+#pragma once
 
 #include "common/nspace/nspace.h"
 
@@ -28,5 +27,3 @@ void command_wdir(const struct nspace *ns, const char *wdir);
  * @thread PMIx's, in the upcall of that
  */
 void command_argv(const struct nspace *ns, pid_t pid);
-
-#endif

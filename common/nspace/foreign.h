@@ -6,8 +6,7 @@
  * process of the job's user; that it makes sense is checked here.
  * @thread the loop's
  */
-#ifndef MUSTER_NSPACE_FOREIGN_H
-#define MUSTER_NSPACE_FOREIGN_H
+#pragma once
 
 #include "common/nspace/nspace.h"
 
@@ -89,5 +88,3 @@ void foreign_forget(struct nspace *ns);
 
 /** Frees the own namespace, and those of other steps behind it. @param own NULL: nothing happens */
 void nspaces_free(struct nspace *own);
-
-#endif

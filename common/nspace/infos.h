@@ -5,8 +5,7 @@
  * When memory ends, `failed` is set and stays, so only the end of the work asks for it.
  * @thread any, one at a time
  */
-#ifndef MUSTER_NSPACE_INFOS_H
-#define MUSTER_NSPACE_INFOS_H
+#pragma once
 
 #include <pmix_common.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ pmix_status_t infos_pack(const pmix_info_t info[], size_t n, pmix_byte_object_t 
 
 /** Appends what is packed so. @param list the caller frees it, also after a failure */
 pmix_status_t infos_unpack(struct infos *list, const void *data, size_t len);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Which key has which value, and from where: docs/keys.md.
  */
-#ifndef MUSTER_NSPACE_KEYS_H
-#define MUSTER_NSPACE_KEYS_H
+#pragma once
 
 #include "common/nspace/infos.h"
 #include "common/nspace/nspace.h"
@@ -48,5 +47,3 @@ char *keys_proc_dir(const struct boot *boot, uint32_t rank);
 /** What libpmix's server of this node is called (PMIX_SERVER_NSPACE); its rank is the node's index.
  * It is no member of the step's namespace. @param name a pmix_nspace_t */
 void keys_server_name(char *name, const struct boot *boot);
-
-#endif

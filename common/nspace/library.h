@@ -5,8 +5,7 @@
  *
  * A release is one number, 0xMMmmrr, as server.h has it.
  */
-#ifndef MUSTER_NSPACE_LIBRARY_H
-#define MUSTER_NSPACE_LIBRARY_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -87,5 +86,3 @@ const char *library_advice(enum library_trait trait);
 
 /** @return the table's row, static @thread any */
 const struct library_row *library_row(enum library_trait trait);
-
-#endif

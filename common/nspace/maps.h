@@ -4,8 +4,7 @@
  * @return all: a string that the caller frees, or NULL when out of memory
  * @thread any
  */
-#ifndef MUSTER_NSPACE_MAPS_H
-#define MUSTER_NSPACE_MAPS_H
+#pragma once
 
 #include "common/nspace/nspace.h"
 
@@ -28,5 +27,3 @@ char *map_cpus(const cpu_set_t *set, size_t size);
  * in cyclic layouts, it stands once: readers begin again at its end.
  */
 char *map_anl(const struct nspace *ns);
-
-#endif

@@ -6,8 +6,7 @@
  * Servers are handles (rm.h): a namespace has those from its base on, the own one from 0.
  * @thread the loop's
  */
-#ifndef MUSTER_NSPACE_NSPACE_H
-#define MUSTER_NSPACE_NSPACE_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "common/tracker/values/places.h"
@@ -91,5 +90,3 @@ uint32_t nspace_handles(const struct nspace *own);
 
 /** Frees the own namespace and all others. */
 void nspace_free(struct nspace *own);
-
-#endif

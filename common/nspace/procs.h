@@ -2,8 +2,7 @@
 /** @file
  * Sets of processes in PMIx's form.
  */
-#ifndef MUSTER_NSPACE_PROCS_H
-#define MUSTER_NSPACE_PROCS_H
+#pragma once
 
 #include "common/nspace/nspace.h"
 #include "common/tracker/values/proclist.h"
@@ -25,5 +24,3 @@ bool procs_load_list(pmix_info_t *info, const char *key, const struct proclist *
  * @param own the own namespace, which finds the others
  * @thread the loop's */
 bool procs_load_range(pmix_info_t *info, const struct nspace *own, const struct procset *set);
-
-#endif

@@ -6,8 +6,7 @@
  * credential made in PMIx_Init, which the server has read, one after the other, before it answers.
  * This server needs none: the kernel has told it whose a connection is (server/process/accept.c).
  */
-#ifndef MUSTER_NSPACE_PSEC_H
-#define MUSTER_NSPACE_PSEC_H
+#pragma once
 
 /**
  * Has a task use psec native, where its server accepts that.
@@ -16,5 +15,3 @@
  * @thread any
  */
 void psec_choose(char **env);
-
-#endif

@@ -11,8 +11,7 @@
  * Sets are immutable and end with their namespace.
  * @thread any
  */
-#ifndef MUSTER_NSPACE_PSETS_H
-#define MUSTER_NSPACE_PSETS_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "common/tracker/values/procset.h"
@@ -56,5 +55,3 @@ bool psets_is_name(const char *text, size_t len);
 const struct pset *psets_whole(const struct psets *psets, const struct boot *boot);
 
 void psets_free(struct psets *psets);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Tells libpmix's server of the step's namespace and of its local processes.
  */
-#ifndef MUSTER_NSPACE_REGISTER_H
-#define MUSTER_NSPACE_REGISTER_H
+#pragma once
 
 #include "common/nspace/nspace.h"
 #include "common/nspace/psets.h"
@@ -82,5 +81,3 @@ void register_set_end(const struct pset *set);
  * @return 0, or -1 with the reason in @p err
  */
 int register_environment(const struct nspace *ns, uint32_t slot, char ***env, struct err *err);
-
-#endif

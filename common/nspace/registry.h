@@ -7,8 +7,7 @@
  * …_PSET_MEMBERSHIP).
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_NSPACE_REGISTRY_H
-#define MUSTER_NSPACE_REGISTRY_H
+#pragma once
 
 #include "common/tracker/values/proclist.h"
 
@@ -88,5 +87,3 @@ void registry_write(const struct registry *registry, struct wire_out *out);
 int registry_merge(struct registry *registry, const void *data, size_t len);
 
 void registry_free(struct registry *registry);
-
-#endif

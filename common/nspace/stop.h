@@ -12,8 +12,7 @@
  *
  * @thread any
  */
-#ifndef MUSTER_NSPACE_STOP_H
-#define MUSTER_NSPACE_STOP_H
+#pragma once
 
 #include "common/launch/boot.h"
 
@@ -50,5 +49,3 @@ enum {
     STOP_NSPACE_SIZE = 256,
     STOP_TEXT_SIZE = STOP_NSPACE_SIZE + 32,
 };
-
-#endif

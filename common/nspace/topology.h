@@ -11,8 +11,7 @@
  *
  * A client that cannot open the file or cannot map it where it has to be looks by itself.
  */
-#ifndef MUSTER_NSPACE_TOPOLOGY_H
-#define MUSTER_NSPACE_TOPOLOGY_H
+#pragma once
 
 #include "common/launch/boot.h"
 
@@ -35,5 +34,3 @@ void topology_info(struct topology *t, pmix_info_t *info);
  * Where that cannot be, it is logged, and clients look by themselves.
  * @thread the loop's, before the first client connects */
 void topology_share(const struct topology *t, const struct boot *boot, pid_t pid);
-
-#endif

@@ -11,8 +11,7 @@
  * The server that is first to have the step ended says it; rm.h has what the RM does with it.
  * @thread any
  */
-#ifndef MUSTER_SERVER_ENDING_H
-#define MUSTER_SERVER_ENDING_H
+#pragma once
 
 #include "common/transport/rm.h"
 
@@ -32,5 +31,3 @@ struct rm_ending ending_of_task(uint32_t sig, uint32_t code, const char *why);
 
 /** A server was lost: 137, as when SIGKILL has ended a task. */
 struct rm_ending ending_of_host(const char *why);
-
-#endif

@@ -4,8 +4,7 @@
  * want to know it at the same time share one question, and wait for `timeouts.query`.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_JOB_NOW_H
-#define MUSTER_SERVER_JOB_NOW_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -30,5 +29,3 @@ void job_now_ask(struct server *server, struct job_wait *wait);
 
 /** Lets all that wait go on. */
 void job_now_close(struct server *server);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Everything that one muster-server owns: the loop, and what lives on it.
  */
-#ifndef MUSTER_SERVER_SERVER_H
-#define MUSTER_SERVER_SERVER_H
+#pragma once
 
 #include "common/conf/conf.h"
 #include "common/handoff/handoff.h"
@@ -287,5 +286,3 @@ int server_node_of(void *arg, const char *nspace, uint32_t rank, uint32_t *node)
 /** @return the first server of the step that has not left: it speaks for the step. At most this one
  * @thread the loop's */
 uint32_t server_first(const struct server *server);
-
-#endif

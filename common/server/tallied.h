@@ -3,8 +3,7 @@
  * What was counted of waits and of late servers, as JSON: docs/wire.md, "collectives" of
  * a server's STATE.
  */
-#ifndef MUSTER_SERVER_TALLIED_H
-#define MUSTER_SERVER_TALLIED_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -13,5 +12,3 @@ struct tally;
 
 /** @param tally of @p server's step @return an object, the caller's @thread the loop's */
 json_object *tallied_json(const struct server *server, const struct tally *tally);
-
-#endif

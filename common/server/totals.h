@@ -13,8 +13,7 @@
  *             tally_write()
  * @thread the loop's, all of it
  */
-#ifndef MUSTER_SERVER_TOTALS_H
-#define MUSTER_SERVER_TOTALS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -47,5 +46,3 @@ void totals_line(const struct totals *totals, uint64_t us,
                  const char *(*name)(void *arg, uint32_t node), void *arg, char *buf, size_t cap);
 
 void totals_close(struct server *server);
-
-#endif

@@ -6,13 +6,10 @@
  * the user's home; there each server that leaves one removes the oldest.
  * @thread the loop's
  */
-#ifndef MUSTER_SERVER_TOTALS_KEEP_H
-#define MUSTER_SERVER_TOTALS_KEEP_H
+#pragma once
 
 #include "common/server/totals.h"
 
 /** Writes the file, if the step's user has asked for one, and appends to a line for the user which
  * command shows it, or why there is none. */
 void totals_keep(struct server *server, const struct totals *totals, char *buf, size_t cap);
-
-#endif

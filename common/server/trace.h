@@ -6,8 +6,7 @@
  * server leaves: no operation waits for a file.
  * @thread the loop's, all of it
  */
-#ifndef MUSTER_SERVER_TRACE_H
-#define MUSTER_SERVER_TRACE_H
+#pragma once
 
 #include "common/tracker/engine.h"
 
@@ -33,5 +32,3 @@ bool trace_is_written(const struct server *server);
 void trace_line(const struct server *server, uint32_t n, uint32_t all, char *buf, size_t cap);
 
 void trace_close(struct server *server);
-
-#endif

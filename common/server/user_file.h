@@ -3,8 +3,7 @@
  * Files for the step's user, in directories of the user's. They are opened with the user's rights,
  * as the server has no others.
  */
-#ifndef MUSTER_SERVER_USER_FILE_H
-#define MUSTER_SERVER_USER_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ int user_dir_make(const char *home, const char *below, char *path, size_t cap);
  * error.
  * @param dir a descriptor, closed @thread any */
 void user_dir_thin(int dir, const char *pattern, size_t max, int days);
-
-#endif

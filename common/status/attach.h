@@ -2,8 +2,7 @@
 /** @file
  * muster-attach: runs a command beside the tasks of this node.
  */
-#ifndef MUSTER_STATUS_ATTACH_H
-#define MUSTER_STATUS_ATTACH_H
+#pragma once
 
 #include "common/status/find.h"
 
@@ -41,5 +40,3 @@ char *attach_expand(const char *word, const struct attach_place *place);
  * @thread the only one
  */
 int attach_here(const struct find *find, const char *ranks, char *const argv[], struct err *err);
-
-#endif

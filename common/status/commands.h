@@ -2,8 +2,7 @@
 /** @file
  * Commands that run at the same time, whose lines come to our own outputs, until all have ended.
  */
-#ifndef MUSTER_STATUS_COMMANDS_H
-#define MUSTER_STATUS_COMMANDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int commands_run(struct commands *commands);
 bool commands_were_well(const struct commands *commands);
 
 void commands_free(struct commands *commands);
-
-#endif

@@ -3,8 +3,7 @@
  * Fields of JSON: of what servers say, and of what is said. Servers are their user's, so nothing is
  * taken for granted: a field that is missing or of another type counts as absent.
  */
-#ifndef MUSTER_STATUS_FIELDS_H
-#define MUSTER_STATUS_FIELDS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ json_object *field_add(json_object *array);
 
 /** @return an object as one line, which is its own; NULL when out of memory @thread any */
 const char *field_line(json_object *o);
-
-#endif

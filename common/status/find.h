@@ -7,8 +7,7 @@
  * in it is that owner's and no link; and the process behind it is, by the kernel's word, that
  * owner's.
  */
-#ifndef MUSTER_STATUS_FIND_H
-#define MUSTER_STATUS_FIND_H
+#pragma once
 
 #include "common/status/place.h"
 #include "common/util/err.h"
@@ -84,5 +83,3 @@ struct find_step {
  * @return what the caller frees, or NULL with the reason in @p err
  */
 struct find_step *find_steps(const struct find *find, size_t *n, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What all ranks of a step are doing, folded: a line for all that do the same.
  */
-#ifndef MUSTER_STATUS_FOLD_H
-#define MUSTER_STATUS_FOLD_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@
  * @thread any
  */
 void fold_write(FILE *out, json_object *nodes, bool full);
-
-#endif

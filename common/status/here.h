@@ -2,8 +2,7 @@
 /** @file
  * The tasks of this node, for a tool that looks at their processes.
  */
-#ifndef MUSTER_STATUS_HERE_H
-#define MUSTER_STATUS_HERE_H
+#pragma once
 
 #include "common/status/find.h"
 
@@ -26,5 +25,3 @@ json_object *here_only_node(json_object *state);
 /** @return the path of this program, for other nodes, in @p path of @p cap bytes; NULL with the
  * reason in @p err */
 const char *here_program(char *path, size_t cap, struct err *err);
-
-#endif

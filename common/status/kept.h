@@ -2,8 +2,7 @@
 /** @file
  * What a step that has ended has left of its counts (common/server/totals_keep.h).
  */
-#ifndef MUSTER_STATUS_KEPT_H
-#define MUSTER_STATUS_KEPT_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -21,5 +20,3 @@
  * if @p step is a step's name, and nothing was kept of it
  */
 json_object *kept_read(const char *step, uid_t uid, uid_t *owner, struct err *err);
-
-#endif

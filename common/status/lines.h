@@ -2,8 +2,7 @@
 /** @file
  * Lines on their way from a program to one of our outputs, or to a function.
  */
-#ifndef MUSTER_STATUS_LINES_H
-#define MUSTER_STATUS_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct lines {
  * fd closed, and set to -1, at the end
  * @thread any */
 void lines_read(struct lines *lines, int *fd);
-
-#endif

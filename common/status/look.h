@@ -2,8 +2,7 @@
 /** @file
  * Takes the stacks of the tasks of this node, by eu-stack or gdb.
  */
-#ifndef MUSTER_STATUS_LOOK_H
-#define MUSTER_STATUS_LOOK_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@
  * @thread one, which lives on
  */
 bool look_at_tasks(json_object *node, const struct rlimit *memory);
-
-#endif

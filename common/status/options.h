@@ -3,8 +3,7 @@
  * What the tools take from their user: options, of which all tools have --user, --dir, --version
  * and --help, and where servers' directories are.
  */
-#ifndef MUSTER_STATUS_OPTIONS_H
-#define MUSTER_STATUS_OPTIONS_H
+#pragma once
 
 #include "common/conf/conf_file.h"
 #include "common/status/find.h"
@@ -51,5 +50,3 @@ int options_complete(struct find *find, struct options_room *room, struct err *e
 
 /** Prints the reason. @return the status to end with @thread any */
 int options_fail(const char *tool, struct err *err);
-
-#endif

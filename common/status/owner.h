@@ -2,8 +2,7 @@
 /** @file
  * Root becomes the owner of a step before anything of the owner's runs or is read.
  */
-#ifndef MUSTER_STATUS_OWNER_H
-#define MUSTER_STATUS_OWNER_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -13,5 +12,3 @@
  * @param task a process of the owner's, whose group counts where the node does not know the user
  * @return 0, or -1 with the reason in @p err @thread before there are others */
 int owner_become(uid_t owner, pid_t task, struct err *err);
-
-#endif

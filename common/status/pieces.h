@@ -6,8 +6,7 @@
  * together that are short. So each node's answer, an object of JSON as find.h has it, goes in
  * pieces, a line each, with the name of its node.
  */
-#ifndef MUSTER_STATUS_PIECES_H
-#define MUSTER_STATUS_PIECES_H
+#pragma once
 
 #include "common/status/reach.h"
 #include "common/util/err.h"
@@ -42,5 +41,3 @@ json_object *pieces_end(struct pieces *pieces);
  */
 json_object *pieces_run(const struct reach *reach, int ms, const struct rlimit *memory,
                         struct err *err);
-
-#endif

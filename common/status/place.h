@@ -3,8 +3,7 @@
  * Where servers' directories are, beside tmpdir and /tmp, and by which names users know a step:
  * what muster-status has to be told for each resource manager. plugins/places.c lists them.
  */
-#ifndef MUSTER_STATUS_PLACE_H
-#define MUSTER_STATUS_PLACE_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -43,5 +42,3 @@ struct place {
 
 /** All places, up to a NULL. */
 extern const struct place *const status_places[];
-
-#endif

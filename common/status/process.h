@@ -3,8 +3,7 @@
  * Which process of a task is the user's program. What the resource manager has started may be a
  * shell, or what starts a container, and the program is its child.
  */
-#ifndef MUSTER_STATUS_PROCESS_H
-#define MUSTER_STATUS_PROCESS_H
+#pragma once
 
 #include "common/util/proctab.h"
 
@@ -16,5 +15,3 @@
  * @thread any
  */
 pid_t process_of_task(const struct proctab *tab, pid_t pid);
-
-#endif

@@ -5,8 +5,7 @@
  * Root starts them as the owner of a step, to whom its terminal does not belong: they get none of
  * its descriptors then (reads_out, reads_errors and no_input).
  */
-#ifndef MUSTER_STATUS_PROGRAM_H
-#define MUSTER_STATUS_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool program_is_there(const char *name);
 /** Lowers our own limit of memory, so that nothing that others say makes us run out of it.
  * @return the limit before that, for the programs that are started @thread any */
 struct rlimit program_limit_memory(unsigned long bytes);
-
-#endif

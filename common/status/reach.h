@@ -3,8 +3,7 @@
  * How a program comes to run once on each node of a step: command lines that a resource manager's
  * place (place.h) makes.
  */
-#ifndef MUSTER_STATUS_REACH_H
-#define MUSTER_STATUS_REACH_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -56,5 +55,3 @@ char **reach_word(char **list, const char *word);
 
 void reach_free_list(char **list);
 void reach_free(struct reach *reach);
-
-#endif

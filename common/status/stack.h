@@ -2,8 +2,7 @@
 /** @file
  * Reads what eu-stack or gdb say of a process, and says it in one line.
  */
-#ifndef MUSTER_STATUS_STACK_H
-#define MUSTER_STATUS_STACK_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ json_object *stack_read(char *text);
  * @return malloc()ed, harmless on a terminal; NULL: there is no stack, or no memory. @thread any
  */
 char *stack_line(json_object *stack, bool full);
-
-#endif

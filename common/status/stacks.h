@@ -2,8 +2,7 @@
 /** @file
  * muster-status --stacks: what the ranks of a step are doing, on this node or on all.
  */
-#ifndef MUSTER_STATUS_STACKS_H
-#define MUSTER_STATUS_STACKS_H
+#pragma once
 
 #include "common/status/find.h"
 
@@ -32,5 +31,3 @@ json_object *stacks_everywhere(const struct find *find, const char *program,
 /** What the program says where it was started so. @param state taken over; NULL: the reason is in
  * @p why @return 0, or -1: it cannot be written */
 int stacks_write_pieces(json_object *state, const char *why);
-
-#endif

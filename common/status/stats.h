@@ -3,8 +3,7 @@
  * How long the operations of a step have waited, and which node was last, put together from what
  * its servers say (docs/wire.md, "collectives"). docs/late.md says what the numbers mean.
  */
-#ifndef MUSTER_STATUS_STATS_H
-#define MUSTER_STATUS_STATS_H
+#pragma once
 
 #include "common/util/times.h"
 
@@ -82,5 +81,3 @@ void stats_metrics(FILE *out, const struct stats *stats, const char *owner);
 
 /** A time as people read it, "48 ms". @param text 24 bytes @return @p text */
 const char *stats_time(uint64_t us, char *text);
-
-#endif

@@ -3,8 +3,7 @@
  * Puts the traces of a step's servers (server/trace.h) together: their clocks aligned, and an arrow
  * from the node that was last in an operation to the one that decided it.
  */
-#ifndef MUSTER_STATUS_TRACE_MERGE_H
-#define MUSTER_STATUS_TRACE_MERGE_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -17,5 +16,3 @@ enum { TRACE_FILES_MAX = 4096, TRACE_LATE_US = 1000 /**< no arrow for less */ };
  * @param notes gets a line that says how well the clocks were aligned
  * @return 0, or -1 with the reason in @p err */
 int trace_merge(FILE *out, FILE *notes, char *const *files, size_t n, struct err *err);
-
-#endif

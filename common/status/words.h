@@ -2,8 +2,7 @@
 /** @file
  * The state of a step in words.
  */
-#ifndef MUSTER_STATUS_WORDS_H
-#define MUSTER_STATUS_WORDS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ int words_write(FILE *out, json_object *state, const char *owner);
  * @param state with the stacks of tasks @param full the same as for fold_write()
  * @return 0, or -1 when it is no state of a step */
 int words_write_stacks(FILE *out, json_object *state, const char *owner, bool full);
-
-#endif

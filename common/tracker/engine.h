@@ -24,8 +24,7 @@
  * The engine knows neither PMIx nor a resource manager; time, frames and places are injected.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_TRACKER_ENGINE_H
-#define MUSTER_TRACKER_ENGINE_H
+#pragma once
 
 #include "common/tracker/values/places.h"
 #include "common/tracker/values/signature.h"
@@ -322,5 +321,3 @@ void engine_close(struct engine *engine);
 
 /** Frees all; closed before. */
 void engine_free(struct engine *engine);
-
-#endif

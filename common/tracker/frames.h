@@ -2,8 +2,7 @@
 /** @file
  * What the files of the engine's uppermost layer know of each other. Private to them.
  */
-#ifndef MUSTER_TRACKER_FRAMES_H
-#define MUSTER_TRACKER_FRAMES_H
+#pragma once
 
 #include "common/tracker/recovery/recovery.h"
 
@@ -16,5 +15,3 @@ void contribution_take(struct engine *engine, struct tracker *t, struct frame_in
 void release_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
 /** Takes a FRAME_PIECE. */
 void piece_take(struct engine *engine, struct tracker *t, struct frame_in *frame);
-
-#endif

@@ -6,8 +6,7 @@
  * Each call contributes bytes that tell operation, server and instance, so that a result shows
  * whose contributions it was made of.
  */
-#ifndef MUSTER_TRACKER_TEST_KIT_H
-#define MUSTER_TRACKER_TEST_KIT_H
+#pragma once
 
 #include "ci/loopback/loopback.h"
 #include "common/tracker/rollup/tracker.h"
@@ -99,5 +98,3 @@ void kit_every_size(void (*with)(uint32_t nnodes, uint32_t arity));
 
 /** @return the tree of @p op, as the engines make it */
 struct tree kit_tree(const struct kit_op *op, uint32_t arity);
-
-#endif

@@ -3,8 +3,7 @@
  * What the tests of added members and bootstrap share: calls of single processes on a loopback, and
  * what they got. Process r of namespaces "a" and "b" is on server r, so a server has two.
  */
-#ifndef MUSTER_TRACKER_TEST_PARTY_H
-#define MUSTER_TRACKER_TEST_PARTY_H
+#pragma once
 
 #include "common/tracker/test_kit.h"
 
@@ -77,5 +76,3 @@ void party_assert_all(struct party_room *room, int32_t status, const char *membe
 
 /** Asserts that nothing is kept on any living server, once failures are forgotten; ends the kit. */
 void party_end(struct party_room *room);
-
-#endif

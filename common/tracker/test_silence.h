@@ -3,8 +3,7 @@
  * Servers that keep results back before they are lost, for the tests of who learns them all the
  * same: seven on a loopback, in binary trees.
  */
-#ifndef MUSTER_TRACKER_TEST_SILENCE_H
-#define MUSTER_TRACKER_TEST_SILENCE_H
+#pragma once
 
 #include "common/tracker/test_kit.h"
 
@@ -34,5 +33,3 @@ struct kit *silent_between(struct kit_op **op);
 
 /** Kills the server that was silent, after what it said has arrived. */
 void end_silence(struct loopback *net);
-
-#endif

@@ -4,8 +4,7 @@
  * its deadline.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_TRANSPORT_ASK_H
-#define MUSTER_TRANSPORT_ASK_H
+#pragma once
 
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
@@ -102,5 +101,3 @@ struct ask_counts asks_counts(const struct asks *asks);
 /** Answers all questions, and those that come later, with the closing code. */
 void asks_close(struct asks *asks);
 void asks_free(struct asks *asks);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What servers say to each other. docs/wire.md draws it.
  */
-#ifndef MUSTER_TRANSPORT_FRAME_H
-#define MUSTER_TRANSPORT_FRAME_H
+#pragma once
 
 /** What servers that talk to each other must agree on: it goes up by one with every change of what
  * they say. What stays for ever, so that servers of any two versions can tell each other: a frame's
@@ -76,5 +75,3 @@ static inline enum frame_care frame_care(enum frame_type type)
         return CARE_MUST;
     }
 }
-
-#endif

@@ -19,8 +19,7 @@
  * namespace (FRAME_NSPACE); what comes of it before waits. Here, servers are handles (rm.h).
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_TRANSPORT_LINK_H
-#define MUSTER_TRANSPORT_LINK_H
+#pragma once
 
 #include "common/transport/frame.h"
 #include "common/transport/wire.h"
@@ -138,5 +137,3 @@ struct link_counts {
 struct link_counts link_counts(const struct link *link, uint32_t node);
 
 void link_free(struct link *link);
-
-#endif

@@ -3,8 +3,7 @@
  * State of the link. Private to link_kept.c, link_receive.c and link.c, which is
  * their order. @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_LINK_PRIVATE_H
-#define MUSTER_TRANSPORT_LINK_PRIVATE_H
+#pragma once
 
 #include "common/transport/link.h"
 
@@ -87,5 +86,3 @@ void link_peer_took(struct link_peer *peer, uint64_t taken, bool hurry);
 
 void link_peer_free_window(struct link_peer *peer);
 void link_free_strangers(struct link *link);
-
-#endif

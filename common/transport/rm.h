@@ -5,8 +5,7 @@
  * A back end is a shared object that exports one `const struct rm_ops muster_rm`; plugins/ holds
  * them. Nothing above this line names an RM.
  */
-#ifndef MUSTER_TRANSPORT_RM_H
-#define MUSTER_TRANSPORT_RM_H
+#pragma once
 
 #include "common/conf/conf.h"
 #include "common/launch/boot.h"
@@ -294,5 +293,3 @@ struct rm_ops {
 
 /** The symbol that a back end exports. */
 #define RM_SYMBOL "muster_rm"
-
-#endif

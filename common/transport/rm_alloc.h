@@ -3,8 +3,7 @@
  * What the server and a back end say about an allocation that is to change while its job runs
  * (PMIx_Allocation_request).
  */
-#ifndef MUSTER_TRANSPORT_RM_ALLOC_H
-#define MUSTER_TRANSPORT_RM_ALLOC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ struct rm_alloc_news {
 
 /** @thread the loop's */
 typedef void rm_alloc_fn(void *arg, const struct rm_alloc_news *news);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What the server and a back end say about steps that a process starts (PMIx_Spawn).
  */
-#ifndef MUSTER_TRANSPORT_RM_SPAWN_H
-#define MUSTER_TRANSPORT_RM_SPAWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ struct rm_spawn_news {
 /** Takes news: one failure, or RM_SPAWN_RUNS and then, if the server lives as long, RM_SPAWN_ENDED.
  * @thread the loop's */
 typedef void rm_spawn_fn(void *arg, const struct rm_spawn_news *news);
-
-#endif

@@ -3,8 +3,7 @@
  * What the link's tests share: two ends of a link, of which the test carries the bytes of one to
  * the other.
  */
-#ifndef MUSTER_TRANSPORT_TEST_LINK_KIT_H
-#define MUSTER_TRANSPORT_TEST_LINK_KIT_H
+#pragma once
 
 #include "common/transport/link.h"
 #include "common/util/test_cmocka.h"
@@ -40,5 +39,3 @@ void receive(uint32_t i);
 void assert_got(uint32_t first, uint32_t n);
 
 #define LINK_TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
-
-#endif

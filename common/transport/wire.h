@@ -7,8 +7,7 @@
  * zero or empty, and wire_end() tells once whether all was well. Needs nothing but the C library,
  * because the launcher's plugin and the server both use it.
  */
-#ifndef MUSTER_TRANSPORT_WIRE_H
-#define MUSTER_TRANSPORT_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ char *wire_get_strdup(struct wire_in *in, size_t max);
 uint32_t wire_get_count(struct wire_in *in, size_t min_size);
 /** @return true when every field fitted and nothing is left over */
 bool wire_end(const struct wire_in *in);
-
-#endif

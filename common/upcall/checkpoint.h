@@ -13,8 +13,7 @@
  * is answered at once, and its server asks the same nodes to forget it: the same question without a
  * deadline.
  */
-#ifndef MUSTER_UPCALL_CHECKPOINT_H
-#define MUSTER_UPCALL_CHECKPOINT_H
+#pragma once
 
 #include "common/notify/answer.h"
 #include "common/server/server.h"
@@ -60,5 +59,3 @@ void checkpoint_task_gone(struct server *server, uint32_t rank);
 
 /** Frees what other servers have asked for. @thread the loop's, after libpmix ended */
 void checkpoints_free(struct server *server);
-
-#endif

@@ -7,8 +7,7 @@
  * the first callback, and frees what the other callbacks would need: pending.c lets one request of
  * an id answer and drops those that it covers.
  */
-#ifndef MUSTER_UPCALL_COLLECTIVE_H
-#define MUSTER_UPCALL_COLLECTIVE_H
+#pragma once
 
 #include "common/nspace/built.h"
 #include "common/nspace/library.h"
@@ -191,5 +190,3 @@ void connect_begin(struct collective *c);
 void collective_refuse(struct handoff_item *item);
 
 void collective_free(struct collective *c);
-
-#endif

@@ -3,8 +3,7 @@
  * What the directives of PMIx_Publish, PMIx_Lookup and PMIx_Unpublish say.
  * @thread all of it: PMIx's
  */
-#ifndef MUSTER_UPCALL_DATA_H
-#define MUSTER_UPCALL_DATA_H
+#pragma once
 
 #include "common/holder/store.h"
 #include "common/upcall/directives.h"
@@ -37,5 +36,3 @@ pmix_status_t data_directives_read(struct data_directives *d, const pmix_info_t 
 
 /** @param d NULL: nothing happens */
 void data_directives_free(struct data_directives *d);
-
-#endif

@@ -7,8 +7,7 @@
  * by the functions below, which need not look at types again.
  * @thread any
  */
-#ifndef MUSTER_UPCALL_DIRECTIVES_H
-#define MUSTER_UPCALL_DIRECTIVES_H
+#pragma once
 
 #include <pmix_common.h>
 
@@ -77,5 +76,3 @@ const char *directive_text(const pmix_info_t *info);
 
 /** @return the processes of a PMIX_PROC or an array of them, borrowed, and how many in @p n */
 const pmix_proc_t *directive_procs(const pmix_value_t *value, size_t *n);
-
-#endif

@@ -21,8 +21,7 @@
  * pull of one that is gone. So when a pull stops, or a process goes that may have pulled
  * (pullers.h), all pulls count as gone: what is to come again has to be pulled again.
  */
-#ifndef MUSTER_UPCALL_FORWARD_H
-#define MUSTER_UPCALL_FORWARD_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -108,5 +107,3 @@ void forwards_nspace_ended(struct forwards *forwards, const char *nspace);
  * @param arg the server
  * @thread the loop's */
 void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * Spawns whose output comes to this server. Private to forward.c, and to pull.c, which forward.c
  * calls.
  */
-#ifndef MUSTER_UPCALL_FORWARD_PRIVATE_H
-#define MUSTER_UPCALL_FORWARD_PRIVATE_H
+#pragma once
 
 #include "common/upcall/forward.h"
 #include "common/upcall/pullers.h"
@@ -59,5 +58,3 @@ struct forwards {
 /** A pull has stopped, or a process is gone that may have pulled: libpmix tells neither whose the
  * pull was, nor that it has dropped those of a process. @thread any */
 void forwards_forget_pulls(struct forwards *all);
-
-#endif

@@ -3,8 +3,7 @@
  * The way from libpmix's thread to the loop. libpmix gives an upcall no pointer of ours, hence the
  * one static pointer that upcall_serve() sets.
  */
-#ifndef MUSTER_UPCALL_POST_H
-#define MUSTER_UPCALL_POST_H
+#pragma once
 
 #include "common/handoff/handoff.h"
 #include "common/notify/answer.h"
@@ -34,5 +33,3 @@ void upcall_call_there(pmix_op_cbfunc_t then, void *arg);
 /** @return the task that @p proc is, or NULL: it is of another node or step, or a tool.
  * @thread any */
 struct task *upcall_task(const pmix_proc_t *proc);
-
-#endif

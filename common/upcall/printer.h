@@ -14,8 +14,7 @@
  * would close the tasks' own input.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_UPCALL_PRINTER_H
-#define MUSTER_UPCALL_PRINTER_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -24,5 +23,3 @@ int printer_open(struct server *server);
 
 /** Ends the printer. */
 void printer_close(struct server *server);
-
-#endif

@@ -3,8 +3,7 @@
  * Which processes of the node may have called PMIx_IOF_pull: libpmix tells no host. A process may
  * have done so if it was connected when a pull came.
  */
-#ifndef MUSTER_UPCALL_PULLERS_H
-#define MUSTER_UPCALL_PULLERS_H
+#pragma once
 
 #include <pmix_common.h>
 #include <stdatomic.h>
@@ -34,5 +33,3 @@ void pullers_came(struct pullers *all, const char *nspace, uint32_t rank, uint64
 bool pullers_gone(struct pullers *all, const char *nspace, uint32_t rank);
 
 void pullers_free(struct pullers *all);
-
-#endif

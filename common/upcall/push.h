@@ -18,8 +18,7 @@
  * all that follows, lest the process reads a file with a hole. The end of file comes then only when
  * the process that has spawned is gone.
  */
-#ifndef MUSTER_UPCALL_PUSH_H
-#define MUSTER_UPCALL_PUSH_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -62,5 +61,3 @@ bool pushes_wait(const struct server *server, bool tell);
 
 /** @thread the loop's, after libpmix has ended and all questions were answered */
 void pushes_free(struct server *server);
-
-#endif

@@ -6,8 +6,7 @@
  * the function that makes its value; query_values.c has what these functions share.
  * @thread the loop's, but for query_key()
  */
-#ifndef MUSTER_UPCALL_QUERY_H
-#define MUSTER_UPCALL_QUERY_H
+#pragma once
 
 #include "common/nspace/infos.h"
 #include "common/server/job_now.h"
@@ -132,5 +131,3 @@ pmix_status_t query_give_array(pmix_value_t *value, pmix_data_array_t *array);
 pmix_status_t query_give_infos(pmix_value_t *value, struct infos *list);
 /** Gives @p value a text. @param text taken over, NULL: out of memory */
 pmix_status_t query_give_text(pmix_value_t *value, char *text);
-
-#endif

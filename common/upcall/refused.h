@@ -4,8 +4,7 @@
  * where there is no other word.
  * @thread PMIx's
  */
-#ifndef MUSTER_UPCALL_REFUSED_H
-#define MUSTER_UPCALL_REFUSED_H
+#pragma once
 
 #include "common/nspace/built.h"
 #include "common/upcall/upcall.h"
@@ -35,6 +34,4 @@ UPCALL(refused_session_control, session_control);
 #endif
 #if BUILT_WITH(RESOURCE_BLOCK)
 UPCALL(refused_resource_block, resource_block);
-#endif
-
 #endif

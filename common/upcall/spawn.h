@@ -11,8 +11,7 @@
  *                         namespace, then the call is answered; the event of the end comes later,
  *                         behind the output
  */
-#ifndef MUSTER_UPCALL_SPAWN_H
-#define MUSTER_UPCALL_SPAWN_H
+#pragma once
 
 #include "common/launch/plan.h"
 #include "common/server/status/shown.h"
@@ -98,5 +97,3 @@ void spawn_daemons(struct spawn *spawn);
 /** Answers the call, once, and has libpmix know the child's namespace. Does not free the spawn: if
  * the step has ended, the caller of this function frees it. @thread the loop's */
 void spawn_answer(struct spawn *spawn, pmix_status_t status);
-
-#endif

@@ -5,8 +5,7 @@
  * An upcall runs on libpmix's thread. It validates, copies and posts (post.h); the posted request
  * does the rest on the loop.
  */
-#ifndef MUSTER_UPCALL_UPCALL_H
-#define MUSTER_UPCALL_UPCALL_H
+#pragma once
 
 #include "common/server/process/conns.h"
 #include "common/server/server.h"
@@ -144,5 +143,3 @@ int32_t upcall_answer_usage(struct server *server, const void *body, size_t len,
 /** Answers ASK_CONTROL: see control.c. @return PMIX_SUCCESS; PMIX_ERR_NOT_FOUND: no such request
  * waits here; or why it cannot be */
 int32_t upcall_answer_control(struct server *server, const void *body, size_t len);
-
-#endif

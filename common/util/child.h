@@ -3,13 +3,10 @@
  * What a process sheds that was forked from a launcher: it has the launcher's signals and files.
  * @thread the only one of a forked child
  */
-#ifndef MUSTER_UTIL_CHILD_H
-#define MUSTER_UTIL_CHILD_H
+#pragma once
 
 /** All signals have their default action, and none is blocked. */
 void child_default_signals(void);
 
 /** Closes all descriptors from @p first on. */
 void child_close_from(unsigned first);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Points in time that waits are bounded by, on the clock that is never set (CLOCK_MONOTONIC).
  */
-#ifndef MUSTER_UTIL_CLOCK_H
-#define MUSTER_UTIL_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -41,5 +40,3 @@ static inline int64_t ms_until(int64_t at, int64_t now)
 {
     return at == 0 ? -1 : at <= now ? 0 : at - now;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The command line of a process of ours, as the kernel has it.
  */
-#ifndef MUSTER_UTIL_CMDLINE_H
-#define MUSTER_UTIL_CMDLINE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@
  * @thread any
  */
 char *cmdline_read(pid_t pid, size_t max);
-
-#endif

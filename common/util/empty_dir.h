@@ -2,11 +2,8 @@
 /** @file
  * Removing what a directory holds, whatever its owner has put there.
  */
-#ifndef MUSTER_UTIL_EMPTY_DIR_H
-#define MUSTER_UTIL_EMPTY_DIR_H
+#pragma once
 
 /** Removes all that is in the directory @p fd, which it takes over. Links are not followed; what
  * cannot be removed stays. Call it with the rights of the directory's owner only. @thread any */
 void empty_dir(int fd);
-
-#endif

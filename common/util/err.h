@@ -2,8 +2,7 @@
 /** @file
  * An error with its text. The first one wins: what comes later is usually its consequence.
  */
-#ifndef MUSTER_UTIL_ERR_H
-#define MUSTER_UTIL_ERR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ struct err {
 
 /** Sets the text unless one is set already. @return -1, so that callers can return it */
 int err_set(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

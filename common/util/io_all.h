@@ -2,8 +2,7 @@
 /** @file
  * All bytes of a stream socket or a file, however many calls it takes.
  */
-#ifndef MUSTER_UTIL_IO_ALL_H
-#define MUSTER_UTIL_IO_ALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool send_all(int fd, const void *data, size_t len);
 /** Reads up to @p size bytes. Blocks as long as the file does. @return how many; fewer than @p
  * size: the file has ended; -1: errno says why. @thread any */
 ssize_t read_all(int fd, void *data, size_t size);
-
-#endif

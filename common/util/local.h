@@ -2,8 +2,7 @@
 /** @file
  * Unix sockets within a node: one's own, and which process is at the other end.
  */
-#ifndef MUSTER_UTIL_LOCAL_H
-#define MUSTER_UTIL_LOCAL_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ static inline pid_t local_peer_pid(int fd)
     socklen_t len = sizeof cred;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.pid : 0;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * go to standard error. Every line is one message, prefixed by the sink's owner with the step and
  * node that it speaks of.
  */
-#ifndef MUSTER_UTIL_LOG_H
-#define MUSTER_UTIL_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ void log_write(enum log_level level, const char *fmt, ...) __attribute__((format
         if (log_wants(LOG_LEVEL_DEBUG))                                                            \
             log_write(LOG_LEVEL_DEBUG, __VA_ARGS__);                                               \
     } while (0)
-
-#endif

@@ -5,8 +5,7 @@
  * The file gets more than the admin's log: a user who looks for a fault wants each transition, and
  * no admin wants those of all users.
  */
-#ifndef MUSTER_UTIL_LOG_OWN_H
-#define MUSTER_UTIL_LOG_OWN_H
+#pragma once
 
 #include "common/util/err.h"
 #include "common/util/log.h"
@@ -40,5 +39,3 @@ enum log_level log_own_level(const struct log_own *own);
 
 /** Closes the file. */
 void log_own_close(struct log_own *own);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The sink that writes to the node's syslog.
  */
-#ifndef MUSTER_UTIL_LOG_SYSLOG_H
-#define MUSTER_UTIL_LOG_SYSLOG_H
+#pragma once
 
 #include "common/util/err.h"
 #include "common/util/log.h"
@@ -33,5 +32,3 @@ void log_syslog(void *arg, enum log_level level, const char *text);
 
 /** Closes the connection. */
 void log_syslog_close(struct log_syslog *syslog);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The version in files that other programs load, which muster-check reads without loading them.
  */
-#ifndef MUSTER_UTIL_MARK_H
-#define MUSTER_UTIL_MARK_H
+#pragma once
 
 #include "muster_version.h"
 
@@ -12,5 +11,3 @@
 /** Once in a file of each object. */
 #define MARK_VERSION                                                                               \
     static const char version_mark[] __attribute__((used)) = MARK_PREFIX MUSTER_VERSION
-
-#endif

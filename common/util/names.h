@@ -3,8 +3,7 @@
  * A few names that one thread writes and others look up.
  * @thread any
  */
-#ifndef MUSTER_UTIL_NAMES_H
-#define MUSTER_UTIL_NAMES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ bool names_have(struct name_set *names, const char *name);
 
 /** Frees all, when no other thread looks any more. */
 void names_free(struct name_set *names);
-
-#endif

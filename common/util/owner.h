@@ -7,8 +7,7 @@
  * connections as on one with few. A kernel without inet_diag has the tables below /proc/net only,
  * which have a line for each connection of the node.
  */
-#ifndef MUSTER_UTIL_OWNER_H
-#define MUSTER_UTIL_OWNER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -27,5 +26,3 @@ enum owner owner_of(int fd);
 
 /** The same of another uid than our own: OWNER_US if it is @p uid 's. */
 enum owner owner_by(int fd, uid_t uid);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The two ways to look a connection's other end up. Private to owner*.c and their test.
  */
-#ifndef MUSTER_UTIL_OWNER_PRIVATE_H
-#define MUSTER_UTIL_OWNER_PRIVATE_H
+#pragma once
 
 #include "common/util/owner.h"
 
@@ -32,5 +31,3 @@ enum owner owner_judge(const struct ends *ends, const struct inet_diag_msg *answ
 
 /** Looks the other end up in /proc/net/tcp and tcp6. @return as owner_of() @thread any */
 enum owner owner_table(const struct ends *ends, uid_t uid);
-
-#endif

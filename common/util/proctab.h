@@ -2,8 +2,7 @@
 /** @file
  * The processes of this machine, as far as they may be seen, and which of them others have started.
  */
-#ifndef MUSTER_UTIL_PROCTAB_H
-#define MUSTER_UTIL_PROCTAB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool proctab_is_below(const struct proctab *tab, pid_t pid, pid_t root);
 bool proctab_is_ending(pid_t pid);
 
 void proctab_free(struct proctab *tab);
-
-#endif

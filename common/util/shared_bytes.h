@@ -4,8 +4,7 @@
  * to many servers and read by libpmix, freed by the last owner.
  * @thread the loop's; owners may be on any thread, and end there
  */
-#ifndef MUSTER_UTIL_SHARED_BYTES_H
-#define MUSTER_UTIL_SHARED_BYTES_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ void *shared_bytes_join(void *data, size_t *len, const struct shared_bytes *byte
 /** Removes an owner; the last one's removal frees the bytes. @param bytes may be NULL
  * @thread any */
 void shared_bytes_drop(struct shared_bytes *bytes);
-
-#endif

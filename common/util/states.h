@@ -3,8 +3,7 @@
  * A life as a table: its states, what can happen in it, and which state follows. The names are what
  * the log says.
  */
-#ifndef MUSTER_UTIL_STATES_H
-#define MUSTER_UTIL_STATES_H
+#pragma once
 
 /** A cell of a table: in this state that cannot happen. */
 #define STATES_NONE (-1)
@@ -26,5 +25,3 @@ struct states {
  */
 int states_next(const struct states *states, int state, int event, const char *of, ...)
     __attribute__((format(printf, 4, 5)));
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * cmocka, and what has to be included before it.
  */
-#ifndef MUSTER_UTIL_TEST_CMOCKA_H
-#define MUSTER_UTIL_TEST_CMOCKA_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,5 +11,3 @@
 
 /* Behind the others. */
 #include <cmocka.h>
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Strings that are made.
  */
-#ifndef MUSTER_UTIL_TEXT_H
-#define MUSTER_UTIL_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ char *text_append(char *list, const char *between, const char *word);
 /** Appends what fits into @p cap bytes. A text that was cut ends in "...", and takes no more.
  * @return whether it fitted. @thread any */
 bool text_fit(char *buf, size_t cap, const char *text);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Threads: how one begins, and how its end is waited for.
  */
-#ifndef MUSTER_UTIL_THREAD_H
-#define MUSTER_UTIL_THREAD_H
+#pragma once
 
 #include "common/util/clock.h"
 
@@ -61,5 +60,3 @@ static inline bool thread_join_until(pthread_t thread, int64_t deadline)
     }
     return true;
 }
-
-#endif

@@ -11,8 +11,7 @@
  * start one takes no memory, and so cannot fail.
  * @thread that of the struct timers, all of it
  */
-#ifndef MUSTER_UTIL_TIMERS_H
-#define MUSTER_UTIL_TIMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,5 +95,3 @@ void timers_run(struct timers *timers);
 
 /** @return the earliest of @p n times; 0 is none */
 uint64_t timer_earliest(const uint64_t *times, uint32_t n);
-
-#endif

@@ -3,8 +3,7 @@
  * How long things took: a histogram in powers of two, of constant size.
  * @thread any, one at a time
  */
-#ifndef MUSTER_UTIL_TIMES_H
-#define MUSTER_UTIL_TIMES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void times_merge(struct times *times, const struct times *more);
  * it is exact where they are alike, and less than a factor of two away where they are not; 0: there
  * are none */
 uint64_t times_quantile(const struct times *times, double q);
-
-#endif

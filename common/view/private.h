@@ -4,8 +4,7 @@
  * gather, change, leavers, accuse, view. What a file has to say upwards is a mark in struct view,
  * which view.c looks at.
  */
-#ifndef MUSTER_VIEW_PRIVATE_H
-#define MUSTER_VIEW_PRIVATE_H
+#pragma once
 
 #include "common/util/shared_bytes.h"
 #include "common/view/view.h"
@@ -312,5 +311,3 @@ void accuse_add(struct view *view, uint32_t by, uint32_t node, bool left);
 /** This server does not reach @p node, for good. */
 void accuse_own(struct view *view, uint32_t node, bool left);
 void accuse_take(struct view *view, uint32_t from, enum view_kind kind, struct wire_in *in);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * @thread the loop's, all of it
  */
-#ifndef MUSTER_VIEW_H
-#define MUSTER_VIEW_H
+#pragma once
 
 #include "common/tracker/values/ranges.h"
 #include "common/transport/frame.h"
@@ -117,5 +116,3 @@ uint64_t view_settled(const struct view *view);
 
 /** @return what waits here: words that not all have heard, changes; 0 at rest. For tests */
 uint32_t view_pending(const struct view *view);
-
-#endif

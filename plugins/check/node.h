@@ -2,8 +2,7 @@
 /** @file
  * What muster-check looks at on one node.
  */
-#ifndef MUSTER_CHECK_NODE_H
-#define MUSTER_CHECK_NODE_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ struct node_places {
  * @thread any
  */
 json_object *node_look(const struct node_places *places);
-
-#endif

@@ -3,8 +3,7 @@
  * What muster-check has found on all nodes: a table of rows that are the same folded into one, and
  * the faults, each with the nodes that have it.
  */
-#ifndef MUSTER_CHECK_REPORT_H
-#define MUSTER_CHECK_REPORT_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ void report_table(struct report *report);
 void report_json(struct report *report);
 
 void report_free(struct report *report);
-
-#endif

@@ -3,8 +3,7 @@
  * A spawned job, between what starts it (children.c) and what follows it (child.c).
  * @thread the shell's, all of it
  */
-#ifndef MUSTER_FLUX_CHILD_H
-#define MUSTER_FLUX_CHILD_H
+#pragma once
 
 #include "common/launch/spawn_wire.h"
 #include "plugins/flux/child_output.h"
@@ -76,5 +75,3 @@ void child_forget(struct child *child);
 
 enum { CHILD_QUEUED_S = 3 /* for the scheduler to find free processors */ };
 #define CHILD_REFERENCE "muster.spawn" /* of each child to the shell */
-
-#endif

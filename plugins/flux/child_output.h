@@ -3,8 +3,7 @@
  * What a spawned job prints, written to the output of the job that has spawned it.
  * @thread the shell's
  */
-#ifndef MUSTER_FLUX_CHILD_OUTPUT_H
-#define MUSTER_FLUX_CHILD_OUTPUT_H
+#pragma once
 
 #include "shims/flux/shell_abi.h"
 
@@ -24,5 +23,3 @@ struct child_output {
 /** @return 0, or -1: there is no output */
 int child_output_open(struct child_output *o);
 void child_output_close(struct child_output *o);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What a spawned job takes over from this one, as the shell knows it.
  */
-#ifndef MUSTER_FLUX_CHILD_SUBMIT_H
-#define MUSTER_FLUX_CHILD_SUBMIT_H
+#pragma once
 
 #include "common/transport/rm_spawn.h"
 #include "common/util/err.h"
@@ -13,5 +12,3 @@
  * @return the jobspec, malloc()ed, or NULL with the reason in @p err @thread the shell's */
 char *child_jobspec(flux_shell_t *shell, const struct rm_spawn *what, const char *channel,
                     uint32_t nnodes, struct err *err);
-
-#endif

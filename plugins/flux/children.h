@@ -22,8 +22,7 @@
  * (parent.h).
  * @thread the shell's, all of it
  */
-#ifndef MUSTER_FLUX_CHILDREN_H
-#define MUSTER_FLUX_CHILDREN_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
@@ -39,5 +38,3 @@ void children_tasks_ended(struct children *c);
 
 /** NULL is fine. */
 void children_close(struct children *c);
-
-#endif

@@ -11,8 +11,7 @@
  * back once, by answer() or drop().
  * @thread all of it: the broker module's
  */
-#ifndef MUSTER_FLUX_DIRECTORY_H
-#define MUSTER_FLUX_DIRECTORY_H
+#pragma once
 
 #include "common/tracker/values/tree.h"
 #include "common/util/err.h"
@@ -138,5 +137,3 @@ void directory_state(struct directory *dir, const struct client *client, const v
 
 /** What env.alarm() was told has come. */
 void directory_alarm(struct directory *dir);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The directory's state, for directory*.c alone.
  */
-#ifndef MUSTER_FLUX_DIRECTORY_PRIVATE_H
-#define MUSTER_FLUX_DIRECTORY_PRIVATE_H
+#pragma once
 
 #include "plugins/flux/directory.h"
 #include "plugins/flux/transfers.h"
@@ -78,5 +77,3 @@ void stats_conclude(struct directory *dir);
 
 /** @return what stats-get is answered, JSON for free(), or NULL when out of memory */
 char *directory_show(const struct directory *dir);
-
-#endif

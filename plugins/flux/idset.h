@@ -2,8 +2,7 @@
 /** @file
  * Sets of broker ranks as Flux writes them: "0-3,7", or "" for none.
  */
-#ifndef MUSTER_FLUX_IDSET_H
-#define MUSTER_FLUX_IDSET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ bool idset_has(const struct idset *set, uint32_t rank);
 char *idset_minus(const struct idset *a, const struct idset *b);
 
 void idset_free(struct idset *set);
-
-#endif

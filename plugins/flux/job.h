@@ -2,8 +2,7 @@
 /** @file
  * What the job shell's plugin has to know of its job.
  */
-#ifndef MUSTER_FLUX_JOB_H
-#define MUSTER_FLUX_JOB_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
@@ -28,5 +27,3 @@ struct job {
 int job_read(struct job *job, flux_shell_t *shell, struct err *err);
 
 void job_free(struct job *job);
-
-#endif

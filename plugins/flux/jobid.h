@@ -2,8 +2,7 @@
 /** @file
  * Flux's job ids as people write them. @thread any
  */
-#ifndef MUSTER_FLUX_JOBID_H
-#define MUSTER_FLUX_JOBID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ bool jobid_parse(const char *text, uint64_t *id);
 
 /** Writes a job id in the form f58plain, as namespaces have it. */
 void jobid_write(uint64_t id, char text[static JOBID_SIZE]);
-
-#endif

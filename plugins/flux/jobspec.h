@@ -2,8 +2,7 @@
 /** @file
  * The jobspec of a job that a process has spawned (PMIx_Spawn), as RFC 25 of Flux has it.
  */
-#ifndef MUSTER_FLUX_JOBSPEC_H
-#define MUSTER_FLUX_JOBSPEC_H
+#pragma once
 
 #include "common/launch/spawn_wire.h"
 #include "common/util/err.h"
@@ -30,5 +29,3 @@ struct jobspec_parent {
 /** @return the jobspec, malloc()ed, or NULL with the reason in @p err @thread any */
 char *jobspec_make(const struct jobspec_parent *parent, const struct rm_spawn *what,
                    struct err *err);
-
-#endif

@@ -2,13 +2,10 @@
 /** @file
  * Strings of JSON.
  */
-#ifndef MUSTER_FLUX_JSON_TEXT_H
-#define MUSTER_FLUX_JSON_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
 /** Writes @p text as a string of JSON, with its quotes. Bytes that are not UTF-8 stay as they are,
  * and the reader of the whole refuses them. @thread any */
 void json_text(FILE *out, const char *text);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The broker module's parts. @thread all of it: the module's
  */
-#ifndef MUSTER_FLUX_MODULE_H
-#define MUSTER_FLUX_MODULE_H
+#pragma once
 
 #include "plugins/flux/directory.h"
 #include "plugins/flux/idset.h"
@@ -63,5 +62,3 @@ int overlay_take(struct module *module, flux_future_t *f, struct err *err);
  * @return its text, JSON, for free(), or NULL with the reason in @p err
  */
 char *settings_read(const flux_conf_t *conf, struct err *err);
-
-#endif

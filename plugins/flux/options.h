@@ -2,8 +2,7 @@
 /** @file
  * What a job's user has set for muster, on its way to the server.
  */
-#ifndef MUSTER_FLUX_OPTIONS_H
-#define MUSTER_FLUX_OPTIONS_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
@@ -14,5 +13,3 @@
  * @thread the shell's, in shell.init or later
  */
 int options_take(struct boot *boot, flux_shell_t *shell, struct err *err);
-
-#endif

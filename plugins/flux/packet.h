@@ -34,8 +34,7 @@
  * to another before it waits for an answer. So answers are few, and no window that is full waits
  * for the time to pass.
  */
-#ifndef MUSTER_FLUX_PACKET_H
-#define MUSTER_FLUX_PACKET_H
+#pragma once
 
 #include "common/transport/wire.h"
 
@@ -74,5 +73,3 @@ static inline const void *packet_rest(struct wire_in *in, size_t *len)
     in->p = in->end;
     return rest;
 }
-
-#endif

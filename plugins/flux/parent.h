@@ -4,8 +4,7 @@
  * failed or is gone, whatever has become of the parent's shells and servers.
  * @thread the shell's
  */
-#ifndef MUSTER_FLUX_PARENT_H
-#define MUSTER_FLUX_PARENT_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "shims/flux/shell_abi.h"
@@ -20,5 +19,3 @@ struct parent *parent_open(flux_shell_t *shell, struct boot *boot, uint64_t job)
 
 /** NULL is fine. */
 void parent_close(struct parent *parent);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Where Flux's job shells make directories, for muster-status.
  */
-#ifndef MUSTER_FLUX_PLACE_H
-#define MUSTER_FLUX_PLACE_H
+#pragma once
 
 #include "common/status/place.h"
 
@@ -23,5 +22,3 @@ bool place_is_shared(void);
 
 /** Finds the directory that one shell of a job has made. @return whether it is there @thread any */
 bool place_of_shell(const char *job, unsigned shell, char dir[static PLACE_DIR_SIZE]);
-
-#endif

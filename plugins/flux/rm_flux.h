@@ -2,8 +2,7 @@
 /** @file
  * The parts of the back end for Flux. @thread all of it: the loop's
  */
-#ifndef MUSTER_FLUX_RM_FLUX_H
-#define MUSTER_FLUX_RM_FLUX_H
+#pragma once
 
 #include "common/transport/rm.h"
 #include "plugins/flux/packet.h"
@@ -272,5 +271,3 @@ bool others_answer(struct rm *rm, uint32_t tag, const flux_msg_t *msg);
 int64_t others_tick(struct rm *rm, int64_t now);
 
 void others_free(struct rm *rm);
-
-#endif

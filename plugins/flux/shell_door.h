@@ -4,8 +4,7 @@
  * tasks.
  * @thread the shell's only one, all of it
  */
-#ifndef MUSTER_FLUX_SHELL_DOOR_H
-#define MUSTER_FLUX_SHELL_DOOR_H
+#pragma once
 
 #include "common/launch/door.h"
 #include "shims/flux/shell_abi.h"
@@ -29,5 +28,3 @@ int shell_door_open(struct shell_door *door, flux_t *h, uint16_t port, struct er
 int shell_door_tell(const struct shell_door *door, const char *nspace, flux_shell_task_t *task);
 
 void shell_door_close(struct shell_door *door);
-
-#endif

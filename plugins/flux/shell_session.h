@@ -3,8 +3,7 @@
  * The one job of a shell, on its node: the server's start, its end, and what the shell tells it.
  * @thread the shell's, all of it
  */
-#ifndef MUSTER_FLUX_SHELL_SESSION_H
-#define MUSTER_FLUX_SHELL_SESSION_H
+#pragma once
 
 #include "common/launch/handshake.h"
 #include "common/launch/launch.h"
@@ -60,5 +59,3 @@ void session_tell(struct session *s, uint32_t first, uint32_t second, uint32_t t
 
 /** Tells the server, once, where all tasks of this node will be bound, if that is known by now. */
 void session_tell_bound(struct session *s);
-
-#endif

@@ -3,8 +3,7 @@
  * What a server says of its operations, to its broker's module. The text comes from a process of a
  * job's user, so the module believes nothing in it. @thread all of it: the module's
  */
-#ifndef MUSTER_FLUX_STATE_H
-#define MUSTER_FLUX_STATE_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ struct json_object *state_read(const char *text, size_t len, const char **why);
 
 /** Adds the numbers of operations of @p state, which state_read() gave, to those in @p sum. */
 void state_add(struct json_object *sum, struct json_object *state);
-
-#endif

@@ -3,8 +3,7 @@
  * The modules of three brokers in one process, without Flux. What a directory wants sent is queued,
  * and run by pump(). For test_directory*.c.
  */
-#ifndef MUSTER_FLUX_TEST_DIRECTORY_KIT_H
-#define MUSTER_FLUX_TEST_DIRECTORY_KIT_H
+#pragma once
 
 #include "common/util/test_cmocka.h"
 #include "plugins/flux/directory.h"
@@ -74,5 +73,3 @@ void leave_as(uint64_t job, uint32_t rank, struct client who, const uint32_t rea
 
 /** What a server was told last. */
 void told_gone(const struct request *stream, uint64_t job, uint32_t node, enum packet_loss loss);
-
-#endif

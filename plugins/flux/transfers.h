@@ -8,8 +8,7 @@
  * a message knows the next one of the same sender.
  * @thread all of it: the broker module's
  */
-#ifndef MUSTER_FLUX_TRANSFERS_H
-#define MUSTER_FLUX_TRANSFERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void transfers_drop(struct transfers *transfers, struct transfer *t);
  * @return its request, or NULL: there is none
  */
 const void *transfers_take(struct transfers *transfers, uint64_t ticket, bool *covered);
-
-#endif

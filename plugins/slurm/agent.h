@@ -6,8 +6,7 @@
  * srun asks for it once for each component of a step, from several threads, and once each when a
  * component has ended: it is one agent for all of them.
  */
-#ifndef MUSTER_SLURM_AGENT_H
-#define MUSTER_SLURM_AGENT_H
+#pragma once
 
 #include "shims/slurm/slurm_abi.h"
 
@@ -20,5 +19,3 @@ void agent_enter(const struct slurm_abi_step_id *step, char ***env);
  * @return the status that servers have told, 1 to 255; 0: they have told none, and Slurm's is right
  * @thread any of srun's */
 int agent_leave(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Calls to the agent in srun (agent.h), of muster-server, and of slurmstepd with the rights of the
  * job's user (herald.h).
  */
-#ifndef MUSTER_SLURM_AGENT_CALL_H
-#define MUSTER_SLURM_AGENT_CALL_H
+#pragma once
 
 #include "common/transport/rm.h"
 #include "common/transport/wire.h"
@@ -44,5 +43,3 @@ int agent_call_cause(const char *address, const struct agent_cause *cause, int m
  * @thread one that may wait */
 int agent_call_open(const char *address, const struct wire_out *frame, int ms,
                     struct agent_line *line, struct err *err);
-
-#endif

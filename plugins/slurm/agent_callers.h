@@ -24,8 +24,7 @@
  * so within LAST_MS, is heard.
  * @thread the agent's
  */
-#ifndef MUSTER_SLURM_AGENT_CALLERS_H
-#define MUSTER_SLURM_AGENT_CALLERS_H
+#pragma once
 
 #include "plugins/slurm/agent_children.h"
 #include "plugins/slurm/agent_hello.h"
@@ -99,5 +98,3 @@ void callers_stop(struct callers *c);
 bool callers_are_awaited(const struct callers *c);
 
 void callers_close(struct callers *c);
-
-#endif

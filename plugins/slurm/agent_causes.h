@@ -15,8 +15,7 @@
  * and the lines, as the wait until the next one of a cause doubles.
  * @thread the agent's; causes_end() when there is none any more
  */
-#ifndef MUSTER_SLURM_AGENT_CAUSES_H
-#define MUSTER_SLURM_AGENT_CAUSES_H
+#pragma once
 
 #include "common/transport/wire.h"
 
@@ -57,5 +56,3 @@ void causes_tick(struct causes *causes, int64_t now);
 
 /** Writes those that are left, and frees all. */
 void causes_end(struct causes *causes);
-
-#endif

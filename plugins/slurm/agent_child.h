@@ -3,8 +3,7 @@
  * One step that srun's agent starts; private to agent_children.c, whose header has the states.
  * @thread all of it: the agent's
  */
-#ifndef MUSTER_SLURM_AGENT_CHILD_H
-#define MUSTER_SLURM_AGENT_CHILD_H
+#pragma once
 
 #include "plugins/slurm/agent_children.h"
 #include "plugins/slurm/spawn_srun.h"
@@ -61,5 +60,3 @@ void child_read_channel(struct child *child);
 /** Why there is no step, by what srun says; writes that to the terminal. */
 enum rm_spawn_result child_reason(const struct child *child);
 void child_show(const struct child *child);
-
-#endif

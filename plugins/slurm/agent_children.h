@@ -18,8 +18,7 @@
  * it go (LET_GO).
  * @thread all of it: the agent's
  */
-#ifndef MUSTER_SLURM_AGENT_CHILDREN_H
-#define MUSTER_SLURM_AGENT_CHILDREN_H
+#pragma once
 
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/job_cpus.h"
@@ -90,5 +89,3 @@ unsigned children_count(const struct children *c);
 
 /** None is there any more, or the process ends. NULL is fine. */
 void children_free(struct children *c);
-
-#endif

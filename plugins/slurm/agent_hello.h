@@ -3,8 +3,7 @@
  * The first frame of a caller of the agent in srun: whether it is of this step.
  * @thread all of it: the agent's
  */
-#ifndef MUSTER_SLURM_AGENT_HELLO_H
-#define MUSTER_SLURM_AGENT_HELLO_H
+#pragma once
 
 #include "plugins/slurm/agent_line.h"
 
@@ -28,5 +27,3 @@ bool agent_hello_cause(struct agent_hellos *h, const struct agent_address *self,
                        struct wire_out *payload, struct wire_in *body, unsigned char *taken);
 
 void agent_hello_free(struct agent_hellos *h);
-
-#endif

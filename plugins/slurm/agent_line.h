@@ -4,8 +4,7 @@
  * frame is a record of its own (seal.h).
  * @thread any; one at a time
  */
-#ifndef MUSTER_SLURM_AGENT_LINE_H
-#define MUSTER_SLURM_AGENT_LINE_H
+#pragma once
 
 #include "common/transport/seal/seal.h"
 #include "common/util/err.h"
@@ -36,5 +35,3 @@ int agent_line_read(struct agent_line *line, unsigned char *data, size_t len,
                     struct agent_frame *frame);
 
 void agent_line_close(struct agent_line *line);
-
-#endif

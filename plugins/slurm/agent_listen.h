@@ -3,8 +3,7 @@
  * The sockets of the agent in srun: where it listens, and how long it believes in a connection.
  * @thread any
  */
-#ifndef MUSTER_SLURM_AGENT_LISTEN_H
-#define MUSTER_SLURM_AGENT_LISTEN_H
+#pragma once
 
 #include <poll.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ int agent_poll(struct pollfd *fds, struct pollfd *open, unsigned n, int ms);
 
 /** Has the kernel find out, within a minute, that the other end is gone without a word. */
 void agent_keep_alive(int fd);
-
-#endif

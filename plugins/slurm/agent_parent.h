@@ -2,8 +2,7 @@
 /** @file
  * In the srun of a spawned step: the agent that has started it (agent_children.h).
  */
-#ifndef MUSTER_SLURM_AGENT_PARENT_H
-#define MUSTER_SLURM_AGENT_PARENT_H
+#pragma once
 
 #include "common/transport/wire.h"
 #include "shims/slurm/slurm_abi.h"
@@ -16,5 +15,3 @@ int agent_parent_take(const struct slurm_abi_step_id *step);
 /** Passes on the rest of an AGENT_STARTED of the own step. @param parent of agent_parent_take()
  * @return whether this step is a spawned one @thread the agent's */
 bool agent_parent_tell(int parent, const struct wire_in *body);
-
-#endif

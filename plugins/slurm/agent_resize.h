@@ -26,8 +26,7 @@
  * where each step runs.
  * @thread all of it: the agent's
  */
-#ifndef MUSTER_SLURM_AGENT_RESIZE_H
-#define MUSTER_SLURM_AGENT_RESIZE_H
+#pragma once
 
 #include "plugins/slurm/agent_tool.h"
 #include "plugins/slurm/agent_wire.h"
@@ -83,5 +82,3 @@ void resizes_stop(struct resizes *r);
 unsigned resizes_count(const struct resizes *r);
 /** None is there any more, or the process ends. NULL is fine. */
 void resizes_free(struct resizes *r);
-
-#endif

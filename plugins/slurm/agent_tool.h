@@ -6,8 +6,7 @@
  * gone. In order it has until a deadline; then it gets SIGTERM, and SIGKILL TOOL_KILL_MS later.
  * @thread all of it: the agent's
  */
-#ifndef MUSTER_SLURM_AGENT_TOOL_H
-#define MUSTER_SLURM_AGENT_TOOL_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ bool tool_ready(struct tool *tool, const struct pollfd *fds, int *status);
 /** @return now_ms() of the next deadline, or INT64_MAX */
 int64_t tool_next(const struct tool *tool);
 void tool_tick(struct tool *tool, int64_t now);
-
-#endif

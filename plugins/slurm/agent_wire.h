@@ -8,8 +8,7 @@
  * it does not know it skips.
  * @thread any
  */
-#ifndef MUSTER_SLURM_AGENT_WIRE_H
-#define MUSTER_SLURM_AGENT_WIRE_H
+#pragma once
 
 #include "common/transport/seal/seal.h"
 #include "common/transport/wire.h"
@@ -109,5 +108,3 @@ const char *agent_env_value(char *const *env, const char *name);
 
 /** @param text "HOST PORT:LABEL:SECRET" @return whether it is one */
 bool agent_address_read(const char *text, struct agent_address *address);
-
-#endif

@@ -3,8 +3,7 @@
  * Changes of the job's allocation, between muster-server and srun's agent.
  * @thread any
  */
-#ifndef MUSTER_SLURM_ALLOC_WIRE_H
-#define MUSTER_SLURM_ALLOC_WIRE_H
+#pragma once
 
 #include "common/transport/rm_alloc.h"
 #include "common/transport/wire.h"
@@ -31,5 +30,3 @@ void alloc_put_news(struct wire_out *out, const struct rm_alloc_news *news);
  * @param nodes becomes the list of nodes, malloc()ed, to which news->nodes points; or NULL
  * @return whether it is one */
 bool alloc_get_news(struct wire_in *in, struct rm_alloc_news *news, char *text, char **nodes);
-
-#endif

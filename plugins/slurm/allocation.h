@@ -2,8 +2,7 @@
 /** @file
  * The allocation that the step runs in, from slurmctld.
  */
-#ifndef MUSTER_SLURM_ALLOCATION_H
-#define MUSTER_SLURM_ALLOCATION_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "common/util/err.h"
@@ -18,5 +17,3 @@
  * @thread slurmstepd's main thread, in prefork
  */
 int allocation_read(struct boot *boot, const uint32_t *jobs, uint32_t njobs, struct err *err);
-
-#endif

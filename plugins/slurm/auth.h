@@ -4,8 +4,7 @@
  * proves its uid to one on another node.
  * @thread any; waits for munged
  */
-#ifndef MUSTER_SLURM_AUTH_H
-#define MUSTER_SLURM_AUTH_H
+#pragma once
 
 #include "common/transport/wire.h"
 
@@ -28,5 +27,3 @@ bool auth_take(struct wire_in *in, uid_t writer, struct wire_out *payload, int m
 /** Reads what auth_write() wrote. @return whether it is of a process of @p writer, fresh, was never
  * seen before, and holds @p payload. @param ms at most, in milliseconds */
 bool auth_read(struct wire_in *in, uid_t writer, const void *payload, size_t len, int ms);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Where muster-server stands among Slurm's cgroups.
  */
-#ifndef MUSTER_SLURM_CGROUP_H
-#define MUSTER_SLURM_CGROUP_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -27,5 +26,3 @@ int cgroup_leave_step(pid_t pid, struct err *err);
  * @return whether it was such a path
  */
 bool cgroup_scope(char *path);
-
-#endif

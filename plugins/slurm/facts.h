@@ -2,8 +2,7 @@
 /** @file
  * What slurmstepd's plugin has to know of its step, from sources that the user cannot influence.
  */
-#ifndef MUSTER_SLURM_FACTS_H
-#define MUSTER_SLURM_FACTS_H
+#pragma once
 
 #include "common/launch/boot.h"
 #include "common/launch/identity.h"
@@ -45,5 +44,3 @@ struct facts {
 int facts_read(struct facts *facts, char *const *env, struct err *err);
 
 void facts_free(struct facts *facts);
-
-#endif

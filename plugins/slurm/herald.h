@@ -10,8 +10,7 @@
  * agent takes credentials of its own user alone. So the calls are made by a thread that has the
  * user's rights instead of root's, as far as others see it.
  */
-#ifndef MUSTER_SLURM_HERALD_H
-#define MUSTER_SLURM_HERALD_H
+#pragma once
 
 #include "common/launch/identity.h"
 
@@ -50,5 +49,3 @@ void herald_wait(struct herald *herald);
 
 /** Logs what nobody has taken. @param herald NULL is fine @thread the last one */
 void herald_free(struct herald *herald);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The processors of a job that no step has, from slurmctld.
  */
-#ifndef MUSTER_SLURM_JOB_CPUS_H
-#define MUSTER_SLURM_JOB_CPUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ typedef bool job_cpus_shares_fn(void *arg, uint32_t job, uint32_t step);
  * @thread any
  */
 int64_t job_cpus_free(uint32_t job, job_cpus_shares_fn *shares, void *arg);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The nodes that a job has now, and those that its steps use, from slurmctld.
  */
-#ifndef MUSTER_SLURM_JOB_NODES_H
-#define MUSTER_SLURM_JOB_NODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ char *job_nodes_idle(const struct job_nodes *nodes, uint32_t cpus, uint32_t *n);
 struct job_node *job_nodes_find(const struct job_nodes *nodes, const char *name);
 
 void job_nodes_free(struct job_nodes *nodes);
-
-#endif

@@ -3,8 +3,7 @@
  * Ends the step when it cannot be served, from a thread of its own: slurmctld takes its time to
  * answer, or does not answer at all, and nothing else waits for it.
  */
-#ifndef MUSTER_SLURM_KILLER_H
-#define MUSTER_SLURM_KILLER_H
+#pragma once
 
 #include "plugins/slurm/facts.h"
 
@@ -29,5 +28,3 @@ struct killer *killer_start(const struct facts *facts, const struct pollfd *task
  * @thread slurmstepd's main thread
  */
 void killer_stop(struct killer *killer, unsigned wait_s);
-
-#endif

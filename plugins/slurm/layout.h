@@ -2,8 +2,7 @@
 /** @file
  * Which ranks run on which node of the step, all its components together, from slurmctld.
  */
-#ifndef MUSTER_SLURM_LAYOUT_H
-#define MUSTER_SLURM_LAYOUT_H
+#pragma once
 
 #include "common/util/err.h"
 #include "plugins/slurm/facts.h"
@@ -17,5 +16,3 @@
  * @thread slurmstepd's main thread, in prefork
  */
 int layout_read(struct facts *facts, char *const *env, struct err *err);
-
-#endif

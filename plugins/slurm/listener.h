@@ -2,8 +2,7 @@
 /** @file
  * The Unix socket in slurmd's spool directory that messages from other nodes arrive at.
  */
-#ifndef MUSTER_SLURM_LISTENER_H
-#define MUSTER_SLURM_LISTENER_H
+#pragma once
 
 #include "common/util/err.h"
 #include "plugins/slurm/facts.h"
@@ -32,5 +31,3 @@ void listener_close(struct listener *listener);
 
 /** Removes it, then closes. */
 void listener_remove(struct listener *listener);
-
-#endif

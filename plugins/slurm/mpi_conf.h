@@ -6,8 +6,7 @@
  * header and differ between releases. Keys that no plugin declares it passes over in silence. So we
  * look ourselves for keys that an admin may have put there in good faith.
  */
-#ifndef MUSTER_SLURM_MPI_CONF_H
-#define MUSTER_SLURM_MPI_CONF_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -18,5 +17,3 @@
  * @thread any; in slurmctld, slurmd and slurmstepd
  */
 int mpi_conf_check(struct err *err);
-
-#endif

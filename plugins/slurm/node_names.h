@@ -3,8 +3,7 @@
  * Names of nodes as one text.
  * @thread any
  */
-#ifndef MUSTER_SLURM_NODE_NAMES_H
-#define MUSTER_SLURM_NODE_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool node_names_is_one(const char *name, size_t max);
 /** Writes "c07-c31, login1", in the order of prefixes and numbers, and "..." where it is too long.
  * @param names put into that order */
 void node_names_text(char **names, size_t n, char *buf, size_t cap);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Which file this process runs.
  */
-#ifndef MUSTER_SLURM_OWN_PROGRAM_H
-#define MUSTER_SLURM_OWN_PROGRAM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
  * @param path at least PATH_MAX bytes; also set when no such program is there any more
  * @return 0, or an error number: the kernel does not say @thread any */
 int own_program(char *path, size_t cap);
-
-#endif

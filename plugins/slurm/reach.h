@@ -2,12 +2,9 @@
 /** @file
  * How a program comes to the nodes of a step under Slurm.
  */
-#ifndef MUSTER_SLURM_REACH_H
-#define MUSTER_SLURM_REACH_H
+#pragma once
 
 #include "common/status/reach.h"
 
 /** struct place's function: by srun, beside the step. */
 int slurm_reach(const char *step, struct reach *reach, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * What agent_resize.c says to Slurm's commands, and what these say.
  * @thread any
  */
-#ifndef MUSTER_SLURM_RESIZE_WORDS_H
-#define MUSTER_SLURM_RESIZE_WORDS_H
+#pragma once
 
 #include "plugins/slurm/alloc_wire.h"
 #include "plugins/slurm/job_nodes.h"
@@ -43,5 +42,3 @@ uint32_t resize_expander(const char *text);
 /** Why there is no change, by what a command has printed. @param late its time was over
  * @param why becomes a clause */
 enum rm_alloc_result resize_reason(const char *text, bool late, char *why, size_t cap);
-
-#endif

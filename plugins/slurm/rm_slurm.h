@@ -4,8 +4,7 @@
  * rm_slurm.c, of which
  * each calls only those before it.
  */
-#ifndef MUSTER_SLURM_RM_SLURM_H
-#define MUSTER_SLURM_RM_SLURM_H
+#pragma once
 
 #include "common/handoff/worker.h"
 #include "common/transport/rm.h"
@@ -206,5 +205,3 @@ void ender_show(struct rm *rm, const char *line);
  * this waits for longer. Then the other servers whose tasks live try. @thread the loop's
  */
 void ender_join(struct rm *rm, int64_t by);
-
-#endif

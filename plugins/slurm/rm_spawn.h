@@ -4,8 +4,7 @@
  * them: srun's agent makes them.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SLURM_RM_SPAWN_H
-#define MUSTER_SLURM_RM_SPAWN_H
+#pragma once
 
 #include "common/handoff/handoff.h"
 #include "common/transport/rm.h"
@@ -28,5 +27,3 @@ void spawns_started(struct slurm_spawns *s, const struct rm_spawn_news *news);
 /** No news comes any more. @param by now_ms() until which threads may take to end
  * @return whether all have. NULL is fine */
 bool spawns_close(struct slurm_spawns *s, int64_t by);
-
-#endif

@@ -6,8 +6,7 @@
  * given up may come back with the step that it still has. Each run is told by when slurmctld
  * started it.
  */
-#ifndef MUSTER_SLURM_RUN_H
-#define MUSTER_SLURM_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ char *step_run_list(const struct step_run *runs, uint32_t n);
 
 /** @param list moved behind the run that it begins with @return that run, or none: all zero */
 struct step_run step_run_next(const char **list);
-
-#endif

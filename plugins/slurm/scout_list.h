@@ -3,8 +3,7 @@
  * The steps of this user, as slurmctld lists them.
  * @thread all of it: the scout's, but for scout_list_free()
  */
-#ifndef MUSTER_SLURM_SCOUT_LIST_H
-#define MUSTER_SLURM_SCOUT_LIST_H
+#pragma once
 
 #include "plugins/slurm/rm_slurm.h"
 
@@ -41,5 +40,3 @@ int scout_by_age(const void *left, const void *right);
 
 /** @thread the loop's, after the scout's has ended, besides the scout's */
 void scout_list_free(struct scout *scout);
-
-#endif

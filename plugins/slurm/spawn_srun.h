@@ -2,8 +2,7 @@
 /** @file
  * srun's command line, environment and descriptors for a spawned step.
  */
-#ifndef MUSTER_SLURM_SPAWN_SRUN_H
-#define MUSTER_SLURM_SPAWN_SRUN_H
+#pragma once
 
 #include "common/launch/spawn_wire.h"
 
@@ -41,5 +40,3 @@ char **spawn_argv(const struct spawn_place *place, const struct spawn_order *ord
                   enum spawn_cpus cpus);
 char **spawn_env(const struct spawn_place *place, const struct spawn_order *order);
 void spawn_list_free(char **list);
-
-#endif

@@ -3,8 +3,7 @@
  * Has slurmctld end a step, and tries until it has ended: for the thread in slurmstepd that does so
  * when muster-server has died (killer.h), and for that in muster-server.
  */
-#ifndef MUSTER_SLURM_STEP_END_H
-#define MUSTER_SLURM_STEP_END_H
+#pragma once
 
 #include "plugins/slurm/run.h"
 
@@ -45,5 +44,3 @@ struct step_end {
  * @return whether the step has ended; false: @p end->pause gave up
  * @thread one that may wait */
 bool step_end(const struct step_end *end);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * How a task ended, which slurmstepd reaps.
  */
-#ifndef MUSTER_SLURM_TASK_END_H
-#define MUSTER_SLURM_TASK_END_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ struct task_end {
  * @return how it ended
  * @thread any; may wait for a tenth of a second */
 struct task_end task_end_of(int pidfd);
-
-#endif

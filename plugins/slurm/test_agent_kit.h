@@ -3,8 +3,7 @@
  * What the tests of the agent in srun share: the agent, by its own functions, with Slurm and munged
  * played (test_munge.h), and strangers that call it.
  */
-#ifndef MUSTER_SLURM_TEST_AGENT_KIT_H
-#define MUSTER_SLURM_TEST_AGENT_KIT_H
+#pragma once
 
 #include "common/transport/rm.h"
 #include "plugins/slurm/agent_wire.h"
@@ -42,5 +41,3 @@ int tell_why(enum rm_cause cause, unsigned status, const char *why);
 int stranger(void);
 
 void put_status(struct wire_out *out, uint32_t type, uint32_t cause, uint32_t status);
-
-#endif

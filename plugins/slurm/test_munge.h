@@ -2,8 +2,7 @@
 /** @file
  * munged, played for tests: a credential is a number, and what is in it stands in a table.
  */
-#ifndef MUSTER_SLURM_TEST_MUNGE_H
-#define MUSTER_SLURM_TEST_MUNGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -21,5 +20,3 @@ extern struct munge {
     _Atomic uid_t writer; /**< whose credentials it makes */
     _Atomic uid_t reader; /**< for whom; 0: for the writer */
 } munge;
-
-#endif

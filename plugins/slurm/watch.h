@@ -2,8 +2,7 @@
 /** @file
  * Watches the server and the tasks while the step runs.
  */
-#ifndef MUSTER_SLURM_WATCH_H
-#define MUSTER_SLURM_WATCH_H
+#pragma once
 
 #include "common/launch/door.h"
 #include "common/launch/handshake.h"
@@ -59,5 +58,3 @@ void watch_refused(const struct watch *watch, const char *why);
 /** Ends the thread and the server, and the step if that has died unnoticed and in use. Frees
  * @p watch, which may be NULL. */
 void watch_stop(struct watch *watch);
-
-#endif

@@ -9,8 +9,7 @@
  * libflux-core as the boot message's "preload" says. The assertions at the end hold for whichever
  * definitions were read, ours or Flux's own, and so compare them.
  */
-#ifndef MUSTER_FLUX_ABI_H
-#define MUSTER_FLUX_ABI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -156,5 +155,3 @@ _Static_assert(sizeof(struct flux_msg_handler_spec) == 32 &&
                    offsetof(struct flux_msg_handler_spec, cb) == 16 &&
                    offsetof(struct flux_msg_handler_spec, rolemask) == 24,
                "struct flux_msg_handler_spec");
-
-#endif

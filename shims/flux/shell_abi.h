@@ -3,8 +3,7 @@
  * What a plugin of Flux's job shell uses, declared by hand as in flux_abi.h; shell_check.c has the
  * compiler compare it with the real headers. The functions are flux-shell's own and libflux-core's.
  */
-#ifndef MUSTER_FLUX_SHELL_ABI_H
-#define MUSTER_FLUX_SHELL_ABI_H
+#pragma once
 
 #include "shims/flux/flux_abi.h"
 
@@ -70,5 +69,3 @@ _Static_assert(FLUX_POLLIN == 1 && FLUX_POLLOUT == 2, "events of a watcher");
 _Static_assert(FLUX_SHELL_ERROR == 3 && FLUX_SHELL_WARN == 4 && FLUX_SHELL_DEBUG == 6 &&
                    FLUX_SHELL_TRACE == 7,
                "levels of the shell's log");
-
-#endif

@@ -5,8 +5,7 @@
  * may be missing: a shell that starts no jobs, as musterrun's, has none of them. Not to be read
  * together with json-c's headers, which have other functions of some of these names.
  */
-#ifndef MUSTER_FLUX_SHELL_JOBS_ABI_H
-#define MUSTER_FLUX_SHELL_JOBS_ABI_H
+#pragma once
 
 #include "shims/flux/shell_abi.h"
 
@@ -69,5 +68,3 @@ json_t *json_object_iter_value(void *iter);
 _Static_assert(FLUX_KVS_APPEND == 32 && FLUX_JOB_EVENT_WATCH_WAITCREATE == 1 &&
                    JSON_ENCODE_ANY == 0x200,
                "flags of texts");
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What differs between Slurm's releases, behind one interface: release.c makes a struct for each.
  */
-#ifndef MUSTER_SLURM_RELEASE_H
-#define MUSTER_SLURM_RELEASE_H
+#pragma once
 
 #include "shims/slurm/slurm_abi.h"
 
@@ -33,5 +32,3 @@ const struct slurm_release *slurm_release(void);
 
 /** @return one that this muster knows, the oldest first, or NULL behind the last */
 const struct slurm_release *slurm_release_known(unsigned i);
-
-#endif

@@ -11,8 +11,7 @@
  * source tags, the first and the last of each release; 64 bits, since Slurm runs on nothing else
  * any more. Never take them from slurm_raw.h.
  */
-#ifndef MUSTER_SLURM_RELEASES_H
-#define MUSTER_SLURM_RELEASES_H
+#pragma once
 
 /*  A row's columns:
  *
@@ -41,5 +40,3 @@
         40, 88, 96, 112, 264, 304, 116, 144, 176, 296, BY_ID)                                      \
     ROW(26.05, 0x1a05, 45, 24, 8, 80, 32, 40, 32, 56, 32, ID_SIG_FLAGS, slurm_free_conf, 32, 40,   \
         88, 96, 112, 264, 312, 124, 152, 184, 304, BY_ID)
-
-#endif

@@ -9,8 +9,7 @@
  * plugin (srun, slurmctld, slurmd, slurmstepd all carry them), or from the libslurm that
  * muster-server has loaded.
  */
-#ifndef MUSTER_SLURM_ABI_H
-#define MUSTER_SLURM_ABI_H
+#pragma once
 
 #include <pwd.h>
 #include <stdbool.h>
@@ -238,5 +237,3 @@ long slurm_abi_api_version(void) SLURM_ABI_NAME(slurm_api_version);
 /** The version of the process's Slurm, as SLURM_VERSION_NUMBER; 0: not found, and then Slurm does
  * not use the plugin. Of the plugin alone. */
 uint32_t slurm_abi_version(void);
-
-#endif

@@ -7,8 +7,7 @@
  * include it; all others use slurm_abi.h. abi_check.c compares what the public headers have with
  * it, and abi_layout.c the sizes and offsets of every release as releases.h has them.
  */
-#ifndef MUSTER_SLURM_RAW_H
-#define MUSTER_SLURM_RAW_H
+#pragma once
 
 #include "shims/slurm/releases.h"
 #include "shims/slurm/slurm_abi.h"
@@ -281,5 +280,3 @@ static inline struct slurm_raw_step_id slurm_raw_step_id(uint32_t job, uint32_t 
 {
     return (struct slurm_raw_step_id){.job_id = job, .step_het_comp = het_comp, .step_id = step};
 }
-
-#endif

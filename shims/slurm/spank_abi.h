@@ -3,8 +3,7 @@
  * What a SPANK plugin needs of Slurm's spank.h. abi_check.c compares it with the real one.
  * @thread any
  */
-#ifndef MUSTER_SHIMS_SLURM_SPANK_ABI_H
-#define MUSTER_SHIMS_SLURM_SPANK_ABI_H
+#pragma once
 
 /** Slurm's handle of a plugin; spank.h calls the pointer spank_t. */
 struct spank_abi;
@@ -24,5 +23,3 @@ struct spank_abi_option {
 int spank_abi_option_register(
     struct spank_abi *spank,
     const struct spank_abi_option *option) __asm__("spank_option_register");
-
-#endif

@@ -6,8 +6,7 @@
  * between these two, so a run with the same seed treats the same messages alike, whatever the order
  * in which threads come.
  */
-#ifndef MUSTER_STANDIN_FAULTS_H
-#define MUSTER_STANDIN_FAULTS_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -104,5 +103,3 @@ static inline uint64_t faults_mix(uint64_t x)
 
 /** A line each: what was done how often. */
 void faults_report(const struct faults *faults, FILE *out);
-
-#endif

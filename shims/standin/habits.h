@@ -3,8 +3,7 @@
  * What users of mpirun and srun are used to: hosts, several programs, and options that musterrun
  * has under another name, or has no use for.
  */
-#ifndef MUSTER_STANDIN_HABITS_H
-#define MUSTER_STANDIN_HABITS_H
+#pragma once
 
 #include "shims/standin/run.h"
 
@@ -42,5 +41,3 @@ char **program_of(const struct run *run, uint32_t rank);
 
 /** Says what is meant by an option that is none. @param given as it stands on the command line */
 void option_unknown(const char *given, const struct option *known);
-
-#endif

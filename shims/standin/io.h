@@ -3,8 +3,7 @@
  * Standard input, output and error of the tasks, which are pipes to musterrun's first process.
  * A rank is one that the caller has checked.
  */
-#ifndef MUSTER_STANDIN_IO_H
-#define MUSTER_STANDIN_IO_H
+#pragma once
 
 #include "common/util/err.h"
 #include "shims/standin/standin.h"
@@ -71,5 +70,3 @@ void io_finish(struct io *io);
 /** A program of its own: prints what the tasks of a run print from now on, each line with "RANK: "
  * in front. @param path printers.h @return its status */
 int io_print(const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * State of musterrun's first process. Private to launcher.c, which starts and ends it, and
  * events.c, its loop.
  */
-#ifndef MUSTER_STANDIN_LAUNCHER_H
-#define MUSTER_STANDIN_LAUNCHER_H
+#pragma once
 
 #include "shims/standin/run.h"
 
@@ -50,5 +49,3 @@ void launcher_serve(struct launcher *launcher);
 
 /** Kills the tasks of all nodes. */
 void launcher_kill_tasks(struct launcher *launcher);
-
-#endif

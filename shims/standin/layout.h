@@ -2,8 +2,7 @@
 /** @file
  * Which node each rank is on.
  */
-#ifndef MUSTER_STANDIN_LAYOUT_H
-#define MUSTER_STANDIN_LAYOUT_H
+#pragma once
 
 #include "shims/standin/standin.h"
 
@@ -23,5 +22,3 @@ int layout_nodes(struct standin_step *step, const uint32_t *node_of, const uint3
 /** The step's nodes are the job's. @param slots processors of each; 0: as many as it has tasks, and
  * no limit @return 0, or -1: out of memory */
 int layout_cpus(struct standin_step *step, uint32_t slots);
-
-#endif

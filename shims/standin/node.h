@@ -5,8 +5,7 @@
  * It goes on when the first process is killed: it kills its tasks then, and takes the directory
  * away.
  */
-#ifndef MUSTER_STANDIN_NODE_H
-#define MUSTER_STANDIN_NODE_H
+#pragma once
 
 #include "shims/standin/run.h"
 
@@ -57,5 +56,3 @@ void task_open(struct node *node, uint32_t slot);
 
 /** Becomes the program. @thread the same */
 _Noreturn void task_exec(struct run *run, uint32_t rank);
-
-#endif

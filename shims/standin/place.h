@@ -2,11 +2,8 @@
 /** @file
  * Where musterrun makes directories, for muster-status.
  */
-#ifndef MUSTER_STANDIN_PLACE_H
-#define MUSTER_STANDIN_PLACE_H
+#pragma once
 
 #include "common/status/place.h"
 
 extern const struct place standin_place;
-
-#endif

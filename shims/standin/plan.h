@@ -3,8 +3,7 @@
  * The step that follows from the command line: how many tasks and nodes it has, and which task is
  * where.
  */
-#ifndef MUSTER_STANDIN_PLAN_H
-#define MUSTER_STANDIN_PLAN_H
+#pragma once
 
 #include "shims/standin/habits.h"
 #include "shims/standin/run.h"
@@ -30,5 +29,3 @@ int plan(struct numbers *numbers, char **programs);
 
 /** Says what is wrong with an option. @return EXIT_USAGE */
 int plan_wrong(const char *what, const char *value, const char *expected);
-
-#endif

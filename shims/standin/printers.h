@@ -5,8 +5,7 @@
  * tasks wait when it does not take it, and after GIVE_UP_MS it is let go.
  * @thread the first process's only one
  */
-#ifndef MUSTER_STANDIN_PRINTERS_H
-#define MUSTER_STANDIN_PRINTERS_H
+#pragma once
 
 #include "shims/standin/standin.h"
 
@@ -42,5 +41,3 @@ void printers_say(struct printers *p, uint32_t rank, int which, const char *data
 
 /** The programs end by it. */
 void printers_close(struct printers *p);
-
-#endif

@@ -3,8 +3,7 @@
  * Processes by their parents. A process that holds children, as a subreaper, finds all that they
  * leave behind.
  */
-#ifndef MUSTER_STANDIN_PROCS_H
-#define MUSTER_STANDIN_PROCS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -26,5 +25,3 @@ void procs_signal_group(int sig);
 /** Kills our children but the @p nkeep in @p keep, those too that we inherit from them, and reaps
  * them. @param ms bound */
 void procs_kill_children(const pid_t *keep, size_t nkeep, int ms);
-
-#endif

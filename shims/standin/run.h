@@ -2,8 +2,7 @@
 /** @file
  * One run of musterrun: what its command line says, and the parts that its processes share.
  */
-#ifndef MUSTER_STANDIN_RUN_H
-#define MUSTER_STANDIN_RUN_H
+#pragma once
 
 #include "shims/standin/faults.h"
 #include "shims/standin/io.h"
@@ -100,5 +99,3 @@ int options_read(struct run *run, int argc, char **argv);
 
 /** All of a run, from the first process. @return the exit status */
 int launcher_run(struct run *run);
-
-#endif

@@ -6,8 +6,7 @@
  * Every process of a run but servers and tasks holds the lock in it. A directory whose lock is
  * free belongs to a run that was killed with all its processes; the next run removes it.
  */
-#ifndef MUSTER_STANDIN_RUNDIR_H
-#define MUSTER_STANDIN_RUNDIR_H
+#pragma once
 
 #include "common/util/err.h"
 #include "shims/standin/standin.h"
@@ -35,5 +34,3 @@ void rundir_remove(const struct standin_step *step);
 /** Removes the directory of a node and, after the last one, the run's. The processes of the nodes
  * call it, in case the first process was killed. */
 void rundir_remove_node(const struct standin_step *step, const struct standin_node *node);
-
-#endif

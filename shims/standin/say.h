@@ -2,8 +2,7 @@
 /** @file
  * musterrun's own messages, to standard error. @thread any
  */
-#ifndef MUSTER_STANDIN_SAY_H
-#define MUSTER_STANDIN_SAY_H
+#pragma once
 
 #include "shims/standin/standin.h"
 
@@ -23,5 +22,3 @@ void say(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define say_error(...) say(SAY_ERROR, __VA_ARGS__)
 #define say_info(...) say(SAY_INFO, __VA_ARGS__)
 #define say_debug(...) say(SAY_DEBUG, __VA_ARGS__)
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What musterrun runs: a step of Slurm, or a job of Flux.
  */
-#ifndef MUSTER_STANDIN_H
-#define MUSTER_STANDIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct standin_step {
     bool limited;       /**< a step that needs more of them is refused */
     int verbose;        /**< 0: errors, 1: information, 2: debug lines */
 };
-
-#endif

@@ -17,8 +17,7 @@
  * | meet.c | processes that form groups, connect and fence over steps |
  * | end.c | what has to hold at the end |
  */
-#ifndef MUSTER_CI_HOLDERS_H
-#define MUSTER_CI_HOLDERS_H
+#pragma once
 
 #include "ci/campaign.d/holders/seed.h"
 #include "ci/loopback/loopback.h"
@@ -248,5 +247,3 @@ void meet_free(struct world *world);
 
 /** What holds when all has settled. */
 void holders_end(struct world *world);
-
-#endif

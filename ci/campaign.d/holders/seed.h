@@ -2,13 +2,10 @@
 /** @file
  * The campaign of jobs that meet, as its program sees it; holders.h has the rest.
  */
-#ifndef MUSTER_CI_HOLDERS_SEED_H
-#define MUSTER_CI_HOLDERS_SEED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /** Runs a seed. @return whether every invariant held */
 bool holders_seed(uint64_t seed, bool verbose);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What muster-server does when an admin starts it by hand.
  */
-#ifndef MUSTER_SERVER_CHECK_H
-#define MUSTER_SERVER_CHECK_H
+#pragma once
 
 /**
  * Runs by arguments: --check, --help or --version.
@@ -11,5 +10,3 @@
  * @return exit status: 0, 1 for settings that are not right, 2 for wrong arguments
  */
 int check_main(int argc, char **argv);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What the launcher says on the control socket: boot.h.
  */
-#ifndef MUSTER_SERVER_CONTROL_H
-#define MUSTER_SERVER_CONTROL_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -14,5 +13,3 @@ void control_ready(evutil_socket_t fd, short what, void *arg);
 /** The task in @p slot is gone, for this server. @param sig signal number, or 0 @param code exit
  * code @thread the loop's */
 void control_task_gone(struct server *server, uint32_t slot, uint32_t sig, uint32_t code);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * The parts of a server that know neither PMIx nor the RM, and what they ask of it.
  */
-#ifndef MUSTER_SERVER_CORE_H
-#define MUSTER_SERVER_CORE_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -11,5 +10,3 @@
  * @return 0, or -1 with the reason in @p err; server_close() frees them either way
  * @thread the loop's */
 int core_open(struct server *server, struct err *err);
-
-#endif

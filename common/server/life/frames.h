@@ -4,8 +4,7 @@
  * to the engine, the questions and the link; each is described there.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_FRAMES_H
-#define MUSTER_SERVER_FRAMES_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -32,5 +31,3 @@ void frames_deliver_said(struct server *server, uint32_t speaker, const void *me
 
 /** @return a server's name, for the log; borrowed */
 const char *frames_name(void *arg, uint32_t node);
-
-#endif

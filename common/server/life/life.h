@@ -3,8 +3,7 @@
  * The life of a server, from its boot message to its end.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_LIFE_H
-#define MUSTER_SERVER_LIFE_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -36,5 +35,3 @@ void server_leave(struct server *server, unsigned ms);
 
 /** Frees all. @thread the loop's */
 void server_close(struct server *server);
-
-#endif

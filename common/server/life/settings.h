@@ -2,8 +2,7 @@
 /** @file
  * The settings that are in force in a server: where each is from, and what is shown of them.
  */
-#ifndef MUSTER_SERVER_SETTINGS_H
-#define MUSTER_SERVER_SETTINGS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -15,5 +14,3 @@
  * @thread the loop's, before it runs
  */
 int server_settings(struct server *server, struct err *err);
-
-#endif

@@ -9,8 +9,7 @@
  * waits for that node, the user is told so.
  * @thread the loop's, all of it
  */
-#ifndef MUSTER_SERVER_AGREED_H
-#define MUSTER_SERVER_AGREED_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -42,5 +41,3 @@ void agreed_hand_over(struct server *server);
 bool agreed_leave(struct server *server);
 
 void agreed_close(struct server *server);
-
-#endif

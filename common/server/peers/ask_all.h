@@ -6,8 +6,7 @@
  * directly.
  * @thread the loop's, all of it
  */
-#ifndef MUSTER_SERVER_ASK_ALL_H
-#define MUSTER_SERVER_ASK_ALL_H
+#pragma once
 
 #include "common/transport/ask.h"
 
@@ -28,5 +27,3 @@ void ask_all(struct server *server, enum ask_topic topic, const void *body, size
 /** view_env.answer of the server @p arg. */
 int32_t ask_all_serve(void *arg, uint32_t origin, const void *text, size_t len,
                       struct wire_out *out);
-
-#endif

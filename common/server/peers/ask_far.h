@@ -9,8 +9,7 @@
  *
  * @thread the loop's, all of it
  */
-#ifndef MUSTER_SERVER_ASK_FAR_H
-#define MUSTER_SERVER_ASK_FAR_H
+#pragma once
 
 #include "common/server/peers/ask_all.h"
 
@@ -24,5 +23,3 @@ void ask_far(struct server *server, const struct nspace *ns, enum ask_topic topi
 
 /** Serves ASK_FAR; @p arg is the server. */
 void ask_far_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
-
-#endif

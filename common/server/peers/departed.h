@@ -7,8 +7,7 @@
  * server counts as gone a moment later. What waits for it then fails with the status that it would
  * have given, as its tasks have ended. @thread the loop's, all of it
  */
-#ifndef MUSTER_SERVER_DEPARTED_H
-#define MUSTER_SERVER_DEPARTED_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -27,5 +26,3 @@ void departed_ended(struct server *server, uint32_t node);
 
 /** Forgets the servers whose time has not come. */
 void departed_free(struct server *server);
-
-#endif

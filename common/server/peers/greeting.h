@@ -7,13 +7,10 @@
  * step counts as lost.
  * @thread the loop's
  */
-#ifndef MUSTER_SERVER_GREETING_H
-#define MUSTER_SERVER_GREETING_H
+#pragma once
 
 #include "common/transport/wire.h"
 
 /* link_env's; @p arg is the server */
 void greeting_write(void *arg, uint32_t node, struct wire_out *greeting);
 bool greeting_fits(void *arg, uint32_t from, const void *greeting, size_t len);
-
-#endif

@@ -2,13 +2,10 @@
 /** @file
  * What listen() does besides, which is accept.c's in this process.
  */
-#ifndef MUSTER_SERVER_ACCEPT_H
-#define MUSTER_SERVER_ACCEPT_H
+#pragma once
 
 #include <stdbool.h>
 
 /** Whether a socket that listens from now on leaves each connection to the kernel until its client
  * has said something. @thread any */
 void accept_defer(bool on);
-
-#endif

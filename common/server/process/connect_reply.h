@@ -15,8 +15,7 @@
  * has from 7.0 on in the place of shmem2, finds that out by itself. A libpmix with shmem2 that does
  * not come here for both is left alone, and its clients have to ask for these keys.
  */
-#ifndef MUSTER_SERVER_CONNECT_REPLY_H
-#define MUSTER_SERVER_CONNECT_REPLY_H
+#pragma once
 
 #include <event2/event.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ void connect_reply_end(void);
 /** For event_assign(): libpmix has its own thread make the answer. @param callback what that thread
  * calls; may be changed, with @p arg */
 void connect_reply_shift(evutil_socket_t fd, short events, event_callback_fn *callback, void **arg);
-
-#endif

@@ -26,8 +26,7 @@
  * We know the connection's descriptor, as libpmix calls event_assign() for it after the upcall
  * client_connected, in the same thread. It calls shutdown() when it closes a connection.
  */
-#ifndef MUSTER_SERVER_CONNS_H
-#define MUSTER_SERVER_CONNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ bool conns_finalized(uint32_t slot, pid_t pid);
  * the place of libpmix's. @thread any */
 void conns_assigned(struct event *ev, int fd, short events, event_callback_fn *callback,
                     void **arg);
-
-#endif

@@ -2,13 +2,10 @@
 /** @file
  * The last words of a server that crashes.
  */
-#ifndef MUSTER_SERVER_CRASH_H
-#define MUSTER_SERVER_CRASH_H
+#pragma once
 
 /** From now on a signal that ends the server for a fault of its own is told on standard error,
  * which the launcher carries on.
  * @param who step and node
  * @thread main, before others begin */
 void crash_open(const char *who);
-
-#endif

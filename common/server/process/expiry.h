@@ -5,8 +5,7 @@
  * Once libpmix has handed a call up, the engine counts its deadline. Releases before 7 have a timer
  * of their own run on, which would answer the call a second time.
  */
-#ifndef MUSTER_SERVER_EXPIRY_H
-#define MUSTER_SERVER_EXPIRY_H
+#pragma once
 
 /**
  * A call has been handed up: libpmix's timer for it does not run out any more, whether it was set
@@ -15,5 +14,3 @@
  * @thread PMIx's
  */
 void expiry_handed_up(const void *cbdata);
-
-#endif

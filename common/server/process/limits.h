@@ -7,8 +7,7 @@
  * ends; the launcher's plugin shows that to the user and ends the step, as for any server that
  * dies.
  */
-#ifndef MUSTER_SERVER_LIMITS_H
-#define MUSTER_SERVER_LIMITS_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -60,5 +59,3 @@ unsigned limits_held(uint32_t ntasks, bool spawned);
 
 /** Ends the process, as no descriptor is left for a connection. @thread any */
 void limits_no_descriptors(void) __attribute__((noreturn));
-
-#endif

@@ -3,8 +3,7 @@
  * The last seconds of this process: libpmix may hang in its end, and no launcher may be left that
  * would kill us and remove the directory.
  */
-#ifndef MUSTER_SERVER_OVERDUE_H
-#define MUSTER_SERVER_OVERDUE_H
+#pragma once
 
 /** Removes the server's directory with all that is in it. The launcher does so too, unless it was
  * killed. A directory that is gone already is no error.
@@ -22,5 +21,3 @@ void overdue_start(const char *tmpdir, unsigned ms);
 
 /** Returns only if the time is not over. @thread the loop's, after overdue_start() */
 void overdue_stop(void);
-
-#endif

@@ -17,8 +17,7 @@
  *
  * The same list of connections says whether one of them is congested.
  */
-#ifndef MUSTER_SERVER_ROUNDS_H
-#define MUSTER_SERVER_ROUNDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ void rounds_left(int fd);
  * ROUNDS_SETTLE_MS ago, as libpmix may not have told whose it was @thread any, while libpmix runs
  */
 bool rounds_congested(void);
-
-#endif

@@ -9,8 +9,7 @@
  * Nothing here allocates by itself but opendir(), and nothing takes a lock of stdio's: it is called
  * within a call that asks for memory.
  */
-#ifndef MUSTER_SERVER_SHARE_H
-#define MUSTER_SERVER_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ struct share share_look(uid_t uid, const char *name, uint64_t base);
 /** @return bytes that this process may write to and does not share, 0: not known. @thread any
  */
 uint64_t share_own(void);
-
-#endif

@@ -14,8 +14,7 @@
  * What the processes print and read may go to, and come from, a process of that step: streams.h.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_EXECS_H
-#define MUSTER_SERVER_EXECS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -41,5 +40,3 @@ bool execs_await_why(const struct server *server);
 
 /** Closes the socket of the processes, their connections and streams. */
 void execs_close(struct server *server);
-
-#endif

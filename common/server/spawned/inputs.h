@@ -12,8 +12,7 @@
  * piece is in memory. A piece of no bytes is the end of file.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_INPUTS_H
-#define MUSTER_SERVER_INPUTS_H
+#pragma once
 
 #include <event2/event.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ void inputs_end(struct inputs *inputs);
 
 /** Ends them as well. */
 void inputs_free(struct inputs *inputs);
-
-#endif

@@ -16,8 +16,7 @@
  * Any other failure, as when the process there has ended, is for good: so does all that follows.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_OUTPUTS_H
-#define MUSTER_SERVER_OUTPUTS_H
+#pragma once
 
 #include "common/launch/plan.h"
 #include "common/transport/ask.h"
@@ -87,5 +86,3 @@ bool outputs_busy(const struct outputs *outputs, bool home);
 /** Sends no piece to the home any more: what is left goes to the own output, as far as that takes
  * it at once. */
 void outputs_free(struct outputs *outputs);
-
-#endif

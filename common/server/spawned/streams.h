@@ -4,8 +4,7 @@
  * the step that has spawned them: joins outputs.h and inputs.h with the server.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STREAMS_H
-#define MUSTER_SERVER_STREAMS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -40,5 +39,3 @@ bool streams_print(const struct server *server, bool home);
 bool streams_join(const struct server *server, const char *nspace);
 
 void streams_free(struct streams *streams);
-
-#endif

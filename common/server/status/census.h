@@ -3,8 +3,7 @@
  * What a server knows of its own node's tasks and memory, taken for each question: see
  * docs/keys.md, "Queries". Other servers get it in the answer to ASK_QUERY.
  */
-#ifndef MUSTER_SERVER_CENSUS_H
-#define MUSTER_SERVER_CENSUS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -56,5 +55,3 @@ void census_write(const struct census *census, unsigned parts, struct wire_out *
 int census_read(struct census *census, unsigned parts, struct wire_in *in);
 
 void census_free(struct census *census);
-
-#endif

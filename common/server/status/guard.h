@@ -10,8 +10,7 @@
  * stopped and were not before, and has them go on.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_GUARD_H
-#define MUSTER_SERVER_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ struct guard *guard_begin(struct guards *guards);
 
 /** A tool has ended. @param well it has said that it has stopped nothing, or let all go on */
 void guard_end(struct guard *guard, bool well);
-
-#endif

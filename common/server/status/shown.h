@@ -6,8 +6,7 @@
  * (PMIx_Log), or whose failure is told only by a line, waits until the launcher has taken the line.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_SHOWN_H
-#define MUSTER_SERVER_SHOWN_H
+#pragma once
 
 #include "common/util/timers.h"
 
@@ -30,5 +29,3 @@ void shown_forget(struct shown_wait *wait);
 
 /** The launcher has taken what was logged before the first @p n questions. */
 void shown_take(struct server *server, uint32_t n);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Reports of what has waited for stall_report seconds: to the log, and the first one to the user.
  */
-#ifndef MUSTER_SERVER_STALLED_H
-#define MUSTER_SERVER_STALLED_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -31,5 +30,3 @@ void stalled_operation(void *server, uint64_t s, const char *text, const uint32_
 
 /** Takes another server's first report. @thread the loop's */
 void stalled_receive(struct server *server, const void *body, size_t len);
-
-#endif

@@ -12,8 +12,7 @@
  * nothing here touches.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STATUS_H
-#define MUSTER_SERVER_STATUS_H
+#pragma once
 
 #include "common/transport/wire.h"
 
@@ -66,5 +65,3 @@ int32_t status_answer(struct server *server, struct wire_out *out);
 
 /** Closes all; view_mute() was called before. */
 void status_close(struct status *status);
-
-#endif

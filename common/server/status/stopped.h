@@ -14,8 +14,7 @@
  *
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STOPPED_H
-#define MUSTER_SERVER_STOPPED_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -56,5 +55,3 @@ void stopped_said(struct server *server, uint32_t from, const void *body, size_t
 void stopped_serve(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
 
 void stopped_close(struct server *server);
-
-#endif

@@ -3,8 +3,7 @@
  * What the tests of the state share: a server without libpmix and without a back end, on a clock
  * that stands still, whose frames go nowhere.
  */
-#ifndef MUSTER_SERVER_TEST_STATUS_KIT_H
-#define MUSTER_SERVER_TEST_STATUS_KIT_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -45,5 +44,3 @@ void kit_assert_text(json_object *o, const char *path, const char *text);
 
 /** Asserts that a field is this number. */
 void kit_assert_number(json_object *o, const char *path, double number);
-
-#endif

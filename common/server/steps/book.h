@@ -13,8 +13,7 @@
  * unknown to it.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_BOOK_H
-#define MUSTER_SERVER_BOOK_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 
@@ -89,5 +88,3 @@ struct book_entry *book_take(struct book *book, const char *nspace, bool *was_op
 
 void book_drop(struct book_entry *entry);
 void book_free(struct book *book);
-
-#endif

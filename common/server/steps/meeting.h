@@ -4,8 +4,7 @@
  * namespaces and the resource manager.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_MEETING_H
-#define MUSTER_SERVER_MEETING_H
+#pragma once
 
 #include "common/holder/holder.h"
 #include "common/server/server.h"
@@ -21,5 +20,3 @@ void meeting_describe(const char *node, const void *body, size_t len, char *buf,
 
 /** Has the session's publishers in @p set known to libpmix, as far as they are known here. */
 void meeting_register(struct server *server, const struct procset *set);
-
-#endif

@@ -9,8 +9,7 @@
  * SEEK_SELF_MS, as the speaker may be late or lost.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_SEEK_H
-#define MUSTER_SERVER_SEEK_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 #include "common/util/timers.h"
@@ -63,5 +62,3 @@ void seeks_close(struct seeks *seeks);
 
 /** Closed before. */
 void seeks_free(struct seeks *seeks);
-
-#endif

@@ -5,8 +5,7 @@
  * of two sets of one name, the set that was known first counts.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_SETS_H
-#define MUSTER_SERVER_SETS_H
+#pragma once
 
 #include "common/nspace/register.h"
 #include "common/server/server.h"
@@ -38,5 +37,3 @@ void sets_end(struct server *server, const struct nspace *ns);
 
 /** Frees what is known of sets and of registered namespaces. */
 void sets_close(struct server *server);
-
-#endif

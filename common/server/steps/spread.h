@@ -13,8 +13,7 @@
  * waits for SPREAD_WAIT_MS and no longer, as a server may hang.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_SPREAD_H
-#define MUSTER_SERVER_SPREAD_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 #include "common/transport/wire.h"
@@ -83,5 +82,3 @@ void spread_close(struct spreads *spreads);
 
 /** Frees all; closed before. NULL is fine. */
 void spread_free(struct spreads *spreads);
-
-#endif

@@ -9,8 +9,7 @@
  * there. A server that ends in order says so to the servers that it had to do with.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STEPS_H
-#define MUSTER_SERVER_STEPS_H
+#pragma once
 
 #include "common/server/server.h"
 #include "common/server/steps/seek.h"
@@ -144,5 +143,3 @@ void steps_end(struct server *server, bool last);
 
 /** Frees what is known of other steps. */
 void steps_close(struct server *server);
-
-#endif

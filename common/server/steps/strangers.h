@@ -4,8 +4,7 @@
  * what this server knows, and with the resource manager, which looks for a step.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STRANGERS_H
-#define MUSTER_SERVER_STRANGERS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -17,5 +16,3 @@ void strangers_lost(struct server *server, uint32_t node);
 
 /** Closed before: seeks_close(). */
 void strangers_close(struct server *server);
-
-#endif

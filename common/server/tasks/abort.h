@@ -3,8 +3,7 @@
  * Some processes of the step are aborted (PMIx_Abort), and the step goes on without them: each
  * server kills those of its own node. What follows is what follows when a task is lost (tasks.h).
  */
-#ifndef MUSTER_SERVER_ABORT_H
-#define MUSTER_SERVER_ABORT_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -17,5 +16,3 @@ void abort_started(struct server *server, uint32_t slot);
 
 /** Takes another server's word of it. @thread the loop's */
 void abort_receive(struct server *server, const void *body, size_t len);
-
-#endif

@@ -8,8 +8,7 @@
  * An MPI of a program that the task itself starts is not seen.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_ALONE_H
-#define MUSTER_SERVER_ALONE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -35,5 +34,3 @@ void alone_free(struct server *server);
  * @param name gets the name of its library, such as "libmpich.so.12"; "" for none
  */
 void alone_find_mpi(const char *maps, char *name, size_t cap);
-
-#endif

@@ -3,8 +3,7 @@
  * Which of this node's lost tasks is the cause of the loss of the others, and what is said of it.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_CAUSE_H
-#define MUSTER_SERVER_CAUSE_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -24,5 +23,3 @@ bool cause_is_follower(const struct server *server, const struct task *task);
 /** @return the first of this node's lost tasks, those apart that only left when it failed; or NULL
  */
 const struct task *cause_first_lost(const struct server *server);
-
-#endif

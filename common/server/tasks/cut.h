@@ -11,8 +11,7 @@
  * told once.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_CUT_H
-#define MUSTER_SERVER_CUT_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -26,5 +25,3 @@ void cut_own(struct server *server, uint32_t slot);
 
 /** A connection beside that has closed. */
 void cut_beside(struct server *server, uint32_t slot);
-
-#endif

@@ -4,8 +4,7 @@
  * node that run. All servers hear of signals in one order. SIGSTOP pauses: until SIGCONT, or the
  * end of these processes, deadlines of operations stand still on all nodes (server_stand_still()).
  */
-#ifndef MUSTER_SERVER_SIGNALS_H
-#define MUSTER_SERVER_SIGNALS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -32,5 +31,3 @@ void signals_continue(struct server *server, uint32_t slot);
 
 /** Takes a server's word of a signal, perhaps its own. @thread the loop's */
 void signals_receive(struct server *server, const void *body, size_t len);
-
-#endif

@@ -11,8 +11,7 @@
  * `on_task_loss` ends the step.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_STRANDED_H
-#define MUSTER_SERVER_STRANDED_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -23,5 +22,3 @@ void stranded_note(struct server *server, const struct signature *sig);
 void stranded_called(struct server *server, enum coll_kind kind, const char *id);
 
 void stranded_free(struct server *server);
-
-#endif

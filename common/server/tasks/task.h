@@ -2,8 +2,7 @@
 /** @file
  * A task of this node, from its start to its end, and what libpmix knows of it.
  */
-#ifndef MUSTER_SERVER_TASK_H
-#define MUSTER_SERVER_TASK_H
+#pragma once
 
 #include "common/util/timers.h"
 
@@ -83,5 +82,3 @@ static inline bool task_is_lost(const struct task *task)
 {
     return task->state >= TASK_LOST;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * `on_task_loss` the step is ended.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_SERVER_TASKS_H
-#define MUSTER_SERVER_TASKS_H
+#pragma once
 
 #include "common/server/server.h"
 
@@ -75,5 +74,3 @@ bool tasks_all_killed(const struct server *server);
  * ones may be missing: when the server is told to leave, a connected one has been killed.
  * @thread the loop's */
 bool tasks_one_ended_well(const struct server *server);
-
-#endif

@@ -3,8 +3,7 @@
  * What the tests of tasks.c share: the server of the second of three nodes with two ranks each, on
  * a clock of its own. It is not run.
  */
-#ifndef MUSTER_SERVER_TEST_TASKS_KIT_H
-#define MUSTER_SERVER_TEST_TASKS_KIT_H
+#pragma once
 
 #include "common/server/tasks/tasks.h"
 
@@ -41,5 +40,3 @@ void fail_with(int32_t failure, uint32_t rank);
 
 /** The same, as its server is lost. */
 void fail_for(uint32_t rank);
-
-#endif

@@ -9,8 +9,7 @@
  * members from their servers (claims.c). Each of these says so when all of its own have called
  * (joins.c). In the end it tells the outcome to every server that no release reaches (outcome.c).
  */
-#ifndef MUSTER_TRACKER_MEMBERSHIP_H
-#define MUSTER_TRACKER_MEMBERSHIP_H
+#pragma once
 
 #include "common/tracker/rollup/rollup.h"
 
@@ -82,5 +81,3 @@ void claim_lost(struct engine *engine, uint32_t node);
 /** A participant here has ended. */
 void claim_local_loss(struct engine *engine);
 void member_close(struct engine *engine);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * What the files of the engine's layer "membership" know of each other. Private to them.
  */
-#ifndef MUSTER_TRACKER_MEMBERSHIP_PRIVATE_H
-#define MUSTER_TRACKER_MEMBERSHIP_PRIVATE_H
+#pragma once
 
 #include "common/tracker/membership/membership.h"
 
@@ -236,5 +235,3 @@ struct claim *claim_told(struct engine *engine, uint32_t from, const char *id, u
 
 /** Writes which caller waits that no leader has added. */
 void member_describe(struct engine *engine, const struct waiting *w, char *buf, size_t cap);
-
-#endif

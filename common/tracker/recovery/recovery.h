@@ -2,8 +2,7 @@
 /** @file
  * What was lost on the way. The face of the engine's layer "recovery".
  */
-#ifndef MUSTER_TRACKER_RECOVERY_H
-#define MUSTER_TRACKER_RECOVERY_H
+#pragma once
 
 #include "common/tracker/membership/membership.h"
 
@@ -100,5 +99,3 @@ void wanted_forget(struct engine *engine, const void *sig, size_t siglen);
  * questions that come now. */
 void wanted_local_loss(struct engine *engine);
 void wanted_close(struct engine *engine);
-
-#endif

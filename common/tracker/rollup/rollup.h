@@ -3,8 +3,7 @@
  * One operation over known participants: what goes up, the decision, what goes down. The face of
  * the engine's layer "rollup", for those above it.
  */
-#ifndef MUSTER_TRACKER_ROLLUP_H
-#define MUSTER_TRACKER_ROLLUP_H
+#pragma once
 
 #include "common/tracker/rollup/tracker.h"
 
@@ -222,5 +221,3 @@ void tracker_give_up(struct engine *engine, struct tracker *t, int32_t status);
 void tracker_restart(struct engine *engine, struct tracker *t);
 /** Ends the current operation here: answers the local call, forgets the rest. */
 void tracker_end(struct engine *engine, struct tracker *t, const struct engine_result *result);
-
-#endif

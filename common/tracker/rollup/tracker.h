@@ -5,8 +5,7 @@
  * `struct engine` stands here because every layer hands it on. What an upper layer keeps in it is
  * opaque to this one, and what this layer has to say upwards goes through struct engine_hooks.
  */
-#ifndef MUSTER_TRACKER_TRACKER_H
-#define MUSTER_TRACKER_TRACKER_H
+#pragma once
 
 #include "common/tracker/engine.h"
 #include "common/tracker/values/places.h"
@@ -424,5 +423,3 @@ void call_refuse(struct engine_call *call, int32_t status);
 void calls_add(struct engine_call **calls, struct engine_call *call);
 /** Answers all, and empties the list. */
 void calls_done(struct engine_call **calls, const struct engine_result *result);
-
-#endif

@@ -3,8 +3,7 @@
  * The servers of an operation in one order, which is the same on all of them: each has a place in
  * it, its slot. Kept as runs of servers with consecutive numbers, so that "all servers" is one run.
  */
-#ifndef MUSTER_TRACKER_PLACES_H
-#define MUSTER_TRACKER_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ uint32_t places_node(const struct places *places, uint32_t slot);
 uint32_t places_slot(const struct places *places, uint32_t node);
 
 void places_free(struct places *places);
-
-#endif

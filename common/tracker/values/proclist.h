@@ -5,8 +5,7 @@
  * Runs of ranks, so that a list in ascending or descending order takes a few bytes, whatever its
  * length; 12 bytes a process at worst. Knows no PMIx.
  */
-#ifndef MUSTER_TRACKER_PROCLIST_H
-#define MUSTER_TRACKER_PROCLIST_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 
@@ -78,5 +77,3 @@ struct proclist_at {
 bool proclist_next(const struct proclist *list, struct proclist_at *at);
 
 void proclist_free(struct proclist *list);
-
-#endif

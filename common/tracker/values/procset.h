@@ -3,8 +3,7 @@
  * A set of processes: namespaces by name, each with ranges of ranks, in one canonical order, so
  * that equal sets have equal bytes on every server. Knows no PMIx.
  */
-#ifndef MUSTER_TRACKER_PROCSET_H
-#define MUSTER_TRACKER_PROCSET_H
+#pragma once
 
 #include "common/tracker/values/ranges.h"
 
@@ -82,5 +81,3 @@ struct procset_at {
 bool procset_next(const struct procset *set, struct procset_at *at);
 
 void procset_free(struct procset *set);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Sets of numbers as ranges: places of an operation, servers.
  */
-#ifndef MUSTER_TRACKER_RANGES_H
-#define MUSTER_TRACKER_RANGES_H
+#pragma once
 
 #include "common/transport/wire.h"
 
@@ -56,5 +55,3 @@ struct ranges_at {
 bool ranges_next(const struct ranges *set, struct ranges_at *at);
 
 void ranges_free(struct ranges *set);
-
-#endif

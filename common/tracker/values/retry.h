@@ -7,8 +7,7 @@
  * that is left; as all got the same list, all try the same.
  * @thread any: nothing here is shared
  */
-#ifndef MUSTER_TRACKER_RETRY_H
-#define MUSTER_TRACKER_RETRY_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 
@@ -26,5 +25,3 @@ bool retry_without(struct procset *members, struct procset *added, struct procse
  * the others would wait for it
  * @return the second try's timeout, seconds, rounded up; 0: none */
 uint32_t retry_timeout(uint32_t timeout, int64_t spent, bool *over);
-
-#endif

@@ -5,8 +5,7 @@
  * The kind of operation, for groups and connections the id, and the participants. Disjoint sets of
  * processes may therefore use one group id at the same time. Compared as bytes, in full.
  */
-#ifndef MUSTER_TRACKER_SIGNATURE_H
-#define MUSTER_TRACKER_SIGNATURE_H
+#pragma once
 
 #include "common/tracker/values/procset.h"
 
@@ -64,5 +63,3 @@ void signature_describe(const void *data, size_t len, char *buf, size_t cap);
 
 /** FNV-1a, the same on every server: it finds a bucket and spreads the roots, no more. */
 uint64_t signature_hash(const void *data, size_t len);
-
-#endif

@@ -4,8 +4,7 @@
  * cost do not grow with the operations or the servers. docs/late.md says what the numbers mean.
  * @thread any, one at a time
  */
-#ifndef MUSTER_TRACKER_TALLY_H
-#define MUSTER_TRACKER_TALLY_H
+#pragma once
 
 #include "common/tracker/values/signature.h"
 #include "common/transport/wire.h"
@@ -65,5 +64,3 @@ void tally_write(const struct tally *tally, uint32_t nnodes, struct wire_out *ou
 
 /** Reads all that is left of @p in. @param tally all zero @return whether it makes sense */
 bool tally_read(struct tally *tally, uint32_t nnodes, struct wire_in *in);
-
-#endif

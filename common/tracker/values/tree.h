@@ -7,8 +7,7 @@
  * not participate left out. Every server computes the same tree, from n, root and arity, or from
  * the shape and the participants.
  */
-#ifndef MUSTER_TRACKER_TREE_H
-#define MUSTER_TRACKER_TREE_H
+#pragma once
 
 #include "common/tracker/values/ranges.h"
 
@@ -83,5 +82,3 @@ int tree_follow(struct tree *tree, const struct tree_shape *shape, const uint32_
 
 /** Frees what tree_follow() has made, unless it is borrowed. */
 void tree_free(struct tree *tree);
-
-#endif

@@ -4,8 +4,7 @@
  * which order another server's addresses are worth a try. No name service is asked: it may hang.
  * @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_ADDRESSES_H
-#define MUSTER_TRANSPORT_DIRECT_ADDRESSES_H
+#pragma once
 
 #include "common/util/err.h"
 
@@ -57,5 +56,3 @@ socklen_t address_give(const struct address *address, uint16_t port, struct sock
 
 /** Writes it as people do: "10.1.0.7", "fd00::7". */
 void address_show(const struct address *address, char *text, size_t cap);
-
-#endif

@@ -4,8 +4,7 @@
  * addresses and port, and its key in a credential that only processes of its user can read. Where
  * the resource manager's way itself lets no other user read, the key goes without a credential.
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_ANNOUNCE_H
-#define MUSTER_TRANSPORT_DIRECT_ANNOUNCE_H
+#pragma once
 
 #include "common/transport/direct/addresses.h"
 #include "common/transport/direct/hello.h"
@@ -41,5 +40,3 @@ bool announce_read(const void *data, size_t len, struct announcement *said);
 /** @return whether a holder of the key has written the announcement as it is */
 bool announce_fits(const struct identity *own, const unsigned char key[SEAL_SECRET],
                    const void *data, size_t len);
-
-#endif

@@ -16,8 +16,7 @@
  * learnt here of a server, that it is there, is handed to the back end.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_DIRECT_H
-#define MUSTER_TRANSPORT_DIRECT_DIRECT_H
+#pragma once
 
 #include "common/conf/conf.h"
 #include "common/transport/direct/sockets.h"
@@ -91,5 +90,3 @@ void direct_hurry(struct direct *direct);
 /** Ends all connections in order, when all is acknowledged, or after @p ms milliseconds, in which
  * it runs the loop; what is not acknowledged goes natively. @param direct may be NULL */
 void direct_close(struct direct *direct, unsigned ms);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * State of the direct way. Private to direct.c and peers.c. @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_DIRECT_PRIVATE_H
-#define MUSTER_TRANSPORT_DIRECT_DIRECT_PRIVATE_H
+#pragma once
 
 #include "common/transport/direct/announce.h"
 #include "common/transport/direct/direct.h"
@@ -139,5 +138,3 @@ void direct_sealed(struct direct *direct, const void *credential, size_t len);
 /** Tells a server natively where we are, unless that was done just now; once the credential is
  * there. */
 void direct_announce(struct peer *peer, int64_t now);
-
-#endif

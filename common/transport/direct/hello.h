@@ -9,8 +9,7 @@
  * and whoever learns the acceptor's key later cannot decipher what was said before.
  * @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_HELLO_H
-#define MUSTER_TRANSPORT_DIRECT_HELLO_H
+#pragma once
 
 #include "common/transport/seal/seal.h"
 
@@ -58,5 +57,3 @@ bool welcome_read(const struct identity *own, const unsigned char key[SEAL_SECRE
  * use @param proof SEAL_PROOF bytes @return false: memory is out, or libcrypto fails */
 bool identity_prove(const struct identity *own, const unsigned char key[SEAL_SECRET],
                     const char *use, const void *data, size_t len, unsigned char *proof);
-
-#endif

@@ -11,8 +11,7 @@
  * is made for it alone. The first record of the frame tells that key.
  * @thread any
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_RECORD_H
-#define MUSTER_TRANSPORT_DIRECT_RECORD_H
+#pragma once
 
 #include "common/transport/seal/seal.h"
 
@@ -42,5 +41,3 @@ void record_write(const struct record *record, unsigned char head[RECORD_HEAD]);
 
 /** Reads a head. @param part bytes behind it @return whether it makes sense */
 bool record_read(const unsigned char head[RECORD_HEAD], size_t part, struct record *record);
-
-#endif

@@ -8,8 +8,7 @@
  * loopback interface, other users are refused at once.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_SHAKE_H
-#define MUSTER_TRANSPORT_DIRECT_SHAKE_H
+#pragma once
 
 #include "common/transport/direct/addresses.h"
 #include "common/transport/direct/hello.h"
@@ -52,5 +51,3 @@ void shakes_give_up(struct shakes *shakes, uint32_t node);
 
 /** Takes no connection any more, and makes none. */
 void shakes_close(struct shakes *shakes);
-
-#endif

@@ -3,8 +3,7 @@
  * State of connections whose ends do not know each other yet. Private to shake.c and callers.c.
  * @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_SHAKE_PRIVATE_H
-#define MUSTER_TRANSPORT_DIRECT_SHAKE_PRIVATE_H
+#pragma once
 
 #include "common/transport/direct/shake.h"
 
@@ -57,5 +56,3 @@ struct shakes {
 /** Begins to listen. @return false: out of memory */
 bool callers_open(struct shakes *shakes);
 void callers_close(struct shakes *shakes);
-
-#endif

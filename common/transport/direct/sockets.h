@@ -3,8 +3,7 @@
  * The system calls by which direct connections are made and used, so that musterrun can do wrong
  * what networks do wrong. @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_SOCKETS_H
-#define MUSTER_TRANSPORT_DIRECT_SOCKETS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -26,5 +25,3 @@ extern const struct sockets sockets_of_kernel;
 
 /** Sends bytes of which the socket has taken none before. @return whether it has taken them all */
 _Bool sockets_say(const struct sockets *sockets, int fd, const void *data, size_t len);
-
-#endif

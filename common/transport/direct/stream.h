@@ -7,8 +7,7 @@
  * says that neither the connection nor its server has failed.
  * @thread all of it: the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_STREAM_H
-#define MUSTER_TRANSPORT_DIRECT_STREAM_H
+#pragma once
 
 #include "common/transport/direct/record.h"
 #include "common/transport/direct/sockets.h"
@@ -76,5 +75,3 @@ int64_t stream_used(const struct stream *stream);
 int64_t stream_moved(const struct stream *stream);
 
 void stream_free(struct stream *stream);
-
-#endif

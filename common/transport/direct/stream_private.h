@@ -2,8 +2,7 @@
 /** @file
  * State of a connection. Private to stream_seal.c, stream.c and stream_read.c. @thread the loop's
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_STREAM_PRIVATE_H
-#define MUSTER_TRANSPORT_DIRECT_STREAM_PRIVATE_H
+#pragma once
 
 #include "common/transport/direct/stream.h"
 
@@ -66,5 +65,3 @@ void stream_sealed(struct stream *s, size_t n);
 
 /** Seals a BYE. As stream_seal(). */
 size_t stream_seal_bye(struct stream *s, unsigned char *to);
-
-#endif

@@ -4,8 +4,7 @@
  * other here, credentials are a word in front of what they hold, and a proxy stands between two
  * servers where a test asks for one.
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_TEST_KIT_H
-#define MUSTER_TRANSPORT_DIRECT_TEST_KIT_H
+#pragma once
 
 #include "common/transport/direct/direct_private.h"
 #include "common/transport/link.h"
@@ -100,5 +99,3 @@ unsigned kit_logged(const char *text);
 /** Puts a proxy in front of a server: its announcements name the proxy's port. */
 void proxy_open(struct kit_proxy *proxy, uint32_t server);
 void proxy_close(struct kit_proxy *proxy);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Has credentials made and read by a worker, because the daemon that does so may take its time.
  */
-#ifndef MUSTER_TRANSPORT_DIRECT_VOUCH_H
-#define MUSTER_TRANSPORT_DIRECT_VOUCH_H
+#pragma once
 
 #include "common/transport/rm.h"
 #include "common/transport/wire.h"
@@ -34,5 +33,3 @@ int64_t voucher_waits_since(const struct voucher *v);
 /** Ends it; orders under way have no result any more. A thread that hangs in one is left to end
  * with the process. @thread the loop's */
 void voucher_free(struct voucher *v);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Loads seal.so, and with it libcrypto, into a process that needs a sealed connection.
  */
-#ifndef MUSTER_TRANSPORT_SEAL_LOAD_H
-#define MUSTER_TRANSPORT_SEAL_LOAD_H
+#pragma once
 
 #include "common/transport/seal/seal.h"
 #include "common/util/err.h"
@@ -11,5 +10,3 @@
 /** @return what seal.so exports, which then stays loaded; NULL with the reason in @p err
  * @thread any; the first call takes some milliseconds */
 const struct seal_ops *seal_load(struct err *err);
-
-#endif

@@ -17,8 +17,7 @@
  * libcrypto is large, and a step of one node hardly needs it. So this is a shared object of its
  * own, seal.so, which its users load when they first need it (load.h). It needs nothing of muster.
  */
-#ifndef MUSTER_TRANSPORT_SEAL_H
-#define MUSTER_TRANSPORT_SEAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ struct seal_ops {
     /** @return whether both are the same, in a time that does not say where they differ */
     bool (*is_same)(const void *one, const void *other, size_t len);
 };
-
-#endif

@@ -3,8 +3,7 @@
  * State of a broker's process. Private to broker.c, which starts and ends it, overlay.c, which
  * moves messages, and services.c, what rank 0 serves. @thread its only one
  */
-#ifndef MUSTER_FLUX_STANDIN_BROKER_H
-#define MUSTER_FLUX_STANDIN_BROKER_H
+#pragma once
 
 #include "shims/flux/standin/flux.h"
 #include "shims/flux/standin/play.h"
@@ -70,5 +69,3 @@ struct port *overlay_join(struct broker *broker, int kind, int fd, uint32_t rank
 
 /** A request for a service of rank 0. */
 void services_request(struct broker *broker, const flux_msg_t *msg);
-
-#endif

@@ -9,8 +9,7 @@
  * standin_msg_take() have the form in which they go over a socket, in host order: both ends are one
  * build on one machine.
  */
-#ifndef MUSTER_FLUX_STANDIN_FLUX_H
-#define MUSTER_FLUX_STANDIN_FLUX_H
+#pragma once
 
 #include "shims/flux/shell_abi.h"
 
@@ -95,5 +94,3 @@ struct json_object *standin_vpack(const char *fmt, va_list ap);
 /** Puts what @p fmt names where its arguments say; strings are borrowed from @p json.
  * @return 0, or -1 with errno EPROTO */
 int standin_vunpack(struct json_object *json, const char *fmt, va_list ap);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * Handles and what waits at them. Private to the library.
  */
-#ifndef MUSTER_FLUX_STANDIN_HANDLE_H
-#define MUSTER_FLUX_STANDIN_HANDLE_H
+#pragma once
 
 #include "shims/flux/standin/flux.h"
 
@@ -46,5 +45,3 @@ struct flux_handle {
 
 /** Gives an answer to the future that waits for it; without one, forgets it. */
 void future_take(flux_t *h, const flux_msg_t *response);
-
-#endif

@@ -12,8 +12,7 @@
  * server connect to their node's broker. A broker whose parent is gone ends, and its node with it:
  * with a node that is not a leaf all nodes below it are lost, as with Flux.
  */
-#ifndef MUSTER_FLUX_STANDIN_PLAY_H
-#define MUSTER_FLUX_STANDIN_PLAY_H
+#pragma once
 
 #include "shims/standin/node.h"
 
@@ -44,5 +43,3 @@ void broker_run(struct run *run, uint32_t rank, int control);
 
 /** The job shell, in a process of its own. @param uri of the node's broker */
 _Noreturn void shell_run(struct run *run, uint32_t rank, int control, const char *uri);
-
-#endif

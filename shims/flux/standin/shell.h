@@ -3,8 +3,7 @@
  * State of a job shell's process. Private to shell.c, which runs it, and shell_api.c, the functions
  * that its plugin calls. @thread its only one
  */
-#ifndef MUSTER_FLUX_STANDIN_SHELL_H
-#define MUSTER_FLUX_STANDIN_SHELL_H
+#pragma once
 
 #include "shims/flux/standin/flux.h"
 #include "shims/flux/standin/play.h"
@@ -53,5 +52,3 @@ extern struct flux_shell the_shell;
 
 /** Calls the plugin's handler of a topic. @return 0, or what it returned */
 int shell_call(const char *topic, struct shell_task *task);
-
-#endif

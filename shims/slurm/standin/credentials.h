@@ -3,8 +3,7 @@
  * What munged does in musterrun: gives out credentials, and says once on each node what is in one.
  * @thread any of the first process
  */
-#ifndef MUSTER_SLURM_STANDIN_CREDENTIALS_H
-#define MUSTER_SLURM_STANDIN_CREDENTIALS_H
+#pragma once
 
 #include "shims/slurm/standin/slurm_standin.h"
 
@@ -19,5 +18,3 @@ int credentials_make(uid_t uid, uid_t reader, const void *data, uint32_t len, un
  * @param data STANDIN_CREDENTIAL_MAX bytes @return 0 or an error number */
 int credentials_read(uid_t reader, uint32_t node, const unsigned char *token, uint32_t *uid,
                      void *data, uint32_t *len);
-
-#endif

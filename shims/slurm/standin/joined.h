@@ -4,8 +4,7 @@
  * with the options that srun has. It runs in the directory of the first musterrun, whose slurmds
  * carry its messages, and holds a connection to one of them as long as the step is there.
  */
-#ifndef MUSTER_SLURM_STANDIN_JOINED_H
-#define MUSTER_SLURM_STANDIN_JOINED_H
+#pragma once
 
 #include "shims/slurm/standin/slurm.h"
 
@@ -26,5 +25,3 @@ void joined_leave(void);
 
 /** Removes what the step has left in the directory. */
 void joined_clean(const struct standin_step *step);
-
-#endif

@@ -2,8 +2,7 @@
 /** @file
  * muster's plugin file, loaded and called as Slurm does.
  */
-#ifndef MUSTER_SLURM_STANDIN_PLUGIN_H
-#define MUSTER_SLURM_STANDIN_PLUGIN_H
+#pragma once
 
 #include "common/util/err.h"
 #include "shims/slurm/slurm_raw.h"
@@ -22,5 +21,3 @@ struct plugin {
 
 /** Loads @p path, checks type and release, and calls init(). @return 0, or -1 with @p err */
 int plugin_load(struct plugin *plugin, const char *path, struct err *err);
-
-#endif

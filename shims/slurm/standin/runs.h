@@ -6,8 +6,7 @@
  * ask them (slurm_standin.h). Nothing is believed of a directory or a process of another user.
  * @thread any
  */
-#ifndef MUSTER_SLURM_STANDIN_RUNS_H
-#define MUSTER_SLURM_STANDIN_RUNS_H
+#pragma once
 
 #include "shims/slurm/standin/slurm_standin.h"
 
@@ -26,5 +25,3 @@ bool runs_find_socket(const struct standin_step *step, char *address, size_t cap
  * @return 0 with @p found, or an error number: no run knows it, or it was read there before */
 int runs_read_credential(const struct standin_step *step, uint32_t node, const unsigned char *token,
                          struct standin_credential *found);
-
-#endif

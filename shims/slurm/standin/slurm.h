@@ -2,8 +2,7 @@
 /** @file
  * The part of musterrun that plays Slurm: srun, and one slurmstepd and slurmd for each node.
  */
-#ifndef MUSTER_SLURM_STANDIN_SLURM_H
-#define MUSTER_SLURM_STANDIN_SLURM_H
+#pragma once
 
 #include "shims/slurm/standin/plugin.h"
 #include "shims/slurm/standin/slurm_standin.h"
@@ -34,5 +33,3 @@ void stepd_run(struct run *run, uint32_t node, int control);
 /** Becomes a task, with the plugin's hook as the last thing before exec.
  * @thread the only one of a forked child */
 _Noreturn void task_run(struct node *node, uint32_t slot);
-
-#endif

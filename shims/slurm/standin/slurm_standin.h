@@ -7,8 +7,7 @@
  * muster-server, which loads it by the path that the plugin finds, and where it knows no more than
  * SLURM_CONF: the socket of the "slurmd" of its node.
  */
-#ifndef MUSTER_SLURM_STANDIN_H
-#define MUSTER_SLURM_STANDIN_H
+#pragma once
 
 #include "shims/standin/standin.h"
 
@@ -125,5 +124,3 @@ int standin_ask_steps(const char *slurmd, char **text);
 
 /** Asks what slurmctld would have on record of a step. @return 0, or an error number */
 int standin_ask_record(uint32_t job, uint32_t step, int64_t times[2]);
-
-#endif

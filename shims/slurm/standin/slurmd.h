@@ -6,8 +6,7 @@
  * the other node as slurmd writes it, one connection each: the sender's uid, the length, the bytes,
  * end of file. Faults are made here, but to messages for other runs of the user (runs.h) none.
  */
-#ifndef MUSTER_SLURM_STANDIN_SLURMD_H
-#define MUSTER_SLURM_STANDIN_SLURMD_H
+#pragma once
 
 #include "common/util/err.h"
 #include "shims/slurm/standin/slurm_standin.h"
@@ -31,5 +30,3 @@ int slurmd_start(struct slurmd *slurmd, int events, struct err *err);
 
 /** From now on the step has ended, and a request to kill it is answered so. */
 void slurmd_ended(struct slurmd *slurmd);
-
-#endif

@@ -4,8 +4,7 @@
  * each of which is a musterrun of its own in the same directory (joined.h). slurmctld's part.
  * @thread any
  */
-#ifndef MUSTER_SLURM_STANDIN_STEPS_H
-#define MUSTER_SLURM_STANDIN_STEPS_H
+#pragma once
 
 #include "shims/slurm/standin/slurm_standin.h"
 
@@ -31,5 +30,3 @@ char *steps_list(struct steps *steps);
 
 /** Signals a spawned step. @return 0, or an error number: there is none of that number */
 int steps_signal(struct steps *steps, uint32_t job, uint32_t step, int32_t sig);
-
-#endif
