@@ -332,8 +332,21 @@ static void crash(struct loopback *net, void *arg)
     run->leaves[node] = leaves;
     run->lost_at[node] = loopback_now(net);
     if (leaves)
-        engine_close(loopback_engine(net, node));
-    loopback_kill(net, node, 0, TOLD_MS);
+        loopback_leave(net, node, 0, NOTICE_MS);
+    else
+        loopback_kill(net, node, 0, NOTICE_MS);
+}
+
+/* Two servers lose each other. More than one such pair, or few servers, could make two parts that
+ * hear nothing of each other, and both go on. */
+static void part(struct loopback *net, void *arg)
+{
+    struct run *run = arg;
+    uint32_t a = below(run, run->nnodes), b = below(run, run->nnodes);
+    if (a == b || loopback_dead(net, a) || loopback_dead(net, b))
+        return;
+    trace(run, "the link of servers %u and %u is cut", a, b);
+    loopback_part(net, a, b, 0, NOTICE_MS);
 }
 
 static void die(struct loopback *net, void *arg)
@@ -371,6 +384,8 @@ void play(struct run *run)
         begin_round(group->ops);
     if (run->weather.crashes)
         some(run, 2, crash);
+    if (run->weather.parts)
+        some(run, 1, part);
     if (run->weather.deaths)
         some(run, 3, die);
     if (run->weather.slow && chance(run, 50))

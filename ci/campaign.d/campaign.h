@@ -4,7 +4,8 @@
  * and checks what has to hold in each of them. All of a schedule follows from its seed.
  *
  * plan.c draws a schedule: the network, its weather, the groups and their operations.
- * calls.c  plays it: calls, withdrawals, deaths, cuts.
+ * calls.c  plays it: calls, withdrawals, deaths, cuts. Where the servers are of one step, and no
+ *          frame is lost, they agree by the view on who is lost.
  * retry.c  plays the layer above the engine that tries again without the lost.
  * check.c  has the invariants; the head of each function says which one it is.
  * trace.c  tells what happens, for --verbose.
@@ -27,7 +28,8 @@ enum {
     TIMEOUT_MAX = 8,   /**< s */
     PATIENCE = 900,    /**< s; more than all tries of others take, also in slow weather */
     SPREAD_MS = 4000,  /**< calls of one round are made within it */
-    TOLD_MS = 1000,    /**< all know of a lost server by then */
+    NOTICE_MS = 1000,  /**< each has noticed by then that a server is lost */
+    TOLD_MS = 20000,   /**< and all have agreed on it */
     GRACE_MS = 5000,   /**< the engine's, after a deadline, for the word of who decides */
     HOP_MS = 300,      /**< of it, for each server above, where they are many */
     LATENESS_MS = 100, /**< of a plain call: a timer fires at once on the virtual clock */
@@ -126,6 +128,7 @@ struct weather {
     bool slow;      /**< a frame may take longer than an engine waits for the server that
                        decides, or all frames on the way from there may */
     bool crashes;   /**< servers die, or leave */
+    bool parts;     /**< two servers lose each other; the view leaves one of them out */
     bool deaths;    /**< processes die */
     bool hands_up;  /**< the library hands up an operation that a dead process takes part in */
     bool deadlines; /**< calls have a timeout; where calls could wait for ever they have one anyhow
@@ -194,6 +197,8 @@ const char *call_name(const struct call *call);
 struct run *run_of(const struct call *call);
 /** Whether a process, or its server, has ended, or is about to. */
 bool is_gone(const struct run *run, struct proc proc);
+/** Whether it had by @p at, ms. */
+bool was_gone(const struct run *run, struct proc proc, uint64_t at);
 /** The server that decides an operation. */
 uint32_t decider_of(const struct op *op);
 /** Whether a call for the one may be used for the other at all. */

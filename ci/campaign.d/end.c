@@ -71,7 +71,7 @@ static void check_hangs(struct run *run, const struct call *call)
 
 static bool is_crash(int32_t status)
 {
-    return status == LOOPBACK_LOST || status == LOOPBACK_CLOSING;
+    return status == LOOPBACK_LOST || status == LOOPBACK_LEFT || status == LOOPBACK_CLOSING;
 }
 
 /* Told that a server is lost or leaves: the word was on its way over that one. For a group's
@@ -144,12 +144,19 @@ static bool is_next_failure(const struct call *call)
     return false;
 }
 
+/* Whether a process had ended when its call was answered. */
+static bool was_for_nobody(const struct run *run, const struct call *call)
+{
+    return call->op->method != METHOD_PLAIN && was_gone(run, call->caller->proc, call->answered_at);
+}
+
 /* Whether a caller's answer has to be that of all. */
 static bool counts(const struct run *run, const struct caller *caller)
 {
     const struct call *call = caller->call;
     return call != NULL && call->answers > 0 && !loopback_dead(run->net, caller->proc.rank) &&
-           !own_timeout(call) && !is_behind(call) && (!caller->op->survives || lives(call));
+           !own_timeout(call) && !is_behind(call) && !was_for_nobody(run, call) &&
+           (!caller->op->survives || lives(call));
 }
 
 static const struct call *first_answer(const struct run *run, const struct op *op, bool success)

@@ -68,8 +68,7 @@ bool own_timeout(const struct call *call)
            call->call.timeout > 0;
 }
 
-/* Whether a process, or its server, had ended by @p at, ms. */
-static bool was_gone(const struct run *run, struct proc proc, uint64_t at)
+bool was_gone(const struct run *run, struct proc proc, uint64_t at)
 {
     uint64_t lost_at = run->lost_at[proc.rank];
     return (lost_at != 0 && lost_at <= at) ||

@@ -232,6 +232,13 @@ static void local_gone(void *arg, uint32_t node, const struct signature *sig, st
             add(gone, (struct proc){ns, node});
 }
 
+static void left_out(void *arg, uint32_t node)
+{
+    struct run *run = arg;
+    trace(run, "server %u is left out", node);
+    run->lost_at[node] = loopback_now(run->net);
+}
+
 /* A chain, a bush, or something between them, in which no server is above one before it. */
 static void draw_shape(struct run *run)
 {
@@ -252,12 +259,16 @@ void plan(struct run *run, uint32_t servers)
         run->nnodes = servers;
     run->weather = draw_weather(run);
     bool fine = memcmp(&run->weather, &none, sizeof none) == 0;
+    /* Where frames vanish unnoticed, a view would wait for ever. */
+    bool agreed = run->seed % 3 != 0 && !run->weather.lossy;
+    run->weather.parts = agreed && run->weather.crashes && run->nnodes > 5 && run->seed % 2 == 0;
     run->weather.nameless = chance(run, 30);
     struct loopback_conf conf = {
         .nnodes = run->nnodes,
         .arity = arities[below(run, 3)],
         .seed = run->seed,
         .foreign = run->seed % 3 == 0,
+        .agreed = agreed,
         .delay_max = 1 + below(run, run->weather.slow ? 12000 : 150),
         .reorder = chance(run, 70),
         .duplicate = chance(run, 70) ? below(run, 250) : 0,
@@ -270,6 +281,7 @@ void plan(struct run *run, uint32_t servers)
         .local_status = local_status,
         .local_gone = local_gone,
         .missed = miss,
+        .left_out = left_out,
         .filter = trace_frame,
     };
     if (run->seed % 3 == 1) {

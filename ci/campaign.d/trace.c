@@ -43,9 +43,9 @@ void trace_plan(const struct run *run)
     const struct weather *w = &run->weather;
     if (!run->verbose)
         return;
-    fprintf(stderr, "seed %llu: %u servers;%s%s%s%s%s%s%s%s%s\n", (unsigned long long)run->seed,
+    fprintf(stderr, "seed %llu: %u servers;%s%s%s%s%s%s%s%s%s%s\n", (unsigned long long)run->seed,
             run->nnodes, w->lossy ? " lossy" : "", w->slow ? " slow" : "",
-            w->crashes ? " crashes" : "", w->deaths ? " deaths" : "",
+            w->crashes ? " crashes" : "", w->parts ? " parts" : "", w->deaths ? " deaths" : "",
             w->hands_up ? " handed-up" : "", w->deadlines ? " deadlines" : "",
             w->failures ? " failures" : "", w->cancels ? " cancels" : "",
             w->nameless ? " nameless" : "");
@@ -73,6 +73,9 @@ static const char *frame_name(uint8_t type)
         return "outcome";
     case FRAME_DOUBT:
         return "doubt";
+    case FRAME_VIEW:
+    case FRAME_OUTSIDE:
+        return "view";
     case FRAME_HAVE:
         return "have";
     case FRAME_FELLOWS:

@@ -8,21 +8,27 @@
 
 enum { START = 1000 };
 
-struct loss {
-    uint32_t node, lost;
-};
-
-static void tell_loss(struct loopback *net, void *arg)
+static void on_notice(struct loopback *net, void *arg)
 {
-    const struct loss *loss = arg;
+    const struct loopback_loss *loss = arg;
     struct loopback_node *node = &net->nodes[loss->node];
     node->told[loss->lost] = true;
     if (!node->dead) {
-        engine_lost(node->engine, loopback_handle(node, loss->lost));
-        asks_lost(node->asks, loopback_handle(node, loss->lost));
+        if (node->view == NULL)
+            loopback_tell(node, loss->lost, false);
         link_again(node->link, loopback_handle(node, loss->lost), true);
+        if (node->view != NULL)
+            view_accuse(node->view, loss->lost, loss->left);
     }
     free(arg);
+}
+
+void loopback_notice(struct loopback *net, uint32_t node, uint32_t lost, bool left, uint32_t min,
+                     uint32_t max)
+{
+    struct loopback_loss *loss = loopback_must(malloc(sizeof *loss));
+    *loss = (struct loopback_loss){node, lost, left};
+    loopback_at(net, net->now + min + loopback_below(&net->random, max - min + 1), on_notice, loss);
 }
 
 struct loopback *loopback_new(const struct loopback_conf *conf)
@@ -45,14 +51,14 @@ void loopback_free(struct loopback *net)
         engine_close(net->nodes[i].engine);
         asks_close(net->nodes[i].asks);
     }
-    for (uint32_t i = 0; i < net->conf.nnodes; i++)
-        net->nodes[i].dead = true; /* nothing is sent to those that are closed already */
+    for (uint32_t i = 0; i < net->conf.nnodes; i++) /* nothing is sent to those that are closed */
+        net->nodes[i].dead = net->nodes[i].gone = true;
     for (uint32_t i = 0; i < net->conf.nnodes; i++)
         loopback_close_node(&net->nodes[i]);
     while (net->events.n > 0) {
         struct loopback_event event = loopback_pop(&net->events);
         free(event.data);
-        if (event.run == tell_loss)
+        if (event.run == on_notice || event.run == loopback_departed)
             free(event.arg);
     }
     free(net->events.heap);
@@ -103,7 +109,9 @@ static uint64_t due_at(const struct loopback_node *node)
 
 bool loopback_is_empty(const struct loopback *net, uint32_t node)
 {
-    return loopback_wait(net, node) < 0 && engine_counts(net->nodes[node].engine).trackers == 0;
+    const struct loopback_node *at = &net->nodes[node];
+    return loopback_wait(net, node) < 0 && engine_counts(at->engine).trackers == 0 &&
+           (at->view == NULL || view_pending(at->view) == 0);
 }
 
 int64_t loopback_wait(const struct loopback *net, uint32_t node)
@@ -119,7 +127,8 @@ static void run_event(struct loopback *net, struct loopback_event *event)
     }
     struct loopback_node *to = &net->nodes[event->to];
     struct shared_bytes *data = shared_bytes_take(event->data, event->len);
-    if (data != NULL && !event->lost && !to->dead && !to->told[event->from])
+    /* With a view, what a server has sent that was given up here counts until it is out. */
+    if (data != NULL && !event->lost && !to->dead && (to->view != NULL || !to->told[event->from]))
         link_receive(to->link, data->data, data->len, data, !event->native);
     shared_bytes_drop(data);
 }
@@ -150,17 +159,30 @@ void loopback_run(struct loopback *net, uint64_t ms)
 
 void loopback_kill(struct loopback *net, uint32_t node, uint32_t min, uint32_t max)
 {
-    net->nodes[node].dead = true;
-    engine_close(net->nodes[node].engine);
-    asks_close(net->nodes[node].asks);
-    for (uint32_t i = 0; i < net->conf.nnodes; i++) {
-        if (i == node)
-            continue;
-        struct loss *loss = loopback_must(malloc(sizeof *loss));
-        *loss = (struct loss){i, node};
-        loopback_at(net, net->now + min + loopback_below(&net->random, max - min + 1), tell_loss,
-                    loss);
+    loopback_end_node(&net->nodes[node]);
+    for (uint32_t i = 0; i < net->conf.nnodes; i++)
+        if (i != node)
+            loopback_notice(net, i, node, false, min, max);
+}
+
+void loopback_leave(struct loopback *net, uint32_t node, uint32_t min, uint32_t max)
+{
+    struct loopback_node *leaver = &net->nodes[node];
+    engine_close(leaver->engine);
+    if (leaver->view == NULL) {
+        loopback_kill(net, node, min, max);
+        return;
     }
+    leaver->gone = true;
+    asks_close(leaver->asks);
+    view_leave(leaver->view);
+}
+
+void loopback_part(struct loopback *net, uint32_t a, uint32_t b, uint32_t min, uint32_t max)
+{
+    net->nodes[a].parted[b] = net->nodes[b].parted[a] = true;
+    loopback_notice(net, a, b, false, min, max);
+    loopback_notice(net, b, a, false, min, max);
 }
 
 uint32_t loopback_count(const struct loopback *net)
@@ -170,7 +192,7 @@ uint32_t loopback_count(const struct loopback *net)
 
 bool loopback_dead(const struct loopback *net, uint32_t node)
 {
-    return net->nodes[node].dead;
+    return net->nodes[node].gone;
 }
 
 void loopback_partition(struct loopback *net, const uint8_t *sides, uint64_t until)

@@ -3,8 +3,9 @@
  * Servers in one process, of one step or of as many, for tests: a seeded network and a virtual
  * clock.
  *
- * Every server is an engine, a link and its asks, wired as muster-server wires them; the network
- * between the links delays, reorders, repeats and loses frames, cuts servers off and lets them die.
+ * Every server is an engine, a link, its asks and perhaps the agreed view, wired as muster-server
+ * wires them; the network between the links delays, reorders, repeats and loses frames, cuts
+ * servers off and lets them die.
  * All of it follows from the seed. Time moves only in loopback_run(), from one event to the next.
  *
  * Ranks live where their numbers say: rank r of any namespace is on server r. A signature with a
@@ -47,6 +48,8 @@ struct loopback_conf {
     uint64_t seed;
     bool foreign; /**< each server is a step of its own, and calls the others by handles of its own
                        (rm.h), which say nothing to another one */
+    bool agreed;  /**< the servers of the step agree on who is lost (view/view.h), and not each by
+                       itself; not when foreign, nor where frames are lost */
     uint32_t delay_min, delay_max; /**< ms that a frame takes */
     bool reorder;                  /**< later frames of a pair may overtake earlier ones */
     uint32_t duplicate, drop;      /**< frames of 1000 that come twice, or never */
@@ -68,6 +71,9 @@ struct loopback_conf {
     /** The home of a bootstrap, as server @p node is told: a server. Only when foreign; NULL: by
      * the id. */
     uint32_t (*home)(void *arg, uint32_t node);
+    /** Server @p node has been left out: of the servers that are not, the first goes on without it.
+     * NULL: nobody is told. */
+    void (*left_out)(void *arg, uint32_t node);
     /** Serves ASK_MODEX; may be NULL, and then the topic is unknown. @param node who is asked */
     void (*serve)(void *arg, uint32_t node, uint32_t from, uint64_t id, const void *body,
                   size_t len);
@@ -91,7 +97,8 @@ uint64_t loopback_now(const struct loopback *net);
 /** @return ms until something is due on @p node; -1: nothing is */
 int64_t loopback_wait(const struct loopback *net, uint32_t node);
 
-/** @return whether @p node keeps nothing: all but a tracker has a timer as long as it is kept */
+/** @return whether @p node keeps nothing: all but a tracker and the view's words has a timer as
+ * long as it is kept */
 bool loopback_is_empty(const struct loopback *net, uint32_t node);
 
 /** @return the network's random numbers, for decisions that shall follow from its seed */
@@ -106,14 +113,22 @@ void loopback_at(struct loopback *net, uint64_t at, void (*run)(struct loopback 
 void loopback_run(struct loopback *net, uint64_t ms);
 
 /** Server @p node is gone now: its engine is closed, frames to it are lost, and each other server
- * is told after between @p min and @p max ms of its own. What it sent before may still arrive
+ * notices that after between @p min and @p max ms of its own. What it sent before may still arrive
  * until then. */
 void loopback_kill(struct loopback *net, uint32_t node, uint32_t min, uint32_t max);
+
+/** Server @p node ends in order: it closes its engine, and then leaves the view. Without a view it
+ * is killed. */
+void loopback_leave(struct loopback *net, uint32_t node, uint32_t min, uint32_t max);
+
+/** Nothing comes from one of two servers to the other any more, which both notice like the end of a
+ * server. One of them is left out of the view. */
+void loopback_part(struct loopback *net, uint32_t a, uint32_t b, uint32_t min, uint32_t max);
 
 /** @return the number of servers */
 uint32_t loopback_count(const struct loopback *net);
 
-/** @return whether @p node was killed */
+/** @return whether @p node was killed, leaves, or was left out */
 bool loopback_dead(const struct loopback *net, uint32_t node);
 
 /** Until @p until, frames between servers of different @p sides stay under way, as with a

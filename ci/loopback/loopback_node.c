@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One server: its engine, link and asks, wired together and to the network. */
+/* One server: its engine, link, asks and view, wired together and to the network. */
 #include "ci/loopback/loopback_private.h"
 
 #include <stdio.h>
@@ -34,6 +34,10 @@ static void send_shared(void *arg, uint32_t to, struct wire_out *frame, struct s
 static void say(void *arg, struct wire_out *frame)
 {
     struct loopback_node *node = arg;
+    if (node->view != NULL) {
+        view_say(node->view, frame->data, frame->len);
+        return;
+    }
     for (uint32_t to = 0; to < node->env.nnodes; to++) {
         struct wire_out copy = {0};
         if (to == node->env.self || engine_is_lost(node->engine, to))
@@ -42,6 +46,11 @@ static void say(void *arg, struct wire_out *frame)
         send_shared(arg, to, &copy, NULL);
         wire_out_free(&copy);
     }
+}
+
+void loopback_send(struct loopback_node *node, uint32_t to, struct wire_out *frame)
+{
+    send_shared(node, to, frame, NULL);
 }
 
 static void send_frame(void *arg, uint32_t to, struct wire_out *frame)
@@ -115,7 +124,8 @@ static void cut(struct loopback_node *from, uint32_t to)
 static bool is_seen(struct loopback_node *node, uint32_t to, const void *data, size_t len)
 {
     const struct loopback_conf *conf = &node->net->conf;
-    return !node->dead && (!conf->filter || conf->filter(conf->arg, node->index, to, data, len));
+    return !node->dead && !node->parted[to] &&
+           (!conf->filter || conf->filter(conf->arg, node->index, to, data, len));
 }
 
 static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum frame_care care)
@@ -124,8 +134,9 @@ static void send_bytes(void *arg, uint32_t handle, void *data, size_t len, enum 
     uint32_t to = node->server[handle];
     struct loopback *net = node->net;
     const struct loopback_conf *conf = &net->conf;
-    (void)care;
-    if (is_seen(node, to, data, len) && loopback_below(&net->random, 1000) >= conf->drop) {
+    bool given_up = node->view != NULL && node->told[to] && care != CARE_MAY;
+    if (!given_up && is_seen(node, to, data, len) &&
+        loopback_below(&net->random, 1000) >= conf->drop) {
         launch(node, to, data, len, true);
         if (loopback_below(&net->random, 1000) < conf->duplicate)
             launch(node, to, data, len, true);
@@ -170,7 +181,10 @@ static void deliver(void *arg, uint32_t from, enum frame_type type, const void *
                     struct shared_bytes *whole)
 {
     struct loopback_node *node = arg;
-    if (!engine_take_shared(node->engine, from, type, body, len, whole) && type != FRAME_NSPACE)
+    if (type == FRAME_VIEW || type == FRAME_OUTSIDE)
+        view_take(node->view, from, body, len);
+    else if (!engine_take_shared(node->engine, from, type, body, len, whole) &&
+             type != FRAME_NSPACE)
         asks_frame(node->asks, from, type, body, len);
 }
 
@@ -349,8 +363,18 @@ void loopback_open_node(struct loopback *net, uint32_t index)
     node->link = loopback_must(link_new(&link));
     node->asks = loopback_must(asks_new(&asks));
     node->told = loopback_must(calloc(n, sizeof *node->told));
+    node->parted = loopback_must(calloc(n, sizeof *node->parted));
     node->latest = loopback_must(calloc(n, sizeof *node->latest));
     node->introduced = loopback_must(calloc(n, sizeof *node->introduced));
+    if (net->conf.agreed)
+        loopback_open_view(node);
+}
+
+void loopback_end_node(struct loopback_node *node)
+{
+    node->dead = node->gone = true;
+    engine_close(node->engine);
+    asks_close(node->asks);
 }
 
 void loopback_close_node(struct loopback_node *node)
@@ -358,7 +382,9 @@ void loopback_close_node(struct loopback_node *node)
     engine_free(node->engine);
     asks_free(node->asks);
     link_free(node->link);
+    view_free(node->view);
     free(node->told);
+    free(node->parted);
     free(node->latest);
     free(node->introduced);
     free(node->handle);

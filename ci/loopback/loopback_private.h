@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ci/loopback/loopback.h"
+#include "common/view/view.h"
 
 /** A frame under way when data is set, else a function to call. */
 struct loopback_event {
@@ -44,13 +45,22 @@ struct loopback_node {
     struct engine *engine;
     struct link *link;
     struct asks *asks;
-    bool dead;
+    struct view *view; /**< NULL: it hears of losses by itself */
+    bool dead;         /**< it does nothing any more */
+    bool gone;         /**< it is dead, leaves, or was left out */
     int32_t local_status;
-    bool *told;       /**< whose loss it knows */
+    bool *told;       /**< whom it has given up */
+    bool *parted;     /**< from whom nothing comes, and to whom nothing goes */
     uint64_t *latest; /**< per sender: arrival of its last frame, ms */
     uint32_t *handle; /**< per server: what this one calls it */
     uint32_t *server; /**< and back */
     bool *introduced; /**< per server: it has said who it is */
+};
+
+/** What a server learns of another one. */
+struct loopback_loss {
+    uint32_t node, lost;
+    bool left; /* in order */
 };
 
 /** The network. */
@@ -67,6 +77,26 @@ struct loopback {
 void loopback_open_node(struct loopback *net, uint32_t index);
 
 void loopback_close_node(struct loopback_node *node);
+
+/** Server @p node notices after between @p min and @p max ms that it cannot reach server @p lost.
+ * @param left whether that has ended in order */
+void loopback_notice(struct loopback *net, uint32_t node, uint32_t lost, bool left, uint32_t min,
+                     uint32_t max);
+
+/** Ends what server @p node does. */
+void loopback_end_node(struct loopback_node *node);
+
+/** Server @p arg, a struct loopback_loss, has left. */
+void loopback_departed(struct loopback *net, void *arg);
+
+/** Gives server @p node the agreed view. */
+void loopback_open_view(struct loopback_node *node);
+
+/** Sends a frame of server @p node. */
+void loopback_send(struct loopback_node *node, uint32_t to, struct wire_out *frame);
+
+/** Server @p node does not wait for server @p lost any more. @param left in order */
+void loopback_tell(struct loopback_node *node, uint32_t lost, bool left);
 
 /** @return what @p node calls server @p index */
 uint32_t loopback_handle(const struct loopback_node *node, uint32_t index);
