@@ -39,6 +39,7 @@ struct inlet;
 struct credentials;
 struct checkpoint;
 struct checkpoint_part;
+struct control_answer;
 struct printer;
 struct stops;
 struct debug_tool;
@@ -197,6 +198,9 @@ struct server {
     LIST_HEAD(, checkpoint)
     checkpoint_calls;      /**< the same: calls here that wait */
     uint64_t ncheckpoints; /**< such calls, ever */
+    LIST_HEAD(, control_answer)
+    control_answers;    /**< upcall/control.c: to questions that may come again */
+    uint64_t ncontrols; /**< the same: such questions of this server, ever */
     struct stopped stopped;
     struct stops *stops;             /**< status/stopped.c: who of the step is stopped */
     LIST_HEAD(, debug_tool) tools;   /**< notify/debug.c: those that are connected here */

@@ -24,10 +24,20 @@
 /* What a call asks for. */
 enum what { NOTHING, CONTEXT_ID, SIGNAL, TERMINATE, KILL, CHECKPOINT, DEFINE, CANCEL };
 
-/* The same for all servers, in one order: u8 what, then
+/* The same for all servers, in one order: u32 the asker, u64 its number, u8 what, then
  * ALL_DEFINE: str name, procset members: a process set is defined;
  * ALL_CANCEL: str id ("": all of the caller), str namespace and u32 rank of the caller. */
 enum { ALL_DEFINE, ALL_CANCEL, ALL_ANSWER_S = 10 };
+
+/* What this server has answered. It is asked again when the view changes before the asker has all
+ * answers, or directly when they do not come: what was done must not be looked for once more. */
+struct control_answer {
+    LIST_ENTRY(control_answer) entry;
+    struct timer forget; /* once the asker waits no more: see ask_all.h */
+    uint32_t asker;
+    uint64_t number; /* of the asker's question */
+    int32_t status;
+};
 
 struct control {
     struct request request;
@@ -147,28 +157,67 @@ static bool is_of_step(const struct boot *boot, const struct procset *set)
            part->ranks.v[part->ranks.n - 1].last < boot->ntasks;
 }
 
-int32_t upcall_answer_control(struct server *server, const void *body, size_t len)
+/* @param in what follows the number */
+static int32_t do_here(struct server *server, struct wire_in *in)
 {
     char name[PROCSET_NAME_MAX + 1], nspace[PMIX_MAX_NSLEN + 1];
     struct procset set = {0};
-    struct wire_in in;
     int32_t status = PMIX_ERR_UNPACK_FAILURE;
-    wire_in_init(&in, body, len);
-    uint8_t what = wire_get_u8(&in);
-    wire_get_str(&in, name, sizeof name);
+    uint8_t what = wire_get_u8(in);
+    wire_get_str(in, name, sizeof name);
     if (what == ALL_DEFINE) {
-        procset_read(&set, &in);
-        if (wire_end(&in) && is_of_step(&server->boot, &set))
+        procset_read(&set, in);
+        if (wire_end(in) && is_of_step(&server->boot, &set))
             status = sets_add(server, name, &set);
     } else if (what == ALL_CANCEL) {
-        wire_get_str(&in, nspace, sizeof nspace);
-        uint32_t rank = wire_get_u32(&in);
-        if (wire_end(&in))
+        wire_get_str(in, nspace, sizeof nspace);
+        uint32_t rank = wire_get_u32(in);
+        if (wire_end(in))
             status = checkpoints_cancel(server, name, nspace, rank) ? PMIX_SUCCESS
                                                                     : PMIX_ERR_NOT_FOUND; /* told */
     }
     procset_free(&set);
     return status;
+}
+
+static void forget(struct control_answer *given)
+{
+    LIST_REMOVE(given, entry);
+    timer_stop(&given->forget);
+    free(given);
+}
+
+static void on_forget(void *arg, struct timer *timer)
+{
+    (void)arg;
+    forget(TIMER_OF(timer, struct control_answer, forget));
+}
+
+int32_t upcall_answer_control(struct server *server, const void *body, size_t len)
+{
+    struct control_answer *given;
+    struct wire_in in;
+    wire_in_init(&in, body, len);
+    uint32_t asker = wire_get_u32(&in);
+    uint64_t number = wire_get_u64(&in);
+    LIST_FOREACH (given, &server->control_answers, entry)
+        if (given->asker == asker && given->number == number)
+            return given->status;
+    given = calloc(1, sizeof *given);
+    if (given == NULL)
+        return PMIX_ERR_NOMEM;
+    *given = (struct control_answer){.asker = asker, .number = number};
+    timer_init(&given->forget, &server->timers, on_forget, NULL);
+    timer_after(&given->forget, 2 * ALL_ANSWER_S * 1000ll);
+    LIST_INSERT_HEAD(&server->control_answers, given, entry);
+    given->status = do_here(server, &in);
+    return given->status;
+}
+
+void upcall_free_control(struct server *server)
+{
+    while (!LIST_EMPTY(&server->control_answers))
+        forget(LIST_FIRST(&server->control_answers));
 }
 
 /* ask_all_answer_fn: of a set the first that fails counts, of a cancel one that has found it. */
@@ -198,6 +247,8 @@ static void ask_servers(struct control *control)
 {
     struct server *server = upcall_server();
     struct wire_out body = {0};
+    wire_put_u32(&body, server->boot.node);
+    wire_put_u64(&body, ++server->ncontrols);
     wire_put_u8(&body, control->what == DEFINE ? ALL_DEFINE : ALL_CANCEL);
     wire_put_str(&body, control->id != NULL ? control->id : "");
     if (control->what == DEFINE) {

@@ -140,6 +140,9 @@ int32_t upcall_answer_query(struct server *server, const void *body, size_t len,
 /** Answers ASK_USAGE: see monitor.c. */
 int32_t upcall_answer_usage(struct server *server, const void *body, size_t len,
                             struct wire_out *out);
-/** Answers ASK_CONTROL: see control.c. @return PMIX_SUCCESS; PMIX_ERR_NOT_FOUND: no such request
- * waits here; or why it cannot be */
+/** Answers ASK_CONTROL: see control.c. A question that comes again gets the same answer, and
+ * nothing is done again. @return PMIX_SUCCESS; PMIX_ERR_NOT_FOUND: no such request waits here; or
+ * why it cannot be */
 int32_t upcall_answer_control(struct server *server, const void *body, size_t len);
+/** Frees what is remembered of these. @thread the loop's */
+void upcall_free_control(struct server *server);

@@ -82,6 +82,7 @@ void server_close(struct server *server)
     alone_free(server);
     upcall_free_served(server);
     checkpoints_free(server);
+    upcall_free_control(server);
     upcall_free_kept(server);
     printer_close(server);
     forwards_free(server);
