@@ -8,6 +8,8 @@
 #include "common/util/clock.h"
 #include "common/util/test_cmocka.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,6 +22,18 @@ static unsigned ndone;
 static pthread_t loop;
 static struct event_base *base;
 static struct handoff *handoff;
+
+static bool unloadable; /* no object can be kept from being unloaded */
+
+/* thread_stay_loaded() asks libc this first. */
+int dladdr1(const void *address, Dl_info *info, void **extra, int flags)
+{
+    static char none[] = "";
+    static struct link_map program = {.l_name = none};
+    (void)address, (void)info, (void)flags;
+    *extra = &program;
+    return !unloadable;
+}
 
 struct job {
     struct work work;
@@ -158,6 +172,19 @@ static void an_asker_without_a_loop_waits(void **state)
     await(&dropped, 1);
 }
 
+/* What cannot be left behind would have to be waited for, without a deadline. */
+static void a_thread_that_cannot_be_left_behind_does_not_begin(void **state)
+{
+    struct worker *worker = worker_new(&ops, handoff);
+    struct work work;
+    (void)state;
+    unloadable = true;
+    bool taken = worker_do(worker, &work);
+    unloadable = false;
+    assert_false(taken);
+    assert_true(worker_close(worker, now_ms()));
+}
+
 int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, begin, end)
@@ -166,6 +193,7 @@ int main(void)
         TEST(one_that_is_idle_or_never_began_is_closed),
         TEST(one_that_hangs_is_left_behind),
         TEST(an_asker_without_a_loop_waits),
+        TEST(a_thread_that_cannot_be_left_behind_does_not_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

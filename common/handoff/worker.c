@@ -91,9 +91,15 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* Whoever closes the worker may have to leave its thread behind. */
+static bool start(struct worker *w)
+{
+    return thread_stay_loaded() && thread_start(&w->thread, run, w) == 0;
+}
+
 bool worker_do(struct worker *w, struct work *work)
 {
-    w->started = w->started || thread_start(&w->thread, run, w) == 0;
+    w->started = w->started || start(w);
     if (!w->started)
         return false;
     work->next = NULL;
@@ -120,7 +126,7 @@ static bool desert(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
     w->closed = true;
-    w->deserted = !w->ended && thread_stay_loaded();
+    w->deserted = !w->ended;
     bool deserted = w->deserted;
     pthread_cond_signal(&w->wake);
     if (deserted)
@@ -134,7 +140,7 @@ static bool end(struct worker *w, int64_t by)
     if (w->started && !thread_join_until(w->thread, by)) {
         if (desert(w))
             return false;
-        pthread_join(w->thread, NULL);
+        pthread_join(w->thread, NULL); /* it has done all but return */
     }
     destroy(w);
     return true;
