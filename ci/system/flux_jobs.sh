@@ -324,6 +324,8 @@ ranks() {
   found=$(muster-status --stacks "$1" 2>&1)
   check 'status: --stacks has the ranks of all nodes' "$(tr '\n' ';' <<<"$found")" \
     eval "grep -qE '^7 ranks  main > PMIx_Group_construct  .0-6 on 4 nodes.$' <<<\$found && grep -qE '^1 rank   main > .*sleep.* .7 on node4.$' <<<\$found"
+  found=$(muster-status --stacks 2>&1)
+  check 'status: --stacks of one of two jobs has to be told which' "$found" grep -qE 'which step\? f[^ ]+, f[^ ]+ run; give one$' <<<"$found"
   # shellcheck disable=SC2016  # for the shell there
   found=$(muster-attach --ranks 1-2 "$1" -- sh -c 'echo %n $(cat /proc/%p/comm) $((1 + 1)) %%' 2>&1 | sort | tr '\n' ';')
   check 'status: muster-attach beside ranks' "$found" [ "$found" = '[1] node1 hold 2 %;[2] node2 hold 2 %;' ]

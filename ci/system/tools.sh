@@ -188,6 +188,10 @@ part_stacks() {
   start_step "$clients/hold" --in fence --victim 3 --delay 600000 --seconds 700
   until_true 60 look_at_stacks
   check 'what the ranks do, to alice' "$(tr '\n' ';' <<<"$found")" stacks_said
+  found=$(as_alice "$status_tool" --stacks 2>&1)
+  check 'to alice, who names no step' "$(tr '\n' ';' <<<"$found")" stacks_said
+  found=$(as_alice "$status_tool" --stacks "$((job + 1000))" 2>&1)
+  check 'a wrong number: where the right one is' "$found" grep -q 'squeue --me --steps lists yours' <<<"$found"
   found=$("$status_tool" --stacks "${step%.0}" 2>&1)
   check 'to root' "$(tr '\n' ';' <<<"$found")" stacks_said
   found=$(as_alice "$status_tool" --stacks --json "$step" 2>&1)

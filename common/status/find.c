@@ -297,8 +297,9 @@ static int by_name(const void *a, const void *b)
 struct find_step *find_steps(const struct find *find, size_t *n, struct err *err)
 {
     struct search search = {.find = find};
-    char one[64];
+    char one[64], lists[PLACE_LISTS_SIZE];
     look_everywhere(&search);
+    place_lists(find->places, lists);
     *n = search.nsteps;
     if (search.failed.text[0] != '\0')
         err_set(err, "%s", search.failed.text);
@@ -306,9 +307,10 @@ struct find_step *find_steps(const struct find *find, size_t *n, struct err *err
         err_set(
             err,
             "no step or job%s%s has a server on this node; looked in %s; of one on other nodes: "
-            "muster-status --stacks STEP",
+            "muster-status --stacks STEP%s%s%s",
             find->uid == (uid_t)-1 ? "" : " of ",
-            find->uid == (uid_t)-1 ? "" : find_user_name(find->uid, one, sizeof one), search.where);
+            find->uid == (uid_t)-1 ? "" : find_user_name(find->uid, one, sizeof one), search.where,
+            lists[0] != '\0' ? " (" : "", lists, lists[0] != '\0' ? " lists yours)" : "");
     if (err->text[0] != '\0') {
         free(search.steps);
         return NULL;
@@ -321,7 +323,7 @@ struct find_step *find_steps(const struct find *find, size_t *n, struct err *err
 static int find_server(const struct find *find, struct found *found, struct err *err)
 {
     struct search search = {.find = find, .seen = {.live = -1}};
-    char one[64], two[64];
+    char one[64], two[64], lists[PLACE_LISTS_SIZE];
     look_everywhere(&search);
     struct seen seen = search.seen;
     *found = (struct found){.owner = seen.owner, .runs = seen.runs};
@@ -351,12 +353,14 @@ static int find_server(const struct find *find, struct found *found, struct err 
                        find->step, find_user_name(seen.stranger, one, sizeof one));
     if (search.failed.text[0] != '\0')
         return err_set(err, "%s", search.failed.text);
+    place_lists(find->places, lists);
     return err_set(
         err,
         "no server of %s %s runs on this node: the %s has ended, does not use muster, "
-        "or has no task here; run this on one of its nodes, and with --dir if its servers' "
+        "or has no task here; run this on one of its nodes%s%s%s, and with --dir if its servers' "
         "directories are not in %s (see muster-status(1))",
-        unit, find->step, unit, search.where);
+        unit, find->step, unit, lists[0] != '\0' ? " (" : "", lists,
+        lists[0] != '\0' ? " lists yours)" : "", search.where);
 }
 
 /* @return bytes that came, 0 at the end, -1 with the reason in @p err */

@@ -6,6 +6,7 @@
 #include "common/status/find.h"
 #include "common/status/here.h"
 #include "common/status/kept.h"
+#include "common/status/mine.h"
 #include "common/status/options.h"
 #include "common/status/program.h"
 #include "common/status/stacks.h"
@@ -55,8 +56,8 @@ static void usage(FILE *out)
         "have a server on this node; root's list has all users' steps.\n"
         "\n"
         "  --stacks     what every rank is doing: stacks by eu-stack or gdb, equal ones as one;\n"
-        "               from any host that has the resource manager's commands. =full: also\n"
-        "               what MPI and PMIx do inside\n"
+        "               from any host that has the resource manager's commands. Without STEP:\n"
+        "               of the only one that you run. =full: also what MPI and PMIx do inside\n"
         "  --stats      how long operations have waited, and which node came last; also of a step\n"
         "               that has ended, if MUSTER_STATS=keep or MUSTER_STATS_DIR kept its counts\n"
         "  --json       print what the servers say, or with --stats the same, as JSON\n"
@@ -160,7 +161,7 @@ static int check(const struct find *find, const struct output *output)
                 "muster-status: %s: a file is of a step that has ended: give --stats or "
                 "--openmetrics, and no --watch\n",
                 find->step);
-    else if (find->step == NULL && (output->stats || output->stacks || output->pieces))
+    else if (find->step == NULL && (output->stats || output->pieces))
         fprintf(stderr, "muster-status: %s: give a step; without %s, muster-status lists yours\n",
                 what, what);
     else
@@ -283,6 +284,18 @@ static void say_pieces(const struct find *find, const struct output *output, str
         err_set(err, "cannot write: %s", strerror(errno));
 }
 
+/* The stacks without a step are of the only one. @param only gets its name */
+static int choose(struct find *find, const struct output *output,
+                  char only[static FIND_STEP_MAX + 1], struct err *err)
+{
+    if (!output->stacks || find->step != NULL)
+        return 0;
+    if (mine_find(find, only, err) != 0)
+        return -1;
+    find->step = only;
+    return 0;
+}
+
 static void flush(struct err *err)
 {
     if (err->text[0] == '\0' && (fflush(stdout) != 0 || ferror(stdout)))
@@ -315,6 +328,7 @@ int main(int argc, char **argv)
     struct find find = {.places = status_places, .ms = ANSWER_MS};
     struct output output = {0};
     struct options_room room;
+    char only[FIND_STEP_MAX + 1];
     struct err err = {0};
     /* An admin who asks for a hostile user's step must not run out of memory by what its server
      * answers. */
@@ -324,7 +338,7 @@ int main(int argc, char **argv)
         return done - 1;
     if (output.traces != NULL)
         trace_merge(stdout, stderr, output.traces, (size_t)(argc - optind), &err);
-    else if (options_complete(&find, &room, &err) != 0)
+    else if (options_complete(&find, &room, &err) != 0 || choose(&find, &output, only, &err) != 0)
         ; /* the reason is in err */
     else if (output.pieces)
         say_pieces(&find, &output, &err);

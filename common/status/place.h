@@ -38,7 +38,20 @@ struct place {
      * @return 0, without a line where it knows no such step; -1 with the reason in @p err: it is
      * its step, and cannot be reached. NULL: it reaches none */
     int (*reach)(const char *step, struct reach *reach, struct err *err);
+
+    /** The command by which a user lists what runs; its first word is a program. NULL: none does */
+    const char *lists;
+
+    /** @return the names of the caller's steps that run, as the user writes them, up to a NULL, for
+     * reach_free_list(); NULL: none is known. NULL: it does not know */
+    char **(*mine)(void);
 };
 
 /** All places, up to a NULL. */
 extern const struct place *const status_places[];
+
+enum { PLACE_LISTS_SIZE = 128 };
+
+/** How a user lists what runs, for a message: "squeue --me --steps". @param places up to a NULL;
+ * NULL: none @param buf set to "" where no such program is in PATH @thread any */
+void place_lists(const struct place *const *places, char buf[static PLACE_LISTS_SIZE]);

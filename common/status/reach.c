@@ -68,17 +68,20 @@ int reach_add(struct reach *reach, const char *const *before, const char *dir, c
 int reach_find(struct reach *reach, const struct place *const *places, const char *step,
                struct err *err)
 {
+    const struct place *const *all = places;
+    char lists[PLACE_LISTS_SIZE];
     reach->death = SIGTERM;
     for (; *places != NULL; places++)
         if ((*places)->reach != NULL && (*places)->reach(step, reach, err) != 0)
             return -1;
         else if (reach->n > 0)
             return 0;
-    return err_set(err,
-                   "no step or job %.80s of yours runs that can be reached from here%s%s%s; the "
-                   "resource manager's commands have to be in PATH",
-                   step, reach->why[0] != '\0' ? " (" : "", reach->why,
-                   reach->why[0] != '\0' ? ")" : "");
+    place_lists(all, lists);
+    return err_set(
+        err, "no step or job %.80s of yours runs that can be reached from here%s%s%s; %s%s", step,
+        reach->why[0] != '\0' ? " (" : "", reach->why, reach->why[0] != '\0' ? ")" : "",
+        lists[0] != '\0' ? lists : "the resource manager's commands have to be in PATH",
+        lists[0] != '\0' ? " lists yours" : "");
 }
 
 void reach_free(struct reach *reach)

@@ -4,6 +4,8 @@
  */
 #include "common/server/status/status.h"
 #include "common/status/find.h"
+#include "common/status/mine.h"
+#include "common/status/reach.h"
 #include "common/util/empty_dir.h"
 #include "common/util/test_cmocka.h"
 
@@ -143,6 +145,50 @@ static void one_run_and_what_is_left_of_another(void **state)
     assert_non_null(strstr(err.text, "has ended, or is about to start"));
 }
 
+static const char *const *known; /* to the resource manager, up to a NULL */
+
+static void none(const char *step, place_visit_fn *visit, void *arg, char *where, size_t cap)
+{
+    (void)step, (void)visit, (void)arg, (void)cap;
+    where[0] = '\0';
+}
+
+static char **mine(void)
+{
+    char **list = NULL;
+    for (const char *const *name = known; *name != NULL; name++)
+        list = reach_word(list, *name);
+    return list;
+}
+
+/* @return what is wrong, or the step */
+static const char *the_only(void)
+{
+    static const struct place place = {.each = none, .lists = "sh -c true", .mine = mine},
+                              *const places[] = {&place, NULL};
+    static struct err err;
+    static char step[FIND_STEP_MAX + 1];
+    const struct find find = {.dir = dir, .places = places, .uid = (uid_t)-1, .ms = 20000};
+    err = (struct err){0};
+    return mine_find(&find, step, &err) == 0 ? step : err.text;
+}
+
+/* Those on this node go before those that run elsewhere. */
+static void the_only_step(void **state)
+{
+    (void)state;
+    known = (const char *const[]){NULL};
+    assert_non_null(strstr(the_only(), "has a server on this node"));
+    assert_non_null(strstr(the_only(), "(sh -c true lists yours)"));
+    known = (const char *const[]){"4712.0", NULL};
+    assert_string_equal(the_only(), "4712.0");
+    known = (const char *const[]){"4712.0", "4713.1", NULL};
+    assert_string_equal(the_only(), "which step? 4712.0, 4713.1 run; give one");
+    pid_t pid = serve("0000000a", 2000);
+    assert_string_equal(the_only(), "4711.0");
+    end(pid);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_dir, close_dir)
@@ -151,6 +197,7 @@ int main(void)
         TEST(a_job_or_a_step),
         TEST(the_last_of_several_runs),
         TEST(one_run_and_what_is_left_of_another),
+        TEST(the_only_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

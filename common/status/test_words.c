@@ -45,7 +45,8 @@ static void nothing_waits(void **state)
 {
     (void)state;
     assert_words("{\"nodes\":[{" C07 ",\"trackers\":[],\"asks\":[],\"peers\":[]}],\"silent\":[]}",
-                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE
+                 "0 waiting\nno PMIx operation waits\n");
 }
 
 static void where_tools_go(void **state)
@@ -53,7 +54,7 @@ static void where_tools_go(void **state)
     (void)state;
     assert_words("{\"nodes\":[{\"uri\":\"m.0;tcp4://127.0.0.1:4\\u001b\"," C07 "}],\"silent\":[]}",
                  "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE
-                 "0 waiting; for tools: \"m.0;tcp4://127.0.0.1:4?\"\nnothing waits\n");
+                 "0 waiting; for tools: \"m.0;tcp4://127.0.0.1:4?\"\nno PMIx operation waits\n");
 }
 
 /* As the resource manager's users call it. */
@@ -61,9 +62,11 @@ static void a_job(void **state)
 {
     (void)state;
     assert_words("{\"nodes\":[{\"unit\":\"job\"," C07 "}],\"silent\":[]}",
-                 "job 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
+                 "job 4711.0 of alice: 1 of 1 nodes answer\n" LINE
+                 "0 waiting\nno PMIx operation waits\n");
     assert_words("{\"nodes\":[{\"unit\":\"\\u001b[31m\"," C07 "}],\"silent\":[]}",
-                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE "0 waiting\nnothing waits\n");
+                 "step 4711.0 of alice: 1 of 1 nodes answer\n" LINE
+                 "0 waiting\nno PMIx operation waits\n");
 }
 
 static void settings_that_are_no_defaults(void **state)
@@ -76,7 +79,7 @@ static void settings_that_are_no_defaults(void **state)
         "\"silent\":[]}",
         "step 4711.0 of alice: 1 of 1 nodes answer\n"
         "settings: on_task_loss continue (by: step), timeouts.fence 5 (by: muster.json)\n" LINE
-        "0 waiting\nnothing waits\n");
+        "0 waiting\nno PMIx operation waits\n");
 }
 
 static void who_belongs_together(void **state)
@@ -89,7 +92,7 @@ static void who_belongs_together(void **state)
                  "step 4711.0 of alice: 1 of 1 nodes answer\n"
                  "process sets: ocean of 4, ice of 3, and 2 more\n"
                  "c07: muster 1.0, libpmix 5.0.7, up 70 s; tasks: 2 connected, 1 lost; "
-                 "open connections: 2; 0 waiting\nnothing waits\n");
+                 "open connections: 2; 0 waiting\nno PMIx operation waits\n");
 }
 
 static void calls_that_belong_to_nothing_yet(void **state)
@@ -173,7 +176,7 @@ static void direct_and_native(void **state)
                  "c07: muster 1.0, libpmix 5.0.7, up 70 s; tasks: 2 connected, 1 lost; other "
                  "servers: 2 direct, 1 native; "
                  "0 waiting\n"
-                 "nothing waits\n");
+                 "no PMIx operation waits\n");
 }
 
 static void what_is_no_state(void **state)

@@ -308,7 +308,7 @@ static void write_waiting(FILE *out, json_object *nodes)
     for (size_t i = 0; i < field_length(nodes); i++)
         lines += write_own(out, field_at(nodes, i));
     if (lines == 0)
-        fprintf(out, "nothing waits\n");
+        fprintf(out, "no PMIx operation waits\n");
 }
 
 int words_write(FILE *out, json_object *state, const char *owner)

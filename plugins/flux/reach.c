@@ -123,4 +123,25 @@ static int flux_reach(const char *step, struct reach *reach, struct err *err)
     return rc;
 }
 
-const struct place flux_place = {.each = place_each, .name = place_name, .reach = flux_reach};
+static char **flux_mine(void)
+{
+    char *const argv[] = {(char *)"flux",
+                          (char *)"jobs",
+                          (char *)"--no-header",
+                          (char *)"--filter=run",
+                          (char *)"--format={id.f58plain}",
+                          NULL};
+    char why[1], *lines = program_ask(argv, ASK_MS, why, sizeof why), *rest = lines, *line,
+                 **list = NULL;
+    while (rest != NULL && (line = strsep(&rest, "\n")) != NULL)
+        if (line[0] != '\0' && (list = reach_word(list, line)) == NULL)
+            break;
+    free(lines);
+    return list;
+}
+
+const struct place flux_place = {.each = place_each,
+                                 .name = place_name,
+                                 .reach = flux_reach,
+                                 .lists = "flux jobs",
+                                 .mine = flux_mine};

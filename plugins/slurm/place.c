@@ -21,4 +21,5 @@ static void slurm_each(const char *step, place_visit_fn *visit, void *arg, char 
     visit(arg, NULL, first);
 }
 
-const struct place slurm_place = {.each = slurm_each, .reach = slurm_reach};
+const struct place slurm_place = {
+    .each = slurm_each, .reach = slurm_reach, .lists = "squeue --me --steps", .mine = slurm_mine};

@@ -188,3 +188,38 @@ int slurm_reach(const char *step, struct reach *reach, struct err *err)
     }
     return rc;
 }
+
+/* "4711.0|name". Others than tasks' steps have no number (4711.batch), and those of muster's own
+ * programs (add_line()) have its name. A step of several components has a line for each, 4711+1.0.
+ * @return whether the name is @p step, without the component */
+static bool is_mine(char *line, char step[static 2 * DIGITS_MAX + 2])
+{
+    struct step_name name;
+    char *id = strsep(&line, "|"), *dot = strchr(id, '.');
+    if (dot == NULL || line == NULL || strcmp(line, "muster") == 0)
+        return false;
+    char *plus = strchr(id, '+');
+    if (plus != NULL)
+        memmove(plus, dot, strlen(dot) + 1);
+    if (!read_name(id, &name))
+        return false;
+    snprintf(step, 2 * DIGITS_MAX + 2, "%s.%s", name.job, name.step);
+    return true;
+}
+
+char **slurm_mine(void)
+{
+    char *const argv[] = {(char *)"squeue",  (char *)"--noheader",     (char *)"--me",
+                          (char *)"--steps", (char *)"--format=%i|%j", NULL};
+    char step[2 * DIGITS_MAX + 2], last[sizeof step] = "", why[1];
+    char *lines = program_ask(argv, ASK_MS, why, sizeof why), *rest = lines, *line, **list = NULL;
+    while (rest != NULL && (line = strsep(&rest, "\n")) != NULL) {
+        if (!is_mine(line, step) || strcmp(step, last) == 0)
+            continue;
+        memcpy(last, step, sizeof last);
+        if ((list = reach_word(list, step)) == NULL)
+            break;
+    }
+    free(lines);
+    return list;
+}

@@ -8,3 +8,6 @@
 
 /** struct place's function: by srun, beside the step. */
 int slurm_reach(const char *step, struct reach *reach, struct err *err);
+
+/** The same: the numbers of the caller's steps, by squeue. */
+char **slurm_mine(void);
