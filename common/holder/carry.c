@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Requests on their way to the holder, and their answers on the way back. One that was asked again
- * with the same id is the same; one whose asker is gone, or was told already, is freed when the
- * server above has answered.
+ * Requests on their way to the holder, and their answers on the way back. One whose asker is gone,
+ * or was told already, is freed when the server above has answered.
  */
 #include "common/holder/private.h"
 
@@ -50,7 +49,6 @@ static void tell(struct carry *c)
     c->answered = true; /* first: done() may ask again, and serves what is queued */
     timer_stop(&c->deadline);
     if (news && c->from != env->self) {
-        c->holder->told[c->holder->ntold++ % TOLD] = (struct told){c->from, c->id};
         env->reply(env->arg, c->from, c->id, c->status, c->data, c->datalen);
     } else if (news && c->done != NULL)
         c->done(c->arg, c->status, c->data, c->datalen);
@@ -100,7 +98,7 @@ void carry_answer(struct carry *c, int32_t status, const void *data, size_t len)
     bool introduces = c->op == HOLDER_LOOKUP && c->status == env->codes.success &&
                       c->holder->deputy == env->self && !c->answered && read_publishers(c, &set);
     if (introduces && holder_is_own(c->holder, c->from)) {
-        c->state = CARRY_WAITS; /* it is not asked again, and cannot be forgotten */
+        c->state = CARRY_WAITS; /* it cannot be forgotten */
         timer_stop(&c->deadline);
         store_free_lookup(&c->lookup);
         env->settle(env->arg, &set, settled, c);
@@ -156,15 +154,6 @@ void carry_forget(struct holder *holder, uint32_t from)
         if (c->state == CARRY_QUEUED || (c->state == CARRY_WAITS && c->lookup.keys != NULL))
             free_carry(c);
     }
-}
-
-bool carry_was_told(const struct holder *holder, uint32_t from, uint64_t id)
-{
-    uint32_t n = holder->ntold < TOLD ? holder->ntold : TOLD;
-    for (uint32_t i = 0; i < n; i++)
-        if (holder->told[i].from == from && holder->told[i].id == id)
-            return true;
-    return false;
 }
 
 void carry_free_all(struct holder *holder)

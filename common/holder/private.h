@@ -13,7 +13,6 @@ enum holder_state { RESTS, SEEKS, GREETS, FOLLOWS, COLLECTS, HOLDS };
 enum {
     PAUSE_FIRST_MS = 50, /* until the holder is looked for again */
     VAIN_MS = 30000,     /* what does not wait for data fails when there is no holder for so long */
-    TOLD = 256,          /* questions that came again after the answer are known for so many */
     ANSWER_S = 10,       /* for the answer to a HELLO */
     PING_MS = 10000,
     CHECK_FIRST_MS = 2000, /* a holder looks for an older one so long after it has begun */
@@ -63,12 +62,6 @@ struct client {
     struct timer end; /**< it counts as ended */
 };
 
-/** A question of another server that was answered. */
-struct told {
-    uint32_t from;
-    uint64_t id;
-};
-
 struct holder {
     struct holder_env env;
     enum holder_state state;
@@ -103,8 +96,6 @@ struct holder {
     struct store *kept; /**< published by the own step, as far as it came through here */
     struct store *held; /**< of HOLDS and COLLECTS: published by all */
     struct carries carries;
-    struct told told[TOLD]; /**< a ring of the last ones */
-    uint32_t ntold;
     /** Takes the answer to carry_send(). */
     void (*came)(struct carry *c, int32_t status, const void *data, size_t len);
     /** Does what is queued, as far as it can be done now. */
@@ -122,9 +113,6 @@ struct carry *carry_new(struct holder *holder, uint32_t from, uint64_t id, const
 void carry_answer(struct carry *c, int32_t status, const void *data, size_t len);
 /** Asks @p node; holder::came takes the answer. */
 void carry_send(struct carry *c, uint32_t node);
-/** Whether the question was answered not long ago: it was asked again meanwhile, and is not to be
- * done twice. */
-bool carry_was_told(const struct holder *holder, uint32_t from, uint64_t id);
 /** Sets its deadline. @param ms 0: none */
 void carry_expires(struct carry *c, uint32_t ms);
 /** Frees all of them, without a word. */

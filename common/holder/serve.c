@@ -202,11 +202,6 @@ void holder_serve(struct holder *holder, uint32_t from, uint64_t id, const void 
         holder->env.reply(holder->env.arg, from, id, holder->env.codes.bad, NULL, 0);
         return;
     }
-    TAILQ_FOREACH (c, &holder->carries, link)
-        if (c->from == from && c->id == id && !c->answered)
-            return; /* it was asked again */
-    if (carry_was_told(holder, from, id))
-        return;
     c = holder->closing ? NULL : carry_new(holder, from, id, body, len);
     if (c == NULL) {
         holder->env.reply(holder->env.arg, from, id,

@@ -83,17 +83,6 @@ char *key_of(const struct site *s, char *buf, size_t cap)
     return buf;
 }
 
-void put_publish(struct wire_out *out, const struct site *s, uint64_t number, char *key,
-                 enum store_life life)
-{
-    struct store_entry e = {.who = process_of(s), .number = number, .life = life};
-    e.key = e.value = key;
-    e.len = strlen(key);
-    wire_put_u8(out, HOLDER_PUBLISH);
-    wire_put_u32(out, 1);
-    store_put_entry(out, &e);
-}
-
 void put_unpublish(struct wire_out *out, const struct site *s)
 {
     const struct store_who who = process_of(s);
@@ -105,9 +94,14 @@ void put_unpublish(struct wire_out *out, const struct site *s)
 
 void publish(struct site *s, enum store_life life, int32_t *status)
 {
+    struct store_entry e = {.who = process_of(s), .number = 1, .life = life};
     struct wire_out out = {0};
     char key[32];
-    put_publish(&out, s, 1, key_of(s, key, sizeof key), life);
+    e.key = e.value = key_of(s, key, sizeof key);
+    e.len = strlen(key);
+    wire_put_u8(&out, HOLDER_PUBLISH);
+    wire_put_u32(&out, 1);
+    store_put_entry(&out, &e);
     request(s, &out, status);
 }
 

@@ -32,8 +32,6 @@ struct store_who process_of(const struct site *s);
 
 /** Each process publishes one key, named after its server. */
 char *key_of(const struct site *s, char *buf, size_t cap);
-void put_publish(struct wire_out *out, const struct site *s, uint64_t number, char *key,
-                 enum store_life life);
 void publish(struct site *s, enum store_life life, int32_t *status);
 
 /** All that it has published. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Tests of the holder's end while servers do not agree: on who holds, on who speaks for a step, on
- * what was answered.
+ * Tests of the holder's end while servers do not agree: on who holds, on who speaks for a step.
  */
 #include "common/holder/test_holder_kit.h"
 
@@ -10,34 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A question that waits is asked again. Once it is answered it is not done a second time: what was
- * unpublished since stays so. */
-static void test_once(void **state)
-{
-    char another[] = "another";
-    int32_t found_it = 1;
-    (void)state;
-    open_world(5, 2);
-    publish(site(1, 0), STORE_APP, NULL);
-    world_run(world, 2000);
-    for (uint64_t turn = 0; turn < 3; turn++) {
-        struct wire_out out = {0};
-        if (turn == 1)
-            put_unpublish(&out, site(1, 0));
-        else
-            put_publish(&out, site(1, 0), 2, another, STORE_APP);
-        holder_serve(site(0, 0)->holder, site_handle(site(0, 0), site(1, 0)), 1000 + turn % 2,
-                     out.data, out.len);
-        wire_out_free(&out);
-        world_run(world, 100);
-        assert_int_equal(held_by(site(0, 0)), turn == 0 ? 2 : 0);
-    }
-    lookup(site(0, 1), site(1, 0), false, &found_it);
-    world_run(world, 1000);
-    assert_int_equal(found_it, CODE_NOT_FOUND);
-    close_world();
-}
 
 /* What a step has unpublished at a second holder is not left at the first one. */
 static void test_unpublished(void **state)
@@ -134,7 +105,6 @@ static void test_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),
         cmocka_unit_test(test_unpublished),
         cmocka_unit_test(test_parted),
         cmocka_unit_test(test_named),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ASK:    u64 id, u8 topic, body…
+ *         u64 id, ASK_KNOCK: that question waits still
  * ANSWER: u64 id, i32 status, data… */
 #include "common/transport/ask.h"
 
@@ -12,10 +13,8 @@
 
 enum {
     ABOUT_MAX = 512,
-    AGAIN_FIRST_MS = 1000, /* until a question is asked again */
-    AGAIN_MS = 5000,       /* and then, each time */
-    AGAIN_MAX_MS = 80000,  /* each pause of a large question is twice the one before, up to this */
-    LARGE = 1024,          /* bytes */
+    KNOCK_FIRST_MS = 1000, /* a question has waited */
+    KNOCK_MS = 5000,       /* and then, each time */
 };
 
 struct question {
@@ -25,14 +24,13 @@ struct question {
     uint64_t id;
     uint32_t node;
     enum ask_topic topic;
-    void *body; /* owned copy; NULL when it is empty */
+    void *body; /* owned copy, for describe(); NULL when it is empty */
     size_t len;
     int64_t asked;    /* ms */
     int64_t deadline; /* ms; 0: none. Of a process's data: of timers_clock() */
     bool stands;      /* it stands still with that clock */
     int64_t report;   /* when it is reported next, ms; 0: never */
-    int64_t again;    /* when it is asked again, ms */
-    int64_t pause;    /* until it is asked again after that, ms */
+    int64_t knock;    /* when it knocks next, ms */
     ask_done_fn *done;
     void *arg;
 };
@@ -57,12 +55,13 @@ struct asks *asks_new(const struct ask_env *env)
     return asks;
 }
 
-static void put(struct asks *asks, const struct question *q, const void *body, size_t len)
+static void put(struct asks *asks, const struct question *q, enum ask_topic topic, const void *body,
+                size_t len)
 {
     struct wire_out out = {0};
     wire_put_u8(&out, FRAME_ASK);
     wire_put_u64(&out, q->id);
-    wire_put_u8(&out, (uint8_t)q->topic);
+    wire_put_u8(&out, (uint8_t)topic);
     wire_put_raw(&out, body, len);
     asks->env.send(asks->env.arg, q->node, &out);
 }
@@ -81,7 +80,7 @@ static int64_t clock_of(const struct question *q)
 static void set_due(struct question *q)
 {
     int64_t late = q->stands ? timers_due(q->due.timers, q->deadline) : q->deadline;
-    timer_at(&q->due, earlier(q->again, earlier(late, q->report)));
+    timer_at(&q->due, earlier(q->knock, earlier(late, q->report)));
 }
 
 static timer_fire on_due;
@@ -114,15 +113,14 @@ void asks_send(struct asks *asks, uint32_t node, enum ask_topic topic, const voi
     q->deadline = timeout > 0 ? clock_of(q) + timeout * 1000ll : 0;
     bool stalls = topic != ASK_OUTPUT && topic != ASK_INPUT && topic != ASK_READY;
     q->report = asks->env.stall > 0 && stalls ? q->asked + asks->env.stall * 1000ll : 0;
-    q->again = q->asked + AGAIN_FIRST_MS;
-    q->pause = AGAIN_MS;
+    q->knock = q->asked + KNOCK_FIRST_MS;
     if (topic < ASK_TOPICS)
         asks->counts.asked[topic]++;
     q->done = done;
     q->arg = arg;
     set_due(q);
     TAILQ_INSERT_TAIL(&asks->open, q, entry);
-    put(asks, q, body, len);
+    put(asks, q, topic, body, len);
 }
 
 static void answer(struct asks *asks, struct question *q, int32_t status, const void *data,
@@ -155,6 +153,8 @@ void asks_frame(struct asks *asks, uint32_t from, enum frame_type type, const vo
     uint64_t id = wire_get_u64(&in);
     if (type == FRAME_ASK) {
         uint8_t topic = wire_get_u8(&in);
+        if (!in.bad && topic == ASK_KNOCK)
+            return;
         if (in.bad || topic >= ASK_TOPICS || asks->env.serve[topic] == NULL)
             asks_reply(asks, from, id, asks->env.unsupported, NULL, 0);
         else {
@@ -214,17 +214,6 @@ static void report(const struct question *q, int64_t now)
         log_warning("waiting for %llu s: %s", (unsigned long long)s, about);
 }
 
-/* A server that leaves may have received a question that it no longer reads. No server reports
- * that, but a server that asks again finds the other one gone. A large question may wait long, as a
- * piece of output does that no process reads, and would be sent over and over: it is repeated more
- * and more seldom. */
-static void later(struct question *q, int64_t now)
-{
-    q->again = now + q->pause;
-    if (q->len > LARGE && q->pause < AGAIN_MAX_MS)
-        q->pause *= 2;
-}
-
 static void on_due(void *arg, struct timer *timer)
 {
     struct question *q = arg;
@@ -237,10 +226,10 @@ static void on_due(void *arg, struct timer *timer)
         q->report = now + asks->env.stall * 1000ll;
         set_due(q);
         report(q, now);
-    } else if (q->again <= now) {
-        later(q, now);
+    } else if (q->knock <= now) {
+        q->knock = now + KNOCK_MS;
         set_due(q);
-        put(q->asks, q, q->body, q->len);
+        put(q->asks, q, ASK_KNOCK, NULL, 0);
     } else {
         set_due(q);
     }

@@ -12,6 +12,8 @@
 
 /** What can be asked. */
 enum ask_topic {
+    ASK_KNOCK, /**< no question, and not answered: one of before waits still. A server that leaves
+                  may have got it and not read it, and the frame finds it gone */
     ASK_MODEX = 1, /**< a process's data: see docs/wire.md */
     ASK_QUERY,     /**< groups and sets: see common/nspace/registry.h */
     ASK_STATUS,    /**< the server's state: see common/server/status/status.h */
@@ -36,8 +38,8 @@ enum ask_topic {
 /** Takes an answer. @param data borrowed, NULL with @p len 0 when @p status is not 0 */
 typedef void ask_done_fn(void *arg, int32_t status, const void *data, size_t len);
 
-/** Takes a question; ask_reply() answers it, now or later. One that waits comes again, with the
- * same id; more than one answer does no harm. @param body borrowed */
+/** Takes a question, which comes once; asks_reply() answers it, now or later. @param body borrowed
+ */
 typedef void ask_serve_fn(void *arg, uint32_t from, uint64_t id, const void *body, size_t len);
 
 struct asks;

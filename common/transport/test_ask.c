@@ -123,7 +123,7 @@ static void a_deadline(void **state)
     ask(&five, 1, 5);
     ask(&two, 2, 2);
     ask(&none, 2, 0);
-    assert_int_equal(loopback_wait(world.net, 0), 1000); /* it is asked again */
+    assert_int_equal(loopback_wait(world.net, 0), 1000); /* it knocks */
     loopback_run(world.net, 60000);
     assert_int_equal(two.status, LOOPBACK_TIMEOUT);
     assert_int_equal(two.at, start + 2000);
@@ -140,28 +140,20 @@ static void a_deadline(void **state)
     assert_int_equal(none.status, 0);
 }
 
-/* One who was handed it may have left without reading it. */
-static void a_question_that_waits_is_asked_again(void **state)
+/* The server that was asked may have left without reading it. */
+static void a_question_that_waits_knocks(void **state)
 {
     struct got got;
     (void)state;
     world.keep = true;
     ask(&got, 1, 0);
-    loopback_run(world.net, 900);
+    loopback_run(world.net, 7000);
     assert_int_equal(world.asked, 1);
-    uint64_t id = world.id;
-    loopback_run(world.net, 200);
-    assert_int_equal(world.asked, 2);
-    loopback_run(world.net, 4800);
-    assert_int_equal(world.asked, 2);
-    loopback_run(world.net, 200);
-    assert_int_equal(world.asked, 3);
-    assert_int_equal(world.id, id);
-    asks_reply(loopback_asks(world.net, 1), 0, id, 0, "pong", 4);
-    asks_reply(loopback_asks(world.net, 1), 0, id, 0, "pong", 4);
+    asks_reply(loopback_asks(world.net, 1), 0, world.id, 0, "pong", 4);
+    asks_reply(loopback_asks(world.net, 1), 0, world.id, 0, "pong", 4);
     loopback_run(world.net, 30000);
     assert_int_equal(got.answers, 1);
-    assert_int_equal(world.asked, 3);
+    assert_int_equal(world.asked, 1);
     assert_int_equal(loopback_wait(world.net, 0), -1);
 }
 
@@ -190,7 +182,7 @@ static void a_loss(void **state)
 
 static void an_unknown_topic(void **state)
 {
-    static const uint8_t topics[] = {0, ASK_QUERY, ASK_TOPICS, 255};
+    static const uint8_t topics[] = {ASK_QUERY, ASK_TOPICS, 255};
     (void)state;
     for (size_t i = 0; i < sizeof topics; i++) {
         struct got got = {0};
@@ -291,9 +283,12 @@ static int64_t clock_of(void *arg)
 
 static struct timers timers = {.now = clock_of};
 
+static size_t last_len;
+
 static void swallow(void *arg, uint32_t node, struct wire_out *frame)
 {
     (void)arg, (void)node;
+    last_len = frame->len;
     wire_out_free(frame);
 }
 
@@ -327,20 +322,22 @@ static struct asks *asks_reporting(void)
     return asks_new(&env);
 }
 
-/* A piece of output is large, and waits until it is read: that is no stall, and the piece does not
- * go out over and over. */
+/* A piece of output is large, and waits until it is read: that is no stall, and the piece goes out
+ * once. */
 static void output_may_wait(void **state)
 {
-    static const unsigned long pauses[] = {1000, 5000, 10000, 20000, 40000, 80000, 80000};
+    static const unsigned long pauses[] = {1000, 5000, 5000, 5000};
     char body[2048] = "";
     struct got got = {0};
     (void)state;
     struct asks *asks = asks_reporting();
     asks_send(asks, 2, ASK_OUTPUT, body, sizeof body, 0, take, &got);
+    assert_true(last_len > sizeof body);
     for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
         assert_int_equal(timers_wait(&timers), pauses[i]);
         reports.now += pauses[i];
         timers_run(&timers);
+        assert_int_equal(last_len, 10);
     }
     assert_int_equal(reports.lines, 0);
     asks_free(asks);
@@ -364,7 +361,7 @@ static void a_question_that_waits_is_reported(void **state)
     struct asks *asks = asks_reporting();
     asks_send(asks, 2, ASK_MODEX, body, 4, 130, take, &got);
     memset(body, 'x', 4);                         /* the question has its own copy */
-    assert_int_equal(timers_wait(&timers), 1000); /* it is asked again */
+    assert_int_equal(timers_wait(&timers), 1000); /* it knocks */
     reports.now += 59999;
     timers_run(&timers);
     assert_int_equal(reports.lines, 0);
@@ -398,7 +395,7 @@ int main(void)
         TEST(an_answer),
         TEST(a_refusal_has_no_data),
         TEST(a_deadline),
-        TEST(a_question_that_waits_is_asked_again),
+        TEST(a_question_that_waits_knocks),
         TEST(output_may_wait),
         TEST(a_loss),
         TEST(an_unknown_topic),

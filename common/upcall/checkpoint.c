@@ -43,8 +43,6 @@ struct checkpoint_part {
     struct procset left; /* those that are not done */
     int64_t deadline;    /* by the clock of deadlines */
     struct timer due;
-    bool ended; /* and answered, with this; due when it is forgotten */
-    pmix_status_t status;
 };
 
 /* ---- the caller's server ---- */
@@ -190,21 +188,10 @@ static void answer_part(struct checkpoint_part *part, pmix_status_t status)
     free_part(part);
 }
 
-/* What another server has asked for stays for a while: the question may have been repeated before
- * the answer came there. */
 static void end_part(struct checkpoint_part *part, pmix_status_t status)
 {
-    if (part->own != NULL) {
-        LIST_REMOVE(part, entry);
-        answer_part(part, status);
-        return;
-    }
-    part->ended = true;
-    part->status = status;
-    procset_free(&part->left);
-    part->left = (struct procset){0};
-    timer_after(&part->due, CHECKPOINT_NODE_LATE_S * 1000);
-    asks_reply(part->server->asks, part->from, part->id, status, NULL, 0);
+    LIST_REMOVE(part, entry);
+    answer_part(part, status);
 }
 
 /* "rank 3", "ranks 3-5,9" */
@@ -227,11 +214,6 @@ static void on_due(void *arg, struct timer *timer)
     struct checkpoint_part *part = arg;
     const struct timers *timers = &part->server->timers;
     char who[256];
-    if (part->ended) {
-        LIST_REMOVE(part, entry);
-        free_part(part);
-        return;
-    }
     if (timers_clock(timers) < part->deadline) { /* it has stood still */
         timer_at(timer, timers_due(timers, part->deadline));
         return;
@@ -342,7 +324,7 @@ static bool forget_part(struct server *server, uint32_t from, uint64_t id, const
     if (!wire_end(&in))
         return false;
     struct checkpoint_part *part = find_part(server, from, number);
-    if (part != NULL && !part->ended)
+    if (part != NULL)
         end_part(part, PMIX_ERR_JOB_CANCELED);
     asks_reply(server->asks, from, id, PMIX_SUCCESS, NULL, 0);
     return true;
@@ -352,12 +334,6 @@ void checkpoint_serve(void *arg, uint32_t from, uint64_t id, const void *body, s
 {
     struct server *server = arg;
     struct checkpoint_part *part;
-    LIST_FOREACH (part, &server->checkpoints, entry)
-        if (part->own == NULL && part->from == from && part->id == id) { /* it is asked again */
-            if (part->ended)
-                asks_reply(server->asks, from, id, part->status, NULL, 0);
-            return;
-        }
     if (from < server->boot.nnodes && forget_part(server, from, id, body, len))
         return;
     part = from < server->boot.nnodes ? calloc(1, sizeof *part) : NULL;

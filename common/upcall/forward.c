@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS = 2 };
-
 enum piece_state {
     PIECE_HELD,      /* its forward is held, or connections are congested */
     PIECE_DELIVERED, /* libpmix has it, and has not confirmed it */
@@ -25,7 +23,7 @@ struct piece {
     LIST_ENTRY(piece) entry;
     enum piece_state state;
     uint32_t from; /* the server that asks */
-    uint64_t question, number, offset;
+    uint64_t question, number;
     pmix_proc_t source;
     pmix_iof_channel_t channel;
     pmix_byte_object_t bytes; /* of data */
@@ -62,7 +60,6 @@ static bool is_wanted(struct forwards *all, const struct forward *f, const struc
 static void free_forward(struct forward *f)
 {
     timer_stop(&f->over);
-    free(f->heard);
     free(f->pulled_of);
     free(f);
 }
@@ -102,21 +99,10 @@ static void end(struct forwards *all, struct forward *f)
 
 /* ---- pieces ---- */
 
-static struct heard *heard_of(struct forward *f, const struct piece *p)
-{
-    return &f->heard[p->source.rank * STREAMS + (p->channel == PMIX_FWD_STDERR_CHANNEL)];
-}
-
 /* A piece has gone its way. @return the forward, if all of its streams have ended */
 static struct forward *count(struct forward *f, const struct piece *p)
 {
-    struct heard *heard = heard_of(f, p);
-    heard->offset += p->bytes.size;
-    if (p->bytes.size == 0 && !heard->ended) {
-        heard->ended = true;
-        f->nopen--;
-    }
-    return f->nopen == 0 ? f : NULL;
+    return p->bytes.size == 0 && --f->nopen == 0 ? f : NULL;
 }
 
 /* @thread the loop's */
@@ -213,14 +199,6 @@ static struct piece *new_piece(const struct forward *f, uint32_t rank, pmix_iof_
     return p;
 }
 
-/* Makes the counts of a forward's streams. @return whether they are there */
-static bool hears(struct forward *f)
-{
-    if (f->heard == NULL) /* that many do run */
-        f->heard = calloc((size_t)f->ntasks * STREAMS, sizeof *f->heard);
-    return f->heard != NULL;
-}
-
 /* @return what came, or NULL: it makes no sense, or there is no memory */
 static struct piece *read_piece(const struct forwards *all, const void *body, size_t len,
                                 struct forward **of)
@@ -231,19 +209,14 @@ static struct piece *read_piece(const struct forwards *all, const void *body, si
     uint64_t number = wire_get_u64(&in);
     uint32_t rank = wire_get_u32(&in);
     uint8_t which = wire_get_u8(&in);
-    uint64_t offset = wire_get_u64(&in);
     const void *data = wire_get_block(&in, &n);
     struct forward *f = *of = find(all, number);
     if (!wire_end(&in) || f == NULL || rank >= f->ntasks || n > OUTPUTS_PIECE)
         return NULL;
     pmix_iof_channel_t channel =
         which == PLAN_STDERR ? PMIX_FWD_STDERR_CHANNEL : PMIX_FWD_STDOUT_CHANNEL;
-    struct piece *p = f != all->own && hears(f) && (f->channels & channel) != 0
-                          ? new_piece(f, rank, channel, data, n)
-                          : NULL;
-    if (p != NULL)
-        p->offset = offset;
-    return p;
+    return f != all->own && (f->channels & channel) != 0 ? new_piece(f, rank, channel, data, n)
+                                                         : NULL;
 }
 
 int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t channel,
@@ -251,7 +224,7 @@ int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t chan
 {
     struct forwards *all = server->forwards;
     struct forward *f = all->own;
-    struct piece *p = rank < f->ntasks && hears(f) ? new_piece(f, rank, channel, data, len) : NULL;
+    struct piece *p = rank < f->ntasks ? new_piece(f, rank, channel, data, len) : NULL;
     if (p == NULL)
         return -1;
     LIST_INSERT_HEAD(&all->pieces, p, entry);
@@ -259,28 +232,14 @@ int forwards_print(struct server *server, uint32_t rank, pmix_iof_channel_t chan
     return 0;
 }
 
-static bool is_under_way(const struct forwards *all, uint32_t from, uint64_t question)
-{
-    const struct piece *p;
-    LIST_FOREACH (p, &all->pieces, entry)
-        if (p->from == from && p->question == question)
-            return true;
-    return false;
-}
-
 void upcall_serve_output(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     struct server *server = arg;
     struct forwards *all = server->forwards;
     struct forward *f;
-    if (is_under_way(all, from, id))
-        return; /* it was asked again */
     struct piece *p = read_piece(all, body, len, &f);
-    const struct heard *heard = p != NULL ? heard_of(f, p) : NULL;
-    if (p == NULL || p->offset != heard->offset || heard->ended) {
-        bool again = p != NULL && (p->offset < heard->offset || heard->ended);
-        reply(all, from, id, again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND);
-        free(p);
+    if (p == NULL) {
+        reply(all, from, id, PMIX_ERR_NOT_FOUND);
         return;
     }
     p->from = from;

@@ -11,12 +11,6 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-/* A stream of one process. */
-struct heard {
-    uint64_t offset; /* bytes that libpmix has got */
-    bool ended;
-};
-
 enum forward_state {
     FORWARD_HELD, /* PMIx_Spawn has not been answered */
     FORWARD_OPEN, /* PMIx_Spawn was answered */
@@ -35,7 +29,6 @@ struct forward {
     pmix_iof_channel_t pulled;     /* of all processes */
     pmix_iof_channel_t *pulled_of; /* of each one; NULL: none was named */
     uint32_t ntasks, nopen;        /* processes; streams that have not ended */
-    struct heard *heard; /* of each process standard output, standard error; NULL: none yet */
     void (*then)(void *arg);
     void *arg;
     struct timer over; /* when `then` is called at the latest */

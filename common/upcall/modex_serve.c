@@ -356,11 +356,7 @@ static void begin(struct server *server, struct served *s)
 void upcall_serve_modex(void *arg, uint32_t from, uint64_t id, const void *body, size_t len)
 {
     struct server *server = arg;
-    struct served *s;
-    LIST_FOREACH (s, &server->served, entry)
-        if (s->done == NULL && s->from == from && s->id == id && s->state != SERVED_ANSWERED)
-            return; /* it is asked again */
-    s = read_question(server, body, len);
+    struct served *s = read_question(server, body, len);
     if (s == NULL) {
         asks_reply(server->asks, from, id, PMIX_ERR_NOT_FOUND, NULL, 0);
         return;

@@ -79,7 +79,7 @@ pmix_status_t PMIx_server_IOF_deliver(const pmix_proc_t *source, pmix_iof_channe
 /* ---- helpers ---- */
 
 static char nspace[] = "job.1";
-static uint64_t offset, question;
+static uint64_t question;
 
 static void come(const char *name, uint32_t rank)
 {
@@ -93,7 +93,6 @@ static int setup(void **state)
     ms = 1000000;
     busy = false;
     delivered = 0;
-    offset = 0;
     server.boot.nspace = nspace;
     if (forwards_new(&server) != 0)
         return -1;
@@ -120,13 +119,12 @@ static uint64_t spawn(const pmix_proc_t *parent)
 }
 
 /* A rank prints five bytes. @return what its server is answered, or NOTHING */
-static int print_by(uint64_t number, uint32_t rank, char stream, uint64_t from)
+static int print_by(uint64_t number, uint32_t rank, char stream)
 {
     struct wire_out out = {0};
     wire_put_u64(&out, number);
     wire_put_u32(&out, rank);
     wire_put_u8(&out, (uint8_t)stream);
-    wire_put_u64(&out, from);
     wire_put_block(&out, "text\n", 5);
     answered = NOTHING;
     upcall_serve_output(&server, FROM, ++question, out.data, out.len);
@@ -137,8 +135,7 @@ static int print_by(uint64_t number, uint32_t rank, char stream, uint64_t from)
 /* Rank 0 does. */
 static int print(uint64_t number)
 {
-    offset += 5;
-    return print_by(number, 0, PLAN_STDOUT, offset - 5);
+    return print_by(number, 0, PLAN_STDOUT);
 }
 
 static pmix_status_t pull_rank(pmix_rank_t rank, pmix_iof_channel_t channels, bool stops)
@@ -247,15 +244,15 @@ static void test_some_pulled(void **state)
     forwards_open(&server, number);
     assert_int_equal(pull_rank(TASKS, PMIX_FWD_STDOUT_CHANNEL, false), PMIX_ERR_NOT_SUPPORTED);
     assert_int_equal(pull_rank(1, PMIX_FWD_STDOUT_CHANNEL, false), PMIX_OPERATION_SUCCEEDED);
-    assert_int_equal(print_by(number, 0, PLAN_STDOUT, 0), OUTPUTS_PASS);
-    assert_int_equal(print_by(number, 1, PLAN_STDERR, 0), OUTPUTS_PASS);
-    assert_int_equal(print_by(number, 1, PLAN_STDOUT, 0), PMIX_SUCCESS);
+    assert_int_equal(print_by(number, 0, PLAN_STDOUT), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 1, PLAN_STDERR), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 1, PLAN_STDOUT), PMIX_SUCCESS);
     assert_int_equal(pull_of(PMIX_FWD_STDERR_CHANNEL, false), PMIX_OPERATION_SUCCEEDED);
-    assert_int_equal(print_by(number, 0, PLAN_STDOUT, 5), OUTPUTS_PASS);
-    assert_int_equal(print_by(number, 0, PLAN_STDERR, 0), PMIX_SUCCESS);
+    assert_int_equal(print_by(number, 0, PLAN_STDOUT), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 0, PLAN_STDERR), PMIX_SUCCESS);
     assert_int_equal(pull_of(PMIX_FWD_STDERR_CHANNEL, true), PMIX_OPERATION_SUCCEEDED);
-    assert_int_equal(print_by(number, 1, PLAN_STDOUT, 5), OUTPUTS_PASS);
-    assert_int_equal(print_by(number, 0, PLAN_STDERR, 5), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 1, PLAN_STDOUT), OUTPUTS_PASS);
+    assert_int_equal(print_by(number, 0, PLAN_STDERR), OUTPUTS_PASS);
     assert_int_equal(delivered, 2);
 }
 

@@ -141,18 +141,12 @@ void inputs_serve(struct inputs *inputs, uint32_t from, uint64_t id, const void 
     wire_in_init(&in, body, len);
     uint32_t rank = wire_get_u32(&in);
     const void *data = wire_get_block(&in, &n);
-    bool again = all->id == id && all->from == from;
     if (!all->env.is_home(all->env.arg, from)) {
         all->env.reply(all->env.arg, from, id, PMIX_ERR_NO_PERMISSIONS);
         return;
     }
-    if (!wire_end(&in) || n > INPUTS_PIECE || (!again && n > 0 && all->left > 0)) {
+    if (!wire_end(&in) || n > INPUTS_PIECE || (n > 0 && all->left > 0)) {
         all->env.reply(all->env.arg, from, id, PMIX_ERR_BAD_PARAM);
-        return;
-    }
-    if (again) { /* the answer is under way, too, unless it has to wait */
-        if (all->left == 0)
-            all->env.reply(all->env.arg, from, id, all->status);
         return;
     }
     if (n == 0) { /* a piece that others have not taken yet stays as it is */

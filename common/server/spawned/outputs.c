@@ -46,7 +46,6 @@ struct stream {
     size_t len, at;       /* bytes of the piece, 0: the stream ends; bytes of it that are written */
     unsigned char *held;  /* the beginning of a line; owned, OUTPUTS_PIECE bytes, or NULL */
     size_t nheld;
-    uint64_t offset; /* of the piece in the stream */
 };
 
 struct outputs {
@@ -115,7 +114,6 @@ static void done(struct stream *s)
         drop(s);
         return;
     }
-    s->offset += s->len;
     free(s->piece);
     s->piece = NULL;
     await_more(s);
@@ -229,7 +227,6 @@ static void ask_home(struct stream *s, uint32_t node)
     wire_put_u64(&body, o->home.number);
     wire_put_u32(&body, s->rank);
     wire_put_u8(&body, (uint8_t)s->which);
-    wire_put_u64(&body, s->offset);
     wire_put_block(&body, s->piece, s->len);
     s->state = STREAM_ASKED;
     if (body.failed)

@@ -52,7 +52,7 @@ struct outputs_env {
      * most likely never is, as when the spawn has failed or its caller has ended */
     bool (*ends)(void *arg);
     /** Hands a piece to the home, and calls @p done once: with 0 when it was taken. @param body
-     * borrowed: u64 number, u32 rank, u8 stream, u64 offset, block bytes */
+     * borrowed: u64 number, u32 rank, u8 stream, block bytes */
     void (*ask)(void *arg, uint32_t node, const void *body, size_t len, ask_done_fn *done,
                 void *done_arg);
 };

@@ -27,7 +27,6 @@ static struct {
     void *arg; /* NULL: nothing waits */
     uint32_t rank;
     uint8_t which;
-    uint64_t offset;
     char text[OUTPUTS_PIECE + 1];
     size_t len;
 } home;
@@ -71,7 +70,6 @@ static void ask(void *arg, uint32_t node, const void *body, size_t len, ask_done
     assert_int_equal(wire_get_u64(&in), NUMBER);
     home.rank = wire_get_u32(&in);
     home.which = wire_get_u8(&in);
-    home.offset = wire_get_u64(&in);
     const void *text = wire_get_block(&in, &home.len);
     assert_true(wire_end(&in));
     assert_true(home.len <= OUTPUTS_PIECE);
@@ -157,7 +155,6 @@ static void test_home(void **state)
     assert_string_equal(home.text, "one\n");
     assert_int_equal(home.rank, 3);
     assert_int_equal(home.which, PLAN_STDOUT);
-    assert_int_equal(home.offset, 0);
     print("two\n");
     print("three\n");
     assert_int_equal(home.asked, 1);
@@ -165,14 +162,12 @@ static void test_home(void **state)
     answer(0);
     loop();
     assert_string_equal(home.text, "two\nthree\n");
-    assert_int_equal(home.offset, 4);
     answer(0);
     assert_false(outputs_busy(outputs, false));
     close(program);
     assert_true(outputs_busy(outputs, false)); /* the end has to arrive */
     loop();
     assert_int_equal(home.len, 0);
-    assert_int_equal(home.offset, 14);
     answer(0);
     assert_false(outputs_busy(outputs, false));
     assert_int_equal(fcntl(pipe_in, F_GETFD), -1);
@@ -241,7 +236,6 @@ static void test_passed(void **state)
     print("two\n");
     own_has("one\n");
     assert_string_equal(home.text, "two\n");
-    assert_int_equal(home.offset, 4);
     answer(0);
     close(program);
     loop();

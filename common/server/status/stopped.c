@@ -6,6 +6,7 @@
 #include "common/server/tasks/signals.h"
 #include "common/util/log.h"
 
+#include <pmix_common.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,11 +153,10 @@ void stopped_serve(void *arg, uint32_t from, uint64_t id, const void *body, size
         answer(server, &waiter);
         return;
     }
-    for (unsigned i = 0; i < stops->nwaiters; i++)
-        if (stops->waiters[i].from == from && stops->waiters[i].id == id)
-            return; /* it asks again */
     if (stops->nwaiters < WAITERS_MAX)
         stops->waiters[stops->nwaiters++] = waiter;
+    else
+        asks_reply(server->asks, from, id, PMIX_ERR_OUT_OF_RESOURCE, NULL, 0);
 }
 
 /* ---- this node ---- */

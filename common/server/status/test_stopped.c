@@ -115,7 +115,6 @@ static void all_are_ready_once(void **state)
 {
     (void)state;
     stopped_serve(&server, 1, 7, NULL, 0);
-    stopped_serve(&server, 1, 7, NULL, 0); /* it asks again */
     stopped_ready(&server, 1, "pmix-init");
     assert_int_equal(nsaid, 1);
     all_wait();
