@@ -173,11 +173,12 @@ static bool is_absence(int rc)
 /* A socket listens from its birth on, until its server has died or could not be started
  * (listener.h): one that refuses is of neither use nor another run of the step, whose socket has
  * another name. A peer that was there before and has no socket any more has left. One that was
- * never there has timeouts.peer from our own start on to come. Of another step we have heard, as
- * it is there. @thread a sender's, locked */
+ * never there has timeouts.peer from our own start on to come, but not at our end: what has ended
+ * there without a server has no socket any more. Of another step we have heard, as it is there.
+ * @thread a sender's, locked */
 static bool is_gone(const struct rm *rm, const struct peer *peer, int rc, int64_t now)
 {
-    if (rc == ECONNREFUSED || ((peer->reached || peer->foreign) && rc == ENOENT))
+    if (rc == ECONNREFUSED || ((peer->reached || peer->foreign || rm->closing) && rc == ENOENT))
         return true;
     int64_t since = rc == ENOENT ? rm->opened : peer->failing_since;
     return now >= since + rm->peer_ms;

@@ -243,6 +243,17 @@ static void those_that_cannot_be_sent_to(void **state)
     assert_int_equal(told[1] + told[2], 2);
 }
 
+/* While the step runs its server may still come. At our end it is not waited for, which teardown()
+ * asserts. */
+static void one_that_never_came(void **state)
+{
+    (void)state;
+    refuse(3, ENOENT);
+    send_to(3);
+    await(3, 2);
+    assert_int_equal(outbox_peer(&rm, 3).state, RM_PEER_OPEN);
+}
+
 /* It says itself that it leaves: the server knows, and is not told. */
 static void one_that_leaves(void **state)
 {
@@ -267,6 +278,7 @@ int main(void)
         TEST(a_node_that_hangs_holds_no_other),
         TEST(at_once),
         TEST(those_that_cannot_be_sent_to),
+        TEST(one_that_never_came),
         TEST(one_that_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
