@@ -155,7 +155,8 @@ static void caller_ready(struct callers *c, struct caller *caller)
 
 /* ---- their coming and going ---- */
 
-/* A place for the next caller: a free one, or that of the stranger that has waited longest. */
+/* @return a place for the next caller: a free one, or that of the stranger that has waited longest;
+ * NULL: there is neither */
 static struct caller *find_place(struct callers *c)
 {
     struct caller *oldest = NULL, *free = NULL;
@@ -169,27 +170,38 @@ static struct caller *find_place(struct callers *c)
         if (caller->state != CALLER_STRANGER)
             continue;
         strangers++;
-        if (oldest == NULL || caller->until < oldest->until)
+        if (oldest == NULL || caller->id < oldest->id)
             oldest = caller;
     }
     return free != NULL && strangers < STRANGERS_MAX ? free : oldest;
 }
 
+/* A stranger is heard before it gives way: it may be of this step, and its HELLO may have come
+ * since callers_ready(). @return as find_place(), a free one */
+static struct caller *make_place(struct callers *c)
+{
+    struct caller *place;
+    while ((place = find_place(c)) != NULL && place->fd >= 0) {
+        caller_ready(c, place);
+        if (place->fd >= 0 && place->state == CALLER_STRANGER)
+            cut(c, place);
+    }
+    return place;
+}
+
 static void take_caller(struct callers *c)
 {
-    struct caller *place = find_place(c);
     int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
             c->accept_at = now_ms() + ACCEPT_MS;
         return;
     }
+    struct caller *place = make_place(c);
     if (place == NULL) { /* all are our own, and each speaks */
         close(fd);
         return;
     }
-    if (place->fd >= 0)
-        cut(c, place);
     agent_keep_alive(fd);
     *place = (struct caller){.fd = fd,
                              .id = ++c->last_id,

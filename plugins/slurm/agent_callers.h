@@ -8,7 +8,7 @@
  *
  *     stranger    send one HELLO of AGENT_STRANGER_MAX bytes within STRANGER_MS, or one CAUSE,
  * after which it is cut off; the oldest one gives way to the next caller when there are
- * STRANGERS_MAX, or no place is free
+ * STRANGERS_MAX, or no place is free, and has not said either by then
  *
  *     greeted     send its first frame
  *

@@ -9,7 +9,9 @@
 #include "common/util/log.h"
 #include "common/util/test_cmocka.h"
 #include "plugins/slurm/agent_call.h"
+#include "plugins/slurm/agent_callers.h"
 #include "plugins/slurm/agent_line.h"
+#include "plugins/slurm/agent_listen.h"
 #include "plugins/slurm/agent_wire.h"
 #include "plugins/slurm/auth.h"
 #include "plugins/slurm/test_agent_kit.h"
@@ -263,6 +265,85 @@ static void strangers_do_not_push_a_server_out(void **state)
         close(flooding[i]);
 }
 
+/* ---- callers without an agent, one step after another ---- */
+
+static struct agent_address self = {.label = "4711.3"};
+static struct callers callers;
+static unsigned ngone;
+
+static enum agent_result take(void *arg, uint64_t caller, struct agent_frame *frame)
+{
+    (void)arg, (void)caller, (void)frame;
+    return AGENT_TAKEN;
+}
+
+static void taken(void *arg, uint64_t caller, struct agent_frame *frame)
+{
+    (void)arg, (void)caller, (void)frame;
+}
+
+static bool keeps(void *arg, uint64_t caller)
+{
+    (void)arg, (void)caller;
+    return false;
+}
+
+static void gone(void *arg, uint64_t caller)
+{
+    (void)arg, (void)caller;
+    ngone++;
+}
+
+static int connected(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint16_t port;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(agent_listen_port(callers.listener, &port), 0);
+    at.sin_port = htons(port);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+/* The agent finds one that has connected, and nothing else. */
+static void accept_one(void)
+{
+    const struct pollfd ready = {.revents = POLLIN};
+    assert_true(callers_accept(&callers, &ready));
+}
+
+/* Its HELLO comes between the look at those that are there and the next one, to which it would give
+ * way. */
+static void one_that_has_said_hello_stays(void **state)
+{
+    const struct callers_hooks hooks = {.take = take, .taken = taken, .keeps = keeps, .gone = gone};
+    int fds_of[STRANGERS_MAX + 1];
+    char welcome[256];
+    struct wire_out out = {0};
+    (void)state;
+    ngone = 0;
+    assert_int_equal(callers_open(&callers, &hooks, &self), 0);
+    for (int i = 0; i < STRANGERS_MAX; i++) {
+        fds_of[i] = connected();
+        accept_one();
+    }
+    put_hello(&out, &self, self.label);
+    assert_true(send(fds_of[0], out.data, out.len, MSG_NOSIGNAL) == (ssize_t)out.len);
+    fds_of[STRANGERS_MAX] = connected();
+    accept_one();
+    assert_true(recv(fds_of[0], welcome, sizeof welcome, MSG_DONTWAIT) > 0);
+    assert_int_equal(ngone, 0);
+    int last = connected();
+    accept_one();
+    assert_int_equal(ngone, 1); /* a silent one */
+    wire_out_free(&out);
+    callers_close(&callers);
+    for (int i = 0; i <= STRANGERS_MAX; i++)
+        close(fds_of[i]);
+    close(last);
+    assert_int_equal(agent_leave(), 0);
+}
+
 /* A caller that is known. @return its socket */
 static int known(struct agent_line *line)
 {
@@ -473,6 +554,7 @@ int main(void)
         AGENT_TEST(a_credential_is_good_once),
         AGENT_TEST(silent_strangers_cost_nothing),
         AGENT_TEST(strangers_do_not_push_a_server_out),
+        AGENT_TEST(one_that_has_said_hello_stays),
         AGENT_TEST(unknown_frames_are_skipped),
         AGENT_TEST(a_frame_is_bounded),
         AGENT_TEST(a_record_is_a_frame),
